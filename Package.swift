@@ -1,0 +1,55 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+/// Invariants are checked after every mutation in debug builds; release builds keep only the cheap assertions.
+let settings: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .define("CHECK_INVARIANTS", .when(configuration: .debug)),
+]
+
+/// A library module of the daemon and the modules it may import; the arrows go one way.
+func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+  .target(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .executableTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .testTarget(name: name, dependencies: dependencies + ["TestSupport"], swiftSettings: settings)
+}
+
+let package = Package(
+  name: "feedd",
+  products: [
+    .executable(name: "feedd", targets: ["feedd"]),
+    .executable(name: "feedclient", targets: ["feedclient"]),
+    .executable(name: "feedbench", targets: ["feedbench"]),
+    .library(name: "FeedClient", targets: ["FeedClient"]),
+  ],
+  targets: [
+    .target(name: "CLinux"),
+    module("FeedJSON"),
+    module("FeedQuery", ["FeedJSON"]),
+    module("FeedModel", ["FeedJSON", "FeedQuery"]),
+    module("FeedWire", ["FeedJSON", "FeedModel"]),
+    module("FeedEngine", ["FeedJSON", "FeedQuery", "FeedModel", "FeedWire"]),
+    module("FeedSystem", ["CLinux"]),
+    module("FeedServer", ["CLinux", "FeedEngine", "FeedModel", "FeedWire", "FeedSystem"]),
+    module("FeedClient", ["FeedJSON", "FeedModel", "FeedWire", "FeedSystem"]),
+    program("feedd", ["FeedServer", "FeedEngine", "FeedSystem"]),
+    program("feedclient", ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem"]),
+    program("feedbench", ["CLinux", "FeedJSON", "FeedQuery", "FeedModel", "FeedWire", "FeedSystem"]),
+    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+    tests("FeedJSONTests", ["FeedJSON"]),
+    tests("FeedQueryTests", ["FeedQuery", "FeedJSON"]),
+    tests("FeedModelTests", ["FeedModel", "FeedJSON", "FeedQuery"]),
+    tests("FeedWireTests", ["FeedWire", "FeedJSON", "FeedModel"]),
+    tests("FeedEngineTests", ["FeedEngine", "FeedJSON", "FeedModel", "FeedWire"]),
+    tests("FeedSystemTests", ["FeedSystem"]),
+    tests("FeedServerTests", ["FeedServer", "FeedEngine", "FeedSystem"]),
+    tests("FeedClientTests", ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem"]),
+    tests("EndToEndTests", ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem"]),
+  ]
+)
