@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "CLinux.h"
 
 #include <fcntl.h>
@@ -43,3 +44,19 @@ int clinux_set_close_on_exec(int descriptor, int on) { return change_flag(descri
 int clinux_is_open(int descriptor) { return fcntl(descriptor, F_GETFD) >= 0; }
 
 int clinux_open(const char *path, int flags, unsigned int mode) { return open(path, flags | O_CLOEXEC, mode); }
+
+struct clinux_option_step clinux_next_option(int argc, char *const *argv, const char *short_options,
+                                             const struct option *long_options, int restart) {
+  if (restart) {
+    optind = 0;
+    opterr = 0;
+  }
+  optarg = NULL;
+  optopt = 0;
+  struct clinux_option_step step;
+  step.result = getopt_long(argc, argv, short_options, long_options, NULL);
+  step.next = optind;
+  step.offender = optopt;
+  step.value = optarg;
+  return step;
+}
