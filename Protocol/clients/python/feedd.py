@@ -92,7 +92,7 @@ class Connection:
         message = {"jsonrpc": "2.0", "id": self._next, "method": method}
         if params:
             message["params"] = params
-        self._write(encode(message))
+        self.transmit(encode(message))
         return self._next
 
     def answer(self, id):
@@ -170,6 +170,17 @@ class Connection:
                 raise TimeoutError(f"no message within {timeout} s")
             self._fill()
 
+    def transmit(self, body):
+        """Sends one frame; reads while it cannot write, for a daemon whose queue to us is full reads nothing from us."""
+        rest = memoryview(struct.pack(">I", len(body)) + body)
+        while rest:
+            try:
+                rest = rest[self._socket.send(rest) :]
+            except BlockingIOError:
+                readable, _, _ = select.select([self], [self], [])
+                if readable:
+                    self._fill()
+
     def _sort(self, message):
         if isinstance(message, list):
             for one in message:
@@ -202,17 +213,6 @@ class Connection:
             self._read = 0
         self._input += data
 
-    def _write(self, body):
-        """Reads while it cannot write: a daemon with a full queue to us reads nothing from us until we do."""
-        rest = memoryview(struct.pack(">I", len(body)) + body)
-        while rest:
-            try:
-                rest = rest[self._socket.send(rest) :]
-            except BlockingIOError:
-                readable, _, _ = select.select([self], [self], [])
-                if readable:
-                    self._fill()
-
 
 class Watch:
     """The notifications of one watched feed, in order. `result` is what `watch` was answered with."""
@@ -238,6 +238,7 @@ class Watch:
 
     def stop(self):
         self.connection.call("unwatch", feed=self.feed)
+
 
 # --- The command ---
 
