@@ -159,12 +159,16 @@ class Connection:
 
     def receive(self, timeout=None):
         """The next message, whatever it is. Closed at the end of the stream, TimeoutError when none comes in time."""
+        return decode(self.receive_text(timeout))
+
+    def receive_text(self, timeout=None):
+        """The text of the next message, byte for byte."""
         timeout = self.timeout if timeout is None else timeout
         limit = None if timeout is None else time.monotonic() + timeout
         while True:
             frame = self._frame()
             if frame is not None:
-                return decode(frame)
+                return frame
             ready, _, _ = select.select([self], [], [], None if limit is None else max(0, limit - time.monotonic()))
             if not ready:
                 raise TimeoutError(f"no message within {timeout} s")
