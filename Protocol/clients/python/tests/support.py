@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import select
 import signal
 import socket
 import subprocess
@@ -51,18 +52,29 @@ class Daemon:
         self.path = os.path.join(self.folder.name, "feedd.sock")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
             ready.bind(os.path.join(self.folder.name, "notify"))
-            ready.settimeout(PATIENCE)
             environment = dict(os.environ, NOTIFY_SOCKET=ready.getsockname())
             self.log = open(os.path.join(self.folder.name, "log"), "w+b")
             self.process = subprocess.Popen(
                 [program, "--socket", self.path, *arguments], env=environment, stdin=subprocess.DEVNULL, stderr=self.log
             )
-            try:
-                while b"READY=1" not in ready.recv(4096):
-                    pass
-            except TimeoutError:
+            if not self._is_ready(ready):
+                self.log.seek(0)
+                reason = self.log.read().decode("utf-8", "replace")
                 self.stop()
-                raise
+                raise AssertionError(f"the daemon is not ready: {reason}")
+
+    def _is_ready(self, notices):
+        """Waits for the daemon to say so, for its end, or for patience to run out, whichever comes first."""
+        end = os.pidfd_open(self.process.pid)
+        try:
+            while True:
+                readable, _, _ = select.select([notices, end], [], [], PATIENCE)
+                if notices not in readable:
+                    return False
+                if b"READY=1" in notices.recv(4096):
+                    return True
+        finally:
+            os.close(end)
 
     def connect(self, client="test"):
         return feedd.Connection(self.path, client=client, timeout=PATIENCE)
