@@ -2,7 +2,7 @@
 extension Catalog {
   /// Evicts what exceeds the count, as further steps of the operation under way.
   func evict(_ feed: CollectionFeed) {
-    guard let most = feed.definition.retain?.count else { return }
+    guard let most = feed.content.retain?.count else { return }
     while feed.state.elements.count > most { remove(feed.state.elements.oldest, from: feed) }
   }
 

@@ -4,6 +4,8 @@ public final class BinFeed: Feed {
   unowned let collection: CollectionFeed
   /// The bin's index in the collection as it is now.
   var index: Int
+  /// Its index after the last commit; nil while no commit has had it.
+  var publishedIndex: Int?
   /// The bin's own name, without the collection's.
   public let bin: String
 
@@ -12,8 +14,9 @@ public final class BinFeed: Feed {
   init(of collection: CollectionFeed, index: Int, revision: UInt64) {
     self.collection = collection
     self.index = index
-    bin = collection.state.bins[index].section.name
-    super.init(name: "\(collection.name)/\(bin)", revision: revision)
+    publishedIndex = index
+    bin = collection.content.bins[index].name
+    super.init(name: collection.state.bins[index].section.name, revision: revision)
   }
 
   override var rank: Int { 1 }
@@ -25,7 +28,18 @@ public final class BinFeed: Feed {
   }
 
   override func derive() {
-    // After a redefinition the collection has set the change already.
-    if net.isEmpty { collection.net.extract(section: UInt32(index), into: &net) }
+    let change = collection.net
+    defer { publishedIndex = isGone ? nil : index }
+    guard let before = publishedIndex else { return }
+    if isGone {
+      net.sectionsDeleted = [0]
+    } else if change.keepsSection(from: before, as: index) {
+      change.extract(before: UInt32(before), after: UInt32(index), into: &net)
+    } else {
+      // Among its neighbours the bin went and came back elsewhere, so its rows did.
+      net = Change(
+        added: (0..<UInt32(section(at: 0).count)).map { IndexPath(section: 0, row: $0) }, sectionsDeleted: [0],
+        sectionsAdded: [SectionAddition(at: 0, name: name)])
+    }
   }
 }

@@ -5,8 +5,12 @@ public final class CollectionFeed: Feed {
   /// One feed for every bin, in order, so that a bin can be watched or be a child on its own.
   public internal(set) var binFeeds: [BinFeed] = []
 
+  /// The bins that the commit under way takes away.
+  var goneBins: [BinFeed] = []
+
   public override var kind: String { "collection" }
-  public var definition: CollectionDefinition { state.definition }
+  /// What its bins are, where identity stands, what is kept.
+  public var content: CollectionDefinition { state.definition }
 
   init(name: String, definition: CollectionDefinition, limits: Limits, seed: UInt64, revision: UInt64) {
     state = CollectionState(feed: name, definition: definition, limits: limits, seed: seed)
@@ -27,17 +31,18 @@ public final class CollectionFeed: Feed {
 
   /// When the next element becomes too old to be kept; nil while none can.
   var nextExpiry: Instant? {
-    guard let seconds = definition.retain?.seconds, state.elements.oldest != ElementTable.none else { return nil }
+    guard let seconds = content.retain?.seconds, state.elements.oldest != ElementTable.none else { return nil }
     return state.elements.records[Int(state.elements.oldest)].changedAt.adding(seconds: seconds)
   }
 
   override func propagate(in commit: Catalog) {
-    if !net.sectionsDeleted.isEmpty || !net.sectionsAdded.isEmpty {
-      return propagateRedefinition(in: commit)
+    if isGone || !net.sectionsDeleted.isEmpty || !net.sectionsAdded.isEmpty {
+      for bin in goneBins + binFeeds { commit.hand(to: bin) }
+      goneBins = []
+      return
     }
-    var last: UInt32?
     for list in [net.deleted, net.added, net.updated] {
-      last = nil
+      var last: UInt32?
       for path in list where path.section != last {
         last = path.section
         commit.hand(to: binFeeds[Int(path.section)])

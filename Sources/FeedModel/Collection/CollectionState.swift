@@ -48,7 +48,7 @@ final class CollectionState {
         order = terms.firstIndex(of: bin.sort) ?? terms.count
         if order == terms.count { terms.append(bin.sort) }
       }
-      let section = Section(name: bin.name, elements: elements, keyed: order >= 0)
+      let section = Section(name: "\(feed)/\(bin.name)", elements: elements, keyed: order >= 0)
       bins.append(Bin(section: section, filter: bin.filter, order: order))
     }
     self.bins = bins

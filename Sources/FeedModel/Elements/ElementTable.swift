@@ -10,6 +10,8 @@ public final class ElementTable {
     var older: UInt32
     var newer: UInt32
     var hash: UInt32
+    /// Counts up with every element that was added.
+    var arrival: UInt64
   }
 
   static let none = UInt32.max
@@ -18,6 +20,7 @@ public final class ElementTable {
   private(set) var capacity: Int
   private var used = 0
   private var firstFree = ElementTable.none
+  private var arrivals: UInt64 = 0
   /// Living elements.
   private(set) var count = 0
   /// Bytes of the living elements' versions.
@@ -45,7 +48,8 @@ public final class ElementTable {
   func add(_ text: ElementText, hash: UInt32, at now: Instant) -> UInt32 {
     let handle = takeFreeHandle()
     (records + Int(handle)).initialize(
-      to: Record(text: text, changedAt: now, older: Self.none, newer: Self.none, hash: hash))
+      to: Record(text: text, changedAt: now, older: Self.none, newer: Self.none, hash: hash, arrival: arrivals))
+    arrivals &+= 1
     count &+= 1
     bytes &+= text.footprint
     link(handle, before: Self.none)
@@ -97,6 +101,22 @@ public final class ElementTable {
       let handle = next
       next = records[Int(handle)].newer
       body(handle)
+    }
+  }
+
+  /// The living elements in the order in which they arrived. O(n log n).
+  func inOrderOfArrival() -> [UInt32] {
+    var handles: [UInt32] = []
+    handles.reserveCapacity(count)
+    forEach { handles.append($0) }
+    return handles.sorted { records[Int($0)].arrival < records[Int($1)].arrival }
+  }
+
+  /// Puts the order of change right after elements were added in another one. O(n log n).
+  func sortByChange() {
+    for handle in inOrderOfArrival().sorted(by: { records[Int($0)].changedAt < records[Int($1)].changedAt }) {
+      unlink(handle)
+      link(handle, before: Self.none)
     }
   }
 

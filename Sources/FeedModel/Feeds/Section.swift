@@ -2,6 +2,7 @@
 ///
 /// Guarded by the engine's thread. Rows are handles into the table of the feed that owns the elements.
 public final class Section {
+  /// The name of the feed that is this section alone: the feed's own, or `collection/bin`.
   public let name: String
   let rows: PositionTree
   let elements: ElementTable
