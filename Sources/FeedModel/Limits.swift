@@ -38,4 +38,10 @@ public struct Limits: Sendable, Equatable {
   public var maxQueryBytes = 64 << 20
 
   public init() {}
+
+  /// Bytes that one element may have so that a frame that carries it alone, with all that stands around it, stays within
+  /// `maxFrame`.
+  public var elementRoom: Int {
+    min(maxElementBytes, maxFrame - min(maxFrame / 2, 128 << 10))
+  }
 }

@@ -19,6 +19,8 @@ public final class BinFeed: Feed {
     super.init(name: collection.state.bins[index].section.name, revision: revision)
   }
 
+  public override var hasTypes: Bool { collection.hasTypes }
+
   override var rank: Int { 1 }
 
   public override var sectionCount: Int { isGone ? 0 : 1 }

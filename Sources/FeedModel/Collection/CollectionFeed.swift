@@ -18,6 +18,8 @@ public final class CollectionFeed: Feed {
     binFeeds = state.bins.indices.map { BinFeed(of: self, index: $0, revision: revision) }
   }
 
+  public override var hasTypes: Bool { content.type != nil }
+
   public override var sectionCount: Int { isGone ? 0 : state.bins.count }
 
   public override func section(at index: Int) -> Section {

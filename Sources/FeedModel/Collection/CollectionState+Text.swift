@@ -14,9 +14,9 @@ extension CollectionState {
         throw .internalError(reason: "an element did not survive the removal of white space: \(error.message)")
       }
     }
-    guard element.text.count <= limits.maxElementBytes else {
+    guard element.text.count <= limits.elementRoom else {
       throw .limitExceeded(
-        limit: "maxElementBytes", value: limits.maxElementBytes,
+        limit: "maxElementBytes", value: limits.elementRoom,
         reason: "element \(place) has \(element.text.count) bytes; push a smaller one, or start feedd with a larger --max-element-bytes")
     }
     return element
@@ -43,8 +43,13 @@ extension CollectionState {
     return text
   }
 
+  /// A type longer than this many bytes names nothing; the element has none.
+  private static let longestType = 1024
+
   private func typeRange(in element: JSONView) -> Range<Int> {
-    guard let type = definition.type?.resolve(element), type.kind == .string else { return 0..<0 }
+    guard let type = definition.type?.resolve(element), type.kind == .string, type.text.count <= Self.longestType else {
+      return 0..<0
+    }
     let start = type.byteOffset - element.byteOffset
     return start..<(start + type.text.count)
   }

@@ -42,6 +42,9 @@ public class Feed {
     (0..<sectionCount).reduce(0) { $0 &+ section(at: $1).count }
   }
 
+  /// Whether rows may have a type.
+  public var hasTypes: Bool { false }
+
   /// Whether changes of this feed must be worked out: somebody watches it or may come back to it.
   public var isObserved: Bool { history != nil }
 
