@@ -41,6 +41,15 @@ extension Engine {
     do { try closeAnswer(buffer, start, session) } catch { return }
   }
 
+  /// Writes an error response to a job's request, unless it was a notification.
+  func answer(_ session: Session, error: FeedError, ticket: JobTicket) {
+    guard let id = ticket.id else { return }
+    id.withUnsafeBytes { text in
+      let view = try? scanner.scan(text)
+      answer(session, error: error, id: view)
+    }
+  }
+
   /// Begins a frame, or, in a batch, an entry of its array.
   private func openAnswer(_ buffer: TurnBuffer) -> Int {
     let start = buffer.bytes.count

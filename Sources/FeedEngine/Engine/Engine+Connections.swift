@@ -41,7 +41,7 @@ extension Engine {
     guard let session = session(id), !session.inputEnded else { return }
     session.inputEnded = true
     session.partialSince = nil
-    if session.job == nil { session.isClosing = true }
+    if session.work == nil { session.isClosing = true }
     markDirty(session)
   }
 
@@ -50,7 +50,7 @@ extension Engine {
     guard let session = session(id) else { return }
     for watch in session.watches { remove(watch) }
     session.watches = []
-    session.job = nil
+    session.work = nil
     sessions[id.rawValue] = nil
     freeIDs.append(id.rawValue)
     connectionCount -= 1
@@ -67,13 +67,17 @@ extension Engine {
     if session.isClosing { return }
     report(level, "\(session.description) is being closed (\(reason)): \(message)")
     session.isClosing = true
-    session.job = nil
+    session.closeDeadline = now.adding(seconds: Self.closeGrace)
+    session.work = nil
     for watch in session.watches { remove(watch) }
     session.watches = []
     let start = answers.bytes.count
     answers.bytes.appendByeFrame(reason: reason, message: message)
     queue(session, answers, from: start)
   }
+
+  /// Seconds that a closing connection has to read what is queued for it.
+  private static let closeGrace = 10.0
 
   /// Says `bye` to everybody; each connection closes once it has read what is queued.
   public func shutDown(reason: String, message: String, now: Instant) {

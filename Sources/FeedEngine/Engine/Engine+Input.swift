@@ -12,7 +12,7 @@ extension Engine {
   }
 
   private func canWork(_ session: Session) -> Bool {
-    session.job == nil && session.output.backlog <= limits.maxQueue
+    session.work == nil && session.output.backlog <= limits.maxQueue
   }
 
   /// The length, header included, of the frame that begins `bytes`, once it is known; 0 before.

@@ -44,14 +44,18 @@ extension Engine {
       resumeIfPossible(session)
     }
     dirty.removeAll(keepingCapacity: true)
-    for session in overQuota { markDirty(session) }
-    overQuota.removeAll()
     answers.recycle()
     for channel in dirtyChannels {
       channel.isDirty = false
       channel.buffer.recycle()
     }
     dirtyChannels.removeAll(keepingCapacity: true)
+  }
+
+  /// A connection that was found full has taken everything: it may be sent more.
+  public func didDrain(_ id: ConnectionID) {
+    guard let session = session(id) else { return }
+    markDirty(session)
   }
 
   /// Whether everything was written and the connection is to be closed now.

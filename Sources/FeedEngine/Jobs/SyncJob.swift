@@ -14,7 +14,7 @@ final class SyncJob: Job {
 
   func advance(budget: Int) throws(FeedError) -> Bool {
     var ready = true
-    for (watch, target) in targets where !watch.isEnded && (watch.isSnapshotting || watch.revision < target) {
+    for (watch, target) in targets where !watch.isEnded && (watch.isSnapshotting || watch.position < target) {
       watch.hurry()
       ready = false
     }

@@ -18,6 +18,8 @@ struct OutputQueue: ~Copyable {
   private var firstPiece = 0
   /// Bytes of the pieces.
   private var fresh = 0
+  /// Bytes still to be written of the frame that stands first; 0 when the last write ended at the end of a frame.
+  private var frameRest = 0
 
   /// Bytes left over from earlier turns.
   var backlog: Int { kept.count &- keptStart }
@@ -56,7 +58,10 @@ struct OutputQueue: ~Copyable {
   }
 
   /// Forgets the first `count` bytes: they were written.
+  ///
+  /// O(1) when that is everything; else O(frames written), so that the end of the frame under way stays known.
   mutating func consume(_ count: Int) {
+    if count == self.count { frameRest = 0 } else { findFrame(after: count) }
     let fromKept = min(count, backlog)
     keptStart &+= fromKept
     var rest = count &- fromKept
@@ -70,6 +75,39 @@ struct OutputQueue: ~Copyable {
       rest &-= length
       firstPiece &+= 1
     }
+  }
+
+  /// Drops what waits but for the rest of a frame that was begun. Only between turns, when there are no pieces.
+  mutating func dropWholeFrames() {
+    kept.truncate(to: keptStart &+ min(frameRest, backlog))
+  }
+
+  /// Drops everything that waits.
+  mutating func removeAll() {
+    consume(count)
+    keepRest()
+  }
+
+  /// Walks the frames up to `offset`, which lies before the end, and notes how much of the frame there is left.
+  private mutating func findFrame(after offset: Int) {
+    var next = frameRest
+    while next < offset {
+      var length: UInt32 = 0
+      for place in 0..<4 { length = length << 8 | UInt32(byte(at: next &+ place)) }
+      next &+= 4 &+ Int(length)
+    }
+    frameRest = next &- offset
+  }
+
+  private func byte(at offset: Int) -> UInt8 {
+    if offset < backlog { return kept.bytes[keptStart &+ offset] }
+    var rest = offset &- backlog
+    for piece in pieces[firstPiece...] {
+      let length = piece.end &- piece.start
+      if rest < length { return piece.source._withUnsafeGuaranteedRef { $0.bytes.bytes[piece.start &+ rest] } }
+      rest &-= length
+    }
+    return 0
   }
 
   /// Takes what is left of this turn's pieces into the connection's own memory.

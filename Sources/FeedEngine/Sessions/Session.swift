@@ -16,12 +16,14 @@ final class Session {
   var isDirty = false
   /// Nothing more is read; it closes when its output is written.
   var isClosing = false
+  /// When a closing session is cut off even if its output was not read.
+  var closeDeadline: Instant?
   /// The peer will send nothing more.
   var inputEnded = false
   /// The last write found the socket full.
   var isBlocked = false
   /// The answer that is being worked out in parts; requests behind it wait.
-  var job: (any Job)?
+  var work: (job: any Job, ticket: JobTicket)?
   /// Whether input was refused and must be offered again once the session can take it.
   var isPaused = false
   /// Since when a half frame has been waiting for its rest; nil when there is none.

@@ -25,8 +25,10 @@ final class Watch {
   unowned let session: Session
   let channel: FeedChannel
   var state: State
-  /// The revision that the watcher has once it has read what is queued for it.
+  /// The revision that the watcher knows of once it has read what is queued for it: the next delta's `from`.
   var revision: UInt64
+  /// The feed's revision whose rows the watcher then has; ahead of `revision` when what came since has undone itself.
+  var position: UInt64
   /// The least time between two deltas, in nanoseconds; 0 for none.
   let throttle: UInt64
   /// When the next delta may be queued.
@@ -46,6 +48,7 @@ final class Watch {
     self.channel = channel
     self.state = state
     self.revision = revision
+    position = revision
     self.throttle = throttle
     lastTold = now
     toldCurrent = revision

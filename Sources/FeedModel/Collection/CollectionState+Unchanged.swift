@@ -1,3 +1,5 @@
+import FeedJSON
+
 extension CollectionState {
   /// Takes out of `updated` the rows whose element is, after all steps of an operation, what it was before them.
   func dropUnchanged(from updated: inout [IndexPath], _ log: UndoLog, since mark: UndoLog.Mark) {

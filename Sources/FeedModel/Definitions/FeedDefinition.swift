@@ -17,6 +17,9 @@ public struct FeedDefinition: Equatable, Sendable {
     }
   }
 
+  /// The kinds that can be defined.
+  public static let kinds = ["collection"]
+
   public init(name: String, content: Content) {
     self.name = name
     self.content = content

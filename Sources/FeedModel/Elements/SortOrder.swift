@@ -30,7 +30,7 @@ struct SortOrder: Sendable {
     let start = buffer.count
     buffer.appendUInt32BigEndian(0)
     for term in terms { Self.append(term.path.resolve(element), descending: term.descending, to: &buffer) }
-    buffer.overwriteUInt32BigEndian(UInt32(buffer.count &- start &- 4), at: start)
+    buffer.overwriteUInt32BigEndian(at: start, UInt32(buffer.count &- start &- 4))
   }
 
   private static func append(_ value: JSONView?, descending: Bool, to buffer: inout ByteBuffer) {
@@ -48,7 +48,9 @@ struct SortOrder: Sendable {
       value.withDecodedUTF8 { appendDelimited($0, to: &buffer) }
     case .array, .object: buffer.append(Rank.structure)
     }
-    if descending { buffer.complement(from: start) }
+    if descending {
+      for place in start..<buffer.count { buffer.pointer[place] = ~buffer.pointer[place] }
+    }
   }
 
   /// Bytes with every zero followed by 0xFF and two zeros at the end: order is kept and no key is a prefix of another.

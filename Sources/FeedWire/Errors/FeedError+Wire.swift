@@ -20,6 +20,7 @@ extension FeedError {
     case .permissionDenied: -32006
     case .limitExceeded: -32007
     case .storageFailed: -32008
+    case .operationFailed(_, let error): error.code
     }
   }
 
@@ -46,12 +47,17 @@ extension FeedError {
     case .permissionDenied(let reason): "Not allowed: \(reason)."
     case .limitExceeded(let limit, let value, let reason): "Limit \(limit) (\(value)) is exceeded: \(reason)."
     case .storageFailed(let reason): "The change could not be stored: \(reason). Nothing was changed."
+    case .operationFailed(let index, let error): "Operation \(index): \(error.message)"
     }
   }
 
   /// Appends the members of `data`: the feed and the offending item.
   func appendData(to out: inout ByteBuffer) {
     var members = DataMembers()
+    append(to: &out, &members)
+  }
+
+  private func append(to out: inout ByteBuffer, _ members: inout DataMembers) {
     switch self {
     case .parseError(let offset, _): members.append("offset", offset, &out)
     case .invalidRequest, .internalError, .permissionDenied, .storageFailed: break
@@ -78,6 +84,9 @@ extension FeedError {
     case .limitExceeded(let limit, let value, _):
       members.append("limit", limit, &out)
       members.append("value", value, &out)
+    case .operationFailed(let index, let error):
+      members.append("op", index, &out)
+      error.append(to: &out, &members)
     }
   }
 }
