@@ -1,0 +1,93 @@
+/// A JSON number taken apart without rounding: sign, significant digits, power of ten. Points into the text, which it does not own.
+///
+/// The value is 0.d₁d₂…dₙ × 10^exponent with d₁ and dₙ not zero; zero has no digits. Exponents beyond ±2⁶² are taken as ±2⁶².
+public struct JSONNumber {
+  /// Whether the value is below zero; false for -0.
+  public private(set) var isNegative = false
+  /// Number of digits from the first to the last that is not zero, 0 for zero.
+  public private(set) var digitCount = 0
+  /// Power of ten of the digit before the first significant one.
+  public private(set) var exponent = 0
+  /// The first significant digit; the decimal point may stand between the digits.
+  let firstDigit: UnsafePointer<UInt8>
+
+  static let exponentLimit = 1 << 62
+
+  /// - Parameter text: a number of RFC 8259. Other text gives some number; nothing is read outside it.
+  public init(_ text: UnsafeRawBufferPointer) {
+    self = text.withMemoryRebound(to: UInt8.self) { JSONNumber($0) }
+  }
+
+  init(_ text: UnsafeBufferPointer<UInt8>) {
+    guard var p = text.baseAddress else {
+      firstDigit = Self.zero.utf8Start
+      return
+    }
+    let end = p + text.count
+    let negative = p < end && p.pointee == UInt8(ascii: "-")
+    if negative { p += 1 }
+    var (digits, integerDigits) = (0, -1)
+    var (first, firstIndex, lastIndex) = (p, -1, -1)
+    while p < end {
+      let byte = p.pointee
+      if byte == UInt8(ascii: ".") {
+        integerDigits = digits
+      } else if ScanPass.isDigit(byte) {
+        if byte != UInt8(ascii: "0") {
+          if firstIndex < 0 { (first, firstIndex) = (p, digits) }
+          lastIndex = digits
+        }
+        digits &+= 1
+      } else {
+        break
+      }
+      p += 1
+    }
+    firstDigit = first
+    guard firstIndex >= 0 else { return }
+    isNegative = negative
+    digitCount = lastIndex &- firstIndex &+ 1
+    let shift = (integerDigits < 0 ? digits : integerDigits) &- firstIndex
+    exponent = Self.clamp(shift &+ Self.power(p, end))
+  }
+
+  /// The exponent part at `p`, 0 when there is none.
+  private static func power(_ start: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>) -> Int {
+    var p = start
+    guard p < end, p.pointee | 0x20 == UInt8(ascii: "e") else { return 0 }
+    p += 1
+    guard p < end else { return 0 }
+    let negative = p.pointee == UInt8(ascii: "-")
+    if negative || p.pointee == UInt8(ascii: "+") { p += 1 }
+    var value = 0
+    while p < end, ScanPass.isDigit(p.pointee) {
+      if value < exponentLimit / 10 {
+        value = value &* 10 &+ Int(p.pointee &- UInt8(ascii: "0"))
+      } else {
+        value = exponentLimit
+      }
+      p += 1
+    }
+    return negative ? -value : value
+  }
+
+  private static func clamp(_ exponent: Int) -> Int { min(max(exponent, -exponentLimit), exponentLimit) }
+
+  private static let zero: StaticString = "0"
+
+  /// The digits, 0–9 each, without the decimal point.
+  var digits: Digits { Digits(p: firstDigit, left: digitCount) }
+
+  struct Digits: Sequence, IteratorProtocol {
+    var p: UnsafePointer<UInt8>
+    var left: Int
+
+    @inline(__always) mutating func next() -> UInt8? {
+      guard left > 0 else { return nil }
+      if p.pointee == UInt8(ascii: ".") { p += 1 }
+      left &-= 1
+      defer { p += 1 }
+      return p.pointee &- UInt8(ascii: "0")
+    }
+  }
+}

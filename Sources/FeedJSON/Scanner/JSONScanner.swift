@@ -1,0 +1,47 @@
+import Glibc
+
+/// Turns bytes into a tape of tokens and keeps the tape's memory for the next text.
+///
+/// Accepts exactly the texts of RFC 8259 in strict UTF-8, without a byte order mark. O(n) in time; no recursion, no allocation
+/// once the tape is as large as the texts need (a token for every value and member name, 16 bytes each).
+public struct JSONScanner: ~Copyable {
+  /// How many containers may stand inside each other.
+  public let maxDepth: Int
+  private var tape: UnsafeMutablePointer<JSONToken>?
+  private var capacity = 0
+
+  /// - Parameter maxDepth: deepest nesting accepted; `[[]]` has depth 2.
+  public init(maxDepth: Int = 512) {
+    self.maxDepth = maxDepth
+  }
+
+  deinit {
+    free(tape)
+  }
+
+  /// Validates exactly one JSON text, white space around it allowed.
+  ///
+  /// - Returns: the value, valid until the next scan by this scanner and only while `bytes` stay in place.
+  /// - Throws: the first thing wrong. Nothing of a refused text can be seen.
+  public mutating func scan(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> JSONView {
+    guard bytes.count <= Int(UInt32.max) else { throw JSONError(offset: 0, kind: .tooLarge) }
+    guard let start = bytes.baseAddress, bytes.count > 0 else { throw JSONError(offset: 0, kind: .empty) }
+    let base = start.assumingMemoryBound(to: UInt8.self)
+    var pass = ScanPass(base: base, count: bytes.count, tape: tape, capacity: capacity, maxDepth: maxDepth)
+    // The pass may have moved the tape even when it fails.
+    defer {
+      tape = pass.tape
+      capacity = pass.capacity
+    }
+    let first = try pass.run()
+    return JSONView(base: base, token: UnsafePointer(first))
+  }
+
+  /// Gives the tape's memory back when it is larger than `tokens` tokens; views of the last scan end.
+  public mutating func releaseMemory(beyond tokens: Int = 0) {
+    guard capacity > tokens else { return }
+    free(tape)
+    tape = nil
+    capacity = 0
+  }
+}

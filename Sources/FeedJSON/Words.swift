@@ -1,0 +1,47 @@
+/// Eight bytes at a time in a plain word: the tests that the scanner and the writer do on every byte of a text.
+///
+/// Each mask has the top bit of a byte set where the test holds. Bits above the lowest one set may be wrong (a borrow or carry
+/// runs upwards), the lowest one is exact: use it alone.
+@usableFromInline enum Words {
+  @usableFromInline static let ones: UInt64 = 0x0101_0101_0101_0101
+  @usableFromInline static let tops: UInt64 = 0x8080_8080_8080_8080
+
+  @inline(__always) static func load(_ p: UnsafePointer<UInt8>) -> UInt64 {
+    UInt64(littleEndian: UnsafeRawPointer(p).loadUnaligned(as: UInt64.self))
+  }
+
+  /// Bytes that end a plain run inside a string: quote, reverse solidus, control characters, and all that is not ASCII.
+  @inline(__always) static func stringStops(_ w: UInt64) -> UInt64 {
+    let quote = (w ^ (ones &* 0x22)) &- ones
+    let solidus = (w ^ (ones &* 0x5C)) &- ones
+    let control = w &- (ones &* 0x20)
+    return (quote | solidus | control | w) & tops
+  }
+
+  /// Bytes that are not decimal digits.
+  @inline(__always) static func nonDigits(_ w: UInt64) -> UInt64 {
+    let x = w ^ (ones &* 0x30)
+    return (x | (x &+ (ones &* 0x76))) & tops
+  }
+
+  /// Index, 0–7, of the lowest byte in a mask that is not zero.
+  @inline(__always) static func firstIndex(_ mask: UInt64) -> Int { mask.trailingZeroBitCount &>> 3 }
+
+  /// Whether two ranges of bytes are equal: memcmp without a call for the short ones.
+  @inline(__always) static func equal(_ a: UnsafePointer<UInt8>, _ b: UnsafePointer<UInt8>, _ count: Int) -> Bool {
+    if count >= 8 {
+      var i = 0
+      while i &+ 8 < count {
+        if load(a + i) != load(b + i) { return false }
+        i &+= 8
+      }
+      return load(a + (count &- 8)) == load(b + (count &- 8))
+    }
+    var i = 0
+    while i < count {
+      if a[i] != b[i] { return false }
+      i &+= 1
+    }
+    return true
+  }
+}

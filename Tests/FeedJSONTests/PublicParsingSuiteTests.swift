@@ -1,0 +1,42 @@
+import FeedJSON
+import Foundation
+import Testing
+
+/// The public JSON parsing suite, when it stands next to the package: `y_` has to be accepted, `n_` refused, `i_` is free.
+enum PublicParsingSuite {
+  static let folder = URL(fileURLWithPath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    .appendingPathComponent("../shared/conformance/json-parsing").standardizedFileURL
+
+  static let files: [String] = {
+    let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path)
+    return (names ?? []).filter { $0.hasSuffix(".json") }.sorted()
+  }()
+
+  static func bytes(_ name: String) throws -> [UInt8] {
+    Array(try Data(contentsOf: folder.appendingPathComponent(name)))
+  }
+}
+
+@Suite(.enabled(if: !PublicParsingSuite.files.isEmpty, "the public suite is not here"))
+struct PublicParsingSuiteTests {
+  @Test func hasAllThreeClasses() {
+    for prefix in ["y_", "n_", "i_"] {
+      #expect(PublicParsingSuite.files.contains { $0.hasPrefix(prefix) })
+    }
+  }
+
+  @Test(arguments: PublicParsingSuite.files)
+  func file(_ name: String) throws {
+    let bytes = try PublicParsingSuite.bytes(name)
+    let failure = scanFailure(bytes)
+    if name.hasPrefix("y_") { #expect(failure == nil) }
+    if name.hasPrefix("n_") { #expect(failure != nil) }
+    // What is refused is refused inside the text, what is accepted survives a round trip.
+    if let failure {
+      #expect((0...bytes.count).contains(failure.offset))
+    } else {
+      try expectRoundTrip(bytes)
+    }
+  }
+}
