@@ -12,7 +12,9 @@ import support  # noqa: E402, F401
 from reference import texts  # noqa: E402, F401
 
 #: The methods, in the order of the specification.
-METHODS = list(dict.fromkeys(re.findall(r"\(methods/(\w+)\.md\)", (PROTOCOL / "README.md").read_text(encoding="utf-8"))))
+METHODS = list(
+    dict.fromkeys(re.findall(r"\(methods/(\w+)\.md\)", (PROTOCOL / "README.md").read_text(encoding="utf-8")))
+)
 
 
 def page(method):

@@ -1,4 +1,4 @@
-"""A validator for the part of JSON Schema (draft 2020-12) that Protocol/schemas uses. It refuses what it doesn't know."""
+"""A validator for the part of JSON Schema (draft 2020-12) that Protocol/schemas uses; it refuses what it does not know."""
 
 import json
 import pathlib
@@ -115,7 +115,9 @@ class Schema:
         self._require(not isinstance(value, str) or len(value) >= least, at, f"is shorter than {least}")
 
     def _pattern(self, pattern, value, at):
-        self._require(not isinstance(value, str) or re.search(pattern, value), at, f"doesn't match {pattern}: {value!r}")
+        self._require(
+            not isinstance(value, str) or re.search(pattern, value), at, f"doesn't match {pattern}: {value!r}"
+        )
 
     def _minimum(self, least, value, at):
         self._require(not _TYPES["number"](value) or value >= least, at, f"is below {least}")
@@ -128,7 +130,9 @@ class Schema:
             self.within(schema).check(value, at)
 
     def _anyOf(self, schemas, value, at):
-        self._require(any(self._valid(schema, value, at) for schema in schemas), at, f"fits none of the choices: {value!r}")
+        self._require(
+            any(self._valid(schema, value, at) for schema in schemas), at, f"fits none of the choices: {value!r}"
+        )
 
     def _oneOf(self, schemas, value, at):
         fitting = sum(self._valid(schema, value, at) for schema in schemas)

@@ -7,7 +7,19 @@ from documents import METHODS, blocks, page, support, texts
 from schemacheck import load, schema
 
 #: Members whose values differ from run to run, and are compared by their schema only.
-VARYING = {"epoch", "server", "uid", "pid", "uptime", "connected", "bytesIn", "bytesOut", "limits", "queuedBytes", "message"}
+VARYING = {
+    "epoch",
+    "server",
+    "uid",
+    "pid",
+    "uptime",
+    "connected",
+    "bytesIn",
+    "bytesOut",
+    "limits",
+    "queuedBytes",
+    "message",
+}
 
 
 def comparable(node):

@@ -1,6 +1,5 @@
 """Schemas, pages, OpenRPC and vectors say the same."""
 
-import pathlib
 import re
 import subprocess
 import unittest
@@ -44,14 +43,18 @@ class Schemas(unittest.TestCase):
                     self.assertIsNotNone(whole.within(part).target().value, f"{path}: {part['$ref']}")
 
     def test_every_method_has_a_page_and_a_schema(self):
-        self.assertEqual(sorted(METHODS), sorted(p.stem for p in (PROTOCOL / "methods").glob("*.md") if p.stem != "README"))
+        self.assertEqual(
+            sorted(METHODS), sorted(p.stem for p in (PROTOCOL / "methods").glob("*.md") if p.stem != "README")
+        )
         self.assertEqual(sorted(METHODS), sorted(p.stem for p in (schemacheck.SCHEMAS / "methods").glob("*.json")))
 
     def test_pages_and_schemas_name_the_same_members(self):
         for method in METHODS:
             for title, name in (("Parameters", "params"), ("Result", "result")):
                 listed = set(re.findall(r"^\| `(\w+)` \|", section(page(method), title), re.MULTILINE))
-                self.assertEqual(listed, self.members(schema(f"methods/{method}", f"/$defs/{name}")), f"{method} {title}")
+                self.assertEqual(
+                    listed, self.members(schema(f"methods/{method}", f"/$defs/{name}")), f"{method} {title}"
+                )
 
     def members(self, one):
         names = set(one.value.get("properties", {}))
@@ -61,7 +64,9 @@ class Schemas(unittest.TestCase):
         return names | self.members(one.target()) if "$ref" in one.value else names
 
     def test_codes_of_the_pages_are_codes_of_the_specification(self):
-        specified = set(re.findall(r"^\| (-\d+) \|", (PROTOCOL / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
+        specified = set(
+            re.findall(r"^\| (-\d+) \|", (PROTOCOL / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+        )
         self.assertEqual({str(code) for code in schema("error").value["properties"]["code"]["enum"]}, specified)
         for method in METHODS:
             self.assertLessEqual(set(re.findall(r"^\| (-\d+) \|", page(method), re.MULTILINE)), specified, method)
@@ -121,7 +126,11 @@ class Vectors(unittest.TestCase):
             ("methods/update", "/$defs/params", {"feed": "a"}),
             ("methods/update", "/$defs/params", {"feed": "a", "element": 1, "elements": []}),
             ("methods/verify", "/$defs/result", {"revision": 1, "counts": [1], "digest": "XYZ"}),
-            ("notifications/snapshot", "", {"feed": "a", "revision": 1, "at": [0, 0], "elements": [], "last": True, "reset": True}),
+            (
+                "notifications/snapshot",
+                "",
+                {"feed": "a", "revision": 1, "at": [0, 0], "elements": [], "last": True, "reset": True},
+            ),
             ("error", "", {"code": 1, "message": "x", "data": {}}),
         ):
             with self.assertRaises(Invalid):

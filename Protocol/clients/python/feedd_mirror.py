@@ -98,7 +98,9 @@ class Mirror:
         self._expect(len(elements) == len(added) + len(updated), "a delta with elements missing")
         content = list(zip(elements, delta.get("types") or [None] * len(elements)))
         sections, structure = self.sections, delta.get("sections", {})
-        self._expect(all(s < len(sections) and r < len(sections[s].elements) for s, r in delta["deleted"]), "no such row")
+        self._expect(
+            all(s < len(sections) and r < len(sections[s].elements) for s, r in delta["deleted"]), "no such row"
+        )
         for at, row in reversed(delta["deleted"]):
             del sections[at].elements[row], sections[at].types[row]
         for at in reversed(structure.get("deleted", [])):

@@ -111,7 +111,9 @@ class DaemonTest(unittest.TestCase):
 
     def define(self, definition):
         """Defines a feed from the node or dictionary of its definition."""
-        return self.connection.call("define", **(params(definition) if isinstance(definition, texts.Node) else definition))
+        return self.connection.call(
+            "define", **(params(definition) if isinstance(definition, texts.Node) else definition)
+        )
 
     def mirror(self, feed, **options):
         """A watch on a connection of its own and a mirror that is whole."""

@@ -103,7 +103,9 @@ class Sorting(VectorTest):
     def test_sorting(self):
         for case in support.cases("sorting"):
             with self.subTest(case["name"].value):
-                self.define({"feed": "sorted", "kind": "collection", "bins": [{"name": "all", "sort": raw(case["sort"])}]})
+                self.define(
+                    {"feed": "sorted", "kind": "collection", "bins": [{"name": "all", "sort": raw(case["sort"])}]}
+                )
                 for element in case["elements"].items:
                     self.connection.call("update", feed="sorted", element=raw(element))
                 [[_, elements]] = self.snapshot("sorted")
@@ -114,7 +116,9 @@ class Sorting(VectorTest):
     def test_sorting_all_at_once(self):
         for case in support.cases("sorting"):
             with self.subTest(case["name"].value):
-                self.define({"feed": "sorted", "kind": "collection", "bins": [{"name": "all", "sort": raw(case["sort"])}]})
+                self.define(
+                    {"feed": "sorted", "kind": "collection", "bins": [{"name": "all", "sort": raw(case["sort"])}]}
+                )
                 self.connection.call("update", feed="sorted", elements=raw(case["elements"]))
                 [[_, elements]] = self.snapshot("sorted")
                 ids = [texts.parse(element.decode())["id"].text for element in elements]

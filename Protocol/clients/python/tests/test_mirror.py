@@ -19,7 +19,9 @@ def started(sections, feed="feed", revision=7):
 
 
 def delta(change, elements, start=7, end=8):
-    return Notification("delta", {"from": start, "revision": end, **change.value, "elements": [raw(e) for e in elements.items]})
+    return Notification(
+        "delta", {"from": start, "revision": end, **change.value, "elements": [raw(e) for e in elements.items]}
+    )
 
 
 def shown(mirror):
@@ -132,12 +134,20 @@ class Courses(unittest.TestCase):
         self.assertFalse(mirror.apply(Notification("bookmark", {"epoch": "e", "revision": 7, "current": 12})))
         self.assertEqual((mirror.since, mirror.revision), ({"epoch": "e", "revision": 12}, 7))
         mirror.restart({"feed": "feed", "epoch": "e", "revision": 15, "resumed": True, "sections": []})
-        self.assertTrue(mirror.apply(Notification("delta", {**change('{"deleted":[[0,0]]}'), "from": 12, "revision": 15})))
+        self.assertTrue(
+            mirror.apply(Notification("delta", {**change('{"deleted":[[0,0]]}'), "from": 12, "revision": 15}))
+        )
         self.assertEqual(mirror.counts(), [1, 1])
 
     def test_a_watch_that_was_not_resumed_starts_over(self):
         mirror = started(LIST)
-        head = {"feed": "feed", "epoch": "other", "revision": 2, "resumed": False, "sections": [{"name": "s", "count": 0}]}
+        head = {
+            "feed": "feed",
+            "epoch": "other",
+            "revision": 2,
+            "resumed": False,
+            "sections": [{"name": "s", "count": 0}],
+        }
         mirror.restart(head)
         self.assertFalse(mirror.whole)
         mirror.apply(Notification("snapshot", {"revision": 2, "at": [0, 0], "elements": [], "last": True}))

@@ -45,7 +45,9 @@ class Writing(unittest.TestCase):
         self.assertEqual(encode({"elements": [b'{"v":1.0}', {"v": 1}]}), b'{"elements":[{"v":1.0},{"v":1}]}')
 
     def test_values(self):
-        self.assertEqual(encode([None, True, "é\n", 10**30, Decimal("1.10")]), '[null,true,"é\\n",{},1.10]'.format(10**30).encode())
+        self.assertEqual(
+            encode([None, True, "é\n", 10**30, Decimal("1.10")]), '[null,true,"é\\n",{},1.10]'.format(10**30).encode()
+        )
 
     def test_what_json_has_no_text_for_is_refused(self):
         with self.assertRaises(ValueError):

@@ -56,7 +56,9 @@ def run(collection, method, params):
     """One request against a collection: the change and its elements. Raises Refused."""
     many = {"update": ("elements", "element"), "set": ("elements",), "delete": ("ids", "id")}[method]
     values = next(params[member] for member in many if params.get(member) is not None)
-    return getattr(collection, method)(values.items if values.kind == "array" and many[0] in dict(params.items) else [values])
+    return getattr(collection, method)(
+        values.items if values.kind == "array" and many[0] in dict(params.items) else [values]
+    )
 
 
 def _bins(case):
