@@ -15,6 +15,7 @@ Elements are JSON text and stay so: what comes from the daemon is `bytes`, exact
 """
 
 import collections
+import itertools
 import json
 import os
 import select
@@ -247,7 +248,8 @@ class Watch:
 # --- The command ---
 
 _USAGE = """usage: feedd.py [--socket PATH] push FEED [ELEMENT...|-]
-       feedd.py [--socket PATH] watch FEED [COUNT]
+       feedd.py [--socket PATH] watch FEED [COUNT]     the notifications, one a line
+       feedd.py [--socket PATH] mirror FEED [COUNT]    what verify would say of a copy, after each change
        feedd.py [--socket PATH] verify FEED
        feedd.py [--socket PATH] call METHOD [PARAMS]"""
 
@@ -257,7 +259,7 @@ def main(arguments):
     path = None
     if arguments[:1] == ["--socket"] and len(arguments) > 1:
         path, arguments = arguments[1], arguments[2:]
-    commands = {"push": _push, "watch": _watch, "verify": _verify, "call": _call}
+    commands = {"push": _push, "watch": _watch, "mirror": _mirror, "verify": _verify, "call": _call}
     if len(arguments) < 2 or arguments[0] not in commands:
         print(_USAGE, file=sys.stderr)
         return 2
@@ -274,27 +276,32 @@ def main(arguments):
 def _push(connection, feed, *elements):
     lines = sys.stdin.buffer if elements in ((), ("-",)) else (element.encode() for element in elements)
     texts = (line.strip() for line in lines)
-    print(json.dumps({"pushed": connection.push(feed, (text for text in texts if text))}))
+    _print({"pushed": connection.push(feed, (text for text in texts if text))})
+
+
+def _print(value):
+    sys.stdout.buffer.write(encode(value) + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def _watch(connection, feed, count=None):
+    for message in itertools.islice(connection.watch(feed), count and int(count)):
+        _print({"method": message.method, "params": message.params})
+
+
+def _mirror(connection, feed, count=None):
     watch = connection.watch(feed)
-    mirror, seen = Mirror(watch.result), 0
-    for message in watch:
-        mirror.apply(message)
-        sys.stdout.buffer.write(encode({"method": message.method, "params": message.params}) + b"\n")
-        sys.stdout.buffer.flush()
-        seen += 1
-        if count is not None and seen >= int(count):
-            break
+    mirror = Mirror(watch.result)
+    for _ in itertools.islice(filter(mirror.apply, watch), count and int(count)):
+        _print({"revision": mirror.revision, "counts": mirror.counts(), "digest": mirror.digest()})
 
 
 def _verify(connection, feed):
-    print(encode(connection.call("verify", feed=feed)).decode())
+    _print(connection.call("verify", feed=feed))
 
 
 def _call(connection, method, params="{}"):
-    print(encode(connection.call(method, **json.loads(params, parse_float=Decimal))).decode())
+    _print(connection.call(method, **json.loads(params, parse_float=Decimal)))
 
 
 if __name__ == "__main__":

@@ -302,7 +302,9 @@ class Command(support.DaemonTest):
         lines = io.BytesIO(self.run_command("watch", "list", "1")).readlines()
         self.assertEqual(len(lines), 1)
         self.assertIn(b'"elements":[{"id":1,"v":1.10},{"id":2},{"id":3},{"id":4}]', lines[0])
-        self.assertEqual(json.loads(self.run_command("verify", "list"))["counts"], [4])
+        verified = self.run_command("verify", "list")
+        self.assertEqual(json.loads(verified)["counts"], [4])
+        self.assertEqual(json.loads(self.run_command("mirror", "list", "1")), json.loads(verified))
         found = self.run_command("call", "get", '{"feed":"list","id":1.0}')
         self.assertIn(b'"element":{"id":1,"v":1.10}', found)
 
