@@ -12,10 +12,16 @@ class Refused(Exception):
 
 
 class _Row:
-    __slots__ = ("identity", "element")
+    """A row; `life` tells an element from a later one of the same identity, after the first was dropped."""
 
-    def __init__(self, identity, element):
-        self.identity, self.element = identity, element
+    __slots__ = ("identity", "life", "element")
+
+    def __init__(self, identity, life, element):
+        self.identity, self.life, self.element = identity, life, element
+
+    @property
+    def key(self):
+        return self.identity, self.life
 
 
 class _Bin:
@@ -45,6 +51,7 @@ class Collection:
         self.count = definition.get("retain", {}).get("count")
         self.bins = [_Bin(**bin) for bin in definition.get("bins", [{"name": "all"}])]
         self.elements = {}  # by identity, the longest unchanged first
+        self.lives = {}  # by identity, how often it was dropped
 
     def sections(self):
         return [{"name": f"{self.name}/{bin.name}", "rows": [row.element for row in bin.rows]} for bin in self.bins]
@@ -92,23 +99,25 @@ class Collection:
         self.elements.pop(identity, None)
         if home:
             self.elements[identity] = element
+        else:
+            self._drop(identity)
 
-    @staticmethod
-    def _settle(bin, identity, old, element, accepted):
+    def _settle(self, bin, identity, old, element, accepted):
         place = bin.find(identity)
         if place is None:
             if accepted:
-                bin.rows.insert(bin.place(element), _Row(identity, element))
+                bin.rows.insert(bin.place(element), _Row(identity, self.lives.get(identity, 0), element))
         elif not accepted:
             del bin.rows[place]
         elif filters.same_key(bin.sort, old, element):
             bin.rows[place].element = element
         else:
             del bin.rows[place]
-            bin.rows.insert(bin.place(element), _Row(identity, element))
+            bin.rows.insert(bin.place(element), _Row(identity, self.lives.get(identity, 0), element))
 
     def _drop(self, identity):
         self.elements.pop(identity, None)
+        self.lives[identity] = self.lives.get(identity, 0) + 1
         for bin in self.bins:
             bin.rows = [row for row in bin.rows if row.identity != identity]
 
@@ -125,8 +134,8 @@ class Collection:
         moves = []
         left, come = {}, {}
         for section, bin in enumerate(self.bins):
-            old = {row.identity: (place, row, element) for place, (row, element) in enumerate(before[section])}
-            new = {row.identity: (place, row) for place, row in enumerate(bin.rows)}
+            old = {row.key: (place, row, element) for place, (row, element) in enumerate(before[section])}
+            new = {row.key: (place, row) for place, row in enumerate(bin.rows)}
             kept = {i for i in old if i in new and old[i][1] is new[i][1]}
             for identity in [i for i in old if i in new and i not in kept]:
                 if _rank(kept, old, identity) == _rank(kept, new, identity):
@@ -145,11 +154,9 @@ class Collection:
                     result["added"].append([section, place])
                     elements["added"].append(row.element)
         updated = [self.bins[section].rows[row].element for section, row in result["updated"]]
-        homes = [{row.identity for row, _ in rows} for rows in before]
-        for identity in left:
-            ways = [[i, j] for s, i in left[identity] for t, j in come.get(identity, []) if s == t]
-            alone = sum(identity in home for home in homes) == 1 == sum(b.find(identity) is not None for b in self.bins)
-            if alone and identity in come and not ways:
+        for identity in left.keys() & come.keys():
+            ways = [[i, j] for s, i in left[identity] for t, j in come[identity] if s == t]
+            if not ways and len(left[identity]) == 1 == len(come[identity]):
                 ways = [[left[identity][0][1], come[identity][0][1]]]
             moves += ways
         if moves:
