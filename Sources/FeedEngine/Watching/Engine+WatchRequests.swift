@@ -24,6 +24,7 @@ extension Engine {
       session: session, channel: channel, state: .live, revision: from,
       throttle: UInt64(min(throttle, 86_400_000)) * 1_000_000, now: now)
     watch.toldCurrent = catalog.revision
+    watch.owesSelection = !feed.selection.isEmpty
     session.watches.append(watch)
     channel.watches.append(watch)
     try replyToWatch(request, feed, revision: isCurrent ? from : feed.revision, resumed: resumed, of: session)
@@ -32,6 +33,7 @@ extension Engine {
     } else if wantsSnapshot {
       beginSnapshot(watch, reset: false)
     }
+    tellSelection(watch)
   }
 
   private func replyToWatch(

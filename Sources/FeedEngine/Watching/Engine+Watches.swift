@@ -100,6 +100,7 @@ extension Engine {
     watch.catchUp = nil
     if watch.position >= watch.channel.feed.revision {
       watch.state = .live
+      tellSelection(watch)
       if watch.channel.feed.isGone { end(watch) }
     } else {
       watch.state = .behind
