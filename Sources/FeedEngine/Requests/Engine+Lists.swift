@@ -37,7 +37,8 @@ extension Engine {
       throw .permissionDenied(reason: "feed \"\(feed.name)\" is defined with \"movable\": false")
     }
     if [.insert, .remove, .replace].contains(method) && !feed.behaviours.editable {
-      throw .permissionDenied(reason: "feed \"\(feed.name)\" is defined with \"editable\": false; its owner may use set")
+      throw .permissionDenied(
+        reason: "feed \"\(feed.name)\" is defined with \"editable\": false; its owner may use set")
     }
   }
 

@@ -7,7 +7,8 @@ extension Engine {
   func restructure(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try feed(parameters, of: session)
     guard let provider = feed as? ProviderFeed else {
-      throw .wrongKind(feed: feed.name, kind: feed.kind, wanted: method == .activate ? "segmented" : "composed or segmented")
+      throw .wrongKind(
+        feed: feed.name, kind: feed.kind, wanted: method == .activate ? "segmented" : "composed or segmented")
     }
     switch method {
     case .insertChild:
@@ -34,11 +35,15 @@ extension Engine {
 
   private func place(_ parameters: Parameters) throws(FeedError) -> ChildPlace {
     let given = ["at", "before", "after"].filter { parameters.object?.member(utf8: $0) != nil }
-    if given.count > 1 { throw .invalidParams(member: given[1], reason: "must not stand beside \(given[0]); give one of them") }
+    if given.count > 1 {
+      throw .invalidParams(member: given[1], reason: "must not stand beside \(given[0]); give one of them")
+    }
     if parameters.member("before") != nil { return .before(try parameters.string("before", "the name of a child")) }
     if parameters.member("after") != nil { return .after(try parameters.string("after", "the name of a child")) }
     if let at = parameters.member("at") {
-      guard let index = at.int else { throw Parameters.refuse("at", "must be a whole number: an index among the children") }
+      guard let index = at.int else {
+        throw Parameters.refuse("at", "must be a whole number: an index among the children")
+      }
       return .index(index)
     }
     return .end

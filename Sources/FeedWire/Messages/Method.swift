@@ -14,7 +14,8 @@ public enum Method: String, CaseIterable, Sendable {
   /// Whether it may change feeds, and so may stand in a transaction.
   public var isMutating: Bool {
     switch self {
-    case .update, .delete, .set, .insert, .remove, .replace, .move, .put, .activate, .insertChild, .removeChild, .define,
+    case .update, .delete, .set, .insert, .remove, .replace, .move, .put, .activate, .insertChild, .removeChild,
+      .define,
       .undefine:
       true
     default: false
