@@ -1,1 +1,65 @@
+#define _GNU_SOURCE
 #include "CLinux.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+int clinux_accept(int listener) { return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC); }
+
+int clinux_peer_credentials(int descriptor, struct clinux_credentials *credentials) {
+  struct ucred peer;
+  socklen_t size = sizeof peer;
+  if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return -1;
+  credentials->pid = peer.pid;
+  credentials->uid = peer.uid;
+  credentials->gid = peer.gid;
+  return 0;
+}
+
+const char *clinux_error_text(int code) {
+  const char *text = strerrordesc_np(code);
+  return text != NULL ? text : "unknown error";
+}
+
+int clinux_window_size(int descriptor, int *columns, int *rows) {
+  struct winsize size;
+  if (ioctl(descriptor, TIOCGWINSZ, &size) != 0) return -1;
+  *columns = size.ws_col;
+  *rows = size.ws_row;
+  return 0;
+}
+
+static int change_flag(int descriptor, int get, int set, int flag, int on) {
+  int flags = fcntl(descriptor, get);
+  if (flags < 0) return -1;
+  int wanted = on ? flags | flag : flags & ~flag;
+  return wanted == flags ? 0 : fcntl(descriptor, set, wanted);
+}
+
+int clinux_set_nonblocking(int descriptor, int on) { return change_flag(descriptor, F_GETFL, F_SETFL, O_NONBLOCK, on); }
+
+int clinux_set_close_on_exec(int descriptor, int on) { return change_flag(descriptor, F_GETFD, F_SETFD, FD_CLOEXEC, on); }
+
+int clinux_is_open(int descriptor) { return fcntl(descriptor, F_GETFD) >= 0; }
+
+int clinux_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
+
+int clinux_open(const char *path, int flags, unsigned int mode) { return open(path, flags | O_CLOEXEC, mode); }
+
+struct clinux_option_step clinux_next_option(int argc, char *const *argv, const char *short_options,
+                                             const struct option *long_options, int restart) {
+  if (restart) {
+    optind = 0;
+    opterr = 0;
+  }
+  optarg = NULL;
+  optopt = 0;
+  struct clinux_option_step step;
+  step.result = getopt_long(argc, argv, short_options, long_options, NULL);
+  step.next = optind;
+  step.offender = optopt;
+  step.value = optarg;
+  return step;
+}

@@ -1,13 +1,65 @@
-// What Swift cannot import from the system's headers: variadic calls, macros and a few Linux-only declarations.
+// What Swift cannot import from the system's headers: variadic calls, macros and declarations behind _GNU_SOURCE.
+// _GNU_SOURCE is defined in CLinux.c alone: here it would make types that the Glibc module has in another form.
 #ifndef CLINUX_H
 #define CLINUX_H
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <getopt.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+
+/// What the kernel says of the process at the other end of a Unix socket, at the time it connected or listened.
+struct clinux_credentials {
+  int32_t pid;
+  uint32_t uid;
+  uint32_t gid;
+};
+
+/// accept4 with SOCK_NONBLOCK and SOCK_CLOEXEC; the peer's address is not wanted. -1 and errno on failure.
+int clinux_accept(int listener);
+
+/// SO_PEERCRED. 0, or -1 and errno.
+int clinux_peer_credentials(int descriptor, struct clinux_credentials *credentials);
+
+/// The sentence for an errno value; a constant string, safe on every thread. Never NULL.
+const char *clinux_error_text(int code);
+
+/// The size of the terminal behind a descriptor (TIOCGWINSZ). 0, or -1 and errno.
+int clinux_window_size(int descriptor, int *columns, int *rows);
+
+/// O_NONBLOCK on or off. 0, or -1 and errno.
+int clinux_set_nonblocking(int descriptor, int on);
+
+/// FD_CLOEXEC on or off. 0, or -1 and errno.
+int clinux_set_close_on_exec(int descriptor, int on);
+
+/// What getopt_long leaves in its global variables after a step.
+struct clinux_option_step {
+  /// What getopt_long returned: the option's val, '?', ':' or -1.
+  int result;
+  /// Index of the next argument to look at.
+  int next;
+  /// The option that an error is about; 0 when it is an unknown or ambiguous long one.
+  int offender;
+  /// The value, or NULL. Points into argv.
+  const char *value;
+};
+
+/// One step of getopt_long, silent about errors. `restart` other than 0 begins a new argument vector.
+/// The C library keeps its state in global variables: one parse at a time.
+struct clinux_option_step clinux_next_option(int argc, char *const *argv, const char *short_options,
+                                             const struct option *long_options, int restart);
+
+/// pipe2 with O_CLOEXEC. 0, or -1 and errno.
+int clinux_pipe(int ends[2]);
+
+/// 1 when the descriptor is open in this process, else 0.
+int clinux_is_open(int descriptor);
+
+/// open(2) with O_CLOEXEC added; the variadic mode spelled out. The descriptor, or -1 and errno.
+int clinux_open(const char *path, int flags, unsigned int mode);
 #endif

@@ -1,0 +1,53 @@
+import CLinux
+import Glibc
+
+/// Whole files that fit in memory: configuration, lock and bookmark files.
+public enum SmallFile {
+  /// The bytes of the file at `path`.
+  /// - Parameter limit: the most bytes to take; a larger file is `EFBIG`.
+  public static func read(_ path: String, limit: Int = 16 << 20) throws(SystemError) -> [UInt8] {
+    let number = retryingInterrupts { clinux_open(path, O_RDONLY, 0) }
+    guard number >= 0 else { throw .last("open", path) }
+    let file = Descriptor(owning: number)
+    var contents: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 16 << 10)
+    while true {
+      let count = chunk.withUnsafeMutableBytes { space in
+        retryingInterrupts { Glibc.read(file.rawValue, space.baseAddress, space.count) }
+      }
+      guard count >= 0 else { throw .last("read", path) }
+      if count == 0 { return contents }
+      contents += chunk[..<count]
+      guard contents.count <= limit else { throw SystemError(code: EFBIG, operation: "read", path: path) }
+    }
+  }
+
+  /// Puts `contents` in the place of the file at `path`, or makes it: a reader sees the old bytes or the new ones, never
+  /// a mixture, since the new ones are written beside it and renamed.
+  /// - Parameter durable: whether the bytes are on the disk when this returns.
+  public static func replace(_ path: String, with contents: [UInt8], durable: Bool = false) throws(SystemError) {
+    let temporary = "\(path).\(getpid()).new"
+    do throws(SystemError) {
+      try write(contents, to: temporary, durable: durable)
+      guard rename(temporary, path) == 0 else { throw SystemError.last("replace", path) }
+    } catch {
+      unlink(temporary)
+      throw error
+    }
+  }
+
+  private static func write(_ contents: [UInt8], to path: String, durable: Bool) throws(SystemError) {
+    let number = retryingInterrupts { clinux_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o644) }
+    guard number >= 0 else { throw .last("create", path) }
+    let file = Descriptor(owning: number)
+    var written = 0
+    while written < contents.count {
+      let count = contents.withUnsafeBytes { bytes in
+        retryingInterrupts { Glibc.write(file.rawValue, bytes.baseAddress.map { $0 + written }, bytes.count - written) }
+      }
+      guard count >= 0 else { throw .last("write", path) }
+      written += count
+    }
+    if durable, fsync(file.rawValue) != 0 { throw .last("store", path) }
+  }
+}

@@ -1,0 +1,32 @@
+/// Lengths of time as people write them.
+public enum TimeSpan {
+  private static let units: [(name: String, milliseconds: Int)] = [
+    ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
+  ]
+
+  /// The time that `text` stands for: a number, at most three digits after a point, and `ms`, `s`, `m`, `h` or `d`;
+  /// without a unit, seconds. Exact to the millisecond, rounded down. nil for anything else and for what does not fit.
+  public static func parse(_ text: String) -> Duration? {
+    let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+    let suffix = text[number.endIndex...]
+    guard let unit = units.first(where: { $0.name == (suffix.isEmpty ? "s" : suffix) }) else { return nil }
+    let parts = number.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let whole = parts.first.flatMap({ Int($0) }) else { return nil }
+    var thousandths = 0
+    if parts.count == 2 {
+      guard (1...3).contains(parts[1].count), let digits = Int(parts[1]) else { return nil }
+      thousandths = digits * [100, 10, 1][parts[1].count - 1]
+    }
+    let (scaled, overflow) = whole.multipliedReportingOverflow(by: unit.milliseconds)
+    guard !overflow, scaled < 1 << 52 else { return nil }
+    return .milliseconds(scaled + thousandths * unit.milliseconds / 1000)
+  }
+
+  /// The shortest text of a whole number of milliseconds: `30s`, `250ms`, `2h`.
+  public static func text(_ time: Duration) -> String {
+    let milliseconds = Int(clamping: time.clampedNanoseconds / 1_000_000)
+    guard milliseconds > 0 else { return "0s" }
+    let unit = units.last { milliseconds % $0.milliseconds == 0 } ?? units[0]
+    return "\(milliseconds / unit.milliseconds)\(unit.name)"
+  }
+}

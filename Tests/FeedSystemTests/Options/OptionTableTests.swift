@@ -1,0 +1,112 @@
+import FeedSystem
+import Testing
+
+@Suite("Option tables")
+struct OptionTableTests {
+  static let table = OptionTable(
+    program: "tool", usage: ["[OPTION]... FILE", "--check FILE"], about: "Does a thing to a file and says what it did.",
+    groups: [
+      OptionGroup(
+        "Places",
+        [
+          OptionDescription("socket", value: .text("PATH"), help: "where it listens", defaultText: "/run/x.sock"),
+          OptionDescription("source", value: .text("PATH"), help: "where it reads"),
+        ]),
+      OptionGroup(
+        "Limits",
+        [
+          OptionDescription("max-frame", value: .bytes(1...(1 << 30)), help: "the longest frame", defaultText: "16MiB"),
+          OptionDescription("count", value: .integer(0...100), help: "how many"),
+          OptionDescription("at", value: .integer(-10...10), help: "where"),
+          OptionDescription("wait", value: .duration(.zero...(.seconds(60))), help: "how long"),
+          OptionDescription("mode", value: .choice(["fast", "safe"]), help: "how"),
+          OptionDescription("check", help: "only look"),
+        ]),
+    ])
+
+  func failure(_ arguments: [String]) -> String {
+    do throws(UsageError) {
+      return "parsed: \(try Self.table.parse(arguments))"
+    } catch {
+      return error.message
+    }
+  }
+
+  @Test func valuesAreTyped() throws {
+    let parsed = try Self.table.parse([
+      "--socket=/a", "one", "--max-frame", "64K", "--count", "7", "--wait=1.5s", "--mode", "safe", "--check", "two",
+    ])
+    #expect(parsed.text("socket") == "/a")
+    #expect(parsed.bytes("max-frame") == 65536)
+    #expect(parsed.integer("count") == 7)
+    #expect(parsed.duration("wait") == .milliseconds(1500))
+    #expect(parsed.text("mode") == "safe")
+    #expect(parsed.contains("check"))
+    #expect(!parsed.contains("at"))
+    #expect(parsed.operands == ["one", "two"])
+  }
+
+  @Test func theLastOfSeveralCountsAndAllAreKept() throws {
+    let parsed = try Self.table.parse(["--source", "a", "--source", "b"])
+    #expect(parsed.text("source") == "b")
+    #expect(parsed.texts("source") == ["a", "b"])
+  }
+
+  @Test func negativeNumbersAreOperandsAndValues() throws {
+    let parsed = try Self.table.parse(["-1", "--at", "-3", "-2.5", "--at=-4"])
+    #expect(parsed.operands == ["-1", "-2.5"])
+    #expect(parsed.texts("at") == ["-3", "-4"])
+  }
+
+  @Test func twoDashesEndTheOptions() throws {
+    #expect(try Self.table.parse(["--", "--check", "-h"]).operands == ["--check", "-h"])
+    #expect(try Self.table.parse(["-", "--check"]).operands == ["-"])
+  }
+
+  @Test func stopsAtTheFirstOperandWhenAsked() throws {
+    let parsed = try Self.table.parse(["--socket", "/a", "push", "--unknown", "x"], stopsAtOperand: true)
+    #expect(parsed.text("socket") == "/a")
+    #expect(parsed.operands == ["push", "--unknown", "x"])
+  }
+
+  @Test func namesMayBeShortenedWhileUnique() throws {
+    #expect(try Self.table.parse(["--sock", "/a"]).text("socket") == "/a")
+    #expect(failure(["--so", "/a"]) == "--so is short for more than one option: --socket, --source")
+  }
+
+  @Test func helpAndVersionAreAlwaysThere() throws {
+    #expect(try Self.table.parse(["-h"]).wantsHelp)
+    #expect(try Self.table.parse(["--help"]).wantsHelp)
+    #expect(try Self.table.parse(["-V"]).wantsVersion)
+    #expect(try !Self.table.parse([]).wantsHelp)
+  }
+
+  @Test(arguments: [
+    (["--soket", "a"], "unknown option --soket, did you mean --socket?"),
+    (["--nothing=3"], "unknown option --nothing"),
+    (["-x"], "unknown option -x"),
+    (["--check=yes"], "--check takes no value"),
+    (["--socket"], "--socket: a value is missing, expected a PATH that is not empty"),
+    (["--socket="], "--socket '': expected a PATH that is not empty"),
+    (["--count", "101"], "--count '101': expected a whole number from 0 to 100"),
+    (["--count", "-1"], "--count '-1': expected a whole number from 0 to 100"),
+    (["--count", "1x"], "--count '1x': expected a whole number from 0 to 100"),
+    (["--max-frame", "0"], "--max-frame '0': expected a number of bytes from 1 to 1GiB, such as 4096, 64K or 16M"),
+    (["--wait", "2m"], "--wait '2m': expected a time from 0s to 1m, such as 250ms, 30s or 2h"),
+    (["--mode", "slow"], "--mode 'slow': expected one of fast, safe"),
+  ])
+  func errorsNameTheOptionTheValueAndWhatIsExpected(arguments: [String], message: String) {
+    #expect(failure(arguments) == message)
+  }
+
+  @Test func parsesInParallel() async {
+    await withTaskGroup(of: [String].self) { group in
+      for number in 0..<64 {
+        group.addTask { (try? Self.table.parse(["a\(number)", "--count", "3", "b\(number)"]).operands) ?? [] }
+      }
+      var seen: Set<[String]> = []
+      for await operands in group { seen.insert(operands) }
+      #expect(seen == Set((0..<64).map { ["a\($0)", "b\($0)"] }))
+    }
+  }
+}
