@@ -1,7 +1,7 @@
 /// Eight bytes at a time in a plain word: the tests that the scanner and the writer do on every byte of a text.
 ///
-/// Each mask has the top bit of a byte set where the test holds. Bits above the lowest one set may be wrong (a borrow or carry
-/// runs upwards), the lowest one is exact: use it alone.
+/// Each mask has the top bit of a byte set where the test holds. Bits above the lowest one set may be wrong (a borrow
+/// or carry runs upwards), the lowest one is exact: use it alone.
 @usableFromInline enum Words {
   @usableFromInline static let ones: UInt64 = 0x0101_0101_0101_0101
   @usableFromInline static let tops: UInt64 = 0x8080_8080_8080_8080
@@ -12,8 +12,8 @@
 
   /// Bytes that end a plain run inside a string: quote, reverse solidus, control characters, and all that is not ASCII.
   ///
-  /// Flipping bit 1 puts the quote next to the control characters, so that one subtraction finds both; what is not ASCII has its
-  /// top bit in one of the two differences.
+  /// Flipping bit 1 puts the quote next to the control characters, so that one subtraction finds both; what is not
+  /// ASCII has its top bit in one of the two differences.
   @inline(__always) static func stringStops(_ w: UInt64) -> UInt64 {
     let quoteOrControl = (w ^ (ones &* 0x02)) &- (ones &* 0x21)
     let solidus = (w ^ (ones &* 0x5C)) &- ones

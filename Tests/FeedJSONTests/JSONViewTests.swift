@@ -4,7 +4,8 @@ import Testing
 /// What a view says about its value.
 @Suite struct JSONViewTests {
   static let document =
-    #"{"id":"x7","n":12, "deep":{"list":[1,[2,3],{"a":[]},"s"],"empty":{}},"\u0065sc":1,"n":-3.5e1,"t":true,"f":false,"z":null}"#
+    #"{"id":"x7","n":12, "deep":{"list":[1,[2,3],{"a":[]},"s"],"empty":{}},"\u0065sc":1,"n":-3.5e1,"t":true,"#
+    + #""f":false,"z":null}"#
 
   @Test func kindsTextsAndOffsets() throws {
     try withJSON("  " + Self.document + "\n") { view in

@@ -17,7 +17,8 @@ struct ReferenceMember: Equatable {
 }
 
 extension ReferenceValue {
-  /// The same for all values that are equal as RFC 9535, section 2.3.5.2.2, says. Nil when a number is too large to be written out.
+  /// The same for all values that are equal as RFC 9535, section 2.3.5.2.2, says. Nil when a number is too large to be
+  /// written out.
   var meaning: ReferenceValue? {
     switch self {
     case .number(let text): return ReferenceDecimal.reaches(text) ? .number(ReferenceDecimal(text).canonical) : nil

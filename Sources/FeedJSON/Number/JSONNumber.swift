@@ -1,4 +1,5 @@
-/// A JSON number taken apart without rounding: sign, significant digits, power of ten. Points into the text, which it does not own.
+/// A JSON number taken apart without rounding: sign, significant digits, power of ten. Points into the text, which it
+/// does not own.
 ///
 /// The value is 0.d₁d₂…dₙ × 10^exponent with d₁ and dₙ not zero; zero has no digits. A written
 /// exponent beyond ±2⁶² is taken as ±2⁶²: no text has digits enough to make up for it.

@@ -1,7 +1,7 @@
 /// Turns bytes into a tape of tokens and keeps the tape's memory for the next text.
 ///
-/// Accepts exactly the texts of RFC 8259 in strict UTF-8, without a byte order mark. O(n) in time; no recursion, no allocation
-/// once the tape is as large as the texts need (a token for every value and member name, 16 bytes each).
+/// Accepts exactly the texts of RFC 8259 in strict UTF-8, without a byte order mark. O(n) in time; no recursion, no
+/// allocation once the tape is as large as the texts need (a token for every value and member name, 16 bytes each).
 public struct JSONScanner: ~Copyable {
   /// How many containers may stand inside each other.
   public let maxDepth: Int
@@ -42,3 +42,6 @@ public struct JSONScanner: ~Copyable {
     self.tape = nil
   }
 }
+
+// The tape has one owner, which goes along when the scanner is handed to another thread; its views are not Sendable.
+extension JSONScanner: @unchecked Sendable {}

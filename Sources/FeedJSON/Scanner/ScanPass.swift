@@ -1,8 +1,10 @@
-/// One walk over one text. A value of local variables: everything hot is inlined into `run`, so that it stays in registers.
+/// One walk over one text. A value of local variables: everything hot is inlined into `run`, so that it stays in
+/// registers.
 ///
-/// Steps give false when the text is refused, with the reason in `fault` and the place in `p`: cheaper than throwing, which is
-/// done once by the scanner. While a container is open its token holds what closing needs: `span` the tape index of the
-/// parent, `length` the number of children so far whenever a child container is open. So the tape is the stack.
+/// Steps give false when the text is refused, with the reason in `fault` and the place in `p`: cheaper than throwing,
+/// which is done once by the scanner. While a container is open its token holds what closing needs: `span` the tape
+/// index of the parent, `length` the number of children so far whenever a child container is open. So the tape is the
+/// stack.
 struct ScanPass {
   let base: UnsafePointer<UInt8>
   let end: UnsafePointer<UInt8>

@@ -1,4 +1,5 @@
-/// The rest of a string from its first byte that is not plain: escapes, text that is not ASCII, and the last bytes of a text.
+/// The rest of a string from its first byte that is not plain: escapes, text that is not ASCII, and the last bytes of a
+/// text.
 struct StringTail {
   /// Behind the closing quote, or where the string is wrong.
   private(set) var end: UnsafePointer<UInt8>

@@ -1,7 +1,7 @@
 import Glibc
 
-/// The memory of a tape, not owned. A text has at most a token for every two bytes and every open container, so that indices
-/// fit in 32 bits.
+/// The memory of a tape, not owned. A text has at most a token for every two bytes and every open container, so that
+/// indices fit in 32 bits.
 struct Tape {
   /// The first token.
   let start: UnsafeMutablePointer<JSONToken>
