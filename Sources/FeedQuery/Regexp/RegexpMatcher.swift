@@ -7,7 +7,8 @@ final class RegexpMatcher: @unchecked Sendable {
   private let whole: LazyAutomaton
   private let part: LazyAutomaton
 
-  init(_ program: RegexpProgram) {
+  init(parsing text: String) throws(RegexpFailure) {
+    let program = try RegexpProgram(try RegexpParser.parse(text))
     whole = LazyAutomaton(program, isSearch: false)
     part = LazyAutomaton(program, isSearch: true)
   }
