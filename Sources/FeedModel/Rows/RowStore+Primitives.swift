@@ -1,0 +1,96 @@
+/// The logged primitives: each does one thing to rows or elements and notes how to undo it.
+extension RowStore {
+  private var reference: Unmanaged<RowStore> { .passUnretained(self) }
+
+  func insertRow(_ handle: UInt32, section: Int, at row: Int, key: UInt64, _ log: inout UndoLog) {
+    sections[section].rows.insert(handle, at: row, key: key)
+    log.append(
+      .init(step: .insertedRow, section: UInt32(section), row: UInt32(row), handle: handle, state: reference))
+  }
+
+  func removeRow(section: Int, at row: Int, _ log: inout UndoLog) {
+    let rows = sections[section].rows
+    let key = rows.keyed ? rows.key(at: row) : 0
+    let handle = rows.remove(at: row)
+    log.append(
+      .init(step: .removedRow, section: UInt32(section), row: UInt32(row), handle: handle, key: key, state: reference))
+  }
+
+  func rekeyRow(section: Int, at row: Int, handle: UInt32, key: UInt64, _ log: inout UndoLog) {
+    let rows = sections[section].rows
+    let before = rows.key(at: row)
+    guard before != key else { return }
+    rows.replace(at: row, with: handle, key: key)
+    log.append(
+      .init(
+        step: .rekeyedRow, section: UInt32(section), row: UInt32(row), handle: handle, key: before, state: reference))
+  }
+
+  func addElement(_ text: ElementText, hash: UInt32, at now: Instant, _ log: inout UndoLog) -> UInt32 {
+    let handle = elements.add(text, hash: hash, at: now)
+    didAdd(handle)
+    log.append(.init(step: .addedElement, handle: handle, state: reference))
+    return handle
+  }
+
+  func removeElement(_ handle: UInt32, _ log: inout UndoLog) {
+    let record = elements.records[Int(handle)]
+    willRemove(handle)
+    elements.retire(handle)
+    log.append(.init(step: .removedElement, handle: handle, other: record.newer, state: reference))
+  }
+
+  func exchangeText(_ handle: UInt32, _ text: ElementText, _ log: inout UndoLog) {
+    let before = elements.exchange(handle, text)
+    log.append(.init(step: .exchangedText, handle: handle, text: before.bitPattern, state: reference))
+  }
+
+  /// Makes the element the one that changed last.
+  func touch(_ handle: UInt32, at now: Instant, _ log: inout UndoLog) {
+    let record = elements.records[Int(handle)]
+    elements.reorder(handle, before: ElementTable.none, changedAt: now)
+    log.append(
+      .init(step: .reordered, handle: handle, other: record.newer, at: record.changedAt, state: reference))
+  }
+
+  /// Undoes one step; everything logged after it has been undone already.
+  func undo(_ entry: UndoLog.Entry) {
+    switch entry.step {
+    case .insertedRow:
+      _ = sections[Int(entry.section)].rows.remove(at: Int(entry.row))
+    case .removedRow:
+      sections[Int(entry.section)].rows.insert(entry.handle, at: Int(entry.row), key: entry.key)
+    case .rekeyedRow:
+      sections[Int(entry.section)].rows.replace(at: Int(entry.row), with: entry.handle, key: entry.key)
+    case .addedElement:
+      willRemove(entry.handle)
+      elements.retire(entry.handle)
+      elements.free(entry.handle)
+    case .removedElement:
+      elements.revive(entry.handle, before: entry.other)
+      didAdd(entry.handle)
+    case .exchangedText:
+      guard let text = ElementText(bitPattern: entry.text) else { return }
+      preserve(entry.handle)
+      elements.exchange(entry.handle, text).release()
+    case .reordered:
+      elements.reorder(entry.handle, before: entry.other, changedAt: entry.at)
+    }
+  }
+
+  /// The step is final: lets go of what it replaced.
+  func finish(_ entry: UndoLog.Entry) {
+    switch entry.step {
+    case .exchangedText: ElementText(bitPattern: entry.text)?.release()
+    case .removedElement: elements.free(entry.handle)
+    default: break
+    }
+  }
+
+  /// Lets live snapshots take the version they still have to send, before it is exchanged.
+  func preserve(_ handle: UInt32) {
+    for section in sections where section.rows.hasSnapshots && section.rows.contains(handle) {
+      section.rows.contentWillChange(of: handle)
+    }
+  }
+}
