@@ -78,6 +78,16 @@ import Testing
     }
   }
 
+  /// A pattern that differs from element to element is compiled for each.
+  @Test func compilingPatternsIsWork() throws {
+    let rows = (0..<100).map { #"{"p":"(\\p{L}|x{\#($0 + 1)}){20}"}"# }
+    try withJSON("[\(rows.joined(separator: ","))]") { root in
+      var steps = 20_000
+      try JSONPath(parsing: "$[?match('abc', @.p)]").evaluate(root, steps: &steps) { _ in }
+      #expect(steps < 0)
+    }
+  }
+
   /// Members, not only nodes, are work: looking a name up in a large object for each element of another.
   @Test func lookingUpNamesIsWork() throws {
     let members = (0..<1_000).map { "\"n\($0)\":\($0)" }.joined(separator: ",")

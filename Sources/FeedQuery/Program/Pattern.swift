@@ -40,14 +40,15 @@ final class Pattern: Sendable {
 
   /// Whether `value` matches; `pattern` is looked at only if it is not constant. Nil when `work` runs out.
   func matches(_ value: UnsafeRawBufferPointer, pattern: UnsafeRawBufferPointer, work: inout Int) -> Bool? {
-    guard let regexp = isConstant ? constant : compiled(pattern) else { return false }
+    guard let regexp = isConstant ? constant : compiled(pattern, work: &work) else { return false }
     return regexp.matches(value, isWhole: isWhole, work: &work)
   }
 
-  private func compiled(_ pattern: UnsafeRawBufferPointer) -> RegexpMatcher? {
+  private func compiled(_ pattern: UnsafeRawBufferPointer, work: inout Int) -> RegexpMatcher? {
     last.withLock { last in
       if let last, last.text.elementsEqual(pattern) { return last.regexp }
       let regexp = try? RegexpMatcher(parsing: String(decoding: pattern, as: UTF8.self))
+      work &-= pattern.count &+ (regexp?.cost ?? 0)
       last = Last(text: Array(pattern), regexp: regexp)
       return regexp
     }
