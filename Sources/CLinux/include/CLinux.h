@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -52,6 +53,9 @@ struct clinux_option_step {
 /// The C library keeps its state in global variables: one parse at a time.
 struct clinux_option_step clinux_next_option(int argc, char *const *argv, const char *short_options,
                                              const struct option *long_options, int restart);
+
+/// pipe2 with O_CLOEXEC. 0, or -1 and errno.
+int clinux_pipe(int ends[2]);
 
 /// 1 when the descriptor is open in this process, else 0.
 int clinux_is_open(int descriptor);

@@ -1,0 +1,83 @@
+import FeedJSON
+
+/// A path over an array, in a form that is evaluated element by element, so that the array need not exist as one text.
+///
+/// The nodes of the path are those that `evaluate` gives for the elements at `selection(count:)`, one element after another.
+public struct ElementwisePath: Sendable {
+  private let program: Program
+  /// What follows the first segment, with the element as its root.
+  private let rest: Int32
+  private let first: First
+
+  private enum First {
+    /// A name selects nothing from an array.
+    case none
+    case all
+    case index(Int)
+    case slice(SliceBounds)
+    /// All elements that a filter accepts.
+    case filter(Int32)
+  }
+
+  /// Nil when the path cannot be evaluated that way.
+  init?(_ syntax: QuerySyntax) {
+    guard let segment = syntax.segments.first, !segment.isDescendant, segment.selectors.count == 1,
+      !syntax.filtersUseRoot
+    else { return nil }
+    var builder = ProgramBuilder()
+    let tail = QuerySyntax(isAbsolute: false, segments: Array(syntax.segments.dropFirst()))
+    guard let rest = try? builder.add(tail) else { return nil }
+    switch segment.selectors[0] {
+    case .name: first = .none
+    case .wildcard: first = .all
+    case .index(let index): first = .index(index)
+    case .slice(let bounds): first = .slice(bounds)
+    case .filter(let condition):
+      guard let entry = try? builder.add(condition) else { return nil }
+      first = .filter(entry)
+    }
+    self.rest = rest
+    program = Program(builder)
+  }
+
+  /// The elements to look at, of an array with `count` of them.
+  public func selection(count: Int) -> ElementSelection {
+    switch first {
+    case .none: return ElementSelection(first: 0, step: 1, count: 0)
+    case .all, .filter: return ElementSelection(first: 0, step: 1, count: count)
+    case .slice(let bounds):
+      let rows = bounds.rows(count: count)
+      return ElementSelection(first: rows.first, step: rows.step, count: rows.count)
+    case .index(let index):
+      let row = index >= 0 ? index : count + index
+      return ElementSelection(first: row, step: 1, count: row >= 0 && row < count ? 1 : 0)
+    }
+  }
+
+  /// Gives `emit` the nodes that come from one element of the selection, in order.
+  public func evaluate(_ element: JSONView, _ emit: (JSONView) throws -> Void) rethrows {
+    var steps = Int.max
+    try evaluate(element, steps: &steps, emit)
+  }
+
+  /// As `evaluate(_:_:)`, within a number of steps; see `JSONPath.evaluate(_:steps:_:)`.
+  public func evaluate(_ element: JSONView, steps: inout Int, _ emit: (JSONView) throws -> Void) rethrows {
+    var evaluation = Evaluation(program, root: element, steps: steps)
+    defer { steps = evaluation.steps }
+    try withExtendedLifetime(program) {
+      if case .filter(let entry) = first {
+        guard evaluation.accepts(entry, current: element) else { return }
+      }
+      try evaluation.withNodes(rest, current: element) { evaluation, nodes in
+        while let node = nodes.next(&evaluation) { try emit(node) }
+      }
+    }
+  }
+}
+
+extension JSONPath {
+  /// The path in a form for arrays that is evaluated element by element.
+  ///
+  /// Nil unless the first segment is a child segment with one selector and no filter refers to `$`: such a path needs the whole array.
+  public func elementwise() -> ElementwisePath? { ElementwisePath(syntax) }
+}

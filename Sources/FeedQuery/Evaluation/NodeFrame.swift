@@ -1,0 +1,145 @@
+import FeedJSON
+
+/// A segment at work on one node: which of its selectors is under way and where it stands.
+struct NodeFrame {
+  /// What a frame does next.
+  enum Move {
+    /// This child is selected.
+    case select(JSONView)
+    /// A descendant segment goes on with this child.
+    case descend(JSONView)
+    case finish
+  }
+
+  /// Where the selected children come from.
+  private enum Source {
+    /// The next selector is yet to begin.
+    case idle
+    case children
+    /// The children that a filter accepts.
+    case filtered(Int32)
+    /// Every `step`th of the next elements, `left` of them.
+    case stride(step: Int, left: Int)
+    /// What is left of `notes.rows`, from the back.
+    case rows
+    /// All selectors are done: the children, for the segment itself.
+    case descent
+  }
+
+  let node: JSONView
+  /// Index of the segment in its query.
+  let segment: Int32
+  private let isDescendant: Bool
+  private var selector: Int32
+  private let selectorEnd: Int32
+  private var source = Source.idle
+  private var children: NodeChildren
+  /// What does not fit in a frame; released by the cursor.
+  private(set) var notes: Unmanaged<FrameNotes>?
+
+  init(_ node: JSONView, segment: Int32, _ entry: Segment) {
+    self.node = node
+    self.segment = segment
+    isDescendant = entry.isDescendant
+    selector = entry.firstSelector
+    selectorEnd = entry.firstSelector + entry.selectorCount
+    children = NodeChildren(node)
+    if node.kind == .object, node.count > ShadowedMembers.few {
+      let shadowed = ShadowedMembers.find(in: node)
+      if !shadowed.isEmpty { notes = Unmanaged.passRetained(FrameNotes(shadowed: shadowed)) }
+    }
+  }
+
+  mutating func advance(_ evaluation: inout Evaluation) -> Move {
+    while !evaluation.isExhausted {
+      switch source {
+      case .idle:
+        if let move = begin(&evaluation) { return move }
+      case .children:
+        if let child = nextChild(&evaluation) { return .select(child) }
+        source = .idle
+      case .filtered(let entry):
+        while let child = nextChild(&evaluation) {
+          if evaluation.accepts(entry, current: child) { return .select(child) }
+        }
+        source = .idle
+      case .stride(let step, let left):
+        guard left > 0, let child = nextChild(&evaluation) else {
+          source = .idle
+          continue
+        }
+        if left > 1 { skip(step - 1, &evaluation) }
+        source = .stride(step: step, left: left - 1)
+        return .select(child)
+      case .rows:
+        if let child = notes?.takeUnretainedValue().rows.popLast() { return .select(child) }
+        source = .idle
+      case .descent:
+        guard let child = nextChild(&evaluation) else { return .finish }
+        return .descend(child)
+      }
+    }
+    return .finish
+  }
+}
+
+extension NodeFrame {
+  /// Begins with the next selector, or with the descent when there is none left.
+  private mutating func begin(_ evaluation: inout Evaluation) -> Move? {
+    guard selector < selectorEnd else {
+      guard isDescendant else { return .finish }
+      children = NodeChildren(node)
+      source = .descent
+      return nil
+    }
+    let next = evaluation.tables.selectors + Int(selector)
+    selector += 1
+    switch next.pointee {
+    case .name, .index:
+      return evaluation.step(next, from: node).map(Move.select)
+    case .wildcard:
+      children = NodeChildren(node)
+      source = .children
+    case .filter(let entry):
+      children = NodeChildren(node)
+      source = .filtered(entry)
+    case .slice(let bounds):
+      if node.kind == .array { begin(bounds, &evaluation) }
+    }
+    return nil
+  }
+
+  private mutating func begin(_ bounds: SliceBounds, _ evaluation: inout Evaluation) {
+    let rows = bounds.rows(count: node.count)
+    guard rows.count > 0 else { return }
+    children = NodeChildren(node)
+    if rows.step > 0 {
+      skip(rows.first, &evaluation)
+      source = .stride(step: rows.step, left: rows.count)
+      return
+    }
+    // An array cannot be walked backwards: what is selected is collected first.
+    skip(rows.first + (rows.count - 1) * rows.step, &evaluation)
+    var collected: [JSONView] = []
+    collected.reserveCapacity(rows.count)
+    while collected.count < rows.count, let child = nextChild(&evaluation) {
+      collected.append(child)
+      if collected.count < rows.count { skip(-rows.step - 1, &evaluation) }
+    }
+    let notes = self.notes ?? Unmanaged.passRetained(FrameNotes())
+    notes.takeUnretainedValue().rows = collected
+    self.notes = notes
+    source = .rows
+  }
+
+  private mutating func nextChild(_ evaluation: inout Evaluation) -> JSONView? {
+    evaluation.steps &-= 1
+    return children.next(notes)
+  }
+
+  private mutating func skip(_ count: Int, _ evaluation: inout Evaluation) {
+    for _ in 0..<count {
+      guard nextChild(&evaluation) != nil else { return }
+    }
+  }
+}

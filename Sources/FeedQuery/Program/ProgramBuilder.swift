@@ -1,0 +1,96 @@
+import FeedJSON
+
+/// Turns syntax into the tables of a program.
+struct ProgramBuilder {
+  var bytes: [UInt8] = []
+  var literals: [Literal] = []
+  var selectors: [Selector] = []
+  var segments: [Segment] = []
+  var queries: [Query] = []
+  var operands: [Operand] = []
+  var tests: [Test] = []
+  var patterns: [Pattern] = []
+
+  /// Adds a query; gives its index.
+  mutating func add(_ syntax: QuerySyntax) throws(QueryError) -> Int32 {
+    // Filters inside add tables of their own, so this query's selectors are made first and then put down in one piece.
+    var made: [Selector] = []
+    for segment in syntax.segments {
+      for selector in segment.selectors { made.append(try compile(selector)) }
+    }
+    let query = Query(
+      isAbsolute: syntax.isAbsolute, isSingular: syntax.isSingular, firstSegment: Int32(segments.count),
+      segmentCount: Int32(syntax.segments.count), firstSelector: Int32(selectors.count))
+    var firstSelector = query.firstSelector
+    for segment in syntax.segments {
+      let count = Int32(segment.selectors.count)
+      segments.append(
+        Segment(
+          firstSelector: firstSelector, selectorCount: count, isDescendant: segment.isDescendant,
+          isSingular: segment.isSingular))
+      firstSelector += count
+    }
+    selectors.append(contentsOf: made)
+    return Self.append(query, to: &queries)
+  }
+
+  /// Adds the query `$.name`; gives its index.
+  mutating func add(name: [UInt8]) -> Int32 {
+    let query = Query(
+      isAbsolute: true, isSingular: true, firstSegment: Int32(segments.count), segmentCount: 1,
+      firstSelector: Int32(selectors.count))
+    segments.append(
+      Segment(firstSelector: query.firstSelector, selectorCount: 1, isDescendant: false, isSingular: true))
+    selectors.append(.name(put(name)))
+    return Self.append(query, to: &queries)
+  }
+
+  private mutating func compile(_ syntax: SelectorSyntax) throws(QueryError) -> Selector {
+    switch syntax {
+    case .name(let name): .name(put(name))
+    case .wildcard: .wildcard
+    case .index(let index): .index(index)
+    case .slice(let bounds): .slice(bounds)
+    case .filter(let condition): .filter(try add(condition))
+    }
+  }
+
+  mutating func add(_ syntax: OperandSyntax) throws(QueryError) -> Int32 {
+    let operand: Operand
+    switch syntax {
+    case .literal(let literal): operand = .literal(add(literal))
+    case .query(let query): operand = .query(try add(query))
+    case .length(let inner): operand = .length(try add(inner))
+    case .count(let query): operand = .count(try add(query))
+    case .value(let query): operand = .value(try add(query))
+    }
+    return Self.append(operand, to: &operands)
+  }
+
+  mutating func add(_ syntax: LiteralSyntax) -> Int32 {
+    let literal: Literal
+    switch syntax {
+    case .null: literal = Literal(kind: .null, bytes: put([]))
+    case .false: literal = Literal(kind: .false, bytes: put([]))
+    case .true: literal = Literal(kind: .true, bytes: put([]))
+    case .string(let value): literal = Literal(kind: .string, bytes: put(value))
+    case .number(let text): literal = Literal(kind: .number, bytes: put(text), integer: Self.integer(text))
+    }
+    return Self.append(literal, to: &literals)
+  }
+
+  private static func integer(_ text: [UInt8]) -> Int? {
+    text.withUnsafeBytes { JSONNumber($0).int }
+  }
+
+  private mutating func put(_ value: [UInt8]) -> ByteRange {
+    let range = ByteRange(offset: UInt32(bytes.count), count: UInt32(value.count))
+    bytes.append(contentsOf: value)
+    return range
+  }
+
+  static func append<Entry>(_ entry: Entry, to table: inout [Entry]) -> Int32 {
+    table.append(entry)
+    return Int32(table.count - 1)
+  }
+}

@@ -1,0 +1,76 @@
+/// Divides all code points into classes so that the members of a class belong to the same sets of a regular expression.
+struct CodePointClasses: Sendable {
+  /// A member of each class; their number is that of the classes.
+  private(set) var examples: [UInt32] = [0]
+  /// Class of each ASCII code point.
+  private(set) var ascii: [UInt16]
+  /// First code points of intervals, ascending, the first 0, and the class of each.
+  private(set) var starts: [UInt32] = [0]
+  private(set) var intervalClasses: [UInt16] = [0]
+
+  /// One class of everything.
+  init() {
+    ascii = Array(repeating: 0, count: 128)
+  }
+
+  /// The classes that tell the sets apart.
+  init(telling sets: [CodePointSet]) throws(RegexpFailure) {
+    self.init()
+    let edges = Self.edges(of: sets)
+    var known: [[Int32]: UInt16] = [:]
+    var active: Set<Int32> = []
+    var work = 0
+    (examples, starts, intervalClasses) = ([], [], [])
+    var index = 0
+    while index < edges.count {
+      let start = edges[index].codePoint
+      while index < edges.count, edges[index].codePoint == start {
+        if edges[index].begins { active.insert(edges[index].set) } else { active.remove(edges[index].set) }
+        index += 1
+      }
+      guard start <= CodePointSet.last else { break }
+      work += active.count + 1
+      guard work <= QueryLimits.regexpClassWork, known.count < Int(UInt16.max) else { throw Self.tooMany }
+      let signature = active.sorted()
+      let next = UInt16(known.count)
+      let number = known[signature] ?? next
+      if number == next {
+        known[signature] = next
+        examples.append(start)
+      }
+      starts.append(start)
+      intervalClasses.append(number)
+    }
+    ascii = (0..<128).map { search(UInt32($0)) }
+  }
+
+  private static let tooMany = RegexpFailure.limit(
+    QueryError(offset: 0, message: "the expression has too many different character classes: use fewer or smaller ones")
+  )
+
+  private typealias Edge = (codePoint: UInt32, set: Int32, begins: Bool)
+
+  /// Where each set begins and ends, ascending, and the beginning of everything.
+  private static func edges(of sets: [CodePointSet]) -> [Edge] {
+    var edges: [Edge] = [(0, -1, false)]
+    for (index, set) in sets.enumerated() {
+      for range in set.ranges {
+        edges.append((range.lowerBound, Int32(index), true))
+        edges.append((range.upperBound + 1, Int32(index), false))
+      }
+    }
+    return edges.sorted { $0.codePoint < $1.codePoint }
+  }
+
+  /// The class of a code point. O(log intervals).
+  func search(_ codePoint: UInt32) -> UInt16 {
+    starts.withUnsafeBufferPointer { starts in
+      var (low, high) = (0, starts.count)
+      while high &- low > 1 {
+        let middle = (low &+ high) / 2
+        if starts[middle] <= codePoint { low = middle } else { high = middle }
+      }
+      return intervalClasses[low]
+    }
+  }
+}

@@ -1,0 +1,49 @@
+/// A set of code points as ascending ranges that neither touch nor overlap.
+struct CodePointSet: Hashable, Sendable {
+  /// First and last code point of each range.
+  private(set) var ranges: [ClosedRange<UInt32>]
+
+  static let last: UInt32 = 0x10FFFF
+
+  /// The union of `ranges`, which may be in any order and overlap. O(n log n).
+  init(union ranges: [ClosedRange<UInt32>]) {
+    var merged: [ClosedRange<UInt32>] = []
+    for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+      if let previous = merged.last, range.lowerBound <= previous.upperBound &+ 1 {
+        merged[merged.count - 1] = previous.lowerBound...max(previous.upperBound, range.upperBound)
+      } else {
+        merged.append(range)
+      }
+    }
+    self.ranges = merged
+  }
+
+  init(_ codePoint: UInt32) {
+    ranges = [codePoint...codePoint]
+  }
+
+  /// All code points that are not in the set.
+  var complement: CodePointSet {
+    var result: [ClosedRange<UInt32>] = []
+    var next: UInt32 = 0
+    for range in ranges {
+      if range.lowerBound > next { result.append(next...range.lowerBound - 1) }
+      next = range.upperBound + 1
+    }
+    if next <= Self.last { result.append(next...Self.last) }
+    return CodePointSet(union: result)
+  }
+
+  /// O(log ranges).
+  func contains(_ codePoint: UInt32) -> Bool {
+    var (low, high) = (0, ranges.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if ranges[middle].upperBound < codePoint { low = middle + 1 } else { high = middle }
+    }
+    return low < ranges.count && ranges[low].lowerBound <= codePoint
+  }
+
+  /// `.`: everything but line feed and carriage return (RFC 9485, section 5.3).
+  static let dot = CodePointSet(union: [0x0A...0x0A, 0x0D...0x0D]).complement
+}

@@ -1,0 +1,51 @@
+/// An I-Regexp (RFC 9485), matched in time linear in the text whatever the expression says.
+///
+/// `.` is every character but line feed and carriage return. `^` and `$` outside brackets are the beginning and the end of the text;
+/// `\^` and `[$]` are the characters. Categories (`\p{Lu}`) are those of the Unicode version of the Swift runtime.
+///
+/// Values may be shared between threads; matching on one of them is one thread at a time.
+public struct IRegexp: Sendable {
+  /// The text it was made of.
+  public let text: String
+  private let matcher: RegexpMatcher
+
+  /// Refuses what is no I-Regexp, and what exceeds a limit of `QueryLimits`, such as `a{1000}{1000}`.
+  public init(parsing text: String) throws(QueryError) {
+    do { try self.init(checking: text) } catch { throw error.error }
+  }
+
+  /// Tells apart the two reasons to refuse an expression.
+  init(checking text: String) throws(RegexpFailure) {
+    self.text = text
+    matcher = RegexpMatcher(try RegexpProgram(try RegexpParser.parse(text)))
+  }
+
+  /// Whether the expression matches all of `text`, UTF-8. O(bytes).
+  public func matches(whole text: UnsafeRawBufferPointer) -> Bool {
+    var work = Int.max
+    return run(text, isWhole: true, work: &work) ?? false
+  }
+
+  /// Whether the expression matches some part of `text`, UTF-8; the empty part counts. O(bytes).
+  public func searches(in text: UnsafeRawBufferPointer) -> Bool {
+    var work = Int.max
+    return run(text, isWhole: false, work: &work) ?? false
+  }
+
+  /// Whether the expression matches all of `text`.
+  public func matches(whole text: String) -> Bool {
+    var text = text
+    return text.withUTF8 { matches(whole: UnsafeRawBufferPointer($0)) }
+  }
+
+  /// Whether the expression matches some part of `text`.
+  public func searches(in text: String) -> Bool {
+    var text = text
+    return text.withUTF8 { searches(in: UnsafeRawBufferPointer($0)) }
+  }
+
+  /// As the public functions; nil when `work`, about an eighth of the instructions looked at, runs out.
+  func run(_ text: UnsafeRawBufferPointer, isWhole: Bool, work: inout Int) -> Bool? {
+    matcher.matches(text, isWhole: isWhole, work: &work)
+  }
+}

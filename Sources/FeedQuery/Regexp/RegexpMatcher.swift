@@ -1,0 +1,19 @@
+import Synchronization
+
+/// A compiled regular expression with what it has learnt; several threads may use it, one after another.
+final class RegexpMatcher: @unchecked Sendable {
+  /// Guards the two automata, which grow while they match.
+  private let lock = Mutex(())
+  private let whole: LazyAutomaton
+  private let part: LazyAutomaton
+
+  init(_ program: RegexpProgram) {
+    whole = LazyAutomaton(program, isSearch: false)
+    part = LazyAutomaton(program, isSearch: true)
+  }
+
+  /// Whether all of `text` matches, or for a search some part of it. Nil when `work` runs out before that is known.
+  func matches(_ text: UnsafeRawBufferPointer, isWhole: Bool, work: inout Int) -> Bool? {
+    lock.withLock { _ in (isWhole ? whole : part).run(text, work: &work) }
+  }
+}

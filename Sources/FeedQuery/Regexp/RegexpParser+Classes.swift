@@ -1,0 +1,136 @@
+/// A backslash and what follows.
+enum RegexpEscape {
+  /// One character, which may also begin or end a range.
+  case character(UInt32)
+  /// `\p{…}` or `\P{…}`.
+  case category(CodePointSet)
+
+  var set: CodePointSet {
+    switch self {
+    case .character(let codePoint): CodePointSet(codePoint)
+    case .category(let set): set
+    }
+  }
+}
+
+extension RegexpParser {
+  /// Reads `[…]`, which stands here.
+  mutating func characterClass() throws(RegexpFailure) -> CodePointSet {
+    let open = cursor.offset
+    cursor.advance()
+    let isNegated = cursor.take("^")
+    var ranges: [ClosedRange<UInt32>] = []
+    if cursor.take("-") { ranges.append(0x2D...0x2D) }
+    while !cursor.take("]") {
+      guard !cursor.isAtEnd else { throw .syntax(cursor.error(at: open, "this `[` is not closed: add `]`")) }
+      if cursor.take("-") {
+        guard cursor.take("]") else {
+          throw .syntax(cursor.error("a `-` that is no range stands first or last in `[…]`: write `\\-`"))
+        }
+        ranges.append(0x2D...0x2D)
+        break
+      }
+      try member(into: &ranges)
+    }
+    guard !ranges.isEmpty else {
+      throw .syntax(cursor.error(at: open, "the class is empty: put a character between `[` and `]`"))
+    }
+    let set = CodePointSet(union: ranges)
+    return isNegated ? set.complement : set
+  }
+
+  /// Reads a character, a range or a category inside a class.
+  private mutating func member(into ranges: inout [ClosedRange<UInt32>]) throws(RegexpFailure) {
+    let start = cursor.offset
+    let first: UInt32
+    switch try classItem() {
+    case .category(let set):
+      ranges.append(contentsOf: set.ranges)
+      return
+    case .character(let codePoint):
+      first = codePoint
+    }
+    guard cursor.byte == UInt8(ascii: "-"), cursor.byte(after: 1) != UInt8(ascii: "]") else {
+      ranges.append(first...first)
+      return
+    }
+    cursor.advance()
+    let second = cursor.offset
+    guard case .character(let last) = try classItem() else {
+      throw .syntax(cursor.error(at: second, "a range ends with a character: write `\\-` before a category"))
+    }
+    guard first <= last else {
+      throw .syntax(cursor.error(at: start, "the range runs backwards: exchange its ends"))
+    }
+    ranges.append(first...last)
+  }
+
+  private mutating func classItem() throws(RegexpFailure) -> RegexpEscape {
+    switch cursor.byte {
+    case UInt8(ascii: "\\"): return try escape()
+    case UInt8(ascii: "["), UInt8(ascii: "-"):
+      throw .syntax(cursor.error("write `\\` before \(cursor.found) inside `[…]`"))
+    default:
+      guard let codePoint = cursor.takeScalar() else {
+        throw .syntax(cursor.error("this class is not closed: add `]`"))
+      }
+      return .character(codePoint)
+    }
+  }
+
+  /// Reads an escape, whose `\` stands here.
+  mutating func escape() throws(RegexpFailure) -> RegexpEscape {
+    let start = cursor.offset
+    cursor.advance()
+    guard let byte = cursor.byte else { throw .syntax(cursor.error(at: start, "write `\\\\` for a backslash")) }
+    switch Character(Unicode.Scalar(byte)) {
+    case "(", ")", "*", "+", "-", ".", "?", "[", "\\", "]", "^", "{", "|", "}":
+      cursor.advance()
+      return .character(UInt32(byte))
+    case "n": return single(0x0A)
+    case "r": return single(0x0D)
+    case "t": return single(0x09)
+    case "p", "P": return .category(try category(from: start, isNegated: byte == UInt8(ascii: "P")))
+    default: throw .syntax(noEscape(at: start))
+    }
+  }
+
+  private mutating func single(_ codePoint: UInt32) -> RegexpEscape {
+    cursor.advance()
+    return .character(codePoint)
+  }
+
+  private func noEscape(at start: Int) -> QueryError {
+    let advice =
+      switch cursor.byte {
+      case UInt8(ascii: "d"): "write `[0-9]` or `\\p{Nd}`"
+      case UInt8(ascii: "D"): "write `[^0-9]`"
+      case UInt8(ascii: "s"): "write `[ \\t\\n\\r]`"
+      case UInt8(ascii: "S"): "write `[^ \\t\\n\\r]`"
+      case UInt8(ascii: "w"): "write `[A-Za-z0-9_]`"
+      case UInt8(ascii: "W"): "write `[^A-Za-z0-9_]`"
+      case UInt8(ascii: "$"): "write `[$]`"
+      default: "write the character itself"
+      }
+    return cursor.error(at: start, "an I-Regexp has no escape `\\` before \(cursor.found): \(advice)")
+  }
+
+  /// Reads `p{…}`.
+  private mutating func category(from start: Int, isNegated: Bool) throws(RegexpFailure) -> CodePointSet {
+    cursor.advance()
+    guard cursor.take("{") else {
+      throw .syntax(cursor.error("expected `{` and a category as in `\\p{Lu}`, found \(cursor.found)"))
+    }
+    let nameStart = cursor.offset
+    while let byte = cursor.byte, isNameFirst(byte) { cursor.advance() }
+    let name = String(decoding: cursor.bytes[nameStart..<cursor.offset], as: UTF8.self)
+    guard cursor.take("}") else {
+      throw .syntax(cursor.error("expected `}` after the category, found \(cursor.found)"))
+    }
+    guard let set = GeneralCategories.shared.set(name) else {
+      throw .syntax(
+        cursor.error(at: nameStart, "`\(name)` is no general category: write one such as `L`, `Lu` or `Nd`"))
+    }
+    return isNegated ? set.complement : set
+  }
+}

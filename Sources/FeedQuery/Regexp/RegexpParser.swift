@@ -1,0 +1,79 @@
+/// Reads the text of an I-Regexp, by recursive descent over the grammar of RFC 9485, section 4.
+///
+/// The grammar counts `^` and `$` among the normal characters, while the mappings of section 5 and the compliance suite of RFC 9535
+/// leave them with the meaning that they have everywhere else; they are anchors here. `\^` and `[$]` are the characters.
+struct RegexpParser {
+  var cursor: TextCursor
+  private var nesting = 0
+  /// Atoms read so far.
+  private var atoms = 0
+
+  static func parse(_ text: String) throws(RegexpFailure) -> RegexpSyntax {
+    let cursor: TextCursor
+    do { cursor = try TextCursor(text) } catch { throw .limit(error) }
+    var parser = RegexpParser(cursor: cursor)
+    let syntax = try parser.alternatives()
+    guard parser.cursor.isAtEnd else { throw .syntax(parser.cursor.error("this `)` closes nothing: write `\\)`")) }
+    return syntax
+  }
+
+  private init(cursor: TextCursor) {
+    self.cursor = cursor
+  }
+
+  private mutating func alternatives() throws(RegexpFailure) -> RegexpSyntax {
+    var branches = [try branch()]
+    while cursor.take("|") { branches.append(try branch()) }
+    return branches.count == 1 ? branches[0] : .alternatives(branches)
+  }
+
+  private mutating func branch() throws(RegexpFailure) -> RegexpSyntax {
+    var pieces: [RegexpSyntax] = []
+    while let byte = cursor.byte, byte != UInt8(ascii: "|"), byte != UInt8(ascii: ")") {
+      pieces.append(try quantified(try atom()))
+    }
+    return pieces.count == 1 ? pieces[0] : .sequence(pieces)
+  }
+
+  private mutating func atom() throws(RegexpFailure) -> RegexpSyntax {
+    atoms += 1
+    guard atoms <= QueryLimits.regexpInstructions else { throw tooLarge(at: cursor.offset) }
+    if cursor.take("(") { return try group() }
+    if cursor.take(".") { return .set(.dot) }
+    if cursor.take("^") { return .start }
+    if cursor.take("$") { return .end }
+    switch cursor.byte {
+    case UInt8(ascii: "["): return .set(try characterClass())
+    case UInt8(ascii: "\\"): return .set(try escape().set)
+    case UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "?"), UInt8(ascii: "{"):
+      throw .syntax(
+        cursor.error("\(cursor.found) has nothing before it to repeat: write `\\` before it for the character"))
+    case UInt8(ascii: "]"), UInt8(ascii: "}"):
+      throw .syntax(cursor.error("write `\\` before \(cursor.found)"))
+    default:
+      return .set(CodePointSet(cursor.takeScalar() ?? 0))
+    }
+  }
+
+  private mutating func group() throws(RegexpFailure) -> RegexpSyntax {
+    let open = cursor.offset - 1
+    guard nesting < QueryLimits.regexpNesting else {
+      let limit = QueryLimits.regexpNesting
+      throw .limit(cursor.error(at: open, "groups are nested more than \(limit) levels deep: write fewer parentheses"))
+    }
+    if cursor.byte == UInt8(ascii: "?") {
+      throw .syntax(cursor.error("an I-Regexp has no `(?…)`: use plain parentheses"))
+    }
+    nesting += 1
+    defer { nesting -= 1 }
+    let inner = try alternatives()
+    guard cursor.take(")") else { throw .syntax(cursor.error(at: open, "this `(` is not closed: add `)`")) }
+    return inner
+  }
+
+  func tooLarge(at offset: Int) -> RegexpFailure {
+    let limit = QueryLimits.regexpInstructions
+    return .limit(
+      cursor.error(at: offset, "the expression is too large (more than \(limit) steps): repeat less or shorten it"))
+  }
+}

@@ -1,0 +1,91 @@
+/// A regular expression as a nondeterministic automaton (Thompson's construction), over classes of code points that it cannot
+/// tell apart. Immutable.
+struct RegexpProgram: Sendable {
+  enum Instruction: Sendable {
+    /// Goes on to `next` over a code point of a set.
+    case set(Int32, next: Int32)
+    /// Goes on to either.
+    case split(Int32, Int32)
+    /// Goes on at the beginning of the text.
+    case start(next: Int32)
+    /// Goes on at the end of the text.
+    case end(next: Int32)
+    case match
+  }
+
+  private(set) var instructions: [Instruction] = [.match]
+  private(set) var entry: Int32 = 0
+  private(set) var sets: [CodePointSet] = []
+  private(set) var classes: CodePointClasses
+  private var setIndexes: [CodePointSet: Int32] = [:]
+
+  static let match: Int32 = 0
+
+  init(_ syntax: RegexpSyntax) throws(RegexpFailure) {
+    classes = CodePointClasses()
+    guard syntax.size < QueryLimits.regexpInstructions else {
+      let limit = QueryLimits.regexpInstructions
+      let message = "the expression is too large (more than \(limit) steps): repeat less or shorten it"
+      throw .limit(QueryError(offset: 0, message: message))
+    }
+    entry = add(syntax, next: Self.match)
+    classes = try CodePointClasses(telling: sets)
+    setIndexes = [:]
+  }
+
+  /// Adds what matches `syntax` and then goes on to `next`; gives where it begins.
+  private mutating func add(_ syntax: RegexpSyntax, next: Int32) -> Int32 {
+    switch syntax {
+    case .set(let set): return append(.set(index(of: set), next: next))
+    case .start: return append(.start(next: next))
+    case .end: return append(.end(next: next))
+    case .sequence(let parts):
+      var next = next
+      for part in parts.reversed() { next = add(part, next: next) }
+      return next
+    case .alternatives(let parts):
+      var entry: Int32?
+      for part in parts.reversed() {
+        let first = add(part, next: next)
+        entry = entry.map { append(.split(first, $0)) } ?? first
+      }
+      return entry ?? next
+    case .repeated(let part, let min, let max):
+      // What matches only nothing matches nothing any number of times.
+      if part.size == 0 { return next }
+      return add(part, min: min, max: max, next: next)
+    }
+  }
+
+  private mutating func add(_ part: RegexpSyntax, min: Int, max: Int?, next: Int32) -> Int32 {
+    var (entry, copies) = (next, min)
+    if let max {
+      for _ in min..<max {
+        let first = add(part, next: entry)
+        entry = append(.split(first, next))
+      }
+    } else {
+      let split = append(.split(next, next))
+      let first = add(part, next: split)
+      instructions[Int(split)] = .split(first, next)
+      // With one time at least, the part inside the loop is that one.
+      entry = min == 0 ? split : first
+      copies = Swift.max(min - 1, 0)
+    }
+    for _ in 0..<copies { entry = add(part, next: entry) }
+    return entry
+  }
+
+  private mutating func append(_ instruction: Instruction) -> Int32 {
+    instructions.append(instruction)
+    return Int32(instructions.count - 1)
+  }
+
+  private mutating func index(of set: CodePointSet) -> Int32 {
+    if let index = setIndexes[set] { return index }
+    let index = Int32(sets.count)
+    sets.append(set)
+    setIndexes[set] = index
+    return index
+  }
+}

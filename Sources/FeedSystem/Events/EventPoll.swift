@@ -1,0 +1,60 @@
+import CLinux
+import Glibc
+
+/// A set of descriptors that one thread waits on (epoll, level-triggered), each with 64 bits of its owner's choice.
+public struct EventPoll: ~Copyable {
+  private let handle: Descriptor
+  private let events: UnsafeMutableBufferPointer<epoll_event>
+
+  /// - Parameter batch: the most events one wait reports; the rest stays for the next.
+  public init(batch: Int = 256) throws(SystemError) {
+    let number = epoll_create1(Int32(EPOLL_CLOEXEC))
+    guard number >= 0 else { throw .last("make an event queue") }
+    handle = Descriptor(owning: number)
+    events = .allocate(capacity: max(batch, 1))
+    events.initialize(repeating: epoll_event())
+  }
+
+  deinit { events.deallocate() }
+
+  /// Starts reporting on `descriptor`. It is forgotten by itself when it is closed.
+  public func add(_ descriptor: Int32, _ interest: EventInterest, token: UInt64) throws(SystemError) {
+    try control(EPOLL_CTL_ADD, descriptor, interest, token)
+  }
+
+  /// Replaces interest and token of a descriptor that was added.
+  public func modify(_ descriptor: Int32, _ interest: EventInterest, token: UInt64) throws(SystemError) {
+    try control(EPOLL_CTL_MOD, descriptor, interest, token)
+  }
+
+  /// Stops reporting on `descriptor`; events already returned by the last wait stay there.
+  public func remove(_ descriptor: Int32) throws(SystemError) {
+    try control(EPOLL_CTL_DEL, descriptor, [], 0)
+  }
+
+  /// Waits for events; read them with ``event(at:)`` until the next wait.
+  /// - Parameter milliseconds: the longest wait; -1 for ever, 0 only looks.
+  /// - Returns: how many there are; 0 when the time was up or a signal came.
+  public func wait(milliseconds: Int32) throws(SystemError) -> Int {
+    let count = epoll_wait(handle.rawValue, events.baseAddress, Int32(events.count), milliseconds)
+    if count >= 0 { return Int(count) }
+    if currentErrno() == EINTR { return 0 }
+    throw .last("wait for events")
+  }
+
+  /// One event of the last wait; `index` is below its result.
+  @inline(__always)
+  public func event(at index: Int) -> Event {
+    let event = events[index]
+    return Event(token: event.data.u64, flags: event.events)
+  }
+
+  private func control(
+    _ operation: Int32, _ descriptor: Int32, _ interest: EventInterest, _ token: UInt64
+  ) throws(SystemError) {
+    var event = epoll_event()
+    event.events = interest.rawValue
+    event.data.u64 = token
+    guard epoll_ctl(handle.rawValue, operation, descriptor, &event) == 0 else { throw .last("watch a descriptor") }
+  }
+}

@@ -1,0 +1,36 @@
+import CLinux
+import Glibc
+
+/// Reads and writes of a socket that does not block, without any object: the daemon's loop keeps the bare descriptor
+/// among the rest of a connection's state.
+public enum SocketIO {
+  /// The outcome of one call.
+  @frozen
+  public enum Transfer: Equatable, Sendable {
+    /// So many bytes, at least one.
+    case bytes(Int)
+    /// The peer sends no more (reading only).
+    case end
+    /// Nothing could be transferred now.
+    case wouldBlock
+    /// The connection is broken; the value of `errno`.
+    case failed(Int32)
+  }
+
+  /// Reads into `space`, which is not empty.
+  @inline(__always)
+  public static func read(_ descriptor: Int32, _ space: UnsafeMutableRawBufferPointer) -> Transfer {
+    transfer(retryingInterrupts { recv(descriptor, space.baseAddress, space.count, Int32(MSG_DONTWAIT)) })
+  }
+
+  /// Closes a descriptor that the caller owns.
+  public static func close(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
+
+  @inline(__always)
+  static func transfer(_ count: Int) -> Transfer {
+    if count > 0 { return .bytes(count) }
+    if count == 0 { return .end }
+    let code = currentErrno()
+    return code == EAGAIN || code == EWOULDBLOCK ? .wouldBlock : .failed(code)
+  }
+}

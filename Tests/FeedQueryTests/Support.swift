@@ -1,0 +1,37 @@
+import FeedJSON
+
+@testable import FeedQuery
+
+/// Scans a text that is valid JSON and gives its value to `body`.
+func withJSON<Result>(_ text: String, _ body: (JSONView) throws -> Result) throws -> Result {
+  var scanner = JSONScanner()
+  let bytes = Array(text.utf8)
+  return try bytes.withUnsafeBytes { try body(try scanner.scan($0)) }
+}
+
+/// The texts of the nodes that a path selects, in order.
+func nodes(_ path: String, in json: String) throws -> [String] {
+  let path = try JSONPath(parsing: path)
+  return try withJSON(json) { root in nodes(path, in: root) }
+}
+
+func nodes(_ path: JSONPath, in root: JSONView) -> [String] {
+  var result: [String] = []
+  path.evaluate(root) { result.append(String(decoding: $0.text, as: UTF8.self)) }
+  return result
+}
+
+func accepts(_ filter: String, _ element: String) throws -> Bool {
+  let filter = try Filter(parsing: filter)
+  return try withJSON(element) { filter.accepts($0) }
+}
+
+/// Where a path is refused; nil when it is not.
+func refusal(_ path: String) -> QueryError? {
+  do {
+    _ = try JSONPath(parsing: path)
+    return nil
+  } catch {
+    return error
+  }
+}

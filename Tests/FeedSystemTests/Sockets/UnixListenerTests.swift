@@ -1,0 +1,142 @@
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+@Suite("Listening sockets")
+struct UnixListenerTests {
+  let directory: TemporaryDirectory
+  let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = directory.file("s")
+  }
+
+  func refusal(_ path: String) -> String {
+    do throws(ListenError) {
+      return "listens at \(try UnixListener.bind(path: path).path)"
+    } catch {
+      return error.description
+    }
+  }
+
+  func mode(_ path: String) -> mode_t? {
+    var status = stat()
+    return lstat(path, &status) == 0 ? status.st_mode & 0o777 : nil
+  }
+
+  @Test func acceptsWithCredentials() throws {
+    let listener = try UnixListener.bind(path: path)
+    let (isInherited, early) = (listener.isInherited, listener.accept())
+    #expect(!isInherited)
+    #expect(early == .none)
+    let client = try UnixStream.connect(path: path)
+    #expect(try !Readiness.readable.wait(on: listener.descriptor, timeout: testTimeout).isEmpty)
+    guard case .connection(let number) = listener.accept() else {
+      Issue.record("nothing accepted")
+      return
+    }
+    let accepted = Descriptor(owning: number)
+    let own = PeerCredentials(pid: getpid(), uid: geteuid(), gid: getegid())
+    #expect(try PeerCredentials(of: accepted.rawValue) == own)
+    #expect(try client.peerCredentials() == own)
+    #expect(fcntl(number, F_GETFL) & O_NONBLOCK != 0)
+    #expect(fcntl(number, F_GETFD) & FD_CLOEXEC != 0)
+  }
+
+  @Test func isOpenToUserAndGroupAloneAndGoesWithItsOwner() throws {
+    do {
+      let listener = try UnixListener.bind(path: path)
+      let made = mode(listener.path)
+      #expect(made == 0o660)
+      #expect(mode("\(path).lock") == 0o600)
+    }
+    #expect(mode(path) == nil)
+    #expect(mode("\(path).lock") == nil)
+  }
+
+  @Test func aLiveOneIsRefusedAndGoesOn() throws {
+    let listener = try UnixListener.bind(path: path)
+    let sentence =
+      "another feedd is running, pid \(getpid()) (socket \(path)); stop it, or name another socket with --socket"
+    #expect(refusal(path) == sentence)
+    #expect(mode(listener.path) == 0o660)
+    _ = try UnixStream.connect(path: path)
+  }
+
+  @Test func aLiveOneWithoutItsLockFileIsRefused() throws {
+    let listener = try UnixListener.bind(path: path)
+    unlink("\(path).lock")
+    #expect(refusal(listener.path).hasPrefix("another feedd is running, pid \(getpid())"))
+  }
+
+  @Test func aStaleOneIsReplaced() throws {
+    let stale = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    let bound = withUnsafePointer(to: address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(stale, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    close(stale)
+    try #require(bound == 0 && mode(path) != nil)
+    let listener = try UnixListener.bind(path: path)
+    _ = try UnixStream.connect(path: listener.path)
+  }
+
+  @Test func anotherFileIsLeftAlone() throws {
+    try SmallFile.replace(path, with: Array("precious".utf8))
+    #expect(refusal(path).hasPrefix("cannot listen at \(path): there is a file that is not a socket"))
+    #expect(try SmallFile.read(path) == Array("precious".utf8))
+  }
+
+  @Test func whatAnotherPutInItsPlaceStays() throws {
+    do {
+      let listener = try UnixListener.bind(path: path)
+      unlink(listener.path)
+      try SmallFile.replace(path, with: [1])
+    }
+    #expect(try SmallFile.read(path) == [1])
+  }
+
+  @Test func badPathsSayWhatToChange() {
+    let long = "/tmp/" + String(repeating: "x", count: 103)
+    #expect(refusal(long).hasSuffix("File name too long; it has 108 bytes and a socket path has at most 107"))
+    #expect(refusal("").contains("give a path that is not empty"))
+    let missing = directory.file("no/such/s")
+    #expect(
+      refusal(missing) == "cannot listen at \(missing): No such file or directory; "
+        + "make the directory \(directory.file("no/such")), or name another socket with --socket")
+    let child = "\(directory.file("file"))/s"
+    try? SmallFile.replace(directory.file("file"), with: [])
+    #expect(refusal(child).contains("Not a directory; make the directory"))
+  }
+
+  @Test func aHandedOverOneIsChecked() throws {
+    func refusal(_ number: Int32) -> String {
+      do throws(ListenError) {
+        _ = try UnixListener(inherited: number)
+        return "taken"
+      } catch {
+        return error.description
+      }
+    }
+    #expect(refusal(-1).contains("is not an open socket"))
+    #expect(refusal(socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)).contains("use ListenStream="))
+    #expect(refusal(socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)).contains("it does not listen"))
+    #expect(refusal(socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)).contains("it is not a Unix socket"))
+    let listener = try UnixListener.bind(path: path)
+    do {
+      let handed = try UnixListener(inherited: dup(listener.descriptor))
+      let (handedPath, isInherited) = (handed.path, handed.isInherited)
+      let flags = fcntl(handed.descriptor, F_GETFD)
+      #expect(handedPath == path)
+      #expect(isInherited)
+      #expect(flags & FD_CLOEXEC != 0)
+    }
+    #expect(mode(path) == 0o660)
+  }
+}

@@ -1,0 +1,114 @@
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+@Suite("Stream sockets of a client")
+struct UnixStreamTests {
+  let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  /// The two ends of one connection.
+  func pair() throws -> (client: UnixStream, server: UnixStream) {
+    let listener = try UnixListener.bind(path: directory.file("s"))
+    let client = try UnixStream.connect(path: listener.path, timeout: testTimeout)
+    guard case .connection(let number) = listener.accept() else { throw TestFailure("nothing to accept") }
+    return (client, UnixStream(owning: Descriptor(owning: number)))
+  }
+
+  func write(_ bytes: [UInt8], to stream: UnixStream) throws {
+    try bytes.withUnsafeBytes { try stream.writeAll($0, timeout: testTimeout) }
+  }
+
+  @Test func carriesBytesBothWaysAndShowsTheEnd() throws {
+    let (client, server) = try pair()
+    try write([1, 2, 3], to: client)
+    var space = [UInt8](repeating: 0, count: 8)
+    #expect(try space.withUnsafeMutableBytes { try server.read(into: $0) } == 3)
+    #expect(space[..<3] == [1, 2, 3])
+    try write([9], to: server)
+    server.shutDown(.writing)
+    #expect(try space.withUnsafeMutableBytes { try client.read(into: $0) } == 1)
+    #expect(try space.withUnsafeMutableBytes { try client.read(into: $0) } == 0)
+  }
+
+  @Test func waitingEndsWithTheTime() throws {
+    let (client, _) = try pair()
+    let before = MonotonicClock.now
+    #expect(try client.wait(for: .writable, timeout: testTimeout) == .writable)
+    let (quiet, other) = try pairOfSockets()
+    #expect(try quiet.wait(for: .readable, timeout: .milliseconds(20)).isEmpty)
+    #expect(MonotonicClock.now - before >= 20_000_000)
+    try write([1], to: other)
+    #expect(try quiet.wait(for: [.readable, .writable], timeout: testTimeout) == [.readable, .writable])
+  }
+
+  @Test func withoutBlockingItSaysSo() throws {
+    let (client, server) = try pairOfSockets()
+    try client.setNonblocking(true)
+    var space = [UInt8](repeating: 0, count: 1 << 20)
+    #expect(try space.withUnsafeMutableBytes { try client.read(into: $0) } == nil)
+    var written = 0
+    while let count = try space.withUnsafeBytes({ try client.write($0) }) { written += count }
+    var received = 0
+    while received < written { received += try space.withUnsafeMutableBytes { try server.read(into: $0) } ?? 0 }
+    #expect(received == written)
+  }
+
+  @Test func aWriterThatMakesNoProgressIsTold() throws {
+    let (client, server) = try pairOfSockets()
+    try client.setNonblocking(true)
+    let much = [UInt8](repeating: 7, count: 8 << 20)
+    let error = #expect(throws: SystemError.self) {
+      try much.withUnsafeBytes { try client.writeAll($0, timeout: .milliseconds(20)) }
+    }
+    #expect(error?.code == ETIMEDOUT)
+    withExtendedLifetime(server) {}
+  }
+
+  @Test func aPeerThatIsGoneIsAnErrorAndNoSignal() throws {
+    let client = try pairOfSockets().0
+    let error = #expect(throws: SystemError.self) { try write([1], to: client) }
+    #expect(error?.code == EPIPE)
+  }
+
+  @Test func anAbsentDaemonIsNamed() throws {
+    let path = directory.file("absent")
+    let error = #expect(throws: SystemError.self) { try UnixStream.connect(path: path) }
+    #expect(error?.code == ENOENT)
+    #expect(
+      error?.description == "cannot connect to \(path): No such file or directory; "
+        + "no feedd listens there: start it, or name its socket with --socket")
+    try SmallFile.replace(path, with: [])
+    #expect(#expect(throws: SystemError.self) { try UnixStream.connect(path: path) }?.code == ECONNREFUSED)
+  }
+
+  /// A listener whose queue is full keeps a client waiting: the time limit ends that.
+  @Test func connectingToAFullQueueEndsWithTheTime() throws {
+    let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    let listener = Descriptor(owning: number)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let path = directory.file("full")
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    let bound = withUnsafePointer(to: address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(listener.rawValue, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    try #require(bound == 0 && listen(listener.rawValue, 0) == 0)
+    let first = try UnixStream.connect(path: path)
+    let error = #expect(throws: SystemError.self) { try UnixStream.connect(path: path, timeout: .milliseconds(30)) }
+    #expect(error?.code == ETIMEDOUT)
+    withExtendedLifetime(first) {}
+  }
+
+  func pairOfSockets() throws -> (UnixStream, UnixStream) {
+    var ends: [Int32] = [-1, -1]
+    guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+      throw TestFailure("socketpair: errno \(errno)")
+    }
+    return (UnixStream(owning: Descriptor(owning: ends[0])), UnixStream(owning: Descriptor(owning: ends[1])))
+  }
+}

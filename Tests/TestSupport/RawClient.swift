@@ -1,0 +1,75 @@
+import FeedSystem
+import Glibc
+
+/// A connection to a daemon that does what the test says, right or wrong: frames or bare bytes, one blocking call at a time.
+public final class RawClient {
+  public let stream: UnixStream
+  private var buffer: [UInt8] = []
+
+  public init(path: String) throws { stream = try UnixStream.connect(path: path) }
+
+  public init(_ stream: UnixStream) { self.stream = stream }
+
+  /// Sends one JSON text as a frame.
+  public func send(_ json: String) throws { try sendBytes(Self.frame(Array(json.utf8))) }
+
+  /// Sends bytes as they are.
+  public func sendBytes(_ bytes: [UInt8]) throws {
+    try bytes.withUnsafeBytes { try stream.writeAll($0, timeout: testTimeout) }
+  }
+
+  /// The bytes of a frame: the length, big-endian, and the text.
+  public static func frame(_ body: [UInt8]) -> [UInt8] {
+    withUnsafeBytes(of: UInt32(body.count).bigEndian) { Array($0) } + body
+  }
+
+  /// The JSON text of the next frame; nil at the end of the stream between two frames.
+  public func receive(timeout: Duration = testTimeout) throws -> String? {
+    while true {
+      if let body = takeFrame() { return String(decoding: body, as: UTF8.self) }
+      guard try fill(timeout) else {
+        guard buffer.isEmpty else { throw TestFailure("the stream ended within a frame, after \(buffer.count) bytes") }
+        return nil
+      }
+    }
+  }
+
+  /// Receives frames until one has all of `words`, and returns it.
+  public func receive(having words: String..., timeout: Duration = testTimeout) throws -> String {
+    while let text = try receive(timeout: timeout) {
+      if words.allSatisfy({ text.contains($0) }) { return text }
+    }
+    throw TestFailure("the stream ended before a frame with \(words)")
+  }
+
+  /// Receives and drops all until the stream ends.
+  /// - Returns: the frames that came.
+  public func receiveToEnd(timeout: Duration = testTimeout) throws -> [String] {
+    var frames: [String] = []
+    while let text = try receive(timeout: timeout) { frames.append(text) }
+    return frames
+  }
+
+  private func takeFrame() -> [UInt8]? {
+    guard buffer.count >= 4 else { return nil }
+    let length = buffer[..<4].reduce(0) { $0 << 8 | Int($1) }
+    guard buffer.count >= 4 + length else { return nil }
+    defer { buffer.removeFirst(4 + length) }
+    return Array(buffer[4..<4 + length])
+  }
+
+  /// Reads more; false at the end. A reset is an end: the daemon closes without reading the rest.
+  private func fill(_ timeout: Duration) throws -> Bool {
+    guard try !stream.wait(for: .readable, timeout: timeout).isEmpty else {
+      throw TestFailure("nothing came within \(timeout); \(buffer.count) bytes of a frame are there")
+    }
+    var chunk = [UInt8](repeating: 0, count: 256 << 10)
+    do {
+      let count = try chunk.withUnsafeMutableBytes { try stream.read(into: $0) } ?? 0
+      buffer += chunk[..<count]
+      return count > 0
+    } catch let error as SystemError where error.code == ECONNRESET {
+      return false
+    }
+  }
+}
