@@ -35,7 +35,7 @@ extension Limits {
     .init(
       name: "maxElementBytes", flag: "max-element-bytes", help: "bytes of one element", range: 2...(1 << 30),
       keyPath: \.maxElementBytes),
-    .init(name: "maxBytes", flag: "max-bytes", help: "bytes of all elements", range: 1024...(1 << 46), keyPath: \.maxBytes),
+    .init(name: "maxBytes", flag: "max-bytes", help: "bytes of one feed's elements", range: 1024...(1 << 46), keyPath: \.maxBytes),
     .init(
       name: "maxWatches", flag: "max-watches", help: "watches of one connection", range: 1...1_000_000,
       keyPath: \.maxWatches),

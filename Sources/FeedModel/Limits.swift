@@ -18,8 +18,8 @@ public struct Limits: Sendable, Equatable {
   public var maxElements = 10_000_000
   /// Bytes of one element's compact JSON.
   public var maxElementBytes = 8 << 20
-  /// Bytes of all elements together.
-  public var maxBytes = 8 << 30
+  /// Bytes of the elements of one feed.
+  public var maxBytes = 4 << 30
   /// Watches of one connection.
   public var maxWatches = 1024
   /// Bytes waiting for one connection beyond which its deltas are held back and its requests are not read.
@@ -38,4 +38,10 @@ public struct Limits: Sendable, Equatable {
   public var maxQueryBytes = 64 << 20
 
   public init() {}
+
+  /// Bytes that one element may have so that a frame that carries it alone, with all that stands around it, stays within
+  /// `maxFrame`.
+  public var elementRoom: Int {
+    min(maxElementBytes, maxFrame - min(maxFrame / 2, 128 << 10))
+  }
 }

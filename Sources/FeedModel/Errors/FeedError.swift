@@ -21,4 +21,6 @@ public enum FeedError: Error, Equatable, Sendable {
   case methodNotFound(String)
   case invalidParams(member: String, reason: String)
   case internalError(reason: String)
+  /// The operation number `index` of a transaction was refused, so none was applied.
+  indirect case operationFailed(index: Int, FeedError)
 }

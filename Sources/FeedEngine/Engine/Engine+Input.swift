@@ -1,0 +1,129 @@
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// From bytes to frames to requests.
+extension Engine {
+  /// Whether a connection can take input now. While false, do not read from it: its answers are not being read, or one
+  /// is still being worked out.
+  public func wantsInput(_ id: ConnectionID) -> Bool {
+    guard let session = session(id) else { return false }
+    return !session.isClosing && !session.inputEnded && canWork(session)
+  }
+
+  private func canWork(_ session: Session) -> Bool {
+    session.work == nil && session.output.backlog <= limits.maxQueue
+  }
+
+  /// The length, header included, of the frame that begins `bytes`, once it is known; 0 before.
+  public func bytesNeeded(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer) -> Int {
+    if case .incomplete(let total?) = Frame.first(in: bytes, maxFrame: limits.maxFrame) { return total }
+    return 0
+  }
+
+  /// Executes the whole frames at the beginning of `bytes` and returns how many bytes they were. The caller keeps the
+  /// rest and offers it again with more behind it.
+  public func receive(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, now: Instant) -> Int {
+    self.now = now
+    guard let session = session(id) else { return bytes.count }
+    var consumed = 0
+    while consumed < bytes.count {
+      if session.isClosing { return bytes.count }
+      guard canWork(session) else {
+        session.isPaused = true
+        break
+      }
+      let rest = UnsafeRawBufferPointer(rebasing: bytes[consumed...])
+      switch Frame.first(in: rest, maxFrame: limits.maxFrame) {
+      case .incomplete:
+        note(session, partial: rest.count)
+        counters.bytesIn &+= UInt64(consumed)
+        return consumed
+      case .badLength(let length):
+        refuse(session, length: length)
+        return bytes.count
+      case .complete(let payload):
+        handle(payload, of: session)
+        consumed &+= Frame.headerLength &+ payload.count
+      }
+    }
+    session.partialSince = nil
+    counters.bytesIn &+= UInt64(consumed)
+    return consumed
+  }
+
+  /// Remembers since when a half frame makes no progress.
+  private func note(_ session: Session, partial bytes: Int) {
+    if session.partialSince == nil || session.partialBytes != bytes {
+      session.partialSince = now
+      session.partialBytes = bytes
+    }
+  }
+
+  private func refuse(_ session: Session, length: Int) {
+    let reason = "a frame's length is \(length) and must be 1 to \(limits.maxFrame)"
+    answer(session, error: .invalidRequest(reason: reason), id: nil)
+    close(session, reason: "badFrame", message: "The stream cannot be read on: \(reason).", level: .warning)
+  }
+
+  private func handle(_ payload: UnsafeRawBufferPointer, of session: Session) {
+    let message: JSONView
+    do {
+      message = try scanner.scan(payload)
+    } catch {
+      counters.requests &+= 1
+      return answer(session, error: .parseError(offset: error.offset, reason: error.message), id: nil)
+    }
+    if message.kind == .array {
+      handleBatch(message, of: session)
+    } else {
+      handleRequest(message, of: session)
+    }
+  }
+
+  /// Executes one request and answers it, if it wants an answer.
+  func handleRequest(_ message: JSONView, of session: Session) {
+    counters.requests &+= 1
+    session.requests &+= 1
+    var id: JSONView?
+    do throws(FeedError) {
+      let request = try Request(reading: message, id: &id)
+      guard let method = Method(request.method) else {
+        throw .methodNotFound(request.method.string ?? "")
+      }
+      try execute(method, request, of: session)
+    } catch {
+      if error.isAnswered(with: id, message: message) { answer(session, error: error, id: id) }
+    }
+  }
+
+  /// A JSON-RPC batch: each request on its own, the answers in one array, no answer when nobody asked for one.
+  private func handleBatch(_ messages: JSONView, of session: Session) {
+    if messages.count == 0 {
+      return answer(session, error: .invalidRequest(reason: "a batch must hold at least one request"), id: nil)
+    }
+    let buffer = TurnBuffer()
+    batch = buffer
+    for message in messages.elements where !session.isClosing { handleRequest(message, of: session) }
+    batch = nil
+    if buffer.bytes.isEmpty || session.isClosing { return }
+    let start = answers.bytes.count
+    let frame = answers.bytes.beginFrame()
+    answers.bytes.append(UInt8(ascii: "["))
+    answers.bytes.append(buffer.bytes.bytes)
+    answers.bytes.append(UInt8(ascii: "]"))
+    answers.bytes.endFrame(at: frame)
+    queue(session, answers, from: start)
+  }
+}
+
+extension FeedError {
+  /// Whether an error is told to the client: always, unless the message was a sound notification, which never is answered.
+  fileprivate func isAnswered(with id: JSONView?, message: JSONView) -> Bool {
+    if id != nil { return true }
+    switch self {
+    case .invalidRequest: return true
+    default: return message.member("id") != nil
+    }
+  }
+}

@@ -1,0 +1,112 @@
+import FeedModel
+import FeedWire
+
+/// The end of a turn: whatever else is due before the turn's bytes are written.
+extension Engine {
+  /// Elements that one turn may spend on answers worked out in parts.
+  private static let jobBudget = 4096
+
+  /// Does what is due: expiry, half frames, bookmarks, long answers, snapshots and catching up.
+  public func endTurn(now: Instant) {
+    self.now = now
+    closeOverQuota()
+    evictExpired()
+    if nextSweep <= now { sweep() }
+    if !workingSessions.isEmpty { work() }
+    if !pendingWatches.isEmpty { advanceWatches() }
+  }
+
+  /// When `endTurn` must be called even if nothing arrives; nil when nothing is due.
+  public var nextDeadline: Instant? {
+    var next = connectionCount > 0 ? nextSweep : nil
+    for moment in [catalog.nextExpiry, nextThrottle] {
+      if let moment { next = min(next ?? moment, moment) }
+    }
+    return next
+  }
+
+  /// Whether there is work that waits for nothing: the owner should start the next turn without waiting for input.
+  public var hasWork: Bool {
+    !workingSessions.isEmpty || !overQuota.isEmpty || !resumed.isEmpty || pendingWatches.contains { canAdvance($0) }
+  }
+
+  private func closeOverQuota() {
+    if overQuota.isEmpty { return }
+    for session in overQuota where !session.isClosing {
+      session.output.dropWholeFrames()
+      close(
+        session, reason: "quota",
+        message: "The connections of uid \(session.peer.uid) hold more than maxQueuePerUser (\(limits.maxQueuePerUser)) bytes; read faster or watch less.",
+        level: .warning)
+    }
+    overQuota.removeAll()
+  }
+
+  /// Evicts what is too old, a bounded number a turn.
+  private func evictExpired() {
+    guard let expiry = catalog.nextExpiry, expiry <= now else { return }
+    for feed in catalog.expired(at: now) {
+      catalog.begin(at: now)
+      _ = catalog.evictExpired(feed, limit: 1000)
+      if catalog.commit() { counters.commits &+= 1 }
+    }
+  }
+
+  /// Looks at what is bound to time only coarsely: half frames, closing connections, bookmarks, old history.
+  private func sweep() {
+    nextSweep = now.adding(seconds: 1)
+    let timeout = UInt64(limits.frameTimeout) * 1_000_000_000
+    for case let session? in sessions {
+      if let since = session.partialSince, now.since(since) >= timeout, !session.isClosing {
+        close(
+          session, reason: "frameTimeout",
+          message: "Half a frame made no progress for \(limits.frameTimeout) seconds (frameTimeout).", level: .warning)
+      }
+      if let deadline = session.closeDeadline, deadline <= now, session.output.count > 0 {
+        report(.warning, "\(session.description) did not read its last \(session.output.count) bytes")
+        session.output.removeAll()
+        markDirty(session)
+      }
+      for watch in session.watches { sendBookmarkIfQuiet(watch) }
+    }
+    trimHistories()
+  }
+
+  private func trimHistories() {
+    let oldest = now.nanoseconds.subtractingReportingOverflow(UInt64(limits.historySeconds) * 1_000_000_000)
+    let moment = Instant(nanoseconds: oldest.overflow ? 0 : oldest.partialValue)
+    catalog.trimHistories(before: moment)
+  }
+
+  /// Goes on with the answers that are worked out in parts.
+  private func work() {
+    let budget = max(256, Self.jobBudget / workingSessions.count)
+    workingSessions.removeAll { session in
+      guard let (job, ticket) = session.work else { return true }
+      return run(job, ticket, of: session, budget: budget)
+    }
+  }
+
+  /// Runs a job on; true when it is over, answered or failed.
+  func run(_ job: any Job, _ ticket: JobTicket, of session: Session, budget: Int) -> Bool {
+    do throws(FeedError) {
+      guard try job.advance(budget: budget) else { return false }
+      try reply(ticket, of: session, job)
+    } catch {
+      answer(session, error: error, ticket: ticket)
+    }
+    session.work = nil
+    if session.inputEnded { session.isClosing = true }
+    markDirty(session)
+    resumeIfPossible(session)
+    return true
+  }
+
+  /// Starts a job for a request. In a batch it runs to its end at once, so that the answers stay in their array.
+  func start(_ job: any Job, for request: Request, of session: Session) {
+    let ticket = JobTicket(request.id)
+    session.work = (job, ticket)
+    if run(job, ticket, of: session, budget: batch == nil ? Self.jobBudget : .max) { return }
+    workingSessions.append(session)
+  }
+}

@@ -1,0 +1,68 @@
+import FeedJSON
+import FeedModel
+
+/// The daemon without its edges: requests and the clock come in, bytes to write and events come out.
+///
+/// It makes no system call, so a simulator can drive it. One turn of its owner's loop is: `receive` what arrived,
+/// `endTurn`, write what `takePendingOutput` names, `finishWrites`. Everything here runs on one thread, which is what
+/// guards all its state; nothing is locked.
+public final class Engine {
+  public let limits: Limits
+  public let identity: ServerIdentity
+  /// All feeds.
+  public let catalog: Catalog
+  /// Told of events worth a line in the log.
+  public var log: (EngineEvent) -> Void = { _ in }
+
+  /// Connections by `ConnectionID.rawValue`; empty places are reused.
+  var sessions: [Session?] = []
+  var freeIDs: [Int] = []
+  var connectionCount = 0
+  /// Connections and waiting bytes of each user.
+  var users: [UInt32: UserUsage] = [:]
+
+  /// Working memory of the request at hand.
+  var scanner: JSONScanner
+  var scratch = ByteBuffer()
+  var now: Instant
+
+  /// This turn's answers and whatever else goes to one connection only.
+  let answers = TurnBuffer()
+  /// The answers of a batch under way; nil outside one.
+  var batch: TurnBuffer?
+  /// Sessions that have something to write.
+  var dirty: [Session] = []
+  /// Sessions to be closed because their user holds too much.
+  var overQuota: [Session] = []
+  /// Channels whose buffers hold deltas of this turn.
+  var dirtyChannels: [FeedChannel] = []
+  /// Watches that are not live.
+  var pendingWatches: [Watch] = []
+  /// Sessions whose answer is being worked out in parts.
+  var workingSessions: [Session] = []
+  /// Sessions whose input was refused and may be offered again.
+  var resumed: [ConnectionID] = []
+  var counters = Counters()
+  let startedAt: Instant
+  /// When bookmarks and half frames are next looked at.
+  var nextSweep: Instant
+
+  public init(limits: Limits, identity: ServerIdentity, seed: UInt64, now: Instant) {
+    self.limits = limits
+    self.identity = identity
+    self.now = now
+    startedAt = now
+    nextSweep = now.adding(seconds: 1)
+    catalog = Catalog(limits: limits, seed: seed)
+    scanner = JSONScanner(maxDepth: limits.maxDepth)
+    catalog.observer = self
+  }
+
+  func session(_ id: ConnectionID) -> Session? {
+    sessions.indices.contains(id.rawValue) ? sessions[id.rawValue] : nil
+  }
+
+  func report(_ level: EngineEvent.Level, _ message: String) {
+    log(EngineEvent(level: level, message: message))
+  }
+}

@@ -1,0 +1,21 @@
+import FeedJSON
+import FeedModel
+
+/// An answer that takes longer than one turn of the loop may: it is worked out in parts while others are served.
+///
+/// Requests behind it on the same connection wait, so responses keep the order of requests.
+protocol Job: AnyObject {
+  /// Does about `budget` elements' worth of work. Returns whether the answer is ready to be written.
+  func advance(budget: Int) throws(FeedError) -> Bool
+  /// Appends the members of the result.
+  func appendResult(to out: inout ByteBuffer)
+}
+
+/// The request that a job answers: its id outlives the frame it came in.
+struct JobTicket {
+  let id: [UInt8]?
+
+  init(_ id: JSONView?) {
+    self.id = id.map { Array($0.text) }
+  }
+}

@@ -1,0 +1,147 @@
+import FeedJSON
+
+/// What one connection still has to be sent: bytes kept from earlier turns, then pieces of this turn's shared buffers.
+///
+/// Bytes are made once and written from where they were made. Only what a socket did not take by the end of a turn is
+/// copied into the connection's own memory, so a slow reader never holds on to what others share.
+struct OutputQueue: ~Copyable {
+  /// Part of a buffer of this turn.
+  struct Piece {
+    let source: Unmanaged<TurnBuffer>
+    var start: Int
+    var end: Int
+  }
+
+  private var kept = ByteBuffer()
+  private var keptStart = 0
+  private var pieces: [Piece] = []
+  private var firstPiece = 0
+  /// Bytes of the pieces.
+  private var fresh = 0
+  /// Bytes still to be written of the frame that stands first; 0 when the last write ended at the end of a frame.
+  private var frameRest = 0
+
+  /// Bytes left over from earlier turns.
+  var backlog: Int { kept.count &- keptStart }
+  /// All bytes that wait.
+  var count: Int { backlog &+ fresh }
+
+  /// Queues part of a buffer of this turn. O(1); a part that continues the last one extends it.
+  mutating func append(_ source: TurnBuffer, from start: Int, to end: Int) {
+    fresh &+= end &- start
+    let source = Unmanaged.passUnretained(source)
+    let last = pieces.count &- 1
+    if last >= firstPiece, pieces[last].end == start, pieces[last].source.toOpaque() == source.toOpaque() {
+      pieces[last].end = end
+    } else {
+      pieces.append(Piece(source: source, start: start, end: end))
+    }
+  }
+
+  /// Fills `slices` with the bytes that wait, in order; returns how many slices there are.
+  func gather(into slices: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>) -> Int {
+    var used = 0
+    if backlog > 0 && slices.count > 0 {
+      slices[0] = UnsafeRawBufferPointer(rebasing: kept.bytes[keptStart...])
+      used = 1
+    }
+    var next = firstPiece
+    while next < pieces.count && used < slices.count {
+      let piece = pieces[next]
+      slices[used] = piece.source._withUnsafeGuaranteedRef {
+        UnsafeRawBufferPointer(start: $0.bytes.pointer + piece.start, count: piece.end &- piece.start)
+      }
+      used &+= 1
+      next &+= 1
+    }
+    return used
+  }
+
+  /// Forgets the first `count` bytes: they were written.
+  ///
+  /// O(1) when that is everything; else O(frames written), so that the end of the frame under way stays known.
+  mutating func consume(_ count: Int) {
+    if count == self.count { frameRest = 0 } else { findFrame(after: count) }
+    let fromKept = min(count, backlog)
+    keptStart &+= fromKept
+    var rest = count &- fromKept
+    fresh &-= rest
+    while rest > 0 && firstPiece < pieces.count {
+      let length = pieces[firstPiece].end &- pieces[firstPiece].start
+      if rest < length {
+        pieces[firstPiece].start &+= rest
+        return
+      }
+      rest &-= length
+      firstPiece &+= 1
+    }
+  }
+
+  /// Drops what waits but for the rest of a frame that was begun. Only between turns, when there are no pieces.
+  mutating func dropWholeFrames() {
+    kept.truncate(to: keptStart &+ min(frameRest, backlog))
+  }
+
+  /// Drops everything that waits.
+  mutating func removeAll() {
+    consume(count)
+    keepRest()
+  }
+
+  /// Walks the frames up to `offset`, which lies before the end, and notes how much of the frame there is left.
+  private mutating func findFrame(after offset: Int) {
+    var next = frameRest
+    while next < offset {
+      var length: UInt32 = 0
+      for place in 0..<4 { length = length << 8 | UInt32(byte(at: next &+ place)) }
+      next &+= 4 &+ Int(length)
+    }
+    frameRest = next &- offset
+  }
+
+  private func byte(at offset: Int) -> UInt8 {
+    if offset < backlog { return kept.bytes[keptStart &+ offset] }
+    var rest = offset &- backlog
+    for piece in pieces[firstPiece...] {
+      let length = piece.end &- piece.start
+      if rest < length { return piece.source._withUnsafeGuaranteedRef { $0.bytes.bytes[piece.start &+ rest] } }
+      rest &-= length
+    }
+    return 0
+  }
+
+  /// Takes what is left of this turn's pieces into the connection's own memory.
+  mutating func keepRest() {
+    if keptStart == kept.count {
+      kept.removeAll(keepingCapacity: kept.capacity <= 65_536)
+      keptStart = 0
+    }
+    if fresh > 0 {
+      compactKept()
+      for piece in pieces[firstPiece...] {
+        piece.source._withUnsafeGuaranteedRef {
+          kept.append(UnsafeRawBufferPointer(start: $0.bytes.pointer + piece.start, count: piece.end &- piece.start))
+        }
+      }
+    }
+    pieces.removeAll(keepingCapacity: pieces.capacity <= 4096)
+    firstPiece = 0
+    fresh = 0
+  }
+
+  /// Moves the kept bytes to the front once more than half of their memory lies before them.
+  private mutating func compactKept() {
+    guard keptStart > 4096, keptStart &* 2 > kept.count else { return }
+    kept.removeFirst(keptStart)
+    keptStart = 0
+  }
+}
+
+extension ByteBuffer {
+  /// Removes the first `count` bytes. O(bytes left).
+  fileprivate mutating func removeFirst(_ count: Int) {
+    let left = self.count &- count
+    UnsafeMutableRawPointer(pointer).copyMemory(from: pointer + count, byteCount: left)
+    truncate(to: left)
+  }
+}

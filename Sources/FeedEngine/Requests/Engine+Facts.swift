@@ -1,0 +1,110 @@
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// Methods about the daemon itself and its definitions.
+extension Engine {
+  static let protocolVersion = 1
+
+  func hello(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
+    if let version = parameters.member("protocol"), version.int != Self.protocolVersion {
+      throw Parameters.refuse("protocol", "must be 1, the only protocol this daemon speaks")
+    }
+    if let client = parameters.member("client") {
+      session.clientName = client.displayName
+    }
+    try reply(request, of: session) { out in
+      out.append("\"protocol\":")
+      out.append(integer: Self.protocolVersion)
+      out.append(",\"server\":")
+      out.appendJSONString("feedd \(identity.version)")
+      out.append(",\"epoch\":")
+      out.appendJSONString(identity.epoch)
+      out.append(",\"revision\":")
+      out.append(integer: catalog.revision)
+      appendLimits(to: &out)
+      appendCapabilities(to: &out)
+    }
+  }
+
+  private func appendLimits(to out: inout ByteBuffer) {
+    out.append(",\"limits\":{")
+    for (place, limit) in Limits.all.enumerated() {
+      if place > 0 { out.append(UInt8(ascii: ",")) }
+      out.appendJSONString(limit.name)
+      out.append(UInt8(ascii: ":"))
+      out.append(integer: limits[keyPath: limit.keyPath])
+    }
+    out.append(UInt8(ascii: "}"))
+  }
+
+  private func appendCapabilities(to out: inout ByteBuffer) {
+    out.append(",\"capabilities\":{\"methods\":[")
+    for (place, method) in Method.allCases.map(\.rawValue).sorted().enumerated() {
+      if place > 0 { out.append(UInt8(ascii: ",")) }
+      out.appendJSONString(method)
+    }
+    out.append("],\"kinds\":[")
+    for (place, kind) in FeedDefinition.kinds.enumerated() {
+      if place > 0 { out.append(UInt8(ascii: ",")) }
+      out.appendJSONString(kind)
+    }
+    out.append("],\"durability\":")
+    out.appendJSONString(identity.durability)
+    out.append(UInt8(ascii: "}"))
+  }
+
+  func feeds(_ request: Request, of session: Session) throws(FeedError) {
+    try reply(request, of: session) { out in
+      out.append("\"revision\":")
+      out.append(integer: catalog.revision)
+      out.append(",\"feeds\":[")
+      for (place, name) in catalog.feeds.keys.sorted().enumerated() {
+        guard let feed = catalog.feeds[name] else { continue }
+        out.append(place > 0 ? ",{" : "{")
+        appendDescription(of: feed, to: &out)
+        out.append(UInt8(ascii: "}"))
+      }
+      out.append(UInt8(ascii: "]"))
+    }
+  }
+
+  func describe(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
+    let feed = try feed(parameters, of: session)
+    try reply(request, of: session) { out in appendDescription(of: feed, to: &out) }
+  }
+
+  /// The definition's members, then what the feed holds at the moment.
+  private func appendDescription(of feed: Feed, to out: inout ByteBuffer) {
+    if let definition = feed.definition {
+      definition.appendMembers(to: &out)
+    } else {
+      out.append("\"feed\":")
+      out.appendJSONString(feed.name)
+      out.append(",\"kind\":")
+      out.appendJSONString(feed.kind)
+    }
+    let sections = sections(of: feed)
+    out.append(",\"sections\":")
+    out.appendSectionList(sections)
+    out.append(",\"counts\":[")
+    for (place, section) in sections.enumerated() {
+      if place > 0 { out.append(UInt8(ascii: ",")) }
+      out.append(integer: section.count)
+    }
+    out.append("],\"count\":")
+    out.append(integer: feed.count)
+    out.append(",\"revision\":")
+    out.append(integer: feed.revision)
+    out.append(",\"watchers\":")
+    out.append(integer: (feed.channel as? FeedChannel)?.watches.count ?? 0)
+  }
+}
+
+extension JSONView {
+  /// A client's name for the log: a string, or the `name` of an object; at most 64 printable characters.
+  fileprivate var displayName: String {
+    let name = string ?? member("name")?.string ?? ""
+    return String(name.unicodeScalars.filter { !$0.properties.isWhitespace && $0.value >= 32 && $0.value != 127 }.prefix(64).map(Character.init))
+  }
+}

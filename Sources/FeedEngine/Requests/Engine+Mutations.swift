@@ -1,0 +1,134 @@
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// Methods that change feeds, alone and in transactions.
+extension Engine {
+  /// Rows listed in a change up to which its answer surely fits a frame.
+  private static let surelyFits = 256
+
+  /// Executes one mutating method as a commit of its own.
+  func mutate(
+    _ method: Method, _ request: Request, _ parameters: Parameters, of session: Session
+  ) throws(FeedError) {
+    catalog.begin(at: now)
+    do throws(FeedError) {
+      try apply(method, parameters, of: session)
+      try checkFits(catalog.result)
+    } catch {
+      catalog.rollBack()
+      throw error
+    }
+    if catalog.commit() { counters.commits &+= 1 }
+    try reply(request, of: session) { out in
+      out.append("\"revision\":")
+      out.append(integer: catalog.revision)
+      if method.answersWithChange {
+        out.append(UInt8(ascii: ","))
+        out.append(catalog.result)
+      }
+    }
+  }
+
+  /// Applies one mutating method as an operation of the commit under way.
+  private func apply(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
+    switch method {
+    case .update: try update(parameters, of: session)
+    case .delete:
+      let feed = try collection(parameters, of: session)
+      guard let ids = parameters.member("ids") ?? parameters.member("id") else {
+        throw Parameters.refuse("id", "is missing: give \"id\", or \"ids\" as an array")
+      }
+      if parameters.member("ids") != nil { _ = try parameters.array("ids", "of identities") }
+      try catalog.delete(feed, ids: ids)
+    case .set:
+      let feed = try collection(parameters, of: session)
+      try catalog.set(feed, elements: try parameters.array("elements", "all elements the feed shall hold"))
+    case .define:
+      guard let object = parameters.object else { throw Parameters.refuse("feed", "is missing: describe a feed") }
+      let replace = try parameters.bool("replace", default: false)
+      try catalog.define(try FeedDefinition(parsing: object, limits: limits), replace: replace)
+    case .undefine:
+      try catalog.undefine(try parameters.string("feed", "the name of a feed"))
+    default:
+      throw .invalidRequest(reason: "method \(method.rawValue) changes nothing and cannot stand in a transaction")
+    }
+  }
+
+  private func update(_ parameters: Parameters, of session: Session) throws(FeedError) {
+    let feed = try collection(parameters, of: session)
+    if let element = parameters.member("element") {
+      try catalog.update(feed, element: element)
+    } else if parameters.member("elements") != nil {
+      try catalog.update(feed, elements: try parameters.array("elements", "of elements"))
+    } else {
+      throw Parameters.refuse("element", "is missing: give \"element\", or \"elements\" as an array")
+    }
+  }
+
+  /// Several mutating methods as one commit: all or nothing.
+  func transaction(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
+    let operations = try parameters.array("ops", "of operations, each with method and params")
+    var results = ByteBuffer()
+    catalog.begin(at: now)
+    do throws(FeedError) {
+      for (place, operation) in operations.elements.enumerated() {
+        try apply(operation, at: place, of: session)
+        results.append(place > 0 ? ",{" : "{")
+        results.append(catalog.result)
+        results.append(UInt8(ascii: "}"))
+      }
+      if results.count > limits.maxFrame - 1024 { throw tooLarge }
+    } catch {
+      catalog.rollBack()
+      throw error
+    }
+    if catalog.commit() { counters.commits &+= 1 }
+    try reply(request, of: session) { out in
+      out.append("\"revision\":")
+      out.append(integer: catalog.revision)
+      out.append(",\"results\":[")
+      out.append(results.bytes)
+      out.append(UInt8(ascii: "]"))
+    }
+  }
+
+  private func apply(_ operation: JSONView, at place: Int, of session: Session) throws(FeedError) {
+    do throws(FeedError) {
+      guard operation.kind == .object, let name = operation.member("method"), name.kind == .string else {
+        throw .invalidParams(member: "ops[\(place)]", reason: "must be an object with \"method\" and \"params\"")
+      }
+      guard let method = Method(name) else { throw .methodNotFound(name.string ?? "") }
+      let object = operation.member("params")
+      if let object, object.kind != .object {
+        throw .invalidParams(member: "ops[\(place)].params", reason: "must be an object of named parameters")
+      }
+      try apply(method, Parameters(object: object), of: session)
+    } catch {
+      throw .operationFailed(index: place, error)
+    }
+  }
+
+  /// Refuses, while it can still be undone, a change whose answer would not fit a frame.
+  private func checkFits(_ change: borrowing Change) throws(FeedError) {
+    if change.size <= Self.surelyFits { return }
+    scratch.removeAll(keepingCapacity: true)
+    scratch.append(change)
+    if scratch.count > limits.maxFrame - 1024 { throw tooLarge }
+  }
+
+  private var tooLarge: FeedError {
+    .limitExceeded(
+      limit: "maxFrame", value: limits.maxFrame, reason: "the answer would not fit a frame; change less at a time")
+  }
+}
+
+extension Method {
+  /// Whether the result lists the change besides the revision.
+  fileprivate var answersWithChange: Bool {
+    switch self {
+    case .define, .undefine: false
+    default: true
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// `stats` and `clients`.
+extension Engine {
+  func stats(_ request: Request, of session: Session) throws(FeedError) {
+    let gauges: [(StaticString, Int)] = [
+      ("revision", Int(truncatingIfNeeded: catalog.revision)),
+      ("uptime", Int(now.since(startedAt) / 1_000_000_000)),
+      ("connectionsOpen", connectionCount),
+      ("feeds", catalog.feeds.count),
+      ("elements", collections.reduce(0) { $0 + $1.elementCount }),
+      ("elementBytes", collections.reduce(0) { $0 + $1.bytes }),
+      ("watches", sessions.reduce(0) { $0 + ($1?.watches.count ?? 0) }),
+      ("queuedBytes", sessions.reduce(0) { $0 + ($1?.output.count ?? 0) }),
+    ]
+    let totals: [(StaticString, UInt64)] = [
+      ("connections", counters.connections), ("refusedConnections", counters.refusedConnections),
+      ("requests", counters.requests), ("errors", counters.errors), ("commits", counters.commits),
+      ("deltas", counters.deltas), ("composedDeltas", counters.composedDeltas), ("snapshots", counters.snapshots),
+      ("resets", counters.resets), ("bytesIn", counters.bytesIn), ("bytesOut", counters.bytesOut),
+    ]
+    try reply(request, of: session) { out in
+      for (place, gauge) in gauges.enumerated() {
+        out.appendMember(gauge.0, isFirst: place == 0)
+        out.append(integer: gauge.1)
+      }
+      for total in totals {
+        out.appendMember(total.0, isFirst: false)
+        out.append(integer: total.1)
+      }
+    }
+  }
+
+  private var collections: [CollectionFeed] {
+    catalog.feeds.values.compactMap { $0 as? CollectionFeed }
+  }
+
+  func clients(_ request: Request, of asking: Session) throws(FeedError) {
+    try reply(request, of: asking) { out in
+      out.append("\"clients\":[")
+      var isFirst = true
+      for case let session? in sessions {
+        out.append(isFirst ? "{" : ",{")
+        isFirst = false
+        append(session, to: &out)
+        out.append(session === asking ? ",\"self\":true}" : "}")
+      }
+      out.append(UInt8(ascii: "]"))
+    }
+  }
+
+  private func append(_ session: Session, to out: inout ByteBuffer) {
+    out.appendMember("uid", isFirst: true)
+    out.append(integer: session.peer.uid)
+    out.appendMember("pid", isFirst: false)
+    out.append(integer: Int(session.peer.pid))
+    out.appendMember("name", isFirst: false)
+    out.appendJSONString(session.clientName)
+    out.appendMember("queued", isFirst: false)
+    out.append(integer: session.output.count)
+    out.appendMember("lag", isFirst: false)
+    out.append(integer: session.watches.map(\.lag).max() ?? 0)
+    out.appendMember("resets", isFirst: false)
+    out.append(integer: session.resets)
+    out.appendMember("requests", isFirst: false)
+    out.append(integer: session.requests)
+    out.appendMember("connected", isFirst: false)
+    out.append(integer: now.since(session.connectedAt) / 1_000_000_000)
+    out.append(",\"watches\":[")
+    for (place, watch) in session.watches.enumerated() {
+      if place > 0 { out.append(UInt8(ascii: ",")) }
+      watch.channel.quotedName.withUnsafeBytes { out.append($0) }
+    }
+    out.append(UInt8(ascii: "]"))
+  }
+}
+
+extension Watch {
+  /// How many revisions of its feed have passed since the one the watcher has.
+  fileprivate var lag: UInt64 {
+    channel.feed.revision > position ? channel.feed.revision - position : 0
+  }
+}
+
+extension ByteBuffer {
+  /// Appends `"name":`, behind a comma unless it is the first.
+  fileprivate mutating func appendMember(_ name: StaticString, isFirst: Bool) {
+    append(isFirst ? "\"" : ",\"")
+    append(name)
+    append("\":")
+  }
+}

@@ -1,0 +1,12 @@
+/// Who is at the other end of a connection, as the kernel says.
+public struct Peer: Sendable, Hashable {
+  public let uid: UInt32
+  public let gid: UInt32
+  public let pid: Int32
+
+  public init(uid: UInt32, gid: UInt32, pid: Int32) {
+    self.uid = uid
+    self.gid = gid
+    self.pid = pid
+  }
+}

@@ -1,0 +1,38 @@
+import FeedModel
+
+/// Composes the changes that a watcher missed, a bounded number at a time, so that a long absence does not stop the loop.
+struct CatchUp {
+  private var accumulator = ChangeAccumulator()
+  /// The revision up to which changes are composed.
+  private(set) var reached: UInt64
+
+  /// Starts from the revision that the watcher has.
+  init(from revision: UInt64) {
+    reached = revision
+  }
+
+  enum Outcome {
+    /// There is more: go on in the next turn.
+    case more
+    /// Everything up to the feed's revision.
+    case complete(Change)
+    /// The history no longer leads on from where this stands, or the change would be larger than a snapshot.
+    case outOfReach
+  }
+
+  /// Composes up to `budget` changes of `feed`, at most to `maxSize` rows.
+  mutating func advance(_ feed: Feed, budget: Int, maxSize: Int) -> Outcome {
+    guard let history = feed.history, history.reaches(reached) else { return .outOfReach }
+    var place = history.place(after: reached)
+    let stop = min(history.endPlace, place + budget)
+    while place < stop {
+      guard let (change, to) = history.change(at: place) else { return .outOfReach }
+      accumulator.add(change)
+      reached = to
+      place += 1
+    }
+    if accumulator.size > maxSize { return .outOfReach }
+    if place < history.endPlace { return .more }
+    return .complete(accumulator.finish().normalizingMoves(asUpdates: true))
+  }
+}

@@ -1,0 +1,104 @@
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// From a commit to the deltas of its watchers.
+extension Engine: CommitObserver {
+  /// Makes the delta once and queues it to every watch that is up to date; the others catch up later.
+  public func catalog(_ catalog: Catalog, didChange feed: Feed, from: UInt64, change: Change) {
+    guard let channel = feed.channel as? FeedChannel, !channel.watches.isEmpty else { return }
+    let buffer = channel.buffer
+    var shared: Range<Int>?
+    for watch in channel.watches where watch.isLive {
+      let session = watch.session
+      if session.output.backlog > limits.maxQueue || watch.throttle > 0 && now < watch.nextDelta {
+        fallBehind(watch)
+        continue
+      }
+      if watch.revision == from {
+        let range = shared ?? appendDelta(to: buffer, channel, from: from, change)
+        shared = range
+        if range.isEmpty { restart(watch) } else { tell(watch, buffer, range) }
+      } else {
+        let range = appendDelta(to: answers, channel, from: watch.revision, change)
+        if range.isEmpty { restart(watch) } else { tell(watch, answers, range) }
+      }
+    }
+    if shared != nil, !channel.isDirty {
+      channel.isDirty = true
+      dirtyChannels.append(channel)
+    }
+  }
+
+  /// The feed is gone: its watches end with the change that emptied it.
+  public func catalog(_ catalog: Catalog, didEnd feed: Feed) {
+    guard let channel = feed.channel as? FeedChannel else { return }
+    for watch in channel.watches {
+      if watch.isLive { end(watch) }
+    }
+  }
+
+  @inline(__always)
+  func tell(_ watch: Watch, _ source: TurnBuffer, _ range: Range<Int>) {
+    watch.session.output.append(source, from: range.lowerBound, to: range.upperBound)
+    markDirty(watch.session)
+    watch.revision = watch.channel.feed.revision
+    watch.position = watch.revision
+    watch.lastTold = now
+    if watch.throttle > 0 { watch.nextDelta = now.adding(nanoseconds: watch.throttle) }
+    counters.deltas &+= 1
+  }
+
+  /// Writes a delta frame; an empty range when it does not fit a frame.
+  func appendDelta(
+    to buffer: TurnBuffer, _ channel: FeedChannel, from: UInt64, _ change: borrowing Change
+  ) -> Range<Int> {
+    let start = buffer.bytes.count
+    let frame = buffer.bytes.beginFrame()
+    buffer.bytes.beginNotification("delta")
+    buffer.bytes.append("\"feed\":")
+    channel.quotedName.withUnsafeBytes { buffer.bytes.append($0) }
+    buffer.bytes.append(",\"from\":")
+    buffer.bytes.append(integer: from)
+    buffer.bytes.append(",\"revision\":")
+    buffer.bytes.append(integer: channel.feed.revision)
+    buffer.bytes.append(UInt8(ascii: ","))
+    buffer.bytes.append(change)
+    appendElements(to: &buffer.bytes, channel.feed, change)
+    if channel.feed.isGone { buffer.bytes.append(",\"ended\":true") }
+    buffer.bytes.endMessage()
+    if buffer.bytes.endFrame(at: frame) > limits.maxFrame {
+      buffer.bytes.truncate(to: start)
+      return start..<start
+    }
+    return start..<buffer.bytes.count
+  }
+
+  /// The elements of `added`, then of `updated`, and their types where rows may have one.
+  private func appendElements(to out: inout ByteBuffer, _ feed: Feed, _ change: borrowing Change) {
+    out.append(",\"elements\":[")
+    var isFirst = true
+    for path in change.added { append(feed, path, &isFirst, to: &out) }
+    for path in change.updated { append(feed, path, &isFirst, to: &out) }
+    out.append(UInt8(ascii: "]"))
+    if !feed.hasTypes || isFirst { return }
+    out.append(",\"types\":[")
+    isFirst = true
+    for path in change.added { appendType(feed, path, &isFirst, to: &out) }
+    for path in change.updated { appendType(feed, path, &isFirst, to: &out) }
+    out.append(UInt8(ascii: "]"))
+  }
+
+  @inline(__always)
+  private func append(_ feed: Feed, _ path: IndexPath, _ isFirst: inout Bool, to out: inout ByteBuffer) {
+    if isFirst { isFirst = false } else { out.append(UInt8(ascii: ",")) }
+    // Far beyond a frame the delta is thrown away anyhow; there is no need to write it out.
+    if out.count > limits.maxFrame * 4 { return }
+    out.append(feed.section(at: Int(path.section)).text(at: Int(path.row)).text)
+  }
+
+  private func appendType(_ feed: Feed, _ path: IndexPath, _ isFirst: inout Bool, to out: inout ByteBuffer) {
+    if isFirst { isFirst = false } else { out.append(UInt8(ascii: ",")) }
+    out.append(typeOf: feed.section(at: Int(path.section)).text(at: Int(path.row)))
+  }
+}

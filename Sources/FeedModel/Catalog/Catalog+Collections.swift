@@ -1,0 +1,98 @@
+import FeedJSON
+
+/// The operations on collections. Each leaves its change in `result` and, when it throws, nothing changed.
+extension Catalog {
+  /// Upserts one element by identity (method `update`).
+  public func update(_ feed: CollectionFeed, element: JSONView) throws(FeedError) {
+    startOperation()
+    let mark = log.mark
+    try feed.state.update(element, index: 0, at: now, &log)
+    addStep(&feed.state.step)
+    evict(feed)
+    finishSteps(on: feed, since: mark)
+  }
+
+  /// Upserts many elements, one after another, as one operation with one change.
+  public func update(_ feed: CollectionFeed, elements: JSONView) throws(FeedError) {
+    startOperation()
+    let mark = log.mark
+    do {
+      for (index, element) in elements.elements.enumerated() {
+        try feed.state.update(element, index: index, at: now, &log)
+        addStep(&feed.state.step)
+      }
+    } catch {
+      throw abandon(error, to: mark)
+    }
+    evict(feed)
+    finishSteps(on: feed, since: mark)
+  }
+
+  /// Deletes the elements with these identities; those that are not there are no change (method `delete`).
+  public func delete(_ feed: CollectionFeed, ids: JSONView) throws(FeedError) {
+    startOperation()
+    let mark = log.mark
+    do {
+      if ids.kind == .array {
+        for (index, id) in ids.elements.enumerated() { try delete(feed, id: id, index: index) }
+      } else {
+        try delete(feed, id: ids, index: 0)
+      }
+    } catch {
+      throw abandon(error, to: mark)
+    }
+    finishSteps(on: feed, since: mark)
+  }
+
+  /// Makes the collection hold exactly these elements, by identity (method `set`): first those that are not among them
+  /// leave, then each is upserted in turn.
+  public func set(_ feed: CollectionFeed, elements: JSONView) throws(FeedError) {
+    startOperation()
+    let mark = log.mark
+    let state = feed.state
+    do {
+      var kept: Set<UInt32> = []
+      for (index, element) in elements.elements.enumerated() {
+        if let handle = try state.find(identityOf: element, index: index) { kept.insert(handle) }
+      }
+      var leaving: [UInt32] = []
+      state.elements.forEach { if !kept.contains($0) { leaving.append($0) } }
+      for handle in leaving { remove(handle, from: feed) }
+      for (index, element) in elements.elements.enumerated() {
+        try state.update(element, index: index, at: now, &log)
+        addStep(&state.step)
+      }
+    } catch {
+      throw abandon(error, to: mark)
+    }
+    evict(feed)
+    finishSteps(on: feed, since: mark)
+  }
+
+  private func delete(_ feed: CollectionFeed, id: JSONView, index: Int) throws(FeedError) {
+    if let handle = try feed.state.find(id, index: index) { remove(handle, from: feed) }
+  }
+
+  func remove(_ handle: UInt32, from feed: CollectionFeed) {
+    feed.state.step.removeAll(keepingCapacity: true)
+    feed.state.remove(handle, &log)
+    addStep(&feed.state.step)
+  }
+
+  private func abandon(_ error: FeedError, to mark: UndoLog.Mark) -> FeedError {
+    log.undo(to: mark)
+    result.removeAll(keepingCapacity: true)
+    _ = steps.finish()
+    stepCount = 0
+    return error
+  }
+
+  /// Composes the steps of an operation into `result`, without what turned out to be as it was.
+  func finishSteps(on feed: CollectionFeed, since mark: UndoLog.Mark) {
+    if stepCount > 1 {
+      result = steps.finish().normalizingMoves(asUpdates: true)
+      feed.state.dropUnchanged(from: &result.updated, log, since: mark)
+    }
+    finishOperation(on: feed)
+  }
+}

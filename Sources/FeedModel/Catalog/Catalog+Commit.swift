@@ -1,0 +1,114 @@
+/// From operations to one commit: undoing, composing, numbering, handing on to the feeds that show the rows, publishing.
+extension Catalog {
+  /// Starts a commit.
+  public func begin(at now: Instant) {
+    self.now = now
+    result.removeAll(keepingCapacity: true)
+  }
+
+  /// Undoes everything since `begin`.
+  public func rollBack() {
+    log.undo(to: .init(entries: 0, structures: 0))
+    log.finish()
+    forgetCommit()
+  }
+
+  /// Makes everything since `begin` final under the next revision, and publishes it. A change of nothing is no commit.
+  ///
+  /// Returns whether there was a commit. `result` is still the change of the last operation afterwards.
+  @discardableResult
+  public func commit() -> Bool {
+    let structural = !log.structures.isEmpty
+    let single = composeChanges()
+    let changed = structural || touched.contains { !$0.net.isEmpty }
+    if changed {
+      revision &+= 1
+      publish()
+    }
+    if let single { swap(&single.net, &result) }
+    log.finish()
+    forgetCommit()
+    return changed
+  }
+
+  /// Prepares `result` for the next operation of this commit.
+  func startOperation() {
+    if let feed = pending {
+      feed.accumulator.add(result)
+      pending = nil
+    }
+    result.removeAll(keepingCapacity: true)
+    stepCount = 0
+  }
+
+  /// Adds one step to the operation under way.
+  func addStep(_ step: inout Change) {
+    if step.isEmpty { return }
+    stepCount &+= 1
+    if stepCount == 1 { return swap(&step, &result) }
+    if stepCount == 2 { steps.add(result) }
+    steps.add(step)
+  }
+
+  /// Ends an operation whose change of `feed` is in `result`.
+  func finishOperation(on feed: Feed) {
+    if result.isEmpty { return }
+    touch(feed)
+    pending = feed
+  }
+
+  func touch(_ feed: Feed) {
+    if feed.isTouched { return }
+    feed.isTouched = true
+    touched.append(feed)
+  }
+
+  /// The rows of `feed`, whose turn comes later, changed as part of this commit.
+  func hand(to feed: Feed) {
+    if feed.isTouched { return }
+    feed.isTouched = true
+    let place = touched.lastIndex { $0.rank <= feed.rank }.map { $0 + 1 } ?? 0
+    touched.insert(feed, at: place)
+  }
+
+  /// Gives every touched feed its composed change. Returns the feed that has borrowed `result`, if one operation was all.
+  private func composeChanges() -> Feed? {
+    if let feed = pending, touched.count == 1, feed.accumulator.isEmpty {
+      swap(&feed.net, &result)
+      return feed
+    }
+    if let feed = pending { feed.accumulator.add(result) }
+    for feed in touched {
+      feed.net = feed.accumulator.finish().normalizingMoves(asUpdates: true)
+    }
+    return nil
+  }
+
+  private func publish() {
+    var next = 0
+    while next < touched.count {
+      let feed = touched[next]
+      next += 1
+      feed.derive()
+      if feed.net.isEmpty { continue }
+      let from = feed.revision
+      feed.revision = revision
+      feed.propagate(in: self)
+      if let history = feed.history {
+        history.append(feed.net, to: revision, at: now)
+        observer?.catalog(self, didChange: feed, from: from, change: feed.net)
+      }
+      if feed.isGone { observer?.catalog(self, didEnd: feed) }
+    }
+  }
+
+  private func forgetCommit() {
+    for feed in touched {
+      feed.isTouched = false
+      feed.net.removeAll(keepingCapacity: true)
+      if !feed.accumulator.isEmpty { _ = feed.accumulator.finish() }
+    }
+    touched.removeAll(keepingCapacity: true)
+    pending = nil
+  }
+}

@@ -1,0 +1,32 @@
+/// What `retain` takes away: the longest-unchanged elements first.
+extension Catalog {
+  /// Evicts what exceeds the count, as further steps of the operation under way.
+  func evict(_ feed: CollectionFeed) {
+    guard let most = feed.content.retain?.count else { return }
+    while feed.state.elements.count > most { remove(feed.state.elements.oldest, from: feed) }
+  }
+
+  /// Evicts, as one operation, the elements of `feed` that are too old at the moment of the commit under way; at most
+  /// `limit`, so that a large wave does not hold up everybody else. Returns how many went.
+  public func evictExpired(_ feed: CollectionFeed, limit: Int) -> Int {
+    startOperation()
+    let mark = log.mark
+    var evicted = 0
+    while evicted < limit, let expiry = feed.nextExpiry, expiry <= now {
+      remove(feed.state.elements.oldest, from: feed)
+      evicted += 1
+    }
+    finishSteps(on: feed, since: mark)
+    return evicted
+  }
+
+  /// When the next element of any collection becomes too old; nil while none can. O(collections with `retain`).
+  public var nextExpiry: Instant? {
+    expiring.compactMap(\.nextExpiry).min()
+  }
+
+  /// The collections that have an element too old at `now`.
+  public func expired(at now: Instant) -> [CollectionFeed] {
+    expiring.filter { feed in feed.nextExpiry.map { $0 <= now } ?? false }
+  }
+}

@@ -1,0 +1,64 @@
+/// Whoever publishes commits: told of every observed feed that a commit changed, once, after the change is in place.
+public protocol CommitObserver: AnyObject {
+  /// `feed` went from revision `from` to its present one by `change`.
+  func catalog(_ catalog: Catalog, didChange feed: Feed, from: UInt64, change: Change)
+  /// `feed` was undefined; its last change, the loss of all sections, was published before.
+  func catalog(_ catalog: Catalog, didEnd feed: Feed)
+}
+
+/// All feeds of the daemon and the commit under way.
+///
+/// Guarded by the engine's thread. A mutation runs between `begin` and `commit` or `rollBack`; operations leave their own
+/// change in `result`. Several operations in one commit make a transaction: one revision, one composed change a feed.
+public final class Catalog {
+  /// The feeds by name; bins of collections are found through their collection.
+  public internal(set) var feeds: [String: Feed] = [:]
+  /// The revision of the last commit.
+  public internal(set) var revision: UInt64
+  public let limits: Limits
+  /// Told of every change; the owner of the catalog, which outlives it.
+  public unowned(unsafe) var observer: (any CommitObserver)?
+  /// The change of the last operation, in the coordinates that it met. Valid until the next operation.
+  public internal(set) var result = Change()
+
+  /// The moment of the commit under way.
+  var now = Instant(nanoseconds: 0)
+  var log = UndoLog()
+  /// The feeds that this commit changes, in the order of `Feed.rank` once it is being published.
+  var touched: [Feed] = []
+  /// The feed that `result` changed, while `result` has not been added to that feed's accumulator.
+  var pending: Feed?
+  /// The steps of the operation under way, when there is more than one.
+  var steps = ChangeAccumulator()
+  var stepCount = 0
+  /// The collections that evict by age.
+  var expiring: [CollectionFeed] = []
+  let seed: UInt64
+
+  public init(limits: Limits, revision: UInt64 = 0, seed: UInt64) {
+    self.limits = limits
+    self.revision = revision
+    self.seed = seed
+  }
+
+  /// The feed, or bin of a feed, of that name.
+  public func feed(named name: String) throws(FeedError) -> Feed {
+    if let feed = feeds[name] { return feed }
+    let parts = name.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+    if parts.count == 2, let collection = feeds[String(parts[0])] as? CollectionFeed,
+      let bin = collection.binFeeds.first(where: { $0.bin == parts[1] })
+    {
+      return bin
+    }
+    throw .unknownFeed(name)
+  }
+
+  /// The collection of that name, for methods that need one.
+  public func collection(named name: String) throws(FeedError) -> CollectionFeed {
+    let feed = try feed(named: name)
+    guard let collection = feed as? CollectionFeed else {
+      throw .wrongKind(feed: name, kind: feed.kind, wanted: "collection")
+    }
+    return collection
+  }
+}

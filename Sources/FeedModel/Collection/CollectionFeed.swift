@@ -1,0 +1,54 @@
+/// A collection of bins (seed 004): a section for every bin, each with the elements that its filter accepts.
+public final class CollectionFeed: Feed {
+  /// Replaced as a whole when the collection is redefined.
+  var state: CollectionState
+  /// One feed for every bin, in order, so that a bin can be watched or be a child on its own.
+  public internal(set) var binFeeds: [BinFeed] = []
+
+  /// The bins that the commit under way takes away.
+  var goneBins: [BinFeed] = []
+
+  public override var kind: String { "collection" }
+  /// What its bins are, where identity stands, what is kept.
+  public var content: CollectionDefinition { state.definition }
+
+  init(name: String, definition: CollectionDefinition, limits: Limits, seed: UInt64, revision: UInt64) {
+    state = CollectionState(feed: name, definition: definition, limits: limits, seed: seed)
+    super.init(name: name, revision: revision)
+    binFeeds = state.bins.indices.map { BinFeed(of: self, index: $0, revision: revision) }
+  }
+
+  public override var hasTypes: Bool { content.type != nil }
+
+  public override var sectionCount: Int { isGone ? 0 : state.bins.count }
+
+  public override func section(at index: Int) -> Section {
+    state.bins[index].section
+  }
+
+  /// Bytes of the living elements.
+  public var bytes: Int { state.elements.bytes }
+  /// Elements, each counted once however many bins hold it.
+  public var elementCount: Int { state.elements.count }
+
+  /// When the next element becomes too old to be kept; nil while none can.
+  var nextExpiry: Instant? {
+    guard let seconds = content.retain?.seconds, state.elements.oldest != ElementTable.none else { return nil }
+    return state.elements.records[Int(state.elements.oldest)].changedAt.adding(seconds: seconds)
+  }
+
+  override func propagate(in commit: Catalog) {
+    if isGone || !net.sectionsDeleted.isEmpty || !net.sectionsAdded.isEmpty {
+      for bin in goneBins + binFeeds { commit.hand(to: bin) }
+      goneBins = []
+      return
+    }
+    for list in [net.deleted, net.added, net.updated] {
+      var last: UInt32?
+      for path in list where path.section != last {
+        last = path.section
+        commit.hand(to: binFeeds[Int(path.section)])
+      }
+    }
+  }
+}

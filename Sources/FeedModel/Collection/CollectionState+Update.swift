@@ -1,0 +1,130 @@
+import FeedJSON
+
+/// The rules of bins (seed 004; DESIGN section 2, "bins are judged one by one").
+extension CollectionState {
+  /// Upserts one element by identity and leaves what happened in `step`.
+  ///
+  /// O(bins · log n). The element is judged by every bin (by each until the first accepts it, when exclusive): absent and
+  /// accepted, it is added; present and no longer accepted, deleted; present, accepted and different, updated, or moved
+  /// when its sort key changed so that it belongs elsewhere; equal to what is there, nothing happens. Accepted by none, it
+  /// is not kept.
+  ///
+  /// - Parameter place: the element's index in the request, for errors.
+  /// - Throws: `noIdentity`, `limitExceeded`; then nothing has changed.
+  func update(_ given: JSONView, index place: Int, at now: Instant, _ log: inout UndoLog) throws(FeedError) {
+    step.removeAll(keepingCapacity: true)
+    let element = try compact(given, index: place)
+    guard let value = definition.id.resolve(element) else {
+      throw .noIdentity(feed: feed, index: place, path: definition.id.text, found: "nothing")
+    }
+    let known = try find(value, index: place)
+    if let known, Self.equal(elements.text(of: known).text, element.text) { return }
+    guard decide(element) else {
+      if let known { remove(known, &log) }
+      return
+    }
+    let text = try makeText(element, known: known)
+    if let known {
+      settle(known, text, &log)
+      preserve(known)
+      exchangeText(known, text, &log)
+      touch(known, at: now, &log)
+    } else {
+      let handle = addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: now, &log)
+      settle(handle, text, &log)
+    }
+  }
+
+  /// Takes an element out of all its bins, ascending, and forgets it; continues `step`.
+  func remove(_ handle: UInt32, _ log: inout UndoLog) {
+    for bin in bins.indices {
+      guard let row = bins[bin].section.rows.row(of: handle) else { continue }
+      step.deleted.append(IndexPath(section: UInt32(bin), row: UInt32(row)))
+      removeRow(bin: bin, at: row, &log)
+    }
+    removeElement(handle, &log)
+  }
+
+  /// Lets every bin judge the element and keeps the verdicts; false when no bin accepts it.
+  func decide(_ element: JSONView) -> Bool {
+    var any = false
+    for bin in bins.indices {
+      let accepted = !(any && definition.exclusive) && (bins[bin].filter?.accepts(element) ?? true)
+      verdicts[bin] = accepted
+      any = any || accepted
+    }
+    return any
+  }
+
+  /// Brings the rows of an element in line with the verdicts, bin by bin.
+  func settle(_ handle: UInt32, _ text: ElementText, _ log: inout UndoLog) {
+    for bin in bins.indices {
+      let row = bins[bin].section.rows.row(of: handle)
+      switch (row, verdicts[bin]) {
+      case (nil, true): arrive(handle, text, bin, &log)
+      case (let row?, true): stay(handle, text, bin, row, &log)
+      case (let row?, false):
+        step.deleted.append(IndexPath(section: UInt32(bin), row: UInt32(row)))
+        removeRow(bin: bin, at: row, &log)
+      case (nil, false): break
+      }
+    }
+    pairTheOnlyMove()
+  }
+
+  private func arrive(_ handle: UInt32, _ text: ElementText, _ bin: Int, _ log: inout UndoLog) {
+    let (row, key) = place(text, in: bin)
+    insertRow(handle, bin: bin, at: row, key: key, &log)
+    step.added.append(IndexPath(section: UInt32(bin), row: UInt32(row)))
+  }
+
+  private func stay(_ handle: UInt32, _ text: ElementText, _ bin: Int, _ row: Int, _ log: inout UndoLog) {
+    let section = UInt32(bin)
+    guard bins[bin].order >= 0, keyDiffers(handle, text, bin) else {
+      return step.updated.append(IndexPath(section: section, row: UInt32(row)))
+    }
+    let (found, key) = place(text, in: bin)
+    let target = found > row ? found &- 1 : found
+    if target == row {
+      rekeyRow(bin: bin, at: row, handle: handle, key: key, &log)
+      return step.updated.append(IndexPath(section: section, row: UInt32(row)))
+    }
+    removeRow(bin: bin, at: row, &log)
+    insertRow(handle, bin: bin, at: target, key: key, &log)
+    step.moves.append(Move(deleted: UInt32(step.deleted.count), added: UInt32(step.added.count)))
+    step.deleted.append(IndexPath(section: section, row: UInt32(row)))
+    step.added.append(IndexPath(section: section, row: UInt32(target)))
+  }
+
+  /// An element that left one bin for one other is the same row that moved.
+  private func pairTheOnlyMove() {
+    if step.moves.isEmpty && step.deleted.count == 1 && step.added.count == 1 {
+      step.moves.append(Move(deleted: 0, added: 0))
+    }
+  }
+
+  private func keyDiffers(_ handle: UInt32, _ text: ElementText, _ bin: Int) -> Bool {
+    let order = bins[bin].order
+    let before = SortOrder.key(order, in: elements.text(of: handle).keys)
+    return SortOrder.compare(before, SortOrder.key(order, in: text.keys)) != 0
+  }
+
+  /// Where a version belongs in a bin: before the first row that sorts after it, or at the end of an unsorted bin.
+  func place(_ text: ElementText, in bin: Int) -> (row: Int, key: UInt64) {
+    let rows = bins[bin].section.rows
+    let order = bins[bin].order
+    guard order >= 0 else { return (rows.count, 0) }
+    let key = SortOrder.key(order, in: text.keys)
+    let prefix = SortOrder.prefix(of: key)
+    // Keys delimit themselves, so a key of at most eight bytes equals any other with the same prefix.
+    if key.count <= 8 { return (rows.upperBound(key: prefix) { _ in false }, prefix) }
+    let row = rows.upperBound(key: prefix) { other in
+      SortOrder.isAfter(SortOrder.key(order, in: elements.text(of: other).keys), key)
+    }
+    return (row, prefix)
+  }
+
+  static func equal(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
+    a.count == b.count && SortOrder.compare(a, b) == 0
+  }
+}

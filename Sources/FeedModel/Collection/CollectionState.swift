@@ -1,0 +1,80 @@
+import FeedJSON
+import FeedQuery
+
+/// The elements of a collection and the bins they sit in, under one definition.
+///
+/// Guarded by the engine's thread. Redefining a collection makes a new state and keeps the old one until the commit is
+/// final. Mutators come in two layers: the rules (`update`, `delete`) and the logged primitives they are made of.
+final class CollectionState {
+  /// One bin: its section, what it accepts, and which of the elements' sort keys orders it.
+  struct Bin {
+    let section: Section
+    let filter: Filter?
+    /// The index of its key in `orders`; -1 when it keeps the order of arrival.
+    let order: Int
+  }
+
+  let feed: String
+  let definition: CollectionDefinition
+  let elements = ElementTable()
+  var index = IdentityIndex()
+  let bins: [Bin]
+  /// The different orders of the sorted bins; every element carries one key for each.
+  let orders: [SortOrder]
+  let limits: Limits
+  let seed: UInt64
+
+  /// Working memory, kept between elements.
+  var scanner: JSONScanner
+  var compacted = ByteBuffer()
+  var identity = ByteBuffer()
+  var keys = ByteBuffer()
+  /// Whether each bin accepts the element at hand.
+  let verdicts: UnsafeMutablePointer<Bool>
+  /// The change made by the last element.
+  var step = Change()
+
+  init(feed: String, definition: CollectionDefinition, limits: Limits, seed: UInt64) {
+    self.feed = feed
+    self.definition = definition
+    self.limits = limits
+    self.seed = seed
+    scanner = JSONScanner(maxDepth: limits.maxDepth)
+    var terms: [[CollectionDefinition.SortTerm]] = []
+    var bins: [Bin] = []
+    for bin in definition.bins {
+      var order = -1
+      if !bin.sort.isEmpty {
+        order = terms.firstIndex(of: bin.sort) ?? terms.count
+        if order == terms.count { terms.append(bin.sort) }
+      }
+      let section = Section(name: "\(feed)/\(bin.name)", elements: elements, keyed: order >= 0)
+      bins.append(Bin(section: section, filter: bin.filter, order: order))
+    }
+    self.bins = bins
+    verdicts = .allocate(capacity: bins.count)
+    verdicts.initialize(repeating: false, count: bins.count)
+    orders = terms.map { SortOrder(terms: $0.map { .init(path: $0.by, descending: $0.descending) }) }
+  }
+
+  deinit {
+    verdicts.deallocate()
+  }
+
+  /// The element with the identity that `value` holds; nil when there is none.
+  /// - Throws: `noIdentity` when `value` is neither a string nor a number.
+  func find(_ value: JSONView, index place: Int) throws(FeedError) -> UInt32? {
+    identity.removeAll(keepingCapacity: true)
+    guard Identity.append(value, to: &identity) else {
+      throw .noIdentity(feed: feed, index: place, path: definition.id.text, found: value.kind.name)
+    }
+    return index.find(identity.bytes, hash: Identity.hash(identity.bytes, seed: seed), in: elements)
+  }
+
+  /// Where an element sits: every bin that holds it, ascending. O(bins + log n for each).
+  func places(of handle: UInt32) -> [IndexPath] {
+    bins.indices.compactMap { index in
+      bins[index].section.rows.row(of: handle).map { IndexPath(section: UInt32(index), row: UInt32($0)) }
+    }
+  }
+}

@@ -1,0 +1,116 @@
+import FeedJSON
+
+/// A collection's elements under another definition, and the change from the old bins to the new ones.
+///
+/// Elements come in the order of their arrival, so unsorted bins keep it. Bins are the same if they have the same name;
+/// those that keep their order among each other stay sections, the others go and come. O(n log n).
+struct Rebinning {
+  let state: CollectionState
+  private(set) var change = Change()
+  private let old: CollectionState
+  /// For every old handle, the handle of the same element in the new state.
+  private var successors: [UInt32: UInt32] = [:]
+
+  init(_ feed: CollectionFeed, _ content: CollectionDefinition, limits: Limits, seed: UInt64) throws(FeedError) {
+    old = feed.state
+    state = CollectionState(feed: feed.name, definition: content, limits: limits, seed: seed)
+    try copyElements()
+    state.elements.sortByChange()
+    compareSections()
+  }
+
+  private mutating func copyElements() throws(FeedError) {
+    var log = UndoLog()
+    var scanner = JSONScanner(maxDepth: state.limits.maxDepth)
+    do throws(FeedError) {
+      for (place, handle) in old.elements.inOrderOfArrival().enumerated() {
+        let record = old.elements.records[Int(handle)]
+        guard let view = try? scanner.scan(record.text.text) else { continue }
+        try state.update(view, index: place, at: record.changedAt, &log)
+        if let successor = try state.find(identityOf: view, index: place) { successors[handle] = successor }
+      }
+    } catch {
+      log.undo(to: .init(entries: 0, structures: 0))
+      throw error
+    }
+    log.finish()
+  }
+
+  private mutating func compareSections() {
+    let names = Dictionary(uniqueKeysWithValues: state.definition.bins.enumerated().map { ($1.name, $0) })
+    let common = old.definition.bins.enumerated().compactMap { before, bin in names[bin.name].map { (before, $0) } }
+    let kept = longestIncreasing(common.map(\.1)).map { common[$0] }
+    let keptBefore = Set(kept.map(\.0))
+    let keptAfter = Set(kept.map(\.1))
+    change.sectionsDeleted = old.bins.indices.filter { !keptBefore.contains($0) }.map(UInt32.init)
+    let predecessors = Dictionary(uniqueKeysWithValues: kept.map { ($1, $0) })
+    for after in state.bins.indices {
+      if !keptAfter.contains(after) {
+        change.sectionsAdded.append(SectionAddition(at: UInt32(after), name: state.bins[after].section.name))
+      }
+      compareRows(predecessors[after], after)
+    }
+  }
+
+  /// Adds what happened to the rows of the new bin `after`, which was the old bin `before` if there was one.
+  private mutating func compareRows(_ before: Int?, _ after: Int) {
+    let rows = state.bins[after].section.rows
+    var places: [Int] = []
+    var sources: [Int] = []
+    if let before {
+      let olds = old.bins[before].section.rows
+      for row in 0..<olds.count {
+        if let handle = successors[olds[row]], let place = rows.row(of: handle) {
+          places.append(place)
+          sources.append(row)
+        } else {
+          change.deleted.append(IndexPath(section: UInt32(before), row: UInt32(row)))
+        }
+      }
+    }
+    let staying = longestIncreasing(places)
+    var stays = Set<Int>()
+    for index in staying { stays.insert(places[index]) }
+    move(places, sources, stays, before, after)
+    for row in 0..<rows.count where !stays.contains(row) {
+      change.added.append(IndexPath(section: UInt32(after), row: UInt32(row)))
+    }
+    for index in staying where differs(before, sources[index], after, places[index]) {
+      change.updated.append(IndexPath(section: UInt32(after), row: UInt32(places[index])))
+    }
+  }
+
+  private mutating func move(_ places: [Int], _ sources: [Int], _ stays: Set<Int>, _ before: Int?, _ after: Int) {
+    guard let before else { return }
+    for (place, source) in zip(places, sources) where !stays.contains(place) {
+      change.deleted.append(IndexPath(section: UInt32(before), row: UInt32(source)))
+    }
+    change.deleted.sort()
+  }
+
+  private func differs(_ before: Int?, _ source: Int, _ after: Int, _ place: Int) -> Bool {
+    guard let before else { return false }
+    let was = old.bins[before].section.text(at: source)
+    let now = state.bins[after].section.text(at: place)
+    return !CollectionState.equal(was.text, now.text) || !CollectionState.equal(was.type, now.type)
+  }
+
+  /// Puts the new state in place of the old one; bins that keep their name keep their feed.
+  func install(in feed: CollectionFeed, revision: UInt64) {
+    let before = Dictionary(uniqueKeysWithValues: feed.binFeeds.map { ($0.bin, $0) })
+    feed.state = state
+    feed.binFeeds = state.definition.bins.enumerated().map { index, bin in
+      guard let known = before[bin.name] else {
+        let fresh = BinFeed(of: feed, index: index, revision: revision)
+        fresh.publishedIndex = nil
+        return fresh
+      }
+      known.index = index
+      return known
+    }
+    for (name, bin) in before where !state.definition.bins.contains(where: { $0.name == name }) {
+      bin.isGone = true
+      feed.goneBins.append(bin)
+    }
+  }
+}

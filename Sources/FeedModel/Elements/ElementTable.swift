@@ -1,0 +1,155 @@
+/// The elements of one feed, addressed by small handles that stay the same while an element lives.
+///
+/// Guarded by the engine's thread. Records lie in one raw array, so that a handle finds its record with one addition.
+public final class ElementTable {
+  struct Record {
+    var text: ElementText
+    /// When the element was added or last became different.
+    var changedAt: Instant
+    /// Neighbours in the order of change; `none` at either end. A free record uses `older` for the free list.
+    var older: UInt32
+    var newer: UInt32
+    var hash: UInt32
+    /// Counts up with every element that was added.
+    var arrival: UInt64
+  }
+
+  static let none = UInt32.max
+
+  private(set) var records: UnsafeMutablePointer<Record>
+  private(set) var capacity: Int
+  private var used = 0
+  private var firstFree = ElementTable.none
+  private var arrivals: UInt64 = 0
+  /// Living elements.
+  private(set) var count = 0
+  /// Bytes of the living elements' versions.
+  private(set) var bytes = 0
+  /// The ends of the order of change.
+  private(set) var oldest = ElementTable.none
+  private(set) var newest = ElementTable.none
+
+  init() {
+    capacity = 16
+    records = .allocate(capacity: capacity)
+  }
+
+  deinit {
+    forEach { handle in records[Int(handle)].text.release() }
+    records.deallocate()
+  }
+
+  /// The current version of a living element.
+  public func text(of handle: UInt32) -> ElementText {
+    records[Int(handle)].text
+  }
+
+  /// Adds an element as the newest; takes over the reference to `text`. O(1) amortised.
+  func add(_ text: ElementText, hash: UInt32, at now: Instant) -> UInt32 {
+    let handle = takeFreeHandle()
+    (records + Int(handle)).initialize(
+      to: Record(text: text, changedAt: now, older: Self.none, newer: Self.none, hash: hash, arrival: arrivals))
+    arrivals &+= 1
+    count &+= 1
+    bytes &+= text.footprint
+    link(handle, before: Self.none)
+    return handle
+  }
+
+  /// Takes an element out of the order and the counts, but keeps its handle and its text until `free`, so that the
+  /// removal can be undone.
+  func retire(_ handle: UInt32) {
+    unlink(handle)
+    count &-= 1
+    bytes &-= records[Int(handle)].text.footprint
+  }
+
+  /// Undoes `retire`; `newer` is the neighbour it stood before.
+  func revive(_ handle: UInt32, before newer: UInt32) {
+    count &+= 1
+    bytes &+= records[Int(handle)].text.footprint
+    link(handle, before: newer)
+  }
+
+  /// Gives a retired handle back and lets go of its text.
+  func free(_ handle: UInt32) {
+    records[Int(handle)].text.release()
+    records[Int(handle)].older = firstFree
+    firstFree = handle
+  }
+
+  /// Exchanges the version of an element and returns the one before, whose reference goes to the caller. O(1).
+  func exchange(_ handle: UInt32, _ text: ElementText) -> ElementText {
+    let before = records[Int(handle)].text
+    bytes &+= text.footprint &- before.footprint
+    records[Int(handle)].text = text
+    return before
+  }
+
+  /// Puts an element in the order of change just before `newer`, or at its new end.
+  func reorder(_ handle: UInt32, before newer: UInt32, changedAt: Instant) {
+    records[Int(handle)].changedAt = changedAt
+    guard newer != handle, records[Int(handle)].newer != newer else { return }
+    unlink(handle)
+    link(handle, before: newer)
+  }
+
+  /// Every living element, from the longest unchanged on.
+  func forEach(_ body: (UInt32) -> Void) {
+    var next = oldest
+    while next != Self.none {
+      let handle = next
+      next = records[Int(handle)].newer
+      body(handle)
+    }
+  }
+
+  /// The living elements in the order in which they arrived. O(n log n).
+  func inOrderOfArrival() -> [UInt32] {
+    var handles: [UInt32] = []
+    handles.reserveCapacity(count)
+    forEach { handles.append($0) }
+    return handles.sorted { records[Int($0)].arrival < records[Int($1)].arrival }
+  }
+
+  /// Puts the order of change right after elements were added in another one. O(n log n).
+  func sortByChange() {
+    for handle in inOrderOfArrival().sorted(by: { records[Int($0)].changedAt < records[Int($1)].changedAt }) {
+      unlink(handle)
+      link(handle, before: Self.none)
+    }
+  }
+
+  private func takeFreeHandle() -> UInt32 {
+    if firstFree != Self.none {
+      let handle = firstFree
+      firstFree = records[Int(handle)].older
+      return handle
+    }
+    if used == capacity { grow() }
+    used &+= 1
+    return UInt32(used &- 1)
+  }
+
+  private func grow() {
+    let larger = UnsafeMutablePointer<Record>.allocate(capacity: capacity &* 2)
+    larger.moveInitialize(from: records, count: used)
+    records.deallocate()
+    records = larger
+    capacity &*= 2
+  }
+
+  private func link(_ handle: UInt32, before newer: UInt32) {
+    let older = newer == Self.none ? newest : records[Int(newer)].older
+    records[Int(handle)].older = older
+    records[Int(handle)].newer = newer
+    if older == Self.none { oldest = handle } else { records[Int(older)].newer = handle }
+    if newer == Self.none { newest = handle } else { records[Int(newer)].older = handle }
+  }
+
+  private func unlink(_ handle: UInt32) {
+    let (older, newer) = (records[Int(handle)].older, records[Int(handle)].newer)
+    if older == Self.none { oldest = newer } else { records[Int(older)].newer = newer }
+    if newer == Self.none { newest = older } else { records[Int(newer)].older = older }
+  }
+}

@@ -1,0 +1,66 @@
+/// Anything with a name that can be watched: an ordered list of sections of rows (PROTOCOL section 3).
+///
+/// Guarded by the engine's thread. Subclasses hold the rows; this class holds what all feeds share: the revision, the
+/// feeds that show its rows, the change of the commit under way and the recent changes.
+public class Feed {
+  public let name: String
+  /// The kind's name on the wire; `bin` for one bin of a collection.
+  public var kind: String { "feed" }
+  /// The revision of the last commit that changed this feed.
+  public internal(set) var revision: UInt64
+  /// The change of the commit under way; empty between commits.
+  var net = Change()
+  /// The composed changes of the earlier operations of a transaction.
+  var accumulator = ChangeAccumulator()
+  /// Whether the feed is listed among those that the commit under way touches.
+  var isTouched = false
+  /// Recent changes; nil until somebody watches the feed for the first time.
+  public internal(set) var history: History?
+  /// What the publisher of changes keeps for this feed. The model only carries it.
+  public var channel: AnyObject?
+  /// Whether the feed was undefined: it has no rows and never will again.
+  public internal(set) var isGone = false
+
+  /// The place in the order of publication: above every feed whose rows this one shows.
+  var rank: Int { 0 }
+
+  init(name: String, revision: UInt64) {
+    self.name = name
+    self.revision = revision
+  }
+
+  /// Sections, each with its rows, in order.
+  public var sectionCount: Int { 0 }
+
+  /// The section at an index in `0..<sectionCount`.
+  public func section(at index: Int) -> Section {
+    preconditionFailure("a feed without sections has none at \(index)")
+  }
+
+  /// Rows of all sections. O(sections).
+  public var count: Int {
+    (0..<sectionCount).reduce(0) { $0 &+ section(at: $1).count }
+  }
+
+  /// Whether rows may have a type.
+  public var hasTypes: Bool { false }
+
+  /// Whether changes of this feed must be worked out: somebody watches it or may come back to it.
+  public var isObserved: Bool { history != nil }
+
+  /// Begins to keep recent changes, so that a watcher that falls behind or comes back can be brought up to date.
+  public func beginHistory() {
+    if history == nil { history = History(base: revision) }
+  }
+
+  /// The content as of now, to be read in parts while the feed goes on changing. O(rows / 100).
+  public func makeSnapshot() -> FeedSnapshot {
+    FeedSnapshot(sections: (0..<sectionCount).map { section(at: $0).makeSnapshot() }, revision: revision)
+  }
+
+  /// Works out `net` from the changes of the feeds whose rows this one shows; a feed with rows of its own has it already.
+  func derive() {}
+
+  /// Hands this feed's change of the commit under way to the feeds that show its rows.
+  func propagate(in commit: Catalog) {}
+}

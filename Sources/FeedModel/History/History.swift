@@ -1,0 +1,86 @@
+/// The recent changes of one feed, oldest first, for watchers that fell behind or come back.
+///
+/// Only positions are kept, packed into 32-bit words in a ring: the elements of a composed change are read from the feed
+/// as it is now. Appending a change of one row costs a few words and, once the ring has grown, no allocation.
+/// Guarded by the engine's thread.
+public final class History {
+  struct Record {
+    /// The feed's revision after the change.
+    let to: UInt64
+    /// Where the words of the change begin, counted from the first word ever written.
+    let start: UInt64
+    let at: Instant
+  }
+
+  /// The revision from which the kept changes lead on; an older watcher is out of reach.
+  public private(set) var base: UInt64
+  /// The revision to which they lead.
+  public private(set) var end: UInt64
+  private var words = WordRing()
+  private var records: [Record] = []
+  /// Records before this one are trimmed.
+  private var first = 0
+
+  init(base: UInt64) {
+    self.base = base
+    end = base
+  }
+
+  /// How many changes are kept.
+  public var count: Int { records.count - first }
+  /// Bytes that the kept changes occupy.
+  public var bytes: Int { words.count * 4 + count * MemoryLayout<Record>.stride }
+
+  func append(_ change: Change, to revision: UInt64, at now: Instant) {
+    records.append(Record(to: revision, start: words.end, at: now))
+    end = revision
+    words.append(change)
+  }
+
+  /// Whether a watcher at `revision` can be brought up to date from here.
+  public func reaches(_ revision: UInt64) -> Bool {
+    revision >= base
+  }
+
+  /// The place of the first change that a watcher at `revision` has not seen; places stay valid while not trimmed.
+  public func place(after revision: UInt64) -> Int {
+    var (low, high) = (first, records.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if records[middle].to <= revision { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+
+  /// One past the place of the last change.
+  public var endPlace: Int { records.count }
+
+  /// The change at a place and the revision it leads to; nil when there is none.
+  public func change(at place: Int) -> (change: Change, to: UInt64)? {
+    guard place >= first, place < records.count else { return nil }
+    return (words.change(at: records[place].start), records[place].to)
+  }
+
+  /// Lets go of the oldest changes beyond `bytes` and of those made before `moment`. Amortised O(1) a change.
+  public func trim(bytes most: Int, before moment: Instant) {
+    while first < records.count, bytes > most || records[first].at < moment {
+      base = records[first].to
+      first += 1
+      words.trim(to: first < records.count ? records[first].start : words.end)
+    }
+  }
+
+  /// Moves the kept records to the front of their array once more than half of it is trimmed; places change.
+  public func compact() {
+    guard first > 1024, first * 2 > records.count else { return }
+    records.removeFirst(first)
+    first = 0
+  }
+
+  /// Forgets everything: nobody can be brought up to date from before `revision`.
+  func restart(at revision: UInt64) {
+    first = records.count
+    words.trim(to: words.end)
+    (base, end) = (revision, revision)
+  }
+}

@@ -1,0 +1,91 @@
+extension PositionTree {
+  /// A place in a leaf.
+  typealias Place = (leaf: NodeID, offset: Int)
+
+  /// The item at `row`, which must be in `0..<count`. O(log n).
+  public subscript(row: Int) -> UInt32 {
+    let place = locate(row)
+    return leaves.items(place.leaf)[place.offset]
+  }
+
+  /// The key of the item at `row`, which must be in `0..<count`, of a keyed tree. O(log n).
+  public func key(at row: Int) -> UInt64 {
+    precondition(keyed, "the tree has no keys")
+    let place = locate(row)
+    return leaves.keys(place.leaf)[place.offset]
+  }
+
+  /// Whether `item` is in the tree. O(1).
+  public func contains(_ item: UInt32) -> Bool {
+    leafOf[item] != .none
+  }
+
+  /// The row of `item`; nil when it is not in the tree. O(log n).
+  public func row(of item: UInt32) -> Int? {
+    let leaf = leafOf[item]
+    if leaf == .none { return nil }
+    return firstRow(of: leaf) + offset(of: item, in: leaf)
+  }
+
+  /// Calls `body` with the items of `rows`, which must be within `0..<count`, in order. O(log n + rows). `body` must not change
+  /// the tree.
+  public func forEach(in rows: Range<Int>, _ body: (UInt32) -> Void) {
+    precondition(rows.lowerBound >= 0 && rows.upperBound <= count, "rows out of range")
+    if rows.isEmpty { return }
+    var (leaf, offset) = locate(rows.lowerBound)
+    var left = rows.count
+    while left > 0 {
+      let header = leaves.header(leaf)
+      let items = leaves.items(leaf)
+      let end = Swift.min(Int(header.pointee.count), offset + left)
+      left -= end - offset
+      while offset < end {
+        body(items[offset])
+        offset += 1
+      }
+      leaf = header.pointee.next
+      offset = 0
+    }
+  }
+
+  /// Where the item at `row` stands.
+  @inline(__always)
+  func locate(_ row: Int) -> Place {
+    precondition(row >= 0 && row < count, "row out of range")
+    var row = UInt32(truncatingIfNeeded: row)
+    var node = root
+    var level = height
+    while level > 0 {
+      let slot = inners.slot(of: node, row: row)
+      row &-= inners.starts(node)[slot]
+      node = inners.children(node)[slot]
+      level &-= 1
+    }
+    return (node, Int(truncatingIfNeeded: row))
+  }
+
+  /// The row of the first item of `leaf`.
+  @inline(__always)
+  func firstRow(of leaf: NodeID) -> Int {
+    let header = leaves.header(leaf)
+    var node = header.pointee.parent
+    var slot = Int(truncatingIfNeeded: header.pointee.slot)
+    var row: UInt32 = 0
+    while node != .none {
+      row &+= inners.starts(node)[slot]
+      let header = inners.header(node)
+      slot = Int(truncatingIfNeeded: header.pointee.slot)
+      node = header.pointee.parent
+    }
+    return Int(truncatingIfNeeded: row)
+  }
+
+  /// Where `item` stands in `leaf`, which holds it.
+  @inline(__always)
+  func offset(of item: UInt32, in leaf: NodeID) -> Int {
+    let items = leaves.items(leaf)
+    var offset = 0
+    while items[offset] != item { offset &+= 1 }
+    return offset
+  }
+}

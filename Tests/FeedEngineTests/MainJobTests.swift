@@ -1,0 +1,92 @@
+import Testing
+
+@testable import FeedEngine
+
+@Suite struct MainJobTests {
+  static let inbox = #"""
+    {"feed":"inbox","kind":"collection","bins":[
+      {"name":"urgent","filter":"@.priority >= 8","sort":[{"by":"$.priority","order":"descending"}]},
+      {"name":"rest"}]}
+    """#
+
+  @Test func aPushBecomesADelta() {
+    let harness = EngineHarness()
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    #expect(harness.ask(pusher, "define", Self.inbox) == [#"{"jsonrpc":"2.0","id":1,"result":{"revision":1}}"#])
+    #expect(
+      harness.ask(watcher, "watch", #"{"feed":"inbox"}"#) == [
+        #"{"jsonrpc":"2.0","id":1,"result":{"feed":"inbox","epoch":"test","revision":1,"resumed":false,"sections":[{"name":"inbox/urgent","count":0},{"name":"inbox/rest","count":0}]}}"#,
+        #"{"jsonrpc":"2.0","method":"snapshot","params":{"feed":"inbox","revision":1,"at":[0,0],"elements":[],"last":true}}"#,
+      ])
+    #expect(
+      harness.ask(pusher, "update", #"{"feed":"inbox","element":{"id":1, "priority":9}}"#) == [
+        #"{"jsonrpc":"2.0","id":1,"result":{"revision":2,"deleted":[],"added":[[0,0],[1,0]],"updated":[]}}"#
+      ])
+    #expect(
+      harness.take(watcher) == [
+        #"{"jsonrpc":"2.0","method":"delta","params":{"feed":"inbox","from":1,"revision":2,"deleted":[],"added":[[0,0],[1,0]],"updated":[],"elements":[{"id":1,"priority":9},{"id":1,"priority":9}]}}"#
+      ])
+    #expect(
+      harness.ask(pusher, "update", #"{"feed":"inbox","elements":[{"id":1,"priority":3},{"id":2,"priority":8}]}"#) == [
+        #"{"jsonrpc":"2.0","id":1,"result":{"revision":3,"deleted":[[0,0]],"added":[[0,0],[1,1]],"updated":[[1,0]]}}"#
+      ])
+    #expect(
+      harness.ask(pusher, "verify", #"{"feed":"inbox"}"#).first?.contains(#""counts":[1,2]"#) == true)
+  }
+
+  @Test func aChangeOfNothingIsToldToNobody() {
+    let harness = EngineHarness()
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", Self.inbox)
+    _ = harness.ask(pusher, "update", #"{"feed":"inbox","element":{"id":1,"priority":9}}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"inbox"}"#)
+    #expect(
+      harness.ask(pusher, "update", #"{"feed":"inbox","element":{ "id":1, "priority":9 }}"#) == [
+        #"{"jsonrpc":"2.0","id":1,"result":{"revision":2,"deleted":[],"added":[],"updated":[]}}"#
+      ])
+    #expect(harness.take(watcher) == [])
+  }
+
+  @Test func aTransactionIsOneDelta() {
+    let harness = EngineHarness()
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", Self.inbox)
+    _ = harness.ask(watcher, "watch", #"{"feed":"inbox/rest"}"#)
+    _ = harness.take(watcher)
+    let answer = harness.ask(
+      pusher, "transaction",
+      #"""
+      {"ops":[{"method":"update","params":{"feed":"inbox","element":{"id":1,"priority":1}}},
+              {"method":"update","params":{"feed":"inbox","element":{"id":2,"priority":2}}},
+              {"method":"delete","params":{"feed":"inbox","id":1}}]}
+      """#)
+    #expect(
+      answer == [
+        #"{"jsonrpc":"2.0","id":1,"result":{"revision":2,"results":[{"deleted":[],"added":[[1,0]],"updated":[]},{"deleted":[],"added":[[1,1]],"updated":[]},{"deleted":[[1,0]],"added":[],"updated":[]}]}}"#
+      ])
+    #expect(
+      harness.take(watcher) == [
+        #"{"jsonrpc":"2.0","method":"delta","params":{"feed":"inbox/rest","from":1,"revision":2,"deleted":[],"added":[[0,0]],"updated":[],"elements":[{"id":2,"priority":2}]}}"#
+      ])
+  }
+
+  @Test func aFailedTransactionChangesNothing() {
+    let harness = EngineHarness()
+    let pusher = harness.connect()
+    _ = harness.ask(pusher, "define", Self.inbox)
+    _ = harness.ask(pusher, "update", #"{"feed":"inbox","element":{"id":1,"priority":9}}"#)
+    let before = harness.ask(pusher, "snapshot", #"{"feed":"inbox"}"#)
+    let answer = harness.ask(
+      pusher, "transaction",
+      #"""
+      {"ops":[{"method":"update","params":{"feed":"inbox","elements":[{"id":1,"priority":1},{"id":2,"priority":9}]}},
+              {"method":"define","params":{"feed":"other","kind":"collection"}},
+              {"method":"delete","params":{"feed":"inbox","id":1}},
+              {"method":"update","params":{"feed":"inbox","element":{"priority":2}}}]}
+      """#)
+    #expect(answer.first?.contains(#""code":-32003"#) == true)
+    #expect(answer.first?.contains(#""op":3"#) == true)
+    #expect(harness.ask(pusher, "snapshot", #"{"feed":"inbox"}"#) == before)
+    #expect(harness.ask(pusher, "describe", #"{"feed":"other"}"#).first?.contains("-32000") == true)
+  }
+}

@@ -1,0 +1,171 @@
+import TestSupport
+import Testing
+
+@testable import FeedModel
+
+/// Snapshots read while the tree changes, against copies made at once.
+@Suite struct PositionSnapshotTests {
+  /// A snapshot under way, and what it must tell.
+  private struct Reading {
+    let snapshot: PositionSnapshot
+    let expected: [UInt]
+    var read: [UInt] = []
+
+    mutating func advance(_ max: Int, _ captures: Captures) -> Int {
+      var values: [UInt] = []
+      let count = snapshot.next(max: max) { payload in
+        #expect((captures.held[payload] ?? 0) > 0)
+        values.append(payload)
+      }
+      #expect(count == values.count && count <= max)
+      read += values
+      #expect(snapshot.position == read.count && snapshot.count == expected.count)
+      return count
+    }
+  }
+
+  private func mutate(_ model: inout TreeModel, _ captures: Captures, _ random: inout SeededRandom, _ value: Int) {
+    let count = model.items.count
+    switch Int.random(in: 0..<9, using: &random) {
+    case 0...2,
+      _ where count == 0:
+      let row = Int.random(in: 0...count, using: &random)
+      model.insert(at: row, key: UInt64(value))
+      captures.elements[model.items[row]] = value
+    case 3, 4:
+      let row = Int.random(in: 0..<count, using: &random)
+      let item = model.items[row]
+      model.remove(at: row)
+      captures.elements[item] = nil
+    case 5:
+      let row = Int.random(in: 0..<count, using: &random)
+      let old = model.items[row]
+      model.replace(at: row, key: UInt64(value))
+      captures.elements[old] = nil
+      captures.elements[model.items[row]] = value
+    default:
+      let item = model.items[Int.random(in: 0..<count, using: &random)]
+      model.tree.contentWillChange(of: item)
+      captures.elements[item] = value
+    }
+  }
+
+  @Test(arguments: UInt64(1)...40)
+  func manySnapshotsOfAChangingTree(_ seed: UInt64) {
+    var random = SeededRandom(seed: seed)
+    let captures = Captures()
+    var model = TreeModel(keyed: seed % 2 == 0, leafLimit: 4 + Int(seed % 4), innerLimit: 4)
+    var value = 0
+    for _ in 0..<Int(seed) * 4 {
+      value += 1
+      model.insert(at: model.items.count)
+      captures.elements[model.items[model.items.count - 1]] = value
+    }
+    var readings: [Reading] = []
+    for step in 0..<600 {
+      value += 1
+      switch Int.random(in: 0..<12, using: &random) {
+      case 0 where readings.count < 4:
+        let expected = captures.values(model.items)
+        readings.append(Reading(snapshot: captures.snapshot(of: model.tree), expected: expected))
+      case 1,
+        2 where !readings.isEmpty:
+        if readings.isEmpty { continue }
+        let index = Int.random(in: 0..<readings.count, using: &random)
+        let count = readings[index].advance(Int.random(in: 0...9, using: &random), captures)
+        let reading = readings[index]
+        #expect(reading.read == Array(reading.expected.prefix(reading.read.count)), "seed \(seed) step \(step)")
+        if reading.read.count == reading.expected.count || count == 0 && step % 7 == 0 { readings.remove(at: index) }
+      case 3 where step % 19 == 0:
+        model.removeAll()
+        captures.elements = [:]
+      case 4 where step % 11 == 0:
+        readings.last?.snapshot.cancel()
+        if !readings.isEmpty { readings.removeLast() }
+      default:
+        mutate(&model, captures, &random, value)
+      }
+    }
+    for index in readings.indices {
+      while readings[index].advance(7, captures) > 0 {}
+      #expect(readings[index].read == readings[index].expected, "seed \(seed)")
+    }
+    readings = []
+    #expect(!model.tree.hasSnapshots && captures.held.isEmpty, "seed \(seed)")
+    #expect(model.agrees(), "seed \(seed)")
+  }
+
+  private func filled(_ count: Int, _ captures: Captures) -> TreeModel {
+    var model = TreeModel(leafLimit: 4, innerLimit: 4)
+    for index in 0..<count {
+      model.insert(at: index)
+      captures.elements[model.items[index]] = index + 1
+    }
+    return model
+  }
+
+  /// After reading any number of rows, every row is changed in every way, and the rest is still read as it was.
+  @Test func everyMutationAtEveryPosition() {
+    for position in 0...13 {
+      for row in 0..<13 {
+        for way in 0..<4 {
+          let captures = Captures()
+          var model = filled(13, captures)
+          var reading = Reading(snapshot: captures.snapshot(of: model.tree), expected: captures.values(model.items))
+          _ = reading.advance(position, captures)
+          let item = model.items[row]
+          switch way {
+          case 0: model.insert(at: row)
+          case 1: model.remove(at: row)
+          case 2: model.replace(at: row)
+          default: model.tree.contentWillChange(of: item)
+          }
+          captures.elements[way == 0 ? model.items[row] : item] = 99
+          while reading.advance(2, captures) > 0 {}
+          #expect(reading.read == reading.expected, "position \(position), row \(row), way \(way)")
+          #expect(captures.held.isEmpty)
+        }
+      }
+    }
+  }
+
+  @Test func nothingIsCapturedBeforeItIsNeeded() {
+    let captures = Captures()
+    var model = filled(40, captures)
+    let snapshot = captures.snapshot(of: model.tree)
+    #expect(captures.held.isEmpty && model.tree.hasSnapshots)
+    model.remove(at: 20)
+    #expect(!captures.held.isEmpty && captures.held.count <= 8)
+    snapshot.cancel()
+    #expect(captures.held.isEmpty && !model.tree.hasSnapshots)
+    #expect(snapshot.next(max: 5) { _ in Issue.record("a cancelled snapshot has nothing more") } == 0)
+  }
+
+  @Test func aDroppedSnapshotReleasesEverything() {
+    let captures = Captures()
+    var model = filled(40, captures)
+    var snapshot: PositionSnapshot? = captures.snapshot(of: model.tree)
+    _ = snapshot?.next(max: 6) { _ in }
+    for _ in 0..<40 { model.remove(at: 0) }
+    #expect(captures.held.count == 34)
+    snapshot = nil
+    #expect(captures.held.isEmpty && !model.tree.hasSnapshots)
+  }
+
+  @Test func aSnapshotKeepsItsTree() {
+    let captures = Captures()
+    var model: TreeModel? = filled(20, captures)
+    let snapshot = model.map { captures.snapshot(of: $0.tree) }
+    model = nil
+    var sum: UInt = 0
+    #expect(snapshot?.next(max: 100) { sum += $0 } == 20)
+    #expect(sum == 210)
+  }
+
+  @Test func aSnapshotOfNothing() {
+    let captures = Captures()
+    let tree = PositionTree(keyed: false)
+    let snapshot = captures.snapshot(of: tree)
+    #expect(!tree.hasSnapshots && snapshot.count == 0 && snapshot.next(max: 1) { _ in } == 0)
+  }
+}

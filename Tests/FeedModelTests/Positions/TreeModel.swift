@@ -1,0 +1,76 @@
+import Testing
+
+@testable import FeedModel
+
+/// A position tree beside the array that it must equal.
+struct TreeModel {
+  let tree: PositionTree
+  private(set) var items: [UInt32] = []
+  private(set) var keys: [UInt64] = []
+  private var nextItem: UInt32 = 0
+  private var spare: [UInt32] = []
+
+  init(keyed: Bool = false, leafLimit: Int = LeafPool.capacity, innerLimit: Int = InnerPool.capacity) {
+    tree = PositionTree(keyed: keyed, leafLimit: leafLimit, innerLimit: innerLimit)
+  }
+
+  /// Handles that were removed are used again, the last one first, as their owner would.
+  private mutating func newItem() -> UInt32 {
+    if let item = spare.popLast() { return item }
+    nextItem += 1
+    return nextItem - 1
+  }
+
+  mutating func insert(at row: Int, key: UInt64 = 0) {
+    let item = newItem()
+    tree.insert(item, at: row, key: key)
+    items.insert(item, at: row)
+    keys.insert(key, at: row)
+  }
+
+  mutating func insertSorted(key: UInt64, isAfter: (UInt32) -> Bool) -> Int {
+    let row = tree.upperBound(key: key, isAfter: isAfter)
+    insert(at: row, key: key)
+    return row
+  }
+
+  mutating func remove(at row: Int) {
+    #expect(tree.remove(at: row) == items[row])
+    forget(row)
+  }
+
+  mutating func removeItem(at row: Int) {
+    #expect(tree.remove(items[row]) == row)
+    forget(row)
+  }
+
+  private mutating func forget(_ row: Int) {
+    spare.append(items.remove(at: row))
+    keys.remove(at: row)
+  }
+
+  mutating func replace(at row: Int, key: UInt64 = 0) {
+    let item = newItem()
+    tree.replace(at: row, with: item, key: key)
+    spare.append(items[row])
+    items[row] = item
+    keys[row] = key
+  }
+
+  mutating func removeAll() {
+    tree.removeAll()
+    spare += items
+    items = []
+    keys = []
+  }
+
+  /// Whether every way of reading the tree tells what the array holds.
+  func agrees() -> Bool {
+    var walked: [UInt32] = []
+    tree.forEach(in: 0..<tree.count) { walked.append($0) }
+    return tree.count == items.count && walked == items
+      && items.indices.allSatisfy { tree[$0] == items[$0] && tree.row(of: items[$0]) == $0 && tree.contains(items[$0]) }
+      && spare.allSatisfy { tree.row(of: $0) == nil && !tree.contains($0) }
+      && (!tree.keyed || keys.indices.allSatisfy { tree.key(at: $0) == keys[$0] })
+  }
+}
