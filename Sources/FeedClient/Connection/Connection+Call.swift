@@ -24,7 +24,7 @@ extension Connection {
   ///   - deadline: in nanoseconds of ``MonotonicClock``; nil waits for ever.
   ///   - read: takes what is wanted out of the result, which is valid only inside.
   public func call<Result>(
-    _ method: String, params: ((inout ByteBuffer) -> Void)? = nil, deadline: UInt64? = nil,
+    _ method: String, params: (inout ByteBuffer) -> Void = { $0.append("{}") }, deadline: UInt64? = nil,
     _ read: (JSONView) throws(MalformedMessage) -> Result
   ) throws(ClientError) -> Result {
     let id = send(method, params: params)

@@ -54,10 +54,10 @@ public final class Connection {
   // MARK: Sending
 
   /// Queues a request; ``flush()`` writes it.
-  /// - Parameter params: writes the JSON object of the parameters; without it there are none.
+  /// - Parameter params: writes the JSON object of the parameters.
   /// - Returns: the id that its response will have.
   @discardableResult
-  public func send(_ method: String, params: ((inout ByteBuffer) -> Void)? = nil) -> Int {
+  public func send(_ method: String, params: (inout ByteBuffer) -> Void = { $0.append("{}") }) -> Int {
     lastID += 1
     if written == output.count {
       output.removeAll(keepingCapacity: true)
@@ -69,10 +69,8 @@ public final class Connection {
     output.append(integer: lastID)
     output.append(",\"method\":")
     output.appendJSONString(method)
-    if let params {
-      output.append(",\"params\":")
-      params(&output)
-    }
+    output.append(",\"params\":")
+    params(&output)
     output.append(UInt8(ascii: "}"))
     output.overwriteUInt32BigEndian(at: start, UInt32(truncatingIfNeeded: output.count - start - 4))
     return lastID

@@ -27,6 +27,9 @@ public struct Notification {
   /// The whole JSON-RPC message.
   public let whole: JSONView
 
+  /// Whether it is the last of a feed that was undefined.
+  public var endsFeed: Bool { kind == .delta && params.member("ended")?.bool == true }
+
   /// Whether it is about that feed.
   public func concerns(_ feed: String) -> Bool {
     var feed = feed

@@ -29,9 +29,10 @@ public struct Mirror: Sendable {
     if !initial { sections = incoming.emptySections }
   }
 
-  /// Goes on with another watch of the same feed, after a connection was lost, asked for with `since` of this mirror.
-  public mutating func restart(_ start: WatchStart, since: FeedPosition?) {
-    progress = WatchProgress(start, since: since, initial: true)
+  /// Goes on with another watch of the same feed, after a connection was lost, that was asked for with `since` of the
+  /// mirror's own position and a snapshot in case that is out of reach.
+  public mutating func restart(_ start: WatchStart) {
+    progress.restart(start, initial: true)
     incoming = IncomingSnapshot(sections: start.sections)
   }
 

@@ -13,8 +13,15 @@ public struct WatchProgress: Equatable, Sendable {
   /// The feed is known not to have changed between `revision` and this.
   public private(set) var current: UInt64
   private var phase: Phase
-  /// What was complete before the snapshot under way began.
-  private var complete: FeedPosition?
+  /// The last complete state before the snapshot under way began.
+  private var complete: State?
+
+  /// A state of the rows: that of `revision`, which is also that of every revision up to `current`.
+  private struct State: Equatable, Sendable {
+    var epoch: String
+    var revision: UInt64
+    var current: UInt64
+  }
 
   /// The progress of a watch that has just been answered.
   /// - Parameters:
@@ -22,10 +29,10 @@ public struct WatchProgress: Equatable, Sendable {
   ///   - initial: whether a snapshot was asked for.
   public init(_ start: WatchStart, since: FeedPosition?, initial: Bool) {
     epoch = start.epoch
-    complete = since
+    complete = since.map { State(epoch: $0.epoch, revision: $0.revision, current: $0.revision) }
     if start.resumed, let since {
       revision = since.revision
-      current = max(since.revision, start.revision)
+      current = since.revision
       phase = .live
     } else {
       revision = start.revision
@@ -34,9 +41,22 @@ public struct WatchProgress: Equatable, Sendable {
     }
   }
 
+  /// Goes on with another watch that was asked for with `since` of ``position``.
+  public mutating func restart(_ start: WatchStart, initial: Bool) {
+    let before = lastComplete
+    self = WatchProgress(start, since: position, initial: initial)
+    complete = before
+    guard start.resumed, let before, before.epoch == start.epoch else { return }
+    (revision, current) = (before.revision, before.current)
+  }
+
+  private var lastComplete: State? {
+    phase == .live ? State(epoch: epoch, revision: revision, current: current) : complete
+  }
+
   /// Where a later watch may go on: the last complete state. nil before there is one.
   public var position: FeedPosition? {
-    phase == .live ? FeedPosition(epoch: epoch, revision: current) : complete
+    lastComplete.map { FeedPosition(epoch: $0.epoch, revision: $0.current) }
   }
 
   /// Whether everything up to ``revision`` is there: no snapshot is under way.
@@ -50,7 +70,7 @@ public struct WatchProgress: Equatable, Sendable {
   /// Takes a part of a snapshot into account.
   public mutating func take(snapshot revision: UInt64, isReset: Bool, isLast: Bool) throws(FeedFault) {
     if isReset {
-      complete = position
+      complete = lastComplete
     } else {
       switch phase {
       case .live: throw .unexpectedSnapshot(revision: revision)

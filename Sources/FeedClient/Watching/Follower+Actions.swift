@@ -37,16 +37,15 @@ extension Follower {
 
   /// Begins a watch that the daemon has answered.
   func begin(_ start: WatchStart, _ handle: Handler) throws(ClientError) -> Verdict {
-    let since = watcher.asked
     let action = watcher.started(start)
-    if keepsMirror { begin(start, since: since) }
+    if keepsMirror { beginMirror(start) }
     try perform(action, handle)
     return try handle(.started(start))
   }
 
-  private func begin(_ start: WatchStart, since: FeedPosition?) {
+  private func beginMirror(_ start: WatchStart) {
     if mirror != nil {
-      mirror?.restart(start, since: since)
+      mirror?.restart(start)
     } else if !start.resumed, watcher.asksForSnapshot || start.sections.allSatisfy({ $0.count == 0 }) {
       mirror = Mirror(start, initial: watcher.asksForSnapshot)
     }

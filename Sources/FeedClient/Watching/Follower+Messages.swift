@@ -12,8 +12,11 @@ extension Follower {
       return try handle(.response(id: id, result))
     case .notification(let notification):
       guard notification.kind == .bye || notification.concerns(watcher.options.feed) else { return .proceed }
+      guard watcher.isWatching || notification.kind == .bye else { return .proceed }
       try record(notification)
-      return try handle(.notification(notification))
+      let verdict = try handle(.notification(notification))
+      if notification.endsFeed { try perform(watcher.ended(), handle) }
+      return verdict
     }
   }
 

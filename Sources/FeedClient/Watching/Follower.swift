@@ -72,7 +72,7 @@ public final class Follower {
   /// - Returns: its id; nil when there is no watch under way.
   public func request(_ method: String, params: (inout ByteBuffer) -> Void) throws(ClientError) -> Int? {
     guard let connection, watcher.isWatching else { return nil }
-    let id = withoutActuallyEscaping(params) { connection.send(method, params: $0) }
+    let id = connection.send(method, params: params)
     try connection.flush()
     return id
   }

@@ -33,7 +33,7 @@ public struct Watcher: Sendable {
   private var state = State.connecting
   private var backoff = Backoff()
   /// What the watch under way was asked to go on from.
-  public private(set) var asked: FeedPosition?
+  private var asked: FeedPosition?
   /// Whether a watch has begun at least once.
   private var hasBegun = false
   /// How far the watch is; nil before the first has begun.
@@ -65,7 +65,12 @@ public struct Watcher: Sendable {
   /// `watch` was answered.
   public mutating func started(_ start: WatchStart) -> Action {
     guard start.feed == options.feed else { return fail(.fault(.foreign(start.feed))) }
-    progress = WatchProgress(start, since: asked, initial: asksForSnapshot)
+    let initial = asksForSnapshot
+    if progress == nil {
+      progress = WatchProgress(start, since: asked, initial: initial)
+    } else {
+      progress?.restart(start, initial: initial)
+    }
     state = .watching
     hasBegun = true
     backoff.reset()
@@ -82,6 +87,14 @@ public struct Watcher: Sendable {
   public mutating func lost(_ error: ClientError) -> Action {
     guard case .closed = error, isPatient else { return fail(error) }
     return rest(connected: false)
+  }
+
+  /// The feed is gone; its last delta has emptied it.
+  public mutating func ended() -> Action {
+    let reason = RemoteError(
+      code: RemoteError.unknownFeed, message: "Feed \"\(options.feed)\" was undefined, and the watch has ended with it."
+    )
+    return isPatient ? rest(connected: true) : fail(.refused(reason))
   }
 
   /// The rest is over.

@@ -48,9 +48,10 @@ import Testing
   @Test func partsThatDoNotFitAreRefused() throws {
     var mirror = Mirror(Self.start)
     try mirror.apply(part(0, 0, ["1"]))
-    for bad in [part(0, 0, ["1"]), part(1, 0, ["3"]), part(2, 0, []), part(0, 1, ["2", "3", "4"]),
-      part(0, 1, ["2"], last: true)]
-    {
+    for bad in [
+      part(0, 0, ["1"]), part(1, 0, ["3"]), part(2, 0, []), part(0, 1, ["2", "3", "4"]),
+      part(0, 1, ["2"], last: true),
+    ] {
       #expect(throws: FeedFault.misplacedSnapshot(at: bad.at)) { try mirror.apply(bad) }
     }
     var other = part(0, 1, ["2"])

@@ -54,7 +54,8 @@ extension NaiveFeed {
     var at = 0
     while structural, at <= counts.count, counts.count < 6 {
       if chance(30, &random) {
-        change.sectionsAdded.append(SectionAddition(at: UInt32(at), name: "s\(Int.random(in: 0..<100, using: &random))"))
+        change.sectionsAdded.append(
+          SectionAddition(at: UInt32(at), name: "s\(Int.random(in: 0..<100, using: &random))"))
         counts.insert(0, at: at)
       }
       at += 1

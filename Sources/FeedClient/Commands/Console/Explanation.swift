@@ -20,7 +20,10 @@ struct Explanation {
     case .client(.refused(let error)): refusal(error)
     case .client(.noDaemon(let error)): absence(error)
     case .client(.fault(let fault)):
-      ["gap found: \(fault)", "this is a fault of feedd or of this program, not of your data; the copy is not to be trusted"]
+      [
+        "gap found: \(fault)",
+        "this is a fault of feedd or of this program, not of your data; the copy is not to be trusted",
+      ]
     case .client(.timedOut): ["the time was up (--timeout)"]
     case .client(let error): ["\(error)"]
     }

@@ -24,7 +24,8 @@ extension Command {
         "retain-seconds", value: .integer(1...Int.max), help: "keep elements so long after their last change"),
       OptionDescription(
         "kind", value: .text("KIND"), help: "collection, array, single, composed, segmented", defaultText: "collection"),
-      OptionDescription("child", value: .text("FEED"), help: "a child of a composed or segmented feed; may be repeated"),
+      OptionDescription(
+        "child", value: .text("FEED"), help: "a child of a composed or segmented feed; may be repeated"),
       OptionDescription("current", value: .integer(-1...Int.max), help: "the active child of a segmented feed, from 0"),
       OptionDescription("replace", help: "take the place of another definition of that name"),
     ],
@@ -57,14 +58,16 @@ extension Command {
 
   static let feeds = Command(
     name: "feeds", usage: [""], summary: "list the feeds",
-    about: "Lists every feed: its kind, its sections with the number of rows in each, and its revision.", operands: 0...0
+    about: "Lists every feed: its kind, its sections with the number of rows in each, and its revision.",
+    operands: 0...0
   ) { invocation throws(Failure) in
     try invocation.request("feeds", nil, show: Show.feeds)
   }
 
   static let describe = Command(
     name: "describe", usage: ["FEED"], summary: "show the definition of a feed",
-    about: "Shows the definition of a feed, its sections with the number of rows in each, and its revision.", operands: 1...1
+    about: "Shows the definition of a feed, its sections with the number of rows in each, and its revision.",
+    operands: 1...1
   ) { invocation throws(Failure) in
     var params = Parameters()
     params.add("feed", invocation.operand(0))
@@ -77,7 +80,9 @@ extension Invocation {
   func definition() throws(Failure) -> String {
     let word = operand(0)
     if word == "-" || word.hasPrefix("{") {
-      let own = ["bin", "sort", "exclusive", "id", "type", "retain-count", "retain-seconds", "kind", "child", "current"]
+      let own = [
+        "bin", "sort", "exclusive", "id", "type", "retain-count", "retain-seconds", "kind", "child", "current",
+      ]
       if let option = own.first(where: options.contains) {
         throw usage("--\(option) goes with a feed's name; a JSON definition says it itself")
       }

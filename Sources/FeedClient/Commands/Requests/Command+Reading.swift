@@ -33,7 +33,8 @@ extension Command {
 
   static let range = Command(
     name: "range", usage: ["FEED SECTION FROM COUNT"], summary: "show some rows of a section",
-    about: "Shows COUNT elements of a section from row FROM on; sections and rows are counted from 0. One element a line.",
+    about:
+      "Shows COUNT elements of a section from row FROM on; sections and rows are counted from 0. One element a line.",
     notes: """
       Example:
         feedclient range inbox 0 0 20

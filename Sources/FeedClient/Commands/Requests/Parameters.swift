@@ -59,9 +59,8 @@ struct Parameters: ~Copyable {
 extension Invocation {
   /// Asks one request whose parameters are this JSON text; see ``request(_:params:show:)``.
   func request(
-    _ method: String, _ params: String?, show: @escaping (JSONView, Console) -> Void
+    _ method: String, _ params: String?, show: (JSONView, Console) -> Void
   ) throws(Failure) -> ExitStatus {
-    guard let params else { return try request(method, params: nil, show: show) }
-    return try request(method, params: { $0.append(string: params) }, show: show)
+    try request(method, params: { $0.append(string: params ?? "{}") }, show: show)
   }
 }

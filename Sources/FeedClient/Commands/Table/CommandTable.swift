@@ -7,7 +7,7 @@ enum CommandTable {
   }
 
   static let groups: [Group] = [
-    Group(title: "Elements in and out", commands: [.set, .delete, .get, .range, .query, .snapshot]),
+    Group(title: "Elements in and out", commands: [.push, .set, .delete, .watch, .get, .range, .query, .snapshot]),
     Group(title: "Feeds", commands: [.define, .undefine, .feeds, .describe]),
     Group(title: "The daemon", commands: [.verify, .stats, .clients, .ping, .call]),
   ]

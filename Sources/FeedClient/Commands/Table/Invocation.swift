@@ -51,7 +51,7 @@ struct Invocation {
   ///   - params: writes the JSON object of the parameters.
   ///   - show: prints the result for people, and for programs too if it is a list; by default programs get it as it is.
   func request(
-    _ method: String, params: ((inout ByteBuffer) -> Void)? = nil, show: (JSONView, Console) -> Void
+    _ method: String, params: (inout ByteBuffer) -> Void, show: (JSONView, Console) -> Void
   ) throws(Failure) -> ExitStatus {
     let deadline = deadline()
     let (connection, _) = try connect(deadline: deadline)

@@ -32,7 +32,7 @@ extension Program {
     Examples:
       feedclient define inbox --bin 'urgent=@.priority >= 8' --bin rest --sort 'urgent=$.priority:desc'
       feedclient push inbox '{"id":1,"priority":9,"text":"disk full"}'
-      journalctl -f -o json | feedclient push log -
+      journalctl -f -o json | jq -c --unbuffered '{id:.__CURSOR,text:.MESSAGE}' | feedclient push log
       feedclient watch inbox
       feedclient watch inbox --since-file seen.json --reconnect | while read -r line; do …; done
 

@@ -86,7 +86,9 @@ package enum Program {
   }
 
   /// Carries out `--help` and `--version`; nil when neither was given.
-  private static func inform(_ text: String, _ options: ParsedOptions, _ console: Console) throws(Failure) -> ExitStatus? {
+  private static func inform(_ text: String, _ options: ParsedOptions, _ console: Console) throws(Failure)
+    -> ExitStatus?
+  {
     guard options.wantsHelp || options.wantsVersion else { return nil }
     console.printRaw(options.wantsHelp ? text : "feedclient \(version)\n")
     try console.flush()
