@@ -9,6 +9,13 @@ public struct Descriptor: ~Copyable, Sendable {
   /// Takes over `rawValue`, which must be open and owned by nobody else.
   public init(owning rawValue: Int32) { self.rawValue = rawValue }
 
+  /// Another number for what is behind `number`, closed on exec.
+  public init(duplicating number: Int32) throws(SystemError) {
+    let copy = fcntl(number, F_DUPFD_CLOEXEC, 3)
+    guard copy >= 0 else { throw .last("duplicate a descriptor") }
+    self.init(owning: copy)
+  }
+
   deinit { _ = Glibc.close(rawValue) }
 
   /// Gives the number to the caller, who closes it from now on.

@@ -1,1 +1,4 @@
-print("feedd")
+import FeedServer
+import FeedSystem
+
+ProcessIdentity.exit(Daemon.main(Array(CommandLine.arguments.dropFirst()), environment: .current))

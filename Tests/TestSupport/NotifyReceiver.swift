@@ -8,6 +8,9 @@ public final class NotifyReceiver {
   private let handle: Descriptor
   private var lines: [String] = []
 
+  /// The socket itself.
+  public var descriptor: Int32 { handle.rawValue }
+
   /// - Parameter name: a path, or `@` and a name of the abstract space.
   public init(_ name: String) throws {
     socketName = name

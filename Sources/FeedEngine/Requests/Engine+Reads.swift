@@ -13,9 +13,9 @@ extension Engine {
     }
     let (section, row) = try parameters.path("at")
     let isThere = section < feed.sectionCount && row < feed.section(at: section).count
-    let text = isThere ? feed.section(at: section).text(at: row) : nil
+    let found = isThere ? feed.section(at: section).row(at: row) : nil
     try reply(request, of: session) { out in
-      out.appendFound(text)
+      out.appendFound(found)
       out.append(",\"at\":[")
       out.append(integer: section)
       out.append(UInt8(ascii: ","))
@@ -27,7 +27,7 @@ extension Engine {
   private func get(_ request: Request, _ id: JSONView, in feed: Feed, of session: Session) throws(FeedError) {
     let found = try catalog.find(id, in: feed)
     try reply(request, of: session) { out in
-      out.appendFound(found?.text)
+      out.appendFound(found?.row)
       out.append(",\"at\":")
       out.append(found?.places ?? [])
     }
@@ -99,13 +99,13 @@ extension Engine {
 
   private func append(
     _ section: Section, _ rows: Range<Int>, isFirst: Bool, to out: inout ByteBuffer,
-    _ write: (inout ByteBuffer, ElementText) -> Void
+    _ write: (inout ByteBuffer, Row) -> Void
   ) {
     var isFirst = isFirst
     withUnsafeMutablePointer(to: &out) { out in
-      section.forEach(in: rows) { text in
+      section.forEach(in: rows) { row in
         if isFirst { isFirst = false } else { out.pointee.append(UInt8(ascii: ",")) }
-        write(&out.pointee, text)
+        write(&out.pointee, row)
       }
     }
   }
@@ -113,10 +113,10 @@ extension Engine {
 
 extension ByteBuffer {
   /// Appends `"element":…,"type":…`, both null when there is none.
-  fileprivate mutating func appendFound(_ text: ElementText?) {
+  fileprivate mutating func appendFound(_ row: Row?) {
     append("\"element\":")
-    if let text { append(text.text) } else { append("null") }
+    if let row { append(row.text) } else { append("null") }
     append(",\"type\":")
-    if let text { append(typeOf: text) } else { append("null") }
+    if let row { append(typeOf: row) } else { append("null") }
   }
 }

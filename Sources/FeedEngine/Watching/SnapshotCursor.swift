@@ -56,15 +56,15 @@ final class SnapshotCursor {
       while rows.position < rows.count && out.count &- start < target {
         let withTypes = withTypes
         withUnsafeMutablePointer(to: &out) { out in
-          _ = rows.next(max: step) { text in
+          _ = rows.next(max: step) { row in
             if !first {
               out.pointee.append(UInt8(ascii: ","))
               if withTypes { types.append(UInt8(ascii: ",")) }
             }
             first = false
-            out.pointee.append(text.text)
-            if withTypes { types.append(typeOf: text) }
-            step = text.text.count < 1024 ? 16 : 1
+            out.pointee.append(row.text)
+            if withTypes { types.append(typeOf: row) }
+            step = row.text.count < 1024 ? 16 : 1
           }
         }
       }
@@ -91,8 +91,8 @@ final class SnapshotCursor {
 
 extension ByteBuffer {
   /// Appends the JSON string that names an element's type, or null.
-  mutating func append(typeOf text: ElementText) {
-    let type = text.type
+  mutating func append(typeOf row: Row) {
+    let type = row.type
     if type.isEmpty { append("null") } else { append(type) }
   }
 

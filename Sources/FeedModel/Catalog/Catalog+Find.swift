@@ -5,18 +5,18 @@ extension Catalog {
   /// element. O(bins + log n for each).
   ///
   /// - Throws: `wrongKind` when the feed's elements have no identity, `noIdentity` when `id` is not one.
-  public func find(_ id: JSONView, in feed: Feed) throws(FeedError) -> (text: ElementText, places: [IndexPath])? {
+  public func find(_ id: JSONView, in feed: Feed) throws(FeedError) -> (row: Row, places: [IndexPath])? {
     if let collection = feed as? CollectionFeed {
       guard let handle = try collection.state.find(id, index: 0) else { return nil }
-      return (collection.state.elements.text(of: handle), collection.state.places(of: handle))
+      return (collection.state.row(of: handle), collection.state.places(of: handle))
     }
     guard let bin = feed as? BinFeed else {
       throw .wrongKind(feed: feed.name, kind: feed.kind, wanted: "collection, to find elements by id; give \"at\"")
     }
     let state = bin.collection.state
-    guard let handle = try state.find(id, index: 0), let row = bin.section(at: 0).rows.row(of: handle) else {
+    guard let handle = try state.find(id, index: 0), let row = bin.rows.row(of: handle) else {
       return nil
     }
-    return (state.elements.text(of: handle), [IndexPath(section: 0, row: UInt32(row))])
+    return (state.row(of: handle), [IndexPath(section: 0, row: UInt32(row))])
   }
 }

@@ -29,7 +29,7 @@ struct UndoLog {
     var key: UInt64 = 0
     var text: UInt = 0
     var at = Instant(nanoseconds: 0)
-    let state: Unmanaged<CollectionState>
+    let state: Unmanaged<RowStore>
   }
 
   private(set) var entries: [Entry] = []

@@ -29,6 +29,9 @@ public final class BinFeed: Feed {
     collection.state.bins[self.index].section
   }
 
+  /// The bin's rows.
+  var rows: PositionTree { collection.state.bins[index].section.rows }
+
   override func derive() {
     let change = collection.net
     defer { publishedIndex = isGone ? nil : index }

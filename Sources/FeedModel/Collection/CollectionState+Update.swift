@@ -28,7 +28,7 @@ extension CollectionState {
       settle(known, text, &log)
       preserve(known)
       exchangeText(known, text, &log)
-      touch(known, at: now, &log)
+      if definition.retain != nil { touch(known, at: now, &log) }
     } else {
       let handle = addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: now, &log)
       settle(handle, text, &log)
@@ -40,7 +40,7 @@ extension CollectionState {
     for bin in bins.indices {
       guard let row = bins[bin].section.rows.row(of: handle) else { continue }
       step.deleted.append(IndexPath(section: UInt32(bin), row: UInt32(row)))
-      removeRow(bin: bin, at: row, &log)
+      removeRow(section: bin, at: row, &log)
     }
     removeElement(handle, &log)
   }
@@ -65,7 +65,7 @@ extension CollectionState {
       case (let row?, true): stay(handle, text, bin, row, &log)
       case (let row?, false):
         step.deleted.append(IndexPath(section: UInt32(bin), row: UInt32(row)))
-        removeRow(bin: bin, at: row, &log)
+        removeRow(section: bin, at: row, &log)
       case (nil, false): break
       }
     }
@@ -74,7 +74,7 @@ extension CollectionState {
 
   private func arrive(_ handle: UInt32, _ text: ElementText, _ bin: Int, _ log: inout UndoLog) {
     let (row, key) = place(text, in: bin)
-    insertRow(handle, bin: bin, at: row, key: key, &log)
+    insertRow(handle, section: bin, at: row, key: key, &log)
     step.added.append(IndexPath(section: UInt32(bin), row: UInt32(row)))
   }
 
@@ -86,11 +86,11 @@ extension CollectionState {
     let (found, key) = place(text, in: bin)
     let target = found > row ? found &- 1 : found
     if target == row {
-      rekeyRow(bin: bin, at: row, handle: handle, key: key, &log)
+      rekeyRow(section: bin, at: row, handle: handle, key: key, &log)
       return step.updated.append(IndexPath(section: section, row: UInt32(row)))
     }
-    removeRow(bin: bin, at: row, &log)
-    insertRow(handle, bin: bin, at: target, key: key, &log)
+    removeRow(section: bin, at: row, &log)
+    insertRow(handle, section: bin, at: target, key: key, &log)
     step.moves.append(Move(deleted: UInt32(step.deleted.count), added: UInt32(step.added.count)))
     step.deleted.append(IndexPath(section: section, row: UInt32(row)))
     step.added.append(IndexPath(section: section, row: UInt32(target)))

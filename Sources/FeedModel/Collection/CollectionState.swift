@@ -5,10 +5,10 @@ import FeedQuery
 ///
 /// Guarded by the engine's thread. Redefining a collection makes a new state and keeps the old one until the commit is
 /// final. Mutators come in two layers: the rules (`update`, `delete`) and the logged primitives they are made of.
-final class CollectionState {
+final class CollectionState: RowStore {
   /// One bin: its section, what it accepts, and which of the elements' sort keys orders it.
   struct Bin {
-    let section: Section
+    let section: RowSection
     let filter: Filter?
     /// The index of its key in `orders`; -1 when it keeps the order of arrival.
     let order: Int
@@ -16,7 +16,6 @@ final class CollectionState {
 
   let feed: String
   let definition: CollectionDefinition
-  let elements = ElementTable()
   var index = IdentityIndex()
   let bins: [Bin]
   /// The different orders of the sorted bins; every element carries one key for each.
@@ -35,6 +34,7 @@ final class CollectionState {
   var step = Change()
 
   init(feed: String, definition: CollectionDefinition, limits: Limits, seed: UInt64) {
+    let elements = ElementTable()
     self.feed = feed
     self.definition = definition
     self.limits = limits
@@ -48,17 +48,26 @@ final class CollectionState {
         order = terms.firstIndex(of: bin.sort) ?? terms.count
         if order == terms.count { terms.append(bin.sort) }
       }
-      let section = Section(name: "\(feed)/\(bin.name)", elements: elements, keyed: order >= 0)
+      let section = RowSection(name: "\(feed)/\(bin.name)", elements: elements, keyed: order >= 0)
       bins.append(Bin(section: section, filter: bin.filter, order: order))
     }
     self.bins = bins
     verdicts = .allocate(capacity: bins.count)
     verdicts.initialize(repeating: false, count: bins.count)
     orders = terms.map { SortOrder(terms: $0.map { .init(path: $0.by, descending: $0.descending) }) }
+    super.init(elements: elements, sections: bins.map(\.section))
   }
 
   deinit {
     verdicts.deallocate()
+  }
+
+  override func didAdd(_ handle: UInt32) {
+    index.insert(handle, hash: elements.records[Int(handle)].hash)
+  }
+
+  override func willRemove(_ handle: UInt32) {
+    index.remove(handle, hash: elements.records[Int(handle)].hash)
   }
 
   /// The element with the identity that `value` holds; nil when there is none.

@@ -90,8 +90,8 @@ struct Rebinning {
 
   private func differs(_ before: Int?, _ source: Int, _ after: Int, _ place: Int) -> Bool {
     guard let before else { return false }
-    let was = old.bins[before].section.text(at: source)
-    let now = state.bins[after].section.text(at: place)
+    let was = old.bins[before].section.row(at: source)
+    let now = state.bins[after].section.row(at: place)
     return !CollectionState.equal(was.text, now.text) || !CollectionState.equal(was.type, now.type)
   }
 

@@ -5,6 +5,14 @@ import Glibc
 public struct SignalQueue: ~Copyable {
   private let handle: Descriptor
 
+  /// The signals that end a daemon: from the service manager, from a terminal.
+  public static let terminate = SIGTERM
+  public static let interrupt = SIGINT
+  /// The signal that asks a daemon to read its configuration again.
+  public static let hangUp = SIGHUP
+  /// The terminal has another size.
+  public static let windowChange = SIGWINCH
+
   /// A signal that came, and who sent it (0 for the kernel).
   public struct Arrival: Equatable, Sendable {
     public var signal: Int32

@@ -45,7 +45,10 @@ public struct Notify: Sendable {
   }
 
   /// Sends the messages as one datagram; does nothing without a manager. Never waits.
-  public func send(_ messages: Message...) throws(SystemError) {
+  public func send(_ messages: Message...) throws(SystemError) { try send(messages) }
+
+  /// Sends the messages as one datagram; see ``send(_:)-(Message...)``.
+  public func send(_ messages: [Message]) throws(SystemError) {
     guard let socketName else { return }
     let address = try SocketAddress(notify: socketName)
     let number = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)

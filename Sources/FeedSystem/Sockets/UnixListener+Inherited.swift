@@ -4,7 +4,7 @@ import Glibc
 extension UnixListener {
   /// Takes over a listening socket that the service manager passed (socket activation).
   /// - Throws: ``ListenError/inherited(_:)`` when it is not a listening Unix stream socket.
-  public init(inherited number: Int32) throws(ListenError) {
+  public convenience init(inherited number: Int32) throws(ListenError) {
     guard FileIdentity(of: number)?.isSocket == true else {
       throw .inherited("descriptor \(number) is not an open socket")
     }

@@ -2,7 +2,9 @@ import CLinux
 import Glibc
 
 /// A Unix stream socket that accepts connections, made here or handed over by the service manager.
-public struct UnixListener: ~Copyable {
+///
+/// Closed when the last reference goes.
+public final class UnixListener {
   private let handle: Descriptor
   /// Where clients connect to; empty when the socket was handed over and has no path.
   public let path: String

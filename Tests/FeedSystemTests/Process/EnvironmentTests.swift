@@ -11,7 +11,7 @@ struct EnvironmentTests {
   }
 
   @Test func randomTextIsLongAndNeverTheSame() throws {
-    let texts = try (0..<100).map { _ in try RandomText.hex128() }
+    let texts = try (0..<100).map { _ in try Random.hex128() }
     #expect(Set(texts).count == 100)
     #expect(texts.allSatisfy { $0.count == 32 && $0.allSatisfy(\.isHexDigit) })
   }

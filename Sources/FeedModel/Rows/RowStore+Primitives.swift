@@ -1,40 +1,40 @@
 /// The logged primitives: each does one thing to rows or elements and notes how to undo it.
-extension CollectionState {
-  private var reference: Unmanaged<CollectionState> { .passUnretained(self) }
+extension RowStore {
+  private var reference: Unmanaged<RowStore> { .passUnretained(self) }
 
-  func insertRow(_ handle: UInt32, bin: Int, at row: Int, key: UInt64, _ log: inout UndoLog) {
-    bins[bin].section.rows.insert(handle, at: row, key: key)
+  func insertRow(_ handle: UInt32, section: Int, at row: Int, key: UInt64, _ log: inout UndoLog) {
+    sections[section].rows.insert(handle, at: row, key: key)
     log.append(
-      .init(step: .insertedRow, section: UInt32(bin), row: UInt32(row), handle: handle, state: reference))
+      .init(step: .insertedRow, section: UInt32(section), row: UInt32(row), handle: handle, state: reference))
   }
 
-  func removeRow(bin: Int, at row: Int, _ log: inout UndoLog) {
-    let rows = bins[bin].section.rows
-    let key = bins[bin].order >= 0 ? rows.key(at: row) : 0
+  func removeRow(section: Int, at row: Int, _ log: inout UndoLog) {
+    let rows = sections[section].rows
+    let key = rows.keyed ? rows.key(at: row) : 0
     let handle = rows.remove(at: row)
     log.append(
-      .init(step: .removedRow, section: UInt32(bin), row: UInt32(row), handle: handle, key: key, state: reference))
+      .init(step: .removedRow, section: UInt32(section), row: UInt32(row), handle: handle, key: key, state: reference))
   }
 
-  func rekeyRow(bin: Int, at row: Int, handle: UInt32, key: UInt64, _ log: inout UndoLog) {
-    let rows = bins[bin].section.rows
+  func rekeyRow(section: Int, at row: Int, handle: UInt32, key: UInt64, _ log: inout UndoLog) {
+    let rows = sections[section].rows
     let before = rows.key(at: row)
     guard before != key else { return }
     rows.replace(at: row, with: handle, key: key)
     log.append(
-      .init(step: .rekeyedRow, section: UInt32(bin), row: UInt32(row), handle: handle, key: before, state: reference))
+      .init(step: .rekeyedRow, section: UInt32(section), row: UInt32(row), handle: handle, key: before, state: reference))
   }
 
   func addElement(_ text: ElementText, hash: UInt32, at now: Instant, _ log: inout UndoLog) -> UInt32 {
     let handle = elements.add(text, hash: hash, at: now)
-    index.insert(handle, hash: hash)
+    didAdd(handle)
     log.append(.init(step: .addedElement, handle: handle, state: reference))
     return handle
   }
 
   func removeElement(_ handle: UInt32, _ log: inout UndoLog) {
     let record = elements.records[Int(handle)]
-    index.remove(handle, hash: record.hash)
+    willRemove(handle)
     elements.retire(handle)
     log.append(.init(step: .removedElement, handle: handle, other: record.newer, state: reference))
   }
@@ -44,9 +44,8 @@ extension CollectionState {
     log.append(.init(step: .exchangedText, handle: handle, text: before.bitPattern, state: reference))
   }
 
-  /// Makes the element the one that changed last; only collections that evict need the order.
+  /// Makes the element the one that changed last.
   func touch(_ handle: UInt32, at now: Instant, _ log: inout UndoLog) {
-    guard definition.retain != nil else { return }
     let record = elements.records[Int(handle)]
     elements.reorder(handle, before: ElementTable.none, changedAt: now)
     log.append(
@@ -57,18 +56,18 @@ extension CollectionState {
   func undo(_ entry: UndoLog.Entry) {
     switch entry.step {
     case .insertedRow:
-      _ = bins[Int(entry.section)].section.rows.remove(at: Int(entry.row))
+      _ = sections[Int(entry.section)].rows.remove(at: Int(entry.row))
     case .removedRow:
-      bins[Int(entry.section)].section.rows.insert(entry.handle, at: Int(entry.row), key: entry.key)
+      sections[Int(entry.section)].rows.insert(entry.handle, at: Int(entry.row), key: entry.key)
     case .rekeyedRow:
-      bins[Int(entry.section)].section.rows.replace(at: Int(entry.row), with: entry.handle, key: entry.key)
+      sections[Int(entry.section)].rows.replace(at: Int(entry.row), with: entry.handle, key: entry.key)
     case .addedElement:
-      index.remove(entry.handle, hash: elements.records[Int(entry.handle)].hash)
+      willRemove(entry.handle)
       elements.retire(entry.handle)
       elements.free(entry.handle)
     case .removedElement:
       elements.revive(entry.handle, before: entry.other)
-      index.insert(entry.handle, hash: elements.records[Int(entry.handle)].hash)
+      didAdd(entry.handle)
     case .exchangedText:
       guard let text = ElementText(bitPattern: entry.text) else { return }
       preserve(entry.handle)
@@ -89,8 +88,8 @@ extension CollectionState {
 
   /// Lets live snapshots take the version they still have to send, before it is exchanged.
   func preserve(_ handle: UInt32) {
-    for bin in bins where bin.section.rows.hasSnapshots && bin.section.rows.contains(handle) {
-      bin.section.rows.contentWillChange(of: handle)
+    for section in sections where section.rows.hasSnapshots && section.rows.contains(handle) {
+      section.rows.contentWillChange(of: handle)
     }
   }
 }

@@ -1,0 +1,76 @@
+/// The beginning of a frame whose rest has not come, in memory that is there only as long as it is needed.
+///
+/// Not an owner in Swift's sense: it lies in raw memory and is emptied by hand with ``removeAll()``.
+struct InputBuffer {
+  private(set) var start: UnsafeMutableRawPointer?
+  private(set) var count = 0
+  private(set) var capacity = 0
+
+  /// The first memory that is taken.
+  private static let smallest = 512
+  /// The first step of a frame that needs more; from there on memory doubles. What a frame claims to need is taken only as
+  /// its bytes arrive.
+  private static let firstStep = 64 << 10
+
+  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
+
+  /// Puts `bytes`, which lie elsewhere, in the place of what is held. Gives the memory back when there are none.
+  mutating func replace(_ bytes: UnsafeRawBufferPointer) {
+    guard let source = bytes.baseAddress, bytes.count > 0 else {
+      removeAll()
+      return
+    }
+    if bytes.count > capacity || capacity > max(bytes.count &* 4, Self.smallest) { allocate(bytes.count) }
+    start?.copyMemory(from: source, byteCount: bytes.count)
+    count = bytes.count
+  }
+
+  /// Memory behind the held bytes to read into.
+  /// - Parameter total: the length of the frame under way, 0 when it is not known.
+  mutating func space(towards total: Int) -> UnsafeMutableRawBufferPointer {
+    let wanted = max(total, count &+ 1)
+    if wanted > capacity {
+      resize(to: min(wanted, count &+ max(count, Self.firstStep)))
+    }
+    return UnsafeMutableRawBufferPointer(start: start.map { $0 + count }, count: capacity &- count)
+  }
+
+  /// So many bytes were put into ``space(towards:)``.
+  mutating func didAppend(_ more: Int) { count &+= more }
+
+  /// Forgets the first `taken` bytes. O(bytes left).
+  mutating func removeFirst(_ taken: Int) {
+    guard taken > 0, let start else { return }
+    let left = count &- taken
+    guard left > 0 else {
+      removeAll()
+      return
+    }
+    start.copyMemory(from: start + taken, byteCount: left)
+    count = left
+    if capacity > max(left &* 4, 4096) { resize(to: left) }
+  }
+
+  /// Gives the memory back.
+  mutating func removeAll() {
+    start?.deallocate()
+    start = nil
+    count = 0
+    capacity = 0
+  }
+
+  private mutating func allocate(_ size: Int) {
+    start?.deallocate()
+    capacity = max(size, Self.smallest)
+    start = .allocate(byteCount: capacity, alignment: 16)
+  }
+
+  private mutating func resize(to size: Int) {
+    let old = start
+    capacity = max(size, Self.smallest)
+    let new = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 16)
+    if let old { new.copyMemory(from: old, byteCount: count) }
+    start = new
+    old?.deallocate()
+  }
+}

@@ -1,0 +1,100 @@
+import FeedEngine
+import FeedModel
+import FeedSystem
+
+/// The program `feedd`, from its command line to its exit code.
+public enum Daemon {
+  /// Descriptors beside those of connections: standard streams, the listener, the event queue, the store.
+  private static let otherDescriptors = 32
+
+  /// Runs until it is told to end.
+  /// - Parameter arguments: the words after the program's name.
+  /// - Returns: 0 when it ended as asked, 1 when it failed, 2 when the command line is wrong.
+  public static func main(_ arguments: [String], environment: Environment) -> Int32 {
+    do throws(UsageError) {
+      let terminal = Terminal(descriptor: StandardStreams.output, environment: environment)
+      switch try DaemonOptions.parse(arguments, environment: environment, width: terminal.columns) {
+      case .print(let text): return print(text)
+      case .run(let options): return run(options, environment)
+      }
+    } catch {
+      try? StandardStreams.writeAll("feedd: \(error)\nTry 'feedd --help'.\n", to: StandardStreams.error)
+      return 2
+    }
+  }
+
+  private static func print(_ text: String) -> Int32 {
+    (try? StandardStreams.writeAll(text, to: StandardStreams.output)) == nil ? 1 : 0
+  }
+
+  private static func run(_ options: DaemonOptions, _ environment: Environment) -> Int32 {
+    let isJournal = JournalStream.isConnected(to: StandardStreams.error, environment)
+    let log = Log(threshold: options.logLevel, style: isJournal ? .journal : .timestamps)
+    do {
+      var loop = try start(options, environment, log)
+      try loop.run()
+      return 0
+    } catch {
+      log.write(.error, "\(error)")
+      return 1
+    }
+  }
+
+  /// Everything up to the moment at which clients are served.
+  private static func start(_ options: DaemonOptions, _ environment: Environment, _ log: Log) throws -> EventLoop {
+    StandardStreams.ignoreBrokenPipes()
+    let signals = try SignalQueue([SignalQueue.terminate, SignalQueue.interrupt, SignalQueue.hangUp])
+    let listener = try listen(options, log)
+    raiseOpenFiles(options.limits, log)
+    let engine = try makeEngine(options, log)
+    let notify = Notify(environment, pid: ProcessIdentity.pid)
+    let loop = try EventLoop(
+      engine: engine, listener: listener, signals: signals, notify: notify, log: log,
+      drainTimeout: options.drainTimeout)
+    loop.tell(.ready, .status("listening at \(listener.path)"), .mainPID(ProcessIdentity.pid))
+    log.write(
+      .notice,
+      "feedd \(ProgramVersion.text) listens at \(listener.path)\(listener.isInherited ? " (handed over)" : ""), "
+        + "durability \(options.durability.rawValue) (nothing is kept when it ends), pid \(ProcessIdentity.pid)")
+    return loop
+  }
+
+  /// The socket that the service manager handed over, or one made here.
+  private static func listen(_ options: DaemonOptions, _ log: Log) throws -> UnixListener {
+    if let directory = options.stateDirectory {
+      log.write(.notice, "--state \(directory) is not used: with durability memory nothing is kept")
+    }
+    let passed = ListenFDs.take().sockets
+    guard let first = passed.first else { return try UnixListener.bind(path: options.socketPath) }
+    guard passed.count == 1 else {
+      throw ListenError.inherited("\(passed.count) were handed over and one is wanted; keep one ListenStream=")
+    }
+    let listener = try UnixListener(inherited: first.descriptor)
+    if options.namesSocket && options.socketPath != listener.path {
+      log.write(
+        .warning, "--socket \(options.socketPath) is not used: the service manager handed over \(listener.path)")
+    }
+    return listener
+  }
+
+  private static func raiseOpenFiles(_ limits: Limits, _ log: Log) {
+    let wanted = limits.maxConnections + limits.reservedConnections + otherDescriptors
+    let allowed = OpenFileLimit.raise(to: wanted)
+    guard allowed < wanted else { return }
+    log.write(
+      .warning,
+      "only \(allowed) files may be open and \(limits.maxConnections) connections want \(wanted); "
+        + "raise the limit (LimitNOFILE), or lower --max-connections")
+  }
+
+  private static func makeEngine(_ options: DaemonOptions, _ log: Log) throws -> Engine {
+    let identity = ServerIdentity(
+      version: ProgramVersion.text, epoch: try Random.hex128(), pid: ProcessIdentity.pid, uid: ProcessIdentity.uid,
+      durability: options.durability.rawValue)
+    let engine = Engine(
+      limits: options.limits, identity: identity, seed: try Random.number(),
+      now: Instant(nanoseconds: MonotonicClock.now))
+    engine.log = { event in log.write(LogLevel(rawValue: event.level.rawValue) ?? .info, event.message) }
+    return engine
+  }
+}

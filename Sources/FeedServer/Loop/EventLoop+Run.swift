@@ -1,0 +1,71 @@
+import FeedEngine
+import FeedModel
+import FeedSystem
+
+extension EventLoop {
+  /// Turns until a signal asked for the end and the connections are drained.
+  /// - Throws: when the event queue itself fails.
+  mutating func run() throws(SystemError) {
+    while phase != .over { try turn() }
+  }
+
+  private mutating func turn() throws(SystemError) {
+    let count = try poll.wait(milliseconds: timeout())
+    now = Instant(nanoseconds: MonotonicClock.now)
+    turns &+= 1
+    for index in 0..<count { handle(poll.event(at: index)) }
+    resumeParked()
+    engine.endTurn(now: now)
+    writeAll()
+    closeFinished()
+    connections.recycle()
+    attendTimers()
+  }
+
+  private mutating func handle(_ event: Event) {
+    switch event.token {
+    case Self.listenerToken: acceptConnections()
+    case Self.signalToken: takeSignals()
+    default:
+      guard let slot = ConnectionSlot(bitPattern: UInt(event.token)), slot.isOpen else { return }
+      if event.isWritable && slot.pointee.flags.contains(.isBlocked) {
+        slot.pointee.flags.remove(.isBlocked)
+        writable.append(slot)
+      }
+      if event.isReadable { read(slot, isHungUp: event.isHungUp) }
+    }
+  }
+
+  /// Milliseconds until something is due; -1 when nothing is.
+  private func timeout() -> Int32 {
+    if engine.hasWork || mayResume { return 0 }
+    var deadline: Instant?
+    func consider(_ moment: Instant?) {
+      if let moment { deadline = min(deadline ?? moment, moment) }
+    }
+    consider(engine.nextDeadline)
+    consider(acceptanceResumesAt)
+    consider(nextWatchdog)
+    if case .draining(let end) = phase { consider(end) }
+    return deadline.map { MonotonicClock.milliseconds(until: $0.nanoseconds) } ?? -1
+  }
+
+  private mutating func attendTimers() {
+    if let moment = acceptanceResumesAt, moment <= now { resumeAcceptance() }
+    if let moment = nextWatchdog, moment <= now, let interval = notify.watchdogInterval {
+      // Half the interval, as the service manager advises.
+      nextWatchdog = now.adding(nanoseconds: interval.clampedNanoseconds / 2)
+      tell(.watchdog)
+    }
+    if case .draining(let end) = phase, connections.count == 0 || end <= now { endDraining() }
+  }
+
+  /// Tells the service manager; a failure is worth a line and no more.
+  func tell(_ messages: Notify.Message...) {
+    do throws(SystemError) {
+      try notify.send(messages)
+    } catch {
+      log.write(.warning, "\(error)")
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import FeedEngine
+import FeedModel
+import FeedSystem
+
+extension EventLoop {
+  /// Does what the signals that came ask for.
+  mutating func takeSignals() {
+    do throws(SystemError) {
+      while let arrival = try signals.next() { take(arrival) }
+    } catch {
+      log.write(.error, "\(error)")
+    }
+  }
+
+  private mutating func take(_ arrival: SignalQueue.Arrival) {
+    let name = SignalQueue.name(arrival.signal)
+    let sender = arrival.pid == 0 ? "" : " from pid \(arrival.pid) (uid \(arrival.uid))"
+    if arrival.signal == SignalQueue.hangUp {
+      reload("\(name)\(sender)")
+    } else if phase == .serving {
+      drain("\(name)\(sender)")
+    } else {
+      log.write(.notice, "\(name)\(sender) again: ending at once")
+      phase = .draining(until: now)
+    }
+  }
+
+  /// Reads the configuration again; the service manager is told as it expects.
+  private func reload(_ cause: String) {
+    tell(.reloading)
+    log.write(.notice, "\(cause): there is no configuration file to read again in this version")
+    tell(.ready)
+  }
+
+  /// Takes the connections that wait already, then no more; says `bye` to all and goes on until everything is written.
+  private mutating func drain(_ cause: String) {
+    acceptConnections()
+    tell(.stopping, .status("ending, \(connections.count) connections are told"))
+    log.write(.notice, "\(cause): ending, \(connections.count) connections are told")
+    listener = nil
+    acceptanceResumesAt = nil
+    phase = .draining(until: now.adding(nanoseconds: drainTimeout.clampedNanoseconds))
+    engine.shutDown(reason: "shutdown", message: "feedd is ending; connect again when it is back.", now: now)
+  }
+
+  /// The end: everybody has read everything, or the time is up.
+  mutating func endDraining() {
+    let left = connections.open
+    for slot in left { close(slot) }
+    phase = .over
+    if left.isEmpty {
+      log.write(.notice, "ended")
+    } else {
+      log.write(.warning, "ended, \(left.count) connections did not read their last frame in time")
+    }
+    log.write(.debug, "\(turns) turns of the loop, \(accepted) connections accepted")
+  }
+}

@@ -1,0 +1,78 @@
+import FeedEngine
+import FeedModel
+import FeedSystem
+
+/// The daemon's one thread: it waits for sockets, timers and signals, hands what came to the engine, and writes what the
+/// engine has.
+///
+/// A turn is: wait, read, let the engine end its turn, write each connection once, look after what is to be closed. No call
+/// but the wait for events ever waits.
+struct EventLoop: ~Copyable {
+  let engine: Engine
+  let log: Log
+  let notify: Notify
+  let drainTimeout: Duration
+  let poll: EventPoll
+  let signals: SignalQueue
+  let writer: SliceWriter
+  /// What is read from sockets lands here; only the beginning of a frame is kept beyond the turn.
+  let scratch: UnsafeMutableRawBufferPointer
+  var listener: UnixListener?
+  var reserve: ReserveDescriptor
+  var connections = ConnectionTable()
+  var now: Instant
+  var phase = Phase.serving
+  /// Until when no connection is accepted because there are no descriptors; nil when all is well.
+  var acceptanceResumesAt: Instant?
+  /// When the service manager is told next that the loop turns; nil when it does not want to know.
+  var nextWatchdog: Instant?
+
+  /// Connections whose input the engine did not want.
+  var parked: [ConnectionSlot] = []
+  /// Connections whose socket takes bytes again.
+  var writable: [ConnectionSlot] = []
+  /// Connections that may have to be closed at the end of the turn.
+  var noted: [ConnectionSlot] = []
+
+  /// Counted for the log.
+  var turns = 0
+  var accepted = 0
+
+  enum Phase: Equatable {
+    case serving
+    /// Nothing is accepted; what is queued is written until then.
+    case draining(until: Instant)
+    case over
+  }
+
+  /// What the event queue hands back for descriptors that are no connections; an address is never so small.
+  static let listenerToken: UInt64 = 1
+  static let signalToken: UInt64 = 2
+  /// Bytes taken from one connection in a turn, so that one that never stops does not keep the others waiting.
+  static let bytesPerTurn = 256 << 10
+  /// The beginning of a frame that is copied in front of what is read next; a longer one is read to where it lies.
+  static let shortInput = 4096
+
+  init(
+    engine: Engine, listener: UnixListener, signals: consuming SignalQueue, notify: Notify, log: Log,
+    drainTimeout: Duration
+  ) throws(SystemError) {
+    let poll = try EventPoll()
+    try poll.add(signals.descriptor, .readable, token: Self.signalToken)
+    try poll.add(listener.descriptor, .readable, token: Self.listenerToken)
+    self.poll = poll
+    self.signals = signals
+    self.listener = listener
+    self.engine = engine
+    self.notify = notify
+    self.log = log
+    self.drainTimeout = drainTimeout
+    writer = SliceWriter()
+    reserve = ReserveDescriptor()
+    scratch = .allocate(byteCount: Self.bytesPerTurn, alignment: 4096)
+    now = Instant(nanoseconds: MonotonicClock.now)
+    nextWatchdog = notify.watchdogInterval == nil ? nil : now
+  }
+
+  deinit { scratch.deallocate() }
+}

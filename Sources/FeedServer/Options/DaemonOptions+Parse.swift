@@ -1,0 +1,46 @@
+import FeedModel
+import FeedSystem
+
+extension DaemonOptions {
+  /// What a command line comes to.
+  public enum Outcome: Equatable, Sendable {
+    case run(DaemonOptions)
+    /// `--help` or `--version`: to be printed on standard output.
+    case print(String)
+  }
+
+  /// Reads the words after the program's name.
+  /// - Parameter width: the columns of the help.
+  public static func parse(
+    _ arguments: [String], environment: Environment, width: Int
+  ) throws(UsageError) -> Outcome {
+    let defaultSocket = SocketPath.daemonDefault(environment)
+    let table = table(defaultSocket: defaultSocket)
+    let parsed = try table.parse(arguments)
+    if parsed.wantsHelp { return .print(table.helpText(width: width)) }
+    if parsed.wantsVersion { return .print("feedd \(ProgramVersion.text)\n") }
+    if let word = parsed.operands.first { throw UsageError("unexpected word '\(word)': feedd takes options only") }
+    var options = DaemonOptions(socketPath: defaultSocket)
+    try options.take(parsed)
+    return .run(options)
+  }
+
+  private mutating func take(_ parsed: ParsedOptions) throws(UsageError) {
+    if parsed.contains("config") {
+      throw UsageError("--config is not offered in this version: define feeds over the socket, set limits by flags")
+    }
+    if let durability = parsed.text("durability").flatMap(Durability.init(rawValue:)), durability != .memory {
+      throw UsageError("--durability \(durability.rawValue) is not offered in this version: only memory is")
+    }
+    if let path = parsed.text("socket") {
+      socketPath = path
+      namesSocket = true
+    }
+    stateDirectory = parsed.text("state")
+    drainTimeout = parsed.duration("drain-timeout") ?? drainTimeout
+    logLevel = parsed.text("log-level").flatMap(LogLevel.init(name:)) ?? logLevel
+    for limit in Limits.all {
+      if let number = limit.unit.number(limit.flag, in: parsed) { limits[keyPath: limit.keyPath] = number }
+    }
+  }
+}

@@ -1,0 +1,90 @@
+import FeedModel
+import FeedServer
+import FeedSystem
+import Testing
+
+@Suite("Command line of feedd")
+struct DaemonOptionsTests {
+  func parse(_ arguments: [String], _ variables: [String: String] = [:]) throws -> DaemonOptions {
+    switch try DaemonOptions.parse(arguments, environment: Environment(variables), width: 80) {
+    case .run(let options): return options
+    case .print(let text): throw UsageError("printed: \(text)")
+    }
+  }
+
+  func failure(_ arguments: [String]) -> String? {
+    do {
+      _ = try parse(arguments)
+      return nil
+    } catch {
+      return "\(error)"
+    }
+  }
+
+  @Test func defaults() throws {
+    let options = try parse([])
+    #expect(options.socketPath == "/run/feedd/feedd.sock")
+    #expect(!options.namesSocket)
+    #expect(options.limits == Limits())
+    #expect(options.durability == .memory)
+    #expect(options.drainTimeout == .seconds(5))
+    #expect(options.logLevel == .info)
+    #expect(options.stateDirectory == nil)
+    #expect(try parse([], ["FEEDD_SOCKET": "/a"]).socketPath == "/a")
+  }
+
+  @Test func given() throws {
+    let options = try parse([
+      "--socket", "/b", "--state=/var/lib/feedd", "--durability", "memory", "--drain-timeout", "250ms", "--log-level",
+      "debug", "--max-frame", "1M", "--max-connections=10", "--frame-timeout", "1.5s", "--history-seconds", "2m",
+    ])
+    #expect(options.socketPath == "/b")
+    #expect(options.namesSocket)
+    #expect(options.stateDirectory == "/var/lib/feedd")
+    #expect(options.drainTimeout == .milliseconds(250))
+    #expect(options.logLevel == .debug)
+    #expect(options.limits.maxFrame == 1 << 20)
+    #expect(options.limits.maxConnections == 10)
+    #expect(options.limits.frameTimeout == 2)
+    #expect(options.limits.historySeconds == 120)
+  }
+
+  @Test(arguments: [
+    (["--durability", "disk"], "--durability disk is not offered in this version: only memory is"),
+    (["--durability", "process"], "--durability process is not offered in this version: only memory is"),
+    (["--durability", "paper"], "--durability 'paper': expected one of memory, process, disk"),
+    (
+      ["--config", "/etc/feedd.json"],
+      "--config is not offered in this version: define feeds over the socket, set limits by flags"
+    ),
+    (["serve"], "unexpected word 'serve': feedd takes options only"),
+    (["--max-frame", "0"], "--max-frame '0': expected a number of bytes from 1KiB to 1GiB, such as 4096, 64K or 16M"),
+    (["--max-connections", "many"], "--max-connections 'many': expected a whole number from 1 to 1000000"),
+  ])
+  func refused(arguments: [String], message: String) {
+    #expect(failure(arguments) == message)
+  }
+
+  /// Every limit has a flag that sets it, and its default is in the help as the flag would be written.
+  @Test func everyLimitHasAFlag() throws {
+    guard case .print(let help) = try DaemonOptions.parse(["--help"], environment: Environment([:]), width: 100) else {
+      Issue.record("no help")
+      return
+    }
+    for limit in Limits.all {
+      #expect(help.contains("--\(limit.flag) "))
+      for value in [limit.range.lowerBound, limit.range.upperBound] {
+        let options = try parse(["--\(limit.flag)", "\(value)"])
+        #expect(options.limits[keyPath: limit.keyPath] == value, "\(limit.flag)")
+      }
+      #expect(limit.range.contains(Limits()[keyPath: limit.keyPath]), "\(limit.flag)")
+    }
+    #expect(help.contains("(default: 16MiB)"))
+    #expect(help.contains("(default: 30s)"))
+  }
+
+  @Test func version() throws {
+    let outcome = try DaemonOptions.parse(["-V"], environment: Environment([:]), width: 80)
+    #expect(outcome == .print("feedd \(ProgramVersion.text)\n"))
+  }
+}

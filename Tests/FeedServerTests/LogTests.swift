@@ -1,0 +1,65 @@
+import FeedServer
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+@Suite("Log lines")
+struct LogTests {
+  /// What was written into a pipe so far.
+  func contents(_ pipe: borrowing Pipe) throws -> String {
+    var space = [UInt8](repeating: 0, count: 1 << 20)
+    guard try !Readiness.readable.wait(on: pipe.readingNumber, timeout: .zero).isEmpty else { return "" }
+    let count = read(pipe.readingNumber, &space, space.count)
+    return String(decoding: space[..<max(count, 0)], as: UTF8.self)
+  }
+
+  @Test func forTheJournalBeginWithAPriority() throws {
+    let pipe = try Pipe()
+    let log = Log(threshold: .info, style: .journal, descriptor: pipe.writingNumber)
+    log.write(.error, "bad")
+    log.write(.info, "good")
+    log.write(.debug, "too much")
+    let text = try contents(pipe)
+    #expect(text == "<3>bad\n<6>good\n")
+  }
+
+  @Test func elsewhereBeginWithTheTimeAndLevel() throws {
+    let pipe = try Pipe()
+    Log(threshold: .debug, style: .timestamps, descriptor: pipe.writingNumber).write(.debug, "seen")
+    let text = try contents(pipe)
+    #expect(text.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z debug: seen\n/) != nil, "\(text)")
+  }
+
+  @Test func cannotBeForged() throws {
+    let pipe = try Pipe()
+    let log = Log(threshold: .info, style: .journal, descriptor: pipe.writingNumber)
+    log.write(.info, "client a\n<0>all is lost\r\u{1B}[2J\u{85}\u{2028}é")
+    let text = try contents(pipe)
+    #expect(text == "<6>client a\u{FFFD}<0>all is lost\u{FFFD}\u{FFFD}[2J\u{FFFD}\u{FFFD}é\n")
+    log.write(.info, String(repeating: "é", count: 100_000))
+    let long = try contents(pipe)
+    #expect(long.utf8.count == 4004)
+  }
+
+  @Test func neverWaitForTheirReader() throws {
+    let pipe = try Pipe()
+    let log = Log(threshold: .info, style: .journal, descriptor: pipe.writingNumber)
+    let line = String(repeating: "x", count: 1000)
+    for _ in 0..<1000 { log.write(.info, line) }
+    let before = try contents(pipe).split(separator: "\n")
+    #expect(before.count > 10 && before.count < 1000)
+    #expect(before.allSatisfy { $0.utf8.count == 1003 })
+    log.write(.info, "again")
+    let after = try contents(pipe)
+    #expect(
+      after
+        == "<4>\(1000 - before.count) lines before this one are missing: the reader of the log was too slow\n<6>again\n"
+    )
+  }
+
+  @Test func timesAreUTC() {
+    #expect(WallClock.text(1_772_366_400_123_000_000) == "2026-03-01T12:00:00.123Z")
+    #expect(WallClock.text(0) == "1970-01-01T00:00:00.000Z")
+  }
+}

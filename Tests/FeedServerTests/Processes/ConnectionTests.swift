@@ -1,0 +1,128 @@
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+@Suite("Connections")
+struct ConnectionTests {
+  @Test func manyAreServed() throws {
+    let daemon = try DaemonProcess()
+    let clients = try (0..<300).map { _ in try daemon.connect() }
+    for round in 0..<3 {
+      for (index, client) in clients.enumerated() {
+        try client.send("{\"jsonrpc\":\"2.0\",\"id\":\(round * 1000 + index),\"method\":\"ping\"}")
+      }
+      for (index, client) in clients.enumerated() {
+        #expect(try client.receive()?.contains("\"id\":\(round * 1000 + index)") == true)
+      }
+    }
+  }
+
+  /// Slots and numbers are used again and again while others go on.
+  @Test func comeAndGo() throws {
+    let daemon = try DaemonProcess(["--max-connections", "20"])
+    let constant = try daemon.connect()
+    for round in 0..<200 {
+      let clients = try (0..<3).map { _ in try daemon.connect() }
+      for client in clients { try client.ping(round) }
+      try constant.ping(round)
+    }
+  }
+
+  /// What was sent is done although the sender waits for nothing.
+  @Test func aHalfClosedOneGetsItsAnswersAndTheEnd() throws {
+    let daemon = try DaemonProcess()
+    let client = try daemon.connect()
+    for id in 0..<100 { try client.send("{\"jsonrpc\":\"2.0\",\"id\":\(id),\"method\":\"ping\"}") }
+    client.stream.shutDown(.writing)
+    let answers = try client.receiveToEnd()
+    #expect(answers.count == 100)
+    #expect(answers.last?.contains("\"id\":99") == true)
+  }
+
+  @Test func aReaderThatStopsHoldsUpNobody() throws {
+    let daemon = try DaemonProcess(["--max-queue", "4K", "--log-level", "debug"])
+    let stopped = try daemon.connect()
+    try stopped.stream.setNonblocking(true)
+    // Requests until the daemon takes no more of them: its answers are not read.
+    let request = RawClient.frame(Array("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}".utf8))
+    let many = Array((0..<1000).map { _ in request }.joined())
+    var unsent = many[...]
+    while try stopped.stream.wait(for: .writable, timeout: .milliseconds(100)) == .writable {
+      let count = try Array(unsent).withUnsafeBytes { try stopped.stream.write($0) } ?? 0
+      unsent = unsent.dropFirst(count)
+      if unsent.isEmpty { unsent = many[...] }
+    }
+    let other = try daemon.connect()
+    for id in 0..<100 { try other.ping(id) }
+    // Once it reads, everything it asked is answered, in order and whole.
+    try stopped.stream.setNonblocking(false)
+    stopped.stream.shutDown(.writing)
+    for frame in try stopped.receiveToEnd() { #expect(frame.contains("\"id\":1")) }
+    try daemon.stop()
+    try expectFewTurns(daemon, 2000)
+  }
+
+  /// Half frames, ends and hang-ups are waited for, not looked at again and again.
+  @Test func theLoopNeverSpins() throws {
+    let daemon = try DaemonProcess(["--log-level", "debug"])
+    let half = try daemon.connect()
+    try half.sendBytes([0, 0, 1, 0, 65])
+    let halfClosed = try daemon.connect()
+    halfClosed.stream.shutDown(.reading)
+    let deaf = try daemon.connect()
+    try deaf.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}")
+    deaf.stream.shutDown(.reading)
+    do {
+      // Gone without a word, and with answers unread.
+      _ = try daemon.connect()
+      try daemon.connect().sendBytes(RawClient.frame(FrameTests.ping) + [0, 0])
+    }
+    let other = try daemon.connect()
+    for id in 0..<50 { try other.ping(id) }
+    // Nothing is to come: a loop that spins makes thousands of turns in this time.
+    #expect(try other.stream.wait(for: .readable, timeout: .milliseconds(100)).isEmpty)
+    try daemon.stop()
+    try expectFewTurns(daemon, 200)
+    withExtendedLifetime((half, halfClosed, deaf)) {}
+  }
+
+  @Test func whenDescriptorsRunOutTheRestGoesOn() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("s")
+    let process = try ChildProcess(
+      "sh", ["-c", "ulimit -n 24; exec \"$@\"", "sh", try BuildProducts.program("feedd"), "--socket", path])
+    try process.errors.wait(for: "listens at")
+    #expect(process.errors.text.contains("only 24 files may be open and 1024 connections want"))
+    var served: [RawClient] = []
+    var refused = 0
+    for id in 0..<40 {
+      let client = try RawClient(path: path)
+      do {
+        try client.ping(id)
+        served.append(client)
+      } catch {
+        refused += 1
+      }
+    }
+    #expect(served.count >= 10 && served.count < 24)
+    #expect(refused == 40 - served.count)
+    let turnedAway = try RawClient(path: path).receiveToEnd()
+    #expect(turnedAway.count == 1)
+    #expect(turnedAway.first?.contains("\"reason\":\"descriptors\"") == true)
+    for client in served { try client.ping(99) }
+    // Room for one again.
+    served.removeLast()
+    try served[0].ping(100)
+    try RawClient(path: path).ping(1)
+    process.signal(SIGTERM)
+    #expect(try process.waitForExit() == 0)
+    #expect(process.errors.text.contains("Too many open files; a client was turned away"))
+  }
+
+  func expectFewTurns(_ daemon: DaemonProcess, _ bound: Int) throws {
+    let found = try #require(daemon.log.firstMatch(of: /(\d+) turns of the loop/))
+    let turns = try #require(Int(found.1))
+    #expect(turns < bound)
+  }
+}

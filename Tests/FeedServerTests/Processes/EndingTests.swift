@@ -1,0 +1,87 @@
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+@Suite("Ending feedd")
+struct EndingTests {
+  @Test(arguments: [SIGTERM, SIGINT]) func everybodyIsTold(signal: Int32) throws {
+    let daemon = try DaemonProcess()
+    let clients = try (0..<20).map { _ in try daemon.connect() }
+    for client in clients { try client.ping(1) }
+    daemon.process.signal(signal)
+    try daemon.notify.wait(for: "STOPPING=1", orEndOf: daemon.process)
+    for client in clients {
+      let frames = try client.receiveToEnd()
+      #expect(frames.count == 1)
+      #expect(frames.first?.contains("\"method\":\"bye\"") == true)
+      #expect(frames.first?.contains("\"reason\":\"shutdown\"") == true)
+    }
+    #expect(try daemon.process.waitForExit() == 0)
+    #expect(access(daemon.socketPath, F_OK) != 0)
+    #expect(access("\(daemon.socketPath).lock", F_OK) != 0)
+    #expect(daemon.log.contains("\(SignalQueue.name(signal)) from pid \(getpid())"))
+    #expect(daemon.log.contains("notice: ended\n"))
+  }
+
+  /// Who waits in the queue of the socket while the signal comes is told as well, whatever comes first.
+  @Test func whoJustConnectedIsTold() throws {
+    for _ in 0..<20 {
+      let daemon = try DaemonProcess()
+      let client = try daemon.connect()
+      daemon.process.signal(SIGTERM)
+      #expect(try client.receiveToEnd().last?.contains("\"method\":\"bye\"") == true)
+      #expect(try daemon.process.waitForExit() == 0)
+    }
+  }
+
+  /// More answers than the socket holds, read only after the signal: all of them come, and `bye` is the last.
+  @Test func whatIsQueuedIsWrittenBeforeBye() throws {
+    let daemon = try DaemonProcess(["--max-queue", "64M"])
+    let client = try daemon.connect()
+    let count = 20_000
+    let request = RawClient.frame(Array("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}".utf8))
+    let other = try daemon.connect()
+    for _ in 0..<20 { try client.sendBytes(Array((0..<count / 20).map { _ in request }.joined())) }
+    try other.ping(1)
+    daemon.process.signal(SIGTERM)
+    try daemon.notify.wait(for: "STOPPING=1", orEndOf: daemon.process)
+    let frames = try client.receiveToEnd()
+    #expect(frames.count == count + 1)
+    #expect(frames.last?.contains("\"method\":\"bye\"") == true)
+    #expect(try daemon.process.waitForExit() == 0)
+  }
+
+  @Test func whoNeverReadsIsCutWhenTheTimeIsUp() throws {
+    let daemon = try DaemonProcess(["--drain-timeout", "50ms", "--max-queue", "64M"])
+    let client = try daemon.connect()
+    let request = RawClient.frame(Array("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}".utf8))
+    for _ in 0..<20 { try client.sendBytes(Array((0..<1000).map { _ in request }.joined())) }
+    #expect(try daemon.stop() == 0)
+    #expect(daemon.log.contains("ended, 1 connections did not read their last frame in time"))
+    withExtendedLifetime(client) {}
+  }
+
+  @Test func aSecondSignalEndsItAtOnce() throws {
+    let daemon = try DaemonProcess(["--drain-timeout", "1h", "--max-queue", "64M"])
+    let client = try daemon.connect()
+    let request = RawClient.frame(Array("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}".utf8))
+    for _ in 0..<20 { try client.sendBytes(Array((0..<1000).map { _ in request }.joined())) }
+    daemon.process.signal(SIGTERM)
+    try daemon.notify.wait(for: "STOPPING=1", orEndOf: daemon.process)
+    daemon.process.signal(SIGINT)
+    #expect(try daemon.process.waitForExit() == 0)
+    #expect(daemon.log.contains("again: ending at once"))
+    withExtendedLifetime(client) {}
+  }
+
+  @Test func hangUpReloadsAndServesOn() throws {
+    let daemon = try DaemonProcess()
+    let client = try daemon.connect()
+    daemon.process.signal(SIGHUP)
+    try daemon.notify.wait(for: "RELOADING=1", orEndOf: daemon.process)
+    try daemon.notify.wait(for: "READY=1", orEndOf: daemon.process)
+    try daemon.process.errors.wait(for: "there is no configuration file to read again")
+    try client.ping(1)
+  }
+}

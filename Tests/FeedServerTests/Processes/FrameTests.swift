@@ -1,0 +1,87 @@
+import FeedSystem
+import TestSupport
+import Testing
+
+@Suite("Frames at the socket")
+struct FrameTests {
+  static let ping = Array("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}".utf8)
+
+  @Test func arriveByteByByte() throws {
+    let daemon = try DaemonProcess()
+    let client = try daemon.connect()
+    for byte in RawClient.frame(Self.ping) { try client.sendBytes([byte]) }
+    #expect(try client.receive()?.contains("\"id\":7") == true)
+  }
+
+  /// Frames of all sizes around the steps of the buffers, cut at random places.
+  @Test(arguments: [1, 2, 3] as [UInt64]) func areCutAnywhere(seed: UInt64) throws {
+    var random = SeededRandom(seed: seed)
+    let daemon = try DaemonProcess()
+    let client = try daemon.connect()
+    let sizes = [0, 10, 4000, 4096, 5000, 65_536, 262_000, 262_144, 300_000, 1 << 20, 50]
+    var bytes: [UInt8] = []
+    for (id, size) in sizes.enumerated() {
+      bytes += RawClient.frame(Array(RawClient.longPing(id, size: size).utf8))
+    }
+    var answered = 0
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = min(rest.count, Int.random(in: 1...(Bool.random(using: &random) ? 100 : 200_000), using: &random))
+      try client.sendBytes(Array(rest.prefix(count)))
+      rest = rest.dropFirst(count)
+    }
+    while answered < sizes.count {
+      let answer = try client.receive()
+      #expect(answer?.contains("\"id\":\(answered)") == true, "seed \(seed)")
+      answered += 1
+    }
+  }
+
+  @Test(arguments: [[0, 0, 0, 0], [255, 255, 255, 255], [1, 0, 0, 1], [0x47, 0x45, 0x54, 0x20]] as [[UInt8]])
+  func aBadLengthIsAnErrorThenByeThenTheEnd(header: [UInt8]) throws {
+    let daemon = try DaemonProcess()
+    let other = try daemon.connect()
+    try other.ping(1)
+    let client = try daemon.connect()
+    try client.sendBytes(header + Array(repeating: 65, count: 100_000))
+    let frames = try client.receiveToEnd()
+    #expect(frames.count == 2)
+    #expect(frames.first?.contains("\"code\":-32600") == true)
+    #expect(frames.first?.contains("\"id\":null") == true)
+    #expect(frames.last?.contains("\"method\":\"bye\"") == true)
+    try other.ping(2)
+  }
+
+  /// The most a frame may have is taken, one byte more is not.
+  @Test func theLimitIsExact() throws {
+    let daemon = try DaemonProcess(["--max-frame", "4K"])
+    let fits = RawClient.longPing(1, size: 4096 - RawClient.longPing(1, size: 0).utf8.count)
+    let client = try daemon.connect()
+    try client.send(fits)
+    #expect(try client.receive()?.contains("\"id\":1") == true)
+    try client.send(RawClient.longPing(1, size: 4097 - RawClient.longPing(1, size: 0).utf8.count))
+    #expect(try client.receiveToEnd().last?.contains("\"method\":\"bye\"") == true)
+  }
+
+  @Test func aHalfFrameWithoutProgressIsEnded() throws {
+    let daemon = try DaemonProcess(["--frame-timeout", "1s"])
+    let client = try daemon.connect()
+    try client.sendBytes([0, 0, 1, 0, 65, 66])
+    let frames = try client.receiveToEnd()
+    #expect(frames.count == 1)
+    #expect(frames.first?.contains("\"method\":\"bye\"") == true)
+    #expect(frames.first?.contains("frameTimeout") == true)
+  }
+
+  @Test func anEndWithinAFrameDisturbsNobody() throws {
+    let daemon = try DaemonProcess()
+    let other = try daemon.connect()
+    for length in 1..<8 {
+      let client = try daemon.connect()
+      try client.sendBytes(Array(RawClient.frame(Self.ping).prefix(length)))
+      client.stream.shutDown(.writing)
+      #expect(try client.receiveToEnd() == [])
+    }
+    try other.ping(1)
+  }
+}

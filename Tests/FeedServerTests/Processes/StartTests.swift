@@ -1,0 +1,116 @@
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+@Suite("Starting feedd")
+struct StartTests {
+  func mode(_ path: String) -> mode_t? {
+    var status = stat()
+    return lstat(path, &status) == 0 ? status.st_mode & 0o777 : nil
+  }
+
+  @Test func saysWhereItListensHowDurablyAndWho() throws {
+    let daemon = try DaemonProcess()
+    try daemon.process.errors.wait(lines: 1)
+    let line =
+      "feedd \(ProgramVersion.text) listens at \(daemon.socketPath), "
+      + "durability memory (nothing is kept when it ends), pid \(daemon.process.pid)\n"
+    #expect(daemon.log.hasSuffix(line), "\(daemon.log)")
+    let listening = try daemon.connect().stream.peerCredentials()
+    #expect(listening.pid == daemon.process.pid)
+  }
+
+  @Test func theSocketIsForUserAndGroupWhateverTheMask() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("s")
+    for mask in ["000", "077", "777"] {
+      let process = try ChildProcess(
+        "sh", ["-c", "umask \(mask); exec \"$@\"", "sh", try BuildProducts.program("feedd"), "--socket", path])
+      try process.errors.wait(for: "listens at")
+      #expect(mode(path) == 0o660, "umask \(mask)")
+      process.signal(SIGTERM)
+      #expect(try process.waitForExit() == 0)
+      #expect(mode(path) == nil)
+      #expect(mode("\(path).lock") == nil)
+    }
+  }
+
+  @Test func aSecondOneIsRefusedAndTheFirstGoesOn() throws {
+    let daemon = try DaemonProcess()
+    let second = try ChildProcess(BuildProducts.program("feedd"), ["--socket", daemon.socketPath])
+    #expect(try second.waitForExit() == 1)
+    #expect(
+      second.errors.text.contains(
+        "error: another feedd is running, pid \(daemon.process.pid) (socket \(daemon.socketPath))"))
+    try daemon.connect().ping(1)
+  }
+
+  @Test func whatAKilledOneLeftIsReplaced() throws {
+    let directory = try TemporaryDirectory()
+    let first = try DaemonProcess(directory: directory)
+    first.process.signal(SIGKILL)
+    #expect(try first.process.waitForExit() == 128 + SIGKILL)
+    #expect(mode(first.socketPath) == 0o660)
+    let second = try DaemonProcess(directory: directory)
+    try second.connect().ping(1)
+  }
+
+  /// Of many that start at the same moment, over what a killed one left, exactly one serves.
+  @Test func ofManyStartersOneServes() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("s")
+    let old = try ChildProcess(BuildProducts.program("feedd"), ["--socket", path])
+    try old.errors.wait(for: "listens at")
+    old.signal(SIGKILL)
+    _ = try old.waitForExit()
+    let starters = try (0..<8).map { _ in try ChildProcess(BuildProducts.program("feedd"), ["--socket", path]) }
+    for starter in starters { try starter.errors.wait(lines: 1) }
+    let serving = starters.filter { $0.errors.text.contains("listens at") }
+    #expect(serving.count == 1)
+    for starter in starters where !serving.contains(where: { $0 === starter }) {
+      #expect(try starter.waitForExit() == 1)
+      #expect(starter.errors.text.contains("another feedd is running"))
+    }
+    try RawClient(path: path).ping(1)
+  }
+
+  @Test(
+    arguments: [
+      (["--no-such"], 2, "feedd: unknown option --no-such\nTry 'feedd --help'.\n"),
+      (["--durability", "disk"], 2, "only memory is"),
+      (["--config", "x"], 2, "--config is not offered in this version"),
+      (["--socket", "/nonexistent/directory/s"], 1, "make the directory /nonexistent/directory"),
+      (["--socket", "/dev/null"], 1, "there is a file that is not a socket"),
+      (["--socket", "/tmp/" + String(repeating: "x", count: 120)], 1, "a socket path has at most 107"),
+    ] as [([String], Int32, String)])
+  func failuresSayWhatToChange(arguments: [String], code: Int32, words: String) throws {
+    let process = try ChildProcess(BuildProducts.program("feedd"), arguments)
+    #expect(try process.waitForExit() == code)
+    #expect(process.errors.text.contains(words), "\(process.errors.text)")
+  }
+
+  @Test func helpAndVersionGoToStandardOutput() throws {
+    for (flag, words) in [("--help", "Usage: feedd [OPTION]..."), ("-V", "feedd \(ProgramVersion.text)\n")] {
+      let process = try ChildProcess(BuildProducts.program("feedd"), [flag])
+      #expect(try process.waitForExit() == 0)
+      try process.output.waitForEnd()
+      #expect(process.output.text.hasPrefix(words))
+      #expect(process.errors.text == "")
+    }
+  }
+
+  @Test func aStateDirectoryWithoutDurabilityIsAnnounced() throws {
+    let daemon = try DaemonProcess(["--state", "/var/lib/feedd"])
+    try daemon.process.errors.wait(for: "--state /var/lib/feedd is not used")
+  }
+
+  @Test func linesForTheJournalHavePriorities() throws {
+    let directory = try TemporaryDirectory()
+    let script = "JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) exec \"$@\""
+    let process = try ChildProcess(
+      "sh", ["-c", script, "sh", try BuildProducts.program("feedd"), "--socket", directory.file("s")])
+    try process.errors.wait(lines: 1)
+    #expect(process.errors.text.hasPrefix("<5>feedd \(ProgramVersion.text) listens at"))
+  }
+}
