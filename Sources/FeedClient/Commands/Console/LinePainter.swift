@@ -1,5 +1,8 @@
 /// Builds one line of a terminal: pieces with colours, cut at the width, with nothing in it that a terminal could obey.
 struct LinePainter {
+  /// A width that no text reaches.
+  static let unlimited = 1 << 40
+
   private let palette: Palette
   private let width: Int
   private(set) var text = ""

@@ -1,8 +1,10 @@
 import FeedJSON
 
-/// JSON indented for people, with colours. What is nested deeper than a screen could show stays on one line.
+/// JSON indented for people, with colours. What is short, or nested deeper than a screen could show, stays on one line.
 struct PrettyPrinter {
   private static let maxDepth = 40
+  /// Arrays and objects of so many bytes are not broken into lines.
+  private static let shortLength = 60
   let palette: Palette
 
   func text(of view: JSONView) -> String {
@@ -12,8 +14,10 @@ struct PrettyPrinter {
   }
 
   private func add(_ view: JSONView, indent: Int, to text: inout String) {
-    guard view.kind == .object || view.kind == .array, view.count > 0, indent < Self.maxDepth else {
-      text += palette.paint(LinePainter.safe(String(decoding: view.compactText, as: UTF8.self)), view.role)
+    guard view.kind == .object || view.kind == .array, view.text.count > Self.shortLength, indent < Self.maxDepth else {
+      var line = LinePainter(width: LinePainter.unlimited, palette: palette)
+      if indent < Self.maxDepth { line.add(view) } else { line.add(String(decoding: view.compactText, as: UTF8.self)) }
+      text += line.text
       return
     }
     let margin = "\n" + String(repeating: "  ", count: indent + 1)

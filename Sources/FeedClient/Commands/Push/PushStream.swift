@@ -35,8 +35,8 @@ final class PushStream {
   func run(deadline: UInt64?) throws(Failure) -> ExitStatus {
     do throws(ClientError) {
       while true {
-        try sendWhatIsReady()
         while let message = try connection.next() { try take(message) }
+        try sendWhatIsReady()
         if hasEnded, pusher.isIdle { break }
         showProgress()
         try wait(deadline)

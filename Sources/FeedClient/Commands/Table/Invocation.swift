@@ -40,7 +40,7 @@ struct Invocation {
     do throws(ClientError) {
       let left = Duration.milliseconds(Int64(MonotonicClock.milliseconds(until: deadline)))
       let connection = try Connection.open(path: socketPath, timeout: left)
-      return (connection, try connection.hello(client: "feedclient \(command.name)", deadline: deadline))
+      return (connection, try connection.hello(client: "feedclient/\(command.name)", deadline: deadline))
     } catch {
       throw .client(error)
     }

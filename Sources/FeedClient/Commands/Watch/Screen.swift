@@ -1,7 +1,7 @@
 /// A terminal's screen, redrawn in place: only the lines that differ from those it shows are written. Pure: it makes the bytes.
 struct Screen {
-  /// Another screen than the shell's, cleared, without a cursor and without wrapping.
-  static let enter = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[2J"
+  /// Another screen than the shell's, without a cursor and without wrapping.
+  static let enter = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l"
   /// Back to the shell's screen.
   static let leave = "\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
 

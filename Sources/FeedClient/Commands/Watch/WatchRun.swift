@@ -147,6 +147,7 @@ extension WatchRun {
   private func isVerified(_ now: UInt64) throws(Failure) -> Bool {
     guard settings.verifies, follower.mirror != nil else { return true }
     if verification.isComplete {
+      display.leave()
       if let verified = verification.verified {
         console.say("verified \(settings.options.feed) at revision \(verified.revision): digest \(verified.digest)")
       }

@@ -14,7 +14,7 @@ struct WatchSettings: Equatable {
   init(_ invocation: Invocation) throws(Failure) {
     let words = invocation.options
     options = WatchOptions(feed: invocation.operand(0))
-    options.client = "feedclient watch"
+    options.client = "feedclient/watch"
     options.initial = !words.contains("no-initial")
     options.throttle = words.integer("throttle")
     options.waits = words.contains("wait")
