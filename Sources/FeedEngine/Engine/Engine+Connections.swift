@@ -27,10 +27,12 @@ extension Engine {
     let isAdministrator = peer.uid == 0 || peer.uid == identity.uid
     let room = limits.maxConnections + (isAdministrator ? limits.reservedConnections : 0)
     if connectionCount >= room {
-      return "Limit maxConnections (\(limits.maxConnections)) is reached; close a connection, or start feedd with a larger --max-connections."
+      return
+        "Limit maxConnections (\(limits.maxConnections)) is reached; close a connection, or start feedd with a larger --max-connections."
     }
     if !isAdministrator, let usage = users[peer.uid], usage.connections >= limits.maxConnectionsPerUser {
-      return "Limit maxConnectionsPerUser (\(limits.maxConnectionsPerUser)) is reached; close a connection of this user first."
+      return
+        "Limit maxConnectionsPerUser (\(limits.maxConnectionsPerUser)) is reached; close a connection of this user first."
     }
     return nil
   }
@@ -59,7 +61,8 @@ extension Engine {
     if let usage = users[session.peer.uid] {
       users[session.peer.uid] = usage.connections > 1 ? UserUsage(connections: usage.connections - 1) : nil
     }
-    report(.info, "\(session.description) closed after \(session.requests) requests, \(session.output.count) bytes unsent")
+    report(
+      .info, "\(session.description) closed after \(session.requests) requests, \(session.output.count) bytes unsent")
   }
 
   /// Ends a connection from this side: `bye` is the last frame, after all that is queued.

@@ -36,7 +36,8 @@ extension Engine {
       session.output.dropWholeFrames()
       close(
         session, reason: "quota",
-        message: "The connections of uid \(session.peer.uid) hold more than maxQueuePerUser (\(limits.maxQueuePerUser)) bytes; read faster or watch less.",
+        message:
+          "The connections of uid \(session.peer.uid) hold more than maxQueuePerUser (\(limits.maxQueuePerUser)) bytes; read faster or watch less.",
         level: .warning)
     }
     overQuota.removeAll()

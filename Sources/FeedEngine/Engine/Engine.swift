@@ -36,6 +36,8 @@ public final class Engine {
   var overQuota: [Session] = []
   /// Channels whose buffers hold deltas of this turn.
   var dirtyChannels: [FeedChannel] = []
+  /// The hint of the operation under way on how to show its change, a JSON string; empty for none.
+  var animation: [UInt8] = []
   /// Watches that are not live.
   var pendingWatches: [Watch] = []
   /// Sessions whose answer is being worked out in parts.

@@ -19,7 +19,7 @@ extension Engine {
       catalog.rollBack()
       throw error
     }
-    if catalog.commit() { counters.commits &+= 1 }
+    commit()
     try reply(request, of: session) { out in
       out.append("\"revision\":")
       out.append(integer: catalog.revision)
@@ -27,42 +27,6 @@ extension Engine {
         out.append(UInt8(ascii: ","))
         out.append(catalog.result)
       }
-    }
-  }
-
-  /// Applies one mutating method as an operation of the commit under way.
-  private func apply(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
-    switch method {
-    case .update: try update(parameters, of: session)
-    case .delete:
-      let feed = try collection(parameters, of: session)
-      guard let ids = parameters.member("ids") ?? parameters.member("id") else {
-        throw Parameters.refuse("id", "is missing: give \"id\", or \"ids\" as an array")
-      }
-      if parameters.member("ids") != nil { _ = try parameters.array("ids", "of identities") }
-      try catalog.delete(feed, ids: ids)
-    case .set:
-      let feed = try collection(parameters, of: session)
-      try catalog.set(feed, elements: try parameters.array("elements", "all elements the feed shall hold"))
-    case .define:
-      guard let object = parameters.object else { throw Parameters.refuse("feed", "is missing: describe a feed") }
-      let replace = try parameters.bool("replace", default: false)
-      try catalog.define(try FeedDefinition(parsing: object, limits: limits), replace: replace)
-    case .undefine:
-      try catalog.undefine(try parameters.string("feed", "the name of a feed"))
-    default:
-      throw .invalidRequest(reason: "method \(method.rawValue) changes nothing and cannot stand in a transaction")
-    }
-  }
-
-  private func update(_ parameters: Parameters, of session: Session) throws(FeedError) {
-    let feed = try collection(parameters, of: session)
-    if let element = parameters.member("element") {
-      try catalog.update(feed, element: element)
-    } else if parameters.member("elements") != nil {
-      try catalog.update(feed, elements: try parameters.array("elements", "of elements"))
-    } else {
-      throw Parameters.refuse("element", "is missing: give \"element\", or \"elements\" as an array")
     }
   }
 
@@ -83,7 +47,7 @@ extension Engine {
       catalog.rollBack()
       throw error
     }
-    if catalog.commit() { counters.commits &+= 1 }
+    commit()
     try reply(request, of: session) { out in
       out.append("\"revision\":")
       out.append(integer: catalog.revision)
@@ -91,6 +55,12 @@ extension Engine {
       out.append(results.bytes)
       out.append(UInt8(ascii: "]"))
     }
+  }
+
+  /// Makes the operations final and publishes them.
+  private func commit() {
+    if catalog.commit() { counters.commits &+= 1 }
+    animation.removeAll(keepingCapacity: true)
   }
 
   private func apply(_ operation: JSONView, at place: Int, of session: Session) throws(FeedError) {
