@@ -29,6 +29,7 @@ public struct JSONError: Error, Equatable, Sendable {
   /// What is wrong there.
   public var kind: Kind
 
+  /// An error of that kind at that offset.
   public init(offset: Int, kind: Kind) {
     self.offset = offset
     self.kind = kind

@@ -1,6 +1,7 @@
 /// One value (or member name) of a scanned text: an entry of the tape, 16 bytes.
 ///
-/// The tape is in document order. A container is followed by everything inside it; in an object, names and values alternate.
+/// The tape is in document order. A container is followed by everything inside it; in an object, names and values
+/// alternate.
 @frozen public struct JSONToken {
   /// Offset of the first byte in the scanned text.
   public var offset: UInt32

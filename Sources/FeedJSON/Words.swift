@@ -1,7 +1,7 @@
 /// Eight bytes at a time in a plain word: the tests that the scanner and the writer do on every byte of a text.
 ///
-/// Each mask has the top bit of a byte set where the test holds. Bits above the lowest one set may be wrong (a borrow or carry
-/// runs upwards), the lowest one is exact: use it alone.
+/// Each mask has the top bit of a byte set where the test holds. Bits above the lowest one set may be wrong (a borrow
+/// or carry runs upwards), the lowest one is exact: use it alone.
 @usableFromInline enum Words {
   @usableFromInline static let ones: UInt64 = 0x0101_0101_0101_0101
   @usableFromInline static let tops: UInt64 = 0x8080_8080_8080_8080
@@ -11,11 +11,13 @@
   }
 
   /// Bytes that end a plain run inside a string: quote, reverse solidus, control characters, and all that is not ASCII.
+  ///
+  /// Flipping bit 1 puts the quote next to the control characters, so that one subtraction finds both; what is not
+  /// ASCII has its top bit in one of the two differences.
   @inline(__always) static func stringStops(_ w: UInt64) -> UInt64 {
-    let quote = (w ^ (ones &* 0x22)) &- ones
+    let quoteOrControl = (w ^ (ones &* 0x02)) &- (ones &* 0x21)
     let solidus = (w ^ (ones &* 0x5C)) &- ones
-    let control = w &- (ones &* 0x20)
-    return (quote | solidus | control | w) & tops
+    return (quoteOrControl | solidus) & tops
   }
 
   /// Bytes that are not decimal digits.
@@ -26,6 +28,16 @@
 
   /// Index, 0–7, of the lowest byte in a mask that is not zero.
   @inline(__always) static func firstIndex(_ mask: UInt64) -> Int { mask.trailingZeroBitCount &>> 3 }
+
+  /// How many bytes at `p`, at most `count`, are those of a little-endian word.
+  @inline(never)
+  static func commonBytes(
+    _ p: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>, _ word: UInt64, _ count: Int
+  ) -> Int {
+    var i = 0
+    while i < count, p + i < end, p[i] == UInt8(truncatingIfNeeded: word &>> UInt64(i &* 8)) { i &+= 1 }
+    return i
+  }
 
   /// Whether two ranges of bytes are equal: memcmp without a call for the short ones.
   @inline(__always) static func equal(_ a: UnsafePointer<UInt8>, _ b: UnsafePointer<UInt8>, _ count: Int) -> Bool {

@@ -27,7 +27,8 @@ extension Limits {
     .init(
       name: "reservedConnections", flag: "reserved-connections",
       help: "connections kept for root and the daemon's own user", range: 0...1000, keyPath: \.reservedConnections),
-    .init(name: "maxFeeds", flag: "max-feeds", help: "feeds that are defined", range: 1...1_000_000, keyPath: \.maxFeeds),
+    .init(
+      name: "maxFeeds", flag: "max-feeds", help: "feeds that are defined", range: 1...1_000_000, keyPath: \.maxFeeds),
     .init(name: "maxBins", flag: "max-bins", help: "bins of one collection", range: 1...65_536, keyPath: \.maxBins),
     .init(
       name: "maxElements", flag: "max-elements", help: "elements of one feed", range: 1...4_000_000_000,
@@ -35,7 +36,9 @@ extension Limits {
     .init(
       name: "maxElementBytes", flag: "max-element-bytes", help: "bytes of one element", range: 2...(1 << 30),
       keyPath: \.maxElementBytes),
-    .init(name: "maxBytes", flag: "max-bytes", help: "bytes of one feed's elements", range: 1024...(1 << 46), keyPath: \.maxBytes),
+    .init(
+      name: "maxBytes", flag: "max-bytes", help: "bytes of one feed's elements", range: 1024...(1 << 46),
+      keyPath: \.maxBytes),
     .init(
       name: "maxWatches", flag: "max-watches", help: "watches of one connection", range: 1...1_000_000,
       keyPath: \.maxWatches),

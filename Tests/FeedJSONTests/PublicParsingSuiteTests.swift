@@ -2,7 +2,8 @@ import FeedJSON
 import Foundation
 import Testing
 
-/// The public JSON parsing suite, when it stands next to the package: `y_` has to be accepted, `n_` refused, `i_` is free.
+/// The public JSON parsing suite, when it stands next to the package: `y_` has to be accepted, `n_` refused, `i_` is
+/// free.
 enum PublicParsingSuite {
   static let folder = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -14,7 +15,9 @@ enum PublicParsingSuite {
   }()
 
   static func bytes(_ name: String) throws -> [UInt8] {
-    Array(try Data(contentsOf: folder.appendingPathComponent(name)))
+    let file = try FileHandle(forReadingFrom: folder.appendingPathComponent(name))
+    defer { try? file.close() }
+    return Array(try file.readToEnd() ?? Data())
   }
 }
 

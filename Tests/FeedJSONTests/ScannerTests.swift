@@ -1,20 +1,85 @@
 import FeedJSON
+import TestSupport
 import Testing
 
+/// What the scanner accepts and refuses, against a committed list and against the reference.
 @Suite struct ScannerTests {
-  @Test func membersAndValues() throws {
-    try withJSON(#" {"a":1, "b" : [true,false,null, "x\n"] , "a": 2.50} "#) { view in
-      #expect(view.kind == .object)
-      #expect(view.count == 3)
-      #expect(!view.isCompact)
-      #expect(view.member("a").map { String(decoding: $0.text, as: UTF8.self) } == "2.50")
-      #expect(view.member("b")?.element(at: 3)?.string == "x\n")
-      #expect(view.member("c") == nil)
-      #expect(view.member("b")?.elements.map(\.kind) == [.true, .false, .null, .string])
-      var buffer = ByteBuffer()
-      buffer.append(compact: view)
-      #expect(String(decoding: buffer.bytes, as: UTF8.self) == #"{"a":1,"b":[true,false,null,"x\n"],"a":2.50}"#)
-      #expect(view.compactLength == buffer.count)
+  static let accepted = [
+    "0", "-0", "1", "-1.5e+10", "1E-2", "0e1", "0.10", "123456789012345678901234567890", "true", "false", "null",
+    "\"\"",
+    "\"a\"", "[]", "{}", " [ ] ", "\t{\r\n}\n", "[[]]", "[{},[],\"\"]", "[1,2 , 3]", "{\"\":0}",
+    "{\"a\":{\"a\":[null]}}",
+    "{\"a\":1,\"a\":2}", #"["\u0000\"\\\/\b\f\n\r\t\uABcd"]"#, #"["\ud83d\ude00\ud800"]"#, "[\"\u{7F}é日😀\u{10FFFF}\"]",
+    "[true,false,null]", "{\"a\" : \"b\" }", "\"\u{2028}\"", "[-0.0]", "[ 1\n]",
+  ]
+
+  @Test(arguments: accepted)
+  func accepts(_ text: String) throws {
+    #expect(scanFailure(text) == nil)
+    let bytes = Array(text.utf8)
+    try expectRoundTrip(bytes)
+    let value = try withJSON(bytes) { ReferenceValue($0) }
+    #expect(value == ReferenceReader.read(bytes))
+  }
+
+  /// Text, what is wrong, and where.
+  static let refused: [(String, JSONError.Kind, Int)] = [
+    ("", .empty, 0), (" \n", .empty, 2), ("[", .truncated, 1), ("{", .truncated, 1), ("[1", .truncated, 2),
+    ("[1,", .truncated, 3), ("[1,]", .unexpectedByte, 3), ("[,1]", .unexpectedByte, 1), ("[1,,2]", .unexpectedByte, 3),
+    ("[1 2]", .unexpectedByte, 3), ("]", .unexpectedByte, 0), ("}", .unexpectedByte, 0), ("[}", .unexpectedByte, 1),
+    ("{]", .unexpectedByte, 1), ("[1}", .unexpectedByte, 2), ("{\"a\":1]", .unexpectedByte, 6),
+    ("{\"a\"}", .unexpectedByte, 4), ("{\"a\" 1}", .unexpectedByte, 5), ("{\"a\":}", .unexpectedByte, 5),
+    ("{\"a\":1,}", .unexpectedByte, 7), ("{a:1}", .unexpectedByte, 1), ("{1:1}", .unexpectedByte, 1),
+    ("{\"a\":", .truncated, 5), ("{\"a\"", .truncated, 4), ("{\"a", .truncated, 3), ("{\"a\":1", .truncated, 6),
+    ("1 2", .trailingBytes, 2), ("{}{}", .trailingBytes, 2), ("[]]", .trailingBytes, 2), ("1,", .trailingBytes, 1),
+    ("[],", .trailingBytes, 2), ("01", .invalidNumber, 1), ("[-01]", .invalidNumber, 3), ("1.", .truncated, 2),
+    ("[1.]", .invalidNumber, 3), ("[.5]", .unexpectedByte, 1), ("[-]", .invalidNumber, 2), ("-", .truncated, 1),
+    ("[1e]", .invalidNumber, 3), ("[1e+]", .invalidNumber, 4), ("1e", .truncated, 2), ("[+1]", .unexpectedByte, 1),
+    ("[1.2.3]", .unexpectedByte, 4), ("[0x10]", .unexpectedByte, 2), ("[NaN]", .unexpectedByte, 1),
+    ("tru", .truncated, 3), ("[trup]", .unexpectedByte, 4), ("nul", .truncated, 3), ("[nulll]", .unexpectedByte, 5),
+    ("falsy", .unexpectedByte, 4), ("True", .unexpectedByte, 0), ("\"", .truncated, 1), ("\"a", .truncated, 2),
+    ("\"\\", .truncated, 2), ("\"\\\"", .truncated, 3), ("[\"\\u12\"]", .invalidEscape, 2), ("\"\\u123", .truncated, 6),
+    ("[\"\\x\"]", .invalidEscape, 2), ("[\"\\u12g4\"]", .invalidEscape, 2), ("[\"\\'\"]", .invalidEscape, 2),
+    ("[\"a\tb\"]", .invalidString, 3), ("\"\n\"", .invalidString, 1), ("['a']", .unexpectedByte, 1),
+    ("\u{FEFF}[]", .unexpectedByte, 0), ("[\u{A0}1]", .unexpectedByte, 1), ("[1\u{0C}]", .unexpectedByte, 2),
+    ("[1]\u{0}", .trailingBytes, 3), ("/**/1", .unexpectedByte, 0), ("[1]//", .trailingBytes, 3),
+  ]
+
+  @Test(arguments: refused.indices)
+  func refuses(_ index: Int) {
+    let (text, kind, offset) = Self.refused[index]
+    #expect(scanFailure(text) == JSONError(offset: offset, kind: kind), "\(text)")
+    #expect(ReferenceReader.read(Array(text.utf8)) == nil, "\(text)")
+  }
+
+  @Test func everyKindOfErrorHasAMessageOfItsOwn() {
+    let messages = (0..<64).compactMap { JSONError.Kind(rawValue: $0) }.map { JSONError(offset: 0, kind: $0).message }
+    #expect(messages.count == 10)
+    #expect(Set(messages).count == messages.count)
+  }
+
+  /// One scanner for all texts, so that what an earlier text left on the tape has a chance to matter.
+  @Test func readsWhatTheReferenceReads() throws {
+    var scanner = JSONScanner()
+    for seed in 0..<600 as Range<UInt64> {
+      var generator = TextGenerator(seed: seed)
+      let text = generator.text(size: 40)
+      let expected = try #require(ReferenceReader.read(text), "seed \(seed)")
+      let value = try text.withUnsafeBytes { ReferenceValue(try scanner.scan($0)) }
+      #expect(value == expected, "seed \(seed)")
+      try expectRoundTrip(text)
+    }
+  }
+
+  @Test func refusesEveryBeginningOfAContainer() {
+    for seed in 0..<60 as Range<UInt64> {
+      var generator = TextGenerator(seed: seed)
+      var text = generator.text(size: 20)
+      while text.last.map({ $0 <= 0x20 }) == true { text.removeLast() }
+      for length in 0..<text.count {
+        let failure = scanFailure(Array(text[..<length]))
+        #expect(failure != nil, "seed \(seed), length \(length)")
+      }
     }
   }
 }

@@ -12,8 +12,8 @@ func withJSON<R>(_ bytes: [UInt8], _ body: (JSONView) throws -> R) throws -> R {
   return try bytes.withUnsafeBytes { try body(scanner.scan($0)) }
 }
 
-/// Why the bytes are refused; nil when they are accepted. They are copied to a block of exactly their size, so that a look
-/// past either end is an error where memory is checked.
+/// Why the bytes are refused; nil when they are accepted. They are copied to a block of exactly their size, so that a
+/// look past either end is an error where memory is checked.
 func scanFailure(_ bytes: [UInt8], maxDepth: Int = 512) -> JSONError? {
   var scanner = JSONScanner(maxDepth: maxDepth)
   let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)

@@ -27,10 +27,12 @@ extension Engine {
     let isAdministrator = peer.uid == 0 || peer.uid == identity.uid
     let room = limits.maxConnections + (isAdministrator ? limits.reservedConnections : 0)
     if connectionCount >= room {
-      return "Limit maxConnections (\(limits.maxConnections)) is reached; close a connection, or start feedd with a larger --max-connections."
+      return
+        "Limit maxConnections (\(limits.maxConnections)) is reached; close a connection, or start feedd with a larger --max-connections."
     }
     if !isAdministrator, let usage = users[peer.uid], usage.connections >= limits.maxConnectionsPerUser {
-      return "Limit maxConnectionsPerUser (\(limits.maxConnectionsPerUser)) is reached; close a connection of this user first."
+      return
+        "Limit maxConnectionsPerUser (\(limits.maxConnectionsPerUser)) is reached; close a connection of this user first."
     }
     return nil
   }
@@ -41,7 +43,7 @@ extension Engine {
     guard let session = session(id), !session.inputEnded else { return }
     session.inputEnded = true
     session.partialSince = nil
-    if session.work == nil { session.isClosing = true }
+    if session.work == nil && session.batch == nil { session.isClosing = true }
     markDirty(session)
   }
 
@@ -51,6 +53,7 @@ extension Engine {
     for watch in session.watches { remove(watch) }
     session.watches = []
     session.work = nil
+    session.batch = nil
     sessions[id.rawValue] = nil
     freeIDs.append(id.rawValue)
     connectionCount -= 1
@@ -59,7 +62,8 @@ extension Engine {
     if let usage = users[session.peer.uid] {
       users[session.peer.uid] = usage.connections > 1 ? UserUsage(connections: usage.connections - 1) : nil
     }
-    report(.info, "\(session.description) closed after \(session.requests) requests, \(session.output.count) bytes unsent")
+    report(
+      .info, "\(session.description) closed after \(session.requests) requests, \(session.output.count) bytes unsent")
   }
 
   /// Ends a connection from this side: `bye` is the last frame, after all that is queued.
@@ -69,6 +73,8 @@ extension Engine {
     session.isClosing = true
     session.closeDeadline = now.adding(seconds: Self.closeGrace)
     session.work = nil
+    if let batch = session.batch { sendAnswers(of: batch, to: session) }
+    session.batch = nil
     for watch in session.watches { remove(watch) }
     session.watches = []
     let start = answers.bytes.count

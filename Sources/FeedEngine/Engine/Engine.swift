@@ -28,17 +28,17 @@ public final class Engine {
 
   /// This turn's answers and whatever else goes to one connection only.
   let answers = TurnBuffer()
-  /// The answers of a batch under way; nil outside one.
-  var batch: TurnBuffer?
   /// Sessions that have something to write.
   var dirty: [Session] = []
   /// Sessions to be closed because their user holds too much.
   var overQuota: [Session] = []
   /// Channels whose buffers hold deltas of this turn.
   var dirtyChannels: [FeedChannel] = []
+  /// The hint of the operation under way on how to show its change, a JSON string; empty for none.
+  var animation: [UInt8] = []
   /// Watches that are not live.
   var pendingWatches: [Watch] = []
-  /// Sessions whose answer is being worked out in parts.
+  /// Sessions whose answer or batch is being worked out in parts.
   var workingSessions: [Session] = []
   /// Sessions whose input was refused and may be offered again.
   var resumed: [ConnectionID] = []

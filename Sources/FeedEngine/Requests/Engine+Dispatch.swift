@@ -7,8 +7,7 @@ extension Engine {
   func execute(_ method: Method, _ request: Request, of session: Session) throws(FeedError) {
     let parameters = Parameters(object: request.params)
     switch method {
-    case .update, .delete, .set, .define, .undefine:
-      try mutate(method, request, parameters, of: session)
+    case _ where method.isMutating: try mutate(method, request, parameters, of: session)
     case .transaction: try transaction(request, parameters, of: session)
     case .get: try get(request, parameters, of: session)
     case .range: try range(request, parameters, of: session)
@@ -24,6 +23,9 @@ extension Engine {
     case .describe: try describe(request, parameters, of: session)
     case .stats: try stats(request, of: session)
     case .clients: try clients(request, of: session)
+    case .select, .deselect: try changeSelection(method, request, parameters, of: session)
+    case .selected: try selected(request, parameters, of: session)
+    default: throw .methodNotFound(method.rawValue)
     }
   }
 

@@ -4,8 +4,8 @@ import FeedWire
 
 /// Methods that change feeds, alone and in transactions.
 extension Engine {
-  /// Rows listed in a change up to which its answer surely fits a frame.
-  private static let surelyFits = 256
+  /// Bytes on the wire that a listed row takes at most, half a move included.
+  private static let longestListing = 36
 
   /// Executes one mutating method as a commit of its own.
   func mutate(
@@ -14,12 +14,12 @@ extension Engine {
     catalog.begin(at: now)
     do throws(FeedError) {
       try apply(method, parameters, of: session)
-      try checkFits(catalog.result)
+      if method.answersWithChange && request.id != nil { try checkFits(catalog.result, room(for: request)) }
     } catch {
       catalog.rollBack()
       throw error
     }
-    if catalog.commit() { counters.commits &+= 1 }
+    commit()
     try reply(request, of: session) { out in
       out.append("\"revision\":")
       out.append(integer: catalog.revision)
@@ -27,42 +27,6 @@ extension Engine {
         out.append(UInt8(ascii: ","))
         out.append(catalog.result)
       }
-    }
-  }
-
-  /// Applies one mutating method as an operation of the commit under way.
-  private func apply(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
-    switch method {
-    case .update: try update(parameters, of: session)
-    case .delete:
-      let feed = try collection(parameters, of: session)
-      guard let ids = parameters.member("ids") ?? parameters.member("id") else {
-        throw Parameters.refuse("id", "is missing: give \"id\", or \"ids\" as an array")
-      }
-      if parameters.member("ids") != nil { _ = try parameters.array("ids", "of identities") }
-      try catalog.delete(feed, ids: ids)
-    case .set:
-      let feed = try collection(parameters, of: session)
-      try catalog.set(feed, elements: try parameters.array("elements", "all elements the feed shall hold"))
-    case .define:
-      guard let object = parameters.object else { throw Parameters.refuse("feed", "is missing: describe a feed") }
-      let replace = try parameters.bool("replace", default: false)
-      try catalog.define(try FeedDefinition(parsing: object, limits: limits), replace: replace)
-    case .undefine:
-      try catalog.undefine(try parameters.string("feed", "the name of a feed"))
-    default:
-      throw .invalidRequest(reason: "method \(method.rawValue) changes nothing and cannot stand in a transaction")
-    }
-  }
-
-  private func update(_ parameters: Parameters, of session: Session) throws(FeedError) {
-    let feed = try collection(parameters, of: session)
-    if let element = parameters.member("element") {
-      try catalog.update(feed, element: element)
-    } else if parameters.member("elements") != nil {
-      try catalog.update(feed, elements: try parameters.array("elements", "of elements"))
-    } else {
-      throw Parameters.refuse("element", "is missing: give \"element\", or \"elements\" as an array")
     }
   }
 
@@ -78,12 +42,12 @@ extension Engine {
         results.append(catalog.result)
         results.append(UInt8(ascii: "}"))
       }
-      if results.count > limits.maxFrame - 1024 { throw tooLarge }
+      if request.id != nil && results.count > room(for: request) { throw tooLarge }
     } catch {
       catalog.rollBack()
       throw error
     }
-    if catalog.commit() { counters.commits &+= 1 }
+    commit()
     try reply(request, of: session) { out in
       out.append("\"revision\":")
       out.append(integer: catalog.revision)
@@ -91,6 +55,12 @@ extension Engine {
       out.append(results.bytes)
       out.append(UInt8(ascii: "]"))
     }
+  }
+
+  /// Makes the operations final and publishes them.
+  private func commit() {
+    if catalog.commit() { counters.commits &+= 1 }
+    animation.removeAll(keepingCapacity: true)
   }
 
   private func apply(_ operation: JSONView, at place: Int, of session: Session) throws(FeedError) {
@@ -110,11 +80,11 @@ extension Engine {
   }
 
   /// Refuses, while it can still be undone, a change whose answer would not fit a frame.
-  private func checkFits(_ change: borrowing Change) throws(FeedError) {
-    if change.size <= Self.surelyFits { return }
+  private func checkFits(_ change: borrowing Change, _ room: Int) throws(FeedError) {
+    if change.sectionsAdded.isEmpty && change.size <= room / Self.longestListing { return }
     scratch.removeAll(keepingCapacity: true)
     scratch.append(change)
-    if scratch.count > limits.maxFrame - 1024 { throw tooLarge }
+    if scratch.count > room { throw tooLarge }
   }
 
   private var tooLarge: FeedError {

@@ -30,6 +30,10 @@ extension Engine: CommitObserver {
     }
   }
 
+  public func catalog(_ catalog: Catalog, didCarrySelectionOf feed: Feed) {
+    announceSelection(of: feed)
+  }
+
   /// The feed is gone: its watches end with the change that emptied it.
   public func catalog(_ catalog: Catalog, didEnd feed: Feed) {
     guard let channel = feed.channel as? FeedChannel else { return }
@@ -65,6 +69,10 @@ extension Engine: CommitObserver {
     buffer.bytes.append(UInt8(ascii: ","))
     buffer.bytes.append(change)
     appendElements(to: &buffer.bytes, channel.feed, change)
+    if !animation.isEmpty {
+      buffer.bytes.append(",\"animation\":")
+      animation.withUnsafeBytes { buffer.bytes.append($0) }
+    }
     if channel.feed.isGone { buffer.bytes.append(",\"ended\":true") }
     buffer.bytes.endMessage()
     if buffer.bytes.endFrame(at: frame) > limits.maxFrame {

@@ -15,23 +15,25 @@ extension Engine {
         limit: "maxWatches", value: limits.maxWatches,
         reason: "unwatch a feed first, or start feedd with a larger --max-watches")
     }
-    if let known { end(known) }
-    let channel = channel(of: feed)
     let resumed = since.map { $0.epoch == identity.epoch && canResume(feed, from: $0.revision) } ?? false
     let from = resumed ? since?.revision ?? feed.revision : feed.revision
     let isCurrent = from >= feed.revision
+    try replyToWatch(request, feed, revision: isCurrent ? from : feed.revision, resumed: resumed, of: session)
+    if let known { end(known) }
+    let channel = channel(of: feed)
     let watch = Watch(
       session: session, channel: channel, state: .live, revision: from,
       throttle: UInt64(min(throttle, 86_400_000)) * 1_000_000, now: now)
     watch.toldCurrent = catalog.revision
+    watch.owesSelection = !feed.selection.isEmpty
     session.watches.append(watch)
     channel.watches.append(watch)
-    try replyToWatch(request, feed, revision: isCurrent ? from : feed.revision, resumed: resumed, of: session)
     if resumed {
       if !isCurrent { fallBehind(watch) }
     } else if wantsSnapshot {
       beginSnapshot(watch, reset: false)
     }
+    tellSelection(watch)
   }
 
   private func replyToWatch(
@@ -52,8 +54,10 @@ extension Engine {
   /// The position that `since` names; nil when there is none. A revision that is no number resumes nothing.
   private func since(_ parameters: Parameters) throws(FeedError) -> (epoch: String, revision: UInt64)? {
     guard let since = parameters.member("since"), !since.isNull else { return nil }
-    guard since.kind == .object, let epoch = since.member("epoch")?.string, let revision = since.member("revision") else {
-      throw Parameters.refuse("since", "must be an object with \"epoch\" and \"revision\" as watch or bookmark gave them")
+    guard since.kind == .object, let epoch = since.member("epoch")?.string, let revision = since.member("revision")
+    else {
+      throw Parameters.refuse(
+        "since", "must be an object with \"epoch\" and \"revision\" as watch or bookmark gave them")
     }
     guard let number = revision.int, number >= 0 else {
       throw Parameters.refuse("since", "must hold a \"revision\" that is a whole number from 0 on")

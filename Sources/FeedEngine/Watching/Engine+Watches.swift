@@ -34,7 +34,8 @@ extension Engine {
     let bytes = watch.session.output.count
     report(
       .info,
-      "\(watch.session.description) watching \(watch.channel.feed.name) is reset with a snapshot: what it missed since revision \(watch.revision) is out of reach or larger than one frame; \(bytes) bytes queued, limit maxQueue \(limits.maxQueue)")
+      "\(watch.session.description) watching \(watch.channel.feed.name) is reset with a snapshot: what it missed since revision \(watch.revision) is out of reach or larger than one frame; \(bytes) bytes queued, limit maxQueue \(limits.maxQueue)"
+    )
   }
 
   func beginSnapshot(_ watch: Watch, reset: Bool) {
@@ -100,6 +101,7 @@ extension Engine {
     watch.catchUp = nil
     if watch.position >= watch.channel.feed.revision {
       watch.state = .live
+      tellSelection(watch)
       if watch.channel.feed.isGone { end(watch) }
     } else {
       watch.state = .behind

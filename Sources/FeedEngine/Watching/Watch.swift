@@ -42,6 +42,8 @@ final class Watch {
   /// Whether the watch is on the engine's list of those that are not live.
   var isPending = false
   var isEnded = false
+  /// Whether the selection changed since the watcher was told of it.
+  var owesSelection = false
 
   init(session: Session, channel: FeedChannel, state: State, revision: UInt64, throttle: UInt64, now: Instant) {
     self.session = session

@@ -7,8 +7,8 @@ extension ByteBuffer {
 
   /// Bytes of UTF-8 as a JSON string: quoted, with only those escapes that RFC 8259 demands.
   ///
-  /// A surrogate in three bytes, as `JSONView.withDecodedUTF8` gives it, is escaped; any other byte that is not UTF-8 becomes
-  /// U+FFFD, so that what is written can be read again.
+  /// A surrogate in three bytes, as `JSONView.withDecodedUTF8` gives it, is escaped; any other byte that is not UTF-8
+  /// becomes U+FFFD, so that what is written can be read again.
   public mutating func appendJSONString(utf8: UnsafeRawBufferPointer) {
     reserve(utf8.count &+ 2)
     append(UInt8(ascii: "\""))

@@ -2,8 +2,8 @@ import Glibc
 
 /// Bytes in one growing block of raw memory: what every message is written into.
 ///
-/// Appending is O(bytes) amortised; the block doubles. Running out of memory ends the process, as it does with the standard
-/// library's collections: what a client may make the daemon hold is limited before it gets here.
+/// Appending is O(bytes) amortised; the block doubles. Running out of memory ends the process, as it does with the
+/// standard library's collections: what a client may make the daemon hold is limited before it gets here.
 @frozen public struct ByteBuffer: ~Copyable {
   @usableFromInline var block: UnsafeMutablePointer<UInt8>
   @usableFromInline var used: Int
@@ -31,6 +31,7 @@ import Glibc
   /// Number of bytes written.
   @inlinable public var count: Int { used }
 
+  /// Whether nothing was written.
   @inlinable public var isEmpty: Bool { used == 0 }
 
   /// What was written; valid until the next change.
@@ -70,3 +71,6 @@ import Glibc
     used &+= more
   }
 }
+
+// The block has one owner, which goes along when the buffer is handed to another thread.
+extension ByteBuffer: @unchecked Sendable {}

@@ -7,8 +7,8 @@ extension JSONNumber {
     JSONNumber(text).appendOrderedKey(to: &buffer)
   }
 
-  /// The layout: a byte for sign and exponent (0x80 is zero and stands alone), eight more for an exponent that does not fit, then two
-  /// digits a byte as 1–100, then 0. Below zero every byte is complemented.
+  /// The layout: a byte for sign and exponent (0x80 is zero and stands alone), eight more for an exponent that does not
+  /// fit, then two digits a byte as 1–100, then 0. Below zero every byte is complemented.
   public func appendOrderedKey(to buffer: inout ByteBuffer) {
     guard digitCount > 0 else { return buffer.append(0x80) }
     let flip: UInt8 = isNegative ? 0xFF : 0

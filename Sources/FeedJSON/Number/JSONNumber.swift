@@ -1,6 +1,8 @@
-/// A JSON number taken apart without rounding: sign, significant digits, power of ten. Points into the text, which it does not own.
+/// A JSON number taken apart without rounding: sign, significant digits, power of ten. Points into the text, which it
+/// does not own.
 ///
-/// The value is 0.d₁d₂…dₙ × 10^exponent with d₁ and dₙ not zero; zero has no digits. Exponents beyond ±2⁶² are taken as ±2⁶².
+/// The value is 0.d₁d₂…dₙ × 10^exponent with d₁ and dₙ not zero; zero has no digits. A written
+/// exponent beyond ±2⁶² is taken as ±2⁶²: no text has digits enough to make up for it.
 public struct JSONNumber {
   /// Whether the value is below zero; false for -0.
   public private(set) var isNegative = false
@@ -11,7 +13,7 @@ public struct JSONNumber {
   /// The first significant digit; the decimal point may stand between the digits.
   let firstDigit: UnsafePointer<UInt8>
 
-  static let exponentLimit = 1 << 62
+  private static let exponentLimit = 1 << 62
 
   /// - Parameter text: a number of RFC 8259. Other text gives some number; nothing is read outside it.
   public init(_ text: UnsafeRawBufferPointer) {
@@ -32,7 +34,7 @@ public struct JSONNumber {
       let byte = p.pointee
       if byte == UInt8(ascii: ".") {
         integerDigits = digits
-      } else if ScanPass.isDigit(byte) {
+      } else if NumberTail.isDigit(byte) {
         if byte != UInt8(ascii: "0") {
           if firstIndex < 0 { (first, firstIndex) = (p, digits) }
           lastIndex = digits
@@ -48,7 +50,7 @@ public struct JSONNumber {
     isNegative = negative
     digitCount = lastIndex &- firstIndex &+ 1
     let shift = (integerDigits < 0 ? digits : integerDigits) &- firstIndex
-    exponent = Self.clamp(shift &+ Self.power(p, end))
+    exponent = shift &+ Self.power(p, end)
   }
 
   /// The exponent part at `p`, 0 when there is none.
@@ -60,18 +62,13 @@ public struct JSONNumber {
     let negative = p.pointee == UInt8(ascii: "-")
     if negative || p.pointee == UInt8(ascii: "+") { p += 1 }
     var value = 0
-    while p < end, ScanPass.isDigit(p.pointee) {
-      if value < exponentLimit / 10 {
-        value = value &* 10 &+ Int(p.pointee &- UInt8(ascii: "0"))
-      } else {
-        value = exponentLimit
-      }
+    while p < end, NumberTail.isDigit(p.pointee) {
+      let digit = Int(p.pointee &- UInt8(ascii: "0"))
+      value = value <= exponentLimit / 10 ? min(value &* 10 &+ digit, exponentLimit) : exponentLimit
       p += 1
     }
     return negative ? -value : value
   }
-
-  private static func clamp(_ exponent: Int) -> Int { min(max(exponent, -exponentLimit), exponentLimit) }
 
   private static let zero: StaticString = "0"
 

@@ -1,14 +1,11 @@
-import Glibc
-
 /// Turns bytes into a tape of tokens and keeps the tape's memory for the next text.
 ///
-/// Accepts exactly the texts of RFC 8259 in strict UTF-8, without a byte order mark. O(n) in time; no recursion, no allocation
-/// once the tape is as large as the texts need (a token for every value and member name, 16 bytes each).
+/// Accepts exactly the texts of RFC 8259 in strict UTF-8, without a byte order mark. O(n) in time; no recursion, no
+/// allocation once the tape is as large as the texts need (a token for every value and member name, 16 bytes each).
 public struct JSONScanner: ~Copyable {
   /// How many containers may stand inside each other.
   public let maxDepth: Int
-  private var tape: UnsafeMutablePointer<JSONToken>?
-  private var capacity = 0
+  private var tape: Tape?
 
   /// - Parameter maxDepth: deepest nesting accepted; `[[]]` has depth 2.
   public init(maxDepth: Int = 512) {
@@ -16,7 +13,7 @@ public struct JSONScanner: ~Copyable {
   }
 
   deinit {
-    free(tape)
+    tape?.deallocate()
   }
 
   /// Validates exactly one JSON text, white space around it allowed.
@@ -26,22 +23,25 @@ public struct JSONScanner: ~Copyable {
   public mutating func scan(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> JSONView {
     guard bytes.count <= Int(UInt32.max) else { throw JSONError(offset: 0, kind: .tooLarge) }
     guard let start = bytes.baseAddress, bytes.count > 0 else { throw JSONError(offset: 0, kind: .empty) }
+    guard let tape = tape ?? Tape(capacity: Self.firstCapacity) else { throw JSONError(offset: 0, kind: .tooLarge) }
     let base = start.assumingMemoryBound(to: UInt8.self)
-    var pass = ScanPass(base: base, count: bytes.count, tape: tape, capacity: capacity, maxDepth: maxDepth)
-    // The pass may have moved the tape even when it fails.
-    defer {
-      tape = pass.tape
-      capacity = pass.capacity
-    }
-    let first = try pass.run()
-    return JSONView(base: base, token: UnsafePointer(first))
+    var pass = ScanPass(base: base, count: bytes.count, tape: tape, maxDepth: maxDepth)
+    let accepted = pass.run()
+    // The pass may have moved the tape even when the text is refused.
+    self.tape = pass.tape
+    guard accepted else { throw JSONError(offset: pass.p - base, kind: pass.fault) }
+    return JSONView(base: base, token: UnsafePointer(pass.tape.start))
   }
+
+  private static let firstCapacity = 64
 
   /// Gives the tape's memory back when it is larger than `tokens` tokens; views of the last scan end.
   public mutating func releaseMemory(beyond tokens: Int = 0) {
-    guard capacity > tokens else { return }
-    free(tape)
-    tape = nil
-    capacity = 0
+    guard let tape, tape.capacity > tokens else { return }
+    tape.deallocate()
+    self.tape = nil
   }
 }
+
+// The tape has one owner, which goes along when the scanner is handed to another thread; its views are not Sendable.
+extension JSONScanner: @unchecked Sendable {}

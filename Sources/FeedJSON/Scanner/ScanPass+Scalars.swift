@@ -1,90 +1,68 @@
 extension ScanPass {
   /// The string at `p`. A run of plain ASCII that ends with the closing quote is done here, all else by `StringTail`.
   @inline(__always)
-  mutating func string() throws(JSONError) {
+  mutating func string() -> Bool {
     let start = p
     p += 1
-    while end - p >= 8 {
+    while p <= lastWord {
       let stops = Words.stringStops(Words.load(p))
+      if _slowPath(stops == 0) {
+        p += 8
+        continue
+      }
+      p += Words.firstIndex(stops)
+      guard _fastPath(p.pointee == UInt8(ascii: "\"")) else { break }
+      p += 1
+      append(from: start, info: UInt32(JSONKind.string.rawValue))
+      return true
+    }
+    let tail = StringTail.scan(p, end)
+    p = tail.end
+    append(from: start, info: UInt32(JSONKind.string.rawValue) | tail.flags)
+    return !tail.isWrong || refuse(tail.fault)
+  }
+
+  /// The number at `p`. A plain integer that something follows is done here, all else by `NumberTail`.
+  @inline(__always)
+  mutating func number() -> Bool {
+    let start = p
+    if start.pointee == UInt8(ascii: "-") { p += 1 }
+    let first = p
+    while _fastPath(p <= lastWord) {
+      let stops = Words.nonDigits(Words.load(p))
       if stops == 0 {
         p += 8
         continue
       }
       p += Words.firstIndex(stops)
-      guard p.pointee == UInt8(ascii: "\"") else { break }
-      p += 1
-      append(from: start, info: UInt32(JSONKind.string.rawValue))
-      return
+      let byte = p.pointee
+      guard _fastPath(byte == UInt8(ascii: ",") || (byte != UInt8(ascii: ".") && byte | 0x20 != UInt8(ascii: "e"))),
+        _fastPath(p > first), _fastPath(first.pointee != UInt8(ascii: "0") || p == first + 1)
+      else { break }
+      append(from: start, info: UInt32(JSONKind.number.rawValue) | JSONToken.isPlainInteger)
+      return true
     }
-    let tail = try StringTail.scan(p, end, base)
+    let tail = NumberTail.scan(start, end)
     p = tail.end
-    append(from: start, info: UInt32(JSONKind.string.rawValue) | tail.flags)
+    append(from: start, info: UInt32(JSONKind.number.rawValue) | tail.flags)
+    return !tail.isWrong || refuse(tail.fault)
   }
 
-  /// The number at `p`, which is a digit or a minus sign (RFC 8259, section 6).
+  /// `true`, `false` or `null`, as the first byte, at `p`, says.
   @inline(__always)
-  mutating func number() throws(JSONError) {
+  mutating func literal(_ byte: UInt8) -> Bool {
+    var (word, count, kind) = (0x6575_7274 as UInt64, 4, JSONKind.true)
+    if byte == UInt8(ascii: "n") { (word, kind) = (0x6C6C_756E, .null) }
+    if byte == UInt8(ascii: "f") { (word, count, kind) = (0x65_736C_6166, 5, .false) }
     let start = p
-    if p.pointee == UInt8(ascii: "-") { p += 1 }
-    guard p < end else { throw failure(.truncated) }
-    if p.pointee == UInt8(ascii: "0") {
-      p += 1
-      guard p == end || !Self.isDigit(p.pointee) else { throw failure(.invalidNumber) }
-    } else {
-      try digits()
-    }
-    var info = UInt32(JSONKind.number.rawValue) | JSONToken.isPlainInteger
-    if p < end, p.pointee == UInt8(ascii: ".") {
-      info = UInt32(JSONKind.number.rawValue)
-      p += 1
-      try digits()
-    }
-    if p < end, p.pointee | 0x20 == UInt8(ascii: "e") {
-      info = UInt32(JSONKind.number.rawValue)
-      p += 1
-      if p < end, p.pointee == UInt8(ascii: "+") || p.pointee == UInt8(ascii: "-") { p += 1 }
-      try digits()
-    }
-    append(from: start, info: info)
-  }
-
-  /// One digit or more.
-  @inline(__always)
-  private mutating func digits() throws(JSONError) {
-    guard p < end else { throw failure(.truncated) }
-    guard Self.isDigit(p.pointee) else { throw failure(.invalidNumber) }
-    p += 1
-    while end - p >= 8 {
-      let stops = Words.nonDigits(Words.load(p))
-      if stops != 0 {
-        p += Words.firstIndex(stops)
-        return
-      }
-      p += 8
-    }
-    while p < end, Self.isDigit(p.pointee) { p += 1 }
-  }
-
-  /// `true`, `false` or `null`, whose first byte is at `p`; `word` is its spelling as a little-endian word.
-  @inline(__always)
-  mutating func literal(_ word: UInt64, _ count: Int, _ kind: JSONKind) throws(JSONError) {
-    let left = end - p
-    let mask = (UInt64(1) &<< UInt64(count &* 8)) &- 1
-    guard left >= 8 ? Words.load(p) & mask == word : left >= count && Self.differs(p, word, count) == count else {
-      let same = Self.differs(p, word, min(left, count))
+    if _slowPath(p > lastWord) || (Words.load(p) ^ word) &<< UInt64(64 &- 8 &* count) != 0 {
+      let same = Words.commonBytes(p, end, word, count)
       p += same
-      throw failure(p == end ? .truncated : .unexpectedByte)
+      guard same == count else { return refuse(p == end ? .truncated : .unexpectedByte) }
+    } else {
+      p += count
     }
-    let start = p
-    p += count
     append(from: start, info: UInt32(kind.rawValue))
+    return true
   }
-
-  /// Index of the first byte that is not the word's, `count` when all are.
-  private static func differs(_ p: UnsafePointer<UInt8>, _ word: UInt64, _ count: Int) -> Int {
-    for i in 0..<count where p[i] != UInt8(truncatingIfNeeded: word &>> UInt64(i &* 8)) { return i }
-    return count
-  }
-
-  @inline(__always) static func isDigit(_ byte: UInt8) -> Bool { byte &- UInt8(ascii: "0") < 10 }
 }

@@ -1,26 +1,25 @@
-import Glibc
-
 extension ScanPass {
   @inline(__always) func offset(_ q: UnsafePointer<UInt8>) -> UInt32 { UInt32(truncatingIfNeeded: q - base) }
 
-  @inline(__always) func failure(_ kind: JSONError.Kind) -> JSONError { JSONError(offset: p - base, kind: kind) }
-
-  /// The token with an index below `capacity`.
+  /// Notes why the text is refused at `p`; always false.
   @inline(__always)
-  func slot(_ index: Int) -> UnsafeMutablePointer<JSONToken> { tape.unsafelyUnwrapped + index }
+  mutating func refuse(_ kind: JSONError.Kind) -> Bool {
+    fault = kind
+    return false
+  }
 
   /// Writes a complete scalar that ends before `p`. `run` has made room.
   @inline(__always)
   mutating func append(from start: UnsafePointer<UInt8>, info: UInt32) {
-    slot(used).initialize(
+    next.initialize(
       to: JSONToken(offset: offset(start), length: UInt32(truncatingIfNeeded: p - start), span: 1, info: info))
-    used &+= 1
+    next += 1
   }
 
   /// Skips white space (RFC 8259, section 2) and remembers that there was some.
   @inline(__always)
   mutating func skipSpaces() {
-    guard p < end, p.pointee <= 0x20 else { return }
+    guard _slowPath(p < end && p.pointee <= 0x20) else { return }
     let q = Self.afterSpaces(p, end)
     if q > p { lastSpace = q - 1 }
     p = q
@@ -35,19 +34,13 @@ extension ScanPass {
     return q
   }
 
-  /// Doubles the tape. At most one token for every two bytes and every open container, so indices fit 32 bits.
+  /// Makes the tape larger; false when there is no memory for it.
   @inline(__always)
-  mutating func growTape() throws(JSONError) {
-    let wanted = max(64, capacity &* 2)
-    guard let moved = Self.resized(tape, wanted) else { throw failure(.tooLarge) }
-    tape = moved
-    capacity = wanted
-  }
-
-  @inline(never)
-  private static func resized(
-    _ tape: UnsafeMutablePointer<JSONToken>?, _ capacity: Int
-  ) -> UnsafeMutablePointer<JSONToken>? {
-    realloc(tape, capacity &* MemoryLayout<JSONToken>.stride)?.assumingMemoryBound(to: JSONToken.self)
+  mutating func growTape() -> Bool {
+    let used = next - tape.start
+    guard let larger = tape.doubled() else { return false }
+    tape = larger
+    next = larger.start + used
+    return true
   }
 }

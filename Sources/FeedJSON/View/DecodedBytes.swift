@@ -49,7 +49,8 @@ struct DecodedBytes: IteratorProtocol {
     return count
   }
 
-  /// The UTF-8 of the escape at `p`, first byte lowest. No byte of a sequence is zero but that of U+0000, which is one alone.
+  /// The UTF-8 of the escape at `p`, first byte lowest. No byte of a sequence is zero but that of U+0000, which is one
+  /// alone.
   private mutating func unescape() -> UInt32 {
     let letter = p[1]
     guard letter == UInt8(ascii: "u") else {

@@ -1,6 +1,6 @@
 extension JSONView {
-  /// Whether two values are equal as RFC 9535, section 2.3.5.2.2, says: numbers by exact value, strings by code points, arrays in order,
-  /// objects as maps from name to value (the last of a name that stands twice).
+  /// Whether two values are equal as RFC 9535, section 2.3.5.2.2, says: numbers by exact value, strings by code points,
+  /// arrays in order, objects as maps from name to value (the last of a name that stands twice).
   ///
   /// O(n log n) in the length of the texts; O(n) when they are the same bytes.
   public func equals(_ other: JSONView) -> Bool {

@@ -41,7 +41,8 @@ extension JSONView {
     name.withUTF8Buffer { findMember($0) }
   }
 
-  /// The value of the last member whose decoded name is these bytes; nil when there is none or this is no object. O(members).
+  /// The value of the last member whose decoded name is these bytes; nil when there is none or this is no object.
+  /// O(members).
   @inlinable public func member(utf8 name: UnsafeRawBufferPointer) -> JSONView? {
     name.withMemoryRebound(to: UInt8.self) { findMember($0) }
   }

@@ -22,8 +22,8 @@ extension JSONView {
 
   /// Gives the decoded bytes, without a copy when there are no escapes. Nil for other kinds.
   ///
-  /// UTF-8, save that an escaped surrogate that stands alone is three bytes as in WTF-8, so that comparing bytes is comparing
-  /// code points. The bytes are valid only inside `body`.
+  /// UTF-8, save that an escaped surrogate that stands alone is three bytes as in WTF-8, so that comparing bytes is
+  /// comparing code points. The bytes are valid only inside `body`.
   public func withDecodedUTF8<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R? {
     guard let raw = quotedBytes else { return nil }
     guard hasEscapes else { return body(UnsafeRawBufferPointer(raw)) }

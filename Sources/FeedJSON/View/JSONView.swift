@@ -47,7 +47,8 @@
   /// Whether this is `null`.
   @inlinable public var isNull: Bool { isKind(.null) }
 
-  /// Number of members (names that stand twice count twice) or elements; 0 for scalars. O(1) below 16 million, then O(count).
+  /// Number of members (names that stand twice count twice) or elements; 0 for scalars. O(1) below 16 million, then
+  /// O(count).
   @inlinable public var count: Int {
     let stored = token.pointee.info &>> JSONToken.countShift
     return stored < JSONToken.countLimit ? Int(stored) : walkedCount

@@ -9,7 +9,7 @@ extension Catalog {
     try feed.state.update(element, index: 0, at: now, &log)
     addStep(&feed.state.step)
     evict(feed)
-    finishSteps(on: feed, since: mark)
+    finishSteps(on: feed, feed.state, since: mark)
   }
 
   /// Upserts many elements, one after another, as one operation with one change.
@@ -25,23 +25,27 @@ extension Catalog {
       throw abandon(error, to: mark)
     }
     evict(feed)
-    finishSteps(on: feed, since: mark)
+    finishSteps(on: feed, feed.state, since: mark)
   }
 
-  /// Deletes the elements with these identities; those that are not there are no change (method `delete`).
+  /// Deletes the element with this identity; one that is not there is no change (method `delete`).
+  public func delete(_ feed: CollectionFeed, id: JSONView) throws(FeedError) {
+    startOperation()
+    let mark = log.mark
+    try delete(feed, id: id, index: 0)
+    finishSteps(on: feed, feed.state, since: mark)
+  }
+
+  /// Deletes the elements with the identities of an array, as one operation.
   public func delete(_ feed: CollectionFeed, ids: JSONView) throws(FeedError) {
     startOperation()
     let mark = log.mark
     do {
-      if ids.kind == .array {
-        for (index, id) in ids.elements.enumerated() { try delete(feed, id: id, index: index) }
-      } else {
-        try delete(feed, id: ids, index: 0)
-      }
+      for (index, id) in ids.elements.enumerated() { try delete(feed, id: id, index: index) }
     } catch {
       throw abandon(error, to: mark)
     }
-    finishSteps(on: feed, since: mark)
+    finishSteps(on: feed, feed.state, since: mark)
   }
 
   /// Makes the collection hold exactly these elements, by identity (method `set`): first those that are not among them
@@ -66,7 +70,7 @@ extension Catalog {
       throw abandon(error, to: mark)
     }
     evict(feed)
-    finishSteps(on: feed, since: mark)
+    finishSteps(on: feed, feed.state, since: mark)
   }
 
   private func delete(_ feed: CollectionFeed, id: JSONView, index: Int) throws(FeedError) {
@@ -79,7 +83,8 @@ extension Catalog {
     addStep(&feed.state.step)
   }
 
-  private func abandon(_ error: FeedError, to mark: UndoLog.Mark) -> FeedError {
+  /// Undoes the operation under way.
+  func abandon(_ error: FeedError, to mark: UndoLog.Mark) -> FeedError {
     log.undo(to: mark)
     result.removeAll(keepingCapacity: true)
     _ = steps.finish()
@@ -88,10 +93,10 @@ extension Catalog {
   }
 
   /// Composes the steps of an operation into `result`, without what turned out to be as it was.
-  func finishSteps(on feed: CollectionFeed, since mark: UndoLog.Mark) {
+  func finishSteps(on feed: Feed, _ store: RowStore, since mark: UndoLog.Mark) {
     if stepCount > 1 {
       result = steps.finish().normalizingMoves(asUpdates: true)
-      feed.state.dropUnchanged(from: &result.updated, log, since: mark)
+      store.dropUnchanged(from: &result.updated, log, since: mark)
     }
     finishOperation(on: feed)
   }

@@ -85,6 +85,7 @@ extension Catalog {
   }
 
   private func publish() {
+    if touched.count > 1 { touched.sort { $0.rank < $1.rank } }
     var next = 0
     while next < touched.count {
       let feed = touched[next]
@@ -98,6 +99,7 @@ extension Catalog {
         history.append(feed.net, to: revision, at: now)
         observer?.catalog(self, didChange: feed, from: from, change: feed.net)
       }
+      if feed.carrySelection(across: feed.net) { observer?.catalog(self, didCarrySelectionOf: feed) }
       if feed.isGone { observer?.catalog(self, didEnd: feed) }
     }
   }

@@ -3,22 +3,18 @@ extension Catalog {
   /// Defines a feed. The same definition again is no change; another one for the same name needs `replace`, which keeps
   /// the elements and re-bins them.
   ///
-  /// - Throws: `definitionConflict`, `limitExceeded`, and what the elements are refused for under the new definition.
+  /// - Throws: `definitionConflict`, `limitExceeded`, `unknownFeed` for a child, and what the elements are refused for under
+  ///   the new definition.
   public func define(_ definition: FeedDefinition, replace: Bool) throws(FeedError) {
     startOperation()
     guard let known = feeds[definition.name] else { return try add(definition) }
-    if known.definition == definition { return }
+    if known.definition == definition || !replace && known.given == definition { return }
     guard replace else {
       throw .definitionConflict(
         feed: definition.name,
         reason: "it is defined otherwise; give \"replace\": true to redefine it, or undefine it first")
     }
-    switch (known, definition.content) {
-    case (let collection as CollectionFeed, .collection(let content)): try redefine(collection, content)
-    default:
-      throw .definitionConflict(
-        feed: definition.name, reason: "it is a \(known.kind); undefine it before you define a \(definition.kind)")
-    }
+    try redefine(known, definition)
   }
 
   /// Takes a feed away with all it holds. Its watchers see all sections go.
@@ -30,19 +26,26 @@ extension Catalog {
     guard feeds[name] === feed else {
       throw .wrongKind(feed: name, kind: feed.kind, wanted: "feed of its own; redefine its collection to remove a bin")
     }
-    result.sectionsDeleted = (0..<UInt32(feed.sectionCount)).map { $0 }
-    feed.isGone = true
+    let family = [feed] + ((feed as? CollectionFeed)?.binFeeds ?? [])
+    for member in family { try checkNoParents(member) }
+    result.sectionsDeleted = (0..<feed.sectionCount).map { UInt32($0) }
+    for member in family { member.isGone = true }
     feeds[name] = nil
-    let collection = feed as? CollectionFeed
-    for bin in collection?.binFeeds ?? [] { bin.isGone = true }
+    for source in feed.sources { source.removeParent(feed) }
     updateExpiring()
     log.append(undo: { [unowned self] in
-      feed.isGone = false
-      for bin in collection?.binFeeds ?? [] { bin.isGone = false }
+      for member in family { member.isGone = false }
+      for source in feed.sources { source.addParent(feed) }
       feeds[name] = feed
       updateExpiring()
     })
     finishOperation(on: feed)
+  }
+
+  func checkNoParents(_ feed: Feed) throws(FeedError) {
+    guard let parent = feed.parents.first else { return }
+    throw .definitionConflict(
+      feed: feed.name, reason: "\"\(parent.feed.name)\" shows it; take it from there or undefine that feed first")
   }
 
   private func add(_ definition: FeedDefinition) throws(FeedError) {
@@ -51,51 +54,58 @@ extension Catalog {
         limit: "maxFeeds", value: limits.maxFeeds,
         reason: "undefine feeds that are not needed, or start feedd with a larger --max-feeds")
     }
+    let feed = try makeFeed(definition)
+    feed.behaviours = definition.behaviours
+    feed.given = definition
+    feeds[definition.name] = feed
+    updateExpiring()
+    log.append(undo: { [unowned self] in
+      for source in feed.sources { source.removeParent(feed) }
+      feed.isGone = true
+      feeds[definition.name] = nil
+      updateExpiring()
+    })
+  }
+
+  private func makeFeed(_ definition: FeedDefinition) throws(FeedError) -> Feed {
     let name = definition.name
     switch definition.content {
     case .collection(let content):
-      feeds[name] = CollectionFeed(
-        name: name, definition: content, limits: limits, seed: seed, revision: revision &+ 1)
+      return CollectionFeed(name: name, definition: content, limits: limits, seed: seed, revision: revision &+ 1)
+    case .list(let list):
+      return ListFeed(name: name, shape: list.shape, type: list.type, limits: limits, revision: revision &+ 1)
+    case .composed(let names):
+      let feed = ComposedFeed(name: name, revision: revision &+ 1)
+      try adopt(names, by: feed)
+      return feed
+    case .segmented(let names, let current):
+      let feed = SegmentedFeed(name: name, revision: revision &+ 1)
+      try adopt(names, by: feed)
+      feed.current = current
+      feed.structureDidChange()
+      feed.publishStructure()
+      return feed
+    case .slots(let slots):
+      return SlotsFeed(name: name, plan: try plan(slots, for: nil, named: name), revision: revision &+ 1)
     }
-    updateExpiring()
-    log.append(undo: { [unowned self] in
-      feeds[name] = nil
-      updateExpiring()
-    })
   }
 
-  private func redefine(_ feed: CollectionFeed, _ content: CollectionDefinition) throws(FeedError) {
-    let rebinning = try Rebinning(feed, content, limits: limits, seed: seed)
-    result = rebinning.change
-    let (state, bins, gone) = (feed.state, feed.binFeeds, feed.goneBins)
-    rebinning.install(in: feed, revision: revision &+ 1)
-    updateExpiring()
-    log.append(undo: { [unowned self] in
-      feed.state = state
-      feed.binFeeds = bins
-      feed.goneBins = gone
-      for (index, bin) in bins.enumerated() {
-        bin.index = index
-        bin.isGone = false
-      }
-      updateExpiring()
-    })
-    finishOperation(on: feed)
+  private func adopt(_ names: [String], by feed: ProviderFeed) throws(FeedError) {
+    let children = try resolve(names)
+    try checkChildren(children, of: nil, named: feed.name)
+    feed.adopt(children)
+    feed.publishStructure()
+  }
+
+  /// The plan of a slots definition, with its contents checked. `feed` is nil while it is being defined.
+  func plan(_ slots: SlotsDefinition, for feed: Feed?, named name: String) throws(FeedError) -> SlotsFeed.Plan {
+    let contents = try resolve(slots.contents.map(\.feed))
+    try checkChildren(contents, of: feed, named: name)
+    return SlotsFeed.Plan(slots, contents: Dictionary(uniqueKeysWithValues: zip(slots.contents.map(\.type), contents)))
   }
 
   /// Keeps the list of collections that evict by age.
-  private func updateExpiring() {
+  func updateExpiring() {
     expiring = feeds.values.compactMap { $0 as? CollectionFeed }.filter { $0.content.retain?.seconds != nil }
-  }
-}
-
-extension Feed {
-  /// What `define` would have to be given to make this feed; nil for a bin, which its collection defines.
-  public var definition: FeedDefinition? {
-    switch self {
-    case let collection as CollectionFeed:
-      FeedDefinition(name: name, content: .collection(collection.state.definition))
-    default: nil
-    }
   }
 }

@@ -16,7 +16,7 @@ extension Catalog {
       remove(feed.state.elements.oldest, from: feed)
       evicted += 1
     }
-    finishSteps(on: feed, since: mark)
+    finishSteps(on: feed, feed.state, since: mark)
     return evicted
   }
 

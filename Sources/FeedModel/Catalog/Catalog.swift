@@ -2,6 +2,8 @@
 public protocol CommitObserver: AnyObject {
   /// `feed` went from revision `from` to its present one by `change`.
   func catalog(_ catalog: Catalog, didChange feed: Feed, from: UInt64, change: Change)
+  /// The rows of `feed` that are selected stand elsewhere now, or some have gone.
+  func catalog(_ catalog: Catalog, didCarrySelectionOf feed: Feed)
   /// `feed` was undefined; its last change, the loss of all sections, was published before.
   func catalog(_ catalog: Catalog, didEnd feed: Feed)
 }

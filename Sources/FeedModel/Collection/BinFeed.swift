@@ -17,11 +17,10 @@ public final class BinFeed: Feed {
     publishedIndex = index
     bin = collection.content.bins[index].name
     super.init(name: collection.state.bins[index].section.name, revision: revision)
+    rank = 1
   }
 
   public override var hasTypes: Bool { collection.hasTypes }
-
-  override var rank: Int { 1 }
 
   public override var sectionCount: Int { isGone ? 0 : 1 }
 

@@ -38,6 +38,7 @@ public final class CollectionFeed: Feed {
   }
 
   override func propagate(in commit: Catalog) {
+    super.propagate(in: commit)
     if isGone || !net.sectionsDeleted.isEmpty || !net.sectionsAdded.isEmpty {
       for bin in goneBins + binFeeds { commit.hand(to: bin) }
       goneBins = []

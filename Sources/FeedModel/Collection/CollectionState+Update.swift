@@ -23,7 +23,10 @@ extension CollectionState {
       if let known { remove(known, &log) }
       return
     }
-    let text = try makeText(element, known: known)
+    try checkRoom(for: element, isNew: known == nil)
+    keys.removeAll(keepingCapacity: true)
+    for order in orders { order.appendKey(of: element, to: &keys) }
+    let text = try makeText(element, identity: identity.bytes, keys: keys.bytes)
     if let known {
       settle(known, text, &log)
       preserve(known)
@@ -122,9 +125,5 @@ extension CollectionState {
       SortOrder.isAfter(SortOrder.key(order, in: elements.text(of: other).keys), key)
     }
     return (row, prefix)
-  }
-
-  static func equal(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
-    a.count == b.count && SortOrder.compare(a, b) == 0
   }
 }

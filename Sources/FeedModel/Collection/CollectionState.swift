@@ -14,32 +14,23 @@ final class CollectionState: RowStore {
     let order: Int
   }
 
-  let feed: String
   let definition: CollectionDefinition
   var index = IdentityIndex()
   let bins: [Bin]
   /// The different orders of the sorted bins; every element carries one key for each.
   let orders: [SortOrder]
-  let limits: Limits
   let seed: UInt64
 
   /// Working memory, kept between elements.
-  var scanner: JSONScanner
-  var compacted = ByteBuffer()
   var identity = ByteBuffer()
   var keys = ByteBuffer()
   /// Whether each bin accepts the element at hand.
   let verdicts: UnsafeMutablePointer<Bool>
-  /// The change made by the last element.
-  var step = Change()
 
   init(feed: String, definition: CollectionDefinition, limits: Limits, seed: UInt64) {
     let elements = ElementTable()
-    self.feed = feed
     self.definition = definition
-    self.limits = limits
     self.seed = seed
-    scanner = JSONScanner(maxDepth: limits.maxDepth)
     var terms: [[CollectionDefinition.SortTerm]] = []
     var bins: [Bin] = []
     for bin in definition.bins {
@@ -55,7 +46,8 @@ final class CollectionState: RowStore {
     verdicts = .allocate(capacity: bins.count)
     verdicts.initialize(repeating: false, count: bins.count)
     orders = terms.map { SortOrder(terms: $0.map { .init(path: $0.by, descending: $0.descending) }) }
-    super.init(elements: elements, sections: bins.map(\.section))
+    super.init(
+      feed: feed, elements: elements, sections: bins.map(\.section), type: definition.type, limits: limits)
   }
 
   deinit {
@@ -70,6 +62,21 @@ final class CollectionState: RowStore {
     index.remove(handle, hash: elements.records[Int(handle)].hash)
   }
 
+  override func restore(_ element: JSONView, at changed: Instant, _ log: inout UndoLog) throws(FeedError) -> UInt32 {
+    if try find(identityOf: element, index: 0) != nil {
+      throw .internalError(reason: "two elements have one identity")
+    }
+    keys.removeAll(keepingCapacity: true)
+    for order in orders { order.appendKey(of: element, to: &keys) }
+    let text = try makeText(element, identity: identity.bytes, keys: keys.bytes)
+    return addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: changed, &log)
+  }
+
+  override func key(of handle: UInt32, section: Int) -> UInt64 {
+    let order = bins[section].order
+    return order >= 0 ? SortOrder.prefix(of: SortOrder.key(order, in: elements.text(of: handle).keys)) : 0
+  }
+
   /// The element with the identity that `value` holds; nil when there is none.
   /// - Throws: `noIdentity` when `value` is neither a string nor a number.
   func find(_ value: JSONView, index place: Int) throws(FeedError) -> UInt32? {
@@ -78,6 +85,14 @@ final class CollectionState: RowStore {
       throw .noIdentity(feed: feed, index: place, path: definition.id.text, found: value.kind.name)
     }
     return index.find(identity.bytes, hash: Identity.hash(identity.bytes, seed: seed), in: elements)
+  }
+
+  /// The element that has the same identity as `element`, a whole element of a request.
+  func find(identityOf element: JSONView, index place: Int) throws(FeedError) -> UInt32? {
+    guard let value = definition.id.resolve(element) else {
+      throw .noIdentity(feed: feed, index: place, path: definition.id.text, found: "nothing")
+    }
+    return try find(value, index: place)
   }
 
   /// Where an element sits: every bin that holds it, ascending. O(bins + log n for each).

@@ -112,5 +112,6 @@ struct Rebinning {
       bin.isGone = true
       feed.goneBins.append(bin)
     }
+    feed.structureDidChange()
   }
 }

@@ -17,8 +17,8 @@ struct DefinitionReader {
     return string
   }
 
-  func bool(_ member: StaticString) throws(FeedError) -> Bool {
-    guard let value = object.member(member) else { return false }
+  func bool(_ member: StaticString, default fallback: Bool = false) throws(FeedError) -> Bool {
+    guard let value = object.member(member) else { return fallback }
     guard let bool = value.bool else { throw refuse("\(member)", "must be true or false") }
     return bool
   }

@@ -9,7 +9,53 @@ extension FeedDefinition {
     out.appendJSONString(kind)
     switch content {
     case .collection(let collection): collection.appendMembers(to: &out)
+    case .list(let list):
+      if let type = list.type { out.append(member: "type", type.text) }
+    case .composed(let children): out.append(member: "children", children)
+    case .segmented(let children, let current):
+      out.append(member: "children", children)
+      out.append(",\"current\":")
+      out.append(integer: current)
+    case .slots(let slots): slots.appendMembers(to: &out)
     }
+    behaviours.appendMembers(to: &out)
+  }
+}
+
+extension Behaviours {
+  /// Only what differs from the defaults.
+  fileprivate func appendMembers(to out: inout ByteBuffer) {
+    let defaults = Behaviours()
+    if selectable != defaults.selectable { out.append(selectable ? ",\"selectable\":true" : ",\"selectable\":false") }
+    if multiple != defaults.multiple { out.append(multiple ? ",\"multiple\":true" : ",\"multiple\":false") }
+    if editable != defaults.editable { out.append(editable ? ",\"editable\":true" : ",\"editable\":false") }
+    if movable != defaults.movable { out.append(movable ? ",\"movable\":true" : ",\"movable\":false") }
+  }
+}
+
+extension SlotsDefinition {
+  fileprivate func appendMembers(to out: inout ByteBuffer) {
+    out.append(",\"contents\":{")
+    for (place, content) in contents.enumerated() {
+      if place > 0 { out.append(UInt8(ascii: ",")) }
+      out.appendJSONString(content.type)
+      out.append(UInt8(ascii: ":"))
+      out.appendJSONString(content.feed)
+    }
+    out.append(UInt8(ascii: "}"))
+    out.append(member: "pattern", pattern)
+    if !repeatables.isEmpty { out.append(member: "repeatables", repeatables) }
+    if !header.isEmpty { out.append(member: "header", header) }
+    if let defaultType { out.append(member: "default", defaultType) }
+    if fixed.isEmpty { return }
+    out.append(",\"fixed\":{")
+    for (place, entry) in fixed.enumerated() {
+      out.append(place > 0 ? ",\"" : "\"")
+      out.append(integer: entry.position)
+      out.append("\":")
+      out.appendJSONString(entry.type)
+    }
+    out.append(UInt8(ascii: "}"))
   }
 }
 
@@ -69,6 +115,24 @@ extension CollectionDefinition.Retention {
 }
 
 extension ByteBuffer {
+  fileprivate mutating func append(member name: StaticString, _ value: String) {
+    append(",\"")
+    append(name)
+    append("\":")
+    appendJSONString(value)
+  }
+
+  fileprivate mutating func append(member name: StaticString, _ values: [String]) {
+    append(",\"")
+    append(name)
+    append("\":[")
+    for (place, value) in values.enumerated() {
+      if place > 0 { append(UInt8(ascii: ",")) }
+      appendJSONString(value)
+    }
+    append(UInt8(ascii: "]"))
+  }
+
   /// Appends a finite number; a whole one without a fraction.
   fileprivate mutating func append(number: Double) {
     if let whole = Int(exactly: number) {

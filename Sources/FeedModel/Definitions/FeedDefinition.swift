@@ -1,36 +1,39 @@
 import FeedJSON
+import FeedQuery
 
-/// A feed as `define` describes it: its name and what it is made of.
+/// A feed as `define` describes it: its name, what it is made of and what may be done with its rows.
 public struct FeedDefinition: Equatable, Sendable {
   /// The kinds of feed and what each is made of.
   public enum Content: Equatable, Sendable {
     case collection(CollectionDefinition)
+    case list(ListDefinition)
+    case composed(children: [String])
+    /// `current` is the index of the child that shows, -1 for none.
+    case segmented(children: [String], current: Int)
+    case slots(SlotsDefinition)
   }
 
   public let name: String
   public let content: Content
+  public let behaviours: Behaviours
 
   /// The kind's name on the wire.
   public var kind: String {
     switch content {
     case .collection: "collection"
+    case .list(let list): list.shape.rawValue
+    case .composed: "composed"
+    case .segmented: "segmented"
+    case .slots: "slots"
     }
   }
 
   /// The kinds that can be defined.
-  public static let kinds = ["collection"]
+  public static let kinds = ["array", "collection", "composed", "segmented", "single", "slots"]
 
-  public init(name: String, content: Content) {
+  public init(name: String, content: Content, behaviours: Behaviours = Behaviours()) {
     self.name = name
     self.content = content
-  }
-
-  /// A collection with the defaults: identity at `$.id`, one bin `all` in order of arrival.
-  public static func plainCollection(_ name: String) -> FeedDefinition {
-    FeedDefinition(
-      name: name,
-      content: .collection(
-        CollectionDefinition(
-          id: .id, type: nil, exclusive: false, bins: [.init(name: "all", filter: nil, sort: [])], retain: nil)))
+    self.behaviours = behaviours
   }
 }

@@ -8,6 +8,12 @@ public enum FeedName {
     return (1...maxLength).contains(utf8.count) && utf8.allSatisfy(isAllowed)
   }
 
+  /// Whether `name` may stand for a feed or for one bin of a collection, `collection/bin`.
+  public static func isValidReference(_ name: String) -> Bool {
+    let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+    return parts.count <= 2 && parts.allSatisfy { isValid(String($0)) }
+  }
+
   private static func isAllowed(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),

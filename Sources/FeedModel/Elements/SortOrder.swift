@@ -89,7 +89,9 @@ struct SortOrder: Sendable {
   }
 
   static func compare(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int32 {
-    guard let x = a.baseAddress, let y = b.baseAddress else { return a.count == b.count ? 0 : (a.count < b.count ? -1 : 1) }
+    guard let x = a.baseAddress, let y = b.baseAddress else {
+      return a.count == b.count ? 0 : (a.count < b.count ? -1 : 1)
+    }
     let order = memcmp(x, y, min(a.count, b.count))
     return order != 0 ? order : (a.count == b.count ? 0 : (a.count < b.count ? -1 : 1))
   }

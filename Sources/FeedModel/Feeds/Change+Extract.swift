@@ -39,7 +39,9 @@ extension Array where Element == IndexPath {
   /// The places of the paths in one section, of an ascending array. O(log n).
   func range(of section: UInt32) -> Range<Int> {
     let start = firstIndex(atOrAfter: IndexPath(section: section, row: 0))
-    return start..<Swift.max(start, section == .max ? count : firstIndex(atOrAfter: IndexPath(section: section &+ 1, row: 0)))
+    return
+      start..<Swift.max(
+        start, section == .max ? count : firstIndex(atOrAfter: IndexPath(section: section &+ 1, row: 0)))
   }
 
   private func firstIndex(atOrAfter path: IndexPath) -> Int {

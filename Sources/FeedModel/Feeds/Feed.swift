@@ -18,11 +18,24 @@ public class Feed {
   public internal(set) var history: History?
   /// What the publisher of changes keeps for this feed. The model only carries it.
   public var channel: AnyObject?
+  /// The selected rows, ascending, as of the last commit.
+  public internal(set) var selection: [IndexPath] = []
+  /// What may be done with the rows.
+  public internal(set) var behaviours = Behaviours()
+  /// The definition as it was given last; children and the active one may have changed since by other methods.
+  public internal(set) var given: FeedDefinition?
   /// Whether the feed was undefined: it has no rows and never will again.
   public internal(set) var isGone = false
 
   /// The place in the order of publication: above every feed whose rows this one shows.
-  var rank: Int { 0 }
+  var rank = 0
+  /// The feeds that show this one's rows.
+  private(set) var parents: [Parent] = []
+
+  /// A parent does not keep its children's knowledge of it alive.
+  struct Parent {
+    unowned let feed: Feed
+  }
 
   init(name: String, revision: UInt64) {
     self.name = name
@@ -61,6 +74,45 @@ public class Feed {
   /// Works out `net` from the changes of the feeds whose rows this one shows; a feed with rows of its own has it already.
   func derive() {}
 
+  /// The feeds whose rows this one shows.
+  var sources: [Feed] { [] }
+
+  /// The rows of the feeds that this one shows were put back: what was noted of them must be noted anew.
+  func contentWasRestored() {}
+
   /// Hands this feed's change of the commit under way to the feeds that show its rows.
-  func propagate(in commit: Catalog) {}
+  func propagate(in commit: Catalog) {
+    for parent in parents {
+      parent.feed.note(changed: self)
+      commit.hand(to: parent.feed)
+    }
+  }
+
+  /// One of the feeds whose rows this one shows has changed in the commit under way.
+  func note(changed source: Feed) {}
+
+  /// Sections of this feed may have come or gone: whoever maps them must look again.
+  func structureDidChange() {
+    for parent in parents { parent.feed.structureDidChange() }
+  }
+
+  func addParent(_ parent: Feed) {
+    parents.append(Parent(feed: parent))
+    parent.raiseRank(above: rank)
+  }
+
+  func removeParent(_ parent: Feed) {
+    parents.removeAll { $0.feed === parent }
+  }
+
+  private func raiseRank(above source: Int) {
+    guard rank <= source else { return }
+    rank = source + 1
+    for parent in parents { parent.feed.raiseRank(above: rank) }
+  }
+
+  /// Whether `feed` is this feed or shows its rows through others: it must not become a source of this one.
+  func isShown(by feed: Feed) -> Bool {
+    feed === self || parents.contains { $0.feed.isShown(by: feed) }
+  }
 }

@@ -22,7 +22,8 @@ extension RowStore {
     guard before != key else { return }
     rows.replace(at: row, with: handle, key: key)
     log.append(
-      .init(step: .rekeyedRow, section: UInt32(section), row: UInt32(row), handle: handle, key: before, state: reference))
+      .init(
+        step: .rekeyedRow, section: UInt32(section), row: UInt32(row), handle: handle, key: before, state: reference))
   }
 
   func addElement(_ text: ElementText, hash: UInt32, at now: Instant, _ log: inout UndoLog) -> UInt32 {

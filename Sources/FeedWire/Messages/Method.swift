@@ -3,6 +3,9 @@ import FeedJSON
 /// The methods of protocol 1 that this daemon has (PROTOCOL section 5).
 public enum Method: String, CaseIterable, Sendable {
   case update, delete, set
+  case insert, remove, replace, move, put
+  case activate, insertChild, removeChild
+  case select, deselect, selected
   case get, range, snapshot, query, verify
   case watch, unwatch, sync, ping, hello
   case define, undefine, feeds, describe
@@ -11,7 +14,10 @@ public enum Method: String, CaseIterable, Sendable {
   /// Whether it may change feeds, and so may stand in a transaction.
   public var isMutating: Bool {
     switch self {
-    case .update, .delete, .set, .define, .undefine: true
+    case .update, .delete, .set, .insert, .remove, .replace, .move, .put, .activate, .insertChild, .removeChild,
+      .define,
+      .undefine:
+      true
     default: false
     }
   }

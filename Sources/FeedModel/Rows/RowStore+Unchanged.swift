@@ -1,6 +1,4 @@
-import FeedJSON
-
-extension CollectionState {
+extension RowStore {
   /// Takes out of `updated` the rows whose element is, after all steps of an operation, what it was before them.
   func dropUnchanged(from updated: inout [IndexPath], _ log: UndoLog, since mark: UndoLog.Mark) {
     if updated.isEmpty { return }
@@ -9,17 +7,9 @@ extension CollectionState {
       if before[entry.handle] == nil { before[entry.handle] = entry.text }
     }
     updated.removeAll { path in
-      let handle = bins[Int(path.section)].section.rows[Int(path.row)]
+      let handle = sections[Int(path.section)].rows[Int(path.row)]
       guard let first = before[handle].flatMap(ElementText.init(bitPattern:)) else { return false }
       return Self.equal(first.text, elements.text(of: handle).text)
     }
-  }
-
-  /// The element that has the same identity as `element`, a whole element of a request.
-  func find(identityOf element: JSONView, index place: Int) throws(FeedError) -> UInt32? {
-    guard let value = definition.id.resolve(element) else {
-      throw .noIdentity(feed: feed, index: place, path: definition.id.text, found: "nothing")
-    }
-    return try find(value, index: place)
   }
 }

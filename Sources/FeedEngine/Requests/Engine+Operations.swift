@@ -1,0 +1,67 @@
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// The mutating methods, each as one operation of the commit under way.
+extension Engine {
+  /// Applies one mutating method.
+  func apply(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
+    if let hint = parameters.member("animation") { try note(animation: hint) }
+    switch method {
+    case .update: try update(parameters, of: session)
+    case .delete: try delete(parameters, of: session)
+    case .set: try set(parameters, of: session)
+    case .insert, .remove, .replace, .move, .put: try edit(method, parameters, of: session)
+    case .activate, .insertChild, .removeChild: try restructure(method, parameters, of: session)
+    case .define: try define(parameters)
+    case .undefine: try catalog.undefine(try parameters.string("feed", "the name of a feed"))
+    default:
+      throw .invalidRequest(reason: "method \(method.rawValue) changes nothing and cannot stand in a transaction")
+    }
+  }
+
+  private func note(animation hint: JSONView) throws(FeedError) {
+    guard hint.kind == .string, hint.text.count <= 1024 else {
+      throw Parameters.refuse("animation", "must be a short string, such as \"fade\"")
+    }
+    animation = Array(hint.text)
+  }
+
+  private func update(_ parameters: Parameters, of session: Session) throws(FeedError) {
+    let feed = try collection(parameters, of: session)
+    if let element = parameters.member("element") {
+      try catalog.update(feed, element: element)
+    } else if parameters.member("elements") != nil {
+      try catalog.update(feed, elements: try parameters.array("elements", "of elements"))
+    } else {
+      throw Parameters.refuse("element", "is missing: give \"element\", or \"elements\" as an array")
+    }
+  }
+
+  private func delete(_ parameters: Parameters, of session: Session) throws(FeedError) {
+    let feed = try collection(parameters, of: session)
+    if parameters.member("ids") != nil {
+      return try catalog.delete(feed, ids: try parameters.array("ids", "of identities"))
+    }
+    guard let id = parameters.member("id") else {
+      throw Parameters.refuse("id", "is missing: give \"id\", or \"ids\" as an array")
+    }
+    try catalog.delete(feed, id: id)
+  }
+
+  private func set(_ parameters: Parameters, of session: Session) throws(FeedError) {
+    let feed = try feed(parameters, of: session)
+    let elements = try parameters.array("elements", "all elements the feed shall hold")
+    switch feed {
+    case let collection as CollectionFeed: try catalog.set(collection, elements: elements)
+    case let list as ListFeed where list.shape == .array: try catalog.set(list, elements: elements)
+    default: throw .wrongKind(feed: feed.name, kind: feed.kind, wanted: "collection or an array")
+    }
+  }
+
+  private func define(_ parameters: Parameters) throws(FeedError) {
+    guard let object = parameters.object else { throw Parameters.refuse("feed", "is missing: describe a feed") }
+    let replace = try parameters.bool("replace", default: false)
+    try catalog.define(try FeedDefinition(parsing: object, limits: limits), replace: replace)
+  }
+}

@@ -1,0 +1,88 @@
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// `select`, `deselect`, `selected` and the notifications that follow.
+extension Engine {
+  func changeSelection(
+    _ method: Method, _ request: Request, _ parameters: Parameters, of session: Session
+  ) throws(FeedError) {
+    let feed = try feed(parameters, of: session)
+    let all = try parameters.bool("all", default: false)
+    let paths = all ? [] : try paths(parameters)
+    let changed: Bool
+    if method == .select {
+      changed = try feed.select(all ? feed.allPaths : paths)
+    } else {
+      changed = all ? feed.deselectAll() : try feed.deselect(paths)
+    }
+    if changed { announceSelection(of: feed) }
+    try replyWithSelection(request, of: feed, to: session)
+  }
+
+  func selected(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
+    try replyWithSelection(request, of: try feed(parameters, of: session), to: session)
+  }
+
+  private func replyWithSelection(_ request: Request, of feed: Feed, to session: Session) throws(FeedError) {
+    try reply(request, of: session) { out in
+      out.append("\"revision\":")
+      out.append(integer: feed.revision)
+      out.append(",\"selected\":")
+      out.append(feed.selection)
+    }
+  }
+
+  /// One path, or an array of them.
+  private func paths(_ parameters: Parameters) throws(FeedError) -> [IndexPath] {
+    let at = try parameters.required("at", "index paths [[section, row], …], or \"all\": true")
+    if let path = IndexPath(at) { return [path] }
+    guard at.kind == .array else { throw Parameters.refuse("at", "must be an array of index paths [section, row]") }
+    var paths: [IndexPath] = []
+    for element in at.elements {
+      guard let path = IndexPath(element) else {
+        throw Parameters.refuse("at", "must hold index paths [section, row] of whole numbers from 0 on")
+      }
+      paths.append(path)
+    }
+    return paths
+  }
+
+  /// Tells every watcher which rows are selected now, in order with its deltas.
+  func announceSelection(of feed: Feed) {
+    guard let channel = feed.channel as? FeedChannel else { return }
+    for watch in channel.watches {
+      watch.owesSelection = true
+      tellSelection(watch)
+    }
+  }
+
+  /// Tells a watch that is up to date which rows are selected; one that is not is told once it is.
+  func tellSelection(_ watch: Watch) {
+    guard watch.owesSelection, watch.isLive, !watch.isEnded else { return }
+    watch.owesSelection = false
+    let start = answers.bytes.count
+    let frame = answers.bytes.beginFrame()
+    answers.bytes.beginNotification("selection")
+    answers.bytes.append("\"feed\":")
+    watch.channel.quotedName.withUnsafeBytes { answers.bytes.append($0) }
+    answers.bytes.append(",\"revision\":")
+    answers.bytes.append(integer: watch.revision)
+    answers.bytes.append(",\"selected\":")
+    answers.bytes.append(watch.channel.feed.selection)
+    answers.bytes.endMessage()
+    answers.bytes.endFrame(at: frame)
+    queue(watch.session, answers, from: start)
+  }
+}
+
+extension IndexPath {
+  /// The path `[section, row]`; nil when the value is no such pair.
+  fileprivate init?(_ value: JSONView) {
+    guard value.kind == .array, value.count == 2,
+      let section = value.element(at: 0)?.int.flatMap(UInt32.init(exactly:)),
+      let row = value.element(at: 1)?.int.flatMap(UInt32.init(exactly:))
+    else { return nil }
+    self.init(section: section, row: row)
+  }
+}

@@ -1,0 +1,46 @@
+import FeedJSON
+
+extension SlotsDefinition {
+  init(reading reader: DefinitionReader) throws(FeedError) {
+    contents = try Self.contents(reader)
+    guard let pattern = try reader.strings("pattern") else {
+      throw reader.refuse("pattern", "is missing: give the types in the order in which they alternate")
+    }
+    self.pattern = pattern
+    repeatables = try reader.strings("repeatables") ?? []
+    header = try reader.strings("header") ?? []
+    defaultType = try reader.string("default")
+    fixed = try Self.fixed(reader)
+  }
+
+  private static func contents(_ reader: DefinitionReader) throws(FeedError) -> [Content] {
+    guard let object = reader.object.member("contents") else {
+      throw reader.refuse("contents", "is missing: give an object from type to feed")
+    }
+    guard object.kind == .object else { throw reader.refuse("contents", "must be an object from type to feed") }
+    var contents: [Content] = []
+    for member in object.members {
+      let type = member.key.string ?? ""
+      guard let feed = member.value.string, FeedName.isValidReference(feed) else {
+        throw reader.refuse("contents.\(type)", "must name a feed, or a bin as collection/bin")
+      }
+      contents.removeAll { $0.type == type }
+      contents.append(Content(type: type, feed: feed))
+    }
+    return contents
+  }
+
+  private static func fixed(_ reader: DefinitionReader) throws(FeedError) -> [Fixed] {
+    guard let object = reader.object.member("fixed") else { return [] }
+    guard object.kind == .object else { throw reader.refuse("fixed", "must be an object from position to type") }
+    var fixed: [Int: String] = [:]
+    for member in object.members {
+      let key = member.key.string ?? ""
+      guard let position = Int(key), let type = member.value.string else {
+        throw reader.refuse("fixed.\(key)", "must be a position from 0 on, with the name of a type")
+      }
+      fixed[position] = type
+    }
+    return fixed.sorted { $0.key < $1.key }.map { Fixed(position: $0.key, type: $0.value) }
+  }
+}

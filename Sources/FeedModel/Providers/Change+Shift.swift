@@ -1,0 +1,42 @@
+/// Putting the changes of children together into the change of their parent.
+extension Change {
+  /// Appends a child's change, whose sections begin at `before` and then at `after`. The change must come after all that
+  /// is here already, in both coordinates. O(size of the child's change).
+  mutating func append(_ child: borrowing Change, before: Int, after: Int) {
+    let (deletedCount, addedCount) = (UInt32(deleted.count), UInt32(added.count))
+    let (before, after) = (UInt32(before), UInt32(after))
+    for path in child.deleted { deleted.append(path.shifted(by: before)) }
+    for path in child.added { added.append(path.shifted(by: after)) }
+    for path in child.updated { updated.append(path.shifted(by: after)) }
+    for move in child.moves {
+      moves.append(Move(deleted: move.deleted &+ deletedCount, added: move.added &+ addedCount))
+    }
+    for section in child.sectionsDeleted { sectionsDeleted.append(section &+ before) }
+    for section in child.sectionsAdded {
+      sectionsAdded.append(SectionAddition(at: section.at &+ after, name: section.name))
+    }
+  }
+
+  /// Lists `count` sections from `section` on as deleted and steps over them.
+  mutating func removeSections(_ count: Int, at section: inout Int) {
+    for index in section..<(section + count) { sectionsDeleted.append(UInt32(index)) }
+    section += count
+  }
+
+  /// Lists all sections of a feed, with all their rows, as added from `section` on, and steps over them.
+  mutating func addSections(of feed: Feed, at section: inout Int) {
+    for index in 0..<feed.sectionCount {
+      let content = feed.section(at: index)
+      sectionsAdded.append(SectionAddition(at: UInt32(section), name: content.name))
+      for row in 0..<content.count { added.append(IndexPath(section: UInt32(section), row: UInt32(row))) }
+      section += 1
+    }
+  }
+}
+
+extension IndexPath {
+  /// The path with its section moved on by `sections`.
+  fileprivate func shifted(by sections: UInt32) -> IndexPath {
+    IndexPath(packed: packed &+ UInt64(sections) << 32)
+  }
+}

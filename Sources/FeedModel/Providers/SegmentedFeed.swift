@@ -1,0 +1,9 @@
+/// A provider of which one child shows, or none (seed 002, `SegmentedSectionProvider`).
+public final class SegmentedFeed: ProviderFeed {
+  /// The index of the child that shows; -1 for none.
+  public internal(set) var current = -1
+
+  public override var kind: String { "segmented" }
+
+  override var shown: [Feed] { children.indices.contains(current) ? [children[current]] : [] }
+}

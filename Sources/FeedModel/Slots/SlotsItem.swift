@@ -1,0 +1,13 @@
+/// One row of a slots list: which row of which content type it shows.
+public struct SlotsItem: Hashable, Sendable {
+  /// The index of the content type.
+  public var type: Int
+  /// The row in the content of that type, from 0.
+  public var index: Int
+
+  /// The row `index` of `type`.
+  public init(type: Int, index: Int) {
+    self.type = type
+    self.index = index
+  }
+}

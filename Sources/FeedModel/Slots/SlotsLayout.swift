@@ -1,0 +1,137 @@
+/// Where the rows of several content types stand in one list, by arithmetic: the list itself is never built.
+///
+/// Made for every state of the contents: O(pattern length · types), whatever the counts. A layout is a value; one kept from
+/// before a commit goes on telling where rows stood.
+public struct SlotsLayout: Sendable {
+  /// Where a type appears: the rows of one run.
+  private struct Appearance {
+    var run: Int
+    /// The first row of the type that the run shows.
+    var first: Int
+    /// Where in a pass the type is shown, ascending.
+    var slots: [Int]
+  }
+
+  /// How many rows the list has.
+  public let count: Int
+
+  private let runs: [SlotsRun]
+  private let appearances: [[Appearance]]
+  /// Rows of the list before fixed rows are inserted.
+  private let baseCount: Int
+  /// The fixed rows that are in the list: where, ascending, and what they show.
+  private let fixedRows: [Int]
+  private let fixedItems: [SlotsItem]
+
+  /// The list that `rule` makes of contents with so many rows. `counts` has one for every type that the rule names.
+  public init(_ rule: SlotsRule, counts: [Int]) {
+    var builder = SlotsBuilder(rule, counts: counts)
+    let mayHaveFixed = builder.build()
+    let runs = builder.runs
+    self.runs = runs
+    baseCount = runs.last?.end ?? 0
+    appearances = Self.appearances(in: runs, types: counts.count)
+
+    var rows: [Int] = []
+    var items: [SlotsItem] = []
+    var used = builder.used
+    let positions = mayHaveFixed ? rule.fixed.keys.filter { $0 >= 0 }.sorted() : []
+    for position in positions {
+      guard let type = rule.fixed[position], !rule.pattern.contains(type) else { continue }
+      if used[type] < counts[type] && position <= baseCount + rows.count {
+        rows.append(position)
+        items.append(SlotsItem(type: type, index: used[type]))
+        used[type] += 1
+      }
+    }
+    fixedRows = rows
+    fixedItems = items
+    count = baseCount + rows.count
+  }
+
+  private static func appearances(in runs: [SlotsRun], types: Int) -> [[Appearance]] {
+    var result = [[Appearance]](repeating: [], count: types)
+    for (index, run) in runs.enumerated() {
+      for (slot, emission) in run.emissions.enumerated() {
+        let last = result[emission.type].count - 1
+        if last >= 0 && result[emission.type][last].run == index {
+          result[emission.type][last].slots.append(slot)
+        } else {
+          result[emission.type].append(Appearance(run: index, first: emission.first, slots: [slot]))
+        }
+      }
+    }
+    return result
+  }
+
+  /// What the row at `row`, which must be in `0..<count`, shows. O(log(pattern length · types)).
+  public func item(at row: Int) -> SlotsItem {
+    precondition(row >= 0 && row < count, "row out of range")
+    switch stretch(at: row) {
+    case .fixed(let item): return item
+    case .periodic(let run, let offset, _): return runs[run].item(at: offset)
+    }
+  }
+
+  /// The row that shows a row of a type; nil when none does. O(log(pattern length · types)).
+  public func row(of item: SlotsItem) -> Int? {
+    guard item.index >= 0, item.type >= 0, item.type < appearances.count else { return nil }
+    let appearances = appearances[item.type]
+    let place = appearances.countOfPrefix { $0.first <= item.index } - 1
+    if place >= 0 {
+      let appearance = appearances[place]
+      let run = runs[appearance.run]
+      let (pass, slot) = (item.index - appearance.first).quotientAndRemainder(dividingBy: appearance.slots.count)
+      if pass < run.passes {
+        return final(run.start + pass * run.emissions.count + appearance.slots[slot])
+      }
+    }
+    // Fixed rows are as few as the rule names.
+    return fixedItems.firstIndex(of: item).map { fixedRows[$0] }
+  }
+
+  /// The row, after fixed rows are inserted, of a row before.
+  private func final(_ base: Int) -> Int {
+    var low = 0
+    var high = fixedRows.count
+    while low < high {
+      let middle = (low + high) / 2
+      if fixedRows[middle] - middle <= base { low = middle + 1 } else { high = middle }
+    }
+    return base + low
+  }
+
+  /// Rows that follow one another by the same rule.
+  enum Stretch {
+    /// A single fixed row.
+    case fixed(SlotsItem)
+    /// Rows of a run, from an offset in it, so many of them.
+    case periodic(run: Int, offset: Int, count: Int)
+  }
+
+  /// The longest stretch that begins at `row`, which must be in `0..<count`.
+  func stretch(at row: Int) -> Stretch {
+    let fixedBefore = fixedRows.countOfPrefix { $0 < row }
+    let isBounded = fixedBefore < fixedRows.count
+    if isBounded && fixedRows[fixedBefore] == row { return .fixed(fixedItems[fixedBefore]) }
+    let base = row - fixedBefore
+    let index = runs.countOfPrefix { $0.start <= base } - 1
+    let toNextFixed = isBounded ? fixedRows[fixedBefore] - row : count - row
+    return .periodic(run: index, offset: base - runs[index].start, count: min(runs[index].end - base, toNextFixed))
+  }
+
+  func run(_ index: Int) -> SlotsRun { runs[index] }
+}
+
+extension Array {
+  /// How many of the first elements satisfy `isBefore`, which none after them does. O(log n).
+  func countOfPrefix(where isBefore: (Element) -> Bool) -> Int {
+    var low = 0
+    var high = count
+    while low < high {
+      let middle = (low + high) / 2
+      if isBefore(self[middle]) { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+}

@@ -1,0 +1,42 @@
+/// The rows of a slots feed as they were: the layout of that moment over snapshots of the contents.
+///
+/// A layout shows the rows of each type in their order, so every content is read once from front to back.
+final class SlotsSnapshot: SectionSnapshot {
+  private let layout: SlotsLayout
+  private let contents: [FeedSnapshot?]
+  /// The section that each content is read from next.
+  private var sections: [Int]
+  private let types: [QuotedName]
+  private var next = 0
+
+  init(name: String, layout: SlotsLayout, contents: [FeedSnapshot?], types: [QuotedName]) {
+    self.layout = layout
+    self.contents = contents
+    self.types = types
+    sections = [Int](repeating: 0, count: contents.count)
+    super.init(name: name, count: layout.count)
+  }
+
+  override var position: Int { next }
+
+  override func next(max: Int, _ body: (Row) -> Void) -> Int {
+    let end = min(next + Swift.max(max, 0), count)
+    let start = next
+    while next < end {
+      let type = layout.item(at: next).type
+      next += 1
+      read(type, body)
+    }
+    return end - start
+  }
+
+  private func read(_ type: Int, _ body: (Row) -> Void) {
+    guard let content = contents[type] else { return }
+    while sections[type] < content.sections.count {
+      let section = content.sections[sections[type]]
+      let name = types[type].bytes
+      if section.next(max: 1, { body(Row(element: $0.element, type: name)) }) > 0 { return }
+      sections[type] += 1
+    }
+  }
+}

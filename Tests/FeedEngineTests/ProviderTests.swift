@@ -1,0 +1,75 @@
+import Testing
+
+@testable import FeedEngine
+
+@Suite struct ProviderTests {
+  @Test func childrenFlattenAndTheirChangesShift() {
+    let harness = EngineHarness()
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", #"{"feed":"banner","kind":"single"}"#)
+    _ = harness.ask(pusher, "define", MainJobTests.inbox)
+    _ = harness.ask(pusher, "define", #"{"feed":"home","kind":"composed","children":["banner","inbox"]}"#)
+    _ = harness.ask(pusher, "define", #"{"feed":"tabs","kind":"segmented","children":["home","inbox/urgent"]}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"tabs"}"#)
+    _ = harness.take(watcher)
+    _ = harness.ask(pusher, "update", #"{"feed":"inbox","element":{"id":1,"priority":9}}"#)
+    #expect(
+      harness.take(watcher) == [
+        #"{"jsonrpc":"2.0","method":"delta","params":{"feed":"tabs","from":4,"revision":5,"deleted":[],"added":[[1,0],[2,0]],"updated":[],"elements":[{"id":1,"priority":9},{"id":1,"priority":9}]}}"#
+      ])
+    #expect(
+      harness.ask(pusher, "activate", #"{"feed":"tabs","child":7}"#) == [
+        #"{"jsonrpc":"2.0","id":1,"result":{"revision":6,"deleted":[],"added":[[0,0]],"updated":[],"sections":{"deleted":[0,1,2],"added":[{"at":0,"name":"inbox/urgent"}]}}}"#
+      ])
+    #expect(
+      harness.take(watcher) == [
+        #"{"jsonrpc":"2.0","method":"delta","params":{"feed":"tabs","from":5,"revision":6,"deleted":[],"added":[[0,0]],"updated":[],"sections":{"deleted":[0,1,2],"added":[{"at":0,"name":"inbox/urgent"}]},"elements":[{"id":1,"priority":9}]}}"#
+      ])
+  }
+
+  @Test func slotsInterleave() {
+    let harness = EngineHarness()
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    for feed in ["letters", "numbers"] { _ = harness.ask(pusher, "define", #"{"feed":"\#(feed)","kind":"array"}"#) }
+    _ = harness.ask(
+      pusher, "define",
+      #"{"feed":"mix","kind":"slots","contents":{"alphabet":"letters","number":"numbers"},"pattern":["alphabet","number"],"repeatables":["number"]}"#
+    )
+    _ = harness.ask(watcher, "watch", #"{"feed":"mix"}"#)
+    _ = harness.take(watcher)
+    _ = harness.ask(pusher, "insert", #"{"feed":"letters","elements":["a","b","c"]}"#)
+    _ = harness.ask(pusher, "insert", #"{"feed":"numbers","elements":[1,2,3,4,5]}"#)
+    let snapshot = harness.ask(pusher, "snapshot", #"{"feed":"mix"}"#)
+    #expect(snapshot.first?.contains(#""elements":["a",1,"b",2,"c",3,4,5]"#) == true, "\(snapshot)")
+    #expect(snapshot.first?.contains(#""types":["alphabet","number","alphabet""#) == true)
+    #expect(harness.take(watcher).count == 2)
+  }
+
+  @Test func circlesAndDoublesAreRefused() {
+    let harness = EngineHarness()
+    let pusher = harness.connect()
+    _ = harness.ask(pusher, "define", #"{"feed":"a","kind":"composed"}"#)
+    _ = harness.ask(pusher, "define", #"{"feed":"b","kind":"composed","children":["a"]}"#)
+    for (method, params) in [
+      ("insertChild", #"{"feed":"a","child":"b"}"#), ("insertChild", #"{"feed":"a","child":"a"}"#),
+      ("insertChild", #"{"feed":"b","child":"a"}"#), ("undefine", #"{"feed":"a"}"#),
+      ("define", #"{"feed":"a","kind":"composed","children":["b"],"replace":true}"#),
+    ] {
+      #expect(harness.ask(pusher, method, params).first?.contains("-32001") == true, "\(method) \(params)")
+    }
+  }
+
+  @Test func aSelectionFollowsItsElement() {
+    let harness = EngineHarness()
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", #"{"feed":"list","kind":"array","multiple":true}"#)
+    _ = harness.ask(pusher, "insert", #"{"feed":"list","elements":["a","b","c"]}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"list","initial":false}"#)
+    _ = harness.ask(pusher, "select", #"{"feed":"list","at":[[0,0],[0,2]]}"#)
+    #expect(harness.take(watcher).last?.contains(#""selected":[[0,0],[0,2]]"#) == true)
+    _ = harness.ask(pusher, "move", #"{"feed":"list","from":0,"to":2}"#)
+    #expect(harness.take(watcher).last?.contains(#""selected":[[0,1],[0,2]]"#) == true)
+    _ = harness.ask(pusher, "remove", #"{"feed":"list","at":[2]}"#)
+    #expect(harness.take(watcher).last?.contains(#""selected":[[0,1]]"#) == true)
+  }
+}

@@ -1,0 +1,102 @@
+import FeedJSON
+import TestSupport
+import Testing
+
+/// The writer of everything.
+@Suite struct ByteBufferTests {
+  @Test func growsAndKeepsWhatWasWritten() {
+    var buffer = ByteBuffer()
+    var expected: [UInt8] = []
+    var random = SeededRandom(seed: 3)
+    while expected.count < 50_000 {
+      switch random.next() % 4 {
+      case 0:
+        let byte = UInt8(truncatingIfNeeded: random.next())
+        buffer.append(byte)
+        expected.append(byte)
+      case 1:
+        buffer.append("a literal")
+        expected += Array("a literal".utf8)
+      case 2:
+        let part = (0..<Int(random.next() % 200)).map { UInt8(truncatingIfNeeded: $0) }
+        part.withUnsafeBytes { buffer.append($0) }
+        expected += part
+      default:
+        buffer.append(string: "strïng")
+        expected += Array("strïng".utf8)
+      }
+      #expect(buffer.count == expected.count)
+      #expect(buffer.capacity >= buffer.count)
+    }
+    #expect(buffer.array == expected)
+  }
+
+  @Test func reservedRoomDoesNotMove() {
+    var buffer = ByteBuffer(capacity: 10)
+    buffer.reserve(1000)
+    let before = buffer.pointer
+    for _ in 0..<1000 { buffer.append(1) }
+    #expect(buffer.pointer == before)
+    #expect(buffer.capacity >= 1000)
+  }
+
+  @Test func forgetting() {
+    var buffer = ByteBuffer()
+    buffer.append("0123456789")
+    buffer.truncate(to: 12)
+    buffer.truncate(to: -1)
+    #expect(buffer.string == "0123456789")
+    buffer.truncate(to: 4)
+    #expect(buffer.string == "0123")
+    buffer.reserve(100_000)
+    let capacity = buffer.capacity
+    buffer.removeAll(keepingCapacity: true)
+    #expect(buffer.isEmpty == true)
+    #expect(buffer.capacity == capacity)
+    buffer.removeAll(keepingCapacity: false)
+    #expect(buffer.capacity < 1000)
+    buffer.append("again")
+    #expect(buffer.string == "again")
+  }
+
+  @Test func integersInDecimal() {
+    var unsigned: [UInt64] = [0, .max]
+    var power: UInt64 = 1
+    for _ in 0..<19 {
+      power *= 10
+      unsigned += [power - 1, power, power + 1]
+    }
+    for value in unsigned {
+      var buffer = ByteBuffer()
+      buffer.append(integer: value)
+      #expect(buffer.string == String(value))
+    }
+    for value in [0, -1, 1, .min, .max, .min + 1, -10, -99] as [Int] {
+      var buffer = ByteBuffer()
+      buffer.append(integer: value)
+      buffer.append(integer: UInt32.max)
+      #expect(buffer.string == String(value) + "4294967295")
+    }
+  }
+
+  @Test func bigEndianWords() {
+    var buffer = ByteBuffer()
+    buffer.append(9)
+    buffer.appendUInt32BigEndian(0x0102_0304)
+    #expect(buffer.array == [9, 1, 2, 3, 4])
+    buffer.overwriteUInt32BigEndian(at: 1, 0xFFFE_FDFC)
+    #expect(buffer.array == [9, 0xFF, 0xFE, 0xFD, 0xFC])
+    for offset in [2, -1, 5, .max] { buffer.overwriteUInt32BigEndian(at: offset, 0) }
+    #expect(buffer.array == [9, 0xFF, 0xFE, 0xFD, 0xFC])
+  }
+
+  @Test func bytesWrittenInPlace() {
+    var buffer = ByteBuffer()
+    buffer.append("ab")
+    buffer.reserve(2)
+    buffer.pointer[2] = UInt8(ascii: "c")
+    buffer.pointer[3] = UInt8(ascii: "d")
+    buffer.didWrite(2)
+    #expect(buffer.string == "abcd")
+  }
+}

@@ -1,0 +1,106 @@
+import FeedJSON
+import TestSupport
+import Testing
+
+/// Exact order of decimals, and the keys that carry it.
+@Suite struct JSONNumberTests {
+  private static func check(_ samples: [String], _ seed: UInt64? = nil) {
+    let values = samples.map { (text: $0, exact: ReferenceDecimal($0), key: JSONNumber.key($0)) }
+    for a in values {
+      for b in values {
+        let expected = a.exact.order(b.exact)
+        if JSONNumber.order(a.text, b.text) != expected { Issue.record("\(a.text) \(b.text) seed \(seed ?? 0)") }
+        let keys = a.key == b.key ? 0 : a.key.lexicographicallyPrecedes(b.key) ? -1 : 1
+        if keys != expected { Issue.record("keys of \(a.text) \(b.text) seed \(seed ?? 0)") }
+        if expected != 0, b.key.starts(with: a.key) { Issue.record("\(a.text) begins \(b.text) seed \(seed ?? 0)") }
+      }
+    }
+  }
+
+  @Test func fixedNumbersAreInOrder() { Self.check(NumberSamples.fixed) }
+
+  @Test(arguments: 0..<6)
+  func randomNumbersAreInOrder(_ seed: UInt64) { Self.check(NumberSamples.random(90, seed: seed), seed) }
+
+  @Test func exponentsBeyondEveryIntegerAreStillOrdered() {
+    let huge = "99999999999999999999999999999999"
+    let ascending = [
+      "-1e\(huge)", "-1e9223372036854775807", "-1e4611686018427387904", "-1e400", "-1e-400", "-1e-\(huge)", "0",
+      "1e-\(huge)",
+      "1e-400", "1e400", "1e4000000000000000000", "1e4611686018427387903", "1e\(huge)", "2e\(huge)",
+    ]
+    for (i, a) in ascending.enumerated() {
+      for (j, b) in ascending.enumerated() where (i < j) && !(i < 3 && j < 3) {
+        #expect(JSONNumber.order(a, b) == -1, "\(a) \(b)")
+        #expect(JSONNumber.order(b, a) == 1, "\(a) \(b)")
+        #expect(JSONNumber.key(a).lexicographicallyPrecedes(JSONNumber.key(b)), "\(a) \(b)")
+      }
+    }
+    #expect(JSONNumber.order("0e\(huge)", "-0e-\(huge)") == 0)
+    #expect(JSONNumber.key("0e\(huge)") == JSONNumber.key("0"))
+    #expect(JSONNumber.order("1e-\(huge)", "1e-\(huge)7") == 0, "both are taken as the same power")
+    #expect(JSONNumber.order("1e-\(huge)", "0.1e-\(huge)") == 1)
+  }
+
+  @Test func keysAreShort() {
+    #expect(JSONNumber.key("0").count == 1)
+    #expect(JSONNumber.key("-5").count == 3)
+    #expect(JSONNumber.key("1700000000123").count == 9)
+    let timestamps = [
+      "1700000000000", "1700000000001", "1700000000010", "1800000000000", "-1700000000000", "-1700000000001",
+    ]
+    #expect(Set(timestamps.map { JSONNumber.key($0).prefix(8) }).count == timestamps.count)
+  }
+
+  @Test func keysCanFollowEachOther() {
+    // As the first part of a longer key a number must not let the second part decide too early.
+    let numbers = ["1", "10", "1.5", "12", "-1", "-1.5", "0"]
+    for a in numbers {
+      for b in numbers where JSONNumber.order(a, b) < 0 {
+        #expect((JSONNumber.key(a) + [0xFF]).lexicographicallyPrecedes(JSONNumber.key(b) + [0x00]), "\(a) \(b)")
+      }
+    }
+  }
+
+  /// Spelling, and the integer that it is.
+  static let integers: [(String, Int?)] = [
+    ("0", 0), ("-0", 0), ("-0.00", 0), ("0e99999999999999999999", 0), ("7", 7), ("-7", -7), ("1.0", 1), ("1e2", 100),
+    ("1.50e1", 15), ("-1200e-2", -12), ("0.5", nil), ("15e-1", nil), ("1e-1", nil),
+    ("999999999999999999", 999_999_999_999_999_999),
+    ("-999999999999999999", -999_999_999_999_999_999), ("9223372036854775807", .max), ("-9223372036854775808", .min),
+    ("9223372036854775808", nil), ("-9223372036854775809", nil), ("922337203685477580.7e1", .max),
+    ("-0.9223372036854775808e19", .min), ("1e18", 1_000_000_000_000_000_000), ("9e18", 9_000_000_000_000_000_000),
+    ("1e19", nil), ("1e400", nil), ("1e-400", nil), ("1e99999999999999999999", nil), ("10000000000000000000", nil),
+    ("000", 0), ("1000000000000000000.0", 1_000_000_000_000_000_000),
+  ]
+
+  @Test(arguments: integers)
+  func integerValue(_ text: String, _ expected: Int?) throws {
+    let bytes = Array(text.utf8)
+    #expect(bytes.withUnsafeBytes { JSONNumber($0).int } == expected)
+    // Only the view wants it valid.
+    guard text != "000" else { return }
+    #expect(try withJSON("[\(text)]") { $0.element(at: 0)?.int } == expected)
+  }
+
+  @Test func everyIntegerComesBack() throws {
+    var random = SeededRandom(seed: 5)
+    for shift in 0..<64 {
+      for value in [Int(bitPattern: UInt(random.next() >> UInt64(shift))), Int.max >> shift, Int.min >> shift] {
+        #expect(try withJSON(String(value)) { $0.int } == value)
+      }
+    }
+  }
+
+  @Test func otherKindsAreNoIntegers() throws {
+    for text in ["\"1\"", "true", "null", "[1]", "{}"] { #expect(try withJSON(text) { $0.int } == nil) }
+  }
+
+  @Test func textThatIsNoNumberIsHarmless() {
+    for text in ["", "-", ".", "..", "e", "1..2", "-e5", "1e", "1e+", "abc", "--1", "1.2.3e4e5"] {
+      let bytes = Array(text.utf8)
+      for other in ["", "1", "1..2"] { #expect(abs(JSONNumber.order(text, other)) <= 1) }
+      #expect(JSONNumber.key(text).count <= bytes.count + 10)
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import FeedJSON
+import Testing
+
+/// What a view says about its value.
+@Suite struct JSONViewTests {
+  static let document =
+    #"{"id":"x7","n":12, "deep":{"list":[1,[2,3],{"a":[]},"s"],"empty":{}},"\u0065sc":1,"n":-3.5e1,"t":true,"#
+    + #""f":false,"z":null}"#
+
+  @Test func kindsTextsAndOffsets() throws {
+    try withJSON("  " + Self.document + "\n") { view in
+      #expect(view.byteOffset == 2)
+      #expect(String(decoding: view.text, as: UTF8.self) == Self.document)
+      #expect(view.kind == .object)
+      #expect(view.count == 8)
+      let expected: [JSONKind] = [.string, .number, .object, .number, .number, .true, .false, .null]
+      #expect(view.members.map(\.value.kind) == expected)
+      for member in view.members {
+        let part = Array(view.text)[(member.value.byteOffset - 2)...].prefix(member.value.text.count)
+        #expect(Array(part) == Array(member.value.text))
+      }
+    }
+  }
+
+  @Test func membersAreFoundByDecodedNameAndTheLastCounts() throws {
+    try withJSON(Self.document) { view in
+      #expect(view.member("n")?.int == -35)
+      #expect(view.member("esc")?.int == 1)
+      #expect(view.member("id")?.string == "x7")
+      #expect(view.member("i") == nil)
+      #expect(view.member("ids") == nil)
+      #expect(view.member("") == nil)
+      #expect(view.member(utf8: UnsafeRawBufferPointer(start: nil, count: 0)) == nil)
+      #expect(Array("deep".utf8).withUnsafeBytes { view.member(utf8: $0)?.member("empty")?.count } == 0)
+      #expect(view.member("deep")?.member("list")?.member("a") == nil, "an array has no members")
+      #expect(view.member("id")?.member("id") == nil, "nor has a string")
+    }
+    try withJSON(#"{"a":1,"\u0061":2}"#) { #expect($0.member("a")?.int == 2) }
+    try withJSON(#"{"\u0061":1,"a":2}"#) { #expect($0.member("a")?.int == 2) }
+    try withJSON(#"{"":5}"#) { #expect($0.member("")?.int == 5) }
+    try withJSON(#"{"\u0061\u0062":1}"#) { #expect($0.member("abc") == nil && $0.member("a") == nil) }
+  }
+
+  @Test func namesOfEveryLengthAreToldApart() throws {
+    for length in 0..<30 {
+      let name = String("abcdefghijklmnopqrstuvwxyz0123".prefix(length))
+      for place in 0..<max(1, length) {
+        var other = Array(name.utf8)
+        if length > 0 { other[place] ^= 1 }
+        try withJSON("{\"\(String(decoding: other, as: UTF8.self))\":1,\"x\(name)\":2}") { view in
+          #expect(Array(name.utf8).withUnsafeBytes { view.member(utf8: $0)?.int } == (length == 0 ? 1 : nil))
+          #expect(other.withUnsafeBytes { view.member(utf8: $0)?.int } == 1)
+        }
+      }
+    }
+  }
+
+  @Test func elementsInOrderAndByIndex() throws {
+    try withJSON(#"[1,[2,3],{"a":[4]},"s"]"#) { view in
+      #expect(view.elements.map { String(decoding: $0.text, as: UTF8.self) } == ["1", "[2,3]", #"{"a":[4]}"#, "\"s\""])
+      #expect(view.element(at: 2)?.member("a")?.element(at: 0)?.int == 4)
+      #expect(view.element(at: 3)?.string == "s")
+      #expect(view.element(at: 4) == nil)
+      #expect(view.element(at: -1) == nil)
+      #expect(view.element(at: .max) == nil)
+      #expect(Array(view.members.map(\.key.kind)).isEmpty)
+    }
+    try withJSON(#"{"a":1}"#) { view in
+      #expect(view.element(at: 0) == nil)
+      #expect(view.elements.map(\.kind).isEmpty)
+    }
+  }
+
+  @Test func booleansAndNull() throws {
+    try withJSON("[true,false,null,0]") { view in
+      #expect(view.elements.map(\.bool) == [true, false, nil, nil])
+      #expect(view.elements.map(\.isNull) == [false, false, true, false])
+      #expect(view.elements.map(\.count) == [0, 0, 0, 0])
+    }
+  }
+
+  @Test func compactnessIsThatOfTheValueItself() throws {
+    try withJSON(#" { "a b" : [1,2] , "c":[1, 2], "d":{ }, "e":[[ ]]} "#) { view in
+      #expect(!view.isCompact)
+      #expect(view.members.map(\.value.isCompact) == [true, false, false, false])
+      #expect(view.members.map(\.key.isCompact) == [true, true, true, true])
+      #expect(view.compactLength == #"{"a b":[1,2],"c":[1,2],"d":{},"e":[[]]}"#.utf8.count)
+      #expect(view.member("c")?.compactLength == 5)
+    }
+    try withJSON(" [1] ") { #expect($0.isCompact, "white space around a value is not inside it") }
+  }
+}

@@ -1,0 +1,108 @@
+import FeedJSON
+import Testing
+
+/// Depth, sizes, word boundaries, and what one scan leaves to the next.
+@Suite struct ScannerLimitTests {
+  static func nested(_ depth: Int, _ open: String, _ close: String) -> [UInt8] {
+    Array((String(repeating: open, count: depth) + "0" + String(repeating: close, count: depth)).utf8)
+  }
+
+  @Test(arguments: [0, 1, 2, 7, 512])
+  func depthIsCountedExactly(_ limit: Int) {
+    for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+      #expect(scanFailure(Self.nested(limit, open, close), maxDepth: limit) == nil)
+      let failure = scanFailure(Self.nested(limit + 1, open, close), maxDepth: limit)
+      #expect(failure == JSONError(offset: limit * open.utf8.count, kind: .tooDeep))
+    }
+  }
+
+  @Test func depthFallsWhenContainersEnd() {
+    #expect(scanFailure(Array("[[],[],[[]],{\"a\":[]}]".utf8), maxDepth: 3) == nil)
+  }
+
+  @Test func aMillionOpeningsAreRefusedWithoutRecursion() {
+    let openings = [UInt8](repeating: UInt8(ascii: "["), count: 1_000_000)
+    #expect(scanFailure(openings) == JSONError(offset: 512, kind: .tooDeep))
+    #expect(scanFailure(openings, maxDepth: .max) == JSONError(offset: 1_000_000, kind: .truncated))
+  }
+
+  @Test func deepValuesAreComparedAndCopiedWithoutRecursion() throws {
+    let deep = Self.nested(200_000, "[ ", "]")
+    var scanner = JSONScanner(maxDepth: .max)
+    var other = JSONScanner(maxDepth: .max)
+    let compact = Self.nested(200_000, "[", "]")
+    try deep.withUnsafeBytes { deep in
+      try compact.withUnsafeBytes { compact in
+        let (a, b) = (try scanner.scan(deep), try other.scan(compact))
+        #expect(a.equals(b))
+        var buffer = ByteBuffer()
+        buffer.append(compact: a)
+        #expect(buffer.array == Array(compact))
+      }
+    }
+  }
+
+  @Test func tapeGrowsWithManyTokens() throws {
+    let text = "[" + (0..<5000).map { "{\"n\":\($0)}" }.joined(separator: ",") + "]"
+    try withJSON(text) { view in
+      #expect(view.count == 5000)
+      #expect(view.elements.map { $0.member("n")?.int } == Array(0..<5000))
+      #expect(view.element(at: 4321)?.member("n")?.int == 4321)
+    }
+  }
+
+  /// Every length of a string and every place of what ends its plain run, in the middle of a text and at its end.
+  @Test(arguments: ["\"", "\\n", "é", "日", "😀", "\u{1}"])
+  func stringsOfEveryLength(_ piece: String) throws {
+    for length in 0..<26 {
+      for place in 0...length {
+        let plain = String(repeating: "x", count: place)
+        let string = "\"" + plain + piece + String(repeating: "y", count: length - place) + "\""
+        for text in [string, "[\(string)]", "{\(string):1}", "{\"k\":\(string),\"another\":\"member of some length\"}"]
+        {
+          let bytes = Array(text.utf8)
+          let expected = ReferenceReader.read(bytes)
+          #expect((scanFailure(bytes) == nil) == (expected != nil), "\(text)")
+        }
+      }
+    }
+  }
+
+  @Test func numbersOfEveryLength() throws {
+    for length in 1..<40 {
+      let digits = String(repeating: "9", count: length)
+      for number in [digits, "-" + digits, digits + ".5", "0." + digits, "1e" + digits] {
+        for text in [number, "[\(number)]", "[\(number) ,1]", "{\"k\":\(number),\"l\":0}"] {
+          let bytes = Array(text.utf8)
+          #expect(try withJSON(bytes) { ReferenceValue($0) } == ReferenceReader.read(bytes), "\(text)")
+        }
+      }
+    }
+  }
+
+  /// Names are predicted from the text before: those of other lengths, and the same again, have to come out right.
+  @Test func namesOfAnEarlierTextDoNotShow() throws {
+    var scanner = JSONScanner()
+    for first in 0..<20 {
+      for second in [first, first + 1, first + 8, max(0, first - 1)] {
+        for length in [first, second, second] {
+          let name = String(repeating: "n", count: length)
+          let text = Array("{\"\(name)\":\"some value\",\"b\\n\":[1,2,3],\"\(name)é\":true}".utf8)
+          let value = try text.withUnsafeBytes { ReferenceValue(try scanner.scan($0)) }
+          #expect(value == ReferenceReader.read(text))
+        }
+      }
+    }
+  }
+
+  @Test func aScannerGoesOnAfterARefusalAndAfterReleasingMemory() throws {
+    var scanner = JSONScanner()
+    for text in ["[1,2", "[3]", "nope", "{\"a\":[4]}"] {
+      let bytes = Array(text.utf8)
+      let expected = ReferenceReader.read(bytes)
+      let value = bytes.withUnsafeBytes { bytes in (try? scanner.scan(bytes)).flatMap { ReferenceValue($0) } }
+      #expect(value == expected)
+      scanner.releaseMemory()
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import TestSupport
+
+/// Makes valid JSON texts from a seed: every kind, every way of writing strings and numbers, white space or none.
+struct TextGenerator {
+  private var random: SeededRandom
+  private let spaced: Bool
+
+  init(seed: UInt64) {
+    random = SeededRandom(seed: seed)
+    spaced = random.next() & 1 == 0
+  }
+
+  /// A container with up to `size` members and elements in all.
+  mutating func text(size: Int) -> [UInt8] {
+    var budget = size
+    return space() + container(&budget, depth: 0) + space()
+  }
+
+  private mutating func pick<T>(_ choices: [T]) -> T { choices[Int.random(in: 0..<choices.count, using: &random)] }
+
+  private mutating func space() -> [UInt8] {
+    spaced ? Array(pick(["", " ", "\n", "\t ", "\r\n  "]).utf8) : []
+  }
+
+  private mutating func container(_ budget: inout Int, depth: Int) -> [UInt8] {
+    let isObject = pick([true, true, false])
+    var parts: [[UInt8]] = []
+    for _ in 0..<pick([0, 1, 2, 3, 5, 12]) where budget > 0 {
+      budget -= 1
+      let name = isObject ? space() + string() + space() + [UInt8(ascii: ":")] : []
+      parts.append(name + space() + value(&budget, depth: depth) + space())
+    }
+    let inside = parts.isEmpty ? space() : Array(parts.joined(separator: [UInt8(ascii: ",")]))
+    return Array((isObject ? "{" : "[").utf8) + inside + Array((isObject ? "}" : "]").utf8)
+  }
+
+  private mutating func value(_ budget: inout Int, depth: Int) -> [UInt8] {
+    switch pick([0, 1, 1, 1, 2, 2, 3]) {
+    case 0: Array(pick(["true", "false", "null"]).utf8)
+    case 1: number()
+    case 2: string()
+    default: depth < 8 ? container(&budget, depth: depth + 1) : Array("{}".utf8)
+    }
+  }
+
+  mutating func number() -> [UInt8] {
+    let sign = pick(["", "", "-"])
+    let whole = pick(["0", "7", digits(1...3), digits(8...9), digits(13...13), digits(15...30)])
+    let fraction = pick(["", "", ".0", "." + digits(1...4), ".00" + digits(7...18)])
+    let exponent = pick(["", "", "", "e0", "E+\(digits(1...2))", "e-\(digits(1...2))", "e0\(digits(1...1))"])
+    return Array((sign + whole + fraction + exponent).utf8)
+  }
+
+  /// Digits of which the first is not zero.
+  private mutating func digits(_ count: ClosedRange<Int>) -> String {
+    var text = String(pick(Array("123456789")))
+    for _ in 1..<Int.random(in: count, using: &random) { text.append(pick(Array("0000123456789"))) }
+    return text
+  }
+
+  mutating func string() -> [UInt8] {
+    var inside: [UInt8] = []
+    for _ in 0..<pick([0, 1, 2, 3, 4, 8]) { inside += Array(pick(Self.pieces).utf8) }
+    return [UInt8(ascii: "\"")] + inside + [UInt8(ascii: "\"")]
+  }
+
+  private static let pieces = [
+    "a", "id", "name", "seven77", "eight888", "a text of some length", "é", "日本語", "😀", "\u{7F}", "\u{80}", "\u{7FF}",
+    "\u{800}", "\u{FFFF}", "\u{10FFFF}", #"\n"#, #"\""#, #"\\"#, #"\/"#, #"\u0000"#, #"\u00e9"#, #"\ud83d\ude00"#,
+    #"\uD800"#, #"\udc00"#, #"\udbff\u0041"#, "'", "{", "}", "[", "]", ":", ",", " ",
+  ]
+}
