@@ -48,7 +48,7 @@ class Manuals(unittest.TestCase):
         text = manual("feedclient.1")
         self.assertEqual(sorted(re.findall(r"^\.SS ([a-z][A-Za-z]*)", text, re.MULTILINE)), sorted(commands()))
         for command in commands():
-            paragraph = text.split(f".SS {command}\n")[1].split(".SS ")[0].split(".SH ")[0]
+            paragraph = re.split(r"^\.S[SH] ", re.split(rf"^\.SS {command}\b", text, flags=re.M)[1], flags=re.M)[0]
             own = options(help_of("feedclient", command)) - {"--socket", "--timeout", "--json"}
             self.assertEqual(set(re.findall(r"(--[a-z-]+)", paragraph)) - {"--json"}, own, command)
 
@@ -59,13 +59,13 @@ class Limits(unittest.TestCase):
         rows = re.findall(r"^\| `(\w+)` \| `(--[a-z-]+)` \| (\S+) \| (.*) \|$", table, re.MULTILINE)
         text = re.sub(r"\s+", " ", help_of("feedd"))
         for _, flag, default, meaning in rows:
-            self.assertRegex(text, re.escape(flag) + r" \w+ " + re.escape(f"{meaning} (default {default})"))
+            self.assertRegex(text, re.escape(flag) + r" \w+ " + re.escape(f"{meaning} (default: {default})"))
         daemon = support.Daemon()
         self.addCleanup(daemon.stop)
         with daemon.connect() as connection:
-            units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "s": 1, "m": 60, "h": 3600}
+            units = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "s": 1, "m": 60, "h": 3600}
             told = connection.hello["limits"]
-        values = {name: int(d) if d.isdigit() else int(d[:-1]) * units[d[-1]] for name, _, d, _ in rows}
+        values = {name: int(re.match(r"\d+", d)[0]) * units[re.sub(r"\d", "", d)] for name, _, d, _ in rows}
         self.assertEqual(values, told)
 
 

@@ -1,8 +1,8 @@
 """Every command of the README that is marked as runnable is run, in order, in a folder of its own.
 
-A block is runnable when an HTML comment stands right before its fence: `<!-- run -->`, or `<!-- run: NAME=VALUE … -->`
-to bound what would go on for ever: each NAME in the block is replaced by VALUE before it is run. Every other `sh` block
-must say why it is not run: `<!-- not run: reason -->`.
+A block is runnable when an HTML comment stands right before its fence: `<!-- run -->`, or `<!-- run: 'this' => 'that' -->`
+where something in it must be replaced, so that it ends by itself or stays in its folder. Every other `sh` block must say
+why it is not run: `<!-- not run: reason -->`.
 """
 
 import os
@@ -52,10 +52,10 @@ class Readme(unittest.TestCase):
             os.symlink(ROOT / name, os.path.join(self.folder.name, name))
         for mark, text in blocks():
             if mark and mark.startswith("run"):
-                for pair in shlex.split(mark.partition(":")[2]):
-                    name, _, value = pair.partition("=")
-                    self.assertIn(name, text)
-                    text = text.replace(name, value)
+                if mark.startswith("run: "):
+                    this, _, that = shlex.split(mark[len("run: ") :])
+                    self.assertIn(this, text)
+                    text = text.replace(this, that)
                 script += [f"echo {shlex.quote(line)}" for line in ("== " + text).splitlines()] + [text]
         done = subprocess.run(
             ["bash", "-c", "\n".join(script)],
@@ -66,7 +66,9 @@ class Readme(unittest.TestCase):
             stderr=subprocess.STDOUT,
             timeout=10 * support.PATIENCE,
         )
-        self.assertEqual(done.returncode, 0, done.stdout.decode("utf-8", "replace"))
+        output = done.stdout.decode("utf-8", "replace")
+        self.assertEqual(done.returncode, 0, output)
+        self.assertRegex(output, r"(?m)^\d+ \['inbox/urgent', 'inbox/rest'\] \[\d+, \d+\]\nTrue$")
 
 
 if __name__ == "__main__":

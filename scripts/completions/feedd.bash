@@ -7,7 +7,7 @@ _feedd() {
     --socket | --config) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     --state) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     --durability) mapfile -t COMPREPLY < <(compgen -W "memory process disk" -- "$word") ;;
-    --log-level) mapfile -t COMPREPLY < <(compgen -W "error warning info debug" -- "$word") ;;
+    --log-level) mapfile -t COMPREPLY < <(compgen -W "error warning notice info debug" -- "$word") ;;
     *)
       local options
       options=$(feedd --help 2>/dev/null | grep -oE '^ +(-[a-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+')
