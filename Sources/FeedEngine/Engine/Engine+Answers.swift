@@ -10,7 +10,7 @@ extension Engine {
   func reply(
     _ request: Request, of session: Session, _ body: (inout ByteBuffer) -> Void
   ) throws(FeedError) {
-    guard let id = request.id else { return }
+    guard let id = request.id, !isReplaying else { return }
     let buffer = batch ?? answers
     let start = openAnswer(buffer)
     buffer.bytes.beginResult(id: id)
@@ -34,6 +34,7 @@ extension Engine {
 
   /// Writes an error response; `id` nil becomes null.
   func answer(_ session: Session, error: FeedError, id: JSONView?) {
+    if isReplaying { return }
     counters.errors &+= 1
     let buffer = batch ?? answers
     let start = openAnswer(buffer)

@@ -10,7 +10,8 @@ extension Engine {
   public func endTurn(now: Instant) {
     self.now = now
     closeOverQuota()
-    evictExpired()
+    if !isDurable { evictExpired() }
+    turnTime = nil
     if nextSweep <= now { sweep() }
     if !workingSessions.isEmpty { work() }
     if !pendingWatches.isEmpty { advanceWatches() }
@@ -44,7 +45,7 @@ extension Engine {
   }
 
   /// Evicts what is too old, a bounded number a turn.
-  private func evictExpired() {
+  func evictExpired() {
     guard let expiry = catalog.nextExpiry, expiry <= now else { return }
     for feed in catalog.expired(at: now) {
       catalog.begin(at: now)
