@@ -133,4 +133,28 @@ private final class DurableLoop {
     #expect(answers.last?.contains(#""counts":[1]"#) == true)
     #expect(loop.stored.count == 2)
   }
+
+  @Test func aBatchIsStoredRequestByRequest() throws {
+    let loop = DurableLoop()
+    _ = loop.ask("define", #"{"feed":"c","kind":"collection"}"#)
+    let request = { (id: Int, method: String, params: String) in
+      #"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#
+    }
+    let batch = [
+      request(1, "update", #"{"feed":"c","element":{"id":1}}"#), request(2, "verify", #"{"feed":"c"}"#),
+      request(3, "update", #"{"feed":"c","element":{"id":2}}"#), request(4, "sync", "{}"),
+      request(5, "ping", "{}"), request(6, "delete", #"{"feed":"c","id":1}"#),
+    ]
+    let answers = loop.turn(["[\(batch.joined(separator: ","))]", request(7, "snapshot", #"{"feed":"c"}"#)])
+    #expect(answers.count == 2)
+    #expect(answers.first?.split(separator: "jsonrpc").count == 7, "\(answers)")
+    #expect(answers.last?.contains(#""elements":[{"id":2}]"#) == true)
+    let again = DurableLoop()
+    for stored in loop.stored {
+      try stored.requests.withUnsafeBytes { bytes in
+        try again.engine.replay(JournalBatch(revision: stored.revision, at: stored.at, requests: bytes))
+      }
+    }
+    #expect(again.ask("snapshot", #"{"feed":"c"}"#) == loop.ask("snapshot", #"{"feed":"c"}"#))
+  }
 }

@@ -29,6 +29,8 @@ public final class Engine {
   var turnTime: Instant?
   /// Why nothing can be stored in this turn; nil when it can.
   var storageFailure: String?
+  /// Whether the turn has yet to execute what `beginTurn` decided on.
+  var hasPrepared = false
   /// Whether the batch of this turn holds an eviction.
   var evictsThisTurn = false
   /// Whether stored requests are being executed again: nobody is answered.
@@ -41,8 +43,6 @@ public final class Engine {
 
   /// This turn's answers and whatever else goes to one connection only.
   let answers = TurnBuffer()
-  /// The answers of a batch under way; nil outside one.
-  var batch: TurnBuffer?
   /// Sessions that have something to write.
   var dirty: [Session] = []
   /// Sessions to be closed because their user holds too much.
@@ -53,7 +53,7 @@ public final class Engine {
   var animation: [UInt8] = []
   /// Watches that are not live.
   var pendingWatches: [Watch] = []
-  /// Sessions whose answer is being worked out in parts.
+  /// Sessions whose answer or batch is being worked out in parts.
   var workingSessions: [Session] = []
   /// Sessions whose input was refused and may be offered again.
   var resumed: [ConnectionID] = []

@@ -18,12 +18,14 @@ extension Engine {
     journal.removeAll(keepingCapacity: journal.capacity <= 1 << 20)
     storageFailure = nil
     evictsThisTurn = false
+    hasPrepared = true
     if let expiry = catalog.nextExpiry, expiry <= now {
       evictsThisTurn = true
       let start = journal.beginFrame()
       journal.append(Self.eviction)
       journal.endFrame(at: start)
     }
+    prepareBatches()
   }
 
   /// Looks at the whole frames at the beginning of `bytes`, puts those that may change something into the batch, and
@@ -55,13 +57,14 @@ extension Engine {
   private func judge(_ payload: UnsafeRawBufferPointer) -> Verdict {
     guard let message = try? scanner.scan(payload) else { return .pass }
     if message.kind == .array {
-      return message.elements.contains { method(of: $0)?.isJournaled ?? false } ? .store : .pass
+      // Its requests are stored one by one, in the turns that execute them.
+      return message.elements.contains { method(of: $0)?.isJournaled ?? false } ? .mayTakeTurns : .pass
     }
     guard let method = method(of: message) else { return .pass }
     return method.isJournaled ? .store : method.mayTakeTurns ? .mayTakeTurns : .pass
   }
 
-  private func method(of message: JSONView) -> Method? {
+  func method(of message: JSONView) -> Method? {
     message.member("method").flatMap { Method($0) }
   }
 
@@ -73,14 +76,23 @@ extension Engine {
 
   /// The batch is stored: its requests may be executed.
   public func didStore() {
-    if evictsThisTurn { evictExpired() }
-    evictsThisTurn = false
+    executePrepared()
   }
 
   /// The batch could not be stored: requests of this turn that may change something are refused with `reason`.
   public func storageDidFail(_ reason: String) {
     storageFailure = reason
     evictsThisTurn = false
+    executePrepared()
+  }
+
+  /// Executes what the turn has in hand before the input of its connections: evictions, then shares of batches.
+  func executePrepared() {
+    guard hasPrepared else { return }
+    hasPrepared = false
+    if evictsThisTurn { evictExpired() }
+    evictsThisTurn = false
+    executeBatches()
   }
 
   /// Executes a stored batch again, before the first client connects. Nobody is answered.
@@ -125,7 +137,7 @@ extension Method {
   }
 
   /// Whether its answer may be worked out over several turns.
-  fileprivate var mayTakeTurns: Bool {
+  var mayTakeTurns: Bool {
     switch self {
     case .verify, .query, .sync: true
     default: false
