@@ -11,7 +11,7 @@ extension Engine {
     return !session.isClosing && !session.inputEnded && canWork(session)
   }
 
-  private func canWork(_ session: Session) -> Bool {
+  func canWork(_ session: Session) -> Bool {
     session.work == nil && session.batch == nil && session.output.backlog <= limits.maxQueue
   }
 
