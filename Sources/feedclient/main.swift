@@ -1,1 +1,5 @@
-print("feedclient")
+import FeedClient
+import FeedSystem
+import Glibc
+
+exit(Program.run(Array(CommandLine.arguments.dropFirst()), environment: .current).rawValue)

@@ -1,0 +1,153 @@
+import FeedJSON
+import FeedModel
+
+/// A feed as a list on a screen: its sections with their names, their rows with signs where something has just changed, as
+/// many as fit. Pure: it makes lines; ``Screen`` puts them on a terminal.
+struct LiveList {
+  /// How long a change stays marked.
+  static let markTime: UInt64 = 2_000_000_000
+
+  /// What changed in one section lately, for its heading.
+  private struct Tally: Equatable {
+    var added = 0
+    var updated = 0
+    var deleted = 0
+  }
+
+  private struct Moment {
+    var time: UInt64
+    var revision: UInt64
+    var tallies: [Tally]
+  }
+
+  let templates: Templates
+  /// Recent changes, oldest first.
+  private var recent: [Moment] = []
+  /// The first row shown of each section, and the row that must be in sight.
+  private var tops: [Int] = []
+  private var focus: [Int?] = []
+
+  init(templates: Templates) { self.templates = templates }
+
+  /// When a mark goes out; nil when nothing is marked.
+  var deadline: UInt64? { recent.first.map { $0.time &+ Self.markTime } }
+
+  /// The list was replaced as a whole.
+  mutating func reset() {
+    recent = []
+    tops = []
+    focus = []
+  }
+
+  /// A change has been applied to the mirror.
+  mutating func note(_ change: Change, revision: UInt64, sections: Int, now: UInt64) {
+    change.applySections(to: &tops) { _ in 0 }
+    change.applySections(to: &focus) { _ in nil }
+    for place in recent.indices { change.applySections(to: &recent[place].tallies) { _ in Tally() } }
+    var before = [Tally](repeating: Tally(), count: sections + change.sectionsDeleted.count)
+    for path in change.deleted where before.indices.contains(Int(path.section)) {
+      before[Int(path.section)].deleted += 1
+    }
+    change.applySections(to: &before) { _ in Tally() }
+    var tallies = before
+    tallies.resize(to: sections, with: Tally())
+    tops.resize(to: sections, with: 0)
+    focus.resize(to: sections, with: nil)
+    for path in change.added where tallies.indices.contains(Int(path.section)) { tallies[Int(path.section)].added += 1 }
+    for path in change.updated where tallies.indices.contains(Int(path.section)) {
+      tallies[Int(path.section)].updated += 1
+    }
+    for path in change.updated + change.added where focus.indices.contains(Int(path.section)) {
+      focus[Int(path.section)] = Int(path.row)
+    }
+    recent.append(Moment(time: now, revision: revision, tallies: tallies))
+  }
+
+  /// Forgets marks whose time is over.
+  mutating func expire(now: UInt64) {
+    let old = recent.prefix { now >= $0.time &+ Self.markTime }
+    recent.removeFirst(old.count)
+  }
+}
+
+extension LiveList {
+  /// The lines of the list on a screen of that size, at most `height` of them.
+  mutating func lines(_ mirror: Mirror, width: Int, height: Int, palette: Palette) -> [String] {
+    let plan = LiveLayout(counts: mirror.counts, height: height)
+    tops.resize(to: mirror.sections.count, with: 0)
+    focus.resize(to: mirror.sections.count, with: nil)
+    var lines: [String] = []
+    for (place, room) in plan.rooms.enumerated() {
+      let section = mirror.sections[place]
+      scroll(place, room: room, count: section.rows.count)
+      lines.append(heading(section, place, room: room, width: width, palette: palette))
+      let top = tops[place]
+      for row in top..<min(top + room, section.rows.count) {
+        lines.append(line(section.rows[row], row, width: width, palette: palette))
+      }
+    }
+    if plan.hiddenSections > 0 {
+      var line = LinePainter(width: width, palette: palette)
+      line.add("… \(plan.hiddenSections) more sections", .dim)
+      lines.append(line.text)
+    }
+    return lines
+  }
+
+  /// Brings the row that changed last into sight, moving as little as possible.
+  private mutating func scroll(_ section: Int, room: Int, count: Int) {
+    var top = tops[section]
+    if let row = focus[section], room > 0 {
+      if row < top { top = row }
+      if row >= top + room { top = row - room + 1 }
+    }
+    tops[section] = max(0, min(top, count - room))
+    focus[section] = nil
+  }
+
+  private func heading(
+    _ section: Mirror.Section, _ place: Int, room: Int, width: Int, palette: Palette
+  ) -> String {
+    var line = LinePainter(width: width, palette: palette)
+    line.add(section.name, .title)
+    line.add("  \(Grouped.text(section.rows.count))", .bold)
+    var tally = Tally()
+    for moment in recent where moment.tallies.indices.contains(place) {
+      tally.added += moment.tallies[place].added
+      tally.updated += moment.tallies[place].updated
+      tally.deleted += moment.tallies[place].deleted
+    }
+    if tally.added > 0 { line.add(" +\(tally.added)", .added) }
+    if tally.updated > 0 { line.add(" ~\(tally.updated)", .updated) }
+    if tally.deleted > 0 { line.add(" -\(tally.deleted)", .deleted) }
+    if room < section.rows.count {
+      let last = tops[place] + room
+      line.add(room == 0 ? "  (no room)" : "  rows \(tops[place])…\(last - 1)", .dim)
+    }
+    return line.text
+  }
+
+  private func line(_ row: Row, _ index: Int, width: Int, palette: Palette) -> String {
+    var line = LinePainter(width: width, palette: palette)
+    let isRecent = recent.first.map { row.revision >= $0.revision } ?? false
+    switch isRecent ? row.origin : .snapshot {
+    case .snapshot: line.add("  ")
+    case .added: line.add("+ ", .added)
+    case .moved: line.add("> ", .moved)
+    case .updated: line.add("~ ", .updated)
+    }
+    if let type = row.type { line.add("\(type) ", .dim) }
+    row.element.withUnsafeBytes { bytes in
+      var scanner = JSONScanner(maxDepth: 10_100)
+      if let view = try? scanner.scan(bytes) { templates.add(view, type: row.type, to: &line) }
+    }
+    return line.text
+  }
+}
+
+extension Array {
+  fileprivate mutating func resize(to count: Int, with element: Element) {
+    if self.count > count { removeLast(self.count - count) }
+    while self.count < count { append(element) }
+  }
+}

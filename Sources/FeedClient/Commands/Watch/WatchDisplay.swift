@@ -1,0 +1,21 @@
+/// How `watch` shows what happens.
+protocol WatchDisplay: AnyObject {
+  /// Whether the rows are needed.
+  var needsMirror: Bool { get }
+  /// Shows, or notes to show, what the daemon said; the mirror has it already.
+  func take(_ notification: Notification, _ mirror: Mirror?, now: UInt64)
+  /// Shows what is due.
+  func update(_ mirror: Mirror?, _ status: WatchStatus, now: UInt64) throws(Failure)
+  /// When to call ``update(_:_:now:)`` although nothing happens.
+  var deadline: UInt64? { get }
+  /// The program stops, or is stopped by the terminal: leaves the screen as a shell wants it.
+  func leave()
+}
+
+/// What a display may say besides the rows.
+struct WatchStatus: Equatable {
+  var feed: String
+  var isConnected = false
+  /// The last revision found equal to the daemon's, with --verify.
+  var verifiedRevision: UInt64?
+}

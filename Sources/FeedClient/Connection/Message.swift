@@ -1,0 +1,83 @@
+import FeedJSON
+
+/// One message from the daemon, looked at in place: valid until the connection is asked for the next one.
+public enum Message {
+  /// The response to a request that this connection sent.
+  case response(id: Int, Result<JSONView, RemoteError>)
+  /// Something the daemon says by itself.
+  case notification(Notification)
+}
+
+/// Something the daemon says by itself; valid until the connection is asked for the next message.
+public struct Notification {
+  /// The notifications of protocol 1.
+  public enum Kind: Sendable {
+    case delta
+    case snapshot
+    case bookmark
+    case selection
+    case bye
+    /// One that this version does not know; to be ignored or shown.
+    case other
+  }
+
+  public let kind: Kind
+  /// Its parameters, an object.
+  public let params: JSONView
+  /// The whole JSON-RPC message.
+  public let whole: JSONView
+
+  /// Whether it is the last of a feed that was undefined.
+  public var endsFeed: Bool { kind == .delta && params.member("ended")?.bool == true }
+
+  /// Whether it is about that feed.
+  public func concerns(_ feed: String) -> Bool {
+    var feed = feed
+    return feed.withUTF8 { name in params.member("feed")?.stringEquals(utf8: UnsafeRawBufferPointer(name)) ?? false }
+  }
+}
+
+extension Message {
+  /// Reads what stands in a frame.
+  init(_ view: JSONView) throws(MalformedMessage) {
+    if let method = view.member("method") {
+      guard let params = view.member("params") else { throw MalformedMessage("a notification without \"params\"") }
+      self = .notification(Notification(kind: .init(method), params: params, whole: view))
+    } else if let error = view.member("error") {
+      // An error without an id answers something that the daemon could not read as a request.
+      self = .response(id: view.member("id")?.int ?? 0, .failure(RemoteError(error)))
+    } else if let result = view.member("result"), let id = view.member("id")?.int {
+      self = .response(id: id, .success(result))
+    } else {
+      throw MalformedMessage("a message that is neither a response nor a notification")
+    }
+  }
+}
+
+extension Notification.Kind {
+  fileprivate init(_ method: JSONView) {
+    self =
+      if method.stringEquals("delta") {
+        .delta
+      } else if method.stringEquals("snapshot") {
+        .snapshot
+      } else if method.stringEquals("bookmark") {
+        .bookmark
+      } else if method.stringEquals("selection") {
+        .selection
+      } else if method.stringEquals("bye") {
+        .bye
+      } else {
+        .other
+      }
+  }
+}
+
+extension RemoteError {
+  /// Reads the `error` of a response.
+  init(_ error: JSONView) {
+    self.init(
+      code: error.member("code")?.int ?? -32603, message: error.member("message")?.string ?? "the daemon refused",
+      data: error.member("data")?.compactText)
+  }
+}

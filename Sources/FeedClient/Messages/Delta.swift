@@ -1,0 +1,80 @@
+import FeedJSON
+import FeedModel
+
+/// A `delta` notification: what one or more commits changed in a feed (protocol, sections 4 and 7).
+public struct Delta: Equatable, Sendable {
+  public var feed: String
+  /// The revision that the watcher has before it.
+  public var from: UInt64
+  /// The revision that it has afterwards.
+  public var revision: UInt64
+  public var change: Change
+  /// Compact JSON texts of the rows of `change.added` and then of `change.updated`.
+  public var elements: [[UInt8]]
+  /// One type for each of the elements; nil when the feed has no types.
+  public var types: [String?]?
+  /// The hint that the writer of the change gave, if any.
+  public var animation: String?
+
+  public init(
+    feed: String, from: UInt64, revision: UInt64, change: Change, elements: [[UInt8]], types: [String?]? = nil,
+    animation: String? = nil
+  ) {
+    self.feed = feed
+    self.from = from
+    self.revision = revision
+    self.change = change
+    self.elements = elements
+    self.types = types
+    self.animation = animation
+  }
+
+  /// Reads the `params` of the notification. Whether the change is well formed is not checked here. O(bytes).
+  public init(_ params: JSONView) throws(MalformedMessage) {
+    let reader = MemberReader(object: params, place: "delta")
+    feed = try reader.string("feed")
+    from = try reader.revision("from")
+    revision = try reader.revision("revision")
+    change = try Change(params)
+    elements = try reader.texts("elements")
+    types = try reader.types(count: elements.count)
+    animation = params.member("animation")?.string
+  }
+}
+
+extension Change {
+  /// Reads the lists of a change out of an object that has them as members: a delta, or the result of a mutation.
+  init(_ object: JSONView) throws(MalformedMessage) {
+    let reader = MemberReader(object: object, place: "change")
+    self.init(
+      deleted: try reader.paths("deleted"), added: try reader.paths("added"), updated: try reader.paths("updated"))
+    if let pairs = object.member("moves") {
+      for pair in pairs.elements {
+        // A move has the shape of a path: two numbers of 32 bits.
+        guard let places = IndexPath(pair) else { throw MalformedMessage("change: \"moves\" is not a list of pairs") }
+        moves.append(Move(deleted: places.section, added: places.row))
+      }
+    }
+    if let sections = object.member("sections") { try readSections(sections) }
+  }
+
+  private mutating func readSections(_ object: JSONView) throws(MalformedMessage) {
+    let reader = MemberReader(object: object, place: "change: sections")
+    if object.member("deleted") != nil {
+      for index in try reader.array("deleted") {
+        guard let section = index.int.flatMap({ UInt32(exactly: $0) }) else {
+          throw MalformedMessage("change: \"sections.deleted\" is not a list of indexes")
+        }
+        sectionsDeleted.append(section)
+      }
+    }
+    if object.member("added") != nil {
+      for addition in try reader.array("added") {
+        guard let at = addition.member("at")?.int.flatMap({ UInt32(exactly: $0) }),
+          let name = addition.member("name")?.string
+        else { throw MalformedMessage("change: \"sections.added\" is not a list of places and names") }
+        sectionsAdded.append(SectionAddition(at: at, name: name))
+      }
+    }
+  }
+}

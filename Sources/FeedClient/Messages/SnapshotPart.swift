@@ -1,0 +1,43 @@
+import FeedJSON
+import FeedModel
+
+/// A `snapshot` notification: a stretch of a feed's rows, in flattened order (protocol, section 7).
+public struct SnapshotPart: Equatable, Sendable {
+  public var feed: String
+  public var revision: UInt64
+  /// Where the first of the elements stands. When its section is full the next ones go on in the next section.
+  public var at: IndexPath
+  /// Compact JSON texts.
+  public var elements: [[UInt8]]
+  /// One type for each of the elements; nil when the feed has no types.
+  public var types: [String?]?
+  /// Whether the series ends here.
+  public var isLast: Bool
+  /// The sections of a series that starts the watch over; nil in every other part.
+  public var resetSections: [SectionSummary]?
+
+  public init(
+    feed: String, revision: UInt64, at: IndexPath, elements: [[UInt8]], types: [String?]? = nil, isLast: Bool,
+    resetSections: [SectionSummary]? = nil
+  ) {
+    self.feed = feed
+    self.revision = revision
+    self.at = at
+    self.elements = elements
+    self.types = types
+    self.isLast = isLast
+    self.resetSections = resetSections
+  }
+
+  /// Reads the `params` of the notification. O(bytes).
+  public init(_ params: JSONView) throws(MalformedMessage) {
+    let reader = MemberReader(object: params, place: "snapshot")
+    feed = try reader.string("feed")
+    revision = try reader.revision("revision")
+    at = try reader.path("at")
+    elements = try reader.texts("elements")
+    types = try reader.types(count: elements.count)
+    isLast = reader.flag("last")
+    resetSections = reader.flag("reset") ? try reader.sections("sections") : nil
+  }
+}

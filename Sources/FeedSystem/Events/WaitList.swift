@@ -1,0 +1,42 @@
+import Glibc
+
+/// A few descriptors waited for at once (poll), for clients: unlike ``EventPoll`` it takes plain files too, which are
+/// always ready, so that standard input may be anything.
+///
+/// Filled anew for each wait.
+public struct WaitList: Sendable {
+  private var entries: [pollfd] = []
+
+  public init() {}
+
+  /// Waits for `readiness` of `descriptor` too. With nothing in it, only a hang-up or an error of the descriptor counts: of
+  /// a pipe being written to, that its reader is gone.
+  public mutating func add(_ descriptor: Int32, _ readiness: Readiness) {
+    entries.append(pollfd(fd: descriptor, events: readiness.rawValue, revents: 0))
+  }
+
+  /// Forgets all descriptors.
+  public mutating func removeAll() { entries.removeAll(keepingCapacity: true) }
+
+  /// Waits until one of the descriptors is ready.
+  /// - Parameter deadline: when to stop waiting, in nanoseconds of ``MonotonicClock``; nil waits for ever, 0 only looks.
+  /// - Returns: false when the time was up or a signal came.
+  public mutating func wait(until deadline: UInt64?) throws(SystemError) -> Bool {
+    let count = poll(&entries, nfds_t(entries.count), deadline.map(MonotonicClock.milliseconds(until:)) ?? -1)
+    if count < 0, currentErrno() != EINTR { throw .last("wait for descriptors") }
+    if count < 0 { for index in entries.indices { entries[index].revents = 0 } }
+    return count > 0
+  }
+
+  /// What the last wait found of a descriptor. A hang-up and an error count as everything that was asked for.
+  public func ready(_ descriptor: Int32) -> Readiness {
+    guard let entry = entries.first(where: { $0.fd == descriptor }) else { return [] }
+    let asked = Readiness(rawValue: entry.events)
+    return isBroken(descriptor) ? asked : asked.intersection(Readiness(rawValue: entry.revents))
+  }
+
+  /// Whether the last wait found that the other end of a descriptor is gone.
+  public func isBroken(_ descriptor: Int32) -> Bool {
+    entries.contains { $0.fd == descriptor && $0.revents & Int16(POLLHUP | POLLERR | POLLNVAL) != 0 }
+  }
+}
