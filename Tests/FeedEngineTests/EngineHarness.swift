@@ -150,7 +150,8 @@ extension EngineHarness {
       let taken = input.withUnsafeBytes { engine.receive(id, $0, now: now) }
       ports[id]?.input.removeFirst(taken)
     }
-    ports[id]?.isParked = ports[id]?.input.isEmpty == false && !engine.wantsInput(id)
+    let isEmpty = ports[id]?.input.isEmpty ?? true
+    ports[id]?.isParked = !isEmpty && !engine.wantsInput(id)
   }
 
   private var mayResume: Bool {
