@@ -17,6 +17,7 @@ public final class Engine {
   /// Connections by `ConnectionID.rawValue`; empty places are reused.
   var sessions: [Session?] = []
   var freeIDs: [Int] = []
+  /// Connections that count for the limits: those that were refused do not.
   var connectionCount = 0
   /// Connections and waiting bytes of each user.
   var users: [UInt32: UserUsage] = [:]

@@ -16,6 +16,8 @@ final class Session {
   var isDirty = false
   /// Nothing more is read; it closes when its output is written.
   var isClosing = false
+  /// It came over a limit: it counts for none and closes once it was told so.
+  var isRefused = false
   /// When a closing session is cut off even if its output was not read.
   var closeDeadline: Instant?
   /// The peer will send nothing more.

@@ -97,7 +97,7 @@ extension Catalog {
       let feed = touched[next]
       next += 1
       feed.derive()
-      if feed.net.isEmpty { continue }
+      if feed.net.isEmpty && !feed.isGone { continue }
       let from = feed.revision
       feed.revision = revision
       feed.propagate(in: self)
