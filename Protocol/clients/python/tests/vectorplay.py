@@ -1,8 +1,7 @@
 """What the tests that play vectors against the daemon share."""
 
-import feedd
 import support
-from support import raw
+from support import feedd, raw
 
 LISTS = ("deleted", "added", "updated", "sections", "moves")
 
