@@ -95,6 +95,7 @@ extension Engine {
       guard let method = Method(request.method) else {
         throw .methodNotFound(request.method.string ?? "")
       }
+      if access != nil { try checkAccess(method, request.params, of: session) }
       try execute(method, request, of: session)
     } catch {
       if error.isAnswered(with: id, message: message) { answer(session, error: error, id: id) }
