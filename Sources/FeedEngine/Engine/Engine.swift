@@ -14,6 +14,11 @@ public final class Engine {
   /// Told of events worth a line in the log.
   public var log: (EngineEvent) -> Void = { _ in }
 
+  /// Who may do what; nil when everybody may do everything.
+  var access: AccessRules?
+  /// The definitions of the configuration, as they were applied last.
+  var configured: [String: FeedDefinition] = [:]
+
   /// Connections by `ConnectionID.rawValue`; empty places are reused.
   var sessions: [Session?] = []
   var freeIDs: [Int] = []

@@ -89,6 +89,8 @@ extension Catalog {
       return feed
     case .slots(let slots):
       return SlotsFeed(name: name, plan: try plan(slots, for: nil, named: name), revision: revision &+ 1)
+    case .managed(let managed):
+      return ManagedFeed(name: name, definition: managed, limits: limits, seed: seed, revision: revision &+ 1)
     }
   }
 
