@@ -9,7 +9,7 @@ public enum QueryLimits {
   /// Instructions of a regular expression after its repetitions have been written out.
   public static let regexpInstructions = 4_096
   /// Work spent on telling the character classes of a regular expression apart.
-  static let regexpClassWork = 2_000_000
+  static let regexpClassWork = 500_000
   /// Bytes of states that a regular expression keeps, for each of its two ways of matching.
   static let regexpCache = 1 << 20
   /// The largest magnitude of an index or a slice bound: the I-JSON range of exact integers (RFC 9535, section 2.1).

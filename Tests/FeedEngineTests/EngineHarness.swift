@@ -1,41 +1,70 @@
 import FeedEngine
 import FeedJSON
 import FeedModel
+import Testing
 
-/// Drives an engine without sockets: texts in, texts out, the clock by hand.
+/// Drives an engine without sockets, turn by turn as the daemon's loop does: texts in, texts out, the clock by hand.
 final class EngineHarness {
   let engine: Engine
   private(set) var now = Instant(nanoseconds: 1_000_000_000)
-  /// What each connection was sent and has not been taken yet.
-  private var received: [ConnectionID: [UInt8]] = [:]
-  /// Connections whose socket is full: nothing is written to them.
-  var stopped: Set<ConnectionID> = []
+  private var ports: [ConnectionID: Port] = [:]
+  /// Connections that the engine was done with and that were closed for it, in order.
+  private(set) var closed: [ConnectionID] = []
   private(set) var events: [EngineEvent] = []
 
-  init(limits: Limits = Limits(), epoch: String = "test") {
+  /// The far end of one connection.
+  private struct Port {
+    /// Sent by the client and not yet taken by the engine.
+    var input: [UInt8] = []
+    /// Written by the engine and not yet looked at by the test.
+    var received: [UInt8] = []
+    /// How many bytes the client's socket still takes; nil for any number.
+    var room: Int?
+    /// Whether the last write found the socket full.
+    var isBlocked = false
+    var isOpen = true
+  }
+
+  init(limits: Limits = Limits(), epoch: String = "test", seed: UInt64 = 7) {
     engine = Engine(
       limits: limits,
-      identity: ServerIdentity(version: "0", epoch: epoch, pid: 1, uid: 0, durability: "memory"), seed: 7, now: now)
+      identity: ServerIdentity(version: "0", epoch: epoch, pid: 1, uid: 0, durability: "memory"), seed: seed, now: now)
     engine.log = { [unowned self] in events.append($0) }
   }
 
   func connect(uid: UInt32 = 1000) -> ConnectionID {
     let id = engine.connect(Peer(uid: uid, gid: uid, pid: 42), now: now)
-    received[id] = []
+    ports[id] = Port()
     return id
   }
+
+  /// Connections whose client reads nothing.
+  var stopped: Set<ConnectionID> {
+    get { Set(ports.filter { $0.value.room == 0 }.keys) }
+    set { for id in ports.keys { ports[id]?.room = newValue.contains(id) ? 0 : nil } }
+  }
+
+  /// Whether the engine has not closed the connection.
+  func isOpen(_ id: ConnectionID) -> Bool { ports[id]?.isOpen ?? false }
+
+  /// Bytes that were handed in and not taken by the engine.
+  func waitingInput(of id: ConnectionID) -> Int { ports[id]?.input.count ?? 0 }
 
   static func frame(_ text: String) -> [UInt8] {
     let bytes = Array(text.utf8)
     return withUnsafeBytes(of: UInt32(bytes.count).bigEndian, Array.init) + bytes
   }
 
-  /// Hands raw bytes to the engine and ends the turn. Returns how many it consumed.
-  @discardableResult
-  func deliver(_ id: ConnectionID, _ bytes: [UInt8]) -> Int {
-    let consumed = bytes.withUnsafeBytes { engine.receive(id, $0, now: now) }
+  /// Puts raw bytes behind those that the engine has yet to take, without a turn.
+  func supply(_ id: ConnectionID, _ bytes: [UInt8]) {
+    ports[id]?.input += bytes
+    offer(id)
+  }
+
+  /// Hands raw bytes to the engine and ends the turn.
+  func deliver(_ id: ConnectionID, _ bytes: [UInt8]) {
+    supply(id, bytes)
     turn()
-    return consumed
   }
 
   func send(_ id: ConnectionID, _ text: String) {
@@ -48,62 +77,112 @@ final class EngineHarness {
     return take(id)
   }
 
-  /// Ends turns until the engine has nothing more to do by itself.
-  func turn() {
-    repeat {
-      engine.endTurn(now: now)
-      flush()
-    } while engine.hasWork && !engine.isStuck(stopped)
-  }
-
   func advance(seconds: Double) {
     now = now.adding(seconds: seconds)
     turn()
   }
 
-  private func flush() {
-    withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: 64) { slices in
-      engine.takePendingOutput { id in
-        while !stopped.contains(id) {
-          let count = engine.output(of: id, into: slices)
-          if count == 0 { break }
-          for slice in slices[..<count] { received[id, default: []].append(contentsOf: slice) }
-          engine.didWrite(id, slices[..<count].reduce(0) { $0 + $1.count })
-        }
-      }
-    }
-    engine.finishWrites()
-  }
-
-  /// Lets a stopped connection take what waits for it.
-  func resume(_ id: ConnectionID) {
-    stopped.remove(id)
-    withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: 64) { slices in
-      while case let count = engine.output(of: id, into: slices), count > 0 {
-        for slice in slices[..<count] { received[id, default: []].append(contentsOf: slice) }
-        engine.didWrite(id, slices[..<count].reduce(0) { $0 + $1.count })
-      }
-    }
-    engine.didDrain(id)
+  /// The peer sends nothing more.
+  func endInput(_ id: ConnectionID) {
+    engine.endOfInput(id, now: now)
     turn()
   }
 
-  /// The whole frames that a connection was sent, as texts.
+  /// The peer is gone.
+  func disconnect(_ id: ConnectionID) {
+    engine.disconnect(id)
+    ports[id] = nil
+    turn()
+  }
+
+  /// Lets a stopped connection take what waits for it: so many bytes, or everything from now on.
+  func resume(_ id: ConnectionID, bytes: Int? = nil) {
+    ports[id]?.room = bytes.map { (ports[id]?.room ?? 0) + $0 }
+    turn()
+  }
+
+  /// The whole frames that a connection was sent, as texts; half a frame stays for the next time.
   func take(_ id: ConnectionID) -> [String] {
-    var bytes = received[id] ?? []
     var frames: [String] = []
-    while bytes.count >= 4 {
-      let length = bytes[..<4].reduce(0) { $0 << 8 | Int($1) }
-      guard bytes.count >= 4 + length else { break }
-      frames.append(String(decoding: bytes[4..<(4 + length)], as: UTF8.self))
-      bytes.removeFirst(4 + length)
+    var start = 0
+    let bytes = ports[id]?.received ?? []
+    while bytes.count - start >= 4 {
+      let length = bytes[start..<start + 4].reduce(0) { $0 << 8 | Int($1) }
+      guard bytes.count >= start + 4 + length else { break }
+      frames.append(String(decoding: bytes[start + 4..<start + 4 + length], as: UTF8.self))
+      start += 4 + length
     }
-    received[id] = bytes
+    ports[id]?.received.removeFirst(start)
     return frames
+  }
+
+  /// Bytes of half a frame that wait for their rest.
+  func halfFrame(of id: ConnectionID) -> Int { ports[id]?.received.count ?? 0 }
+}
+
+/// The loop.
+extension EngineHarness {
+  /// Turns until the engine has nothing more to do by itself.
+  func turn() {
+    for _ in 0..<20_000 {
+      engine.takeResumedInput { offer($0) }
+      engine.endTurn(now: now)
+      write()
+      engine.finishWrites()
+      for (id, port) in ports where port.isOpen && engine.shouldClose(id) { close(id) }
+      if !engine.hasWork && !engine.isDue(now) { return }
+    }
+    Issue.record("the engine always says that it has work and gets nowhere")
+  }
+
+  private func offer(_ id: ConnectionID) {
+    guard let input = ports[id]?.input, !input.isEmpty, engine.wantsInput(id) else { return }
+    let taken = input.withUnsafeBytes { engine.receive(id, $0, now: now) }
+    ports[id]?.input.removeFirst(taken)
+  }
+
+  private func write() {
+    var pending: Set<ConnectionID> = []
+    engine.takePendingOutput { pending.insert($0) }
+    for (id, port) in ports where port.isBlocked && port.room != 0 {
+      write(to: id)
+      if !engine.hasOutput(id) { engine.didDrain(id) }
+    }
+    for id in pending where ports[id]?.isBlocked == false { write(to: id) }
+  }
+
+  /// Writes as the loop does, a few slices at a time, until everything is written or the socket is full.
+  private func write(to id: ConnectionID) {
+    withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: 4) { slices in
+      while case let count = engine.output(of: id, into: slices), count > 0 {
+        var written = 0
+        var offered = 0
+        for slice in slices[..<count] {
+          offered += slice.count
+          let fits = min(slice.count, ports[id]?.room ?? slice.count)
+          ports[id]?.received.append(contentsOf: slice[..<fits])
+          ports[id]?.room? -= fits
+          written += fits
+        }
+        engine.didWrite(id, written)
+        ports[id]?.isBlocked = written < offered
+        if written < offered { return }
+      }
+      ports[id]?.isBlocked = false
+    }
+  }
+
+  /// What is still unread stays for the test; the id may come back for another connection.
+  private func close(_ id: ConnectionID) {
+    engine.disconnect(id)
+    closed.append(id)
+    ports[id]?.isOpen = false
   }
 }
 
 extension Engine {
-  /// Whether all that is left to do waits for connections that do not read.
-  fileprivate func isStuck(_ stopped: Set<ConnectionID>) -> Bool { !stopped.isEmpty }
+  /// Whether something is due that is not a mere look at the clock.
+  fileprivate func isDue(_ now: Instant) -> Bool {
+    nextDeadline.map { $0 <= now } ?? false
+  }
 }

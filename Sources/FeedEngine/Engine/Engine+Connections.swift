@@ -43,7 +43,7 @@ extension Engine {
     guard let session = session(id), !session.inputEnded else { return }
     session.inputEnded = true
     session.partialSince = nil
-    if session.work == nil { session.isClosing = true }
+    if session.work == nil && session.batch == nil { session.isClosing = true }
     markDirty(session)
   }
 
@@ -53,6 +53,7 @@ extension Engine {
     for watch in session.watches { remove(watch) }
     session.watches = []
     session.work = nil
+    session.batch = nil
     sessions[id.rawValue] = nil
     freeIDs.append(id.rawValue)
     connectionCount -= 1
@@ -72,6 +73,8 @@ extension Engine {
     session.isClosing = true
     session.closeDeadline = now.adding(seconds: Self.closeGrace)
     session.work = nil
+    if let batch = session.batch { sendAnswers(of: batch, to: session) }
+    session.batch = nil
     for watch in session.watches { remove(watch) }
     session.watches = []
     let start = answers.bytes.count

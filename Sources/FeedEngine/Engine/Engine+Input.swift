@@ -12,7 +12,7 @@ extension Engine {
   }
 
   private func canWork(_ session: Session) -> Bool {
-    session.work == nil && session.output.backlog <= limits.maxQueue
+    session.work == nil && session.batch == nil && session.output.backlog <= limits.maxQueue
   }
 
   /// The length, header included, of the frame that begins `bytes`, once it is known; 0 before.
@@ -88,6 +88,10 @@ extension Engine {
     var id: JSONView?
     do throws(FeedError) {
       let request = try Request(reading: message, id: &id)
+      if let text = id?.text, text.count > longestID {
+        id = nil
+        throw .invalidRequest(reason: "\"id\" has \(text.count) bytes and may have \(longestID)")
+      }
       guard let method = Method(request.method) else {
         throw .methodNotFound(request.method.string ?? "")
       }
@@ -95,25 +99,6 @@ extension Engine {
     } catch {
       if error.isAnswered(with: id, message: message) { answer(session, error: error, id: id) }
     }
-  }
-
-  /// A JSON-RPC batch: each request on its own, the answers in one array, no answer when nobody asked for one.
-  private func handleBatch(_ messages: JSONView, of session: Session) {
-    if messages.count == 0 {
-      return answer(session, error: .invalidRequest(reason: "a batch must hold at least one request"), id: nil)
-    }
-    let buffer = TurnBuffer()
-    batch = buffer
-    for message in messages.elements where !session.isClosing { handleRequest(message, of: session) }
-    batch = nil
-    if buffer.bytes.isEmpty || session.isClosing { return }
-    let start = answers.bytes.count
-    let frame = answers.bytes.beginFrame()
-    answers.bytes.append(UInt8(ascii: "["))
-    answers.bytes.append(buffer.bytes.bytes)
-    answers.bytes.append(UInt8(ascii: "]"))
-    answers.bytes.endFrame(at: frame)
-    queue(session, answers, from: start)
   }
 }
 

@@ -12,8 +12,8 @@ extension Engine {
     closeOverQuota()
     evictExpired()
     if nextSweep <= now { sweep() }
-    if !workingSessions.isEmpty { work() }
     if !pendingWatches.isEmpty { advanceWatches() }
+    if !workingSessions.isEmpty { work() }
   }
 
   /// When `endTurn` must be called even if nothing arrives; nil when nothing is due.
@@ -27,7 +27,8 @@ extension Engine {
 
   /// Whether there is work that waits for nothing: the owner should start the next turn without waiting for input.
   public var hasWork: Bool {
-    !workingSessions.isEmpty || !overQuota.isEmpty || !resumed.isEmpty || pendingWatches.contains { canAdvance($0) }
+    !overQuota.isEmpty || !resumed.isEmpty || workingSessions.contains { canWorkOn($0) }
+      || pendingWatches.contains { canAdvance($0) }
   }
 
   private func closeOverQuota() {
@@ -79,35 +80,52 @@ extension Engine {
     catalog.trimHistories(before: moment)
   }
 
-  /// Goes on with the answers that are worked out in parts.
+  /// Goes on with the answers and batches that are worked out in parts.
   private func work() {
     let budget = max(256, Self.jobBudget / workingSessions.count)
-    workingSessions.removeAll { session in
-      guard let (job, ticket) = session.work else { return true }
-      return run(job, ticket, of: session, budget: budget)
+    let sessions = workingSessions
+    for session in sessions {
+      if let (job, ticket) = session.work { run(job, ticket, of: session, budget: budget) }
+      if session.work == nil && session.batch != nil { goOnWithBatch(of: session) }
+      if session.work == nil && session.batch == nil { finishWork(of: session) }
     }
+    workingSessions.removeAll { $0.work == nil && $0.batch == nil }
   }
 
-  /// Runs a job on; true when it is over, answered or failed.
-  func run(_ job: any Job, _ ticket: JobTicket, of session: Session, budget: Int) -> Bool {
+  /// Whether a session could get on with its answer or batch now.
+  private func canWorkOn(_ session: Session) -> Bool {
+    if let work = session.work { return !work.job.isWaiting }
+    return session.output.count <= limits.maxQueue
+  }
+
+  /// The session has nothing more in hand: it may take requests again, or close if there will be none.
+  private func finishWork(of session: Session) {
+    if session.inputEnded { session.isClosing = true }
+    markDirty(session)
+    resumeIfPossible(session)
+  }
+
+  /// Runs a job on and answers if that ends it.
+  private func run(_ job: any Job, _ ticket: JobTicket, of session: Session, budget: Int) {
     do throws(FeedError) {
-      guard try job.advance(budget: budget) else { return false }
+      guard try job.advance(budget: budget) else { return }
       try reply(ticket, of: session, job)
     } catch {
       answer(session, error: error, ticket: ticket)
     }
     session.work = nil
-    if session.inputEnded { session.isClosing = true }
-    markDirty(session)
-    resumeIfPossible(session)
-    return true
   }
 
-  /// Starts a job for a request. In a batch it runs to its end at once, so that the answers stay in their array.
+  /// Starts a job for a request.
   func start(_ job: any Job, for request: Request, of session: Session) {
     let ticket = JobTicket(request.id)
     session.work = (job, ticket)
-    if run(job, ticket, of: session, budget: batch == nil ? Self.jobBudget : .max) { return }
-    workingSessions.append(session)
+    run(job, ticket, of: session, budget: Self.jobBudget)
+    if session.work != nil { keepWorking(session) }
+  }
+
+  /// The session goes on in a later turn.
+  func keepWorking(_ session: Session) {
+    if !workingSessions.contains(where: { $0 === session }) { workingSessions.append(session) }
   }
 }

@@ -28,8 +28,6 @@ public final class Engine {
 
   /// This turn's answers and whatever else goes to one connection only.
   let answers = TurnBuffer()
-  /// The answers of a batch under way; nil outside one.
-  var batch: TurnBuffer?
   /// Sessions that have something to write.
   var dirty: [Session] = []
   /// Sessions to be closed because their user holds too much.
@@ -40,7 +38,7 @@ public final class Engine {
   var animation: [UInt8] = []
   /// Watches that are not live.
   var pendingWatches: [Watch] = []
-  /// Sessions whose answer is being worked out in parts.
+  /// Sessions whose answer or batch is being worked out in parts.
   var workingSessions: [Session] = []
   /// Sessions whose input was refused and may be offered again.
   var resumed: [ConnectionID] = []

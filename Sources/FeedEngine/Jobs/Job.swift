@@ -5,10 +5,16 @@ import FeedModel
 ///
 /// Requests behind it on the same connection wait, so responses keep the order of requests.
 protocol Job: AnyObject {
+  /// Whether the next step waits for something else to happen: time alone does not bring it on.
+  var isWaiting: Bool { get }
   /// Does about `budget` elements' worth of work. Returns whether the answer is ready to be written.
   func advance(budget: Int) throws(FeedError) -> Bool
   /// Appends the members of the result.
   func appendResult(to out: inout ByteBuffer)
+}
+
+extension Job {
+  var isWaiting: Bool { false }
 }
 
 /// The request that a job answers: its id outlives the frame it came in.

@@ -7,6 +7,9 @@ final class SyncJob: Job {
   /// The connection's watches and how far each must have come.
   private let targets: [(watch: Watch, revision: UInt64)]
 
+  /// It is the watches that get on.
+  let isWaiting = true
+
   init(_ session: Session, revision: UInt64) {
     self.revision = revision
     targets = session.watches.map { ($0, $0.channel.feed.revision) }

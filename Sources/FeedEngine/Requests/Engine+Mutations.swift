@@ -4,8 +4,8 @@ import FeedWire
 
 /// Methods that change feeds, alone and in transactions.
 extension Engine {
-  /// Rows listed in a change up to which its answer surely fits a frame.
-  private static let surelyFits = 256
+  /// Bytes on the wire that a listed row takes at most, half a move included.
+  private static let longestListing = 36
 
   /// Executes one mutating method as a commit of its own.
   func mutate(
@@ -14,7 +14,7 @@ extension Engine {
     catalog.begin(at: now)
     do throws(FeedError) {
       try apply(method, parameters, of: session)
-      try checkFits(catalog.result)
+      if method.answersWithChange && request.id != nil { try checkFits(catalog.result, room(for: request)) }
     } catch {
       catalog.rollBack()
       throw error
@@ -42,7 +42,7 @@ extension Engine {
         results.append(catalog.result)
         results.append(UInt8(ascii: "}"))
       }
-      if results.count > limits.maxFrame - 1024 { throw tooLarge }
+      if request.id != nil && results.count > room(for: request) { throw tooLarge }
     } catch {
       catalog.rollBack()
       throw error
@@ -80,11 +80,11 @@ extension Engine {
   }
 
   /// Refuses, while it can still be undone, a change whose answer would not fit a frame.
-  private func checkFits(_ change: borrowing Change) throws(FeedError) {
-    if change.size <= Self.surelyFits { return }
+  private func checkFits(_ change: borrowing Change, _ room: Int) throws(FeedError) {
+    if change.sectionsAdded.isEmpty && change.size <= room / Self.longestListing { return }
     scratch.removeAll(keepingCapacity: true)
     scratch.append(change)
-    if scratch.count > limits.maxFrame - 1024 { throw tooLarge }
+    if scratch.count > room { throw tooLarge }
   }
 
   private var tooLarge: FeedError {

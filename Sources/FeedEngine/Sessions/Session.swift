@@ -24,6 +24,8 @@ final class Session {
   var isBlocked = false
   /// The answer that is being worked out in parts; requests behind it wait.
   var work: (job: any Job, ticket: JobTicket)?
+  /// The batch that is being worked off; requests behind it wait.
+  var batch: Batch?
   /// Whether input was refused and must be offered again once the session can take it.
   var isPaused = false
   /// Since when a half frame has been waiting for its rest; nil when there is none.

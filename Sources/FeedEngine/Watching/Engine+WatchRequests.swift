@@ -15,11 +15,12 @@ extension Engine {
         limit: "maxWatches", value: limits.maxWatches,
         reason: "unwatch a feed first, or start feedd with a larger --max-watches")
     }
-    if let known { end(known) }
-    let channel = channel(of: feed)
     let resumed = since.map { $0.epoch == identity.epoch && canResume(feed, from: $0.revision) } ?? false
     let from = resumed ? since?.revision ?? feed.revision : feed.revision
     let isCurrent = from >= feed.revision
+    try replyToWatch(request, feed, revision: isCurrent ? from : feed.revision, resumed: resumed, of: session)
+    if let known { end(known) }
+    let channel = channel(of: feed)
     let watch = Watch(
       session: session, channel: channel, state: .live, revision: from,
       throttle: UInt64(min(throttle, 86_400_000)) * 1_000_000, now: now)
@@ -27,7 +28,6 @@ extension Engine {
     watch.owesSelection = !feed.selection.isEmpty
     session.watches.append(watch)
     channel.watches.append(watch)
-    try replyToWatch(request, feed, revision: isCurrent ? from : feed.revision, resumed: resumed, of: session)
     if resumed {
       if !isCurrent { fallBehind(watch) }
     } else if wantsSnapshot {

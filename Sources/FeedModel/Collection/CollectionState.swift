@@ -62,6 +62,21 @@ final class CollectionState: RowStore {
     index.remove(handle, hash: elements.records[Int(handle)].hash)
   }
 
+  override func restore(_ element: JSONView, at changed: Instant, _ log: inout UndoLog) throws(FeedError) -> UInt32 {
+    if try find(identityOf: element, index: 0) != nil {
+      throw .internalError(reason: "two elements have one identity")
+    }
+    keys.removeAll(keepingCapacity: true)
+    for order in orders { order.appendKey(of: element, to: &keys) }
+    let text = try makeText(element, identity: identity.bytes, keys: keys.bytes)
+    return addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: changed, &log)
+  }
+
+  override func key(of handle: UInt32, section: Int) -> UInt64 {
+    let order = bins[section].order
+    return order >= 0 ? SortOrder.prefix(of: SortOrder.key(order, in: elements.text(of: handle).keys)) : 0
+  }
+
   /// The element with the identity that `value` holds; nil when there is none.
   /// - Throws: `noIdentity` when `value` is neither a string nor a number.
   func find(_ value: JSONView, index place: Int) throws(FeedError) -> UInt32? {

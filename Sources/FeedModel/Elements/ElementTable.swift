@@ -50,6 +50,7 @@ public final class ElementTable {
     (records + Int(handle)).initialize(
       to: Record(text: text, changedAt: now, older: Self.none, newer: Self.none, hash: hash, arrival: arrivals))
     arrivals &+= 1
+    text.owner = handle
     count &+= 1
     bytes &+= text.footprint
     link(handle, before: Self.none)
@@ -83,6 +84,7 @@ public final class ElementTable {
     let before = records[Int(handle)].text
     bytes &+= text.footprint &- before.footprint
     records[Int(handle)].text = text
+    text.owner = handle
     return before
   }
 

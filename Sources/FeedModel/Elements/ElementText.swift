@@ -13,6 +13,7 @@ import Glibc
     @usableFromInline var textLength: UInt32
     @usableFromInline var typeOffset: UInt32
     @usableFromInline var typeLength: UInt32
+    @usableFromInline var owner: UInt32
   }
 
   @usableFromInline let block: UnsafeMutableRawPointer
@@ -33,7 +34,7 @@ import Glibc
       as: Header.self,
       to: Header(
         references: 1, identityLength: UInt32(identity.count), keysLength: UInt32(keys.count),
-        textLength: UInt32(text.count), typeOffset: UInt32(type.lowerBound), typeLength: UInt32(type.count)))
+        textLength: UInt32(text.count), typeOffset: UInt32(type.lowerBound), typeLength: UInt32(type.count), owner: 0))
     let end = block + MemoryLayout<Header>.size
     Self.copy(identity, to: end)
     Self.copy(keys, to: end + identity.count)
@@ -83,6 +84,12 @@ import Glibc
   var keys: UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(
       start: body + Int(header.pointee.identityLength), count: Int(header.pointee.keysLength))
+  }
+
+  /// The handle of the element that this is a version of.
+  var owner: UInt32 {
+    get { header.pointee.owner }
+    nonmutating set { header.pointee.owner = newValue }
   }
 
   /// One reference more.

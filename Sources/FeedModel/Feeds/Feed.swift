@@ -77,6 +77,9 @@ public class Feed {
   /// The feeds whose rows this one shows.
   var sources: [Feed] { [] }
 
+  /// The rows of the feeds that this one shows were put back: what was noted of them must be noted anew.
+  func contentWasRestored() {}
+
   /// Hands this feed's change of the commit under way to the feeds that show its rows.
   func propagate(in commit: Catalog) {
     for parent in parents {

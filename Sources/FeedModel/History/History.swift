@@ -77,6 +77,24 @@ public final class History {
     first = 0
   }
 
+  /// The records up to a revision, as words.
+  func records(upTo revision: UInt64) -> [HistoryDump.Record] {
+    let kept = records[first...].prefix { $0.to <= revision }
+    return kept.indices.map { place in
+      let end = place + 1 < records.count ? records[place + 1].start : words.end
+      return .init(to: records[place].to, at: records[place].at, words: words.words(records[place].start..<end))
+    }
+  }
+
+  /// Appends a change that was packed before; false when its words are not one change.
+  func append(words packed: [UInt32], to revision: UInt64, at now: Instant) -> Bool {
+    guard WordRing.isOneChange(packed) else { return false }
+    records.append(Record(to: revision, start: words.end, at: now))
+    end = revision
+    for word in packed { words.append(word) }
+    return true
+  }
+
   /// Forgets everything: nobody can be brought up to date from before `revision`.
   func restart(at revision: UInt64) {
     first = records.count

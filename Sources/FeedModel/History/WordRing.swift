@@ -30,6 +30,11 @@ struct WordRing: ~Copyable {
     start = position
   }
 
+  /// A copy of some words.
+  func words(_ range: Range<UInt64>) -> [UInt32] {
+    range.map { self[$0] }
+  }
+
   private mutating func grow() {
     let larger = (mask &+ 1) &* 2
     let copy = UnsafeMutablePointer<UInt32>.allocate(capacity: Int(larger))
@@ -63,6 +68,18 @@ extension WordRing {
     }
     for section in change.sectionsDeleted { append(section) }
     for section in change.sectionsAdded { append(section) }
+  }
+
+  /// Whether words are exactly one packed change: its counts add up to its length.
+  static func isOneChange(_ words: [UInt32]) -> Bool {
+    guard words.count >= 6 else { return false }
+    let fixed = 6 + words[0..<4].reduce(0) { $0 + Int($1) * 2 } + Int(words[4])
+    var place = fixed
+    for _ in 0..<Int(words[5]) {
+      guard place + 1 < words.count else { return false }
+      place += 2 + Int(words[place + 1])
+    }
+    return place == words.count
   }
 
   private mutating func append(_ paths: [IndexPath]) {

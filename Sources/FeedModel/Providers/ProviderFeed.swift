@@ -59,6 +59,11 @@ public class ProviderFeed: Feed {
     isRestructured = false
   }
 
+  override func contentWasRestored() {
+    structureDidChange()
+    publishStructure()
+  }
+
   override func derive() {
     defer { changed.removeAll(keepingCapacity: true) }
     if isGone {

@@ -66,7 +66,9 @@ public final class SlotsFeed: Feed {
     changed.removeAll(keepingCapacity: true)
   }
 
-  var publishedCount: Int { publishedLayout.count }
+  override func contentWasRestored() {
+    publish()
+  }
 
   override func derive() {
     if isGone {

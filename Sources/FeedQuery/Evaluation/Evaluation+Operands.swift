@@ -47,7 +47,7 @@ extension Evaluation {
       switch node.kind {
       case .string:
         charge(bytes: node.text.count)
-        return node.withDecodedUTF8(scalars).map(QueryValue.integer) ?? .nothing
+        return .integer(node.withStringBytes(scalars))
       case .array:
         return .integer(node.count)
       case .object:

@@ -20,9 +20,9 @@ extension Evaluation {
   /// Gives the decoded bytes of a string; nil for other values and when `body` gives nil.
   private func withString(_ value: QueryValue, _ body: (UnsafeRawBufferPointer) -> Bool?) -> Bool? {
     switch value {
-    case .node(let node): node.withDecodedUTF8(body) ?? nil
+    case .node(let node) where node.kind == .string: node.withStringBytes(body)
     case .literal(let literal) where literal.pointee.kind == .string: body(tables.slice(literal.pointee.bytes))
-    case .nothing, .literal, .integer: nil
+    case .nothing, .node, .literal, .integer: nil
     }
   }
 }

@@ -25,11 +25,8 @@ extension Evaluation {
 
   @inline(__always)
   private mutating func relation(string node: JSONView, _ right: UnsafeRawBufferPointer) -> ComparisonOperator {
-    if !node.hasEscapes {
-      return Self.relation(Self.order(UnsafeRawBufferPointer(rebasing: node.text[1..<node.text.count - 1]), right))
-    }
     charge(bytes: node.text.count)
-    return Self.relation(node.withDecodedUTF8 { Self.order($0, right) } ?? 0)
+    return Self.relation(node.withStringBytes { Self.order($0, right) })
   }
 
   /// How two values stand to one another.

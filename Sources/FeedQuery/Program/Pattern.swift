@@ -6,14 +6,14 @@ import Synchronization
 final class Pattern: Sendable {
   let isWhole: Bool
   /// The pattern is a literal: what it was compiled to, nil when it is no I-Regexp.
-  private let constant: IRegexp?
+  private let constant: RegexpMatcher?
   private let isConstant: Bool
   /// The pattern of the last evaluation, when it comes from the value.
   private let last = Mutex<Last?>(nil)
 
   private struct Last {
     var text: [UInt8]
-    var regexp: IRegexp?
+    var regexp: RegexpMatcher?
   }
 
   /// A pattern that is read from the value each time.
@@ -28,7 +28,7 @@ final class Pattern: Sendable {
     self.isWhole = isWhole
     isConstant = true
     do {
-      constant = try IRegexp(checking: String(decoding: text, as: UTF8.self))
+      constant = try RegexpMatcher(parsing: String(decoding: text, as: UTF8.self))
     } catch {
       guard case .limit(let error) = error else {
         constant = nil
@@ -40,14 +40,15 @@ final class Pattern: Sendable {
 
   /// Whether `value` matches; `pattern` is looked at only if it is not constant. Nil when `work` runs out.
   func matches(_ value: UnsafeRawBufferPointer, pattern: UnsafeRawBufferPointer, work: inout Int) -> Bool? {
-    guard let regexp = isConstant ? constant : compiled(pattern) else { return false }
-    return regexp.run(value, isWhole: isWhole, work: &work)
+    guard let regexp = isConstant ? constant : compiled(pattern, work: &work) else { return false }
+    return regexp.matches(value, isWhole: isWhole, work: &work)
   }
 
-  private func compiled(_ pattern: UnsafeRawBufferPointer) -> IRegexp? {
+  private func compiled(_ pattern: UnsafeRawBufferPointer, work: inout Int) -> RegexpMatcher? {
     last.withLock { last in
       if let last, last.text.elementsEqual(pattern) { return last.regexp }
-      let regexp = try? IRegexp(parsing: String(decoding: pattern, as: UTF8.self))
+      let regexp = try? RegexpMatcher(parsing: String(decoding: pattern, as: UTF8.self))
+      work &-= pattern.count &+ (regexp?.cost ?? 0)
       last = Last(text: Array(pattern), regexp: regexp)
       return regexp
     }

@@ -8,6 +8,9 @@ struct CodePointClasses: Sendable {
   private(set) var starts: [UInt32] = [0]
   private(set) var intervalClasses: [UInt16] = [0]
 
+  /// Steps that it took to tell the classes apart.
+  private(set) var work = 0
+
   /// One class of everything.
   init() {
     ascii = Array(repeating: 0, count: 128)
@@ -19,7 +22,6 @@ struct CodePointClasses: Sendable {
     let edges = Self.edges(of: sets)
     var known: [[Int32]: UInt16] = [:]
     var active: Set<Int32> = []
-    var work = 0
     (examples, starts, intervalClasses) = ([], [], [])
     var index = 0
     while index < edges.count {

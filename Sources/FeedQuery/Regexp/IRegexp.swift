@@ -11,25 +11,20 @@ public struct IRegexp: Sendable {
 
   /// Refuses what is no I-Regexp, and what exceeds a limit of `QueryLimits`, such as `a{1000}{1000}`.
   public init(parsing text: String) throws(QueryError) {
-    do { try self.init(checking: text) } catch { throw error.error }
-  }
-
-  /// Tells apart the two reasons to refuse an expression.
-  init(checking text: String) throws(RegexpFailure) {
+    do { matcher = try RegexpMatcher(parsing: text) } catch { throw error.error }
     self.text = text
-    matcher = RegexpMatcher(try RegexpProgram(try RegexpParser.parse(text)))
   }
 
   /// Whether the expression matches all of `text`, UTF-8. O(bytes).
   public func matches(whole text: UnsafeRawBufferPointer) -> Bool {
     var work = Int.max
-    return run(text, isWhole: true, work: &work) ?? false
+    return matcher.matches(text, isWhole: true, work: &work) ?? false
   }
 
   /// Whether the expression matches some part of `text`, UTF-8; the empty part counts. O(bytes).
   public func searches(in text: UnsafeRawBufferPointer) -> Bool {
     var work = Int.max
-    return run(text, isWhole: false, work: &work) ?? false
+    return matcher.matches(text, isWhole: false, work: &work) ?? false
   }
 
   /// Whether the expression matches all of `text`.
@@ -42,10 +37,5 @@ public struct IRegexp: Sendable {
   public func searches(in text: String) -> Bool {
     var text = text
     return text.withUTF8 { searches(in: UnsafeRawBufferPointer($0)) }
-  }
-
-  /// As the public functions; nil when `work`, about an eighth of the instructions looked at, runs out.
-  func run(_ text: UnsafeRawBufferPointer, isWhole: Bool, work: inout Int) -> Bool? {
-    matcher.matches(text, isWhole: isWhole, work: &work)
   }
 }

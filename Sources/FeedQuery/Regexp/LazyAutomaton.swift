@@ -59,12 +59,15 @@ final class LazyAutomaton {
     return program.classes.withTables { classes in
       var position = base.assumingMemoryBound(to: UInt8.self)
       let end = position + text.count
+      let width = classCount
+      var table = transitions
       while position < end {
         let number = classes.next(&position, end)
-        var next = transitions[Int(state) &* classCount &+ number]
+        var next = table[Int(state) &* width &+ number]
         if next >= Self.final {
           if next == Self.unknown {
             next = step(from: state, over: number, work: &work)
+            table = transitions
             guard work >= 0 else { return nil }
           }
           if next & Self.final != 0 { return states[Int(next & ~Self.final)].accepts }

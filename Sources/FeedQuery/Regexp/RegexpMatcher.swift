@@ -6,8 +6,12 @@ final class RegexpMatcher: @unchecked Sendable {
   private let lock = Mutex(())
   private let whole: LazyAutomaton
   private let part: LazyAutomaton
+  /// What compiling cost, in the unit of `work`.
+  let cost: Int
 
-  init(_ program: RegexpProgram) {
+  init(parsing text: String) throws(RegexpFailure) {
+    let program = try RegexpProgram(try RegexpParser.parse(text))
+    cost = (program.instructions.count + program.classes.starts.count + program.classes.work) >> 3
     whole = LazyAutomaton(program, isSearch: false)
     part = LazyAutomaton(program, isSearch: true)
   }

@@ -23,9 +23,10 @@ extension RegexpParser {
     if cursor.take("-") { ranges.append(0x2D...0x2D) }
     while !cursor.take("]") {
       guard !cursor.isAtEnd else { throw .syntax(cursor.error(at: open, "this `[` is not closed: add `]`")) }
+      let start = cursor.offset
       if cursor.take("-") {
         guard cursor.take("]") else {
-          throw .syntax(cursor.error("a `-` that is no range stands first or last in `[…]`: write `\\-`"))
+          throw .syntax(cursor.error(at: start, "a `-` that is no range stands first or last in `[…]`: write `\\-`"))
         }
         ranges.append(0x2D...0x2D)
         break

@@ -6,13 +6,14 @@ import FeedWire
 
 extension EventLoop {
   /// Connections accepted in a turn.
-  private static let acceptedPerTurn = 64
+  static let acceptedPerTurn = 64
   /// Nanoseconds without accepting when not even the reserve helps.
   private static let pause: UInt64 = 200_000_000
 
-  /// Takes connections that wait, so many in a turn.
-  mutating func acceptConnections() {
-    for _ in 0..<Self.acceptedPerTurn where acceptOne() {}
+  /// Takes connections that wait, so many at most.
+  mutating func acceptConnections(atMost limit: Int = acceptedPerTurn) {
+    var left = limit
+    while left > 0, acceptOne() { left -= 1 }
   }
 
   /// Takes one connection; false when there is no further one now.
@@ -63,8 +64,17 @@ extension EventLoop {
     // A new socket has room for so little; and if not, closing says enough.
     _ = writer.write(1, to: descriptor)
     SocketIO.close(descriptor)
-    log.write(.error, "\(error); a client was turned away with \(connections.count) connections open")
+    turnedAway += 1
+    sayTurnedAway(error)
     return true
+  }
+
+  /// One line a second at most, however many clients knock.
+  private mutating func sayTurnedAway(_ error: SystemError) {
+    guard now >= nextRefusalLine else { return }
+    log.write(.error, "\(error); \(turnedAway) clients were turned away with \(connections.count) connections open")
+    turnedAway = 0
+    nextRefusalLine = now.adding(seconds: 1)
   }
 
   private mutating func pauseAcceptance() {

@@ -7,8 +7,7 @@ extension EventLoop {
   mutating func read(_ slot: ConnectionSlot, isHungUp: Bool) {
     if isHungUp { slot.pointee.flags.insert(.isDeaf) }
     var budget = Self.bytesPerTurn
-    while budget > 0, slot.isOpen, !slot.pointee.flags.contains(.inputEnded) {
-      guard engine.wantsInput(slot.pointee.id) else { return park(slot) }
+    while budget > 0, !slot.pointee.flags.contains(.inputEnded), engine.wantsInput(slot.pointee.id) {
       let count: Int
       if slot.pointee.input.count > Self.shortInput {
         count = readLong(slot)
@@ -18,8 +17,12 @@ extension EventLoop {
       if count == 0 { break }
       budget -= count
     }
-    // What hangs up is not reported again once all of it was read.
-    if isHungUp && slot.pointee.flags.contains(.inputEnded) { note(slot) }
+    if slot.pointee.flags.contains(.inputEnded) {
+      // Both directions are over now, if the end was found earlier.
+      note(slot)
+    } else if !engine.wantsInput(slot.pointee.id) {
+      park(slot)
+    }
   }
 
   /// Reads behind a copy of the held bytes and keeps what makes no frame.
@@ -101,9 +104,14 @@ extension EventLoop {
         parked.append(slot)
         continue
       }
-      slot.pointee.flags.remove(.isParked)
       let taken = engine.receive(slot.pointee.id, slot.pointee.input.bytes, now: now)
       slot.pointee.input.removeFirst(taken)
+      // What was held may have been enough to fill it again.
+      guard engine.wantsInput(slot.pointee.id) else {
+        parked.append(slot)
+        continue
+      }
+      slot.pointee.flags.remove(.isParked)
       watch(slot)
       if slot.pointee.flags.contains(.isDetached) { readDetached(slot) }
     }

@@ -3,6 +3,9 @@ import FeedModel
 import FeedSystem
 
 extension EventLoop {
+  /// Connections that can wait in the socket's queue.
+  private static let longestQueue = 4096
+
   /// Does what the signals that came ask for.
   mutating func takeSignals() {
     do throws(SystemError) {
@@ -34,7 +37,7 @@ extension EventLoop {
 
   /// Takes the connections that wait already, then no more; says `bye` to all and goes on until everything is written.
   private mutating func drain(_ cause: String) {
-    acceptConnections()
+    acceptConnections(atMost: Self.longestQueue)
     tell(.stopping, .status("ending, \(connections.count) connections are told"))
     log.write(.notice, "\(cause): ending, \(connections.count) connections are told")
     listener = nil

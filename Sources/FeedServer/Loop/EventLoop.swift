@@ -34,6 +34,10 @@ struct EventLoop: ~Copyable {
   /// Connections that may have to be closed at the end of the turn.
   var noted: [ConnectionSlot] = []
 
+  /// Clients turned away since the log said so, and when it may again.
+  var turnedAway = 0
+  var nextRefusalLine: Instant
+
   /// Counted for the log.
   var turns = 0
   var accepted = 0
@@ -49,7 +53,7 @@ struct EventLoop: ~Copyable {
   static let listenerToken: UInt64 = 1
   static let signalToken: UInt64 = 2
   /// Bytes taken from one connection in a turn, so that one that never stops does not keep the others waiting.
-  static let bytesPerTurn = 256 << 10
+  static let bytesPerTurn = 64 << 10
   /// The beginning of a frame that is copied in front of what is read next; a longer one is read to where it lies.
   static let shortInput = 4096
 
@@ -71,6 +75,7 @@ struct EventLoop: ~Copyable {
     reserve = ReserveDescriptor()
     scratch = .allocate(byteCount: Self.bytesPerTurn, alignment: 4096)
     now = Instant(nanoseconds: MonotonicClock.now)
+    nextRefusalLine = now
     nextWatchdog = notify.watchdogInterval == nil ? nil : now
   }
 

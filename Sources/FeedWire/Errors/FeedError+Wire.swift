@@ -24,26 +24,33 @@ extension FeedError {
     }
   }
 
-  /// A sentence that says what to change.
-  public var message: String {
+  /// A sentence that says what to change. What it quotes is cut short where it is long, so that it stays a sentence.
+  public var message: String { sentence.clipped(to: Self.longestMessage) }
+
+  private static let longestMessage = 1024
+  private static let longestQuotation = 256
+
+  private func shown(_ text: String) -> String { text.clipped(to: Self.longestQuotation) }
+
+  private var sentence: String {
     switch self {
     case .parseError(let offset, let reason):
       "The frame is not one JSON text: \(reason) at byte \(offset). Send exactly one JSON value in UTF-8 per frame."
     case .invalidRequest(let reason): "This is not a JSON-RPC 2.0 request: \(reason)."
     case .methodNotFound(let name):
-      "There is no method \"\(name)\". See the method's spelling, or the daemon's capabilities in the answer to hello."
+      "There is no method \"\(shown(name))\". See the method's spelling, or the daemon's capabilities in the answer to hello."
     case .invalidParams(let member, let reason): "Parameter \(member) \(reason)."
     case .internalError(let reason): "The daemon failed: \(reason). Nothing was changed."
-    case .unknownFeed(let name): "There is no feed \"\(name)\". Define it first, or list the feeds with method feeds."
-    case .definitionConflict(let feed, let reason): "Feed \"\(feed)\" cannot be changed like this: \(reason)."
+    case .unknownFeed(let name): "There is no feed \"\(shown(name))\". Define it first, or list the feeds with method feeds."
+    case .definitionConflict(let feed, let reason): "Feed \"\(shown(feed))\" cannot be changed like this: \(reason)."
     case .wrongKind(let feed, let kind, let wanted):
-      "Feed \"\(feed)\" is a \(kind), and this method needs a \(wanted)."
+      "Feed \"\(shown(feed))\" is a \(kind), and this method needs a \(wanted)."
     case .noIdentity(_, let index, let path, let found):
-      "Element \(index) has no identity: \(path) must be a string or a number, and there is \(found)."
+      "Element \(index) has no identity: \(shown(path)) must be a string or a number, and there is \(found)."
     case .badQuery(let member, _, let offset, let reason):
       "\(member) does not parse at byte \(offset): \(reason)"
     case .indexOutOfRange(let feed, let index, let count, let what):
-      "Feed \"\(feed)\" has no \(what) \(index): there are \(count), counted from 0."
+      "Feed \"\(shown(feed))\" has no \(what) \(index): there are \(count), counted from 0."
     case .permissionDenied(let reason): "Not allowed: \(reason)."
     case .limitExceeded(let limit, let value, let reason): "Limit \(limit) (\(value)) is exceeded: \(reason)."
     case .storageFailed(let reason): "The change could not be stored: \(reason). Nothing was changed."
@@ -93,6 +100,7 @@ extension FeedError {
 
 /// Writes members of an object with the commas between them.
 private struct DataMembers {
+  private static let longestValue = 1024
   private var isFirst = true
 
   mutating func append(_ name: StaticString, _ value: Int, _ out: inout ByteBuffer) {
@@ -102,7 +110,7 @@ private struct DataMembers {
 
   mutating func append(_ name: StaticString, _ value: String, _ out: inout ByteBuffer) {
     begin(name, &out)
-    out.appendJSONString(value)
+    out.appendJSONString(value.clipped(to: Self.longestValue))
   }
 
   private mutating func begin(_ name: StaticString, _ out: inout ByteBuffer) {
@@ -110,5 +118,15 @@ private struct DataMembers {
     out.append(name)
     out.append("\":")
     isFirst = false
+  }
+}
+
+extension String {
+  /// The text, or as many of its first characters as fit `most` bytes of UTF-8 and an ellipsis.
+  fileprivate func clipped(to most: Int) -> String {
+    if utf8.count <= most { return self }
+    var end = utf8.index(startIndex, offsetBy: most)
+    while end > startIndex, end.samePosition(in: unicodeScalars) == nil { end = utf8.index(before: end) }
+    return self[..<end] + "…"
   }
 }

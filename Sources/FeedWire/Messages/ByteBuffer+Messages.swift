@@ -5,8 +5,13 @@ import FeedModel
 extension ByteBuffer {
   /// `{"jsonrpc":"2.0","id":…,"result":{` — the members of the result and `endMessage` follow.
   public mutating func beginResult(id: JSONView) {
+    beginResult(id: id.text)
+  }
+
+  /// The same for an id that is no longer a view: its JSON text.
+  public mutating func beginResult(id: UnsafeRawBufferPointer) {
     append("{\"jsonrpc\":\"2.0\",\"id\":")
-    append(id.text)
+    append(id)
     append(",\"result\":{")
   }
 
@@ -24,8 +29,13 @@ extension ByteBuffer {
 
   /// A whole error response; `id` nil becomes null.
   public mutating func appendError(_ error: FeedError, id: JSONView?) {
+    appendError(error, id: id?.text)
+  }
+
+  /// The same for an id that is no longer a view: its JSON text.
+  public mutating func appendError(_ error: FeedError, id: UnsafeRawBufferPointer?) {
     append("{\"jsonrpc\":\"2.0\",\"id\":")
-    if let id { append(id.text) } else { append("null") }
+    if let id { append(id) } else { append("null") }
     append(",\"error\":{\"code\":")
     append(integer: error.code)
     append(",\"message\":")
@@ -33,6 +43,15 @@ extension ByteBuffer {
     append(",\"data\":{")
     error.appendData(to: &self)
     append("}}}")
+  }
+
+  /// An error response without sentence and data, for where they do not fit; at most 96 bytes and those of the id.
+  public mutating func appendShortError(_ error: FeedError, id: UnsafeRawBufferPointer?) {
+    append("{\"jsonrpc\":\"2.0\",\"id\":")
+    if let id { append(id) } else { append("null") }
+    append(",\"error\":{\"code\":")
+    append(integer: error.code)
+    append(",\"message\":\"maxFrame leaves no room to say more\"}}")
   }
 
   /// A whole `bye` notification, framed.

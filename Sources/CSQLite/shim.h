@@ -1,0 +1,5 @@
+/// The system's SQLite.
+#ifndef CSQLITE_SHIM_H
+#define CSQLITE_SHIM_H
+#include <sqlite3.h>
+#endif

@@ -1,0 +1,35 @@
+import CSQLite
+
+/// The write-ahead log.
+extension Database {
+  /// How far a checkpoint came, in pages of the log.
+  public struct CheckpointProgress: Equatable, Sendable {
+    /// Pages in the log; -1 when there is no log.
+    public let pages: Int
+    /// Pages of it that are in the database file now.
+    public let moved: Int
+  }
+
+  /// How much a checkpoint insists.
+  public enum CheckpointMode: Sendable {
+    /// Moves what it can without waiting for anybody.
+    case passive
+    /// Waits for readers and writers, and leaves an empty log.
+    case truncate
+  }
+
+  /// Moves pages of the log into the database file.
+  public func checkpoint(_ mode: CheckpointMode) throws(SQLiteError) -> CheckpointProgress {
+    var pages: Int32 = 0
+    var moved: Int32 = 0
+    let number = mode == .passive ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE
+    let result = sqlite3_wal_checkpoint_v2(handle, nil, number, &pages, &moved)
+    guard result == SQLITE_OK else { throw SQLiteError(handle, result: result, sql: "checkpoint") }
+    return CheckpointProgress(pages: Int(pages), moved: Int(moved))
+  }
+
+  /// Leaves it to the program when the log is checkpointed.
+  public func disableAutomaticCheckpoints() {
+    sqlite3_wal_autocheckpoint(handle, 0)
+  }
+}

@@ -1,0 +1,128 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+
+/// JSON-RPC batches: each request on its own, the answers in order in one array.
+@Suite struct BatchTests {
+  let harness = EngineHarness()
+
+  /// A connection and a collection `c` of some elements.
+  private func prepared(elements count: Int, in harness: EngineHarness) -> ConnectionID {
+    let id = harness.connect()
+    _ = harness.ask(id, "define", #"{"feed":"c","kind":"collection"}"#)
+    for start in stride(from: 0, to: count, by: 500) {
+      let elements = (start..<min(start + 500, count)).map { #"{"id":\#($0)}"# }.joined(separator: ",")
+      _ = harness.ask(id, "update", #"{"feed":"c","elements":[\#(elements)]}"#)
+    }
+    return id
+  }
+
+  /// The ids, in order, of the answers to `requests`, which must come in frames that hold an array each.
+  private func answers(_ harness: EngineHarness, _ id: ConnectionID, _ requests: [String]) -> [[Value]] {
+    harness.send(id, "[" + requests.joined(separator: ",") + "]")
+    return harness.take(id).compactMap { Value($0) }.map(\.items)
+  }
+
+  private func request(_ id: Int, _ method: String, _ params: String = "{}") -> String {
+    #"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#
+  }
+
+  @Test func answersStandInOneArrayInOrder() {
+    let id = harness.connect()
+    let replies = answers(
+      harness, id,
+      [
+        request(1, "ping"), request(2, "define", #"{"feed":"c","kind":"collection"}"#), request(3, "nothing"), "7",
+        #"{"jsonrpc":"2.0","method":"ping"}"#, #"{"jsonrpc":"2.0","method":"nothing"}"#, "[]",
+        request(4, "verify", #"{"feed":"c"}"#), request(5, "get", #"{"feed":"x"}"#),
+      ])
+    #expect(replies.count == 1)
+    #expect(replies.first?.map { $0["id"]?.text } == ["1", "2", "3", "null", "null", "4", "5"])
+    #expect(replies.first?.map(\.errorCode) == [nil, nil, -32601, -32600, -32600, nil, -32000])
+  }
+
+  @Test func aBatchOfNotificationsIsNotAnswered() {
+    let id = harness.connect()
+    harness.send(
+      id,
+      #"[{"jsonrpc":"2.0","method":"define","params":{"feed":"c","kind":"collection"}},{"jsonrpc":"2.0","method":"x"}]"#
+    )
+    #expect(harness.take(id) == [])
+    #expect(harness.ask(id, "verify", #"{"feed":"c"}"#).first?.contains(#""counts":[0]"#) == true)
+  }
+
+  @Test func anEmptyBatchIsOneError() {
+    let id = harness.connect()
+    harness.send(id, "[]")
+    let frames = harness.take(id).compactMap { Value($0) }
+    #expect(frames.map(\.errorCode) == [-32600])
+    #expect(frames.first?["id"]?.text == "null")
+  }
+
+  @Test func aBatchIsNotAtomic() {
+    let id = prepared(elements: 1, in: harness)
+    let replies = answers(
+      harness, id,
+      [request(1, "update", #"{"feed":"c","element":{"id":5}}"#), request(2, "update", #"{"feed":"c","element":{}}"#)])
+    #expect(replies.first?.map(\.errorCode) == [nil, -32003])
+    #expect(harness.ask(id, "verify", #"{"feed":"c"}"#).first?.contains(#""counts":[2]"#) == true)
+  }
+
+  /// An answer that is worked out in parts holds back those behind it, and nothing else.
+  @Test func longAnswersKeepTheirPlaceInTheArray() {
+    let id = prepared(elements: 9000, in: harness)
+    let replies = answers(
+      harness, id,
+      [
+        request(1, "verify", #"{"feed":"c"}"#), request(2, "ping"),
+        request(3, "query", #"{"feed":"c","path":"$[8999]"}"#),
+        request(4, "verify", #"{"feed":"c"}"#), request(5, "ping"),
+      ])
+    #expect(replies.map { $0.map { $0["id"]?.text } } == [["1", "2", "3", "4", "5"]])
+    #expect(replies.first?[2]["result"]?["nodes"]?.text == #"[{"id":8999}]"#)
+  }
+
+  /// The failure of a long answer must leave the rest of the batch readable.
+  @Test func aFailedLongAnswerLeavesTheRest() {
+    var limits = Limits()
+    limits.maxQueryBytes = 1024
+    let harness = EngineHarness(limits: limits)
+    let id = prepared(elements: 500, in: harness)
+    let requests = [request(1, "query", #"{"feed":"c","path":"$[?@.id>1]"}"#)] + (2...400).map { request($0, "ping") }
+    let replies = answers(harness, id, requests)
+    #expect(replies.first?.first?.errorCode == -32007)
+    #expect(replies.map { $0.map { $0["id"]?.int } } == [Array(1...400)])
+  }
+
+  /// `sync` waits for the snapshot of an earlier request of the same batch.
+  @Test func syncInABatchIsAnsweredAfterWhatItWaitsFor() {
+    let id = prepared(elements: 9000, in: harness)
+    harness.send(
+      id,
+      "["
+        + [request(1, "watch", #"{"feed":"c"}"#), request(2, "sync"), request(3, "verify", #"{"feed":"c"}"#)]
+        .joined(separator: ",") + "]")
+    let frames = harness.take(id).compactMap { Value($0) }
+    let replies = frames.filter { !$0.items.isEmpty }
+    #expect(replies.map { $0.items.map { $0["id"]?.text } } == [["1", "2", "3"]])
+    #expect(frames.filter { $0["params"]?["last"]?.bool == true }.count == 1)
+  }
+
+  /// However many answers a batch has, each arrives, in frames that keep the limit.
+  @Test func manyAnswersAllArrive() {
+    var limits = Limits()
+    limits.maxFrame = 4096
+    let harness = EngineHarness(limits: limits)
+    let id = harness.connect()
+    let count = 1500
+    let replies = answers(harness, id, Array(repeating: "1", count: count))
+    #expect(replies.joined().count == count)
+    #expect(replies.joined().allSatisfy { $0.errorCode == -32600 })
+    _ = harness.ask(id, "define", #"{"feed":"c","kind":"collection"}"#)
+    let many = answers(
+      harness, id, (1...40).map { request($0, "update", #"{"feed":"c","element":{"id":\#($0)}}"#) })
+    #expect(many.joined().map { $0["id"]?.int } == Array(1...40))
+    #expect(many.joined().allSatisfy { $0.errorCode == nil })
+  }
+}

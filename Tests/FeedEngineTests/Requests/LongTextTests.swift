@@ -1,0 +1,71 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+
+/// Requests whose answers would outgrow a frame: each is still answered, once, within the limit, and what is refused changes
+/// nothing.
+@Suite struct LongTextTests {
+  private func harness(maxFrame: Int) -> EngineHarness {
+    var limits = Limits()
+    limits.maxFrame = maxFrame
+    return EngineHarness(limits: limits)
+  }
+
+  private func only(_ harness: EngineHarness, _ id: ConnectionID, _ text: String) -> Value? {
+    harness.send(id, text)
+    let frames = harness.take(id)
+    #expect(frames.count == 1, "one answer to \(text.prefix(60))")
+    #expect(frames.allSatisfy { $0.utf8.count <= harness.engine.limits.maxFrame })
+    return frames.first.flatMap { Value($0) }
+  }
+
+  @Test(arguments: [1024, 4096]) func anErrorAboutALongNameIsAnswered(maxFrame: Int) {
+    let harness = harness(maxFrame: maxFrame)
+    let id = harness.connect()
+    for filler in ["x", "\\u0001", "é", "😀"] {
+      let name = String(repeating: filler, count: (maxFrame - 120) / filler.utf8.count)
+      let unknown = only(
+        harness, id, #"{"jsonrpc":"2.0","id":1,"method":"get","params":{"feed":"\#(name)","at":[0,0]}}"#)
+      #expect(unknown?.errorCode == -32000)
+      #expect(unknown?["id"]?.int == 1)
+      #expect(only(harness, id, #"{"jsonrpc":"2.0","id":2,"method":"\#(name)"}"#)?.errorCode == -32601)
+      let kind = only(
+        harness, id, #"{"jsonrpc":"2.0","id":3,"method":"define","params":{"feed":"c","kind":"\#(name)"}}"#)
+      #expect(kind?.errorCode == -32602)
+    }
+  }
+
+  @Test(arguments: [1024, 4096]) func aRequestWithALongIdIsAnsweredOrRefused(maxFrame: Int) {
+    let harness = harness(maxFrame: maxFrame)
+    let id = harness.connect()
+    _ = harness.ask(id, "define", #"{"feed":"c","kind":"collection","bins":[{"name":"a"},{"name":"b"}]}"#)
+    var applied = 0
+    let lengths = Array(stride(from: 1, to: maxFrame - 140, by: 61)) + Array(maxFrame - 140..<maxFrame - 90)
+    for length in lengths {
+      let name = String(repeating: "i", count: length)
+      let params = #"{"feed":"c","element":{"id":\#(length)}}"#
+      let reply = only(harness, id, #"{"jsonrpc":"2.0","id":"\#(name)","method":"update","params":\#(params)}"#)
+      if reply?.errorCode == nil {
+        applied += 1
+        #expect(reply?["id"]?.string == name)
+      }
+      let counts = Value(harness.ask(id, "verify", #"{"feed":"c"}"#).first ?? "")?["result"]?["counts"]
+      #expect(counts?.items.first?.int == applied, "what was refused was not applied, what was applied was answered")
+    }
+  }
+
+  /// A watch whose answer is refused does not exist.
+  @Test func aRefusedWatchSendsNothing() {
+    let harness = harness(maxFrame: 4096)
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    let feed = String(repeating: "n", count: 128)
+    let bins = (0..<60).map { #"{"name":"\#($0)"}"# }.joined(separator: ",")
+    _ = harness.ask(pusher, "define", #"{"feed":"\#(feed)","kind":"collection","bins":[\#(bins)]}"#)
+    let answer = harness.ask(watcher, "watch", #"{"feed":"\#(feed)"}"#)
+    #expect(answer.compactMap { Value($0)?.errorCode } == [-32007])
+    _ = harness.ask(pusher, "update", #"{"feed":"\#(feed)","element":{"id":1}}"#)
+    #expect(harness.take(watcher) == [])
+    #expect(harness.ask(watcher, "clients").first?.contains(#""watches":[]"#) == true)
+  }
+}

@@ -1,0 +1,91 @@
+import FeedJSON
+import Testing
+
+@testable import FeedQuery
+
+@Suite struct PathTests {
+  static let store = #"""
+    {"books":[{"title":"A","price":8.5,"tags":[]},{"title":"B","price":12,"isbn":"1"},{"title":"C","price":9}],"bike":{"price":400,"on":true}}
+    """#
+
+  @Test(arguments: [
+    ("$.bike.on", ["true"]), ("$['bike']['price']", ["400"]), ("$.books[*].title", [#""A""#, #""B""#, #""C""#]),
+    ("$..price", ["8.5", "12", "9", "400"]), ("$.books[-1].title", [#""C""#]), ("$.books[0,2].price", ["8.5", "9"]),
+    ("$.books[::-1].price", ["9", "12", "8.5"]), ("$.books[:2].price", ["8.5", "12"]),
+    ("$.books[5:0:-2].title", [#""C""#]),
+    ("$.books[?@.price < 10].title", [#""A""#, #""C""#]), ("$.books[?@.isbn].price", ["12"]),
+    ("$..[?@.price > $.books[0].price].price", ["400", "12", "9"]),
+    ("$..*[?@.on]", []), ("$[?@.on].price", ["400"]), ("$.books[?count(@.*) == 2].title", [#""C""#]),
+    ("$.books.title", []), ("$.bike[0]", []),
+    ("$['bike','bike'].price", ["400", "400"]), ("$.books[1:1]", []), ("$.books[::0]", []), ("$..tags", ["[]"]),
+    ("$.books[0:2,1,'x'].price", ["8.5", "12", "12"]),
+    ("$.books [0] .price", ["8.5"]), ("$..books[?@.price==9]..title", [#""C""#]),
+    ("$.books[?@[?@ == 'B']].price", ["12"]),
+  ]) func selects(path: String, expected: [String]) throws {
+    #expect(try nodes(path, in: Self.store) == expected)
+  }
+
+  @Test func ofOneNameTheLastIsSeen() throws {
+    let json = #"{"a":{"x":1},"b":2,"\u0061":{"x":3},"c":[{"k":1,"k":2}]}"#
+    #expect(try nodes("$.a.x", in: json) == ["3"])
+    #expect(try nodes("$.*", in: json) == ["2", #"{"x":3}"#, #"[{"k":1,"k":2}]"#])
+    #expect(try nodes("$..x", in: json) == ["3"])
+    #expect(try nodes("$..k", in: json) == ["2"])
+    let many = "{" + (0..<100).map { "\"n\($0 % 60)\":\($0)" }.joined(separator: ",") + "}"
+    #expect(try nodes("$.*", in: many) == (40..<100).map(String.init))
+    #expect(try nodes("$[?@ < 45]", in: many) == ["40", "41", "42", "43", "44"])
+    #expect(try nodes("$..*", in: "[\(many)]").count == 61)
+    #expect(try accepts("length(@) == 60 && count(@.*) == 60", many))
+  }
+
+  @Test func knowsWhetherItIsSingular() throws {
+    for path in ["$", "$.a", "$['a'][0]", "$ .a [-1]"] { #expect(try JSONPath(parsing: path).isSingular) }
+    for path in ["$.*", "$..a", "$[0,0]", "$[0:1]", "$[?@]"] { #expect(try !JSONPath(parsing: path).isSingular) }
+    #expect(try JSONPath(parsing: "$.a").text == "$.a")
+  }
+
+  @Test func singularPathsResolve() throws {
+    try withJSON(Self.store) { root throws in
+      #expect(try SingularPath(parsing: "$").resolve(root)?.kind == .object)
+      #expect(try SingularPath(parsing: "$.books[-2]['title']").resolve(root)?.string == "B")
+      #expect(try SingularPath(parsing: "$.books[-4]").resolve(root) == nil)
+      #expect(try SingularPath(parsing: "$.bike.price.x").resolve(root) == nil)
+      #expect(try SingularPath(parsing: "$.books[0].tags[0]").resolve(root) == nil)
+    }
+    try withJSON(#"{"id":1,"i\u0064":2}"#) { #expect(SingularPath.id.resolve($0)?.int == 2) }
+    #expect(SingularPath.id.text == "$.id")
+  }
+
+  @Test(arguments: [
+    ("$[*].a", [0, 1, 2, 3]), ("$.*", [0, 1, 2, 3]), ("$[1]", [1]), ("$[-1].a", [3]), ("$[4]", []), ("$[-5]", []),
+    ("$[1:3]", [1, 2]),
+    ("$[::-2]", [3, 1]), ("$[?@.a == 1]", [0, 1, 2, 3]), ("$['a']", []), ("$.a.b", []),
+  ]) func elementwiseLooksAt(path: String, rows: [Int]) throws {
+    let elementwise = try #require(try JSONPath(parsing: path).elementwise())
+    #expect(Array(elementwise.selection(count: 4)) == rows)
+  }
+
+  @Test(arguments: [
+    "$", "$..a", "$..*", "$[0,1]", "$[?@.a == $.b]", "$[*][?@ == $[0]]", "$[*][?count($.*) == 1]", "$[?@[?$.a]]",
+    "$[?length($[0]) == 1]",
+    "$[?match(@.a, $[0])]", "$[?!(@.a && $[0])]",
+  ])
+  func elementwiseIsRefused(path: String) throws {
+    #expect(try JSONPath(parsing: path).elementwise() == nil)
+  }
+
+  @Test func emitMayThrow() throws {
+    struct Enough: Error {}
+    let path = try JSONPath(parsing: "$..*")
+    try withJSON(Self.store) { root in
+      var count = 0
+      #expect(throws: Enough.self) {
+        try path.evaluate(root) { _ in
+          count += 1
+          if count == 3 { throw Enough() }
+        }
+      }
+      #expect(count == 3)
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import TestSupport
+import Testing
+
+@testable import FeedQuery
+
+@Suite struct RegexpTests {
+  @Test(arguments: [
+    ("a)", 1), ("(", 0), ("(a", 0), ("a(b", 1), ("*", 0), ("a**", 2), ("a+?", 2), ("a{1}{2}", 4), ("?", 0), ("|*", 1),
+    ("(+a)", 1),
+    ("{", 0), ("a{", 2), ("a{,2}", 2), ("a{1", 3), ("a{1,", 4), ("a{x}", 2), ("a{1 }", 3), ("a{3,2}", 1), ("}", 0),
+    ("]", 0),
+    ("a]", 1), ("[", 0), ("[]", 0), ("[^]", 0), ("[a", 0), ("[z-a]", 1), ("[a--]", 3), ("[--a]", 2), ("[a-c-e]", 4),
+    ("[[]", 1),
+    ("[\\p{L}-z]", 6), ("[a-\\p{L}]", 3), ("\\", 0), ("\\d", 0), ("a\\s", 1), ("\\w", 0), ("\\$", 0), ("\\u0041", 0),
+    ("\\a", 0),
+    ("[\\d]", 1), ("\\p", 2), ("\\p{", 3), ("\\p{L", 4), ("\\p{}", 3), ("\\p{Cs}", 3), ("\\p{IsBasicLatin}", 3),
+    ("\\p{lu}", 3),
+    ("\\pL", 2), ("(?:a)", 1), ("(?i)a", 1), ("\\1", 0), ("é\\d", 2), ("a{99999999999999999999999,1}", 1),
+  ]) func refusesAtTheRightPlace(expression: String, offset: Int) throws {
+    let error = #expect(throws: QueryError.self) { try IRegexp(parsing: expression) }
+    #expect(error?.offset == offset, "\(expression): \(String(describing: error))")
+  }
+
+  @Test(arguments: [
+    "", "|", "()", "a|", "[-]", "[--]", "[-a]", "[a-]", "[^-]", "[^^]", "[a^]", "[a-z-]", "[\\]]", "[\\-]", "[.]",
+    "[\\n-a]",
+    "\\(\\)\\*\\+\\-\\.\\?\\[\\\\\\]\\^\\n\\r\\t\\{\\|\\}", "a{0}", "a{1,1}", "a{007}", "\u{0}", "\u{7F}",
+    "\u{FFFF}\u{10FFFF}", "a,b-c/",
+    "<>=!@\"'#%&:;~`_", "\\p{L}\\P{Zs}", "[\\p{L}\\p{N}-]", "$^",
+  ]) func accepts(expression: String) throws {
+    _ = try IRegexp(parsing: expression)
+  }
+
+  @Test(arguments: [
+    ("a{1000}{1000}", 7), ("(a{100}){100}", 8), ("a{5000}", 1), ("a{0,4096}", 1), ("((a{40}){40}){40}", 13),
+    ("(a|b|c){2000}", 7),
+    ("a{1000000000000}", 1), ("(){0,1000000}", 2), ("[ab]{2000}[cd]{3000}", 0),
+  ]) func refusesWhatIsTooLarge(expression: String, offset: Int) throws {
+    // The first is no I-Regexp at all: one quantifier an atom.
+    let error = #expect(throws: QueryError.self) { try IRegexp(parsing: expression) }
+    #expect(error?.offset == offset)
+  }
+
+  @Test func groupsAreBounded() throws {
+    let depth = QueryLimits.regexpNesting
+    let deepest = String(repeating: "(", count: depth) + "a" + String(repeating: ")", count: depth)
+    #expect(try IRegexp(parsing: deepest).matches(whole: "a"))
+    let error = #expect(throws: QueryError.self) { try IRegexp(parsing: "(" + deepest + ")") }
+    #expect(error?.offset == depth)
+    #expect(throws: QueryError.self) { try IRegexp(parsing: String(repeating: "(", count: 500_000)) }
+    #expect(throws: QueryError.self) { try IRegexp(parsing: String(repeating: "|", count: 500_000)) }
+    #expect(throws: QueryError.self) { try IRegexp(parsing: String(repeating: "a", count: 2_000_000)) }
+  }
+
+  @Test func anchorsStandForEnds() throws {
+    #expect(try IRegexp(parsing: "^ab").searches(in: "abc"))
+    #expect(try !IRegexp(parsing: "^b").searches(in: "abc"))
+    #expect(try IRegexp(parsing: "bc$").searches(in: "abc"))
+    #expect(try !IRegexp(parsing: "ab$").searches(in: "abc"))
+    #expect(try IRegexp(parsing: "^abc$").matches(whole: "abc"))
+    #expect(try IRegexp(parsing: "US[$] \\^").searches(in: "5 US$ ^2"))
+  }
+
+  @Test func categoriesAreThoseOfUnicode() throws {
+    let categories = GeneralCategories.shared
+    let names = [
+      "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm",
+      "Sc", "Sk", "So",
+      "Zs", "Zl", "Zp", "Cc", "Cf", "Co", "Cn",
+    ]
+    let sets = try names.map { try #require(categories.set($0)) }
+    // The categories divide all code points but surrogates among them, and each group is the union of its own.
+    let all = sets.reduce(0) { $0 + $1.ranges.reduce(0) { $0 + $1.count } }
+    #expect(all == 0x110000 - 0x800)
+    #expect(CodePointSet(union: sets.flatMap(\.ranges)) == CodePointSet(union: [0xD800...0xDFFF]).complement)
+    for group in ["L", "M", "N", "P", "S", "Z", "C"] {
+      let parts = zip(names, sets).filter { $0.0.hasPrefix(group) }.flatMap { $0.1.ranges }
+      #expect(categories.set(group) == CodePointSet(union: parts))
+    }
+    #expect(categories.set("Lu")?.contains(0x416) == true)
+    #expect(categories.set("Ll")?.contains(0x436) == true)
+    #expect(categories.set("Nd")?.contains(0x0664) == true)
+    #expect(categories.set("So")?.contains(0x1F600) == true)
+    #expect(categories.set("Cn")?.contains(0x50000) == true)
+    #expect(categories.set("Co")?.contains(0x10FFFD) == true)
+  }
+
+  @Test func emptyPlanesAreEmpty() throws {
+    let unassigned = try #require(GeneralCategories.shared.set("Cn"))
+    let privateUse = try #require(GeneralCategories.shared.set("Co"))
+    for value in UInt32(0x40000)...0x10FFFF where value < 0xE0000 || value >= 0xF0000 {
+      let category = try #require(Unicode.Scalar(value)).properties.generalCategory
+      if category != .unassigned || !unassigned.contains(value) {
+        #expect(category == .privateUse && privateUse.contains(value), "U+\(hexadecimal(value))")
+      }
+    }
+  }
+}

@@ -1,0 +1,101 @@
+import FeedJSON
+import Testing
+
+@testable import FeedQuery
+
+/// Depth and work of evaluation.
+@Suite struct WorkTests {
+  private static func nested(_ depth: Int, _ inner: String) -> String {
+    String(repeating: "[", count: depth) + inner + String(repeating: "]", count: depth)
+  }
+
+  @Test func deepestValues() throws {
+    let json = Self.nested(511, #"{"a":1}"#)
+    #expect(try nodes("$..a", in: json) == ["1"])
+    #expect(try nodes("$..*", in: json).count == 512)
+    #expect(try nodes("$..[0]", in: json).count == 511)
+    #expect(try nodes("$" + String(repeating: "[*]", count: 511) + ".a", in: json) == ["1"])
+    #expect(try nodes("$" + String(repeating: "[0]", count: 511) + ".a", in: json) == ["1"])
+    #expect(try nodes("$" + String(repeating: "[?@]", count: 512), in: json) == ["1"])
+    #expect(try nodes("$" + String(repeating: "[::-1]", count: 511) + ".a", in: json) == ["1"])
+  }
+
+  @Test func deepFiltersOverDeepValues() throws {
+    let depth = QueryLimits.nesting
+    let json = Self.nested(511, #"{"a":1}"#)
+    let path = "$" + String(repeating: "..[?@", count: depth) + "..a" + String(repeating: "]", count: depth)
+    try withJSON(json) { root in
+      var steps = 300_000
+      try JSONPath(parsing: path).evaluate(root, steps: &steps) { _ in }
+      #expect(steps < 0, "every filter looks at all of the value again")
+    }
+    // Each filter looks for the absent member first at the bottom, all of them under way at once.
+    let absolute = "$" + String(repeating: "[?$..x || $", count: depth) + String(repeating: "]", count: depth)
+    #expect(try nodes(absolute, in: Self.nested(511, "")).count == 1)
+  }
+
+  @Test func workIsLimited() throws {
+    let json = "[" + Array(repeating: "[1,2,3,4,5,6,7,8,9]", count: 8).joined(separator: ",") + "]"
+    for path in [
+      "$..*..*..*[?@]", "$[?count($..*) > 1][?count($..*) > 1]", "$[?$[?$[?$[?@ == 1]]]]", "$[::-1][::-1]",
+      "$[*][9:0:-1]",
+    ] {
+      try withJSON(json) { root in
+        let path = try JSONPath(parsing: path)
+        var (all, limited): (Int, Int) = (0, 0)
+        var left = Int.max
+        path.evaluate(root, steps: &left) { _ in all += 1 }
+        let cost = Int.max - left
+        #expect(cost > 50)
+        var exact = cost
+        path.evaluate(root, steps: &exact) { _ in limited += 1 }
+        #expect(exact == 0 && limited == all)
+        for limit in [0, 1, 10, cost / 2, cost - 1] {
+          (left, limited) = (limit, 0)
+          path.evaluate(root, steps: &left) { _ in limited += 1 }
+          #expect(left < 0 && limited <= all, "\(path.text) with \(limit) steps of \(cost)")
+        }
+      }
+    }
+  }
+
+  @Test func aFilterWithoutStepsDoesNotAccept() throws {
+    let element =
+      #"{"tags":[\#((0..<100).map(String.init).joined(separator: ","))],"text":"\#(String(repeating: "ab", count: 500))"}"#
+    for filter in [
+      "@.tags[?@ == 99]", "!@.tags[?@ == 100]", "count(@.tags[*]) == 100", "search(@.text, '(a|b)*a(a|b){89}$')",
+      "@..*",
+    ] {
+      let filter = try Filter(parsing: filter)
+      try withJSON(element) { element in
+        var left = Int.max
+        #expect(filter.accepts(element, steps: &left))
+        left = 1
+        // `@..*` finds its node at once; the pattern of the last but one keeps what it learnt.
+        let accepted = filter.accepts(element, steps: &left)
+        #expect(accepted == (left >= 0))
+      }
+    }
+  }
+
+  /// A pattern that differs from element to element is compiled for each.
+  @Test func compilingPatternsIsWork() throws {
+    let rows = (0..<100).map { #"{"p":"(\\p{L}|x{\#($0 + 1)}){20}"}"# }
+    try withJSON("[\(rows.joined(separator: ","))]") { root in
+      var steps = 20_000
+      try JSONPath(parsing: "$[?match('abc', @.p)]").evaluate(root, steps: &steps) { _ in }
+      #expect(steps < 0)
+    }
+  }
+
+  /// Members, not only nodes, are work: looking a name up in a large object for each element of another.
+  @Test func lookingUpNamesIsWork() throws {
+    let members = (0..<1_000).map { "\"n\($0)\":\($0)" }.joined(separator: ",")
+    let json = "{\"rows\":[" + Array(repeating: "1", count: 1_000).joined(separator: ",") + "],\"big\":{\(members)}}"
+    try withJSON(json) { root in
+      var steps = 100_000
+      try JSONPath(parsing: "$.rows[?$.big.n5 == 0]").evaluate(root, steps: &steps) { _ in }
+      #expect(steps < 0)
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import FeedSQLite
+import TestSupport
+import Testing
+
+struct DatabaseTests {
+  @Test func valuesComeBackAsTheyWereBound() throws {
+    let database = try Database(path: ":memory:", access: .create)
+    try database.execute("CREATE TABLE t (a, b, c, d, e)")
+    let insert = try database.prepare("INSERT INTO t VALUES (?, ?, ?, ?, ?)")
+    try insert.bind(UInt64.max, at: 1)
+    try insert.bind("žluťoučký", at: 2)
+    try insert.bindNull(at: 3)
+    let empty = UnsafeRawBufferPointer(start: nil, count: 0)
+    try insert.bind(lentBlob: empty, at: 4)
+    try "lent".utf8.withContiguousStorageIfAvailable { bytes in
+      try insert.bind(lentText: UnsafeRawBufferPointer(bytes), at: 5)
+      try insert.run()
+    }
+    let read = try database.prepare("SELECT a, b, c, d AS last, e FROM t")
+    #expect(try read.step())
+    #expect(read.unsigned(0) == .max)
+    #expect(read.text(1) == "žluťoučký")
+    #expect(read.type(of: 2) == .null)
+    #expect(read.type(of: 3) == .blob && read.blobBytes(3).isEmpty)
+    #expect(read.name(of: 3) == "last" && read.columnCount == 5)
+    #expect(read.textBytes(4).elementsEqual("lent".utf8))
+    #expect(try !read.step())
+  }
+
+  @Test func anErrorSaysWhatAndWhere() throws {
+    let database = try Database(path: ":memory:", access: .create)
+    do {
+      _ = try database.prepare("SELECT x FROM nowhere")
+      Issue.record("there is no such table")
+    } catch {
+      #expect(error.message == "no such table: nowhere")
+      #expect(error.sql == "SELECT x FROM nowhere")
+    }
+    do {
+      _ = try Database(path: "/nowhere/at/all", access: .readOnly)
+      Issue.record("there is no such file")
+    } catch {
+      #expect(error.code == SQLiteError.cannotOpen)
+    }
+  }
+
+  @Test func aFailedTransactionChangesNothing() throws {
+    let database = try Database(path: ":memory:", access: .create)
+    try database.execute("CREATE TABLE t (a UNIQUE)")
+    #expect(throws: TransactionError<SQLiteError>.self) {
+      try database.transaction { () throws(SQLiteError) in
+        try database.execute("INSERT INTO t VALUES (1)")
+        try database.execute("INSERT INTO t VALUES (1)")
+      }
+    }
+    #expect(!database.isInTransaction)
+    #expect(try database.integer("SELECT count(*) FROM t") == 0)
+  }
+
+  @Test(arguments: ["plain.db", "odd #1 ?a=b %41.db"]) func filesAreOpenedByTheirName(_ name: String) throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file(name)
+    do {
+      let database = try Database(path: path, access: .create)
+      try database.execute("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (7)")
+      #expect(try database.checkpoint(.truncate).pages == 0)
+    }
+    for access in [Database.Access.readOnly, .immutable, .readWrite] {
+      let database = try Database(path: path, access: access)
+      #expect(try database.integer("SELECT a FROM t") == 7)
+      #expect(database.isReadOnly == (access != .readWrite))
+    }
+    #expect(throws: SQLiteError.self) {
+      try Database(path: path, access: .readOnly).execute("INSERT INTO t VALUES (8)")
+    }
+  }
+}
