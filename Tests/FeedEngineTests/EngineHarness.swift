@@ -22,6 +22,8 @@ final class EngineHarness {
     var room: Int?
     /// Whether the last write found the socket full.
     var isBlocked = false
+    /// Whether the engine did not want what was sent.
+    var isParked = false
     var isOpen = true
   }
 
@@ -125,20 +127,35 @@ extension EngineHarness {
   /// Turns until the engine has nothing more to do by itself.
   func turn() {
     for _ in 0..<20_000 {
-      engine.takeResumedInput { offer($0) }
-      engine.endTurn(now: now)
-      write()
-      engine.finishWrites()
-      for (id, port) in ports where port.isOpen && engine.shouldClose(id) { close(id) }
-      if !engine.hasWork && !engine.isDue(now) { return }
+      turnOnce()
+      if !engine.hasWork && !engine.isDue(now) && !mayResume { return }
     }
     Issue.record("the engine always says that it has work and gets nowhere")
   }
 
+  /// One turn, whatever is left to do.
+  func turnOnce() {
+    engine.takeResumedInput { _ in }
+    for (id, port) in ports where port.isParked { offer(id) }
+    engine.endTurn(now: now)
+    write()
+    engine.finishWrites()
+    for (id, port) in ports where port.isOpen && engine.shouldClose(id) { close(id) }
+  }
+
+  /// Hands over what was sent; what is not wanted now is parked and offered again.
   private func offer(_ id: ConnectionID) {
-    guard let input = ports[id]?.input, !input.isEmpty, engine.wantsInput(id) else { return }
-    let taken = input.withUnsafeBytes { engine.receive(id, $0, now: now) }
-    ports[id]?.input.removeFirst(taken)
+    guard let input = ports[id]?.input, ports[id]?.isOpen == true else { return }
+    if !input.isEmpty && engine.wantsInput(id) {
+      let taken = input.withUnsafeBytes { engine.receive(id, $0, now: now) }
+      ports[id]?.input.removeFirst(taken)
+    }
+    let isEmpty = ports[id]?.input.isEmpty ?? true
+    ports[id]?.isParked = !isEmpty && !engine.wantsInput(id)
+  }
+
+  private var mayResume: Bool {
+    ports.contains { $0.value.isOpen && $0.value.isParked && engine.wantsInput($0.key) }
   }
 
   private func write() {

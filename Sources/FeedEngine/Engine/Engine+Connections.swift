@@ -9,13 +9,13 @@ extension Engine {
     let id = ConnectionID(rawValue: freeIDs.popLast() ?? sessions.count)
     let session = Session(id: id, peer: peer, connectedAt: now)
     if id.rawValue == sessions.count { sessions.append(session) } else { sessions[id.rawValue] = session }
-    let refusal = refusal(for: peer)
-    connectionCount += 1
-    users[peer.uid, default: UserUsage()].connections += 1
-    if let refusal {
+    if let refusal = refusal(for: peer) {
+      session.isRefused = true
       counters.refusedConnections += 1
       close(session, reason: "limit", message: refusal, level: .warning)
     } else {
+      connectionCount += 1
+      users[peer.uid, default: UserUsage()].connections += 1
       counters.connections += 1
       report(.info, "\(session.description) opened")
     }
@@ -56,11 +56,13 @@ extension Engine {
     session.batch = nil
     sessions[id.rawValue] = nil
     freeIDs.append(id.rawValue)
-    connectionCount -= 1
     dirty.removeAll { $0 === session }
     workingSessions.removeAll { $0 === session }
-    if let usage = users[session.peer.uid] {
-      users[session.peer.uid] = usage.connections > 1 ? UserUsage(connections: usage.connections - 1) : nil
+    if !session.isRefused {
+      connectionCount -= 1
+      if let usage = users[session.peer.uid] {
+        users[session.peer.uid] = usage.connections > 1 ? UserUsage(connections: usage.connections - 1) : nil
+      }
     }
     report(
       .info, "\(session.description) closed after \(session.requests) requests, \(session.output.count) bytes unsent")

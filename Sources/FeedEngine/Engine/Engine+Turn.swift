@@ -10,7 +10,9 @@ extension Engine {
   public func endTurn(now: Instant) {
     self.now = now
     closeOverQuota()
-    evictExpired()
+    if !isDurable { evictExpired() }
+    executePrepared()
+    turnTime = nil
     if nextSweep <= now { sweep() }
     if !pendingWatches.isEmpty { advanceWatches() }
     if !workingSessions.isEmpty { work() }
@@ -18,7 +20,7 @@ extension Engine {
 
   /// When `endTurn` must be called even if nothing arrives; nil when nothing is due.
   public var nextDeadline: Instant? {
-    var next = connectionCount > 0 ? nextSweep : nil
+    var next = sessions.count > freeIDs.count ? nextSweep : nil
     for moment in [catalog.nextExpiry, nextThrottle] {
       if let moment { next = min(next ?? moment, moment) }
     }
@@ -33,7 +35,7 @@ extension Engine {
 
   private func closeOverQuota() {
     if overQuota.isEmpty { return }
-    for session in overQuota where !session.isClosing {
+    for session in overQuota where !session.isClosing && self.session(session.id) === session {
       session.output.dropWholeFrames()
       close(
         session, reason: "quota",
@@ -45,7 +47,7 @@ extension Engine {
   }
 
   /// Evicts what is too old, a bounded number a turn.
-  private func evictExpired() {
+  func evictExpired() {
     guard let expiry = catalog.nextExpiry, expiry <= now else { return }
     for feed in catalog.expired(at: now) {
       catalog.begin(at: now)
@@ -59,6 +61,8 @@ extension Engine {
     nextSweep = now.adding(seconds: 1)
     let timeout = UInt64(limits.frameTimeout) * 1_000_000_000
     for case let session? in sessions {
+      // While its requests are not taken, it is not the client that makes no progress.
+      if session.partialSince != nil && !canWork(session) { session.partialSince = now }
       if let since = session.partialSince, now.since(since) >= timeout, !session.isClosing {
         close(
           session, reason: "frameTimeout",

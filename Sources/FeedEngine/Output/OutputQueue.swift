@@ -77,9 +77,12 @@ struct OutputQueue: ~Copyable {
     }
   }
 
-  /// Drops what waits but for the rest of a frame that was begun. Only between turns, when there are no pieces.
+  /// Drops what waits but for the rest of a frame that was begun in an earlier turn.
   mutating func dropWholeFrames() {
     kept.truncate(to: keptStart &+ min(frameRest, backlog))
+    pieces.removeAll(keepingCapacity: true)
+    firstPiece = 0
+    fresh = 0
   }
 
   /// Drops everything that waits.

@@ -16,6 +16,8 @@ final class Session {
   var isDirty = false
   /// Nothing more is read; it closes when its output is written.
   var isClosing = false
+  /// It came over a limit: it counts for none and closes once it was told so.
+  var isRefused = false
   /// When a closing session is cut off even if its output was not read.
   var closeDeadline: Instant?
   /// The peer will send nothing more.
@@ -28,6 +30,8 @@ final class Session {
   var batch: Batch?
   /// Whether input was refused and must be offered again once the session can take it.
   var isPaused = false
+  /// Bytes of whole frames that this turn may execute; of a durable daemon only.
+  var preparedBytes = 0
   /// Since when a half frame has been waiting for its rest; nil when there is none.
   var partialSince: Instant?
   /// Bytes of the half frame when `partialSince` was set.

@@ -36,10 +36,12 @@ extension Engine: CommitObserver {
 
   /// The feed is gone: its watches end with the change that emptied it.
   public func catalog(_ catalog: Catalog, didEnd feed: Feed) {
+    for case let session? in sessions where session.lastFeed?.isGone == true { session.lastFeed = nil }
     guard let channel = feed.channel as? FeedChannel else { return }
     for watch in channel.watches {
       if watch.isLive { end(watch) }
     }
+    letGo(of: channel)
   }
 
   @inline(__always)

@@ -19,7 +19,8 @@ extension Engine {
     let from = resumed ? since?.revision ?? feed.revision : feed.revision
     let isCurrent = from >= feed.revision
     try replyToWatch(request, feed, revision: isCurrent ? from : feed.revision, resumed: resumed, of: session)
-    if let known { end(known) }
+    // A feed of that name that is gone may still have its end to tell; this watch starts over.
+    for watch in session.watches where watch.channel.feed.name == feed.name { end(watch) }
     let channel = channel(of: feed)
     let watch = Watch(
       session: session, channel: channel, state: .live, revision: from,
@@ -97,6 +98,12 @@ extension Engine {
     watch.catchUp = nil
     watch.channel.watches.removeAll { $0 === watch }
     pendingWatches.removeAll { $0 === watch }
+    letGo(of: watch.channel)
+  }
+
+  /// A feed that is gone and its channel keep each other no longer once nobody is left to be told.
+  func letGo(of channel: FeedChannel) {
+    if channel.feed.isGone && channel.watches.isEmpty { channel.feed.channel = nil }
   }
 
   /// Tells a quiet watch how far the daemon is, so that it may resume from there.

@@ -9,6 +9,8 @@ final class SnapshotCursor {
   private let withTypes: Bool
   /// Whether the series replaces what the watcher had.
   private let isReset: Bool
+  /// Whether the feed was gone when the snapshot was made, so that nothing follows.
+  private let isEnd: Bool
   private var section = 0
   private var sentAny = false
   private(set) var isDone = false
@@ -20,6 +22,7 @@ final class SnapshotCursor {
     quotedName = channel.quotedName
     withTypes = channel.feed.hasTypes
     isReset = reset
+    isEnd = channel.feed.isGone
   }
 
   /// Writes the next part, a whole frame of about `target` bytes of elements, all of one section.
@@ -40,6 +43,7 @@ final class SnapshotCursor {
     skipFinishedSections()
     isDone = section >= snapshot.sections.count
     out.append(isDone ? ",\"last\":true" : ",\"last\":false")
+    if isDone && isEnd { out.append(",\"ended\":true") }
     out.endMessage()
     out.endFrame(at: frame)
   }

@@ -40,6 +40,8 @@ extension Catalog {
       updateExpiring()
     })
     finishOperation(on: feed)
+    // Whoever watches a feed without sections is told of its end as well.
+    touch(feed)
   }
 
   func checkNoParents(_ feed: Feed) throws(FeedError) {

@@ -1,6 +1,6 @@
 /// One bin of a collection as a feed of its own, `collection/bin`: a single section.
 public final class BinFeed: Feed {
-  /// The collection; it owns this feed and lives as long.
+  /// The collection; it owns this feed and lives as long, but for a watch of a bin that is gone.
   unowned let collection: CollectionFeed
   /// The bin's index in the collection as it is now.
   var index: Int
@@ -20,7 +20,7 @@ public final class BinFeed: Feed {
     rank = 1
   }
 
-  public override var hasTypes: Bool { collection.hasTypes }
+  public override var hasTypes: Bool { !isGone && collection.hasTypes }
 
   public override var sectionCount: Int { isGone ? 0 : 1 }
 

@@ -1,0 +1,175 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+
+/// Limits on connections, the reserve for the administrator, the quota of a user, and how connections end.
+@Suite struct ConnectionLimitTests {
+  private func harness(_ change: (inout Limits) -> Void) -> EngineHarness {
+    var limits = Limits()
+    change(&limits)
+    return EngineHarness(limits: limits)
+  }
+
+  private func bye(_ harness: EngineHarness, _ id: ConnectionID) -> String? {
+    let frames = harness.take(id).compactMap { Value($0) }
+    #expect(frames.dropLast().allSatisfy { $0["method"]?.string != "bye" })
+    return frames.last?["method"]?.string == "bye" ? frames.last?["params"]?["reason"]?.string : nil
+  }
+
+  private func isServed(_ harness: EngineHarness, _ id: ConnectionID) -> Bool {
+    harness.ask(id, "ping") == [#"{"jsonrpc":"2.0","id":1,"result":{}}"#]
+  }
+
+  @Test func aConnectionTooManyIsToldSo() {
+    let harness = harness { $0.maxConnections = 2 }
+    let first = [harness.connect(), harness.connect()]
+    let third = harness.connect()
+    #expect(!harness.engine.wantsInput(third))
+    harness.turn()
+    #expect(bye(harness, third) == "limit")
+    #expect(!harness.isOpen(third))
+    harness.disconnect(first[0])
+    let fourth = harness.connect()
+    harness.turn()
+    #expect(isServed(harness, fourth))
+  }
+
+  /// Refused connections that have not gone yet must not use up the reserve.
+  @Test func theReserveIsForTheAdministrator() {
+    let harness = harness {
+      $0.maxConnections = 2
+      $0.reservedConnections = 1
+    }
+    _ = [harness.connect(), harness.connect()]
+    let refused = (0..<5).map { _ in harness.connect() }
+    let root = harness.connect(uid: 0)
+    harness.turn()
+    #expect(refused.allSatisfy { bye(harness, $0) == "limit" })
+    #expect(isServed(harness, root))
+    let second = harness.connect(uid: 0)
+    harness.turn()
+    #expect(bye(harness, second) == "limit", "the reserve is used up")
+  }
+
+  @Test func aUserHasALimitOfTheirOwn() {
+    let harness = harness { $0.maxConnectionsPerUser = 2 }
+    let mine = (0..<3).map { _ in harness.connect(uid: 5) }
+    let other = harness.connect(uid: 6)
+    harness.turn()
+    #expect(bye(harness, mine[2]) == "limit")
+    #expect(isServed(harness, mine[0]))
+    #expect(isServed(harness, other))
+    harness.disconnect(mine[0])
+    let again = harness.connect(uid: 5)
+    harness.turn()
+    #expect(isServed(harness, again))
+  }
+
+  /// The largest holder of a user goes first; its last deltas follow one another without a gap.
+  @Test func theLargestHolderGoesFirst() {
+    let harness = harness {
+      $0.maxQueue = 16384
+      $0.maxQueuePerUser = 9000
+    }
+    let (pusher, other) = (harness.connect(uid: 1), harness.connect(uid: 2))
+    let (small, large) = (harness.connect(uid: 7), harness.connect(uid: 7))
+    for feed in ["a", "b"] { _ = harness.ask(pusher, "define", #"{"feed":"\#(feed)","kind":"collection"}"#) }
+    for watcher in [small, large, other] { _ = harness.ask(watcher, "watch", #"{"feed":"a"}"#) }
+    _ = harness.ask(large, "watch", #"{"feed":"b"}"#)
+    _ = harness.take(large)
+    harness.stopped = [small, large, other]
+    for number in 0..<12 {
+      let update = { (feed: String) in
+        let filler = String(repeating: "x", count: feed == "a" ? 10 : 900)
+        return EngineHarness.frame(
+          #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"\#(feed)","element":{"id":\#(number),"f":"\#(filler)"}}}"#
+        )
+      }
+      // Deltas of the turn in which the quota is enforced come behind those that it drops.
+      harness.supply(pusher, update("a") + update("b"))
+      harness.turnOnce()
+    }
+    harness.stopped = []
+    harness.turn()
+    #expect(!harness.isOpen(large))
+    #expect([small, other].allSatisfy { harness.isOpen($0) })
+    var revisions: [String: Int] = ["a": 1, "b": 2]
+    let frames = harness.take(large).compactMap { Value($0) }
+    for frame in frames.dropLast() where frame["method"]?.string == "delta" {
+      let feed = frame["params"]?["feed"]?.string ?? ""
+      #expect(frame["params"]?["from"]?.int == revisions[feed])
+      revisions[feed] = frame["params"]?["revision"]?.int
+    }
+    #expect(frames.last?["params"]?["reason"]?.string == "quota")
+    #expect(harness.events.contains { $0.message.contains("uid 7") && $0.message.contains("quota") })
+  }
+
+  /// A connection that goes in the same turn in which its quota is exceeded leaves nothing behind.
+  @Test func aHolderThatIsGoneIsForgotten() {
+    let harness = harness {
+      $0.maxQueue = 4096
+      $0.maxQueuePerUser = 4096
+    }
+    let (pusher, watcher) = (harness.connect(uid: 1), harness.connect(uid: 7))
+    _ = harness.ask(pusher, "define", #"{"feed":"a","kind":"collection"}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"a"}"#)
+    harness.stopped = [watcher]
+    let filler = String(repeating: "x", count: 6000)
+    harness.supply(
+      pusher,
+      EngineHarness.frame(
+        #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"a","element":{"id":1,"f":"\#(filler)"}}}"#))
+    harness.engine.takePendingOutput { _ in }
+    harness.engine.finishWrites()
+    harness.engine.disconnect(watcher)
+    let next = harness.connect(uid: 9)
+    #expect(next == watcher, "the number is used again")
+    harness.turn()
+    #expect(harness.take(next) == [])
+    #expect(isServed(harness, next))
+  }
+
+  @Test func shuttingDownSaysByeLast() {
+    let harness = EngineHarness()
+    let (idle, busy, stopped) = (harness.connect(), harness.connect(), harness.connect())
+    _ = harness.ask(busy, "define", #"{"feed":"a","kind":"collection"}"#)
+    for id in [busy, stopped] { _ = harness.ask(id, "watch", #"{"feed":"a"}"#) }
+    harness.stopped = [stopped]
+    _ = harness.ask(busy, "update", #"{"feed":"a","element":{"id":1}}"#)
+    harness.engine.shutDown(reason: "shutdown", message: "over", now: harness.now)
+    harness.turn()
+    #expect([idle, busy].allSatisfy { !harness.isOpen($0) && bye(harness, $0) == "shutdown" })
+    #expect(harness.isOpen(stopped))
+    harness.resume(stopped)
+    #expect(bye(harness, stopped) == "shutdown")
+    #expect(!harness.isOpen(stopped))
+  }
+
+  /// A closing connection that does not read is cut off after its grace.
+  @Test func aClosingConnectionHasItsTime() {
+    let harness = EngineHarness()
+    let id = harness.connect()
+    harness.stopped = [id]
+    harness.deliver(id, [0, 0, 0, 0])
+    #expect(harness.isOpen(id))
+    harness.advance(seconds: 9)
+    #expect(harness.isOpen(id))
+    harness.advance(seconds: 3)
+    #expect(!harness.isOpen(id))
+  }
+
+  /// Who ends their side gets what they asked for, and then the connection is over, however busy the feed.
+  @Test func theEndOfInputEndsTheConnection() {
+    let harness = EngineHarness()
+    let (pusher, id) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", #"{"feed":"a","kind":"collection"}"#)
+    let elements = (0..<9000).map { #"{"id":\#($0)}"# }.joined(separator: ",")
+    _ = harness.ask(pusher, "update", #"{"feed":"a","elements":[\#(elements)]}"#)
+    let requests = [#"{"jsonrpc":"2.0","id":1,"method":"verify","params":{"feed":"a"}}"#]
+    harness.supply(id, requests.flatMap { EngineHarness.frame($0) })
+    harness.endInput(id)
+    #expect(harness.take(id).count == 1)
+    #expect(!harness.isOpen(id))
+  }
+}

@@ -1,0 +1,131 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+
+/// Frames as bytes: however they are cut they mean the same, and what is no frame ends its own connection only.
+@Suite struct FrameTests {
+  static let requests = [
+    #"{"jsonrpc":"2.0","id":1,"method":"define","params":{"feed":"c","kind":"collection"}}"#,
+    #"{"jsonrpc":"2.0","id":"two","method":"watch","params":{"feed":"c"}}"#,
+    #"{"jsonrpc":"2.0","method":"update","params":{"feed":"c","element":{"id":1}}}"#,
+    #"{"jsonrpc":"2.0","id":3.0,"method":"verify","params":{"feed":"c"}}"#,
+    #"[{"jsonrpc":"2.0","id":4,"method":"ping"},5]"#,
+    #"not JSON"#,
+    #"{"jsonrpc":"2.0","id":6,"method":"sync"}"#,
+    #"{"jsonrpc":"2.0","id":7,"method":"update","params":{"feed":"c","elements":[{"id":2},{"id":3}]}}"#,
+  ]
+
+  /// The responses; when notifications come between them, and how many commits one stands for, may depend on the turn.
+  private func answers(_ pieces: [[UInt8]]) -> [String] {
+    let harness = EngineHarness()
+    let id = harness.connect()
+    for piece in pieces { harness.deliver(id, piece) }
+    #expect(harness.waitingInput(of: id) == 0)
+    return harness.take(id).filter { !$0.contains(#""method":"#) }
+  }
+
+  @Test func cuttingChangesNothing() {
+    let frames = Self.requests.map { EngineHarness.frame($0) }
+    let all = Array(frames.joined())
+    let whole = answers(frames)
+    #expect(whole.count == 7)
+    #expect(answers([all]) == whole, "all at once")
+    #expect(answers(all.map { [$0] }) == whole, "byte by byte")
+    for size in [2, 3, 5, 7, 61, 128] {
+      let pieces = stride(from: 0, to: all.count, by: size).map { Array(all[$0..<min($0 + size, all.count)]) }
+      #expect(answers(pieces) == whole, "in pieces of \(size)")
+    }
+  }
+
+  @Test func everyRequestIsAnsweredOnceInOrder() {
+    let replies = answers(Self.requests.map { EngineHarness.frame($0) }).compactMap { Value($0) }
+    let ids = replies.flatMap { $0.items.isEmpty ? [$0] : $0.items }.map {
+      $0["id"]?.text
+    }
+    #expect(ids == ["1", "\"two\"", "3.0", "4", "null", "null", "6", "7"])
+  }
+
+  @Test(arguments: [0, 5000, 0x7FFF_FFFF, 0xFFFF_FFFF]) func aBadLengthIsAnsweredAndEndsTheConnection(length: UInt32) {
+    var limits = Limits()
+    limits.maxFrame = 4096
+    let harness = EngineHarness(limits: limits)
+    let (bad, good) = (harness.connect(), harness.connect())
+    let header = withUnsafeBytes(of: length.bigEndian) { Array($0) }
+    let ping = EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
+    harness.deliver(bad, ping + header + ping)
+    let frames = harness.take(bad).compactMap { Value($0) }
+    #expect(frames.map(\.errorCode) == [nil, -32600, nil])
+    #expect(frames.map { $0["id"]?.text } == ["1", "null", nil])
+    #expect(frames.last?["method"]?.string == "bye")
+    #expect(frames.last?["params"]?["reason"]?.string == "badFrame")
+    #expect(!harness.isOpen(bad))
+    #expect(harness.ask(good, "ping").count == 1)
+    #expect(harness.events.contains { $0.level == .warning && $0.message.contains("uid 1000") })
+  }
+
+  @Test func aLengthIsJudgedBeforeThePayloadComes() {
+    let harness = EngineHarness()
+    let id = harness.connect()
+    harness.deliver(id, [0xFF, 0xFF, 0xFF])
+    #expect(harness.isOpen(id))
+    harness.deliver(id, [0xFF])
+    #expect(!harness.isOpen(id))
+  }
+
+  @Test func badJSONKeepsTheConnection() {
+    let harness = EngineHarness()
+    let id = harness.connect()
+    let texts: [[UInt8]] = [
+      Array("{".utf8), Array(" ".utf8), Array("{}{}".utf8), [0x22, 0xFF, 0x22], Array("\u{FEFF}{}".utf8),
+      Array("[1,]".utf8),
+    ]
+    for text in texts {
+      let length = withUnsafeBytes(of: UInt32(text.count).bigEndian) { Array($0) }
+      harness.deliver(id, length + text)
+      let replies = harness.take(id).compactMap { Value($0) }
+      #expect(replies.map(\.errorCode) == [-32700])
+      #expect(replies.first?["id"]?.text == "null")
+      #expect(replies.first?.errorData?["offset"]?.int != nil)
+    }
+    #expect(harness.ask(id, "ping").count == 1)
+  }
+
+  /// Half a frame is given up after its time, in which any progress starts the time anew.
+  @Test func halfAFrameIsGivenUp() {
+    let harness = EngineHarness()
+    let (half, good) = (harness.connect(), harness.connect())
+    harness.deliver(half, [0, 0, 0, 50, 0x7B])
+    harness.advance(seconds: 29)
+    harness.deliver(half, [0x22])
+    harness.advance(seconds: 29)
+    #expect(harness.isOpen(half))
+    harness.advance(seconds: 3)
+    #expect(!harness.isOpen(half))
+    #expect(harness.take(half).last?.contains(#""reason":"frameTimeout""#) == true)
+    #expect(harness.ask(good, "ping").count == 1)
+  }
+
+  /// A client whose frame is not read on, because it has not read its answers, is not blamed for the half of it.
+  @Test func aFrameThatIsNotReadOnIsNotGivenUp() {
+    var limits = Limits()
+    limits.maxQueue = 4096
+    let harness = EngineHarness(limits: limits)
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection"}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
+    harness.stopped = [watcher]
+    let ping = EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
+    harness.deliver(watcher, Array(ping[..<20]))
+    let filler = String(repeating: "x", count: 3000)
+    for number in 0..<4 {
+      _ = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":\#(number),"f":"\#(filler)"}}"#)
+    }
+    #expect(!harness.engine.wantsInput(watcher))
+    harness.deliver(watcher, Array(ping[20...]))
+    harness.advance(seconds: 40)
+    #expect(harness.isOpen(watcher))
+    harness.resume(watcher)
+    #expect(harness.take(watcher).contains(#"{"jsonrpc":"2.0","id":1,"result":{}}"#))
+  }
+}

@@ -1,0 +1,121 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+
+/// What becomes of watches, connections and memory when a feed is undefined.
+@Suite struct EndOfFeedTests {
+  let harness = EngineHarness()
+  static let definition = #"{"feed":"c","kind":"collection","type":"$.k","bins":[{"name":"a"},{"name":"b"}]}"#
+
+  private func messages(_ id: ConnectionID) -> [Value] { harness.take(id).compactMap { Value($0) } }
+
+  private func push(_ id: ConnectionID, _ from: Int, _ count: Int, padding: Int = 0) {
+    let filler = String(repeating: "x", count: padding)
+    let elements = (from..<from + count).map { #"{"id":\#($0),"k":"t","f":"\#(filler)"}"# }.joined(separator: ",")
+    _ = harness.ask(id, "update", #"{"feed":"c","elements":[\#(elements)]}"#)
+  }
+
+  @Test(arguments: ["c", "c/b"]) func aLiveWatchIsToldOfTheEnd(feed: String) {
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", Self.definition)
+    push(pusher, 0, 3)
+    _ = harness.ask(watcher, "watch", #"{"feed":"\#(feed)"}"#)
+    _ = harness.ask(pusher, "undefine", #"{"feed":"c"}"#)
+    let last = messages(watcher).last?["params"]
+    #expect(last?["ended"]?.bool == true)
+    #expect(last?["sections"]?["deleted"]?.text == (feed == "c" ? "[0,1]" : "[0]"))
+    _ = harness.ask(pusher, "define", Self.definition)
+    push(pusher, 0, 3)
+    #expect(messages(watcher).isEmpty, "a watch that ended is over")
+  }
+
+  /// A watcher that does not read when its feed goes is told when it reads again, by a delta or a snapshot of nothing.
+  @Test(arguments: ["c", "c/b"], [0, 3000]) func aStoppedWatchIsToldOfTheEnd(feed: String, missed: Int) {
+    var limits = Limits()
+    limits.maxQueue = 4096
+    let harness = EngineHarness(limits: limits)
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", Self.definition)
+    _ = harness.ask(watcher, "watch", #"{"feed":"\#(feed)"}"#)
+    harness.stopped = [watcher]
+    let filler = String(repeating: "x", count: 1000)
+    for number in 0..<20 {
+      _ = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":\#(number),"f":"\#(filler)"}}"#)
+    }
+    for start in stride(from: 0, to: missed, by: 500) {
+      let elements = (start..<start + 500).map { #"{"id":\#($0)}"# }.joined(separator: ",")
+      _ = harness.ask(pusher, "update", #"{"feed":"c","elements":[\#(elements)]}"#)
+    }
+    _ = harness.ask(pusher, "undefine", #"{"feed":"c"}"#)
+    harness.resume(watcher)
+    let frames = harness.take(watcher).compactMap { Value($0) }
+    #expect(frames.last?["params"]?["ended"]?.bool == true)
+    #expect(harness.ask(watcher, "clients").first?.contains(#""watches":[],"self":true"#) == true)
+  }
+
+  /// The end of a feed that waits for its throttle must not be taken for the end of the next feed of that name.
+  @Test func aSecondFeedOfTheNameIsNotMistakenForTheFirst() {
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", Self.definition)
+    _ = harness.ask(watcher, "watch", #"{"feed":"c","throttle":5000}"#)
+    push(pusher, 0, 1)
+    push(pusher, 1, 1)
+    _ = harness.ask(pusher, "undefine", #"{"feed":"c"}"#)
+    _ = harness.ask(pusher, "define", Self.definition)
+    _ = messages(watcher)
+    let answer = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
+    #expect(answer.count == 2)
+    harness.advance(seconds: 10)
+    #expect(messages(watcher).isEmpty)
+    push(pusher, 7, 1)
+    #expect(messages(watcher).map { $0["params"]?["added"]?.text } == ["[[0,0],[1,0]]"])
+    #expect(harness.ask(watcher, "clients").first?.contains(#""watches":["c"],"self":true"#) == true)
+  }
+
+  /// Nothing keeps what an undefined feed held: not its watches, not a connection that named it last.
+  @Test func whatWasUndefinedIsGivenBack() throws {
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    weak var feed: Feed?
+    weak var bin: Feed?
+    for watched in ["c", "c/a"] {
+      _ = harness.ask(pusher, "define", Self.definition)
+      push(pusher, 0, 10)
+      _ = harness.ask(watcher, "watch", #"{"feed":"\#(watched)"}"#)
+      _ = harness.ask(watcher, "get", #"{"feed":"\#(watched)","at":[0,0]}"#)
+      feed = try harness.engine.catalog.feed(named: "c")
+      bin = try harness.engine.catalog.feed(named: "c/a")
+      _ = harness.ask(pusher, "undefine", #"{"feed":"c"}"#)
+      #expect(feed == nil)
+      #expect(bin == nil)
+    }
+  }
+
+  /// A bin that a redefinition takes away ends like a feed, and its collection lives on.
+  @Test func aBinThatIsRedefinedAwayEnds() throws {
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", Self.definition)
+    push(pusher, 0, 10)
+    _ = harness.ask(watcher, "watch", #"{"feed":"c/a"}"#)
+    _ = messages(watcher)
+    weak var bin: Feed?
+    bin = try harness.engine.catalog.feed(named: "c/a")
+    _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection","replace":true,"bins":[{"name":"b"}]}"#)
+    #expect(messages(watcher).map { $0["params"]?["ended"]?.bool } == [true])
+    #expect(bin == nil)
+    push(pusher, 20, 1)
+    #expect(messages(watcher).isEmpty)
+  }
+
+  /// A feed without sections ends as well.
+  @Test func anEmptyProviderEnds() {
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", #"{"feed":"home","kind":"composed","children":[]}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"home"}"#)
+    _ = harness.ask(pusher, "undefine", #"{"feed":"home"}"#)
+    let last = messages(watcher).last?["params"]
+    #expect(last?["ended"]?.bool == true)
+    #expect(last?["from"]?.int == 1)
+    #expect(last?["revision"]?.int == 2)
+  }
+}
