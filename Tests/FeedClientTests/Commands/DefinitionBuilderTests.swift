@@ -33,7 +33,7 @@ import Testing
     #expect(try definition("log") == "{\"feed\":\"log\",\"kind\":\"collection\"}")
     #expect(
       try definition("log", "--sort", "all=$.time:ascending")
-        == "{\"feed\":\"log\",\"kind\":\"collection\",\"bins\":[{\"name\":\"all\",\"sort\":[{\"by\":\"$.time\",\"order\":\"ascending\"}]}]}"
+        == #"{"feed":"log","kind":"collection","bins":[{"name":"all","sort":[{"by":"$.time","order":"ascending"}]}]}"#
     )
   }
 

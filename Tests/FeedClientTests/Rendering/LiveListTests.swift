@@ -37,7 +37,7 @@ import Testing
     let elements = ["7", "8", "9"].map(utf8)
     try mirror.apply(Delta(feed: "f", from: 1, revision: 2, change: change, elements: elements))
     list.note(change, revision: 2, sections: 2, now: 5 * second)
-    let marked = ["s0  4 +2 ~1 -1", "+ 7", "~ 9", "  2", "> 8", "s1  0 -1"]
+    let marked = ["s0  4 +1 ~1 >1 -1", "+ 7", "~ 9", "  2", "> 8", "s1  0"]
     #expect(list.lines(mirror, width: 40, height: 10, palette: plain) == marked)
     #expect(list.deadline == 7 * second)
     list.expire(now: 6 * second)

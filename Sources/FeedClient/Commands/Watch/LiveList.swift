@@ -1,8 +1,8 @@
 import FeedJSON
 import FeedModel
 
-/// A feed as a list on a screen: its sections with their names, their rows with signs where something has just changed, as
-/// many as fit. Pure: it makes lines; ``Screen`` puts them on a terminal.
+/// A feed as a list on a screen: its sections with their names, their rows with signs where something has just changed,
+/// as many as fit. Pure: it makes lines; ``Screen`` puts them on a terminal.
 struct LiveList {
   /// How long a change stays marked.
   static let markTime: UInt64 = 2_000_000_000
@@ -11,6 +11,7 @@ struct LiveList {
   private struct Tally: Equatable {
     var added = 0
     var updated = 0
+    var moved = 0
     var deleted = 0
   }
 
@@ -55,8 +56,14 @@ struct LiveList {
     }
     let last = recent.count - 1
     for path in change.deleted { recent[last].tallies[Int(path.section)].deleted += 1 }
+    // A row that moved neither came nor went.
+    for move in change.moves { recent[last].tallies[Int(change.deleted[Int(move.deleted)].section)].deleted -= 1 }
     if !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty { moveSections(change) }
     for path in change.added { recent[last].tallies[Int(path.section)].added += 1 }
+    for move in change.moves {
+      recent[last].tallies[Int(change.added[Int(move.added)].section)].added -= 1
+      recent[last].tallies[Int(change.added[Int(move.added)].section)].moved += 1
+    }
     for path in change.updated { recent[last].tallies[Int(path.section)].updated += 1 }
     for path in change.updated + change.added { focus[Int(path.section)] = Int(path.row) }
   }
@@ -119,10 +126,12 @@ extension LiveList {
     for moment in recent where moment.tallies.indices.contains(place) {
       tally.added += moment.tallies[place].added
       tally.updated += moment.tallies[place].updated
+      tally.moved += moment.tallies[place].moved
       tally.deleted += moment.tallies[place].deleted
     }
     if tally.added > 0 { line.add(" +\(tally.added)", .added) }
     if tally.updated > 0 { line.add(" ~\(tally.updated)", .updated) }
+    if tally.moved > 0 { line.add(" >\(tally.moved)", .moved) }
     if tally.deleted > 0 { line.add(" -\(tally.deleted)", .deleted) }
     if room < section.rows.count {
       let last = tops[place] + room
