@@ -12,6 +12,8 @@ final class Session {
   var clientName = ""
   var watches: [Watch] = []
   var output = OutputQueue()
+  /// The engine's count of deltas when the watches in step were last given theirs.
+  var givenDeltas: UInt64 = 0
   /// Whether the session is on the engine's list of those with something to write.
   var isDirty = false
   /// Nothing more is read; it closes when its output is written.
