@@ -1,9 +1,10 @@
 /// A collection of bins (seed 004): a section for every bin, each with the elements that its filter accepts.
+/// `@exclusivity(unchecked)`: see `Catalog`.
 public final class CollectionFeed: Feed {
   /// Replaced as a whole when the collection is redefined.
-  var state: CollectionState
+  @exclusivity(unchecked) var state: CollectionState
   /// One feed for every bin, in order, so that a bin can be watched or be a child on its own.
-  public internal(set) var binFeeds: [BinFeed] = []
+  @exclusivity(unchecked) public internal(set) var binFeeds: [BinFeed] = []
 
   /// The bins that the commit under way takes away.
   var goneBins: [BinFeed] = []
