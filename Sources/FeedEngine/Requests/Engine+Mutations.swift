@@ -14,7 +14,7 @@ extension Engine {
     catalog.begin(at: now)
     do throws(FeedError) {
       try apply(method, parameters, of: session)
-      if method.answersWithChange && request.id != nil { try checkFits(catalog.result, room(for: request)) }
+      if method.answersWithChange && request.id != nil { try checkFits(room(for: request)) }
     } catch {
       catalog.rollBack()
       throw error
@@ -25,7 +25,7 @@ extension Engine {
       out.append(integer: catalog.revision)
       if method.answersWithChange {
         out.append(UInt8(ascii: ","))
-        out.append(catalog.result)
+        catalog.withResult { out.append($0) }
       }
     }
   }
@@ -39,7 +39,7 @@ extension Engine {
       for (place, operation) in operations.elements.enumerated() {
         try apply(operation, at: place, of: session)
         results.append(place > 0 ? ",{" : "{")
-        results.append(catalog.result)
+        catalog.withResult { results.append($0) }
         results.append(UInt8(ascii: "}"))
       }
       if request.id != nil && results.count > room(for: request) { throw tooLarge }
@@ -85,10 +85,10 @@ extension Engine {
   }
 
   /// Refuses, while it can still be undone, a change whose answer would not fit a frame.
-  private func checkFits(_ change: borrowing Change, _ room: Int) throws(FeedError) {
-    if change.sectionsAdded.isEmpty && change.size <= room / Self.longestListing { return }
+  private func checkFits(_ room: Int) throws(FeedError) {
+    if catalog.resultAddsNoSection && catalog.resultSize <= room / Self.longestListing { return }
     scratch.removeAll(keepingCapacity: true)
-    scratch.append(change)
+    catalog.withResult { scratch.append($0) }
     if scratch.count > room { throw tooLarge }
   }
 

@@ -97,17 +97,26 @@ extension Catalog {
       let feed = touched[next]
       next += 1
       feed.derive()
-      if feed.net.isEmpty && !feed.isGone { continue }
-      let from = feed.revision
-      feed.revision = revision
-      feed.propagate(in: self)
-      if let history = feed.history {
-        history.append(feed.net, to: revision, at: now)
-        observer?.catalog(self, didChange: feed, from: from, change: feed.net)
-      }
-      if feed.carrySelection(across: feed.net) { observer?.catalog(self, didCarrySelectionOf: feed) }
-      if feed.isGone { observer?.catalog(self, didEnd: feed) }
+      if !feed.net.isEmpty || feed.isGone { publish(feed) }
     }
+  }
+
+  private func publish(_ feed: Feed) {
+    let from = feed.revision
+    feed.revision = revision
+    feed.propagate(in: self)
+    // Taken out of the feed meanwhile: a change of its own is lent to others as it is, one in an object must be copied.
+    var change = Change()
+    swap(&change, &feed.net)
+    if let history = feed.history {
+      history.append(change, to: revision, at: now)
+      observer?.catalog(self, didChange: feed, from: from, change: change)
+    }
+    if !feed.selection.isEmpty, feed.carrySelection(across: change) {
+      observer?.catalog(self, didCarrySelectionOf: feed)
+    }
+    swap(&change, &feed.net)
+    if feed.isGone { observer?.catalog(self, didEnd: feed) }
   }
 
   private func forgetCommit() {

@@ -42,6 +42,18 @@ public final class Catalog {
   var expiring: [CollectionFeed] = []
   let seed: UInt64
 
+  /// Lends `result`, which to copy would cost a count of references for each of its lists.
+  public func withResult(_ body: (borrowing Change) -> Void) {
+    var change = Change()
+    swap(&change, &result)
+    body(change)
+    swap(&change, &result)
+  }
+
+  /// How many rows and sections `result` lists.
+  public var resultSize: Int { result.size }
+  public var resultAddsNoSection: Bool { result.sectionsAdded.isEmpty }
+
   public init(limits: Limits, revision: UInt64 = 0, seed: UInt64) {
     self.limits = limits
     self.revision = revision

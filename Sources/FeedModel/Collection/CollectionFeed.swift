@@ -45,12 +45,18 @@ public final class CollectionFeed: Feed {
       goneBins = []
       return
     }
-    for list in [net.deleted, net.added, net.updated] {
-      var last: UInt32?
-      for path in list where path.section != last {
-        last = path.section
-        commit.hand(to: binFeeds[Int(path.section)])
-      }
+    if !net.deleted.isEmpty { hand(net.deleted, to: commit) }
+    if !net.added.isEmpty { hand(net.added, to: commit) }
+    if !net.updated.isEmpty { hand(net.updated, to: commit) }
+  }
+
+  /// Hands the change to the bins that have rows among `paths`; one that nobody sees only takes note of the revision.
+  private func hand(_ paths: [IndexPath], to commit: Catalog) {
+    var last: UInt32?
+    for path in paths where path.section != last {
+      last = path.section
+      let bin = binFeeds[Int(path.section)]
+      if bin.isSeen { commit.hand(to: bin) } else { bin.revision = commit.revision }
     }
   }
 }

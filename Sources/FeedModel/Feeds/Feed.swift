@@ -62,6 +62,9 @@ public class Feed {
   /// Whether changes of this feed must be worked out: somebody watches it or may come back to it.
   public var isObserved: Bool { history != nil }
 
+  /// Whether anything depends on what this feed's changes are.
+  var isSeen: Bool { history != nil || !parents.isEmpty || !selection.isEmpty }
+
   /// Begins to keep recent changes, so that a watcher that falls behind or comes back can be brought up to date.
   public func beginHistory() {
     if history == nil { history = History(base: revision) }
@@ -83,6 +86,7 @@ public class Feed {
 
   /// Hands this feed's change of the commit under way to the feeds that show its rows.
   func propagate(in commit: Catalog) {
+    if parents.isEmpty { return }
     for parent in parents {
       parent.feed.note(changed: self)
       commit.hand(to: parent.feed)
