@@ -38,7 +38,7 @@ extension Engine {
   func feed(_ parameters: Parameters, of session: Session) throws(FeedError) -> Feed {
     let name = try parameters.required("feed", "the name of a feed")
     if let last = session.lastFeed, !last.isGone, let channel = last.channel as? FeedChannel,
-      channel.quotedName.elementsEqual(name.text)
+      channel.isNamed(name.text)
     {
       return last
     }
