@@ -16,7 +16,7 @@ extension Engine {
       try apply(method, parameters, of: session)
       if method.answersWithChange && request.id != nil { try checkFits(room(for: request)) }
     } catch {
-      catalog.rollBack()
+      rollBack(session)
       throw error
     }
     commit()
@@ -44,7 +44,7 @@ extension Engine {
       }
       if request.id != nil && results.count > room(for: request) { throw tooLarge }
     } catch {
-      catalog.rollBack()
+      rollBack(session)
       throw error
     }
     commit()
@@ -60,6 +60,14 @@ extension Engine {
   /// Makes the operations final and publishes them.
   private func commit() {
     if catalog.commit() { counters.commits &+= 1 }
+    if !animation.isEmpty { animation.removeAll(keepingCapacity: true) }
+  }
+
+  /// Undoes the operations, with what they left behind: a feed that one of them made is no more, and their hint on how
+  /// to show the change is not for the next one.
+  private func rollBack(_ session: Session) {
+    catalog.rollBack()
+    session.lastFeed = nil
     animation.removeAll(keepingCapacity: true)
   }
 

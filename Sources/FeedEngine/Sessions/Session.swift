@@ -40,6 +40,8 @@ final class Session {
   var partialBytes = 0
   /// The feed that the last request named: most requests of a session name the same one.
   var lastFeed: Feed?
+  /// Its name as that request wrote it, a JSON string.
+  var lastName = ByteBuffer()
   var requests: UInt64 = 0
   var resets: UInt64 = 0
 

@@ -1,6 +1,5 @@
 import FeedJSON
 import FeedModel
-import Glibc
 
 /// The watches of one feed and the deltas made for them in this turn.
 ///
@@ -24,12 +23,6 @@ final class FeedChannel {
     var quoted = ByteBuffer()
     quoted.appendJSONString(feed.name)
     quotedName = Array(quoted.bytes)
-  }
-
-  /// Whether a JSON text is the feed's name as it would be written here. Another spelling of it is not known.
-  func isNamed(_ text: UnsafeRawBufferPointer) -> Bool {
-    guard text.count == quotedName.count, let base = text.baseAddress else { return false }
-    return memcmp(base, quotedName, text.count) == 0
   }
 
   /// All watches, in no order.

@@ -38,16 +38,16 @@ public final class CollectionFeed: Feed {
     return state.elements.records[Int(state.elements.oldest)].changedAt.adding(seconds: seconds)
   }
 
-  override func propagate(in commit: Catalog) {
-    super.propagate(in: commit)
-    if isGone || !net.sectionsDeleted.isEmpty || !net.sectionsAdded.isEmpty {
+  override func propagate(_ change: borrowing Change, in commit: Catalog) {
+    super.propagate(change, in: commit)
+    if isGone || !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty {
       for bin in goneBins + binFeeds { commit.hand(to: bin) }
       goneBins = []
       return
     }
-    if !net.deleted.isEmpty { hand(net.deleted, to: commit) }
-    if !net.added.isEmpty { hand(net.added, to: commit) }
-    if !net.updated.isEmpty { hand(net.updated, to: commit) }
+    if !change.deleted.isEmpty { hand(change.deleted, to: commit) }
+    if !change.added.isEmpty { hand(change.added, to: commit) }
+    if !change.updated.isEmpty { hand(change.updated, to: commit) }
   }
 
   /// Hands the change to the bins that have rows among `paths`; one that nobody sees only takes note of the revision.

@@ -84,8 +84,9 @@ public class Feed {
   /// The rows of the feeds that this one shows were put back: what was noted of them must be noted anew.
   func contentWasRestored() {}
 
-  /// Hands this feed's change of the commit under way to the feeds that show its rows.
-  func propagate(in commit: Catalog) {
+  /// Hands this feed's change of the commit under way to the feeds that show its rows: they find it in `net` when their
+  /// turn comes.
+  func propagate(_ change: borrowing Change, in commit: Catalog) {
     if parents.isEmpty { return }
     for parent in parents {
       parent.feed.note(changed: self)

@@ -35,7 +35,9 @@ final class EngineDriver {
     while pushed < job.count {
       let first = pushed % frames.count
       let window = min(job.window, job.count - pushed, frames.count - first)
-      guard deliver(pusher, frames[first..<(first + window)]) else { throw BenchError("the engine left a frame unread") }
+      guard deliver(pusher, frames[first..<(first + window)]) else {
+        throw BenchError("the engine left a frame unread")
+      }
       pushed += window
     }
   }

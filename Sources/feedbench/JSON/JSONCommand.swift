@@ -63,7 +63,8 @@ private struct JSONMeasures: ~Copyable {
     let sample = try Sample.measure(runs: report.runs) {
       for _ in 0..<rounds { Sink.take(try scanner.scan(array.bytes).count) }
     }
-    try report.add("scan an array of them, each", sample, count: rounds * compact.count, bytes: array.count / compact.count)
+    try report.add(
+      "scan an array of them, each", sample, count: rounds * compact.count, bytes: array.count / compact.count)
   }
 
   private func findMember(_ report: Report) throws {

@@ -7,7 +7,9 @@ struct Metric {
   let unit: String
 
   static func nanoseconds(_ value: Double) -> Metric { Metric(name: "nanoseconds", value: value, unit: "ns") }
-  static func microseconds(_ name: String, _ value: Double) -> Metric { Metric(name: name, value: value, unit: "µs \(name)") }
+  static func microseconds(_ name: String, _ value: Double) -> Metric {
+    Metric(name: name, value: value, unit: "µs \(name)")
+  }
   static func gigabytesPerSecond(_ value: Double) -> Metric {
     Metric(name: "gigabytesPerSecond", value: value, unit: "GB/s")
   }

@@ -32,7 +32,9 @@ struct Dialogue: ~Copyable {
     var bytes = [UInt8](repeating: 0, count: count)
     var filled = 0
     while filled < count {
-      let more = try bytes.withUnsafeMutableBytes { try stream.read(into: UnsafeMutableRawBufferPointer(rebasing: $0[filled...])) }
+      let more = try bytes.withUnsafeMutableBytes {
+        try stream.read(into: UnsafeMutableRawBufferPointer(rebasing: $0[filled...]))
+      }
       guard let more, more > 0 else { throw BenchError("the connection ended") }
       filled += more
     }

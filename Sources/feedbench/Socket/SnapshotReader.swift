@@ -20,11 +20,13 @@ final class SnapshotReader: Sendable {
   func start() throws {
     var thread = pthread_t()
     let reader = Unmanaged.passRetained(self).toOpaque()
-    let code = pthread_create(&thread, nil, { reader in
-      guard let reader else { return nil }
-      Unmanaged<SnapshotReader>.fromOpaque(reader).takeRetainedValue().read()
-      return nil
-    }, reader)
+    let code = pthread_create(
+      &thread, nil,
+      { reader in
+        guard let reader else { return nil }
+        Unmanaged<SnapshotReader>.fromOpaque(reader).takeRetainedValue().read()
+        return nil
+      }, reader)
     guard code == 0 else { throw SystemError(code: code, operation: "start a thread") }
     self.thread.store(UInt(thread), ordering: .relaxed)
   }
