@@ -61,6 +61,8 @@ let package = Package(
     tests("FeedSystemTests", ["FeedSystem"]),
     tests("FeedServerTests", ["FeedServer", "FeedEngine", "FeedModel", "FeedSystem", "feedd"]),
     tests("FeedClientTests", ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem", "feedd", "feedclient"]),
-    tests("EndToEndTests", ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem", "feedd", "feedclient"]),
+    tests(
+      "EndToEndTests",
+      ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem", "feedd", "feedclient", "feedbench"]),
   ]
 )

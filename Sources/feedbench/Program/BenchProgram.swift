@@ -17,7 +17,7 @@ enum BenchProgram {
 
   private static func run(_ arguments: [String]) throws(UsageError) -> Int32 {
     let options = try table.parse(arguments, stopsAtOperand: true)
-    if options.wantsVersion { return say("feedbench 1\n") }
+    if options.wantsVersion { return say("feedbench \(ProgramVersion.text)\n") }
     guard let name = options.operands.first, !options.wantsHelp else {
       return say(table.helpText(width: width))
     }
