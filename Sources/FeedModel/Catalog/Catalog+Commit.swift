@@ -104,7 +104,12 @@ extension Catalog {
     }
     if let feed = pending { feed.accumulator.add(result) }
     for feed in touched {
-      feed.net = feed.accumulator.finish().normalizingMoves(asUpdates: true)
+      let composed = feed.accumulator.finish()
+      if log.structures.isEmpty, let store = feed.rowStore {
+        feed.net = store.simplify(composed, log, since: .start)
+      } else {
+        feed.net = composed.normalizingMoves(asUpdates: true)
+      }
     }
     return nil
   }
