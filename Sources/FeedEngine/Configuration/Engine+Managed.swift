@@ -28,6 +28,11 @@ extension Engine {
     return nil
   }
 
+  /// How it stands with the source of a managed feed; nil when there is no such feed.
+  public func sourceStatus(of name: String) -> SourceStatus? {
+    (catalog.feeds[name] as? ManagedFeed)?.source
+  }
+
   /// Notes how it stands with the source of a managed feed. A status that says the same as before keeps its time.
   /// - Returns: whether it says something else now.
   @discardableResult
