@@ -16,7 +16,7 @@ public enum Daemon {
       switch try DaemonOptions.parse(arguments, environment: environment, width: terminal.columns) {
       case .print(let text): return print(text)
       case .run(let options): return run(options, environment)
-      case .check(let options): return check(options)
+      case .checkConfiguration(let options): return checkConfiguration(options)
       }
     } catch {
       try? StandardStreams.writeAll("feedd: \(error)\nTry 'feedd --help'.\n", to: StandardStreams.error)

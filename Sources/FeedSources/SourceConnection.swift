@@ -58,7 +58,7 @@ struct SourceConnection {
     do {
       _ = try database.integer("SELECT count(*) FROM sqlite_schema")
       return database
-    } catch where [SQLiteError.cannotOpen, SQLiteError.readOnly].contains(error.code) {
+    } catch  where [SQLiteError.cannotOpen, SQLiteError.readOnly].contains(error.code) {
       // A database in WAL mode whose directory may not be written: without a log there is nothing but the file to read.
       guard try isWithoutLog(path) else { throw error }
       return try Database(path: path, access: .immutable, busyTimeout: patience)

@@ -5,8 +5,10 @@ import FeedSystem
 
 /// Handing the rows of databases to the managed feeds.
 extension EventLoop {
-  /// Has the databases of the managed feeds read, and no others.
+  /// Has the databases of the managed feeds read, and no others, when these may have changed.
   mutating func arrangeSources() {
+    if engine.managedVersion == arrangedVersion { return }
+    arrangedVersion = engine.managedVersion
     let specifications = engine.managedFeeds.map { specification(of: $0) }
     do throws(SystemError) {
       if sources == nil && !specifications.isEmpty { try openSources() }
@@ -36,23 +38,10 @@ extension EventLoop {
     for report in sources?.takeReports(now: now.nanoseconds) ?? [] {
       switch report.outcome {
       case .unchanged: break
-      case .rows(let rows): take(rows, of: report.name)
-      case .failed(let reason): note(reason, about: report.name)
+      case .rows(let rows): engine.setManaged(report.name, rows, now: now, time: WallClock.text)
+      case .failed(let reason):
+        engine.setSource(report.name, SourceStatus(.error, message: reason, since: WallClock.text))
       }
     }
-  }
-
-  private func take(_ rows: ManagedRows, of name: String) {
-    let before = engine.sourceStatus(of: name)
-    if let reason = engine.setManaged(name, rows, now: now, time: WallClock.text) {
-      if before?.message != reason { log.write(.warning, "managed feed \(name): \(reason); it keeps its last rows") }
-    } else if before?.state != .ok {
-      log.write(.notice, "managed feed \(name): \(rows.count) rows")
-    }
-  }
-
-  private func note(_ reason: String, about name: String) {
-    guard engine.setSource(name, SourceStatus(.error, message: reason, since: WallClock.text)) else { return }
-    log.write(.warning, "managed feed \(name): \(reason); it keeps its last rows")
   }
 }

@@ -55,6 +55,7 @@ extension EventLoop {
 
   private mutating func attendTimers() {
     if let moment = acceptanceResumesAt, moment <= now { resumeAcceptance() }
+    arrangeSources()
     sources?.attend(now: now.nanoseconds)
     if let moment = nextWatchdog, moment <= now, let interval = notify.watchdogInterval {
       // Half the interval, as the service manager advises.

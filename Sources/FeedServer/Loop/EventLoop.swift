@@ -32,6 +32,8 @@ struct EventLoop: ~Copyable {
   var configurationFile: ConfigurationFile?
   /// The databases of managed feeds; nil until there is one.
   var sources: SourceSet?
+  /// The engine's count of changes of managed feeds when `sources` was arranged.
+  var arrangedVersion = 0
 
   /// Connections whose input the engine did not want.
   var parked: [ConnectionSlot] = []

@@ -6,7 +6,7 @@ extension DaemonOptions {
   public enum Outcome: Equatable, Sendable {
     case run(DaemonOptions)
     /// `--check-config`: the file is read and the daemon not started.
-    case check(DaemonOptions)
+    case checkConfiguration(DaemonOptions)
     /// `--help` or `--version`: to be printed on standard output.
     case print(String)
   }
@@ -26,7 +26,7 @@ extension DaemonOptions {
     try options.take(parsed)
     if let path = parsed.text("check-config") {
       options.configurationPath = path
-      return .check(options)
+      return .checkConfiguration(options)
     }
     return .run(options)
   }

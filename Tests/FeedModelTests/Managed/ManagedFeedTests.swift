@@ -17,7 +17,8 @@ struct ManagedFeedTests {
     try sample.define(#"{"feed":"tabs","kind":"segmented","children":["people","after"]}"#)
     try sample.define(#"{"feed":"top","kind":"composed","children":["home","tabs"]}"#)
     try sample.define(
-      #"{"feed":"mix","kind":"slots","contents":{"P":"people","A":"after"},"pattern":["P","P","A"],"repeatables":["P"]}"#)
+      #"{"feed":"mix","kind":"slots","contents":{"P":"people","A":"after"},"pattern":["P","P","A"],"repeatables":["P"]}"#
+    )
     for step in 0..<200 {
       var keys = Array(0..<12)
       keys.shuffle(using: &random)
