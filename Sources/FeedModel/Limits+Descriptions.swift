@@ -29,7 +29,9 @@ extension Limits {
       help: "connections kept for root and the daemon's own user", range: 0...1000, keyPath: \.reservedConnections),
     .init(
       name: "maxFeeds", flag: "max-feeds", help: "feeds that are defined", range: 1...1_000_000, keyPath: \.maxFeeds),
-    .init(name: "maxBins", flag: "max-bins", help: "bins of one collection, sections of one managed feed", range: 1...65_536, keyPath: \.maxBins),
+    .init(
+      name: "maxBins", flag: "max-bins", help: "bins of one collection, sections of one managed feed",
+      range: 1...65_536, keyPath: \.maxBins),
     .init(
       name: "maxElements", flag: "max-elements", help: "elements of one feed", range: 1...4_000_000_000,
       keyPath: \.maxElements),

@@ -36,7 +36,8 @@ extension Engine {
     let what = AccessRules.Rights.names.first { $0.right == right }?.name ?? ""
     let subject = feed.map { "\(what) feed \"\($0)\"" } ?? "ask for what needs \"\(what)\""
     throw .permissionDenied(
-      reason: "uid \(session.peer.uid) may not \(subject); a rule in \"access\" of the daemon's configuration must allow it")
+      reason:
+        "uid \(session.peer.uid) may not \(subject); a rule in \"access\" of the daemon's configuration must allow it")
   }
 
   /// Whether a session may see a feed in the list of all.
@@ -57,7 +58,8 @@ extension Engine {
       guard let watch = session.watches.first(where: { !maySee($0.channel.feed.name, session) }) else { continue }
       close(
         session, reason: "access",
-        message: "The daemon's configuration no longer lets uid \(session.peer.uid) read feed \"\(watch.channel.feed.name)\".",
+        message:
+          "The daemon's configuration no longer lets uid \(session.peer.uid) read feed \"\(watch.channel.feed.name)\".",
         level: .info)
     }
   }

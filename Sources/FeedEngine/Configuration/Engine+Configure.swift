@@ -13,50 +13,46 @@ extension Engine {
   ) throws(ConfigurationError) -> ConfigurationChanges {
     self.now = now
     var changes = ConfigurationChanges()
-    catalog.begin(at: now)
-    do throws(ConfigurationError) {
-      for entry in configuration.entries { try define(entry, &changes) }
-      try undefineLeftOut(configuration, &changes)
-    } catch {
-      catalog.rollBack()
-      throw error
+    var entries: [Configuration.Entry] = []
+    for entry in configuration.entries {
+      let definition = entry.definition
+      let known = catalog.feeds[definition.name]
+      if let known, configured[definition.name] == definition || known.given == definition { continue }
+      entries.append(entry)
+      if known == nil { changes.defined.append(definition.name) } else { changes.redefined.append(definition.name) }
     }
-    if catalog.commit() { counters.commits &+= 1 }
+    let names = Set(configuration.entries.map(\.definition.name))
+    changes.undefined = managedFeeds.map(\.name).filter { !names.contains($0) }
+    try rehearse(entries, undefining: changes.undefined)
+    if !entries.isEmpty || !changes.undefined.isEmpty {
+      submit(.configure(define: entries.map(\.definition), undefine: changes.undefined))
+    }
     configured = Dictionary(
       uniqueKeysWithValues: configuration.entries.map { ($0.definition.name, $0.definition) })
-    adopt(configuration.access)
+    // What was prepared in this turn was judged by the rules there are.
+    nextAccess = .some(configuration.access)
     return changes
   }
 
-  private func define(
-    _ entry: Configuration.Entry, _ changes: inout ConfigurationChanges
-  ) throws(ConfigurationError) {
-    let definition = entry.definition
-    let known = catalog.feeds[definition.name]
-    if let known {
-      if configured[definition.name] == definition || known.given == definition { return }
-    }
-    do throws(FeedError) {
-      try catalog.define(definition, replace: true)
-    } catch {
-      throw ConfigurationError(entry.place, error.reason)
-    }
-    if known == nil { changes.defined.append(definition.name) } else { changes.redefined.append(definition.name) }
-  }
-
-  private func undefineLeftOut(
-    _ configuration: Configuration, _ changes: inout ConfigurationChanges
-  ) throws(ConfigurationError) {
-    let names = Set(configuration.entries.map(\.definition.name))
-    for feed in managedFeeds where !names.contains(feed.name) {
+  /// Finds out, without leaving a trace, whether definitions can be put into effect.
+  private func rehearse(_ entries: [Configuration.Entry], undefining names: [String]) throws(ConfigurationError) {
+    catalog.begin(at: now)
+    defer { catalog.rollBack() }
+    for entry in entries {
       do throws(FeedError) {
-        try catalog.undefine(feed.name)
+        try catalog.define(entry.definition, replace: true)
+      } catch {
+        throw ConfigurationError(entry.place, error.reason)
+      }
+    }
+    for name in names {
+      do throws(FeedError) {
+        try catalog.undefine(name)
       } catch {
         throw ConfigurationError(
           .init(line: 1, column: 1, member: "feeds"),
-          "managed feed \"\(feed.name)\" is not in the file any more and cannot go: \(error.reason)")
+          "managed feed \"\(name)\" is not in the file any more and cannot go: \(error.reason)")
       }
-      changes.undefined.append(feed.name)
     }
   }
 }

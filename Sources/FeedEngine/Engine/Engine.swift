@@ -37,8 +37,11 @@ public final class Engine {
   var storageFailure: String?
   /// Whether the turn has yet to execute what `beginTurn` decided on.
   var hasPrepared = false
-  /// Whether the batch of this turn holds an eviction.
-  var evictsThisTurn = false
+  /// What the daemon itself does in this turn, and what it has yet to do in the next.
+  var prepared: [InternalRequest] = []
+  var submitted: [InternalRequest] = []
+  /// Access rules that take effect at the end of the turn.
+  var nextAccess: AccessRules??
   /// Whether stored requests are being executed again: nobody is answered.
   var isReplaying = false
 

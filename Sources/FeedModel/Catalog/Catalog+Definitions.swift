@@ -110,6 +110,8 @@ extension Catalog {
 
   /// Keeps the list of collections that evict by age.
   func updateExpiring() {
-    expiring = feeds.values.compactMap { $0 as? CollectionFeed }.filter { $0.content.retain?.seconds != nil }
+    let collections = feeds.values.compactMap { $0 as? CollectionFeed }.filter { $0.content.retain?.seconds != nil }
+    // In one order in every process: evictions are replayed.
+    expiring = collections.sorted { $0.name < $1.name }
   }
 }

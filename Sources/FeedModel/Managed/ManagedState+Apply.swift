@@ -36,7 +36,9 @@ extension ManagedState {
   private func arrangeSections(
     _ plan: ManagedPlan, _ feed: ManagedFeed, _ change: inout Change, _ log: inout UndoLog
   ) {
-    for (section, after) in plan.after.enumerated() where after == nil { change.sectionsDeleted.append(UInt32(section)) }
+    for (section, after) in plan.after.enumerated() where after == nil {
+      change.sectionsDeleted.append(UInt32(section))
+    }
     for (section, before) in plan.before.enumerated() where before == nil {
       change.sectionsAdded.append(SectionAddition(at: UInt32(section), name: plan.names[section]))
     }
