@@ -53,7 +53,7 @@ let package = Package(
     tests("FeedSQLiteTests", ["FeedSQLite"]),
     tests("FeedSourcesTests", ["FeedSources", "FeedJSON", "FeedModel", "FeedSQLite", "FeedSystem"]),
     tests("FeedSystemTests", ["FeedSystem"]),
-    tests("FeedServerTests", ["FeedServer", "FeedEngine", "FeedModel", "FeedSystem", "feedd"]),
+    tests("FeedServerTests", ["FeedServer", "FeedEngine", "FeedModel", "FeedSQLite", "FeedSystem", "feedd"]),
     tests("FeedClientTests", ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem", "feedd", "feedclient"]),
     tests("EndToEndTests", ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem", "feedd", "feedclient"]),
   ]

@@ -10,35 +10,41 @@ extension Engine {
   /// Gives a managed feed its rows, as a commit of its own, and notes that its source is well, or what is wrong with the rows:
   /// then the feed keeps those that it has.
   ///
-  /// A durable daemon does so in its next turn, once it is stored that there are other rows.
+  /// A durable daemon does so in its next turn, once it is stored that there are other rows; the rows themselves are not.
   /// - Parameter time: of day, in RFC 3339, for `describe`.
   public func setManaged(_ name: String, _ rows: ManagedRows, now: Instant, time: String) {
     self.now = now
-    submit(.rows(feed: name, rows, time: time))
+    managedRows[name] = (rows, time)
+    submit(.rows(feed: name))
   }
 
-  /// To be called after recovery: the rows of managed feeds are not stored, so whoever watched them begins anew.
-  public func restartManaged(now: Instant) {
-    self.now = now
-    for feed in managedFeeds { submit(.restart(feed: feed.name)) }
-    managedVersion &+= 1
+  /// Tries again with rows of which it could not be stored that they came.
+  func resubmitRows() {
+    guard !managedRows.isEmpty, submitted.isEmpty else { return }
+    for name in managedRows.keys.sorted() { submit(.rows(feed: name)) }
   }
 
-  func take(_ rows: ManagedRows, of name: String, time: String) {
-    guard let feed = catalog.feeds[name] as? ManagedFeed else { return }
+  /// Gives a feed the rows that wait for it. In replay there are none, and the commit is only counted.
+  func takeRows(of name: String) {
     let before = catalog.revision
+    if let (rows, time) = managedRows.removeValue(forKey: name), let feed = catalog.feeds[name] as? ManagedFeed {
+      take(rows, of: feed, time: time)
+    }
+    // What is stored counts as one commit when it is read again, whatever has become of it here.
+    if isDurable || isReplaying { catalog.skip(to: before &+ 1) }
+  }
+
+  private func take(_ rows: ManagedRows, of feed: ManagedFeed, time: String) {
     catalog.begin(at: now)
     do throws(FeedError) {
       try catalog.setManaged(feed, rows)
       if catalog.commit() { counters.commits &+= 1 }
-      if feed.source.state != .ok { report(.info, "managed feed \(name): \(rows.count) rows") }
-      setSource(name, SourceStatus(.ok, since: time))
+      if feed.source.state != .ok { report(.info, "managed feed \(feed.name): \(rows.count) rows") }
+      setSource(feed.name, SourceStatus(.ok, since: time))
     } catch {
       catalog.rollBack()
-      setSource(name, SourceStatus(.error, message: error.reason, since: time))
+      setSource(feed.name, SourceStatus(.error, message: error.reason, since: time))
     }
-    // What is stored counts as a commit when it is read again, whatever has become of it.
-    if isDurable && catalog.revision == before { catalog.countCommit() }
   }
 
   /// Notes how it stands with the source of a managed feed. A status that says the same as before keeps its time.
