@@ -39,10 +39,10 @@ struct ClientListsTests {
     #expect(try client.run("push", "banner", "{\"text\":\"one\"}", "{\"text\":\"two\"}").code == 0)
     #expect(try client.run("push", "inbox", "{\"id\":1}").code == 0)
     #expect(try client.run("define", "home", "--kind", "composed", "--child", "banner").code == 0)
-    #expect(try client.run("insert-child", "home", "inbox/all", "--before", "banner").code == 0)
+    #expect(try client.run("insertChild", "home", "inbox/all", "--before", "banner").code == 0)
     #expect(try elements(client, "home") == ["{\"id\":1}", "{\"text\":\"two\"}"])
-    #expect(try client.run("remove-child", "home", "0").code == 0)
-    #expect(try client.run("insert-child", "home", "inbox/all", "--at", "1", "--after", "banner").code == 2)
+    #expect(try client.run("removeChild", "home", "0").code == 0)
+    #expect(try client.run("insertChild", "home", "inbox/all", "--at", "1", "--after", "banner").code == 2)
     #expect(
       try client.run("define", "tabs", "--kind", "segmented", "--child", "home", "--child", "inbox").code == 0)
     #expect(try client.run("activate", "tabs", "inbox").code == 0)

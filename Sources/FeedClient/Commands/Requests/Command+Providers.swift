@@ -24,7 +24,7 @@ extension Command {
   }
 
   static let insertChild = Command(
-    name: "insert-child", usage: ["FEED CHILD [--at N|--before NAME|--after NAME]"],
+    name: "insertChild", usage: ["FEED CHILD [--at N|--before NAME|--after NAME]"],
     summary: "add a child to a composed or segmented feed",
     about:
       "Adds a feed, or a bin of one, as a child of a composed or segmented feed: at its end unless a place is given.",
@@ -35,7 +35,7 @@ extension Command {
     ],
     notes: """
       Example:
-        feedclient insert-child home inbox/urgent --before styles
+        feedclient insertChild home inbox/urgent --before styles
       """,
     operands: 2...2
   ) { invocation throws(Failure) in
@@ -52,12 +52,12 @@ extension Command {
   }
 
   static let removeChild = Command(
-    name: "remove-child", usage: ["FEED CHILD"], summary: "take a child out of a composed or segmented feed",
+    name: "removeChild", usage: ["FEED CHILD"], summary: "take a child out of a composed or segmented feed",
     about:
       "Takes a child out of a composed or segmented feed, by its index from 0 or its name. The child itself stays.",
     notes: """
       Example:
-        feedclient remove-child home styles
+        feedclient removeChild home styles
       """,
     operands: 2...2
   ) { invocation throws(Failure) in
