@@ -5,6 +5,7 @@ import FeedQuery
 ///
 /// Guarded by the engine's thread. Redefining a collection makes a new state and keeps the old one until the commit is
 /// final. Mutators come in two layers: the rules (`update`, `delete`) and the logged primitives they are made of.
+/// `@exclusivity(unchecked)`: see `Catalog`.
 final class CollectionState: RowStore {
   /// One bin: its section, what it accepts, and which of the elements' sort keys orders it.
   struct Bin {
@@ -15,15 +16,15 @@ final class CollectionState: RowStore {
   }
 
   let definition: CollectionDefinition
-  var index = IdentityIndex()
+  @exclusivity(unchecked) var index = IdentityIndex()
   let bins: [Bin]
   /// The different orders of the sorted bins; every element carries one key for each.
   let orders: [SortOrder]
   let seed: UInt64
 
   /// Working memory, kept between elements.
-  var identity = ByteBuffer()
-  var keys = ByteBuffer()
+  @exclusivity(unchecked) var identity = ByteBuffer()
+  @exclusivity(unchecked) var keys = ByteBuffer()
   /// Whether each bin accepts the element at hand.
   let verdicts: UnsafeMutablePointer<Bool>
 
