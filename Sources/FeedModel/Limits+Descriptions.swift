@@ -55,6 +55,9 @@ extension Limits {
       name: "historyBytes", flag: "history-bytes", help: "bytes of recent changes kept for one feed",
       range: 0...(1 << 34), keyPath: \.historyBytes),
     .init(
+      name: "maxHistoryBytes", flag: "max-history-bytes", help: "bytes of recent changes kept for all feeds",
+      range: 0...(1 << 36), keyPath: \.maxHistoryBytes),
+    .init(
       name: "historySeconds", flag: "history-seconds", help: "seconds that recent changes are kept",
       range: 1...31_536_000, keyPath: \.historySeconds),
     .init(
