@@ -58,6 +58,8 @@ public final class Engine {
   var overQuota: [Session] = []
   /// Channels whose buffers hold deltas of this turn.
   var dirtyChannels: [FeedChannel] = []
+  /// Counts the deltas made for watches in step.
+  var madeDeltas: UInt64 = 0
   /// The hint of the operation under way on how to show its change, a JSON string; empty for none.
   var animation: [UInt8] = []
   /// Watches that are not live.
