@@ -137,7 +137,7 @@ extension Catalog {
       history.append(change, to: revision, at: now)
       observer?.catalog(self, didChange: feed, from: from, change: change)
     }
-    if !feed.selection.isEmpty, feed.carrySelection(across: change) {
+    if !feed.selection.isEmpty, !feed.isGone, feed.carrySelection(across: change) {
       observer?.catalog(self, didCarrySelectionOf: feed)
     }
     swap(&change, &feed.net)
