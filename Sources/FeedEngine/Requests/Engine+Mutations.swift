@@ -32,7 +32,7 @@ extension Engine {
 
   /// Several mutating methods as one commit: all or nothing.
   func transaction(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
-    let operations = try parameters.array("ops", "of operations, each with method and params")
+    let operations = try parameters.array("ops", "an array of operations, each with method and params")
     var results = ByteBuffer()
     catalog.begin(at: now)
     do throws(FeedError) {

@@ -75,7 +75,7 @@ extension Catalog {
   }
 
   private func delete(_ feed: CollectionFeed, id: JSONView, index: Int) throws(FeedError) {
-    if let handle = try feed.state.find(id, index: index) { remove(handle, from: feed) }
+    if let handle = try feed.state.find(id, index: index, isID: true) { remove(handle, from: feed) }
   }
 
   func remove(_ handle: UInt32, from feed: CollectionFeed) {

@@ -79,11 +79,13 @@ final class CollectionState: RowStore {
   }
 
   /// The element with the identity that `value` holds; nil when there is none.
+  /// - Parameter isID: whether the request gave the identity itself, not an element that has it.
   /// - Throws: `noIdentity` when `value` is neither a string nor a number.
-  func find(_ value: JSONView, index place: Int) throws(FeedError) -> UInt32? {
+  func find(_ value: JSONView, index place: Int, isID: Bool = false) throws(FeedError) -> UInt32? {
     identity.removeAll(keepingCapacity: true)
     guard Identity.append(value, to: &identity) else {
-      throw .noIdentity(feed: feed, index: place, path: definition.id.text, found: value.kind.name)
+      throw .noIdentity(
+        feed: feed, index: place, path: isID ? "" : definition.id.text, found: value.kind.name)
     }
     return index.find(identity.bytes, hash: Identity.hash(identity.bytes, seed: seed), in: elements)
   }
