@@ -10,7 +10,7 @@ extension Engine {
   func reply(
     _ request: Request, of session: Session, _ body: (inout ByteBuffer) -> Void
   ) throws(FeedError) {
-    guard let id = request.id else { return }
+    guard let id = request.id, !isReplaying else { return }
     let buffer = session.batch?.answers ?? answers
     let start = openAnswer(buffer, session)
     buffer.bytes.beginResult(id: id)
@@ -41,6 +41,7 @@ extension Engine {
   }
 
   private func answer(_ session: Session, error failure: FeedError, id: UnsafeRawBufferPointer?) {
+    if isReplaying { return }
     counters.errors &+= 1
     let buffer = session.batch?.answers ?? answers
     var start = openAnswer(buffer, session)

@@ -24,8 +24,10 @@ extension Engine {
   /// Executes the whole frames at the beginning of `bytes` and returns how many bytes they were. The caller keeps the
   /// rest and offers it again with more behind it.
   public func receive(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, now: Instant) -> Int {
-    self.now = now
+    self.now = turnTime ?? now
+    executePrepared()
     guard let session = session(id) else { return bytes.count }
+    let end = isDurable ? session.preparedBytes : bytes.count
     var consumed = 0
     while consumed < bytes.count {
       if session.isClosing { return bytes.count }
@@ -42,6 +44,11 @@ extension Engine {
       case .badLength(let length):
         refuse(session, length: length)
         return bytes.count
+      case .complete where consumed >= end:
+        // Not prepared: it is offered again in the next turn.
+        resumed.append(id)
+        counters.bytesIn &+= UInt64(consumed)
+        return consumed
       case .complete(let payload):
         handle(payload, of: session)
         consumed &+= Frame.headerLength &+ payload.count
@@ -66,7 +73,7 @@ extension Engine {
     close(session, reason: "badFrame", message: "The stream cannot be read on: \(reason).", level: .warning)
   }
 
-  private func handle(_ payload: UnsafeRawBufferPointer, of session: Session) {
+  func handle(_ payload: UnsafeRawBufferPointer, of session: Session) {
     let message: JSONView
     do {
       message = try scanner.scan(payload)

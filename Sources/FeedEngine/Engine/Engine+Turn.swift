@@ -10,7 +10,9 @@ extension Engine {
   public func endTurn(now: Instant) {
     self.now = now
     closeOverQuota()
-    evictExpired()
+    if !isDurable { evictExpired() }
+    executePrepared()
+    turnTime = nil
     if nextSweep <= now { sweep() }
     if !pendingWatches.isEmpty { advanceWatches() }
     if !workingSessions.isEmpty { work() }
@@ -45,7 +47,7 @@ extension Engine {
   }
 
   /// Evicts what is too old, a bounded number a turn.
-  private func evictExpired() {
+  func evictExpired() {
     guard let expiry = catalog.nextExpiry, expiry <= now else { return }
     for feed in catalog.expired(at: now) {
       catalog.begin(at: now)

@@ -7,7 +7,7 @@ import FeedModel
 /// `endTurn`, write what `takePendingOutput` names, `finishWrites`. Everything here runs on one thread, which is what
 /// guards all its state; nothing is locked.
 public final class Engine {
-  public let limits: Limits
+  public internal(set) var limits: Limits
   public let identity: ServerIdentity
   /// All feeds.
   public let catalog: Catalog
@@ -21,6 +21,21 @@ public final class Engine {
   var connectionCount = 0
   /// Connections and waiting bytes of each user.
   var users: [UInt32: UserUsage] = [:]
+
+  /// Whether what may change something is stored before it is executed.
+  public let isDurable: Bool
+  /// The requests of this turn that must be stored.
+  var journal = ByteBuffer()
+  /// The time at which everything of a durable turn is executed.
+  var turnTime: Instant?
+  /// Why nothing can be stored in this turn; nil when it can.
+  var storageFailure: String?
+  /// Whether the turn has yet to execute what `beginTurn` decided on.
+  var hasPrepared = false
+  /// Whether the batch of this turn holds an eviction.
+  var evictsThisTurn = false
+  /// Whether stored requests are being executed again: nobody is answered.
+  var isReplaying = false
 
   /// Working memory of the request at hand.
   var scanner: JSONScanner
@@ -48,7 +63,11 @@ public final class Engine {
   /// When bookmarks and half frames are next looked at.
   var nextSweep: Instant
 
-  public init(limits: Limits, identity: ServerIdentity, seed: UInt64, now: Instant) {
+  /// - Parameters:
+  ///   - seed: of the hashes of identities; a secret of the process.
+  ///   - isDurable: whether the owner stores each turn's `journalBatch` before it calls `receive`.
+  public init(limits: Limits, identity: ServerIdentity, seed: UInt64, isDurable: Bool = false, now: Instant) {
+    self.isDurable = isDurable
     self.limits = limits
     self.identity = identity
     self.now = now

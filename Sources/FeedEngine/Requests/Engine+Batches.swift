@@ -14,6 +14,9 @@ extension Engine {
     if messages.count == 0 {
       return answer(session, error: .invalidRequest(reason: "a batch must hold at least one request"), id: nil)
     }
+    if isDurable && !isReplaying && messages.elements.contains(where: { method(of: $0)?.isJournaled ?? false }) {
+      return postpone(messages, of: session)
+    }
     let batch = Batch(maxDepth: limits.maxDepth)
     session.batch = batch
     var elements = messages.elements
@@ -29,9 +32,46 @@ extension Engine {
     stopBatch(batch, of: session)
   }
 
+  /// Keeps a batch that must be stored for the next turn, which stores its share of it before executing that.
+  private func postpone(_ messages: JSONView, of session: Session) {
+    guard let first = messages.element(at: 0) else { return }
+    let batch = Batch(maxDepth: limits.maxDepth, isJournaled: true)
+    session.batch = batch
+    batch.keep(from: first, of: messages)
+    keepWorking(session)
+  }
+
+  /// Decides which requests of batches this turn executes, and puts those that must be stored into the journal.
+  func prepareBatches() {
+    for session in workingSessions {
+      guard let batch = session.batch, batch.isJournaled, session.work == nil, session.output.count <= limits.maxQueue
+      else { continue }
+      batch.prepareShare(budget: Self.batchBudget) { message in
+        guard let method = method(of: message) else { return true }
+        if method.isJournaled { store(message) }
+        return !method.mayTakeTurns
+      }
+    }
+  }
+
+  private func store(_ message: JSONView) {
+    let start = journal.beginFrame()
+    journal.append(message.text)
+    journal.endFrame(at: start)
+  }
+
+  /// Executes what `prepareBatches` decided on.
+  func executeBatches() {
+    for session in workingSessions {
+      guard let batch = session.batch, batch.isJournaled, session.work == nil else { continue }
+      while let message = batch.nextOfShare() { handleRequest(message, of: session) }
+      stopBatch(batch, of: session)
+    }
+  }
+
   /// Executes further requests of the batch of a session that is not working on an answer.
   func goOnWithBatch(of session: Session) {
-    guard let batch = session.batch else { return }
+    guard let batch = session.batch, !batch.isJournaled else { return }
     var budget = Self.batchBudget
     while mayGoOn(session, budget), let message = batch.next() {
       handleRequest(message, of: session)

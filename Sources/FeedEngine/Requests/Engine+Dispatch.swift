@@ -6,6 +6,11 @@ import FeedWire
 extension Engine {
   func execute(_ method: Method, _ request: Request, of session: Session) throws(FeedError) {
     let parameters = Parameters(object: request.params)
+    if method.isJournaled {
+      if let storageFailure { throw .storageFailed(reason: storageFailure) }
+    } else if isReplaying {
+      return
+    }
     switch method {
     case _ where method.isMutating: try mutate(method, request, parameters, of: session)
     case .transaction: try transaction(request, parameters, of: session)

@@ -29,12 +29,7 @@ extension Engine {
 
   private func appendLimits(to out: inout ByteBuffer) {
     out.append(",\"limits\":{")
-    for (place, limit) in Limits.all.enumerated() {
-      if place > 0 { out.append(UInt8(ascii: ",")) }
-      out.appendJSONString(limit.name)
-      out.append(UInt8(ascii: ":"))
-      out.append(integer: limits[keyPath: limit.keyPath])
-    }
+    limits.appendMembers(to: &out)
     out.append(UInt8(ascii: "}"))
   }
 

@@ -30,6 +30,8 @@ final class Session {
   var batch: Batch?
   /// Whether input was refused and must be offered again once the session can take it.
   var isPaused = false
+  /// Bytes of whole frames that this turn may execute; of a durable daemon only.
+  var preparedBytes = 0
   /// Since when a half frame has been waiting for its rest; nil when there is none.
   var partialSince: Instant?
   /// Bytes of the half frame when `partialSince` was set.

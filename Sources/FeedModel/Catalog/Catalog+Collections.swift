@@ -6,7 +6,7 @@ extension Catalog {
   public func update(_ feed: CollectionFeed, element: JSONView) throws(FeedError) {
     startOperation()
     let mark = log.mark
-    try feed.state.update(element, index: 0, at: now, &log)
+    try feed.state.update(element, index: 0, at: tick(), &log)
     addStep(&feed.state.step)
     evict(feed)
     finishSteps(on: feed, feed.state, since: mark)
@@ -18,7 +18,7 @@ extension Catalog {
     let mark = log.mark
     do {
       for (index, element) in elements.elements.enumerated() {
-        try feed.state.update(element, index: index, at: now, &log)
+        try feed.state.update(element, index: index, at: tick(), &log)
         addStep(&feed.state.step)
       }
     } catch {
@@ -63,7 +63,7 @@ extension Catalog {
       state.elements.forEach { if !kept.contains($0) { leaving.append($0) } }
       for handle in leaving { remove(handle, from: feed) }
       for (index, element) in elements.elements.enumerated() {
-        try state.update(element, index: index, at: now, &log)
+        try state.update(element, index: index, at: tick(), &log)
         addStep(&state.step)
       }
     } catch {

@@ -2,7 +2,7 @@
 extension Catalog {
   /// Starts a commit.
   public func begin(at now: Instant) {
-    self.now = now
+    self.now = max(now, self.now)
     result.removeAll(keepingCapacity: true)
   }
 
@@ -39,6 +39,12 @@ extension Catalog {
     }
     result.removeAll(keepingCapacity: true)
     stepCount = 0
+  }
+
+  /// The moment of the next step.
+  func tick() -> Instant {
+    now = now.adding(nanoseconds: 1)
+    return now
   }
 
   /// Adds one step to the operation under way.

@@ -9,7 +9,7 @@ extension Catalog {
       for (place, element) in elements.enumerated() {
         let row = rows?[place] ?? feed.state.rows.count
         try check(row, in: feed, upTo: feed.state.rows.count)
-        try feed.state.insert(element, at: row, index: place, now: now, &log)
+        try feed.state.insert(element, at: row, index: place, now: tick(), &log)
         addStep(&feed.state.step)
       }
     }
@@ -35,7 +35,7 @@ extension Catalog {
     try operate(on: feed) { () throws(FeedError) in
       for (place, element) in elements.enumerated() {
         try check(rows[place], in: feed, upTo: feed.state.rows.count - 1)
-        try feed.state.replace(element, at: rows[place], index: place, now: now, &log)
+        try feed.state.replace(element, at: rows[place], index: place, now: tick(), &log)
         addStep(&feed.state.step)
       }
     }
@@ -57,7 +57,7 @@ extension Catalog {
     let plan = feed.state.plan(buffer.views)
     try operate(on: feed) { () throws(FeedError) in
       for (old, new) in plan.replaced {
-        try feed.state.replace(buffer.views[new], at: old, index: new, now: now, &log)
+        try feed.state.replace(buffer.views[new], at: old, index: new, now: tick(), &log)
         addStep(&feed.state.step)
       }
       for row in plan.removed.reversed() {
@@ -65,7 +65,7 @@ extension Catalog {
         addStep(&feed.state.step)
       }
       for row in plan.added {
-        try feed.state.insert(buffer.views[row], at: row, index: row, now: now, &log)
+        try feed.state.insert(buffer.views[row], at: row, index: row, now: tick(), &log)
         addStep(&feed.state.step)
       }
     }
@@ -77,8 +77,8 @@ extension Catalog {
     try operate(on: feed) { () throws(FeedError) in
       let isFull = feed.state.rows.count > 0
       switch (element, isFull) {
-      case (let element?, true): try feed.state.replace(element, at: 0, index: 0, now: now, &log)
-      case (let element?, false): try feed.state.insert(element, at: 0, index: 0, now: now, &log)
+      case (let element?, true): try feed.state.replace(element, at: 0, index: 0, now: tick(), &log)
+      case (let element?, false): try feed.state.insert(element, at: 0, index: 0, now: tick(), &log)
       case (nil, true): feed.state.remove(at: 0, &log)
       case (nil, false): return
       }

@@ -17,13 +17,14 @@ public final class Catalog {
   public internal(set) var feeds: [String: Feed] = [:]
   /// The revision of the last commit.
   public internal(set) var revision: UInt64
-  public let limits: Limits
+  public internal(set) var limits: Limits
   /// Told of every change; the owner of the catalog, which outlives it.
   public unowned(unsafe) var observer: (any CommitObserver)?
   /// The change of the last operation, in the coordinates that it met. Valid until the next operation.
   public internal(set) var result = Change()
 
-  /// The moment of the commit under way.
+  /// The moment of the step under way: it goes on by a nanosecond with every step, so that no two elements have changed
+  /// at the same time.
   var now = Instant(nanoseconds: 0)
   var log = UndoLog()
   /// The feeds that this commit changes, in the order of `Feed.rank` once it is being published.

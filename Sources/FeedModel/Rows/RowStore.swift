@@ -12,7 +12,7 @@ class RowStore {
   let sections: [RowSection]
   /// Where an element names its type.
   var type: SingularPath?
-  let limits: Limits
+  var limits: Limits
 
   /// Working memory, kept between elements.
   var scanner: JSONScanner

@@ -49,6 +49,9 @@ public struct SlotsLayout: Sendable {
     count = baseCount + rows.count
   }
 
+  /// The positions of the fixed rows that are in the list, ascending.
+  var fixedPositions: [Int] { fixedRows }
+
   private static func appearances(in runs: [SlotsRun], types: Int) -> [[Appearance]] {
     var result = [[Appearance]](repeating: [], count: types)
     for (index, run) in runs.enumerated() {

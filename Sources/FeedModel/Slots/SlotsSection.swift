@@ -43,8 +43,15 @@ final class SlotsSection: Section {
   }
 
   override func makeSnapshot() -> SectionSnapshot {
-    SlotsSnapshot(
-      name: name, layout: layout, contents: contents.map { $0?.makeSnapshot() }, types: typeNames)
+    let layout = layout
+    var fixed: [Int: ElementText] = [:]
+    for position in layout.fixedPositions {
+      let element = row(for: layout.item(at: position)).element
+      element.retain()
+      fixed[position] = element
+    }
+    return SlotsSnapshot(
+      name: name, layout: layout, fixed: fixed, contents: contents.map { $0?.makeSnapshot() }, types: typeNames)
   }
 
   private func row(for item: SlotsItem) -> Row {

@@ -1,6 +1,7 @@
 /// The rows of a slots feed as they were: the layout of that moment over snapshots of the contents.
 ///
-/// A layout shows the rows of each type in their order, so every content is read once from front to back.
+/// But for its fixed rows a layout shows the rows of each type in their order, so every content is read once from front to
+/// back. Fixed rows are few and are held from the start.
 final class SlotsSnapshot: SectionSnapshot {
   private let layout: SlotsLayout
   private let contents: [FeedSnapshot?]
@@ -8,13 +9,22 @@ final class SlotsSnapshot: SectionSnapshot {
   private var sections: [Int]
   private let types: [QuotedName]
   private var next = 0
+  /// The fixed rows by position, each with a reference of its own.
+  private let fixed: [Int: ElementText]
 
-  init(name: String, layout: SlotsLayout, contents: [FeedSnapshot?], types: [QuotedName]) {
+  init(
+    name: String, layout: SlotsLayout, fixed: [Int: ElementText], contents: [FeedSnapshot?], types: [QuotedName]
+  ) {
+    self.fixed = fixed
     self.layout = layout
     self.contents = contents
     self.types = types
     sections = [Int](repeating: 0, count: contents.count)
     super.init(name: name, count: layout.count)
+  }
+
+  deinit {
+    for element in fixed.values { element.release() }
   }
 
   override var position: Int { next }
@@ -24,8 +34,12 @@ final class SlotsSnapshot: SectionSnapshot {
     let start = next
     while next < end {
       let type = layout.item(at: next).type
+      if let element = fixed[next] {
+        body(Row(element: element, type: types[type].bytes))
+      } else {
+        read(type, body)
+      }
       next += 1
-      read(type, body)
     }
     return end - start
   }

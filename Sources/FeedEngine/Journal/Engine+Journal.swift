@@ -1,0 +1,146 @@
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// The journal: what may change something is stored first and executed then.
+///
+/// A turn of a durable daemon is: `beginTurn`, `prepare` for each connection that has input, store `journalBatch`, `didStore`
+/// or `storageDidFail`, `receive` for the same connections in the same order, and then the turn goes on as ever. Requests
+/// are prepared and executed in one order, which is the order of the journal.
+extension Engine {
+  /// The entry that stands for the eviction of what is too old at the time of the batch.
+  private static let eviction: StaticString = "{\"jsonrpc\":\"2.0\",\"method\":\"$evict\"}"
+
+  /// Begins a turn whose requests are all executed at `now`.
+  public func beginTurn(now: Instant) {
+    self.now = now
+    turnTime = now
+    journal.removeAll(keepingCapacity: journal.capacity <= 1 << 20)
+    storageFailure = nil
+    evictsThisTurn = false
+    hasPrepared = true
+    if let expiry = catalog.nextExpiry, expiry <= now {
+      evictsThisTurn = true
+      let start = journal.beginFrame()
+      journal.append(Self.eviction)
+      journal.endFrame(at: start)
+    }
+    prepareBatches()
+  }
+
+  /// Looks at the whole frames at the beginning of `bytes`, puts those that may change something into the batch, and
+  /// decides how many of them this turn will execute.
+  public func prepare(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer) {
+    guard let session = session(id) else { return }
+    session.preparedBytes = 0
+    guard !session.isClosing, canWork(session) else { return }
+    var examined = 0
+    while case .complete(let payload) = Frame.first(
+      in: UnsafeRawBufferPointer(rebasing: bytes[examined...]), maxFrame: limits.maxFrame)
+    {
+      let end = examined + Frame.headerLength + payload.count
+      let verdict = judge(payload)
+      if verdict == .store { journal.append(UnsafeRawBufferPointer(rebasing: bytes[examined..<end])) }
+      examined = end
+      // What follows an answer that may take several turns is executed only after it.
+      if verdict == .mayTakeTurns { break }
+    }
+    session.preparedBytes = examined
+  }
+
+  private enum Verdict {
+    case pass
+    case store
+    case mayTakeTurns
+  }
+
+  private func judge(_ payload: UnsafeRawBufferPointer) -> Verdict {
+    guard let message = try? scanner.scan(payload) else { return .pass }
+    if message.kind == .array {
+      // Its requests are stored one by one, in the turns that execute them.
+      return message.elements.contains { method(of: $0)?.isJournaled ?? false } ? .mayTakeTurns : .pass
+    }
+    guard let method = method(of: message) else { return .pass }
+    return method.isJournaled ? .store : method.mayTakeTurns ? .mayTakeTurns : .pass
+  }
+
+  func method(of message: JSONView) -> Method? {
+    message.member("method").flatMap { Method($0) }
+  }
+
+  /// What must be stored before this turn may execute anything; nil when nothing may change.
+  public var journalBatch: JournalBatch? {
+    if journal.isEmpty { return nil }
+    return JournalBatch(revision: catalog.revision, at: now, requests: journal.bytes)
+  }
+
+  /// The batch is stored: its requests may be executed.
+  public func didStore() {
+    executePrepared()
+  }
+
+  /// The batch could not be stored: requests of this turn that may change something are refused with `reason`.
+  public func storageDidFail(_ reason: String) {
+    storageFailure = reason
+    evictsThisTurn = false
+    executePrepared()
+  }
+
+  /// Executes what the turn has in hand before the input of its connections: evictions, then shares of batches.
+  func executePrepared() {
+    guard hasPrepared else { return }
+    hasPrepared = false
+    if evictsThisTurn { evictExpired() }
+    evictsThisTurn = false
+    executeBatches()
+  }
+
+  /// Executes a stored batch again, before the first client connects. Nobody is answered.
+  public func replay(_ batch: JournalBatch) throws(ReplayError) {
+    guard batch.revision == catalog.revision else {
+      throw .revisionMismatch(stored: batch.revision, reached: catalog.revision)
+    }
+    now = batch.at
+    isReplaying = true
+    defer { isReplaying = false }
+    let session = Session(id: ConnectionID(rawValue: -1), peer: Peer(uid: 0, gid: 0, pid: 0), connectedAt: now)
+    var offset = 0
+    while offset < batch.requests.count {
+      let rest = UnsafeRawBufferPointer(rebasing: batch.requests[offset...])
+      guard case .complete(let payload) = Frame.first(in: rest, maxFrame: .max) else { throw .damaged(offset: offset) }
+      if payload.elementsEqual(
+        UnsafeRawBufferPointer(start: Self.eviction.utf8Start, count: Self.eviction.utf8CodeUnitCount))
+      {
+        evictExpired()
+      } else {
+        handle(payload, of: session)
+      }
+      offset += Frame.headerLength + payload.count
+    }
+  }
+
+  /// Goes on under other limits: those of the run whose journal is replayed, or of this run when replay is over.
+  public func adopt(_ limits: Limits) {
+    self.limits = limits
+    catalog.adopt(limits)
+    scanner = JSONScanner(maxDepth: limits.maxDepth)
+  }
+}
+
+extension Method {
+  /// Whether it may change what the store keeps.
+  var isJournaled: Bool {
+    switch self {
+    case .transaction, .select, .deselect: true
+    default: isMutating
+    }
+  }
+
+  /// Whether its answer may be worked out over several turns.
+  var mayTakeTurns: Bool {
+    switch self {
+    case .verify, .query, .sync: true
+    default: false
+    }
+  }
+}
