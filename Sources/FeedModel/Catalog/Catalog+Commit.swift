@@ -8,7 +8,7 @@ extension Catalog {
 
   /// Undoes everything since `begin`.
   public func rollBack() {
-    log.undo(to: .init(entries: 0, structures: 0))
+    log.undo(to: .start)
     log.finish()
     forgetCommit()
   }
@@ -86,6 +86,8 @@ extension Catalog {
     if let feed = pending { feed.accumulator.add(result) }
     for feed in touched {
       feed.net = feed.accumulator.finish().normalizingMoves(asUpdates: true)
+      // Once definitions changed as well, the log does not tell how the elements were before all of it.
+      if log.structures.isEmpty { feed.store?.dropUnchanged(from: &feed.net.updated, log, since: .start) }
     }
     return nil
   }

@@ -77,6 +77,9 @@ public class Feed {
   /// The feeds whose rows this one shows.
   var sources: [Feed] { [] }
 
+  /// What holds the rows that this feed shows on its own; nil when it shows those of others.
+  var store: RowStore? { nil }
+
   /// The rows of the feeds that this one shows were put back: what was noted of them must be noted anew.
   func contentWasRestored() {}
 

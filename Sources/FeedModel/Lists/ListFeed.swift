@@ -13,6 +13,8 @@ public final class ListFeed: Feed {
 
   public override var kind: String { shape.rawValue }
 
+  override var store: RowStore? { state }
+
   init(name: String, shape: Shape, type: SingularPath?, limits: Limits, revision: UInt64) {
     self.shape = shape
     state = ListState(feed: name, type: type, limits: limits)

@@ -1,9 +1,10 @@
 extension RowStore {
-  /// Takes out of `updated` the rows whose element is, after all steps of an operation, what it was before them.
+  /// Takes out of `updated` the rows whose element is, after all steps since `mark`, what it was before them.
   func dropUnchanged(from updated: inout [IndexPath], _ log: UndoLog, since mark: UndoLog.Mark) {
     if updated.isEmpty { return }
     var before: [UInt32: UInt] = [:]
-    for entry in log.entries[mark.entries...] where entry.step == .exchangedText {
+    let mine = Unmanaged.passUnretained(self as RowStore).toOpaque()
+    for entry in log.entries[mark.entries...] where entry.step == .exchangedText && entry.state.toOpaque() == mine {
       if before[entry.handle] == nil { before[entry.handle] = entry.text }
     }
     updated.removeAll { path in
