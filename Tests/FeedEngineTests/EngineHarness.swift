@@ -99,7 +99,8 @@ final class EngineHarness {
 
   /// Lets a stopped connection take what waits for it: so many bytes, or everything from now on.
   func resume(_ id: ConnectionID, bytes: Int? = nil) {
-    ports[id]?.room = bytes.map { (ports[id]?.room ?? 0) + $0 }
+    let room = ports[id]?.room ?? 0
+    ports[id]?.room = bytes.map { room + $0 }
     turn()
   }
 
