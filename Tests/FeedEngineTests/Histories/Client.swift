@@ -31,6 +31,7 @@ final class Client {
   private(set) var bookmarks = 0
   private(set) var resets = 0
   private(set) var ends = 0
+  private(set) var parts = 0
 
   init(_ harness: EngineHarness, uid: UInt32 = 1000) {
     self.harness = harness
@@ -87,6 +88,7 @@ final class Client {
     case "delta": try mirror.take(delta: params)
     case "snapshot":
       if params["reset"]?.bool == true { resets += 1 }
+      parts += 1
       try mirror.take(snapshot: params)
     case "bookmark":
       try mirror.take(bookmark: params, epoch: "test")

@@ -38,8 +38,8 @@ extension World {
     case ..<9: ("update", #"{"feed":"c","element":\#(element())}"#)
     case ..<13: ("update", #"{"feed":"c","elements":[\#(elements(5))]}"#)
     case ..<17:
-      ("delete", #"{"feed":"c","ids":[\#((0..<below(3)).map { _ in "\(below(12))" }.joined(separator: ","))]}"#)
-    case ..<18: ("delete", #"{"feed":"c","id":\#(chance(90) ? "\(below(12))" : "[]")}"#)
+      ("delete", #"{"feed":"c","ids":[\#((0..<below(3)).map { _ in "\(below(identities))" }.joined(separator: ","))]}"#)
+    case ..<18: ("delete", #"{"feed":"c","id":\#(chance(90) ? "\(below(identities))" : "[]")}"#)
     default: ("set", #"{"feed":"c","elements":[\#(elements(9))]}"#)
     }
   }
@@ -78,12 +78,12 @@ extension World {
   }
 
   /// An element, now and then a large one or one without identity.
-  private func element() -> String {
-    if chance(1) { return #"{"v":1}"# }
+  func element(id: Int? = nil) -> String {
+    if id == nil && chance(1) { return #"{"v":1}"# }
     let space = chance(20) ? " " : ""
-    let filler = chance(4) ? 1200 : below(4)
+    let filler = String(repeating: "f", count: chance(4) ? 1200 : below(4))
     let type = chance(70) ? #","k":"\#(pick(["p", "q"]))""# : ""
-    return
-      #"{"id":\#(below(12)),\#(space)"v":\#(below(6)),"w":\#(chance(50))\#(type),"f":"\#(String(repeating: "f", count: filler))"}"#
+    let members = #""v":\#(below(6)),"w":\#(chance(50))\#(type),"f":"\#(filler)""#
+    return #"{"id":\#(id ?? below(identities)),\#(space)\#(members)}"#
   }
 }

@@ -21,11 +21,25 @@ final class World {
   /// Names that can be watched.
   static let names = definitions.map(\.name) + ["c/x", "c/y", "c/z"]
 
-  init(seed: UInt64, limits: Limits) {
+  /// How many identities the elements of the collection have.
+  let identities: Int
+
+  init(seed: UInt64, limits: Limits, identities: Int = 12, isDurable: Bool = false) {
     random = SeededRandom(seed: seed)
-    harness = EngineHarness(limits: limits, seed: seed)
+    self.identities = identities
+    harness = EngineHarness(limits: limits, seed: seed, isDurable: isDurable)
     pusher = harness.connect()
     for (_, text) in Self.definitions { _ = harness.ask(pusher, "define", text) }
+  }
+
+  /// Fills the collection and the array.
+  func fill() {
+    for start in stride(from: 0, to: identities, by: 20) {
+      let elements = (start..<min(start + 20, identities)).map { element(id: $0) }.joined(separator: ",")
+      for (method, feed) in [("update", "c"), ("insert", "a")] {
+        _ = harness.ask(pusher, method, #"{"feed":"\#(feed)","elements":[\#(elements)]}"#)
+      }
+    }
   }
 
   func below(_ count: Int) -> Int { Int.random(in: 0..<count, using: &random) }
