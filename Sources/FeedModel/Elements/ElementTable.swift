@@ -81,8 +81,9 @@ public final class ElementTable {
   }
 
   /// Exchanges the version of an element and returns the one before, whose reference goes to the caller. O(1).
-  func exchange(_ handle: UInt32, _ text: ElementText) -> ElementText {
+  func exchange(_ handle: UInt32, _ text: ElementText, changedAt: Instant) -> ElementText {
     let before = records[Int(handle)].text
+    records[Int(handle)].changedAt = changedAt
     bytes &+= text.footprint &- before.footprint
     records[Int(handle)].text = text
     text.owner = handle

@@ -73,9 +73,8 @@ extension Catalog {
     return CatalogImage(
       revision: revision,
       feeds: ordered.map { feed in
-        let store = (feed as? CollectionFeed)?.state ?? (feed as? ListFeed)?.state
-        return FeedImage(
-          feed, sections: store?.sections.map { $0.makeSnapshot() } ?? [], elements: store?.elements)
+        let sections = feed.store?.sections.map { $0.makeSnapshot() }
+        return FeedImage(feed, sections: sections ?? [], elements: feed.store?.elements)
       })
   }
 }

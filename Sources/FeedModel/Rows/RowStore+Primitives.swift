@@ -40,9 +40,10 @@ extension RowStore {
     log.append(.init(step: .removedElement, handle: handle, other: record.newer, state: reference))
   }
 
-  func exchangeText(_ handle: UInt32, _ text: ElementText, _ log: inout UndoLog) {
-    let before = elements.exchange(handle, text)
-    log.append(.init(step: .exchangedText, handle: handle, text: before.bitPattern, state: reference))
+  func exchangeText(_ handle: UInt32, _ text: ElementText, at now: Instant, _ log: inout UndoLog) {
+    let changedAt = elements.records[Int(handle)].changedAt
+    let before = elements.exchange(handle, text, changedAt: now)
+    log.append(.init(step: .exchangedText, handle: handle, text: before.bitPattern, at: changedAt, state: reference))
   }
 
   /// Makes the element the one that changed last.
@@ -72,7 +73,7 @@ extension RowStore {
     case .exchangedText:
       guard let text = ElementText(bitPattern: entry.text) else { return }
       preserve(entry.handle)
-      elements.exchange(entry.handle, text).release()
+      elements.exchange(entry.handle, text, changedAt: entry.at).release()
     case .reordered:
       elements.reorder(entry.handle, before: entry.other, changedAt: entry.at)
     }
