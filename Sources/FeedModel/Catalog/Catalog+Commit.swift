@@ -8,7 +8,7 @@ extension Catalog {
 
   /// Undoes everything since `begin`.
   public func rollBack() {
-    log.undo(to: .init(entries: 0, structures: 0))
+    log.undo(to: .start)
     log.finish()
     forgetCommit()
   }
@@ -86,8 +86,20 @@ extension Catalog {
     if let feed = pending { feed.accumulator.add(result) }
     for feed in touched {
       feed.net = feed.accumulator.finish().normalizingMoves(asUpdates: true)
+      dropUnchanged(of: feed)
     }
     return nil
+  }
+
+  /// Takes out of a feed's composed change what several operations changed and changed back. The rows of a collection that was
+  /// re-binned cannot be compared: they are others.
+  private func dropUnchanged(of feed: Feed) {
+    switch feed {
+    case let list as ListFeed: list.state.dropUnchanged(from: &feed.net.updated, log, since: .start)
+    case let collection as CollectionFeed where !rebinned.contains { $0 === collection }:
+      collection.state.dropUnchanged(from: &feed.net.updated, log, since: .start)
+    default: break
+    }
   }
 
   private func publish() {
@@ -117,6 +129,7 @@ extension Catalog {
       if !feed.accumulator.isEmpty { _ = feed.accumulator.finish() }
     }
     touched.removeAll(keepingCapacity: true)
+    rebinned.removeAll()
     pending = nil
   }
 }

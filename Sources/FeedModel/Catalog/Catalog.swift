@@ -34,6 +34,8 @@ public final class Catalog {
   /// The steps of the operation under way, when there is more than one.
   var steps = ChangeAccumulator()
   var stepCount = 0
+  /// The collections that the commit under way gave other bins.
+  var rebinned: [CollectionFeed] = []
   /// The collections that evict by age.
   var expiring: [CollectionFeed] = []
   let seed: UInt64

@@ -10,13 +10,24 @@ struct Rebinning {
   private let old: CollectionState
   /// For every old handle, the handle of the same element in the new state.
   private var successors: [UInt32: UInt32] = [:]
+  /// Rows that stand elsewhere in their bin.
+  private var moved: [(from: IndexPath, to: IndexPath)] = []
 
   init(_ feed: CollectionFeed, _ content: CollectionDefinition, limits: Limits, seed: UInt64) throws(FeedError) {
     old = feed.state
     state = CollectionState(feed: feed.name, definition: content, limits: limits, seed: seed)
     try copyElements()
     state.elements.sortByChange()
+    evict()
     compareSections()
+  }
+
+  /// Lets go of what is more than is to be kept from now on, the longest-unchanged first.
+  private func evict() {
+    guard let most = state.definition.retain?.count else { return }
+    var log = UndoLog()
+    while state.elements.count > most { state.remove(state.elements.oldest, &log) }
+    log.finish()
   }
 
   private mutating func copyElements() throws(FeedError) {
@@ -30,7 +41,7 @@ struct Rebinning {
         if let successor = try state.find(identityOf: view, index: place) { successors[handle] = successor }
       }
     } catch {
-      log.undo(to: .init(entries: 0, structures: 0))
+      log.undo(to: .start)
       throw error
     }
     log.finish()
@@ -50,6 +61,17 @@ struct Rebinning {
       }
       compareRows(predecessors[after], after)
     }
+    pairMoves()
+  }
+
+  /// Notes where in the finished lists the moved rows stand.
+  private mutating func pairMoves() {
+    let gone = Dictionary(uniqueKeysWithValues: change.deleted.enumerated().map { ($1, UInt32($0)) })
+    let come = Dictionary(uniqueKeysWithValues: change.added.enumerated().map { ($1, UInt32($0)) })
+    for (from, to) in moved {
+      if let deleted = gone[from], let added = come[to] { change.moves.append(Move(deleted: deleted, added: added)) }
+    }
+    change.moves.sort { $0.deleted < $1.deleted }
   }
 
   /// Adds what happened to the rows of the new bin `after`, which was the old bin `before` if there was one.
@@ -83,7 +105,9 @@ struct Rebinning {
   private mutating func move(_ places: [Int], _ sources: [Int], _ stays: Set<Int>, _ before: Int?, _ after: Int) {
     guard let before else { return }
     for (place, source) in zip(places, sources) where !stays.contains(place) {
-      change.deleted.append(IndexPath(section: UInt32(before), row: UInt32(source)))
+      let from = IndexPath(section: UInt32(before), row: UInt32(source))
+      change.deleted.append(from)
+      moved.append((from, IndexPath(section: UInt32(after), row: UInt32(place))))
     }
     change.deleted.sort()
   }

@@ -40,9 +40,12 @@ extension RowStore {
     log.append(.init(step: .removedElement, handle: handle, other: record.newer, state: reference))
   }
 
-  func exchangeText(_ handle: UInt32, _ text: ElementText, _ log: inout UndoLog) {
+  func exchangeText(_ handle: UInt32, _ text: ElementText, at now: Instant, _ log: inout UndoLog) {
+    let changed = elements.records[Int(handle)].changedAt
     let before = elements.exchange(handle, text)
-    log.append(.init(step: .exchangedText, handle: handle, text: before.bitPattern, state: reference))
+    elements.records[Int(handle)].changedAt = now
+    log.append(
+      .init(step: .exchangedText, handle: handle, text: before.bitPattern, at: changed, state: reference))
   }
 
   /// Makes the element the one that changed last.
@@ -73,6 +76,7 @@ extension RowStore {
       guard let text = ElementText(bitPattern: entry.text) else { return }
       preserve(entry.handle)
       elements.exchange(entry.handle, text).release()
+      elements.records[Int(entry.handle)].changedAt = entry.at
     case .reordered:
       elements.reorder(entry.handle, before: entry.other, changedAt: entry.at)
     }
