@@ -8,14 +8,20 @@ extension Engine {
 
   /// Does what is due: expiry, half frames, bookmarks, long answers, snapshots and catching up.
   public func endTurn(now: Instant) {
+    self.now = turnTime ?? now
+    executePrepared()
+    turnTime = nil
     self.now = now
     closeOverQuota()
     if !isDurable { evictExpired() }
-    executePrepared()
-    turnTime = nil
+    if let rules = nextAccess {
+      nextAccess = nil
+      adopt(rules)
+    }
     if nextSweep <= now { sweep() }
     if !pendingWatches.isEmpty { advanceWatches() }
     if !workingSessions.isEmpty { work() }
+    giveAll()
   }
 
   /// When `endTurn` must be called even if nothing arrives; nil when nothing is due.
@@ -29,13 +35,14 @@ extension Engine {
 
   /// Whether there is work that waits for nothing: the owner should start the next turn without waiting for input.
   public var hasWork: Bool {
-    !overQuota.isEmpty || !resumed.isEmpty || workingSessions.contains { canWorkOn($0) }
+    !overQuota.isEmpty || !submitted.isEmpty || !resumed.isEmpty || workingSessions.contains { canWorkOn($0) }
       || pendingWatches.contains { canAdvance($0) }
   }
 
   private func closeOverQuota() {
     if overQuota.isEmpty { return }
     for session in overQuota where !session.isClosing && self.session(session.id) === session {
+      endWatches(of: session)
       session.output.dropWholeFrames()
       close(
         session, reason: "quota",
@@ -111,6 +118,7 @@ extension Engine {
 
   /// Runs a job on and answers if that ends it.
   private func run(_ job: any Job, _ ticket: JobTicket, of session: Session, budget: Int) {
+    giveAll(to: session)
     do throws(FeedError) {
       guard try job.advance(budget: budget) else { return }
       try reply(ticket, of: session, job)

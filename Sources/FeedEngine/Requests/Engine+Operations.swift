@@ -14,7 +14,7 @@ extension Engine {
     case .insert, .remove, .replace, .move, .put: try edit(method, parameters, of: session)
     case .activate, .insertChild, .removeChild: try restructure(method, parameters, of: session)
     case .define: try define(parameters)
-    case .undefine: try catalog.undefine(try parameters.string("feed", "the name of a feed"))
+    case .undefine: try undefine(parameters)
     default:
       throw .invalidRequest(reason: "method \(method.rawValue) changes nothing and cannot stand in a transaction")
     }
@@ -33,7 +33,7 @@ extension Engine {
     if let element = parameters.member("element") {
       try catalog.update(feed, element: element)
     } else if parameters.member("elements") != nil {
-      try catalog.update(feed, elements: try parameters.array("elements", "of elements"))
+      try catalog.update(feed, elements: try parameters.array("elements", "an array of elements"))
     } else {
       throw Parameters.refuse("element", "is missing: give \"element\", or \"elements\" as an array")
     }
@@ -43,7 +43,7 @@ extension Engine {
     let feed = try collection(parameters, of: session)
     try parameters.refuseBoth("id", "ids")
     if parameters.member("ids") != nil {
-      return try catalog.delete(feed, ids: try parameters.array("ids", "of identities"))
+      return try catalog.delete(feed, ids: try parameters.array("ids", "an array of identities"))
     }
     guard let id = parameters.member("id") else {
       throw Parameters.refuse("id", "is missing: give \"id\", or \"ids\" as an array")
@@ -53,17 +53,31 @@ extension Engine {
 
   private func set(_ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try feed(parameters, of: session)
-    let elements = try parameters.array("elements", "all elements the feed shall hold")
+    let elements = try parameters.array("elements", "an array of all elements the feed shall hold")
     switch feed {
     case let collection as CollectionFeed: try catalog.set(collection, elements: elements)
     case let list as ListFeed where list.shape == .array: try catalog.set(list, elements: elements)
-    default: throw .wrongKind(feed: feed.name, kind: feed.kind, wanted: "collection or an array")
+    default: throw .wrongKind(feed: feed.name, kind: feed.kind, wanted: "collection or array")
     }
   }
 
   private func define(_ parameters: Parameters) throws(FeedError) {
     guard let object = parameters.object else { throw Parameters.refuse("feed", "is missing: describe a feed") }
     let replace = try parameters.bool("replace", default: false)
-    try catalog.define(try FeedDefinition(parsing: object, limits: limits), replace: replace)
+    let definition = try FeedDefinition(parsing: object, limits: limits)
+    if case .managed = definition.content {
+      throw .permissionDenied(
+        reason: "a managed feed names a file of the daemon's machine; define it in the file of feedd --config")
+    }
+    try catalog.define(definition, replace: replace)
+  }
+
+  private func undefine(_ parameters: Parameters) throws(FeedError) {
+    let name = try parameters.string("feed", "the name of a feed")
+    if catalog.feeds[name] is ManagedFeed {
+      throw .permissionDenied(
+        reason: "feed \"\(name)\" is defined by the daemon's configuration; take it out of that file instead")
+    }
+    try catalog.undefine(name)
   }
 }

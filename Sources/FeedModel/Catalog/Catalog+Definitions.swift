@@ -24,7 +24,8 @@ extension Catalog {
     startOperation()
     let feed = try feed(named: name)
     guard feeds[name] === feed else {
-      throw .wrongKind(feed: name, kind: feed.kind, wanted: "feed of its own; redefine its collection to remove a bin")
+      throw .wrongKind(
+        feed: name, kind: feed.kind, wanted: "a feed of its own; redefine its collection to remove a bin")
     }
     let family = [feed] + ((feed as? CollectionFeed)?.binFeeds ?? [])
     for member in family { try checkNoParents(member) }
@@ -71,6 +72,9 @@ extension Catalog {
 
   private func makeFeed(_ definition: FeedDefinition) throws(FeedError) -> Feed {
     let name = definition.name
+    if definition.content.shown.contains(name) {
+      throw .definitionConflict(feed: name, reason: "it would show itself, a circle")
+    }
     switch definition.content {
     case .collection(let content):
       return CollectionFeed(name: name, definition: content, limits: limits, seed: seed, revision: revision &+ 1)
@@ -89,6 +93,8 @@ extension Catalog {
       return feed
     case .slots(let slots):
       return SlotsFeed(name: name, plan: try plan(slots, for: nil, named: name), revision: revision &+ 1)
+    case .managed(let managed):
+      return ManagedFeed(name: name, definition: managed, limits: limits, seed: seed, revision: revision &+ 1)
     }
   }
 
@@ -108,6 +114,8 @@ extension Catalog {
 
   /// Keeps the list of collections that evict by age.
   func updateExpiring() {
-    expiring = feeds.values.compactMap { $0 as? CollectionFeed }.filter { $0.content.retain?.seconds != nil }
+    let collections = feeds.values.compactMap { $0 as? CollectionFeed }.filter { $0.content.retain?.seconds != nil }
+    // In one order in every process: evictions are replayed.
+    expiring = collections.sorted { $0.name < $1.name }
   }
 }

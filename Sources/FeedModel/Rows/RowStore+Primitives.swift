@@ -40,10 +40,11 @@ extension RowStore {
     log.append(.init(step: .removedElement, handle: handle, other: record.newer, state: reference))
   }
 
-  func exchangeText(_ handle: UInt32, _ text: ElementText, at now: Instant, _ log: inout UndoLog) {
+  /// Gives the element another version. It counts as changed at `now`; without that, as changed when it last was.
+  func exchangeText(_ handle: UInt32, _ text: ElementText, at now: Instant? = nil, _ log: inout UndoLog) {
     let changed = elements.records[Int(handle)].changedAt
     let before = elements.exchange(handle, text)
-    elements.records[Int(handle)].changedAt = now
+    if let now { elements.records[Int(handle)].changedAt = now }
     log.append(
       .init(step: .exchangedText, handle: handle, text: before.bitPattern, at: changed, state: reference))
   }
