@@ -44,9 +44,11 @@ let package = Package(
     module("FeedWire", ["FeedJSON", "FeedModel"]),
     module("FeedEngine", ["FeedJSON", "FeedQuery", "FeedModel", "FeedWire"], settings: daemonSettings),
     module("FeedSQLite", ["CSQLite"]),
+    module("FeedSources", ["FeedJSON", "FeedModel", "FeedSQLite", "FeedSystem"]),
     module("FeedSystem", ["CLinux"]),
     module(
-      "FeedServer", ["CLinux", "FeedEngine", "FeedModel", "FeedWire", "FeedSystem"], settings: daemonSettings),
+      "FeedServer", ["CLinux", "FeedEngine", "FeedModel", "FeedSources", "FeedWire", "FeedSystem"],
+      settings: daemonSettings),
     module("FeedClient", ["FeedJSON", "FeedModel", "FeedWire", "FeedSystem"]),
     program("feedd", ["FeedServer", "FeedEngine", "FeedSystem"]),
     program("feedclient", ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem"]),
@@ -58,8 +60,9 @@ let package = Package(
     tests("FeedWireTests", ["FeedWire", "FeedJSON", "FeedModel"]),
     tests("FeedEngineTests", ["FeedEngine", "FeedJSON", "FeedModel", "FeedWire"]),
     tests("FeedSQLiteTests", ["FeedSQLite"]),
+    tests("FeedSourcesTests", ["FeedSources", "FeedJSON", "FeedModel", "FeedSQLite", "FeedSystem"]),
     tests("FeedSystemTests", ["FeedSystem"]),
-    tests("FeedServerTests", ["FeedServer", "FeedEngine", "FeedModel", "FeedSystem", "feedd"]),
+    tests("FeedServerTests", ["FeedServer", "FeedEngine", "FeedModel", "FeedSQLite", "FeedSystem", "feedd"]),
     tests("FeedClientTests", ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem", "feedd", "feedclient"]),
     tests(
       "EndToEndTests",

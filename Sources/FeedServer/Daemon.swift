@@ -16,6 +16,7 @@ public enum Daemon {
       switch try DaemonOptions.parse(arguments, environment: environment, width: terminal.columns) {
       case .print(let text): return print(text)
       case .run(let options): return run(options, environment)
+      case .checkConfiguration(let options): return checkConfiguration(options)
       }
     } catch {
       try? StandardStreams.writeAll("feedd: \(error)\nTry 'feedd --help'.\n", to: StandardStreams.error)
@@ -44,13 +45,19 @@ public enum Daemon {
   private static func start(_ options: DaemonOptions, _ environment: Environment, _ log: Log) throws -> EventLoop {
     StandardStreams.ignoreBrokenPipes()
     let signals = try SignalQueue([SignalQueue.terminate, SignalQueue.interrupt, SignalQueue.hangUp])
+    let file = ConfigurationFile(options)
+    let configuration = try file?.read()
+    var options = options
+    if let file, let configuration { options.limits = file.limits(configuration) }
     let listener = try listen(options, log)
     raiseOpenFiles(options.limits, log)
     let engine = try makeEngine(options, log)
     let notify = Notify(environment, pid: ProcessIdentity.pid)
-    let loop = try EventLoop(
+    var loop = try EventLoop(
       engine: engine, listener: listener, signals: signals, notify: notify, log: log,
       drainTimeout: options.drainTimeout)
+    loop.configurationFile = file
+    if let file, let configuration { try loop.apply(configuration, file) }
     loop.tell(.ready, .status("listening at \(listener.path)"), .mainPID(ProcessIdentity.pid))
     log.write(
       .notice,
@@ -87,7 +94,7 @@ public enum Daemon {
         + "raise the limit (LimitNOFILE), or lower --max-connections")
   }
 
-  private static func makeEngine(_ options: DaemonOptions, _ log: Log) throws -> Engine {
+  static func makeEngine(_ options: DaemonOptions, _ log: Log) throws -> Engine {
     let identity = ServerIdentity(
       version: ProgramVersion.text, epoch: try Random.hex128(), pid: ProcessIdentity.pid, uid: ProcessIdentity.uid,
       durability: options.durability.rawValue)

@@ -66,6 +66,7 @@ extension Engine {
   /// Looks at what is bound to time only coarsely: half frames, closing connections, bookmarks, old history.
   private func sweep() {
     nextSweep = now.adding(seconds: 1)
+    resubmitRows()
     let timeout = UInt64(limits.frameTimeout) * 1_000_000_000
     for case let session? in sessions {
       // While its requests are not taken, it is not the client that makes no progress.

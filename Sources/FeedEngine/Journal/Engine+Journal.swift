@@ -36,7 +36,9 @@ extension Engine {
   private func execute(_ request: InternalRequest) {
     switch request {
     case .evict: evictExpired()
+    case .rows(let feed): takeRows(of: feed)
     case .configure(let definitions, let names):
+      managedVersion &+= 1
       catalog.begin(at: now)
       do throws(FeedError) {
         for definition in definitions { try catalog.define(definition, replace: true) }
@@ -124,7 +126,7 @@ extension Engine {
   /// The batch could not be stored: requests of this turn that may change something are refused with `reason`.
   public func storageDidFail(_ reason: String) {
     storageFailure = reason
-    if prepared.contains(where: { $0 != .evict }) {
+    if prepared.contains(where: \.isConfiguration) {
       report(.error, "The configuration could not be stored and is not applied: \(reason)")
     }
     prepared.removeAll()

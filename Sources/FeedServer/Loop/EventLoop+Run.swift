@@ -26,6 +26,8 @@ extension EventLoop {
     switch event.token {
     case Self.listenerToken: acceptConnections()
     case Self.signalToken: takeSignals()
+    case Self.fileEventToken: sources?.takeEvents(now: now.nanoseconds)
+    case Self.sourceReportToken: takeSourceReports()
     default:
       guard let slot = ConnectionSlot(bitPattern: UInt(event.token)), slot.isOpen else { return }
       if event.isWritable && slot.pointee.flags.contains(.isBlocked) {
@@ -46,12 +48,15 @@ extension EventLoop {
     consider(engine.nextDeadline)
     consider(acceptanceResumesAt)
     consider(nextWatchdog)
+    consider(sources?.nextDeadline.map(Instant.init(nanoseconds:)))
     if case .draining(let end) = phase { consider(end) }
     return deadline.map { MonotonicClock.milliseconds(until: $0.nanoseconds) } ?? -1
   }
 
   private mutating func attendTimers() {
     if let moment = acceptanceResumesAt, moment <= now { resumeAcceptance() }
+    arrangeSources()
+    sources?.attend(now: now.nanoseconds)
     if let moment = nextWatchdog, moment <= now, let interval = notify.watchdogInterval {
       // Half the interval, as the service manager advises.
       nextWatchdog = now.adding(nanoseconds: interval.clampedNanoseconds / 2)

@@ -1,5 +1,6 @@
 import FeedEngine
 import FeedModel
+import FeedSources
 import FeedSystem
 
 /// The daemon's one thread: it waits for sockets, timers and signals, hands what came to the engine, and writes what the
@@ -27,6 +28,13 @@ struct EventLoop: ~Copyable {
   /// When the service manager is told next that the loop turns; nil when it does not want to know.
   var nextWatchdog: Instant?
 
+  /// The file that SIGHUP has read again; nil when there is none.
+  var configurationFile: ConfigurationFile?
+  /// The databases of managed feeds; nil until there is one.
+  var sources: SourceSet?
+  /// The engine's count of changes of managed feeds when `sources` was arranged.
+  var arrangedVersion = 0
+
   /// Connections whose input the engine did not want.
   var parked: [ConnectionSlot] = []
   /// Connections whose socket takes bytes again.
@@ -52,6 +60,8 @@ struct EventLoop: ~Copyable {
   /// What the event queue hands back for descriptors that are no connections; an address is never so small.
   static let listenerToken: UInt64 = 1
   static let signalToken: UInt64 = 2
+  static let fileEventToken: UInt64 = 3
+  static let sourceReportToken: UInt64 = 4
   /// Bytes taken from one connection in a turn, so that one that never stops does not keep the others waiting.
   static let bytesPerTurn = 64 << 10
   /// The beginning of a frame that is copied in front of what is read next; a longer one is read to where it lies.

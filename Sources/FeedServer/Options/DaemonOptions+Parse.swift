@@ -5,6 +5,8 @@ extension DaemonOptions {
   /// What a command line comes to.
   public enum Outcome: Equatable, Sendable {
     case run(DaemonOptions)
+    /// `--check-config`: the file is read and the daemon not started.
+    case checkConfiguration(DaemonOptions)
     /// `--help` or `--version`: to be printed on standard output.
     case print(String)
   }
@@ -22,13 +24,15 @@ extension DaemonOptions {
     if let word = parsed.operands.first { throw UsageError("unexpected word '\(word)': feedd takes options only") }
     var options = DaemonOptions(socketPath: defaultSocket)
     try options.take(parsed)
+    if let path = parsed.text("check-config") {
+      options.configurationPath = path
+      return .checkConfiguration(options)
+    }
     return .run(options)
   }
 
   private mutating func take(_ parsed: ParsedOptions) throws(UsageError) {
-    if parsed.contains("config") {
-      throw UsageError("--config is not offered in this version: define feeds over the socket, set limits by flags")
-    }
+    configurationPath = parsed.text("config")
     if let durability = parsed.text("durability").flatMap(Durability.init(rawValue:)), durability != .memory {
       throw UsageError("--durability \(durability.rawValue) is not offered in this version: only memory is")
     }
@@ -40,7 +44,10 @@ extension DaemonOptions {
     drainTimeout = parsed.duration("drain-timeout") ?? drainTimeout
     logLevel = parsed.text("log-level").flatMap(LogLevel.init(name:)) ?? logLevel
     for limit in Limits.all {
-      if let number = limit.unit.number(limit.flag, in: parsed) { limits[keyPath: limit.keyPath] = number }
+      if let number = limit.unit.number(limit.flag, in: parsed) {
+        limits[keyPath: limit.keyPath] = number
+        givenLimits.insert(limit.name)
+      }
     }
   }
 }

@@ -26,7 +26,9 @@ extension DaemonOptions {
         OptionDescription(
           "state", value: .text("DIR"), help: "where elements are kept; not used with durability memory"),
         OptionDescription(
-          "config", value: .text("FILE"), help: "definitions, access rules and limits; not offered in this version"),
+          "config", value: .text("FILE"), help: "definitions, access rules and limits; SIGHUP has it read again"),
+        OptionDescription(
+          "check-config", value: .text("FILE"), help: "say whether such a file is right, and end"),
       ])
   }
 

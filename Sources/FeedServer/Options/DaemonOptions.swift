@@ -10,7 +10,11 @@ public struct DaemonOptions: Sendable, Equatable {
   /// `--state`: where a durable daemon keeps its elements.
   public var stateDirectory: String?
   public var durability = Durability.memory
+  /// `--config`: definitions, access rules and limits.
+  public var configurationPath: String?
   public var limits = Limits()
+  /// The names of the limits that the command line sets.
+  public var givenLimits: Set<String> = []
   /// The longest time between SIGTERM and the end.
   public var drainTimeout: Duration = .seconds(5)
   public var logLevel = LogLevel.info

@@ -79,7 +79,7 @@ struct StartTests {
     arguments: [
       (["--no-such"], 2, "feedd: unknown option --no-such\nTry 'feedd --help'.\n"),
       (["--durability", "disk"], 2, "only memory is"),
-      (["--config", "x"], 2, "--config is not offered in this version"),
+      (["--config", "/nonexistent/c.json"], 1, "cannot open /nonexistent/c.json"),
       (["--socket", "/nonexistent/directory/s"], 1, "make the directory /nonexistent/directory"),
       (["--socket", "/dev/null"], 1, "there is a file that is not a socket"),
       (["--socket", "/tmp/" + String(repeating: "x", count: 120)], 1, "a socket path has at most 107"),
