@@ -42,10 +42,15 @@ extension TreeWorld {
   func compareMirrors() throws {
     for (name, view) in views {
       guard let mirror = mirrors[name], mirror.isLive else { throw fail("no live copy of \(name)") }
-      if mirror.sections.count != view.sections.count || !zip(mirror.sections, view.sections).allSatisfy(same) {
+      if keepsPast && past[name]?.last?.revision != mirror.revision { past[name, default: []].append(mirror) }
+      if !same(mirror, view) {
         throw fail("the copy of \(name) is \(mirror.sections), not \(view.short)")
       }
     }
+  }
+
+  func same(_ mirror: Mirror, _ view: TreeView) -> Bool {
+    mirror.sections.count == view.sections.count && zip(mirror.sections, view.sections).allSatisfy(same)
   }
 
   private func same(_ mirror: Mirror.Section, _ section: TreeSection) -> Bool {
@@ -81,7 +86,7 @@ extension TreeWorld {
     let name = generator.pick(views.keys.sorted())
     guard let view = views[name] else { return }
     let snapshot = Mirror(snapshot: try ask("snapshot", "{\"feed\":\"\(name)\"}")["result"] ?? .null, of: name)
-    if snapshot.sections.count != view.sections.count || !zip(snapshot.sections, view.sections).allSatisfy(same) {
+    if !same(snapshot, view) {
       throw fail("the snapshot of \(name) is \(snapshot.sections), not \(view.short)")
     }
     let digest = try ask("verify", "{\"feed\":\"\(name)\"}")["result"]

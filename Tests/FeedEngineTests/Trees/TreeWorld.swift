@@ -26,9 +26,13 @@ final class TreeWorld {
   /// The last requests, for messages.
   private(set) var trace: [String] = []
 
-  init(seed: UInt64) {
+  /// Earlier copies of every feed, oldest first, if they are kept.
+  var past: [String: [Mirror]] = [:]
+  var keepsPast = false
+
+  init(seed: UInt64, limits: Limits = Limits()) {
     generator = TreeGenerator(random: SeededRandom(seed: seed))
-    harness = EngineHarness(seed: seed)
+    harness = EngineHarness(limits: limits, seed: seed)
     pusher = harness.connect()
     watcher = harness.connect()
   }
