@@ -60,10 +60,14 @@ extension Catalog {
 
   private func replan(_ feed: SlotsFeed, _ plan: SlotsFeed.Plan) {
     let (before, count) = (feed.plan, feed.section(at: 0).count)
+    let wasReplanned = feed.isReplanned
     feed.adopt(plan)
     feed.isReplanned = true
     result = feed.wholeChange(from: count)
-    log.append(undo: { feed.adopt(before) })
+    log.append(undo: {
+      feed.adopt(before)
+      feed.isReplanned = wasReplanned
+    })
     finishOperation(on: feed)
     touch(feed)
   }
