@@ -37,6 +37,7 @@ let package = Package(
     module("FeedWire", ["FeedJSON", "FeedModel"]),
     module("FeedEngine", ["FeedJSON", "FeedQuery", "FeedModel", "FeedWire"]),
     module("FeedSQLite", ["CSQLite"]),
+    module("FeedStorage", ["FeedJSON", "FeedModel", "FeedSQLite"]),
     module("FeedSystem", ["CLinux"]),
     module("FeedServer", ["CLinux", "FeedEngine", "FeedModel", "FeedWire", "FeedSystem"]),
     module("FeedClient", ["FeedJSON", "FeedModel", "FeedWire", "FeedSystem"]),
