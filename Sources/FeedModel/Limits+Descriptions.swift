@@ -62,6 +62,9 @@ extension Limits {
       name: "bookmarkInterval", flag: "bookmark-interval", help: "seconds of quiet after which a watch gets a bookmark",
       range: 1...86_400, keyPath: \.bookmarkInterval),
     .init(
+      name: "maxQuerySteps", flag: "max-query-steps", help: "steps that one query may take over one document",
+      range: 1000...1_000_000_000, keyPath: \.maxQuerySteps),
+    .init(
       name: "maxQueryBytes", flag: "max-query-bytes", help: "bytes of elements that one query may join",
       range: 1024...(1 << 34), keyPath: \.maxQueryBytes),
   ]

@@ -35,7 +35,9 @@ public struct Limits: Sendable, Equatable {
   /// Seconds of quiet after which a watch is told how far the daemon is.
   public var bookmarkInterval = 30
   /// Bytes of elements that one `query` may join into one document.
-  public var maxQueryBytes = 64 << 20
+  public var maxQueryBytes = 16 << 20
+  /// Steps, about one a value looked at, that one `query` may take over a joined document or over one element.
+  public var maxQuerySteps = 2_000_000
 
   public init() {}
 

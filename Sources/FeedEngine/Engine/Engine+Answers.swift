@@ -37,7 +37,7 @@ extension Engine {
 
   /// Writes an error response to a job's request, unless it was a notification.
   func answer(_ session: Session, error: FeedError, ticket: JobTicket) {
-    ticket.id?.withUnsafeBytes { answer(session, error: error, id: $0) }
+    ticket.id?.withUnsafeBytes { answer(session, error: error.naming(ticket.feed), id: $0) }
   }
 
   private func answer(_ session: Session, error failure: FeedError, id: UnsafeRawBufferPointer?) {

@@ -12,7 +12,7 @@ extension Engine {
   }
 
   func canWork(_ session: Session) -> Bool {
-    session.work == nil && session.batch == nil && session.output.backlog <= limits.maxQueue
+    session.work == nil && session.batch == nil && session.output.count <= limits.maxQueue
   }
 
   /// The length, header included, of the frame that begins `bytes`, once it is known; 0 before.
@@ -31,7 +31,9 @@ extension Engine {
     var consumed = 0
     while consumed < bytes.count {
       if session.isClosing { return bytes.count }
-      guard canWork(session) else {
+      // What was prepared is executed whatever its answers' size: its place in the journal is fixed.
+      let isDue = isDurable && consumed < end && session.work == nil && session.batch == nil
+      guard isDue || canWork(session) else {
         session.isPaused = true
         break
       }
@@ -79,13 +81,23 @@ extension Engine {
       message = try scanner.scan(payload)
     } catch {
       counters.requests &+= 1
-      return answer(session, error: .parseError(offset: error.offset, reason: error.message), id: nil)
+      return answer(session, error: refusal(of: error), id: nil)
     }
     if message.kind == .array {
       handleBatch(message, of: session)
     } else {
       handleRequest(message, of: session)
     }
+  }
+
+  /// What a client is told of a payload that does not scan.
+  private func refusal(of error: JSONError) -> FeedError {
+    if error.kind == .tooDeep {
+      return .limitExceeded(
+        limit: "maxDepth", value: limits.maxDepth,
+        reason: "the frame nests deeper at byte \(error.offset); nest less, or start feedd with a larger --max-depth")
+    }
+    return .parseError(offset: error.offset, reason: error.message)
   }
 
   /// Executes one request and answers it, if it wants an answer.
@@ -104,7 +116,8 @@ extension Engine {
       }
       try execute(method, request, of: session)
     } catch {
-      if error.isAnswered(with: id, message: message) { answer(session, error: error, id: id) }
+      guard error.isAnswered(with: id, message: message) else { return }
+      answer(session, error: error.naming(message.member("params")?.member("feed")?.string), id: id)
     }
   }
 }

@@ -122,7 +122,7 @@ extension Engine {
 
   /// Starts a job for a request.
   func start(_ job: any Job, for request: Request, of session: Session) {
-    let ticket = JobTicket(request.id)
+    let ticket = JobTicket(request)
     session.work = (job, ticket)
     run(job, ticket, of: session, budget: Self.jobBudget)
     if session.work != nil { keepWorking(session) }

@@ -1,5 +1,6 @@
 import FeedJSON
 import FeedModel
+import FeedWire
 
 /// An answer that takes longer than one turn of the loop may: it is worked out in parts while others are served.
 ///
@@ -20,8 +21,11 @@ extension Job {
 /// The request that a job answers: its id outlives the frame it came in.
 struct JobTicket {
   let id: [UInt8]?
+  /// The feed that the request named.
+  let feed: String?
 
-  init(_ id: JSONView?) {
-    self.id = id.map { Array($0.text) }
+  init(_ request: Request) {
+    id = request.id.map { Array($0.text) }
+    feed = request.params?.member("feed")?.string
   }
 }

@@ -5,65 +5,77 @@ import FeedQuery
 /// `query`: a JSONPath over the array of a feed's elements in flattened order, as of one revision.
 ///
 /// A path that looks at elements one by one is evaluated so, in parts. Any other needs the whole array as one document:
-/// the elements are joined in parts and the path is evaluated over them at the end.
+/// see `DocumentQueryJob`.
 final class QueryJob: Job {
-  private let path: JSONPath
-  private let snapshot: FeedSnapshot
-  private let limits: Limits
-  private var section = 0
+  private let path: ElementwisePath
+  private let source: QuerySource
+  private var rows: ElementSelection
+  /// The row that the path looks at next; nil when there is none left.
+  private var wanted: Int?
+  /// The rows come from the last to the first: each one's nodes go before those that are there.
+  private let isBackwards: Bool
   private var scanner: JSONScanner
-  private var document = ByteBuffer()
-  private var nodes = ByteBuffer()
-  private var failure: FeedError?
+  private var nodes: QueryNodes
+  private var row = 0
 
-  init(_ path: JSONPath, over feed: Feed, limits: Limits) {
+  init(_ path: ElementwisePath, over source: QuerySource) {
     self.path = path
-    self.limits = limits
-    snapshot = feed.makeSnapshot()
-    scanner = JSONScanner(maxDepth: limits.maxDepth + 1)
-    document.append(UInt8(ascii: "["))
+    self.source = source
+    rows = path.selection(count: source.count)
+    wanted = rows.next()
+    var ahead = rows
+    isBackwards = ahead.next().map { [wanted] in $0 < wanted ?? 0 } ?? false
+    if isBackwards {
+      let all = ([wanted].compactMap { $0 } + Array(rows)).reversed()
+      reversed = Array(all)
+      wanted = reversed.first
+    }
+    scanner = JSONScanner(maxDepth: source.limits.maxDepth)
+    nodes = QueryNodes(limits: source.limits)
   }
+
+  /// The rows of a backward selection, forwards; empty for others.
+  private var reversed: [Int] = []
+  private var nextReversed = 1
 
   func advance(budget: Int) throws(FeedError) -> Bool {
     var left = budget
-    while section < snapshot.sections.count && left > 0 {
-      let rows = snapshot.sections[section]
-      left -= rows.next(max: left) { text in
-        if document.count > 1 { document.append(UInt8(ascii: ",")) }
-        document.append(text.text)
-      }
-      if document.count > limits.maxQueryBytes { throw tooLarge("maxQueryBytes", limits.maxQueryBytes) }
-      if rows.position >= rows.count { section += 1 }
+    // Rows are read in order; those that the path does not look at are stepped over.
+    while wanted != nil && left > 0 {
+      let read = try look(max: left)
+      if read == 0 { break }
+      left -= read
     }
-    if section < snapshot.sections.count { return false }
-    try evaluate()
-    return true
+    return wanted == nil || source.isFinished
   }
 
-  private func evaluate() throws(FeedError) {
-    document.append(UInt8(ascii: "]"))
-    let root: JSONView
-    do {
-      root = try scanner.scan(document.bytes)
-    } catch {
-      throw .internalError(reason: "the joined elements do not parse: \(error.message)")
+  private func look(max: Int) throws(FeedError) -> Int {
+    var failure: FeedError?
+    let read = source.next(max: max) { element in
+      defer { row += 1 }
+      guard row == wanted, failure == nil else { return }
+      do throws(FeedError) { try evaluate(element) } catch { failure = error }
+      wanted = nextWanted()
     }
-    path.evaluate(root) { node in
-      if nodes.count > limits.maxFrame { return }
-      if nodes.count > 0 { nodes.append(UInt8(ascii: ",")) }
-      nodes.append(compact: node)
-    }
-    if nodes.count > limits.maxFrame { throw tooLarge("maxFrame", limits.maxFrame) }
+    if let failure { throw failure }
+    return read
   }
 
-  private func tooLarge(_ limit: String, _ value: Int) -> FeedError {
-    .limitExceeded(limit: limit, value: value, reason: "narrow the path, or watch the feed and query your copy")
+  private func nextWanted() -> Int? {
+    if !isBackwards { return rows.next() }
+    defer { nextReversed += 1 }
+    return nextReversed < reversed.count ? reversed[nextReversed] : nil
+  }
+
+  private func evaluate(_ text: UnsafeRawBufferPointer) throws(FeedError) {
+    guard let element = try? scanner.scan(text) else { return }
+    var steps = source.limits.maxQuerySteps
+    nodes.beginGroup()
+    path.evaluate(element, steps: &steps) { nodes.append($0) }
+    try nodes.check(steps: steps)
   }
 
   func appendResult(to out: inout ByteBuffer) {
-    out.append("\"nodes\":[")
-    out.append(nodes.bytes)
-    out.append("],\"revision\":")
-    out.append(integer: snapshot.revision)
+    nodes.appendResult(to: &out, revision: source.revision, backwards: isBackwards)
   }
 }

@@ -35,6 +35,7 @@ extension Engine {
     session.preparedBytes = 0
     guard !session.isClosing, canWork(session) else { return }
     var examined = 0
+    var reads = 0
     while case .complete(let payload) = Frame.first(
       in: UnsafeRawBufferPointer(rebasing: bytes[examined...]), maxFrame: limits.maxFrame)
     {
@@ -44,12 +45,18 @@ extension Engine {
       examined = end
       // What follows an answer that may take several turns is executed only after it.
       if verdict == .mayTakeTurns { break }
+      if verdict == .read { reads += 1 }
+      if reads == Self.readsPerTurn { break }
     }
     session.preparedBytes = examined
   }
 
+  /// Requests for elements that one turn executes for a connection: their answers may be large.
+  private static let readsPerTurn = 32
+
   private enum Verdict {
     case pass
+    case read
     case store
     case mayTakeTurns
   }
@@ -61,7 +68,9 @@ extension Engine {
       return message.elements.contains { method(of: $0)?.isJournaled ?? false } ? .mayTakeTurns : .pass
     }
     guard let method = method(of: message) else { return .pass }
-    return method.isJournaled ? .store : method.mayTakeTurns ? .mayTakeTurns : .pass
+    if method.isJournaled { return .store }
+    if method.mayTakeTurns { return .mayTakeTurns }
+    return [.get, .range, .snapshot].contains(method) ? .read : .pass
   }
 
   func method(of message: JSONView) -> Method? {

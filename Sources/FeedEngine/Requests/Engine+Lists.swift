@@ -43,7 +43,8 @@ extension Engine {
   }
 
   private func elements(_ parameters: Parameters) throws(FeedError) -> [JSONView] {
-    if parameters.member("elements") == nil, let element = parameters.member("element") { return [element] }
+    try parameters.refuseBoth("element", "elements")
+    if let element = parameters.member("element") { return [element] }
     return Array(try parameters.array("elements", "of elements").elements)
   }
 

@@ -69,13 +69,18 @@ extension Engine {
         throw .invalidParams(member: "ops[\(place)]", reason: "must be an object with \"method\" and \"params\"")
       }
       guard let method = Method(name) else { throw .methodNotFound(name.string ?? "") }
+      guard method.isMutating else {
+        throw .invalidParams(
+          member: "ops[\(place)].method",
+          reason: "is \"\(method.rawValue)\", which changes nothing; ask for it by itself")
+      }
       let object = operation.member("params")
       if let object, object.kind != .object {
         throw .invalidParams(member: "ops[\(place)].params", reason: "must be an object of named parameters")
       }
       try apply(method, Parameters(object: object), of: session)
     } catch {
-      throw .operationFailed(index: place, error)
+      throw .operationFailed(index: place, error.naming(operation.member("params")?.member("feed")?.string))
     }
   }
 

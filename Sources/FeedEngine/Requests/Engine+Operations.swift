@@ -29,6 +29,7 @@ extension Engine {
 
   private func update(_ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try collection(parameters, of: session)
+    try parameters.refuseBoth("element", "elements")
     if let element = parameters.member("element") {
       try catalog.update(feed, element: element)
     } else if parameters.member("elements") != nil {
@@ -40,6 +41,7 @@ extension Engine {
 
   private func delete(_ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try collection(parameters, of: session)
+    try parameters.refuseBoth("id", "ids")
     if parameters.member("ids") != nil {
       return try catalog.delete(feed, ids: try parameters.array("ids", "of identities"))
     }

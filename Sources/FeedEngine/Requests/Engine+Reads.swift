@@ -77,7 +77,13 @@ extension Engine {
     } catch {
       throw .badQuery(member: "path", text: text, offset: error.offset, reason: error.message)
     }
-    start(QueryJob(path, over: feed, limits: limits), for: request, of: session)
+    let source = QuerySource(feed, limits: limits)
+    let isSingle = (feed as? ListFeed)?.shape == .single
+    if !isSingle, let elementwise = path.elementwise() {
+      start(QueryJob(elementwise, over: source), for: request, of: session)
+    } else {
+      start(DocumentQueryJob(path, over: source, isSingle: isSingle), for: request, of: session)
+    }
   }
 
   /// Appends `,"elements":[…]` and, if asked to, `,"types":[…]`. Stops early once no frame could hold it.

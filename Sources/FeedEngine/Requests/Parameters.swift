@@ -19,6 +19,13 @@ struct Parameters {
     return string
   }
 
+  /// Refuses a request that gives one thing in two ways.
+  func refuseBoth(_ one: StaticString, _ many: StaticString) throws(FeedError) {
+    if member(one) != nil && member(many) != nil {
+      throw Self.refuse(many, "must not stand beside \(one); give one of them")
+    }
+  }
+
   func array(_ name: StaticString, _ what: StaticString) throws(FeedError) -> JSONView {
     let value = try required(name, what)
     guard value.kind == .array else { throw Self.refuse(name, "must be an array: \(what)") }

@@ -52,7 +52,8 @@ extension Engine {
     }
   }
 
-  /// The position that `since` names; nil when there is none. A revision that is no number resumes nothing.
+  /// The position that `since` names; nil when there is none. A revision that can be none is beyond
+  /// every reach.
   private func since(_ parameters: Parameters) throws(FeedError) -> (epoch: String, revision: UInt64)? {
     guard let since = parameters.member("since"), !since.isNull else { return nil }
     guard since.kind == .object, let epoch = since.member("epoch")?.string, let revision = since.member("revision")
@@ -60,10 +61,10 @@ extension Engine {
       throw Parameters.refuse(
         "since", "must be an object with \"epoch\" and \"revision\" as watch or bookmark gave them")
     }
-    guard let number = revision.int, number >= 0 else {
-      throw Parameters.refuse("since", "must hold a \"revision\" that is a whole number from 0 on")
+    guard revision.kind == .number else {
+      throw Parameters.refuse("since", "must hold a \"revision\" that is a number")
     }
-    return (epoch, UInt64(number))
+    return (epoch, revision.int.flatMap(UInt64.init(exactly:)) ?? .max)
   }
 
   private func canResume(_ feed: Feed, from revision: UInt64) -> Bool {

@@ -23,4 +23,19 @@ public enum FeedError: Error, Equatable, Sendable {
   case internalError(reason: String)
   /// The operation number `index` of a transaction was refused, so none was applied.
   indirect case operationFailed(index: Int, FeedError)
+  /// An error that does not name its feed itself, of a request that did.
+  indirect case ofFeed(String, FeedError)
+}
+
+extension FeedError {
+  /// The error with the feed that its request named, unless it names one already.
+  public func naming(_ feed: String?) -> FeedError {
+    guard let feed else { return self }
+    switch self {
+    case .badQuery, .invalidParams, .limitExceeded, .permissionDenied, .storageFailed, .internalError:
+      return .ofFeed(feed, self)
+    default:
+      return self
+    }
+  }
 }

@@ -20,7 +20,7 @@ extension FeedError {
     case .permissionDenied: -32006
     case .limitExceeded: -32007
     case .storageFailed: -32008
-    case .operationFailed(_, let error): error.code
+    case .operationFailed(_, let error), .ofFeed(_, let error): error.code
     }
   }
 
@@ -41,7 +41,8 @@ extension FeedError {
       "There is no method \"\(shown(name))\". See the method's spelling, or the daemon's capabilities in the answer to hello."
     case .invalidParams(let member, let reason): "Parameter \(member) \(reason)."
     case .internalError(let reason): "The daemon failed: \(reason). Nothing was changed."
-    case .unknownFeed(let name): "There is no feed \"\(shown(name))\". Define it first, or list the feeds with method feeds."
+    case .unknownFeed(let name):
+      "There is no feed \"\(shown(name))\". Define it first, or list the feeds with method feeds."
     case .definitionConflict(let feed, let reason): "Feed \"\(shown(feed))\" cannot be changed like this: \(reason)."
     case .wrongKind(let feed, let kind, let wanted):
       "Feed \"\(shown(feed))\" is a \(kind), and this method needs a \(wanted)."
@@ -54,6 +55,7 @@ extension FeedError {
     case .permissionDenied(let reason): "Not allowed: \(reason)."
     case .limitExceeded(let limit, let value, let reason): "Limit \(limit) (\(value)) is exceeded: \(reason)."
     case .storageFailed(let reason): "The change could not be stored: \(reason). Nothing was changed."
+    case .ofFeed(_, let error): error.message
     case .operationFailed(let index, let error): "Operation \(index): \(error.message)"
     }
   }
@@ -93,6 +95,9 @@ extension FeedError {
       members.append("value", value, &out)
     case .operationFailed(let index, let error):
       members.append("op", index, &out)
+      error.append(to: &out, &members)
+    case .ofFeed(let feed, let error):
+      members.append("feed", feed, &out)
       error.append(to: &out, &members)
     }
   }

@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""A client of feedd, of the Python standard library alone (3.9 or later). Copy the three files where you need them.
+
+    import feedd
+    with feedd.Connection() as connection:
+        connection.push("inbox", [{"id": 1, "priority": 9}])
+        watch = connection.watch("inbox")
+        mirror = feedd.Mirror(watch.result)
+        for message in watch:                       # snapshot parts, deltas, bookmarks
+            if mirror.apply(message):
+                print(mirror.revision, mirror.values())
+
+Elements are JSON text and stay so: what comes from the daemon is `bytes`, exactly as another program pushed it, and
+`bytes` given to a method are sent as they are; `json.loads` makes a value of them. Anything else is encoded.
+"""
+
+import collections
+import itertools
+import json
+import os
+import select
+import socket
+import struct
+import sys
+import time
+from decimal import Decimal
+
+from feedd_mirror import Gap, Mirror, Section
+from feedd_text import decode, encode
+
+__all__ = ["Closed", "Connection", "Gap", "Mirror", "Notification", "Refused", "Section", "Watch", "socket_path"]
+
+
+class Refused(Exception):
+    """The daemon's error to one request, which changed nothing."""
+
+    def __init__(self, error):
+        super().__init__(f"{error['message']} ({error['code']})")
+        self.code, self.message, self.data = error["code"], error["message"], error.get("data", {})
+
+
+class Closed(ConnectionError):
+    """The connection is over; `reason` is the one the daemon gave in its `bye`, or None."""
+
+    def __init__(self, message, reason=None):
+        super().__init__(message)
+        self.reason = reason
+
+
+Notification = collections.namedtuple("Notification", "method params")
+
+
+def socket_path(path=None):
+    """Where the daemon listens: `path`, else $FEEDD_SOCKET, else the user's run-time folder, else the system's."""
+    if path or os.environ.get("FEEDD_SOCKET"):
+        return path or os.environ["FEEDD_SOCKET"]
+    own = os.path.join(os.environ.get("XDG_RUNTIME_DIR") or "/nonexistent", "feedd.sock")
+    return own if os.path.exists(own) else "/run/feedd/feedd.sock"
+
+
+class Connection:
+    """One connection. Blocking, and not to be shared between threads without a lock."""
+
+    def __init__(self, path=None, client="feedd.py", timeout=None):
+        """Connects and says hello; `hello` is the daemon's answer. OSError when there is no daemon."""
+        self.timeout = timeout
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._input, self._read = bytearray(), 0
+        self._next, self._answers, self._queued = 0, {}, collections.deque()
+        try:
+            self._socket.connect(socket_path(path))
+            self._socket.setblocking(False)
+            self.hello = self.call("hello", protocol=1, client=client)
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self._socket.close()
+
+    def fileno(self):
+        return self._socket.fileno()
+
+    def send(self, method, **params):
+        """Sends a request without waiting for its answer, which `answer` gives for the id returned."""
+        self._next += 1
+        message = {"jsonrpc": "2.0", "id": self._next, "method": method}
+        if params:
+            message["params"] = params
+        self.transmit(encode(message))
+        return self._next
+
+    def answer(self, id):
+        """The result of the request with that id. Raises Refused for an error."""
+        while id not in self._answers:
+            self._sort(self.receive())
+        message = self._answers.pop(id)
+        if "error" in message:
+            raise Refused(message["error"])
+        return message["result"]
+
+    def call(self, method, **params):
+        """One request and its result."""
+        return self.answer(self.send(method, **params))
+
+    def push(self, feed, elements, each=None, window=256):
+        """Updates a collection with the elements, one request each, `window` of them under way at a time.
+
+        Returns how many were accepted. `each(place, result, refused)` is called for every answer in order, one of the
+        two being None; without it the first refusal is raised, after the answers to what was sent already are in.
+        """
+        accepted, first, waiting = 0, None, collections.deque()
+
+        def settle():
+            nonlocal accepted, first
+            place, id = waiting.popleft()
+            result = refused = None
+            try:
+                result = self.answer(id)
+                accepted += 1
+            except Refused as error:
+                refused, first = error, first or error
+            if each:
+                each(place, result, refused)
+
+        for place, element in enumerate(elements):
+            if first and not each:
+                break
+            waiting.append((place, self.send("update", feed=feed, element=element)))
+            if len(waiting) >= window:
+                settle()
+        while waiting:
+            settle()
+        if first and not each:
+            raise first
+        return accepted
+
+    def watch(self, feed, **options):
+        """Starts watching; `since`, `initial` and `throttle` are those of the method. A feed is watched once."""
+        self._queued = collections.deque(m for m in self._queued if m.params.get("feed") != feed)
+        return Watch(self, feed, self.call("watch", feed=feed, **options))
+
+    def notification(self, feed=None, timeout=None):
+        """The next notification (of that feed, or `bye`). TimeoutError after `timeout` seconds without one."""
+        limit = None if timeout is None else time.monotonic() + timeout
+        while True:
+            for place, message in enumerate(self._queued):
+                if feed is None or message.method == "bye" or message.params.get("feed") == feed:
+                    del self._queued[place]
+                    if message.method == "bye":
+                        raise Closed(message.params.get("message", "bye"), message.params.get("reason"))
+                    return message
+            self._sort(self.receive(None if limit is None else max(0, limit - time.monotonic())))
+
+    def receive(self, timeout=None):
+        """The next message, whatever it is. Closed at the end of the stream, TimeoutError when none comes in time."""
+        return decode(self.receive_text(timeout))
+
+    def receive_text(self, timeout=None):
+        """The text of the next message, byte for byte."""
+        timeout = self.timeout if timeout is None else timeout
+        limit = None if timeout is None else time.monotonic() + timeout
+        while True:
+            frame = self._frame()
+            if frame is not None:
+                return frame
+            ready, _, _ = select.select([self], [], [], None if limit is None else max(0, limit - time.monotonic()))
+            if not ready:
+                raise TimeoutError(f"no message within {timeout} s")
+            self._fill()
+
+    def transmit(self, body):
+        """Sends one frame; reads while it cannot write, for a daemon whose queue to us is full reads nothing from us."""
+        rest = memoryview(struct.pack(">I", len(body)) + body)
+        while rest:
+            try:
+                rest = rest[self._socket.send(rest) :]
+            except BlockingIOError:
+                readable, _, _ = select.select([self], [self], [])
+                if readable:
+                    self._fill()
+
+    def _sort(self, message):
+        if isinstance(message, list):
+            for one in message:
+                self._sort(one)
+        elif "method" in message:
+            self._queued.append(Notification(message["method"], message.get("params", {})))
+        elif message.get("id") is None:
+            raise Refused(message["error"])
+        else:
+            self._answers[message["id"]] = message
+
+    def _frame(self):
+        available = len(self._input) - self._read
+        if available < 4:
+            return None
+        (length,) = struct.unpack_from(">I", self._input, self._read)
+        if available < 4 + length:
+            return None
+        start = self._read + 4
+        self._read = start + length
+        return bytes(memoryview(self._input)[start : self._read])
+
+    def _fill(self):
+        data = self._socket.recv(1 << 18)
+        if not data:
+            bye = next((m for m in self._queued if m.method == "bye"), Notification("bye", {}))
+            raise Closed(bye.params.get("message", "the daemon closed the connection"), bye.params.get("reason"))
+        if self._read:
+            del self._input[: self._read]
+            self._read = 0
+        self._input += data
+
+
+class Watch:
+    """The notifications of one watched feed, in order. `result` is what `watch` was answered with."""
+
+    def __init__(self, connection, feed, result):
+        self.connection, self.feed, self.result = connection, feed, result
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        """Waits for the next; ends when the daemon says `bye`."""
+        try:
+            return self.next()
+        except Closed as closed:
+            if closed.reason is None:
+                raise
+            raise StopIteration from None
+
+    def next(self, timeout=None):
+        """The next notification. Closed when there are no more, TimeoutError when none comes in time."""
+        return self.connection.notification(self.feed, timeout)
+
+    def stop(self):
+        self.connection.call("unwatch", feed=self.feed)
+
+
+# --- The command ---
+
+_USAGE = """usage: feedd.py [--socket PATH] push FEED [ELEMENT...|-]
+       feedd.py [--socket PATH] watch FEED [COUNT]     the notifications, one a line
+       feedd.py [--socket PATH] mirror FEED [COUNT]    what verify would say of a copy, after each change
+       feedd.py [--socket PATH] verify FEED
+       feedd.py [--socket PATH] call METHOD [PARAMS]"""
+
+
+def main(arguments):
+    """0 done, 1 refused, 2 usage, 3 no daemon, 5 a gap."""
+    path = None
+    if arguments[:1] == ["--socket"] and len(arguments) > 1:
+        path, arguments = arguments[1], arguments[2:]
+    commands = {"push": _push, "watch": _watch, "mirror": _mirror, "verify": _verify, "call": _call}
+    if len(arguments) < 2 or arguments[0] not in commands:
+        print(_USAGE, file=sys.stderr)
+        return 2
+    try:
+        with Connection(path) as connection:
+            commands[arguments[0]](connection, *arguments[1:])
+    except (Refused, Gap, ValueError, OSError, TypeError) as error:
+        print(error, file=sys.stderr)
+        codes = {Refused: 1, Gap: 5, ValueError: 2, TypeError: 2, json.JSONDecodeError: 2}
+        return codes.get(type(error), 3)
+    return 0
+
+
+def _push(connection, feed, *elements):
+    lines = sys.stdin.buffer if elements in ((), ("-",)) else (element.encode() for element in elements)
+    texts = (line.strip() for line in lines)
+    _print({"pushed": connection.push(feed, (text for text in texts if text))})
+
+
+def _print(value):
+    sys.stdout.buffer.write(encode(value) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _watch(connection, feed, count=None):
+    for message in itertools.islice(connection.watch(feed), count and int(count)):
+        _print({"method": message.method, "params": message.params})
+
+
+def _mirror(connection, feed, count=None):
+    watch = connection.watch(feed)
+    mirror = Mirror(watch.result)
+    for _ in itertools.islice(filter(mirror.apply, watch), count and int(count)):
+        _print({"revision": mirror.revision, "counts": mirror.counts(), "digest": mirror.digest()})
+
+
+def _verify(connection, feed):
+    _print(connection.call("verify", feed=feed))
+
+
+def _call(connection, method, params="{}"):
+    _print(connection.call(method, **json.loads(params, parse_float=Decimal)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,93 @@
+"""JSON text for feedd's client: values in which elements stay the text that was pushed, digit for digit.
+
+The daemon sends valid and compact JSON, so finding where a value ends is enough to cut it out.
+"""
+
+import json
+import re
+from decimal import Decimal
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_SCALAR = re.compile(rb"[^,\]}\s]+")
+_NESTING = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_SPACE = re.compile(rb"[ \t\r\n]*")
+
+#: Members whose values are elements of users: an array of them, or one.
+_LISTS, _SINGLES = ("elements", "nodes"), ("element",)
+
+
+def _end(text, at):
+    """The index behind the value that starts at `at`."""
+    if text[at] in b"{[":
+        depth = 0
+        for found in _NESTING.finditer(text, at):
+            first = text[found.start()]
+            if first in b"{[":
+                depth += 1
+            elif first in b"}]":
+                depth -= 1
+                if depth == 0:
+                    return found.end()
+    found = (_STRING if text[at] in b'"' else _SCALAR).match(text, at)
+    if not found:
+        raise ValueError(f"no JSON value at {at}")
+    return found.end()
+
+
+def _skip(text, at):
+    return _SPACE.match(text, at).end()
+
+
+def items(text):
+    """The texts of an array's items."""
+    result, at = [], _skip(text, 1)
+    while text[at] not in b"]":
+        end = _end(text, at)
+        result.append(text[at:end])
+        at = _skip(text, end)
+        if text[at] in b",":
+            at = _skip(text, at + 1)
+    return result
+
+
+def members(text):
+    """The names of an object's members and the texts of their values, in order."""
+    result, at = [], _skip(text, 1)
+    while text[at] not in b"}":
+        end = _end(text, at)
+        name = json.loads(text[at:end])
+        at = _skip(text, _skip(text, end) + 1)
+        end = _end(text, at)
+        result.append((name, text[at:end]))
+        at = _skip(text, end)
+        if text[at] in b",":
+            at = _skip(text, at + 1)
+    return result
+
+
+def decode(text):
+    """The value of a message, in which elements are left as their text and no number is rounded."""
+    if text[:1] == b"{":
+        return {name: _member(name, value) for name, value in members(text)}
+    if text[:1] == b"[" and (b'"element' in text or b'"nodes"' in text):
+        return [decode(item) for item in items(text)]
+    return json.loads(text, parse_float=Decimal)
+
+
+def _member(name, text):
+    if name in _LISTS and text[:1] == b"[":
+        return items(text)
+    return text if name in _SINGLES else decode(text)
+
+
+def encode(value):
+    """The JSON text of a value in which `bytes` stand for themselves."""
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value)
+    if isinstance(value, dict):
+        return b"{" + b",".join(encode(str(name)) + b":" + encode(item) for name, item in value.items()) + b"}"
+    if isinstance(value, (list, tuple)):
+        return b"[" + b",".join(map(encode, value)) + b"]"
+    if isinstance(value, Decimal):
+        return str(value).encode()
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")

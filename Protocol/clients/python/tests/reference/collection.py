@@ -1,0 +1,169 @@
+"""A collection: elements by identity, sorted into bins, and the change of each request."""
+
+from . import filters
+
+
+class Refused(Exception):
+    """A request that changes nothing, with the code of its error and what its data names."""
+
+    def __init__(self, code, **data):
+        super().__init__(code, data)
+        self.code, self.data = code, data
+
+
+class _Row:
+    """A row; `life` tells an element from a later one of the same identity, after the first was dropped."""
+
+    __slots__ = ("identity", "life", "element")
+
+    def __init__(self, identity, life, element):
+        self.identity, self.life, self.element = identity, life, element
+
+    @property
+    def key(self):
+        return self.identity, self.life
+
+
+class _Bin:
+    def __init__(self, name, filter=None, sort=()):
+        self.name, self.filter, self.sort, self.rows = name, filter, sort, []
+
+    def place(self, element):
+        """Before the first row that sorts after the element; a bin without a sort appends."""
+        if self.sort:
+            for place, row in enumerate(self.rows):
+                if filters.sorts_after(self.sort, row.element, element):
+                    return place
+        return len(self.rows)
+
+    def find(self, identity):
+        for place, row in enumerate(self.rows):
+            if row.identity == identity:
+                return place
+        return None
+
+
+class Collection:
+    def __init__(self, definition):
+        self.name = definition["feed"]
+        self.id = definition.get("id", "$.id")
+        self.exclusive = definition.get("exclusive", False)
+        self.count = definition.get("retain", {}).get("count")
+        self.bins = [_Bin(**bin) for bin in definition.get("bins", [{"name": "all"}])]
+        self.elements = {}  # by identity, the longest unchanged first
+        self.lives = {}  # by identity, how often it was dropped
+
+    def sections(self):
+        return [{"name": f"{self.name}/{bin.name}", "rows": [row.element for row in bin.rows]} for bin in self.bins]
+
+    def update(self, elements):
+        identities = self._identities(elements, "elements")
+        before = self._rows()
+        for identity, element in zip(identities, elements):
+            self._put(identity, element)
+        self._evict()
+        return self._change(before)
+
+    def delete(self, ids):
+        identities = self._identities(ids, "ids", "$")
+        before = self._rows()
+        for identity in identities:
+            self._drop(identity)
+        return self._change(before)
+
+    def set(self, elements):
+        identities = self._identities(elements, "elements")
+        before = self._rows()
+        for identity in [identity for identity in self.elements if identity not in identities]:
+            self._drop(identity)
+        for identity, element in zip(identities, elements):
+            self._put(identity, element)
+        self._evict()
+        return self._change(before)
+
+    def _identities(self, values, member, path=None):
+        identities = [filters.identity(path or self.id, value) for value in values]
+        if None in identities:
+            raise Refused(-32003, feed=self.name, index=identities.index(None))
+        return identities
+
+    def _put(self, identity, element):
+        old = self.elements.get(identity)
+        if old is not None and old.text == element.text:
+            return
+        home = False
+        for bin in self.bins:
+            accepted = filters.accepts(bin.filter, element) and not (self.exclusive and home)
+            home = home or accepted
+            self._settle(bin, identity, old, element, accepted)
+        self.elements.pop(identity, None)
+        if home:
+            self.elements[identity] = element
+        else:
+            self._drop(identity)
+
+    def _settle(self, bin, identity, old, element, accepted):
+        place = bin.find(identity)
+        if place is None:
+            if accepted:
+                bin.rows.insert(bin.place(element), _Row(identity, self.lives.get(identity, 0), element))
+        elif not accepted:
+            del bin.rows[place]
+        elif filters.same_key(bin.sort, old, element):
+            bin.rows[place].element = element
+        else:
+            del bin.rows[place]
+            bin.rows.insert(bin.place(element), _Row(identity, self.lives.get(identity, 0), element))
+
+    def _drop(self, identity):
+        self.elements.pop(identity, None)
+        self.lives[identity] = self.lives.get(identity, 0) + 1
+        for bin in self.bins:
+            bin.rows = [row for row in bin.rows if row.identity != identity]
+
+    def _evict(self):
+        while self.count is not None and len(self.elements) > self.count:
+            self._drop(next(iter(self.elements)))
+
+    def _rows(self):
+        return [[(row, row.element) for row in bin.rows] for bin in self.bins]
+
+    def _change(self, before):
+        """The net change since `before`. A row that ends between the rows it started between is not listed as moved."""
+        result, elements = {"deleted": [], "added": [], "updated": []}, {"added": [], "updated": []}
+        moves = []
+        left, come = {}, {}
+        for section, bin in enumerate(self.bins):
+            old = {row.key: (place, row, element) for place, (row, element) in enumerate(before[section])}
+            new = {row.key: (place, row) for place, row in enumerate(bin.rows)}
+            kept = {i for i in old if i in new and old[i][1] is new[i][1]}
+            for identity in [i for i in old if i in new and i not in kept]:
+                if _rank(kept, old, identity) == _rank(kept, new, identity):
+                    kept.add(identity)
+            for identity, (place, _, element) in old.items():
+                if identity not in kept:
+                    left.setdefault(identity, []).append((section, len(result["deleted"])))
+                    result["deleted"].append([section, place])
+                elif element.text != new[identity][1].element.text:
+                    result["updated"].append([section, new[identity][0]])
+                    elements["updated"].append(new[identity][1].element)
+            result["updated"].sort()
+            for identity, (place, row) in new.items():
+                if identity not in kept:
+                    come.setdefault(identity, []).append((section, len(result["added"])))
+                    result["added"].append([section, place])
+                    elements["added"].append(row.element)
+        updated = [self.bins[section].rows[row].element for section, row in result["updated"]]
+        for identity in left.keys() & come.keys():
+            ways = [[i, j] for s, i in left[identity] for t, j in come[identity] if s == t]
+            if not ways and len(left[identity]) == 1 == len(come[identity]):
+                ways = [[left[identity][0][1], come[identity][0][1]]]
+            moves += ways
+        if moves:
+            result["moves"] = sorted(moves)
+        return result, elements["added"] + updated
+
+
+def _rank(kept, places, identity):
+    """How many kept rows come before it: where it stands among those that never left."""
+    return sum(places[other][0] < places[identity][0] for other in kept)

@@ -1,0 +1,143 @@
+"""Works out, for each file under Protocol/vectors, what its cases expect, from what they are given.
+
+Files whose expectations are statements of the specification (errors, framing) are left as they are.
+"""
+
+import pathlib
+
+from . import changes, digest, filters, texts
+from .collection import Collection, Refused
+
+FOLDER = pathlib.Path(__file__).resolve().parents[4] / "vectors"
+
+
+def recompute(name, document):
+    """The document with every expectation worked out afresh."""
+    work = _WORK.get(name)
+    if work is None:
+        return document
+    members = dict(document.items)
+    members["cases"] = [work(case) for case in document["cases"].items]
+    return texts.node(members)
+
+
+def plain(node):
+    """Names, places and paths as Python values; nodes of elements stay nodes where the caller keeps them."""
+    return node.value
+
+
+def sections(node):
+    return [{"name": s["name"].value, "rows": s["elements"].items} for s in node.items]
+
+
+def shown(state):
+    return [{"name": section["name"], "elements": section["rows"]} for section in state]
+
+
+def _change(case):
+    after = changes.apply(sections(case["before"]), plain(case["change"]), case["elements"].items)
+    return {**dict(case.items), "after": shown(after)}
+
+
+def _compose(case):
+    before = sections(case["before"])
+    first, second = ((plain(case[n]["change"]), case[n]["elements"].items) for n in ("first", "second"))
+    change, elements = changes.compose(before, first, second)
+    after = changes.apply(changes.apply(before, *first), *second)
+    assert shown_text(changes.apply(before, change, elements)) == shown_text(after), case["name"]
+    return {**dict(case.items), "composed": {"change": change, "elements": elements}, "after": shown(after)}
+
+
+def shown_text(state):
+    return texts.node(shown(state)).text
+
+
+def run(collection, method, params):
+    """One request against a collection: the change and its elements. Raises Refused."""
+    many = {"update": ("elements", "element"), "set": ("elements",), "delete": ("ids", "id")}[method]
+    values = next(params[member] for member in many if params.get(member) is not None)
+    return getattr(collection, method)(
+        values.items if values.kind == "array" and many[0] in dict(params.items) else [values]
+    )
+
+
+def _bins(case):
+    collection, steps = Collection(plain(case["definition"])), []
+    for step in case["steps"].items:
+        members = {name: member for name, member in step.items if name in ("method", "params")}
+        before = collection.sections()
+        try:
+            change, elements = run(collection, step["method"].value, step["params"])
+            applied = changes.apply(before, change, elements)
+            assert shown_text(applied) == shown_text(collection.sections()), (case["name"], step)
+            members.update(change=change, elements=elements)
+        except Refused as refused:
+            members["error"] = {"code": refused.code, "data": refused.data}
+        steps.append(members)
+    after = collection.sections()
+    return {**dict(case.items), "steps": steps, "after": shown(after), "digest": digest.digest(after)}
+
+
+def _sorting(case):
+    definition = {"feed": "sorted", "bins": [{"name": "all", "sort": plain(case["sort"])}]}
+    collection = Collection(definition)
+    for element in case["elements"].items:
+        collection.update([element])
+    return {**dict(case.items), "ids": [row["id"] for row in collection.sections()[0]["rows"]]}
+
+
+def _identities(case):
+    same = [filters.identity("$.id", texts.parse(text)) for text in plain(case["elements"])]
+    groups = []
+    for place, identity in enumerate(same):
+        if identity is None:
+            continue
+        for group in groups:
+            if same[group[0]] == identity:
+                group.append(place)
+                break
+        else:
+            groups.append([place])
+    refused = [place for place, identity in enumerate(same) if identity is None]
+    return {**dict(case.items), "groups": groups, "refused": refused}
+
+
+def _transaction(case):
+    feeds = {d["feed"].value: Collection(plain(d)) for d in case["definitions"].items}
+    for step in case["setup"].items:
+        run(feeds[step["params"]["feed"].value], step["method"].value, step["params"])
+    before = {name: feed.sections() for name, feed in feeds.items()}
+    trackers = {name: changes.Tracker(state) for name, state in before.items()}
+    members = {name: case[name] for name in ("name", "definitions", "setup", "ops")}
+    results = []
+    try:
+        for place, op in enumerate(case["ops"].items):
+            name = op["params"]["feed"].value
+            if name not in feeds:
+                raise Refused(-32000, feed=name)
+            change, elements = run(feeds[name], op["method"].value, op["params"])
+            trackers[name].apply(change, elements)
+            results.append(change)
+    except Refused as refused:
+        members["error"] = {"code": refused.code, "data": {**refused.data, "op": place}}
+        return {**members, "after": {name: shown(state) for name, state in before.items()}}
+    deltas = {name: dict(zip(("change", "elements"), tracker.change())) for name, tracker in trackers.items()}
+    deltas = {name: d for name, d in deltas.items() if any(d["change"].values())}
+    after = {name: shown(feed.sections()) for name, feed in feeds.items()}
+    return {**members, "results": results, "deltas": deltas, "after": after}
+
+
+def _digest(case):
+    state = sections(case["sections"])
+    return {**dict(case.items), "text": digest.text(state), "digest": digest.digest(state)}
+
+
+_WORK = {
+    "change": _change,
+    "compose": _compose,
+    "bins": _bins,
+    "sorting": _sorting,
+    "identities": _identities,
+    "transactions": _transaction,
+    "digest": _digest,
+}

@@ -1,0 +1,325 @@
+"""Watching the daemon: snapshots, deltas, resuming, falling behind, ending; and the client's own command."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+import feedd
+import support
+from support import PATIENCE
+
+
+def element(id, **more):
+    return {"id": id, **more}
+
+
+class Watching(support.DaemonTest):
+    def setUp(self):
+        super().setUp()
+        self.define({"feed": "list", "kind": "collection", "type": "$.kind"})
+
+    def push(self, *elements):
+        return self.connection.call("update", feed="list", elements=list(elements))
+
+    def catch_up(self, watch, mirror, revision):
+        """Takes messages in until the mirror is at the revision; the messages."""
+        came = []
+        while not (mirror.whole and mirror.revision >= revision):
+            came.append(watch.next(PATIENCE))
+            mirror.apply(came[-1])
+        return came
+
+    def agree(self, mirror):
+        answer = self.connection.call("verify", feed=mirror.feed)
+        self.assertEqual((mirror.digest(), mirror.revision), (answer["digest"], answer["revision"]))
+
+    def test_exactly_one_snapshot_first(self):
+        self.push(element(1), element(2))
+        connection = self.daemon.connect()
+        self.addCleanup(connection.close)
+        watch = connection.watch("list")
+        self.assertEqual(watch.result["sections"], [{"name": "list/all", "count": 2}])
+        self.assertFalse(watch.result["resumed"])
+        part = watch.next(PATIENCE)
+        self.assertEqual((part.method, part.params["at"], part.params["last"]), ("snapshot", [0, 0], True))
+        self.assertEqual(part.params["revision"], watch.result["revision"])
+        self.assertNotIn("reset", part.params)
+        connection.call("sync")
+        with self.assertRaises(TimeoutError):
+            watch.next(timeout=0)
+
+    def test_a_feed_without_rows_has_a_snapshot_too(self):
+        _, mirror = self.mirror("list")
+        self.assertEqual((mirror.counts(), mirror.sections[0].name), ([0], "list/all"))
+
+    def test_parts_of_a_large_snapshot_while_others_push(self):
+        self.connection.push("list", ({"id": n, "text": "x" * 200} for n in range(5000)))
+        connection = self.daemon.connect()
+        self.addCleanup(connection.close)
+        watch = connection.watch("list")
+        last = self.push(element(0, text="changed"), element(9999))["revision"]
+        mirror = feedd.Mirror(watch.result)
+        came = self.catch_up(watch, mirror, last)
+        parts = [message for message in came if message.method == "snapshot"]
+        self.assertGreater(len(parts), 1)
+        self.assertEqual([part.params["last"] for part in parts], [False] * (len(parts) - 1) + [True])
+        self.agree(mirror)
+
+    def test_without_a_snapshot_deltas_start_at_the_revision(self):
+        self.push(element(1))
+        connection = self.daemon.connect()
+        self.addCleanup(connection.close)
+        watch = connection.watch("list", initial=False)
+        revision = self.push(element(2, kind="T"))["revision"]
+        delta = watch.next(PATIENCE)
+        self.assertEqual((delta.method, delta.params["from"]), ("delta", watch.result["revision"]))
+        self.assertEqual(delta.params["revision"], revision)
+        self.assertEqual((delta.params["elements"], delta.params["types"]), ([b'{"id":2,"kind":"T"}'], ["T"]))
+
+    def test_types_are_strings_or_null(self):
+        self.push(element(1, kind="A"), element(2), element(3, kind=7), element(4, kind="é\u0001"))
+        expected = ["A", None, None, "é\u0001"]
+        _, mirror = self.mirror("list")
+        self.assertEqual(mirror.sections[0].types, expected)
+        self.assertEqual(self.connection.call("snapshot", feed="list")["sections"][0]["types"], expected)
+        self.assertEqual(self.connection.call("range", feed="list", section=0)["types"], expected)
+        self.assertEqual(self.connection.call("get", feed="list", at=[0, 3])["type"], "é\u0001")
+
+    def test_resuming_brings_one_composed_delta(self):
+        self.push(element(1), element(2))
+        watch, mirror = self.mirror("list")
+        watch.connection.close()
+        self.push(element(3))
+        self.push(element(2, x=1))
+        last = self.connection.call("delete", feed="list", id=1)["revision"]
+        connection = self.daemon.connect()
+        self.addCleanup(connection.close)
+        watch = connection.watch("list", since=mirror.since)
+        self.assertTrue(watch.result["resumed"])
+        self.assertEqual(watch.result["revision"], last)
+        since = mirror.since["revision"]
+        mirror.restart(watch.result)
+        [delta] = self.catch_up(watch, mirror, last)
+        self.assertEqual((delta.params["from"], delta.params["revision"]), (since, last))
+        self.assertEqual(delta.params["deleted"], [[0, 0]])
+        self.assertEqual((delta.params["added"], delta.params["updated"]), ([[0, 1]], [[0, 0]]))
+        self.agree(mirror)
+
+    def test_resuming_when_nothing_was_missed(self):
+        self.push(element(1))
+        watch, mirror = self.mirror("list")
+        watch.connection.close()
+        self.define({"feed": "other", "kind": "collection"})
+        self.connection.call("update", feed="other", element=element(1))
+        current = self.connection.call("sync")["revision"]
+        for since in (mirror.since, {**mirror.since, "revision": current}):
+            connection = self.daemon.connect()
+            self.addCleanup(connection.close)
+            watch = connection.watch("list", since=since)
+            self.assertEqual((watch.result["resumed"], watch.result["revision"]), (True, since["revision"]))
+            connection.call("sync")
+            with self.assertRaises(TimeoutError):
+                watch.next(timeout=0)
+        revision = self.push(element(2))["revision"]
+        delta = watch.next(PATIENCE)
+        self.assertEqual((delta.params["from"], delta.params["revision"]), (current, revision))
+
+    def test_what_cannot_be_resumed_is_no_error(self):
+        self.push(element(1))
+        for since in (
+            {"epoch": "another", "revision": 1},
+            {"epoch": self.connection.hello["epoch"], "revision": 10**15},
+        ):
+            watch, mirror = self.mirror("list", since=since)
+            self.assertFalse(watch.result["resumed"])
+            self.agree(mirror)
+
+    def test_a_second_watch_starts_over(self):
+        self.push(element(1))
+        watch, mirror = self.mirror("list")
+        watch = watch.connection.watch("list")
+        self.assertEqual(watch.next(PATIENCE).method, "snapshot")
+        revision = self.push(element(2))["revision"]
+        self.assertEqual(watch.next(PATIENCE).params["revision"], revision)
+        watch.connection.call("sync")
+        with self.assertRaises(TimeoutError):
+            watch.next(timeout=0)
+
+    def test_unwatch_ends_it(self):
+        watch, _ = self.mirror("list")
+        watch.stop()
+        watch.stop()
+        self.push(element(1))
+        watch.connection.call("sync")
+        with self.assertRaises(TimeoutError):
+            watch.next(timeout=0)
+
+    def test_one_delta_for_one_request_of_many(self):
+        watch, mirror = self.mirror("list")
+        revision = self.push(*(element(n) for n in range(100)))["revision"]
+        self.assertEqual(len(self.catch_up(watch, mirror, revision)), 1)
+        self.agree(mirror)
+
+    def test_redefining_tells_the_sections(self):
+        self.push(element(1, v=1), element(2, v=2))
+        watch, mirror = self.mirror("list")
+        bins = [{"name": "high", "filter": "@.v > 1"}, {"name": "all"}]
+        revision = self.define({"feed": "list", "kind": "collection", "bins": bins, "replace": True})["revision"]
+        [delta] = self.catch_up(watch, mirror, revision)
+        self.assertEqual(delta.params["sections"], {"deleted": [], "added": [{"at": 0, "name": "list/high"}]})
+        self.assertEqual(mirror.counts(), [1, 2])
+        self.agree(mirror)
+
+    def test_undefining_ends_the_watch_with_a_delta(self):
+        self.push(element(1))
+        watch, mirror = self.mirror("list")
+        bin, bins = self.mirror("list/all")
+        revision = self.connection.call("undefine", feed="list")["revision"]
+        for each, copy in ((watch, mirror), (bin, bins)):
+            [delta] = self.catch_up(each, copy, revision)
+            self.assertTrue(delta.params["ended"])
+            self.assertEqual(copy.sections, [])
+        self.define({"feed": "list", "kind": "collection"})
+        self.push(element(1))
+        watch.connection.call("sync")
+        with self.assertRaises(TimeoutError):
+            watch.next(timeout=0)
+
+    def test_throttled_deltas_are_composed(self):
+        watch, mirror = self.mirror("list", throttle=300)
+        for n in range(50):
+            last = self.push(element(n))["revision"]
+        came = self.catch_up(watch, mirror, last)
+        self.assertLess(len(came), 50)
+        self.agree(mirror)
+
+    def test_sync_brings_throttled_deltas_before_it(self):
+        watch, mirror = self.mirror("list", throttle=3_600_000)
+        for n in range(3):
+            last = self.push(element(n))["revision"]
+        watch.connection.call("sync")
+        while mirror.revision < last:
+            mirror.apply(watch.next(timeout=0))
+        self.agree(mirror)
+
+    def test_pushes_of_one_connection_come_to_its_own_watch(self):
+        watch = self.connection.watch("list")
+        mirror = feedd.Mirror(watch.result)
+        revision = self.push(element(1))["revision"]
+        self.catch_up(watch, mirror, revision)
+        self.agree(mirror)
+
+    def test_a_refused_push_is_told_and_the_rest_goes_on(self):
+        answers = []
+        accepted = self.connection.push(
+            "list",
+            [element(1), {"no": "id"}, element(2)],
+            each=lambda place, result, refused: answers.append((place, refused)),
+        )
+        self.assertEqual(accepted, 2)
+        self.assertEqual([place for place, _ in answers], [0, 1, 2])
+        self.assertEqual(answers[1][1].code, -32003)
+        with self.assertRaises(feedd.Refused):
+            self.connection.push("list", [{"no": "id"}, element(3)])
+
+    def test_a_pusher_that_also_watches_is_not_stuck(self):
+        """Its own deltas fill its queue while it writes; it must read meanwhile."""
+        watch = self.connection.watch("list")
+        mirror = feedd.Mirror(watch.result)
+        self.connection.push("list", ({"id": n % 50, "n": n, "text": "y" * 1000} for n in range(4000)), window=2000)
+        last = self.connection.call("describe", feed="list")["revision"]
+        self.catch_up(watch, mirror, last)
+        self.agree(mirror)
+
+
+class FallingBehind(support.DaemonTest):
+    arguments = ("--max-queue", "64K", "--history-bytes", "16K")
+
+    def follow(self, rounds):
+        """A watcher that reads nothing while many large updates are made, and what it then gets."""
+        self.define({"feed": "list", "kind": "collection"})
+        connection = self.daemon.connect("slow")
+        self.addCleanup(connection.close)
+        watch = connection.watch("list")
+        for n in range(rounds):
+            last = self.connection.call("update", feed="list", element={"id": n % 20, "n": n, "text": "z" * 4000})[
+                "revision"
+            ]
+        mirror, came = feedd.Mirror(watch.result), []
+        while not (mirror.whole and mirror.revision >= last):
+            came.append(watch.next(PATIENCE))
+            mirror.apply(came[-1])
+        answer = self.connection.call("verify", feed="list")
+        self.assertEqual((mirror.digest(), mirror.revision), (answer["digest"], answer["revision"]))
+        return came
+
+    def test_a_reader_that_sleeps_gets_less_than_everything(self):
+        came = self.follow(1500)
+        self.assertLess(len(came), 750)
+        wide = [m for m in came if m.method == "delta" and m.params["revision"] - m.params["from"] > 1]
+        resets = [m for m in came if m.params.get("reset")]
+        self.assertTrue(wide or resets)
+
+    def test_beyond_the_history_it_is_reset(self):
+        came = self.follow(6000)
+        [first] = [m for m in came if m.params.get("reset")]
+        self.assertEqual(first.params["sections"], [{"name": "list/all", "count": 20}])
+
+
+class Ending(unittest.TestCase):
+    def test_the_daemon_says_bye(self):
+        daemon = support.Daemon()
+        self.addCleanup(daemon.stop)
+        with daemon.connect() as connection:
+            connection.call("define", feed="list", kind="collection")
+            watch = connection.watch("list")
+            self.assertEqual(watch.next(PATIENCE).method, "snapshot")
+            daemon.process.terminate()
+            with self.assertRaises(feedd.Closed) as caught:
+                watch.next(PATIENCE)
+            self.assertEqual(caught.exception.reason, "shutdown")
+        self.assertEqual(daemon.process.wait(PATIENCE), 0)
+
+
+class Command(support.DaemonTest):
+    """`python3 feedd.py …`"""
+
+    def run_command(self, *arguments, status=0, **options):
+        program = os.path.join(os.path.dirname(feedd.__file__), "feedd.py")
+        command = [sys.executable, program, "--socket", self.daemon.path, *arguments]
+        done = subprocess.run(command, capture_output=True, timeout=PATIENCE, **options)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout
+
+    def test_push_watch_verify_call(self):
+        self.define({"feed": "list", "kind": "collection"})
+        pushed = self.run_command("push", "list", '{"id": 1, "v": 1.10}', '{"id":2}')
+        self.assertEqual(json.loads(pushed), {"pushed": 2})
+        self.run_command("push", "list", "-", input=b'{"id":3}\n\n{"id":4}\n')
+        lines = io.BytesIO(self.run_command("watch", "list", "1")).readlines()
+        self.assertEqual(len(lines), 1)
+        self.assertIn(b'"elements":[{"id":1,"v":1.10},{"id":2},{"id":3},{"id":4}]', lines[0])
+        verified = self.run_command("verify", "list")
+        self.assertEqual(json.loads(verified)["counts"], [4])
+        self.assertEqual(json.loads(self.run_command("mirror", "list", "1")), json.loads(verified))
+        found = self.run_command("call", "get", '{"feed":"list","id":1.0}')
+        self.assertIn(b'"element":{"id":1,"v":1.10}', found)
+
+    def test_statuses(self):
+        self.run_command("push", "nowhere", '{"id":1}', status=1)
+        self.run_command("nonsense", "x", status=2)
+        self.run_command("call", "ping", "{", status=2)
+        missing = [
+            sys.executable,
+            os.path.join(os.path.dirname(feedd.__file__), "feedd.py"),
+            "--socket",
+            "/nonexistent/s",
+        ]
+        self.assertEqual(subprocess.run([*missing, "verify", "x"], capture_output=True).returncode, 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,141 @@
+"""What the programs say of themselves, the man pages, the specification and the completions agree."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from documents import PROTOCOL, ROOT, section, support
+
+MAN = ROOT / "scripts" / "man"
+
+
+def help_of(program, *words):
+    done = subprocess.run([support.binary(program), *words, "--help"], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def options(text):
+    """The options that a help lists."""
+    return set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", text, re.MULTILINE)) - {"--help", "--version"}
+
+
+def commands():
+    return re.findall(r"^  ([a-z][A-Za-z]*)  ", help_of("feedclient"), re.MULTILINE)
+
+
+def manual(name):
+    return (MAN / name).read_text(encoding="utf-8").replace("\\-", "-")
+
+
+class Manuals(unittest.TestCase):
+    def test_the_pages_are_sound(self):
+        if not shutil.which("man"):
+            self.skipTest("there is no man")
+        for page in MAN.iterdir():
+            command = ["man", "--warnings", "--local-file", "-Tutf8", "--no-hyphenation", str(page)]
+            environment = {**os.environ, "MANWIDTH": "80", "LC_ALL": "C.UTF-8"}
+            done = subprocess.run(command, capture_output=True, text=True, env=environment)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), page)
+
+    def test_every_option_of_feedd_has_a_paragraph(self):
+        listed = set(re.findall(r"^\.BI? (--[a-z-]+)", manual("feedd.8"), re.MULTILINE))
+        self.assertEqual(listed - {"--help", "--version"}, options(help_of("feedd")))
+
+    def test_every_command_of_feedclient_has_a_paragraph(self):
+        text = manual("feedclient.1")
+        self.assertEqual(sorted(re.findall(r"^\.SS ([a-z][A-Za-z]*)", text, re.MULTILINE)), sorted(commands()))
+        for command in commands():
+            paragraph = re.split(r"^\.S[SH] ", re.split(rf"^\.SS {command}\b", text, flags=re.M)[1], flags=re.M)[0]
+            own = options(help_of("feedclient", command)) - {"--socket", "--timeout", "--json"}
+            self.assertEqual(set(re.findall(r"(--[a-z-]+)", paragraph)) - {"--json"}, own, command)
+
+
+class Limits(unittest.TestCase):
+    def test_the_table_of_the_specification_is_what_the_daemon_has(self):
+        table = section((PROTOCOL / "README.md").read_text(encoding="utf-8"), "9. Limits")
+        rows = re.findall(r"^\| `(\w+)` \| `(--[a-z-]+)` \| (\S+) \| (.*) \|$", table, re.MULTILINE)
+        text = re.sub(r"\s+", " ", help_of("feedd"))
+        for _, flag, default, meaning in rows:
+            self.assertRegex(text, re.escape(flag) + r" \w+ " + re.escape(f"{meaning} (default: {default})"))
+        daemon = support.Daemon()
+        self.addCleanup(daemon.stop)
+        with daemon.connect() as connection:
+            units = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "s": 1, "m": 60, "h": 3600}
+            told = connection.hello["limits"]
+        values = {name: int(re.match(r"\d+", d)[0]) * units[re.sub(r"\d", "", d)] for name, _, d, _ in rows}
+        self.assertEqual(values, told)
+
+
+class Completions(unittest.TestCase):
+    FOLDER = ROOT / "scripts" / "completions"
+
+    def complete(self, *words):
+        """What bash offers for the last of the words."""
+        script = f"""
+            source {self.FOLDER}/{words[0]}.bash
+            COMP_WORDS=({" ".join(f"'{word}'" for word in words)}); COMP_CWORD={len(words) - 1}
+            _{words[0]}; printf '%s\\n' "${{COMPREPLY[@]}}"
+        """
+        path = os.path.dirname(support.binary("feedd")) + ":" + os.environ["PATH"]
+        environment = {**os.environ, "PATH": path, "FEEDD_SOCKET": self.socket}
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment)
+        self.assertEqual(done.stderr, "")
+        return set(done.stdout.split())
+
+    def test_bash(self):
+        daemon = support.Daemon()
+        self.addCleanup(daemon.stop)
+        self.socket = daemon.path
+        with daemon.connect() as connection:
+            for feed in ("inbox", "tasks"):
+                connection.call("define", feed=feed, kind="collection")
+        self.assertEqual(self.complete("feedclient", ""), {*commands(), "help"})
+        self.assertEqual(self.complete("feedclient", "wa"), {"watch"})
+        self.assertEqual(self.complete("feedclient", "--socket", "x", "und"), {"undefine"})
+        self.assertEqual(self.complete("feedclient", "watch", ""), {"inbox", "tasks"})
+        self.assertEqual(self.complete("feedclient", "--json", "push", "in"), {"inbox"})
+        self.assertIn("--since-file", self.complete("feedclient", "watch", "inbox", "--s"))
+        self.assertIn("transaction", self.complete("feedclient", "call", "t"))
+        self.assertEqual(self.complete("feedclient", "help", "ver"), {"verify"})
+        self.assertEqual(self.complete("feedd", "--max-fr"), {"--max-frame"})
+        self.assertEqual(self.complete("feedd", "--durability", "m"), {"memory"})
+
+    def test_the_scripts_are_sound(self):
+        for shell, name in (("zsh", "_feedclient"), ("fish", "feedclient.fish")):
+            if shutil.which(shell):
+                done = subprocess.run([shell, "-n", str(self.FOLDER / name)], capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+class Install(unittest.TestCase):
+    def test_everything_is_put_in_its_place(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        bin = os.path.dirname(support.binary("feedd"))
+        environment = {**os.environ, "DESTDIR": folder.name, "PREFIX": "/opt/feedd", "FEEDD_BIN_DIR": bin}
+        subprocess.run([ROOT / "scripts" / "install"], check=True, capture_output=True, env=environment)
+        root = folder.name + "/opt/feedd"
+        for file in (
+            "sbin/feedd",
+            "bin/feedclient",
+            "share/man/man8/feedd.8",
+            "share/man/man1/feedclient.1",
+            "share/bash-completion/completions/feedclient",
+            "share/bash-completion/completions/feedd",
+            "share/zsh/site-functions/_feedclient",
+            "share/fish/vendor_completions.d/feedclient.fish",
+            "lib/systemd/system/feedd.service",
+            "lib/systemd/system/feedd.socket",
+        ):
+            self.assertTrue(os.path.isfile(f"{root}/{file}"), file)
+        with open(f"{root}/lib/systemd/system/feedd.service", encoding="utf-8") as unit:
+            self.assertRegex(unit.read(), r"(?m)^ExecStart=[-@:+!]*/opt/feedd/sbin/feedd\b")
+        done = subprocess.run([f"{root}/sbin/feedd", "--version"], capture_output=True, text=True, check=True)
+        self.assertRegex(done.stdout, r"\Afeedd \d+\.\d+")
+
+
+if __name__ == "__main__":
+    unittest.main()

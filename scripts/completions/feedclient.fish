@@ -1,0 +1,35 @@
+# Completion of feedclient for fish. Commands, options and feeds are asked from feedclient itself, so they are never stale.
+
+function __feedclient_words
+    set -l skip 0
+    for word in (commandline -opc)[2..]
+        if test $skip -eq 1
+            set skip 0
+        else if contains -- $word --socket --timeout
+            set skip 1
+        else if not string match -q -- '-*' $word
+            echo $word
+        end
+    end
+end
+
+function __feedclient_commands
+    feedclient --help 2>/dev/null | string replace -rf '^  ([a-z][A-Za-z]*)  +(.*)' '$1\t$2'
+end
+
+function __feedclient_feeds
+    feedclient --json --timeout 1s feeds 2>/dev/null | string match -ar '"feed":"[^"]*"' | string replace -r '"feed":"(.*)"' '$1'
+end
+
+function __feedclient_options
+    set -l words (__feedclient_words)
+    feedclient $words[1] --help 2>/dev/null | string replace -rf '^ +(?:-[a-z], )?(--[a-z-]+).*' '$1'
+end
+
+complete -c feedclient -f
+complete -c feedclient -n 'test (count (__feedclient_words)) -eq 0' -a '(__feedclient_commands)'
+complete -c feedclient -n 'test (count (__feedclient_words)) -eq 1; and test (__feedclient_words)[1] = help' -a '(__feedclient_commands)'
+complete -c feedclient -n 'test (count (__feedclient_words)) -eq 1; and test (__feedclient_words)[1] != call' -a '(__feedclient_feeds)'
+complete -c feedclient -n 'string match -q -- "-*" (commandline -ct)' -a '(__feedclient_options)'
+complete -c feedclient -l socket -r -F
+complete -c feedclient -l since-file -r -F

@@ -1,0 +1,19 @@
+# Completion of feedd for bash: its options, as its own help lists them.
+
+_feedd() {
+  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+  COMPREPLY=()
+  case $previous in
+    --socket | --config) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+    --state) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+    --durability) mapfile -t COMPREPLY < <(compgen -W "memory process disk" -- "$word") ;;
+    --log-level) mapfile -t COMPREPLY < <(compgen -W "error warning notice info debug" -- "$word") ;;
+    *)
+      local options
+      options=$(feedd --help 2>/dev/null | grep -oE '^ +(-[a-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+')
+      mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
+      ;;
+  esac
+}
+
+complete -F _feedd feedd
