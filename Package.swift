@@ -39,7 +39,9 @@ let package = Package(
     module("FeedSQLite", ["CSQLite"]),
     module("FeedStorage", ["FeedJSON", "FeedModel", "FeedSQLite"]),
     module("FeedSystem", ["CLinux"]),
-    module("FeedServer", ["CLinux", "FeedEngine", "FeedModel", "FeedWire", "FeedSystem"]),
+    module(
+      "FeedServer",
+      ["CLinux", "FeedJSON", "FeedEngine", "FeedModel", "FeedStorage", "FeedWire", "FeedSystem"]),
     module("FeedClient", ["FeedJSON", "FeedModel", "FeedWire", "FeedSystem"]),
     program("feedd", ["FeedServer", "FeedEngine", "FeedSystem"]),
     program("feedclient", ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem"]),

@@ -34,6 +34,8 @@ public final class Engine {
   var hasPrepared = false
   /// Whether the batch of this turn holds an eviction.
   var evictsThisTurn = false
+  /// Before this moment no eviction is tried: the last could not be stored.
+  var evictionsResumeAt = Instant(nanoseconds: 0)
   /// Whether stored requests are being executed again: nobody is answered.
   var isReplaying = false
 

@@ -19,7 +19,7 @@ extension Engine {
     storageFailure = nil
     evictsThisTurn = false
     hasPrepared = true
-    if let expiry = catalog.nextExpiry, expiry <= now {
+    if let expiry = nextEviction, expiry <= now {
       evictsThisTurn = true
       let start = journal.beginFrame()
       journal.append(Self.eviction)
@@ -63,14 +63,21 @@ extension Engine {
 
   private func judge(_ payload: UnsafeRawBufferPointer) -> Verdict {
     guard let message = try? scanner.scan(payload) else { return .pass }
-    if message.kind == .array {
-      // Its requests are stored one by one, in the turns that execute them.
-      return message.elements.contains { method(of: $0)?.isJournaled ?? false } ? .mayTakeTurns : .pass
-    }
+    // The requests of a batch are stored one by one, in the turns that execute them.
+    if message.kind == .array { return .mayTakeTurns }
     guard let method = method(of: message) else { return .pass }
     if method.isJournaled { return .store }
     if method.mayTakeTurns { return .mayTakeTurns }
+    if method == .watch { return mayBeginHistory(message) ? .store : .pass }
     return [.get, .range, .snapshot].contains(method) ? .read : .pass
+  }
+
+  /// Whether a `watch` is perhaps the first of its feed: from then on the feed keeps its changes, which recovery must know to
+  /// keep them as well.
+  private func mayBeginHistory(_ message: JSONView) -> Bool {
+    guard let name = message.member("params")?.member("feed")?.string else { return false }
+    guard let feed = try? catalog.feed(named: name) else { return true }
+    return feed.history == nil
   }
 
   func method(of message: JSONView) -> Method? {
@@ -91,8 +98,14 @@ extension Engine {
   /// The batch could not be stored: requests of this turn that may change something are refused with `reason`.
   public func storageDidFail(_ reason: String) {
     storageFailure = reason
+    if evictsThisTurn { evictionsResumeAt = now.adding(seconds: 1) }
     evictsThisTurn = false
     executePrepared()
+  }
+
+  /// When the next eviction is to be made; after one that could not be stored, not at once.
+  var nextEviction: Instant? {
+    catalog.nextExpiry.map { max($0, evictionsResumeAt) }
   }
 
   /// Executes what the turn has in hand before the input of its connections: evictions, then shares of batches.

@@ -5,6 +5,8 @@ extension DaemonOptions {
   /// What a command line comes to.
   public enum Outcome: Equatable, Sendable {
     case run(DaemonOptions)
+    /// `--check`: a state directory is to be verified.
+    case check(DaemonOptions)
     /// `--help` or `--version`: to be printed on standard output.
     case print(String)
   }
@@ -15,22 +17,23 @@ extension DaemonOptions {
     _ arguments: [String], environment: Environment, width: Int
   ) throws(UsageError) -> Outcome {
     let defaultSocket = SocketPath.daemonDefault(environment)
-    let table = table(defaultSocket: defaultSocket)
+    let table = table(defaultSocket: defaultSocket, defaultState: StateDirectory.standard(environment))
     let parsed = try table.parse(arguments)
     if parsed.wantsHelp { return .print(table.helpText(width: width)) }
     if parsed.wantsVersion { return .print("feedd \(ProgramVersion.text)\n") }
     if let word = parsed.operands.first { throw UsageError("unexpected word '\(word)': feedd takes options only") }
     var options = DaemonOptions(socketPath: defaultSocket)
     try options.take(parsed)
-    return .run(options)
+    return parsed.contains("check") ? .check(options) : .run(options)
   }
 
   private mutating func take(_ parsed: ParsedOptions) throws(UsageError) {
     if parsed.contains("config") {
       throw UsageError("--config is not offered in this version: define feeds over the socket, set limits by flags")
     }
-    if let durability = parsed.text("durability").flatMap(Durability.init(rawValue:)), durability != .memory {
-      throw UsageError("--durability \(durability.rawValue) is not offered in this version: only memory is")
+    durability = parsed.text("durability").flatMap(Durability.init(rawValue:)) ?? durability
+    if let interval = parsed.duration("image-interval") {
+      images.interval = max(1, Int(clamping: interval.components.seconds))
     }
     if let path = parsed.text("socket") {
       socketPath = path

@@ -21,6 +21,7 @@ extension ImageWriter {
     }
     if let failure { throw failure }
     if count == 0 || chunkCount >= Self.rowsPerChunk { try flushChunk(section: index) }
+    if count == 0 { chunkStart = 0 }
     return count > 0
   }
 
@@ -51,11 +52,6 @@ extension ImageWriter {
   }
 
   private func flushChunk(section: Int) throws(SQLiteError) {
-    defer {
-      chunk.removeAll(keepingCapacity: true)
-      chunkStart = chunkCount == 0 ? 0 : chunkStart + chunkCount
-      chunkCount = 0
-    }
     guard chunkCount > 0 else { return }
     chunk.append(UInt8(ascii: "]"))
     try insertRows.bind(Schema.base(of: feed) + chunks, at: 1)
@@ -65,5 +61,8 @@ extension ImageWriter {
     try insertRows.run()
     bytes += chunk.count
     chunks += 1
+    chunkStart += chunkCount
+    chunkCount = 0
+    chunk.removeAll(keepingCapacity: true)
   }
 }
