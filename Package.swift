@@ -53,6 +53,8 @@ let package = Package(
     tests("FeedWireTests", ["FeedWire", "FeedJSON", "FeedModel"]),
     tests("FeedEngineTests", ["FeedEngine", "FeedJSON", "FeedModel", "FeedWire"]),
     tests("FeedSQLiteTests", ["FeedSQLite"]),
+    .target(name: "FaultyDisk", dependencies: ["CSQLite"], path: "Tests/FaultyDisk"),
+    tests("FeedStorageTests", ["FeedStorage", "FeedEngine", "FeedJSON", "FeedModel", "FeedSQLite", "FaultyDisk"]),
     tests("FeedSystemTests", ["FeedSystem"]),
     tests("FeedServerTests", ["FeedServer", "FeedEngine", "FeedModel", "FeedSystem", "feedd"]),
     tests("FeedClientTests", ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem", "feedd", "feedclient"]),

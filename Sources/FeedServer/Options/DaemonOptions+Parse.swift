@@ -35,6 +35,7 @@ extension DaemonOptions {
     if let interval = parsed.duration("image-interval") {
       images.interval = max(1, Int(clamping: interval.components.seconds))
     }
+    images.journalBytes = parsed.bytes("image-journal") ?? images.journalBytes
     if let path = parsed.text("socket") {
       socketPath = path
       namesSocket = true

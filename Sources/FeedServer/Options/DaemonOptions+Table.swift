@@ -1,4 +1,5 @@
 import FeedModel
+import FeedStorage
 import FeedSystem
 
 extension DaemonOptions {
@@ -44,6 +45,10 @@ extension DaemonOptions {
       OptionDescription(
         "image-interval", value: .duration(.seconds(1)...(.seconds(31_536_000))),
         help: "how often all elements are written anew even if little has changed", defaultText: "6h"),
+      OptionDescription(
+        "image-journal", value: .bytes(4096...(1 << 40)),
+        help: "bytes of journal, if that is more than the last image has, after which all elements are written anew",
+        defaultText: ByteCount.text(ImagePolicy().journalBytes)),
       OptionDescription("check", help: "verify the state directory, say what it holds, and exit"),
       OptionDescription(
         "drain-timeout", value: .duration(.zero...(.seconds(3600))),
