@@ -29,7 +29,9 @@ extension Limits {
       help: "connections kept for root and the daemon's own user", range: 0...1000, keyPath: \.reservedConnections),
     .init(
       name: "maxFeeds", flag: "max-feeds", help: "feeds that are defined", range: 1...1_000_000, keyPath: \.maxFeeds),
-    .init(name: "maxBins", flag: "max-bins", help: "bins of one collection", range: 1...65_536, keyPath: \.maxBins),
+    .init(
+      name: "maxBins", flag: "max-bins", help: "bins of one collection, sections of one managed feed",
+      range: 1...65_536, keyPath: \.maxBins),
     .init(
       name: "maxElements", flag: "max-elements", help: "elements of one feed", range: 1...4_000_000_000,
       keyPath: \.maxElements),
@@ -52,6 +54,9 @@ extension Limits {
     .init(
       name: "historyBytes", flag: "history-bytes", help: "bytes of recent changes kept for one feed",
       range: 0...(1 << 34), keyPath: \.historyBytes),
+    .init(
+      name: "maxHistoryBytes", flag: "max-history-bytes", help: "bytes of recent changes kept for all feeds",
+      range: 0...(1 << 36), keyPath: \.maxHistoryBytes),
     .init(
       name: "historySeconds", flag: "history-seconds", help: "seconds that recent changes are kept",
       range: 1...31_536_000, keyPath: \.historySeconds),

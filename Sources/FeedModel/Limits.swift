@@ -28,6 +28,8 @@ public struct Limits: Sendable, Equatable {
   public var maxQueuePerUser = 256 << 20
   /// Bytes of recent changes kept for one feed, for watchers that fell behind or come back.
   public var historyBytes = 16 << 20
+  /// Bytes of recent changes kept for all feeds together; beyond them every feed's share shrinks alike.
+  public var maxHistoryBytes = 256 << 20
   /// Seconds that recent changes are kept.
   public var historySeconds = 3600
   /// Seconds that a half frame may make no progress.

@@ -66,7 +66,7 @@ class Limits(unittest.TestCase):
             units = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "s": 1, "m": 60, "h": 3600}
             told = connection.hello["limits"]
         values = {name: int(re.match(r"\d+", d)[0]) * units[re.sub(r"\d", "", d)] for name, _, d, _ in rows}
-        self.assertEqual(values, told)
+        self.assertEqual(values, told, "scripts/limits writes the table and the man page again")
 
 
 class Completions(unittest.TestCase):

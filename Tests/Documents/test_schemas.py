@@ -6,7 +6,7 @@ import unittest
 
 import documents
 import schemacheck
-from documents import PROTOCOL, METHODS, page, section
+from documents import METHODS, PROTOCOL, page, section, support
 from schemacheck import Invalid, load, schema
 
 
@@ -47,6 +47,15 @@ class Schemas(unittest.TestCase):
             sorted(METHODS), sorted(p.stem for p in (PROTOCOL / "methods").glob("*.md") if p.stem != "README")
         )
         self.assertEqual(sorted(METHODS), sorted(p.stem for p in (schemacheck.SCHEMAS / "methods").glob("*.json")))
+
+    def test_the_daemon_has_what_is_documented(self):
+        daemon = support.Daemon()
+        self.addCleanup(daemon.stop)
+        with daemon.connect() as connection:
+            capabilities = connection.hello["capabilities"]
+        self.assertEqual(sorted(METHODS), capabilities["methods"])
+        kinds = schema("definition").value["properties"]["kind"]["enum"]
+        self.assertEqual(sorted([*kinds, "managed"]), capabilities["kinds"])
 
     def test_pages_and_schemas_name_the_same_members(self):
         for method in METHODS:

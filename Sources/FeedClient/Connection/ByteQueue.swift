@@ -1,4 +1,5 @@
-/// Bytes that come at one end and are taken at the other: raw memory that is used again and again and grows with what comes.
+/// Bytes that come at one end and are taken at the other: raw memory that is used again and again and grows with what
+/// comes.
 struct ByteQueue: ~Copyable {
   private var block: UnsafeMutableRawPointer
   private var capacity: Int

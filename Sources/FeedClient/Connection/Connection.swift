@@ -4,8 +4,8 @@ import Glibc
 
 /// A client's end of one connection: requests out, responses and notifications in, in their order.
 ///
-/// Nothing here waits but ``wait(until:)`` and what is built on it, so that a program can poll ``descriptor`` together with
-/// other things. For one thread at a time.
+/// Nothing here waits but ``wait(until:)`` and what is built on it, so that a program can poll ``descriptor`` together
+/// with other things. For one thread at a time.
 public final class Connection {
   private let stream: UnixStream
   private var input = FrameBuffer()

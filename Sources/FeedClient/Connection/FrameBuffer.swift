@@ -7,8 +7,8 @@ struct FrameBuffer: ~Copyable {
 
   init(capacity: Int = 256 << 10) { queue = ByteQueue(capacity: capacity) }
 
-  /// Room to read into; frames given out before are no longer valid. It grows with the bytes that come, never ahead by what a
-  /// length claims.
+  /// Room to read into; frames given out before are no longer valid. It grows with the bytes that come, never ahead by
+  /// what a length claims.
   mutating func room() -> UnsafeMutableRawBufferPointer { queue.room() }
 
   /// Takes over the first `count` bytes of the last ``room()``.

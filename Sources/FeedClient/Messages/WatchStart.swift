@@ -5,7 +5,8 @@ public struct WatchStart: Equatable, Sendable {
   public var feed: String
   public var epoch: String
   public var revision: UInt64
-  /// Whether the watch goes on from the `since` that was asked for; otherwise a snapshot follows, unless none was wanted.
+  /// Whether the watch goes on from the `since` that was asked for; otherwise a snapshot follows, unless none was
+  /// wanted.
   public var resumed: Bool
   public var sections: [SectionSummary]
 

@@ -1,7 +1,7 @@
 /// A list of rows in chunks: edits in the middle of a long list move one chunk's rows, not the whole tail.
 ///
-/// A list of n elements has about n / `chunkCapacity` chunks. An edit finds its chunk by adding up their counts, which for
-/// a million rows is a walk over some thousands of integers, about a microsecond; then it moves at most a chunk.
+/// A list of n elements has about n / `chunkCapacity` chunks. An edit finds its chunk by adding up their counts, which
+/// for a million rows is a walk over some thousands of integers, about a microsecond; then it moves at most a chunk.
 /// Edits of many rows at once walk the chunks once.
 public struct ChunkedList<Element> {
   /// No chunk is empty and none is longer than `chunkCapacity`.

@@ -4,8 +4,8 @@ extension Mirror {
   /// The number of rows in each section, as `verify` answers it. O(sections).
   public var counts: [Int] { sections.map(\.rows.count) }
 
-  /// The digest that `verify` answers for the same rows: CRC-32 of the compact JSON `[[elements of section 0],…]`, as eight
-  /// hexadecimal digits. O(bytes), about two gigabytes a second.
+  /// The digest that `verify` answers for the same rows: CRC-32 of the compact JSON `[[elements of section 0],…]`, as
+  /// eight hexadecimal digits. O(bytes), about two gigabytes a second.
   public var digest: String {
     var crc = CRC32()
     crc.update(UInt8(ascii: "["))

@@ -21,7 +21,8 @@ public struct Mirror: Sendable {
   var incoming: IncomingSnapshot
 
   /// An empty mirror for a watch that has just been answered and was not resumed.
-  /// - Parameter initial: whether a snapshot was asked for; without one the mirror is right only for a feed that is empty.
+  /// - Parameter initial: whether a snapshot was asked for; without one the mirror is right only for a feed that is
+  ///   empty.
   public init(_ start: WatchStart, initial: Bool = true) {
     feed = start.feed
     progress = WatchProgress(start, since: nil, initial: initial)
@@ -35,6 +36,9 @@ public struct Mirror: Sendable {
     progress.restart(start, initial: true)
     incoming = IncomingSnapshot(sections: start.sections)
   }
+
+  /// Whether a snapshot was complete: the rows are those of some revision of the feed.
+  public var isShown: Bool { progress.position != nil }
 
   /// How many rows there are. O(sections).
   public var count: Int { sections.reduce(0) { $0 + $1.rows.count } }

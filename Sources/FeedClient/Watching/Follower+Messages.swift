@@ -13,8 +13,7 @@ extension Follower {
     case .notification(let notification):
       guard notification.kind == .bye || notification.concerns(watcher.options.feed) else { return .proceed }
       guard watcher.isWatching || notification.kind == .bye else { return .proceed }
-      try record(notification)
-      let verdict = try handle(.notification(notification))
+      let verdict = try handle(.notification(notification, try record(notification)))
       if notification.endsFeed { try perform(watcher.ended(), handle) }
       return verdict
     }
@@ -37,7 +36,8 @@ extension Follower {
   }
 
   /// Brings progress and mirror up to date.
-  private func record(_ notification: Notification) throws(ClientError) {
+  /// - Returns: the delta that the mirror has taken in.
+  private func record(_ notification: Notification) throws(ClientError) -> Delta? {
     let params = notification.params
     switch notification.kind {
     case .snapshot:
@@ -54,19 +54,19 @@ extension Follower {
       let from = try reading { () throws(MalformedMessage) in try reader.revision("from") }
       let revision = try reading { () throws(MalformedMessage) in try reader.revision("revision") }
       try checking { () throws(FeedFault) in try watcher.took(deltaFrom: from, to: revision) }
-      if mirror != nil {
-        let delta = try reading { () throws(MalformedMessage) in try Delta(params) }
-        try checking { () throws(FeedFault) in try mirror?.apply(delta) }
-      }
+      guard mirror != nil else { return nil }
+      let delta = try reading { () throws(MalformedMessage) in try Delta(params) }
+      try checking { () throws(FeedFault) in try mirror?.apply(delta) }
+      return delta
     case .bookmark:
       let bookmark = try reading { () throws(MalformedMessage) in try Bookmark(params) }
       try checking { () throws(FeedFault) in
         try watcher.took(bookmark)
         try mirror?.apply(bookmark)
       }
-    case .selection, .bye, .other:
-      return
+    case .selection, .bye, .other: break
     }
+    return nil
   }
 
   private func add(_ part: SnapshotPart) throws(ClientError) {

@@ -1,10 +1,11 @@
 import FeedJSON
 import FeedSystem
 
-/// Follows one feed over as many connections as it takes: a ``Watcher`` that has a socket, a clock and, if wanted, a mirror.
+/// Follows one feed over as many connections as it takes: a ``Watcher`` that has a socket, a clock and, if wanted, a
+/// mirror.
 ///
-/// It never waits: a program polls ``descriptor`` for ``interest`` until ``deadline`` and then calls ``advance(_:)``, which
-/// does what can be done and gives out what happened, in order. For one thread at a time.
+/// It never waits: a program polls ``descriptor`` for ``interest`` until ``deadline`` and then calls ``advance(_:)``,
+/// which does what can be done and gives out what happened, in order. For one thread at a time.
 public final class Follower {
   /// What happened.
   public enum Event {
@@ -12,8 +13,9 @@ public final class Follower {
     case waiting(ClientError)
     /// A watch has begun.
     case started(WatchStart)
-    /// The daemon said something about the feed, or goodbye, and it is in the mirror now. Valid until the handler returns.
-    case notification(Notification)
+    /// The daemon said something about the feed, or goodbye, and it is in the mirror now; a delta comes decoded if
+    /// there is a mirror. Valid until the handler returns.
+    case notification(Notification, Delta?)
     /// A request sent through ``request(_:params:)`` was answered. Valid until the handler returns.
     case response(id: Int, Result<JSONView, RemoteError>)
   }
@@ -36,8 +38,8 @@ public final class Follower {
   var restsUntil: UInt64?
   private var hasStarted = false
   private var isPaused = false
-  /// The rows, when they are wanted and known: a watch that went on from the position of an earlier process has none before
-  /// the daemon starts it over.
+  /// The rows, when they are wanted and known: a watch that went on from the position of an earlier process has none
+  /// before the daemon starts it over.
   public internal(set) var mirror: Mirror?
 
   /// A follower that has not connected yet.

@@ -128,8 +128,8 @@ public struct Watcher: Sendable {
   /// What did not work may be tried again.
   private var isPatient: Bool { hasBegun ? options.reconnects : options.waits }
 
-  /// Who goes on from somewhere gets a snapshot when that turns out to be impossible, wanted at the start or not: without it
-  /// the changes in between would be missing silently.
+  /// Who goes on from somewhere gets a snapshot when that turns out to be impossible, wanted at the start or not:
+  /// without it the changes in between would be missing silently.
   public var asksForSnapshot: Bool { options.initial || asked != nil }
 
   private mutating func ask() -> Action {

@@ -114,6 +114,7 @@ extension Engine {
       guard let method = Method(request.method) else {
         throw .methodNotFound(request.method.string ?? "")
       }
+      if access != nil { try checkAccess(method, request.params, of: session) }
       try execute(method, request, of: session)
     } catch {
       guard error.isAnswered(with: id, message: message) else { return }

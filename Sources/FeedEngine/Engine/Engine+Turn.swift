@@ -8,11 +8,16 @@ extension Engine {
 
   /// Does what is due: expiry, half frames, bookmarks, long answers, snapshots and catching up.
   public func endTurn(now: Instant) {
+    self.now = turnTime ?? now
+    executePrepared()
+    turnTime = nil
     self.now = now
     closeOverQuota()
     if !isDurable { evictExpired() }
-    executePrepared()
-    turnTime = nil
+    if let rules = nextAccess {
+      nextAccess = nil
+      adopt(rules)
+    }
     if nextSweep <= now { sweep() }
     if !pendingWatches.isEmpty { advanceWatches() }
     if !workingSessions.isEmpty { work() }
@@ -29,7 +34,7 @@ extension Engine {
 
   /// Whether there is work that waits for nothing: the owner should start the next turn without waiting for input.
   public var hasWork: Bool {
-    !overQuota.isEmpty || !resumed.isEmpty || workingSessions.contains { canWorkOn($0) }
+    !overQuota.isEmpty || !submitted.isEmpty || !resumed.isEmpty || workingSessions.contains { canWorkOn($0) }
       || pendingWatches.contains { canAdvance($0) }
   }
 

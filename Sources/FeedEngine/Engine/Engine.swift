@@ -14,6 +14,11 @@ public final class Engine {
   /// Told of events worth a line in the log.
   public var log: (EngineEvent) -> Void = { _ in }
 
+  /// Who may do what; nil when everybody may do everything.
+  var access: AccessRules?
+  /// The definitions of the configuration, as they were applied last.
+  var configured: [String: FeedDefinition] = [:]
+
   /// Connections by `ConnectionID.rawValue`; empty places are reused.
   var sessions: [Session?] = []
   var freeIDs: [Int] = []
@@ -32,10 +37,13 @@ public final class Engine {
   var storageFailure: String?
   /// Whether the turn has yet to execute what `beginTurn` decided on.
   var hasPrepared = false
-  /// Whether the batch of this turn holds an eviction.
-  var evictsThisTurn = false
   /// Before this moment no eviction is tried: the last could not be stored.
   var evictionsResumeAt = Instant(nanoseconds: 0)
+  /// What the daemon itself does in this turn, and what it has yet to do in the next.
+  var prepared: [InternalRequest] = []
+  var submitted: [InternalRequest] = []
+  /// Access rules that take effect at the end of the turn.
+  var nextAccess: AccessRules??
   /// Whether stored requests are being executed again: nobody is answered.
   var isReplaying = false
 

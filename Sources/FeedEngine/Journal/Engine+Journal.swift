@@ -8,24 +8,45 @@ import FeedWire
 /// or `storageDidFail`, `receive` for the same connections in the same order, and then the turn goes on as ever. Requests
 /// are prepared and executed in one order, which is the order of the journal.
 extension Engine {
-  /// The entry that stands for the eviction of what is too old at the time of the batch.
-  private static let eviction: StaticString = "{\"jsonrpc\":\"2.0\",\"method\":\"$evict\"}"
-
   /// Begins a turn whose requests are all executed at `now`.
   public func beginTurn(now: Instant) {
     self.now = now
     turnTime = now
     journal.removeAll(keepingCapacity: journal.capacity <= 1 << 20)
     storageFailure = nil
-    evictsThisTurn = false
     hasPrepared = true
-    if let expiry = nextEviction, expiry <= now {
-      evictsThisTurn = true
+    prepared.removeAll()
+    if let moment = nextEviction, moment <= now { prepared.append(.evict) }
+    prepared.append(contentsOf: submitted)
+    submitted.removeAll()
+    for request in prepared {
       let start = journal.beginFrame()
-      journal.append(Self.eviction)
+      request.append(to: &journal)
       journal.endFrame(at: start)
     }
     prepareBatches()
+  }
+
+  /// Has the daemon itself do something to its feeds: at once, or, where it must be stored, in the next turn.
+  func submit(_ request: InternalRequest) {
+    if isDurable { submitted.append(request) } else { execute(request) }
+  }
+
+  /// Executes something of the daemon's own as a commit, under the conditions under which it was found to be possible.
+  private func execute(_ request: InternalRequest) {
+    switch request {
+    case .evict: evictExpired()
+    case .configure(let definitions, let names):
+      catalog.begin(at: now)
+      do throws(FeedError) {
+        for definition in definitions { try catalog.define(definition, replace: true) }
+        for name in names { try catalog.undefine(name) }
+      } catch {
+        catalog.rollBack()
+        return report(.error, "The configuration could not be applied: \(error.reason)")
+      }
+      if catalog.commit() { counters.commits &+= 1 }
+    }
   }
 
   /// Looks at the whole frames at the beginning of `bytes`, puts those that may change something into the batch, and
@@ -40,7 +61,7 @@ extension Engine {
       in: UnsafeRawBufferPointer(rebasing: bytes[examined...]), maxFrame: limits.maxFrame)
     {
       let end = examined + Frame.headerLength + payload.count
-      let verdict = judge(payload)
+      let verdict = judge(payload, of: session)
       if verdict == .store { journal.append(UnsafeRawBufferPointer(rebasing: bytes[examined..<end])) }
       examined = end
       // What follows an answer that may take several turns is executed only after it.
@@ -61,12 +82,12 @@ extension Engine {
     case mayTakeTurns
   }
 
-  private func judge(_ payload: UnsafeRawBufferPointer) -> Verdict {
+  private func judge(_ payload: UnsafeRawBufferPointer, of session: Session) -> Verdict {
     guard let message = try? scanner.scan(payload) else { return .pass }
     // The requests of a batch are stored one by one, in the turns that execute them.
     if message.kind == .array { return .mayTakeTurns }
     guard let method = method(of: message) else { return .pass }
-    if method.isJournaled { return .store }
+    if method.isJournaled { return mayStore(method, message, of: session) ? .store : .pass }
     if method.mayTakeTurns { return .mayTakeTurns }
     if method == .watch { return mayBeginHistory(message) ? .store : .pass }
     return [.get, .range, .snapshot].contains(method) ? .read : .pass
@@ -78,6 +99,18 @@ extension Engine {
     guard let name = message.member("params")?.member("feed")?.string else { return false }
     guard let feed = try? catalog.feed(named: name) else { return true }
     return feed.history == nil
+  }
+
+  /// Whether the access rules let a session do this. What they forbid is refused when its turn comes, and must not be found
+  /// in the journal, which is replayed without rules.
+  func mayStore(_ method: Method, _ message: JSONView, of session: Session) -> Bool {
+    guard access != nil else { return true }
+    do {
+      try checkAccess(method, message.member("params"), of: session)
+      return true
+    } catch {
+      return false
+    }
   }
 
   func method(of message: JSONView) -> Method? {
@@ -98,8 +131,11 @@ extension Engine {
   /// The batch could not be stored: requests of this turn that may change something are refused with `reason`.
   public func storageDidFail(_ reason: String) {
     storageFailure = reason
-    if evictsThisTurn { evictionsResumeAt = now.adding(seconds: 1) }
-    evictsThisTurn = false
+    if prepared.contains(.evict) { evictionsResumeAt = now.adding(seconds: 1) }
+    if prepared.contains(where: { $0 != .evict }) {
+      report(.error, "The configuration could not be stored and is not applied: \(reason)")
+    }
+    prepared.removeAll()
     executePrepared()
   }
 
@@ -112,16 +148,18 @@ extension Engine {
   func executePrepared() {
     guard hasPrepared else { return }
     hasPrepared = false
-    if evictsThisTurn { evictExpired() }
-    evictsThisTurn = false
+    for request in prepared { execute(request) }
+    prepared.removeAll()
     executeBatches()
   }
 
   /// Executes a stored batch again, before the first client connects. Nobody is answered.
   public func replay(_ batch: JournalBatch) throws(ReplayError) {
-    guard batch.revision == catalog.revision else {
+    guard batch.revision >= catalog.revision else {
       throw .revisionMismatch(stored: batch.revision, reached: catalog.revision)
     }
+    // Commits of managed feeds, whose rows are read again at each start, are not in the journal.
+    catalog.skip(to: batch.revision)
     now = batch.at
     isReplaying = true
     defer { isReplaying = false }
@@ -130,15 +168,14 @@ extension Engine {
     while offset < batch.requests.count {
       let rest = UnsafeRawBufferPointer(rebasing: batch.requests[offset...])
       guard case .complete(let payload) = Frame.first(in: rest, maxFrame: .max) else { throw .damaged(offset: offset) }
-      if payload.elementsEqual(
-        UnsafeRawBufferPointer(start: Self.eviction.utf8Start, count: Self.eviction.utf8CodeUnitCount))
-      {
-        evictExpired()
-      } else {
-        handle(payload, of: session)
-      }
+      if let request = internalRequest(payload) { execute(request) } else { handle(payload, of: session) }
       offset += Frame.headerLength + payload.count
     }
+  }
+
+  private func internalRequest(_ payload: UnsafeRawBufferPointer) -> InternalRequest? {
+    guard let message = try? scanner.scan(payload) else { return nil }
+    return InternalRequest(message, limits: limits)
   }
 
   /// Goes on under other limits: those of the run whose journal is replayed, or of this run when replay is over.

@@ -48,7 +48,7 @@ extension Engine {
       else { continue }
       batch.prepareShare(budget: Self.batchBudget) { message in
         guard let method = method(of: message) else { return true }
-        if method.isJournaled { store(message) }
+        if method.isJournaled && mayStore(method, message, of: session) { store(message) }
         return !method.mayTakeTurns
       }
     }

@@ -54,9 +54,11 @@ extension Engine {
       out.append("\"revision\":")
       out.append(integer: catalog.revision)
       out.append(",\"feeds\":[")
-      for (place, name) in catalog.feeds.keys.sorted().enumerated() {
+      var isFirst = true
+      for name in catalog.feeds.keys.sorted() where maySee(name, session) {
         guard let feed = catalog.feeds[name] else { continue }
-        out.append(place > 0 ? ",{" : "{")
+        out.append(isFirst ? "{" : ",{")
+        isFirst = false
         appendDescription(of: feed, to: &out)
         out.append(UInt8(ascii: "}"))
       }
@@ -69,6 +71,21 @@ extension Engine {
     try reply(request, of: session) { out in appendDescription(of: feed, to: &out) }
   }
 
+  /// `,"source":{"status":"ok","since":"…"}`, with `error` when it cannot be read.
+  private func append(_ source: SourceStatus, to out: inout ByteBuffer) {
+    out.append(",\"source\":{\"status\":")
+    out.appendJSONString(source.state.rawValue)
+    if !source.message.isEmpty {
+      out.append(",\"error\":")
+      out.appendJSONString(source.message)
+    }
+    if !source.since.isEmpty {
+      out.append(",\"since\":")
+      out.appendJSONString(source.since)
+    }
+    out.append(UInt8(ascii: "}"))
+  }
+
   /// The definition's members, then what the feed holds at the moment.
   private func appendDescription(of feed: Feed, to out: inout ByteBuffer) {
     if let definition = feed.definition {
@@ -79,6 +96,7 @@ extension Engine {
       out.append(",\"kind\":")
       out.appendJSONString(feed.kind)
     }
+    if let managed = feed as? ManagedFeed { append(managed.source, to: &out) }
     let sections = sections(of: feed)
     out.append(",\"sections\":")
     out.appendSectionList(sections)

@@ -14,7 +14,7 @@ extension Engine {
     case .insert, .remove, .replace, .move, .put: try edit(method, parameters, of: session)
     case .activate, .insertChild, .removeChild: try restructure(method, parameters, of: session)
     case .define: try define(parameters)
-    case .undefine: try catalog.undefine(try parameters.string("feed", "the name of a feed"))
+    case .undefine: try undefine(parameters)
     default:
       throw .invalidRequest(reason: "method \(method.rawValue) changes nothing and cannot stand in a transaction")
     }
@@ -64,6 +64,20 @@ extension Engine {
   private func define(_ parameters: Parameters) throws(FeedError) {
     guard let object = parameters.object else { throw Parameters.refuse("feed", "is missing: describe a feed") }
     let replace = try parameters.bool("replace", default: false)
-    try catalog.define(try FeedDefinition(parsing: object, limits: limits), replace: replace)
+    let definition = try FeedDefinition(parsing: object, limits: limits)
+    if case .managed = definition.content {
+      throw .permissionDenied(
+        reason: "a managed feed names a file of the daemon's machine; define it in the file of feedd --config")
+    }
+    try catalog.define(definition, replace: replace)
+  }
+
+  private func undefine(_ parameters: Parameters) throws(FeedError) {
+    let name = try parameters.string("feed", "the name of a feed")
+    if catalog.feeds[name] is ManagedFeed {
+      throw .permissionDenied(
+        reason: "feed \"\(name)\" is defined by the daemon's configuration; take it out of that file instead")
+    }
+    try catalog.undefine(name)
   }
 }

@@ -89,6 +89,8 @@ extension Catalog {
       return feed
     case .slots(let slots):
       return SlotsFeed(name: name, plan: try plan(slots, for: nil, named: name), revision: revision &+ 1)
+    case .managed(let managed):
+      return ManagedFeed(name: name, definition: managed, limits: limits, seed: seed, revision: revision &+ 1)
     }
   }
 
@@ -108,6 +110,8 @@ extension Catalog {
 
   /// Keeps the list of collections that evict by age.
   func updateExpiring() {
-    expiring = feeds.values.compactMap { $0 as? CollectionFeed }.filter { $0.content.retain?.seconds != nil }
+    let collections = feeds.values.compactMap { $0 as? CollectionFeed }.filter { $0.content.retain?.seconds != nil }
+    // In one order in every process: evictions are replayed.
+    expiring = collections.sorted { $0.name < $1.name }
   }
 }

@@ -10,6 +10,10 @@ extension Catalog {
       guard let handle = try collection.state.find(id, index: 0) else { return nil }
       return (collection.state.row(of: handle), collection.state.places(of: handle))
     }
+    if let managed = feed as? ManagedFeed {
+      guard let handle = try managed.state.find(id, index: 0) else { return nil }
+      return (managed.state.row(of: handle), managed.state.places(of: handle))
+    }
     guard let bin = feed as? BinFeed else {
       throw .wrongKind(feed: feed.name, kind: feed.kind, wanted: "collection, to find elements by id; give \"at\"")
     }

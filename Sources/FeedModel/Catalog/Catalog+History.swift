@@ -4,11 +4,16 @@ extension Catalog {
     feeds.values.flatMap { feed in [feed] + ((feed as? CollectionFeed)?.binFeeds ?? []) }.filter { $0.history != nil }
   }
 
-  /// Lets go of the recent changes that are older than `moment` or beyond `historyBytes`. O(feeds + changes trimmed).
+  /// Lets go of the recent changes that are older than `moment`, or beyond `historyBytes` for a feed or `maxHistoryBytes`
+  /// for all of them. O(feeds + changes trimmed).
   public func trimHistories(before moment: Instant) {
-    for feed in remembering {
-      feed.history?.trim(bytes: limits.historyBytes, before: moment)
-      feed.history?.compact()
+    let feeds = remembering
+    for feed in feeds { feed.history?.trim(bytes: limits.historyBytes, before: moment) }
+    let total = feeds.reduce(0) { $0 &+ ($1.history?.bytes ?? 0) }
+    if total > limits.maxHistoryBytes {
+      let share = limits.maxHistoryBytes / feeds.count
+      for feed in feeds { feed.history?.trim(bytes: share, before: moment) }
     }
+    for feed in feeds { feed.history?.compact() }
   }
 }

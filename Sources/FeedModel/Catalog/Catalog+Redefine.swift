@@ -23,6 +23,7 @@ extension Catalog {
       }
     case (let feed as SlotsFeed, .slots(let slots)):
       if feed.plan.definition != slots { replan(feed, try plan(slots, for: feed, named: feed.name)) }
+    case (let feed as ManagedFeed, .managed(let managed)): redefine(feed, managed)
     default:
       throw .definitionConflict(
         feed: definition.name, reason: "it is a \(feed.kind); undefine it before you define a \(definition.kind)")

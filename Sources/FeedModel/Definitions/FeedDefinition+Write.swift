@@ -17,6 +17,7 @@ extension FeedDefinition {
       out.append(",\"current\":")
       out.append(integer: current)
     case .slots(let slots): slots.appendMembers(to: &out)
+    case .managed(let managed): managed.appendMembers(to: &out)
     }
     behaviours.appendMembers(to: &out)
   }
@@ -30,6 +31,16 @@ extension Behaviours {
     if multiple != defaults.multiple { out.append(multiple ? ",\"multiple\":true" : ",\"multiple\":false") }
     if editable != defaults.editable { out.append(editable ? ",\"editable\":true" : ",\"editable\":false") }
     if movable != defaults.movable { out.append(movable ? ",\"movable\":true" : ",\"movable\":false") }
+  }
+}
+
+extension ManagedDefinition {
+  fileprivate func appendMembers(to out: inout ByteBuffer) {
+    out.append(member: "database", database)
+    out.append(member: "query", query)
+    out.append(member: "id", id)
+    if let section { out.append(member: "section", section) }
+    if let type { out.append(member: "type", type.text) }
   }
 }
 

@@ -11,6 +11,8 @@ public struct FeedDefinition: Equatable, Sendable {
     /// `current` is the index of the child that shows, -1 for none.
     case segmented(children: [String], current: Int)
     case slots(SlotsDefinition)
+    /// Allowed only in the daemon's own configuration.
+    case managed(ManagedDefinition)
   }
 
   public let name: String
@@ -25,11 +27,12 @@ public struct FeedDefinition: Equatable, Sendable {
     case .composed: "composed"
     case .segmented: "segmented"
     case .slots: "slots"
+    case .managed: "managed"
     }
   }
 
-  /// The kinds that can be defined.
-  public static let kinds = ["array", "collection", "composed", "segmented", "single", "slots"]
+  /// The kinds that can be defined; `managed` only by the daemon's configuration.
+  public static let kinds = ["array", "collection", "composed", "managed", "segmented", "single", "slots"]
 
   public init(name: String, content: Content, behaviours: Behaviours = Behaviours()) {
     self.name = name

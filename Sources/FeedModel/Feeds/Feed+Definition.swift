@@ -11,6 +11,7 @@ extension Feed {
     case let feed as ComposedFeed: .composed(children: feed.children.map(\.name))
     case let feed as SegmentedFeed: .segmented(children: feed.children.map(\.name), current: feed.current)
     case let feed as SlotsFeed: .slots(feed.plan.definition)
+    case let feed as ManagedFeed: .managed(feed.content)
     default: nil
     }
   }

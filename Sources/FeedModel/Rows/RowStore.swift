@@ -9,7 +9,8 @@ class RowStore {
   /// The feed's name, for errors.
   let feed: String
   let elements: ElementTable
-  let sections: [RowSection]
+  /// Fixed but for managed feeds, whose sections come and go.
+  var sections: [RowSection]
   /// Where an element names its type.
   var type: SingularPath?
   var limits: Limits

@@ -9,8 +9,8 @@ public struct WaitList: Sendable {
 
   public init() {}
 
-  /// Waits for `readiness` of `descriptor` too. With nothing in it, only a hang-up or an error of the descriptor counts: of
-  /// a pipe being written to, that its reader is gone.
+  /// Waits for `readiness` of `descriptor` too. With nothing in it, only a hang-up or an error of the descriptor
+  /// counts: of a pipe being written to, that its reader is gone.
   public mutating func add(_ descriptor: Int32, _ readiness: Readiness) {
     entries.append(pollfd(fd: descriptor, events: readiness.rawValue, revents: 0))
   }
@@ -19,7 +19,8 @@ public struct WaitList: Sendable {
   public mutating func removeAll() { entries.removeAll(keepingCapacity: true) }
 
   /// Waits until one of the descriptors is ready.
-  /// - Parameter deadline: when to stop waiting, in nanoseconds of ``MonotonicClock``; nil waits for ever, 0 only looks.
+  /// - Parameter deadline: when to stop waiting, in nanoseconds of ``MonotonicClock``; nil waits for ever, 0 only
+  ///   looks.
   /// - Returns: false when the time was up or a signal came.
   public mutating func wait(until deadline: UInt64?) throws(SystemError) -> Bool {
     let count = poll(&entries, nfds_t(entries.count), deadline.map(MonotonicClock.milliseconds(until:)) ?? -1)

@@ -7,9 +7,8 @@ import subprocess
 import sys
 import unittest
 
-import feedd
 import support
-from support import PATIENCE
+from support import feedd, PATIENCE
 
 
 def element(id, **more):

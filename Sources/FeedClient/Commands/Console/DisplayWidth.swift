@@ -23,8 +23,8 @@ enum DisplayWidth {
     }
   }
 
-  /// The blocks that Unicode's EastAsianWidth calls wide or full-width, roughly: whole blocks, since a terminal's own table
-  /// differs in the corners anyway.
+  /// The blocks that Unicode's EastAsianWidth calls wide or full-width, roughly: whole blocks, since a terminal's own
+  /// table differs in the corners anyway.
   private static func isWide(_ value: UInt32) -> Bool {
     switch value {
     case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0x33FF, 0x3400...0x4DBF, 0x4E00...0x9FFF, 0xA000...0xA4CF,

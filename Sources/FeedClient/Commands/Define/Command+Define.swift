@@ -5,8 +5,8 @@ extension Command {
   static let define = Command(
     name: "define", usage: ["FEED [OPTION]...", "JSON [--replace]", "- [--replace]"], summary: "make a feed",
     about: """
-      Makes a feed, from options or from a definition in JSON. The same definition again changes nothing; another one for the \
-      same name is refused, unless --replace says to keep the elements and sort them into bins anew.
+      Makes a feed, from options or from a definition in JSON. The same definition again changes nothing; another \
+      one for the same name is refused, unless --replace says to keep the elements and sort them into bins anew.
       """,
     options: [
       OptionDescription(
@@ -23,7 +23,8 @@ extension Command {
       OptionDescription(
         "retain-seconds", value: .integer(1...Int.max), help: "keep elements so long after their last change"),
       OptionDescription(
-        "kind", value: .text("KIND"), help: "collection, array, single, composed, segmented", defaultText: "collection"),
+        "kind", value: .text("KIND"), help: "what the feed is: collection, array, single, composed or segmented",
+        defaultText: "collection"),
       OptionDescription(
         "child", value: .text("FEED"), help: "a child of a composed or segmented feed; may be repeated"),
       OptionDescription("current", value: .integer(-1...Int.max), help: "the active child of a segmented feed, from 0"),

@@ -34,8 +34,8 @@ struct DefinitionBuilder: Equatable {
     bins.append(Bin(name: name, filter: filter))
   }
 
-  /// Adds an order from `NAME=PATH`, `NAME=PATH:asc` or `NAME=PATH:desc`, where NAME is a bin; those of one bin break one
-  /// another's ties. Without any bin, NAME must be `all`, the one there is then.
+  /// Adds an order from `NAME=PATH`, `NAME=PATH:asc` or `NAME=PATH:desc`, where NAME is a bin; those of one bin break
+  /// one another's ties. Without any bin, NAME must be `all`, the one there is then.
   mutating func addSort(_ word: String) throws(Failure) {
     let (name, path) = Self.split(word)
     guard !name.isEmpty, var path, !path.isEmpty else {

@@ -5,9 +5,9 @@ extension Command {
   static let push = Command(
     name: "push", usage: ["FEED [ELEMENT...|-]"], summary: "put elements into a feed",
     about: """
-      Puts elements into a feed: into a collection by their identity, replacing those that are there; at the end of an array; \
-      or in place of the one in a single. Elements are arguments, in one commit, or lines on standard input, which are pushed \
-      as they come. Each refused line is reported with its number, and the others go in.
+      Puts elements into a feed: into a collection by their identity, replacing those that are there; at the end of \
+      an array; or in place of the one in a single. Elements are arguments, in one commit, or lines on standard \
+      input, which are pushed as they come. Each refused line is reported with its number, and the others go in.
       """,
     options: [
       OptionDescription("no-define", help: "refuse when the feed is not there, instead of making a plain collection")

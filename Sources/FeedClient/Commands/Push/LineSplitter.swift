@@ -16,7 +16,7 @@ struct LineSplitter: ~Copyable {
   private var isDiscarding = false
   private var isFinished = false
 
-  /// - Parameter limit: the longest line in bytes, without its end.
+  /// - Parameter limit: the longest line in bytes, white space included but not its end.
   init(limit: Int, capacity: Int = 64 << 10) {
     self.limit = limit
     queue = ByteQueue(capacity: capacity)
@@ -73,11 +73,11 @@ struct LineSplitter: ~Copyable {
   }
 
   private static func trim(_ line: UnsafeRawBufferPointer, limit: Int) -> Line {
+    if line.count > limit { return .tooLong }
     var rest = line[...]
     while let byte = rest.first, isSpace(byte) { rest = rest.dropFirst() }
     while let byte = rest.last, isSpace(byte) { rest = rest.dropLast() }
-    if rest.isEmpty { return .blank }
-    return rest.count > limit ? .tooLong : .text(UnsafeRawBufferPointer(rebasing: rest))
+    return rest.isEmpty ? .blank : .text(UnsafeRawBufferPointer(rebasing: rest))
   }
 
   private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }

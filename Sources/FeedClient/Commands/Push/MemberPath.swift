@@ -1,7 +1,7 @@
 import FeedJSON
 
-/// The way to one value inside another: names of members and indexes. A part of JSONPath small enough to be told by heart,
-/// for what the client looks up by itself; everything else is the daemon's to evaluate.
+/// The way to one value inside another: names of members and indexes. A part of JSONPath small enough to be told by
+/// heart, for what the client looks up by itself; everything else is the daemon's to evaluate.
 struct MemberPath: Equatable, Sendable {
   enum Step: Equatable, Sendable {
     case name(String)
@@ -31,8 +31,8 @@ struct MemberPath: Equatable, Sendable {
 }
 
 extension MemberPath {
-  /// Reads a singular JSONPath of plain steps: `$`, then `.name`, `['name']`, `["name"]` or `[0]`. nil for anything else,
-  /// escapes in a name included.
+  /// Reads a singular JSONPath of plain steps: `$`, then `.name`, `['name']`, `["name"]` or `[0]`. nil for anything
+  /// else, escapes in a name included.
   init?(jsonPath text: String) {
     guard text.first == "$" else { return nil }
     var rest = text.dropFirst()
@@ -53,8 +53,8 @@ extension MemberPath {
     }
   }
 
-  /// Reads what stands between the braces of a template: names and indexes with points between them, such as `user.name`
-  /// or `tags.0`. nil when a part is empty.
+  /// Reads what stands between the braces of a template: names and indexes with points between them, such as
+  /// `user.name` or `tags.0`. nil when a part is empty.
   init?(dotted text: some StringProtocol) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.allSatisfy({ !$0.isEmpty }) else { return nil }

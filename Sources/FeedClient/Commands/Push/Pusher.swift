@@ -1,11 +1,12 @@
 import FeedJSON
 
-/// Decides which lines go to the daemon in which request, and what its answers mean: a pure state machine between the lines
-/// of an input and a connection.
+/// Decides which lines go to the daemon in which request, and what its answers mean: a pure state machine between the
+/// lines of an input and a connection.
 ///
-/// Lines travel in batches, several of them under way at once. A refused batch changed nothing, so its lines go again one by
-/// one, to find out which of them is to blame; before that, what was sent behind it is waited for, and afterwards sent again,
-/// so that of two lines with one identity the later one counts. Lines that are sure to be refused travel alone from the start.
+/// Lines travel in batches, several of them under way at once. A refused batch changed nothing, so its lines go again
+/// one by one, to find out which of them is to blame; before that, what was sent behind it is waited for, and
+/// afterwards sent again, so that of two lines with one identity the later one counts. Lines that are sure to be
+/// refused travel alone from the start.
 struct Pusher {
   /// A line that the daemon, or this program, did not take.
   struct Refusal: Equatable {

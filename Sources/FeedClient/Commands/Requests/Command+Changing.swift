@@ -20,8 +20,8 @@ extension Command {
   static let set = Command(
     name: "set", usage: ["FEED [ELEMENT...|-]"], summary: "make a feed hold exactly these elements",
     about: """
-      Makes a feed hold exactly the elements given, as arguments or one a line on standard input, in one commit. What is \
-      there already and equal stays as it is.
+      Makes a feed hold exactly the elements given, as arguments or one a line on standard input, in one commit. \
+      What is there already and equal stays as it is.
       """,
     notes: """
       Example:

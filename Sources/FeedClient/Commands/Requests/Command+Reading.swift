@@ -4,8 +4,8 @@ extension Command {
   static let get = Command(
     name: "get", usage: ["FEED ID", "FEED --at SECTION,ROW"], summary: "show one element, by identity or by place",
     about: """
-      Shows the element with an identity, and where it is, or the element at a place. There being none is no error: the \
-      element is null then.
+      Shows the element with an identity, and where it is, or the element at a place. There being none is no error: \
+      the element is null then.
       """,
     options: [OptionDescription("at", value: .text("SECTION,ROW"), help: "the place, both counted from 0")],
     notes: idNote + """
@@ -56,8 +56,8 @@ extension Command {
   static let query = Command(
     name: "query", usage: ["FEED PATH"], summary: "show what a JSONPath finds in a feed",
     about: """
-      Evaluates a JSONPath (RFC 9535) over the array of the feed's elements in flattened order, and shows each node that it \
-      finds on a line.
+      Evaluates a JSONPath (RFC 9535) over the array of the feed's elements in flattened order, and shows each node \
+      that it finds on a line.
       """,
     notes: """
       Examples:
@@ -76,8 +76,8 @@ extension Command {
   static let snapshot = Command(
     name: "snapshot", usage: ["FEED"], summary: "show the whole feed at one revision",
     about: """
-      Shows every section of a feed with its elements, all of one revision. A feed that is too big for one frame is refused; \
-      'feedclient watch FEED --snapshot-only' has no such limit.
+      Shows every section of a feed with its elements, all of one revision. A feed that is too big for one frame is \
+      refused; 'feedclient watch FEED --snapshot-only' has no such limit.
       """,
     operands: 1...1
   ) { invocation throws(Failure) in
@@ -89,8 +89,8 @@ extension Command {
   static let verify = Command(
     name: "verify", usage: ["FEED"], summary: "show revision, counts and digest of a feed",
     about: """
-      Shows the revision of a feed, the number of rows in each section, and the CRC-32 of its content: two copies are the \
-      same when these are. See also watch --verify.
+      Shows the revision of a feed, the number of rows in each section, and the CRC-32 of its content: two copies \
+      are the same when these are. See also watch --verify.
       """,
     operands: 1...1
   ) { invocation throws(Failure) in

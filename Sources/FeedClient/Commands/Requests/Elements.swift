@@ -3,7 +3,8 @@ import FeedSystem
 
 /// Elements that a command line names: as arguments, or on standard input.
 enum Elements {
-  /// The most that a command takes from standard input at once: the largest frame that a daemon can be configured to take.
+  /// The most that a command takes from standard input at once: the largest frame that a daemon can be configured to
+  /// take.
   private static let inputLimit = 1 << 30
 
   /// The elements of these words, each of which must be a JSON text.

@@ -7,8 +7,8 @@ extension Program {
       program: "feedclient",
       usage: ["[OPTION]... COMMAND [ARGUMENT]...", "help COMMAND", "COMMAND --help"],
       about: """
-        Talks to feedd, the daemon that keeps lists of JSON elements in sync between programs: puts elements into feeds, \
-        and shows what changes in them.
+        Talks to feedd, the daemon that keeps lists of JSON elements in sync between programs: puts elements into \
+        feeds, and shows what changes in them.
         """,
       groups: [OptionGroup("Connection and output", Command.common)],
       notes: commands + "\n" + examples)

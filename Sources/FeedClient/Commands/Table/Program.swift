@@ -1,7 +1,7 @@
 import FeedSystem
 
-/// The whole of `feedclient` but its arguments: finds the command, runs it, and turns what went wrong into words on standard
-/// error and an exit status.
+/// The whole of `feedclient` but its arguments: finds the command, runs it, and turns what went wrong into words on
+/// standard error and an exit status.
 package enum Program {
   package static let version = "0.1.0"
 

@@ -14,10 +14,10 @@ final class ChangeLines: WatchDisplay {
   var needsMirror: Bool { false }
   var deadline: UInt64? { nil }
 
-  func take(_ notification: Notification, _ mirror: Mirror?, now: UInt64) {
+  func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64) {
     switch notification.kind {
-    case .snapshot: snapshot(notification.params)
-    case .delta: delta(notification.params)
+    case .snapshot: show(snapshot: notification.params)
+    case .delta: show(delta: notification.params)
     case .bookmark, .selection, .bye, .other: return
     }
   }
@@ -34,7 +34,7 @@ final class ChangeLines: WatchDisplay {
     console.print(line.text)
   }
 
-  private func snapshot(_ params: JSONView) {
+  private func show(snapshot params: JSONView) {
     guard let at = params.member("at").flatMap(IndexPath.init), let elements = params.member("elements") else { return }
     let types = params.member("types")
     for (place, element) in elements.elements.enumerated() {
@@ -43,7 +43,7 @@ final class ChangeLines: WatchDisplay {
     }
   }
 
-  private func delta(_ params: JSONView) {
+  private func show(delta params: JSONView) {
     func paths(_ name: StaticString) -> [IndexPath] {
       params.member(name)?.elements.compactMap { IndexPath($0) } ?? []
     }

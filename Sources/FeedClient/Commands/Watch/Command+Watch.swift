@@ -5,9 +5,9 @@ extension Command {
   static let watch = Command(
     name: "watch", usage: ["FEED"], summary: "show a feed and what changes in it",
     about: """
-      Shows a feed and every change to it until it is stopped. On a terminal: the sections as a list that is redrawn in \
-      place, with + - ~ where something has just changed. Otherwise, and with --json: the daemon's notifications, one JSON \
-      object a line, each written at once; the program ends when its reader does.
+      Shows a feed and every change to it until it is stopped. On a terminal: the sections as a list that is redrawn \
+      in place, with + - ~ where something has just changed. Otherwise, and with --json: the daemon's notifications, \
+      one JSON object a line, each written at once; the program ends when its reader does.
       """,
     options: [
       OptionDescription("count", value: .integer(1...Int.max), help: "end after so many snapshot parts and deltas"),
@@ -29,7 +29,7 @@ extension Command {
           "how rows of a type look on a terminal; {member} stands for a value; without TYPE= for all; may be repeated"),
     ],
     notes: """
-      --timeout ends the watch with exit status 4, however much has come. --wait and --reconnect never give up by themselves.
+      --timeout ends the watch with exit status 4, however much has come. --wait and --reconnect never give up.
       A watch whose feed is undefined ends with 1, or with --reconnect waits for it to be defined again.
 
       Examples:

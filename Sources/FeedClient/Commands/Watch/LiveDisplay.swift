@@ -26,12 +26,12 @@ final class LiveDisplay: WatchDisplay {
     isDirty ? drawnAt &+ Self.interval : list.deadline
   }
 
-  func take(_ notification: Notification, _ mirror: Mirror?, now: UInt64) {
+  func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64) {
     isDirty = true
     switch notification.kind {
     case .snapshot: list.reset()
     case .delta:
-      guard let mirror, let delta = try? Delta(notification.params) else { return }
+      guard let mirror, let delta else { return }
       list.note(delta.change, revision: delta.revision, sections: mirror.sections.count, now: now)
     case .bookmark, .selection, .bye, .other: return
     }

@@ -1,5 +1,5 @@
-/// How many rows of each section a screen shows: every section its heading, and the rest shared so that short sections are
-/// whole and long ones get equal parts.
+/// How many rows of each section a screen shows: every section its heading, and the rest shared so that short sections
+/// are whole and long ones get equal parts.
 struct LiveLayout: Equatable {
   /// The rows shown of each section whose heading fits.
   private(set) var rooms: [Int] = []

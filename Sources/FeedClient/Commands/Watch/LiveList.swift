@@ -1,8 +1,8 @@
 import FeedJSON
 import FeedModel
 
-/// A feed as a list on a screen: its sections with their names, their rows with signs where something has just changed, as
-/// many as fit. Pure: it makes lines; ``Screen`` puts them on a terminal.
+/// A feed as a list on a screen: its sections with their names, their rows with signs where something has just changed,
+/// as many as fit. Pure: it makes lines; ``Screen`` puts them on a terminal.
 struct LiveList {
   /// How long a change stays marked.
   static let markTime: UInt64 = 2_000_000_000
@@ -11,14 +11,20 @@ struct LiveList {
   private struct Tally: Equatable {
     var added = 0
     var updated = 0
+    var moved = 0
     var deleted = 0
   }
 
+  /// The changes of a short time, counted together so that a busy feed does not make a long list.
   private struct Moment {
+    /// When the first of them came.
     var time: UInt64
+    /// The revision of the first of them.
     var revision: UInt64
     var tallies: [Tally]
   }
+
+  private static let momentTime: UInt64 = 100_000_000
 
   let templates: Templates
   /// Recent changes, oldest first.
@@ -39,28 +45,33 @@ struct LiveList {
     focus = []
   }
 
-  /// A change has been applied to the mirror.
+  /// A change, which fits the feed, has been applied to the mirror.
+  /// - Parameter sections: how many there are now.
   mutating func note(_ change: Change, revision: UInt64, sections: Int, now: UInt64) {
+    let before = max(sections + change.sectionsDeleted.count - change.sectionsAdded.count, 0)
+    tops.resize(to: before, with: 0)
+    focus.resize(to: before, with: nil)
+    if recent.last.map({ now >= $0.time &+ Self.momentTime }) ?? true {
+      recent.append(Moment(time: now, revision: revision, tallies: Array(repeating: Tally(), count: before)))
+    }
+    let last = recent.count - 1
+    for path in change.deleted { recent[last].tallies[Int(path.section)].deleted += 1 }
+    // A row that moved neither came nor went.
+    for move in change.moves { recent[last].tallies[Int(change.deleted[Int(move.deleted)].section)].deleted -= 1 }
+    if !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty { moveSections(change) }
+    for path in change.added { recent[last].tallies[Int(path.section)].added += 1 }
+    for move in change.moves {
+      recent[last].tallies[Int(change.added[Int(move.added)].section)].added -= 1
+      recent[last].tallies[Int(change.added[Int(move.added)].section)].moved += 1
+    }
+    for path in change.updated { recent[last].tallies[Int(path.section)].updated += 1 }
+    for path in change.updated + change.added { focus[Int(path.section)] = Int(path.row) }
+  }
+
+  private mutating func moveSections(_ change: Change) {
     change.applySections(to: &tops) { _ in 0 }
     change.applySections(to: &focus) { _ in nil }
     for place in recent.indices { change.applySections(to: &recent[place].tallies) { _ in Tally() } }
-    var before = [Tally](repeating: Tally(), count: sections + change.sectionsDeleted.count)
-    for path in change.deleted where before.indices.contains(Int(path.section)) {
-      before[Int(path.section)].deleted += 1
-    }
-    change.applySections(to: &before) { _ in Tally() }
-    var tallies = before
-    tallies.resize(to: sections, with: Tally())
-    tops.resize(to: sections, with: 0)
-    focus.resize(to: sections, with: nil)
-    for path in change.added where tallies.indices.contains(Int(path.section)) { tallies[Int(path.section)].added += 1 }
-    for path in change.updated where tallies.indices.contains(Int(path.section)) {
-      tallies[Int(path.section)].updated += 1
-    }
-    for path in change.updated + change.added where focus.indices.contains(Int(path.section)) {
-      focus[Int(path.section)] = Int(path.row)
-    }
-    recent.append(Moment(time: now, revision: revision, tallies: tallies))
   }
 
   /// Forgets marks whose time is over.
@@ -115,10 +126,12 @@ extension LiveList {
     for moment in recent where moment.tallies.indices.contains(place) {
       tally.added += moment.tallies[place].added
       tally.updated += moment.tallies[place].updated
+      tally.moved += moment.tallies[place].moved
       tally.deleted += moment.tallies[place].deleted
     }
     if tally.added > 0 { line.add(" +\(tally.added)", .added) }
     if tally.updated > 0 { line.add(" ~\(tally.updated)", .updated) }
+    if tally.moved > 0 { line.add(" >\(tally.moved)", .moved) }
     if tally.deleted > 0 { line.add(" -\(tally.deleted)", .deleted) }
     if room < section.rows.count {
       let last = tops[place] + room

@@ -1,4 +1,5 @@
-/// A terminal's screen, redrawn in place: only the lines that differ from those it shows are written. Pure: it makes the bytes.
+/// A terminal's screen, redrawn in place: only the lines that differ from those it shows are written. Pure: it makes
+/// the bytes.
 struct Screen {
   /// Another screen than the shell's, without a cursor and without wrapping.
   static let enter = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l"

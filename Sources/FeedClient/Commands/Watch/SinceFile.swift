@@ -2,8 +2,8 @@ import FeedJSON
 import FeedSystem
 import Glibc
 
-/// The file of `watch --since-file`: where a later watch of the same feed goes on. One JSON object, replaced as a whole, so
-/// that it is right whenever the program, or the machine, stops.
+/// The file of `watch --since-file`: where a later watch of the same feed goes on. One JSON object, replaced as a
+/// whole, so that it is right whenever the program, or the machine, stops.
 struct SinceFile: Equatable {
   let path: String
   let feed: String

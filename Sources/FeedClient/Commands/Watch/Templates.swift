@@ -52,13 +52,15 @@ struct Templates: Equatable, Sendable {
     }
   }
 
-  /// Strings without their quotes, nothing for what is not there.
+  /// Strings without their quotes, arrays and objects as JSON, nothing for what is not there.
   private func add(_ value: JSONView?, to line: inout LinePainter) {
     guard let value, value.kind != .null else { return }
     if let text = value.string {
-      line.add(text.map { $0.isNewline ? " " : $0 }.reduce(into: "") { $0.append($1) }, .plain)
-    } else {
+      line.add(String(text.map { $0.isNewline ? " " : $0 }))
+    } else if value.kind == .object || value.kind == .array {
       line.add(value)
+    } else {
+      line.add(value.source(limit: line.room))
     }
   }
 }

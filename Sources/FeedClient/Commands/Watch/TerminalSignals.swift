@@ -1,8 +1,8 @@
 import FeedSystem
 import Glibc
 
-/// What a person at a terminal may do to a program that owns the screen: end it, stop it, resize it. As events that are polled,
-/// so that the screen is always given back as a shell wants it.
+/// What a person at a terminal may do to a program that owns the screen: end it, stop it, resize it. As events that are
+/// polled, so that the screen is always given back as a shell wants it.
 final class TerminalSignals {
   private let queue: SignalQueue
   private let display: LiveDisplay

@@ -2,8 +2,8 @@ import FeedJSON
 
 /// Compares a mirror with the daemon's own digest, when both are at the same revision: a pure state machine.
 ///
-/// The daemon's answer may come before the deltas that lead to its revision, or after the mirror has gone past it; in the
-/// first case it is kept until the mirror gets there, in the second another one is asked for.
+/// The daemon's answer may come before the deltas that lead to its revision, or after the mirror has gone past it; in
+/// the first case it is kept until the mirror gets there, in the second another one is asked for.
 struct Verification: Equatable {
   /// What the daemon answered to `verify`.
   struct Answer: Equatable {

@@ -2,8 +2,8 @@
 protocol WatchDisplay: AnyObject {
   /// Whether the rows are needed.
   var needsMirror: Bool { get }
-  /// Shows, or notes to show, what the daemon said; the mirror has it already.
-  func take(_ notification: Notification, _ mirror: Mirror?, now: UInt64)
+  /// Shows, or notes to show, what the daemon said; the mirror has it already, and has made a delta of it if it is one.
+  func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64)
   /// Shows what is due.
   func update(_ mirror: Mirror?, _ status: WatchStatus, now: UInt64) throws(Failure)
   /// When to call ``update(_:_:now:)`` although nothing happens.

@@ -2,8 +2,8 @@ import FeedJSON
 import FeedSystem
 import Glibc
 
-/// One run of `watch`: follows the feed, shows it, and ends when what was asked for is there, the time is up, the reader is
-/// gone or the person has seen enough.
+/// One run of `watch`: follows the feed, shows it, and ends when what was asked for is there, the time is up, the
+/// reader is gone or the person has seen enough.
 final class WatchRun {
   /// How long the end may wait for the daemon's digest.
   private static let verifyTime: UInt64 = 10_000_000_000
@@ -44,8 +44,8 @@ final class WatchRun {
     while true {
       try advance()
       let now = MonotonicClock.now
-      if let ending, try isVerified(now) { return ending }
       if let deadline, now >= deadline, ending == nil { ending = .timedOut }
+      if let ending, try isVerified(now) { return ending }
       if let endsBefore, now >= endsBefore {
         console.say("not verified: the feed did not hold still long enough")
         return .timedOut
@@ -84,15 +84,15 @@ final class WatchRun {
       }
     case .response(let id, let result):
       if verification.expects(id) { try takeDigest(result) }
-    case .notification(let notification):
-      return try take(notification)
+    case .notification(let notification, let delta):
+      return try take(notification, delta)
     }
     return .proceed
   }
 
-  private func take(_ notification: Notification) throws(ClientError) -> Follower.Verdict {
+  private func take(_ notification: Notification, _ delta: Delta?) throws(ClientError) -> Follower.Verdict {
     let now = MonotonicClock.now
-    if ending == nil { display.take(notification, follower.mirror, now: now) }
+    if ending == nil { display.take(notification, delta, follower.mirror, now: now) }
     switch notification.kind {
     case .snapshot, .delta:
       shownCount += 1

@@ -5,7 +5,7 @@ Files whose expectations are statements of the specification (errors, framing) a
 
 import pathlib
 
-from . import changes, digest, filters, texts
+from . import changes, digest, feeds, filters, slots, texts
 from .collection import Collection, Refused
 
 FOLDER = pathlib.Path(__file__).resolve().parents[4] / "vectors"
@@ -132,7 +132,50 @@ def _digest(case):
     return {**dict(case.items), "text": digest.text(state), "digest": digest.digest(state)}
 
 
+def _slots(case):
+    counts, definition = case["counts"].value, case["definition"].value
+    return {**dict(case.items), "rows": slots.rows(definition, counts)}
+
+
+def _feeds(case):
+    world, steps = feeds.World(plain(case["definitions"])), []
+    for step in case["steps"].items:
+        members = {name: member for name, member in step.items if name in ("method", "params")}
+        name = step["params"]["feed"].value
+        before = {feed: world.sections(feed) for feed in world.feeds}
+        try:
+            change, deltas = world.request(name, lambda feed: _on_feed(feed, step["method"].value, step["params"]))
+            for feed, (delta, elements) in deltas.items():
+                assert shown_text(changes.apply(before[feed], delta, elements)) == shown_text(
+                    world.sections(feed)
+                ), step
+            deltas = {n: {"change": c, "elements": e} for n, (c, e) in deltas.items() if any(c.values())}
+            members.update(change=change, deltas=deltas)
+        except Refused as refused:
+            members["error"] = {"code": refused.code, "data": refused.data}
+        steps.append(members)
+    after = {feed: shown(world.sections(feed)) for feed in world.feeds}
+    return {**dict(case.items), "steps": steps, "after": after}
+
+
+def _on_feed(feed, method, params):
+    if isinstance(feed, Collection):
+        return run(feed, method, params)
+    given = {name: value for name, value in params.items if name != "feed"}
+    arguments = {name: value if name == "element" else plain(value) for name, value in given.items()}
+    if "elements" in given:
+        arguments["elements"] = given["elements"].items
+    if isinstance(feed, feeds.List):
+        if "from" in arguments:
+            arguments["start"] = arguments.pop("from")
+        return feed.request(method, arguments)
+    return getattr(feed, method)(**arguments)
+
+
 _WORK = {
+    "slots": _slots,
+    "lists": _feeds,
+    "providers": _feeds,
     "change": _change,
     "compose": _compose,
     "bins": _bins,

@@ -1,0 +1,205 @@
+"""Arrays, singles, and feeds made of feeds: the change of each request, for the feed and for all that show it."""
+
+from . import changes
+from .collection import Collection, Refused
+
+
+class List:
+    """An array, or a single."""
+
+    def __init__(self, definition):
+        self.name, self.rows = definition["feed"], []
+
+    def sections(self):
+        return [{"name": self.name, "rows": [row.element for row in self.rows]}]
+
+    def request(self, method, params):
+        rows, elements = list(self.rows), [row.element for row in self.rows]
+        try:
+            getattr(self, method)(**params)
+        except Refused:
+            self.rows = rows
+            for row, element in zip(rows, elements):
+                row.element = element
+            raise
+        return self._change(rows, [element.text for element in elements])
+
+    def insert(self, elements, at=None):
+        for place, element in enumerate(elements):
+            row = len(self.rows) if at is None else at[place] if isinstance(at, list) else at + place
+            self._check(row, len(self.rows))
+            self.rows.insert(row, changes.Row(element))
+
+    def remove(self, at):
+        for row in sorted(at if isinstance(at, list) else [at], reverse=True):
+            self._check(row, len(self.rows) - 1)
+            del self.rows[row]
+
+    def replace(self, elements, at):
+        for place, element in enumerate(elements):
+            row = at[place] if isinstance(at, list) else at + place
+            self._check(row, len(self.rows) - 1)
+            if self.rows[row].element.text != element.text:
+                self.rows[row].element = element
+
+    def move(self, start, to):
+        self._check(start, len(self.rows) - 1)
+        self._check(to, len(self.rows) - 1)
+        row = self.rows.pop(start)
+        self.rows.insert(to, row if start == to else changes.Row(row.element, origin=row))
+
+    def set(self, elements):
+        """Between the common beginning and end, rows are replaced pairwise before any is added or deleted."""
+        old = [row.element.text for row in self.rows]
+        start = end = 0
+        while start < min(len(old), len(elements)) and old[start] == elements[start].text:
+            start += 1
+        while end < min(len(old), len(elements)) - start and old[-1 - end] == elements[-1 - end].text:
+            end += 1
+        middle = range(start, len(old) - end)
+        assert not {old[i] for i in middle} & {e.text for e in elements[start : len(elements) - end]}, "ambiguous"
+        for row in range(start, min(len(old), len(elements)) - end):
+            self.rows[row].element = elements[row]
+        del self.rows[max(start, len(elements) - end) : len(old) - end]
+        for row in range(len(old) - end, len(elements) - end):
+            self.rows.insert(row, changes.Row(elements[row]))
+
+    def put(self, element):
+        if element.kind == "null":
+            self.rows = []
+        elif self.rows:
+            self.replace([element], 0)
+        else:
+            self.insert([element])
+
+    def _check(self, row, last):
+        if not 0 <= row <= last:
+            raise Refused(-32005, feed=self.name, index=row)
+
+    def _change(self, old, texts):
+        now = {row: place for place, row in enumerate(self.rows)}
+        before = {row: place for place, row in enumerate(old)}
+        gone = [row for row in old if row not in now]
+        come = [row for row in self.rows if row not in before]
+        updated = [row for row in self.rows if row in before and texts[before[row]] != row.element.text]
+        change = {"deleted": [[0, before[row]] for row in gone], "added": [[0, now[row]] for row in come]}
+        change["updated"] = [[0, now[row]] for row in updated]
+        moves = [[gone.index(row.origin), place] for place, row in enumerate(come) if row.origin in gone]
+        if moves:
+            change["moves"] = sorted(moves)
+        return change, [row.element for row in come + updated]
+
+
+class Provider:
+    """A composed feed, or a segmented one when it has `current`."""
+
+    def __init__(self, definition, world):
+        self.name, self.world, self.children = definition["feed"], world, list(definition.get("children", []))
+        self.current = None
+        if definition["kind"] == "segmented":
+            self.current = max(-1, min(definition.get("current", 0), len(self.children) - 1))
+
+    def shown(self):
+        if self.current is None:
+            return self.children
+        return [self.children[self.current]] if self.current >= 0 else []
+
+    def sections(self):
+        return [section for child in self.shown() for section in self.world.sections(child)]
+
+    def insertChild(self, child, at=None, before=None, after=None):
+        if child in self.children:
+            raise Refused(-32001, feed=self.name)
+        if before or after:
+            at = self.children.index(before or after) + (1 if after else 0)
+        at = len(self.children) if at is None else at
+        if not 0 <= at <= len(self.children):
+            raise Refused(-32005, feed=self.name, index=at)
+        self.children.insert(at, child)
+        if self.current is not None:
+            self.current = 0 if len(self.children) == 1 else self.current + (at <= self.current)
+
+    def removeChild(self, child=None, at=None):
+        at = self.children.index(child) if child else at
+        if not 0 <= at < len(self.children):
+            raise Refused(-32005, feed=self.name, index=at)
+        del self.children[at]
+        if self.current is not None and at < self.current:
+            self.current -= 1
+        elif self.current == at:
+            self.current = min(at, len(self.children) - 1)
+
+    def activate(self, child):
+        if isinstance(child, str):
+            child = self.children.index(child)
+        self.current = max(-1, min(child, len(self.children) - 1))
+
+
+class World:
+    """All feeds that are defined."""
+
+    def __init__(self, definitions):
+        self.feeds = {}
+        for definition in definitions:
+            kind = definition["kind"]
+            made = {"collection": Collection, "array": List, "single": List}.get(kind)
+            self.feeds[definition["feed"]] = made(definition) if made else Provider(definition, self)
+
+    def sections(self, name):
+        collection, _, bin = name.partition("/")
+        sections = self.feeds[collection].sections()
+        return [section for section in sections if section["name"] == name] if bin else sections
+
+    def paths(self, name, at=()):
+        """Every section that a feed shows: the way down to it, and its place in the feed that holds it."""
+        feed = self.feeds.get(name.partition("/")[0])
+        if isinstance(feed, Provider):
+            return [path for child in feed.shown() for path in self.paths(child, (*at, child))]
+        names = [section["name"] for section in self.sections(feed.name)]
+        return [(at, feed.name, names.index(section["name"])) for section in self.sections(name)]
+
+    def request(self, name, run):
+        """The change of a request on a feed, and what becomes of every feed: {name: (change, elements)}."""
+        before = {feed: (self.paths(feed), self.sections(feed)) for feed in self.feeds}
+        result = run(self.feeds[name])
+        if result is None:
+            deltas = {feed: self._restructured(feed, *before[feed]) for feed in self.feeds}
+            return deltas[name][0], deltas
+        return result[0], {feed: self._shifted(feed, name, *result) for feed in self.feeds}
+
+    def _restructured(self, feed, paths, _):
+        now = self.paths(feed)
+        deleted = [place for place, path in enumerate(paths) if path not in now]
+        added = [place for place, path in enumerate(now) if path not in paths]
+        sections = self.sections(feed)
+        change = {
+            "deleted": [],
+            "added": [[s, r] for s in added for r in range(len(sections[s]["rows"]))],
+            "updated": [],
+        }
+        if deleted or added:
+            structure = [{"at": at, "name": sections[at]["name"]} for at in added]
+            change["sections"] = {"deleted": deleted, "added": structure}
+        return change, [row for at in added for row in sections[at]["rows"]]
+
+    def _shifted(self, feed, source, change, elements):
+        places = [
+            [at for at, path in enumerate(self.paths(feed)) if path[1:] == (source, section)] for section in range(256)
+        ]
+        lists = {name: [] for name in ("deleted", "added", "updated")}
+        where = {name: [] for name in lists}
+        for name, found in lists.items():
+            for index, (section, row) in enumerate(change[name]):
+                found += [([at, row], (index, way)) for way, at in enumerate(places[section])]
+            found.sort()
+            where[name] = [origin for _, origin in found]
+        result = {name: [path for path, _ in found] for name, found in lists.items()}
+        content = [elements[index] for index, _ in where["added"]]
+        content += [elements[len(change["added"]) + index] for index, _ in where["updated"]]
+        pairs, moves = {i: j for i, j in change.get("moves", [])}, []
+        for i, (index, way) in enumerate(where["deleted"]):
+            if (pairs.get(index), way) in where["added"]:
+                moves.append([i, where["added"].index((pairs[index], way))])
+        if moves:
+            result["moves"] = moves
+        return result, content

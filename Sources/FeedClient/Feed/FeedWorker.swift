@@ -1,0 +1,104 @@
+import FeedSystem
+import Glibc
+import Synchronization
+
+/// The thread behind one iteration of a ``Feed``: it works only while somebody waits for the next update.
+final class FeedWorker: Sendable {
+  typealias Answer = Result<FeedUpdate?, ClientError>
+
+  private struct State {
+    /// Who waits, first to last.
+    var waiting: [CheckedContinuation<Answer, Never>] = []
+    var isStarted = false
+    var isStopped = false
+  }
+
+  private let path: String
+  private let options: WatchOptions
+  private let wake: WakeUp?
+  private let state = Mutex(State())
+
+  init(path: String, options: WatchOptions) {
+    self.path = path
+    self.options = options
+    wake = try? WakeUp()
+  }
+
+  /// The next update; nil when the task is cancelled or the iteration is over.
+  func next() async -> Answer {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { waiter in
+        let isOver = state.withLock { state in
+          if !state.isStopped { state.waiting.append(waiter) }
+          return state.isStopped
+        }
+        if isOver { return waiter.resume(returning: .success(nil)) }
+        start()
+        wake?.signal()
+      }
+    } onCancel: {
+      stop()
+    }
+  }
+
+  /// Ends the iteration: who waits gets nil, and the thread goes.
+  func stop() {
+    let waiting = state.withLock { state in
+      state.isStopped = true
+      defer { state.waiting = [] }
+      return state.waiting
+    }
+    for waiter in waiting { waiter.resume(returning: .success(nil)) }
+    wake?.signal()
+  }
+
+  private var isStopped: Bool { state.withLock { $0.isStopped } }
+
+  private func start() {
+    let mustStart = state.withLock { state in
+      defer { state.isStarted = true }
+      return !state.isStarted
+    }
+    guard mustStart else { return }
+    guard wake != nil, ThreadStart.detach({ self.run() }) else {
+      answer(.failure(.system(SystemError(code: EAGAIN, operation: "start a thread"))))
+      return stop()
+    }
+  }
+
+  private func answer(_ answer: Answer) {
+    let waiter = state.withLock { $0.waiting.isEmpty ? nil : $0.waiting.removeFirst() }
+    waiter?.resume(returning: answer)
+  }
+
+  /// What the thread does.
+  private func run() {
+    let follower = Follower(path: path, options: options, keepsMirror: true)
+    var course = FeedCourse()
+    while let wake, !isStopped {
+      let isWanted = state.withLock { !$0.waiting.isEmpty }
+      do throws(ClientError) {
+        if isWanted, let update = try course.next(of: follower) {
+          answer(.success(update))
+        } else {
+          try wait(wake, isWanted ? follower : nil)
+        }
+      } catch {
+        answer(.failure(error))
+        return stop()
+      }
+    }
+  }
+
+  private func wait(_ wake: WakeUp, _ follower: Follower?) throws(ClientError) {
+    var list = WaitList()
+    list.add(wake.descriptor, .readable)
+    if let follower, let descriptor = follower.descriptor { list.add(descriptor, follower.interest) }
+    do throws(SystemError) {
+      _ = try list.wait(until: follower?.deadline)
+    } catch {
+      throw .system(error)
+    }
+    wake.clear()
+  }
+}

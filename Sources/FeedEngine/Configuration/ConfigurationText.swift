@@ -1,0 +1,57 @@
+import FeedJSON
+import FeedModel
+
+/// The text of a configuration, to tell where something stands in it.
+struct ConfigurationText {
+  let bytes: UnsafeRawBufferPointer
+
+  /// A place by its offset. O(offset).
+  func place(_ offset: Int, _ member: String) -> ConfigurationError.Place {
+    var (line, start) = (1, 0)
+    for index in 0..<min(max(offset, 0), bytes.count) where bytes[index] == UInt8(ascii: "\n") {
+      line += 1
+      start = index + 1
+    }
+    return .init(line: line, column: max(offset, 0) - start + 1, member: member)
+  }
+
+  func error(at view: JSONView, _ member: String, _ reason: String) -> ConfigurationError {
+    ConfigurationError(place(view.byteOffset, member), reason)
+  }
+
+  /// The error of a definition or rule, which stands at `view` and is called `member`, with the place of the offending
+  /// member inside it where that can be found.
+  func error(_ error: FeedError, in view: JSONView, _ member: String) -> ConfigurationError {
+    switch error {
+    case .invalidParams(let inner, let reason):
+      let found = Self.find(inner, in: view) ?? view
+      return self.error(at: found, "\(member).\(inner)", reason)
+    case .badQuery(let inner, let text, let offset, let reason):
+      let found = Self.find(inner, in: view) ?? view
+      // Inside the string, behind its quote; exact unless it has escapes.
+      let isExact = found.kind == .string && !found.hasEscapes
+      let start = found.byteOffset + (isExact ? 1 + offset : 0)
+      return ConfigurationError(
+        place(start, "\(member).\(inner)"), "does not parse at byte \(offset) of \"\(text)\": \(reason)")
+    default: return self.error(at: view, member, error.reason)
+    }
+  }
+
+  /// The value at a path such as `bins[0].filter`; as much of the path as is there.
+  private static func find(_ path: String, in view: JSONView) -> JSONView? {
+    var found: JSONView?
+    var current = view
+    for step in path.split(whereSeparator: { $0 == "." || $0 == "[" }) {
+      let next: JSONView?
+      if step.hasSuffix("]") {
+        next = Int(step.dropLast()).flatMap { current.element(at: $0) }
+      } else {
+        var name = String(step)
+        next = name.withUTF8 { current.member(utf8: UnsafeRawBufferPointer($0)) }
+      }
+      guard let next else { return found }
+      (found, current) = (next, next)
+    }
+    return found
+  }
+}

@@ -1,0 +1,49 @@
+import FeedJSON
+import FeedModel
+
+/// What the daemon itself does to its feeds and must find again in its journal. Its method names cannot be called by a
+/// client: they begin with `$`.
+enum InternalRequest: Equatable {
+  /// The eviction of what is too old at the time of the batch.
+  case evict
+  /// Definitions that the configuration brings, and managed feeds that it no longer has.
+  case configure(define: [FeedDefinition], undefine: [String])
+
+  /// Appends the request as JSON.
+  func append(to out: inout ByteBuffer) {
+    switch self {
+    case .evict:
+      out.append("{\"method\":\"$evict\"}")
+    case .configure(let definitions, let names):
+      out.append("{\"method\":\"$configure\",\"params\":{\"define\":[")
+      for (place, definition) in definitions.enumerated() {
+        out.append(place > 0 ? ",{" : "{")
+        definition.appendMembers(to: &out)
+        out.append(UInt8(ascii: "}"))
+      }
+      out.append("],\"undefine\":[")
+      for (place, name) in names.enumerated() {
+        if place > 0 { out.append(UInt8(ascii: ",")) }
+        out.appendJSONString(name)
+      }
+      out.append("]}}")
+    }
+  }
+
+  /// Reads a stored request; nil when it is a client's.
+  init?(_ message: JSONView, limits: Limits) {
+    guard let method = message.member("method") else { return nil }
+    if method.stringEquals("$evict") {
+      self = .evict
+    } else if method.stringEquals("$configure") {
+      let params = message.member("params")
+      let definitions = params?.member("define")?.elements.compactMap {
+        try? FeedDefinition(parsing: $0, limits: limits)
+      }
+      let names = params?.member("undefine")?.elements.compactMap(\.string)
+      self = .configure(define: definitions ?? [], undefine: names ?? [])
+    } else {
+      return nil
+    }
+  }
+}

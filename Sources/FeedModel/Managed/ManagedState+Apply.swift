@@ -1,0 +1,105 @@
+import FeedJSON
+
+/// Making the rows what a plan says.
+extension ManagedState {
+  /// - Returns: the change. When it throws, the caller undoes what was logged.
+  func apply(
+    _ plan: ManagedPlan, _ rows: ManagedRows, of feed: ManagedFeed, at now: Instant, _ log: inout UndoLog
+  ) throws(FeedError) -> Change {
+    var change = Change()
+    var places: [UInt32: UInt32] = [:]
+    for old in plan.olds where !plan.staying.contains(old.handle) && plan.after[Int(old.path.section)] != nil {
+      places[old.handle] = UInt32(change.deleted.count)
+      change.deleted.append(old.path)
+    }
+    takeOut(plan, &log)
+    arrangeSections(plan, feed, &change, &log)
+    for new in plan.news {
+      try withObject(new.entry, of: rows) { object throws(FeedError) in
+        try put(new, try compact(object, index: new.entry), places, at: now, &change, &log)
+      }
+    }
+    change.moves.sort { $0.deleted < $1.deleted }
+    identifyAnew(&log)
+    return change
+  }
+
+  /// Takes out what goes and what moves, from the back.
+  private func takeOut(_ plan: ManagedPlan, _ log: inout UndoLog) {
+    for old in plan.olds.reversed() where !plan.staying.contains(old.handle) {
+      removeRow(section: Int(old.path.section), at: Int(old.path.row), &log)
+      if !plan.kept.contains(old.handle) { removeElement(old.handle, &log) }
+    }
+  }
+
+  /// The sections that go are empty by now.
+  private func arrangeSections(
+    _ plan: ManagedPlan, _ feed: ManagedFeed, _ change: inout Change, _ log: inout UndoLog
+  ) {
+    for (section, after) in plan.after.enumerated() where after == nil {
+      change.sectionsDeleted.append(UInt32(section))
+    }
+    for (section, before) in plan.before.enumerated() where before == nil {
+      change.sectionsAdded.append(SectionAddition(at: UInt32(section), name: plan.names[section]))
+    }
+    if change.sectionsDeleted.isEmpty && change.sectionsAdded.isEmpty { return }
+    let former = sections
+    sections = plan.before.enumerated().map { section, before in
+      before.map { former[$0] } ?? RowSection(name: plan.names[section], elements: elements, keyed: false)
+    }
+    feed.structureDidChange()
+    log.append(undo: { [unowned self] in
+      sections = former
+      feed.structureDidChange()
+    })
+  }
+
+  private func put(
+    _ new: ManagedPlan.NewRow, _ object: JSONView, _ places: [UInt32: UInt32], at now: Instant,
+    _ change: inout Change, _ log: inout UndoLog
+  ) throws(FeedError) {
+    let (section, row) = (Int(new.path.section), Int(new.path.row))
+    if let known = new.known {
+      let differs = try exchange(known, object, new.entry, &log)
+      if new.stays {
+        if differs { change.updated.append(new.path) }
+        return
+      }
+      insertRow(known, section: section, at: row, key: 0, &log)
+      if let place = places[known] { change.moves.append(Move(deleted: place, added: UInt32(change.added.count))) }
+    } else {
+      guard try find(identityOf: object, index: new.entry) == nil else { throw notUnique(new.entry) }
+      try checkRoom(for: object, isNew: true)
+      let handle = add(try makeText(object), at: now, &log)
+      insertRow(handle, section: section, at: row, key: 0, &log)
+    }
+    change.added.append(new.path)
+  }
+
+  /// Gives a row its new element. Returns whether it is different, its type included.
+  private func exchange(
+    _ handle: UInt32, _ object: JSONView, _ entry: Int, _ log: inout UndoLog
+  ) throws(FeedError) -> Bool {
+    let old = elements.text(of: handle)
+    let isEqual = Self.equal(old.text, object.text)
+    if isEqual && typedBy == definition.type?.text { return false }
+    _ = try find(identityOf: object, index: entry)
+    if !isEqual { try checkRoom(for: object, isNew: false) }
+    let text = try makeText(object)
+    let differs = !isEqual || !Self.equal(old.type, text.type)
+    preserve(handle)
+    exchangeText(handle, text, &log)
+    return differs
+  }
+
+  private func identifyAnew(_ log: inout UndoLog) {
+    let (identifiedBy, typedBy) = (identifiedBy, typedBy)
+    if identifiedBy == definition.id && typedBy == definition.type?.text { return }
+    self.identifiedBy = definition.id
+    self.typedBy = definition.type?.text
+    log.append(undo: { [unowned self] in
+      self.identifiedBy = identifiedBy
+      self.typedBy = typedBy
+    })
+  }
+}

@@ -1,0 +1,112 @@
+import Glibc
+import TestSupport
+import Testing
+
+@Suite("feedclient push")
+struct ClientPushTests {
+  @Test func argumentsGoInAsOneCommit() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "f", "--bin", "big=@.n > 1", "--bin", "all").code == 0)
+    let pushed = try client.run("push", "f", "{\"id\":1,\"n\":1}", "{\"id\":2, \"n\":2.50}")
+    #expect(pushed.code == 0)
+    #expect(pushed.errors == "")
+    #expect(pushed.output == "{\"revision\":2,\"deleted\":[],\"added\":[[0,0],[1,0],[1,1]],\"updated\":[]}\n")
+    #expect(try client.run("range", "f", "1", "0", "9").lines == ["{\"id\":1,\"n\":1}", "{\"id\":2,\"n\":2.50}"])
+    #expect(
+      try client.run("get", "f", "2").output
+        == "{\"element\":{\"id\":2,\"n\":2.50},\"type\":null,\"at\":[[0,0],[1,1]]}\n")
+    #expect(try client.run("delete", "f", "1", "\"2\"").output.contains("\"deleted\":[[1,0]]"))
+    #expect(try client.run("set", "f", "{\"id\":7}").output.contains("\"added\":[[1,0]]"))
+    #expect(try client.run("query", "f", "$[*].id").lines == ["7"])
+  }
+
+  @Test func anUndefinedFeedIsMadeAndSaid() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    let refused = try client.run("push", "f", "--no-define", "{\"id\":1}")
+    #expect(refused.code == 1)
+    #expect(refused.errors.contains("(-32000)"))
+    let pushed = try client.run("push", "f", "{\"id\":1}")
+    #expect(pushed.code == 0)
+    #expect(pushed.errors.contains("defined f as a plain collection"))
+    #expect(try client.run("describe", "f").output.contains("\"kind\":\"collection\""))
+  }
+
+  @Test func linesAreBatchedAndEachRefusedOneIsReported() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "f").code == 0)
+    var input = ""
+    for line in 1...3000 {
+      switch line {
+      case 700: input += "{\"no\":\"identity\"}\n"
+      case 1500: input += "{\"id\":}\n"
+      case 2200: input += "\n"
+      default: input += "{\"id\":\(line % 1000),\"line\":\(line)}\n"
+      }
+    }
+    let pushed = try client.run("push", "f", "-", input: input)
+    #expect(pushed.code == 1)
+    #expect(pushed.output.hasPrefix("{\"feed\":\"f\",\"pushed\":2997,\"refused\":2,\"revision\":"))
+    let complaints = pushed.errors.split(separator: "\n")
+    #expect(complaints.count == 2)
+    #expect(complaints.contains { $0.hasPrefix("feedclient: line 700: ") && $0.hasSuffix("(-32003)") })
+    #expect(complaints.contains { $0.hasPrefix("feedclient: line 1500: not JSON: ") })
+    // Of several lines with one identity the last one counts, whatever was refused in between.
+    #expect(try client.run("get", "f", "699").output.contains("\"line\":2699"))
+    #expect(try client.run("get", "f", "700").output.contains("\"line\":2700"))
+    // Far fewer requests than lines.
+    let stats = try client.run("stats").output
+    let commits = try #require(stats.firstMatch(of: /"commits":(\d+)/)).1
+    #expect(Int(commits) ?? 0 < 100)
+  }
+
+  @Test func aStreamIsPushedAsItComes() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "f").code == 0)
+    let watcher = try client.start("watch", "f", "--no-initial")
+    let pusher = try client.start("push", "f")
+    try daemon.waitForWatcher(of: "f", client)
+    for id in 1...3 {
+      try pusher.write("{\"id\":\(id)}\n")
+      try watcher.output.wait(for: "\"elements\":[{\"id\":\(id)}]")
+    }
+    pusher.closeInput()
+    #expect(try pusher.waitForExit() == 0)
+  }
+
+  @Test func bothStreamsOfTheDaemonStayBounded() throws {
+    // Elements of a quarter of the frame limit each: batches must not add up to more than a frame.
+    let daemon = try DaemonProcess(["--max-frame", "64K", "--max-element-bytes", "60K"])
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "f").code == 0)
+    let text = String(repeating: "x", count: 16 << 10)
+    var input = (1...40).map { "{\"id\":\($0),\"text\":\"\(text)\"}\n" }.joined()
+    input += "{\"id\":99,\"text\":\"\(String(repeating: "x", count: 70 << 10))\"}\n"
+    let pushed = try client.run("push", "f", input: input)
+    #expect(pushed.errors == "feedclient: line 41: longer than the daemon's limit for a frame\n")
+    #expect(pushed.output.contains("\"pushed\":40,\"refused\":1"))
+  }
+
+  @Test func aDaemonThatDiesIsReported() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    let pusher = try client.start("push", "f")
+    try pusher.write("{\"id\":1}\n")
+    try pusher.errors.wait(for: "defined f")
+    daemon.process.signal(SIGKILL)
+    #expect(try pusher.waitForExit() == 3)
+    #expect(pusher.errors.text.contains("the daemon closed the connection"))
+  }
+
+  @Test func wrongKindsOfWordsAreRefusedBeforeAnythingIsSent() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    let outcome = try client.run("push", "f", "{\"id\":1}", "{id:2}")
+    #expect(outcome.code == 2)
+    #expect(outcome.errors.contains("element 2 is not JSON"))
+    #expect(try client.run("feeds").output == "")
+  }
+}

@@ -1,0 +1,191 @@
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+@Suite("feedclient watch")
+struct ClientWatchTests {
+  private func feed(_ daemon: DaemonProcess, elements: Int = 0) throws -> ClientCommand {
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "f").code == 0)
+    if elements > 0 {
+      let input = (1...elements).map { "{\"id\":\($0),\"text\":\"number \($0)\"}\n" }.joined()
+      #expect(try client.run("push", "f", input: input).code == 0)
+    }
+    return client
+  }
+
+  @Test func theNotificationsAsTheyAre() throws {
+    let daemon = try DaemonProcess()
+    let client = try feed(daemon, elements: 2)
+    let watcher = try client.start("watch", "f", "--count", "3")
+    try watcher.output.wait(lines: 1)
+    #expect(try client.run("push", "f", "{\"id\":2}").code == 0)
+    #expect(try client.run("delete", "f", "1").code == 0)
+    let outcome = try ClientCommand.finish(watcher)
+    #expect(outcome.code == 0)
+    #expect(outcome.errors == "")
+    let expected = #"""
+      {"jsonrpc":"2.0","method":"snapshot","params":{"feed":"f","revision":2,"at":[0,0],\#
+      "elements":[{"id":1,"text":"number 1"},{"id":2,"text":"number 2"}],"last":true}}
+      {"jsonrpc":"2.0","method":"delta","params":{"feed":"f","from":2,"revision":3,\#
+      "deleted":[],"added":[],"updated":[[0,1]],"elements":[{"id":2}]}}
+      {"jsonrpc":"2.0","method":"delta","params":{"feed":"f","from":3,"revision":4,\#
+      "deleted":[[0,0]],"added":[],"updated":[],"elements":[]}}
+
+      """#
+    #expect(outcome.output == expected)
+  }
+
+  @Test func copiesAgreeWithTheDaemon() throws {
+    let daemon = try DaemonProcess()
+    let client = try feed(daemon, elements: 5000)
+    let digest = try #require(client.run("verify", "f").output.firstMatch(of: /"digest":"(\w+)"/)).1
+    let outcome = try client.run("watch", "f", "--snapshot-only", "--verify")
+    #expect(outcome.code == 0)
+    #expect(outcome.errors == "feedclient: verified f at revision 21: digest \(digest)\n")
+    #expect(outcome.lines.count > 1)
+    // Two watchers during a stream of changes, each compared at its end.
+    let watchers = try (0..<2).map { _ in try client.start("watch", "f", "--verify", "--count", "20") }
+    try daemon.waitForWatcher(of: "f", client, count: 2)
+    for id in 1...20 { #expect(try client.run("push", "f", "{\"id\":\(id)}", "{\"id\":\"new \(id)\"}").code == 0) }
+    for watcher in watchers {
+      let outcome = try ClientCommand.finish(watcher)
+      #expect(outcome.code == 0, "\(outcome.errors)")
+      #expect(outcome.errors.contains("verified f at revision"))
+      #expect(outcome.lines.count == 20)
+    }
+  }
+
+  @Test func waitingForTheDaemonAndTheFeed() throws {
+    let directory = try TemporaryDirectory()
+    let client = ClientCommand(socket: directory.file("feedd.sock"))
+    let watcher = try client.start("watch", "f", "--wait", "--snapshot-only")
+    try watcher.errors.wait(for: "waiting for a daemon at \(client.socket)")
+    let daemon = try DaemonProcess(directory: directory)
+    try watcher.errors.wait(for: "waiting for the feed f")
+    #expect(try client.run("define", "f").code == 0)
+    let outcome = try ClientCommand.finish(watcher)
+    #expect(outcome.code == 0)
+    #expect(outcome.lines.count == 1)
+    #expect(try daemon.stop() == 0)
+  }
+
+  @Test func aLostConnectionIsMadeAgain() throws {
+    let directory = try TemporaryDirectory()
+    let first = try DaemonProcess(directory: directory)
+    let client = try feed(first, elements: 1)
+    let watcher = try client.start("watch", "f", "--reconnect", "--verify", "--count", "3")
+    try watcher.output.wait(for: "\"last\":true")
+    #expect(try first.stop() == 0)
+    try watcher.errors.wait(for: "connecting again")
+    let second = try DaemonProcess(directory: directory)
+    try watcher.errors.wait(for: "waiting for the feed f")
+    #expect(try client.run("define", "f").code == 0)
+    try second.waitForWatcher(of: "f", client)
+    #expect(try client.run("push", "f", "{\"id\":2}").code == 0)
+    let outcome = try ClientCommand.finish(watcher)
+    #expect(outcome.code == 0)
+    let parts = outcome.lines.filter { !$0.contains("\"method\":\"bye\"") }
+    #expect(parts.count == 3)
+    #expect(parts[1].contains("\"method\":\"snapshot\"") && parts[1].contains("\"elements\":[]"))
+    #expect(parts[2].contains("\"added\":[[0,0]]"))
+  }
+
+  @Test func theSinceFileBridgesTwoRuns() throws {
+    let daemon = try DaemonProcess()
+    let client = try feed(daemon, elements: 3)
+    let path = daemon.directory.file("since")
+    let first = try client.run("watch", "f", "--since-file", path, "--count", "1")
+    #expect(first.lines.count == 1)
+    let epoch = try #require(client.run("ping").output.firstMatch(of: /"epoch":"(\w+)"/)).1
+    #expect(try SmallFile.read(path).text == "{\"feed\":\"f\",\"epoch\":\"\(epoch)\",\"revision\":2}\n")
+    for id in 10...12 { #expect(try client.run("push", "f", "{\"id\":\(id)}").code == 0) }
+    // One delta for all that was missed, and no snapshot.
+    let second = try client.run("watch", "f", "--since-file", path, "--count", "1")
+    #expect(second.lines.count == 1)
+    #expect(second.output.contains("\"method\":\"delta\"") && second.output.contains("\"from\":2,\"revision\":5"))
+    #expect(second.output.contains("\"elements\":[{\"id\":10},{\"id\":11},{\"id\":12}]"))
+    #expect(try SmallFile.read(path).text.contains("\"revision\":5"))
+    // Another epoch resumes nothing: everything comes anew.
+    try SmallFile.replace(path, with: Array("{\"epoch\":\"other\",\"revision\":5}".utf8))
+    let third = try client.run("watch", "f", "--since-file", path, "--no-initial", "--count", "1")
+    #expect(third.output.contains("\"method\":\"snapshot\""))
+    // A snapshot alone is whole, wherever the file is.
+    #expect(try client.run("watch", "f", "--since-file", path, "--snapshot-only").lines.count == 1)
+  }
+
+  @Test func theEndOfTheReaderIsTheEnd() throws {
+    let daemon = try DaemonProcess()
+    let client = try feed(daemon, elements: 1)
+    // The feed is quiet: there is nothing to write that could fail, and still the end comes.
+    let quiet = try client.startShell("(\"$0\" watch f; echo \"status $?\" >&2) | head -n 1")
+    let outcome = try ClientCommand.finish(quiet)
+    #expect(outcome.lines.count == 1)
+    #expect(outcome.errors == "status 0\n")
+    let list = try client.startShell("(\"$0\" range f 0 0 1; echo \"status $?\" >&2) | true")
+    #expect(try ClientCommand.finish(list).errors == "status 0\n")
+  }
+
+  /// SIGSTOP while more is pushed than any queue holds; after SIGCONT the copy ends as the daemon's.
+  @Test func aStoppedWatcherEndsWithTheRightCopy() throws {
+    let daemon = try DaemonProcess(["--max-queue", "64K"])
+    let client = try feed(daemon)
+    let watcher = try client.start("watch", "f")
+    try watcher.output.wait(for: "\"last\":true")
+    watcher.signal(SIGSTOP)
+    let text = String(repeating: "t", count: 500)
+    for round in 0..<5 {
+      let input = (0..<2000).map { "{\"id\":\($0 % 700),\"round\":\(round),\"text\":\"\(text)\($0)\"}\n" }.joined()
+      #expect(try client.run("push", "f", input: input).code == 0)
+    }
+    #expect(try client.run("push", "f", "{\"id\":\"end\"}").code == 0)
+    watcher.signal(SIGCONT)
+    try watcher.output.wait(for: "\"id\":\"end\"")
+    let begun = watcher.output.text.filter { $0 == "\n" }.count
+    if !watcher.output.text.hasSuffix("\n") { try watcher.output.wait(lines: begun + 1) }
+    let copy = try LineMirror(feed: "f", sections: ["f/all"], lines: watcher.output.text)
+    #expect(try client.run("verify", "f").output.contains("\"digest\":\"\(copy.mirror.digest)\""))
+    #expect(copy.lines < 40, "\(copy.lines) notifications for what was missed")
+  }
+
+  @Test func aGapIsFoundAndEndsWithFive() throws {
+    let daemon = try ScriptedDaemon()
+    let watcher = try ClientCommand(socket: daemon.socketPath).start("watch", "f")
+    try daemon.accept()
+    try daemon.answer("watch", "{\"feed\":\"f\",\"epoch\":\"e\",\"revision\":4,\"resumed\":false,\"sections\":[]}")
+    try daemon.notify("snapshot", "{\"feed\":\"f\",\"revision\":4,\"at\":[0,0],\"elements\":[],\"last\":true}")
+    let delta = "\"deleted\":[],\"added\":[],\"updated\":[],\"elements\":[]"
+    try daemon.notify("delta", "{\"feed\":\"f\",\"from\":4,\"revision\":5,\(delta)}")
+    try daemon.notify("delta", "{\"feed\":\"f\",\"from\":6,\"revision\":7,\(delta)}")
+    let outcome = try ClientCommand.finish(watcher)
+    #expect(outcome.code == 5)
+    #expect(outcome.lines.count == 2)
+    #expect(outcome.errors.contains("a delta starts from revision 6, but this copy is at revision 5"))
+  }
+
+  @Test func anotherDigestIsAGapToo() throws {
+    let daemon = try ScriptedDaemon()
+    let watcher = try ClientCommand(socket: daemon.socketPath).start("watch", "f", "--snapshot-only", "--verify")
+    try daemon.accept()
+    try daemon.answer(
+      "watch",
+      "{\"feed\":\"f\",\"epoch\":\"e\",\"revision\":4,\"resumed\":false,\"sections\":[{\"name\":\"s\",\"count\":1}]}")
+    try daemon.notify("snapshot", "{\"feed\":\"f\",\"revision\":4,\"at\":[0,0],\"elements\":[1],\"last\":true}")
+    try daemon.answer("verify", "{\"revision\":4,\"counts\":[1],\"digest\":\"00000000\"}")
+    let outcome = try ClientCommand.finish(watcher)
+    #expect(outcome.code == 5)
+    #expect(outcome.errors.contains("and the daemon's is 00000000"))
+  }
+
+  @Test func anUndefinedFeedEndsTheWatch() throws {
+    let daemon = try DaemonProcess()
+    let client = try feed(daemon, elements: 1)
+    let watcher = try client.start("watch", "f")
+    try watcher.output.wait(lines: 1)
+    #expect(try client.run("undefine", "f").code == 0)
+    let outcome = try ClientCommand.finish(watcher)
+    #expect(outcome.code == 1)
+    #expect(outcome.errors.contains("was undefined"))
+  }
+}

@@ -1,0 +1,67 @@
+import FeedClient
+import TestSupport
+import Testing
+
+@Suite("Feed, the asynchronous sequence")
+struct FeedSequenceTests {
+  private func rows(_ update: FeedUpdate?) -> [String]? {
+    update?.mirror.map { mirror in
+      mirror.sections.flatMap { $0.rows.map { String(decoding: $0.element, as: UTF8.self) } }
+    }
+  }
+
+  @Test func snapshotsDeltasAndInterruptions() async throws {
+    let directory = try TemporaryDirectory()
+    var daemon: DaemonProcess? = try DaemonProcess(directory: directory)
+    let client = ClientCommand(socket: directory.file("feedd.sock"))
+    #expect(try client.run("push", "f", "{\"id\":1}").code == 0)
+    var updates = Feed("f", socket: client.socket).makeAsyncIterator()
+    let first = try await updates.next()
+    #expect(rows(first) == ["{\"id\":1}"])
+    guard case .snapshot = first?.cause else { throw TestFailure("no snapshot but \(String(describing: first))") }
+    // While nobody asks, the daemon puts changes together or queues them; in the end all are there.
+    for id in 2...5 { #expect(try client.run("push", "f", "{\"id\":\(id)}").code == 0) }
+    var last = first
+    while rows(last)?.count != 5 {
+      last = try await updates.next()
+      guard case .delta = last?.cause else { throw TestFailure("no delta but \(String(describing: last))") }
+    }
+    // An update keeps the rows it came with.
+    #expect(rows(first) == ["{\"id\":1}"])
+    try daemon?.stop()
+    daemon = nil
+    last = try await updates.next()
+    guard case .interrupted = last?.cause else { throw TestFailure("no end but \(String(describing: last))") }
+    #expect(rows(last)?.count == 5)
+    daemon = try DaemonProcess(directory: directory)
+    #expect(try client.run("push", "f", "{\"id\":9}").code == 0)
+    last = try await updates.next()
+    while rows(last) != ["{\"id\":9}"] { last = try await updates.next() }
+  }
+
+  @Test func cancellationEndsTheLoop() async throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "f").code == 0)
+    let socket = client.socket
+    let (begun, begin) = AsyncStream<Void>.makeStream()
+    let loop = Task {
+      var count = 0
+      for try await _ in Feed("f", socket: socket) {
+        count += 1
+        begin.yield()
+      }
+      return count
+    }
+    for await _ in begun { break }
+    loop.cancel()
+    #expect(try await loop.value == 1)
+  }
+
+  @Test func refusalsAreThrown() async throws {
+    let daemon = try DaemonProcess()
+    var updates = Feed("absent", socket: daemon.socketPath, waits: false).makeAsyncIterator()
+    await #expect(throws: ClientError.self) { try await updates.next() }
+    #expect(try await updates.next() == nil)
+  }
+}

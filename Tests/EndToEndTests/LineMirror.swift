@@ -1,0 +1,33 @@
+import FeedClient
+import FeedJSON
+
+/// The copy that a reader of `feedclient watch` makes from its lines, for a feed that was empty at first.
+struct LineMirror {
+  private(set) var mirror: Mirror
+  /// How many notifications there were.
+  private(set) var lines = 0
+
+  init(feed: String, sections: [String], lines text: String) throws {
+    let summaries = sections.map { SectionSummary(name: $0, count: 0) }
+    mirror = Mirror(WatchStart(feed: feed, epoch: "", revision: 0, resumed: false, sections: summaries))
+    var scanner = JSONScanner()
+    for line in text.split(separator: "\n") {
+      let bytes = Array(line.utf8)
+      try bytes.withUnsafeBytes { bytes in
+        let view = try scanner.scan(bytes)
+        guard let params = view.member("params"), let method = view.member("method")?.string else { return }
+        switch method {
+        case "snapshot": try mirror.apply(try SnapshotPart(params))
+        case "delta": try mirror.apply(try Delta(params))
+        default: return
+        }
+        lines += 1
+      }
+    }
+  }
+}
+
+extension [UInt8] {
+  /// The text of UTF-8.
+  var text: String { String(decoding: self, as: UTF8.self) }
+}

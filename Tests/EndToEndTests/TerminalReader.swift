@@ -1,0 +1,28 @@
+import FeedSystem
+import Glibc
+import TestSupport
+
+/// What a program writes to a terminal, read as it comes.
+final class TerminalReader {
+  private let terminal: PseudoTerminal
+  private var bytes: [UInt8] = []
+
+  init(_ terminal: PseudoTerminal) { self.terminal = terminal }
+
+  /// All that came so far.
+  var text: String { String(decoding: bytes, as: UTF8.self) }
+
+  /// Reads until `words` have come.
+  /// - Parameter start: how many characters to leave out at the beginning.
+  func wait(for words: String, after start: Int = 0) throws {
+    while !text.dropFirst(start).contains(words) {
+      guard try !Readiness.readable.wait(on: terminal.master, timeout: testTimeout).isEmpty else {
+        throw TestFailure("no '\(words)' on the terminal; it shows:\n\(text.debugDescription)")
+      }
+      var chunk = [UInt8](repeating: 0, count: 16 << 10)
+      let count = Glibc.read(terminal.master, &chunk, chunk.count)
+      guard count > 0 else { throw TestFailure("the terminal is gone; it showed:\n\(text.debugDescription)") }
+      bytes += chunk[..<count]
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import TestSupport
+import Testing
+
+@testable import FeedClient
+
+@Suite struct FrameBufferTests {
+  private func feed(_ bytes: ArraySlice<UInt8>, _ buffer: inout FrameBuffer) {
+    var rest = bytes
+    while !rest.isEmpty {
+      let room = buffer.room()
+      let count = min(room.count, rest.count)
+      room.copyBytes(from: rest.prefix(count))
+      buffer.didFill(count)
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  private func drain(_ buffer: inout FrameBuffer) throws -> [String] {
+    var frames: [String] = []
+    while let frame = try buffer.next() { frames.append(String(decoding: frame, as: UTF8.self)) }
+    return frames
+  }
+
+  @Test(arguments: [1, 2, 3, 5, 64, 100_000]) func anyPiecesGiveTheSameFrames(size: Int) throws {
+    let texts = ["1", "{}", String(repeating: "x", count: 300), "[1,2,3]", String(repeating: "y", count: 70_000)]
+    let bytes = texts.flatMap { RawClient.frame(Array($0.utf8)) }
+    var buffer = FrameBuffer(capacity: 16)
+    var frames: [String] = []
+    var place = 0
+    while place < bytes.count {
+      feed(bytes[place..<min(place + size, bytes.count)], &buffer)
+      frames += try drain(&buffer)
+      place += size
+    }
+    #expect(frames == texts)
+  }
+
+  @Test func framesAddedByHandComeOutToo() throws {
+    var buffer = FrameBuffer(capacity: 16)
+    for text in ["{}", String(repeating: "z", count: 1000), "[]"] {
+      Array(text.utf8).withUnsafeBytes { buffer.append($0) }
+    }
+    #expect(try drain(&buffer).map(\.count) == [2, 1000, 2])
+  }
+
+  @Test(arguments: [[0, 0, 0, 0], [0x40, 0, 0, 1], [255, 255, 255, 255]] as [[UInt8]])
+  func lengthsThatNobodySendsAreRefused(length: [UInt8]) {
+    var buffer = FrameBuffer(capacity: 16)
+    feed(length[...], &buffer)
+    #expect(throws: MalformedMessage.self) { try drain(&buffer) }
+  }
+}

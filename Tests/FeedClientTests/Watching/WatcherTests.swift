@@ -1,0 +1,172 @@
+import FeedSystem
+import Glibc
+import Testing
+
+@testable import FeedClient
+
+@Suite struct WatcherTests {
+  private let absent = ClientError.noDaemon(SystemError(code: ENOENT, operation: "connect to"))
+  private let unknownFeed = RemoteError(code: -32000, message: "no such feed")
+
+  private func options(
+    since: FeedPosition? = nil, initial: Bool = true, waits: Bool = false, reconnects: Bool = false
+  ) -> WatchOptions {
+    var options = WatchOptions(feed: "f")
+    options.since = since
+    options.initial = initial
+    options.waits = waits
+    options.reconnects = reconnects
+    return options
+  }
+
+  private func start(_ revision: UInt64, resumed: Bool = false, epoch: String = "e") -> WatchStart {
+    WatchStart(feed: "f", epoch: epoch, revision: revision, resumed: resumed, sections: [])
+  }
+
+  /// A watcher that has its snapshot of revision 5.
+  private func live(_ options: WatchOptions) throws -> Watcher {
+    var watcher = Watcher(options)
+    _ = watcher.connected()
+    _ = watcher.greeted()
+    _ = watcher.started(start(5))
+    try watcher.took(snapshot: 5, isReset: false, isLast: true)
+    return watcher
+  }
+
+  @Test func theStraightCourse() throws {
+    var watcher = Watcher(options())
+    #expect(watcher.connected() == .sendHello)
+    #expect(watcher.greeted() == .sendWatch(since: nil, initial: true))
+    #expect(watcher.position == nil)
+    #expect(watcher.started(start(5)) == .read)
+    #expect(watcher.isWatching)
+    try watcher.took(snapshot: 5, isReset: false, isLast: false)
+    #expect(watcher.position == nil)
+    try watcher.took(snapshot: 5, isReset: false, isLast: true)
+    #expect(watcher.position == FeedPosition(epoch: "e", revision: 5))
+    try watcher.took(deltaFrom: 5, to: 8)
+    #expect(watcher.position == FeedPosition(epoch: "e", revision: 8))
+    try watcher.took(Bookmark(feed: "f", epoch: "e", revision: 8, current: 30))
+    #expect(watcher.position == FeedPosition(epoch: "e", revision: 30))
+    #expect(throws: FeedFault.gap(expected: 8, found: 31)) { try watcher.took(deltaFrom: 31, to: 32) }
+  }
+
+  @Test func impatientWatchersFailAtTheFirstObstacle() throws {
+    var watcher = Watcher(options())
+    #expect(watcher.failedToConnect(absent) == .fail(absent))
+    watcher = Watcher(options())
+    _ = watcher.connected()
+    _ = watcher.greeted()
+    #expect(watcher.refused(unknownFeed) == .fail(.refused(unknownFeed)))
+    var begun = try live(options())
+    #expect(begun.lost(.closed(nil)) == .fail(.closed(nil)))
+  }
+
+  @Test func waitingIsForTheDaemonAndTheFeedAndLongerEachTime() {
+    var watcher = Watcher(options(waits: true))
+    var rests: [UInt64] = []
+    for _ in 0..<9 {
+      guard case .rest(let time) = watcher.failedToConnect(absent) else { break }
+      rests.append(time)
+      #expect(watcher.rested() == .connect)
+    }
+    #expect(rests.map { $0 / 1_000_000 } == [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000])
+    #expect(watcher.connected() == .sendHello)
+    #expect(watcher.greeted() == .sendWatch(since: nil, initial: true))
+    #expect(watcher.refused(unknownFeed) == .rest(5_000_000_000))
+    // The connection still stands: there is no need for another.
+    #expect(watcher.rested() == .sendWatch(since: nil, initial: true))
+    #expect(watcher.started(start(1)) == .read)
+    // To wait at the start is not to reconnect later.
+    #expect(watcher.lost(.closed(nil)) == .fail(.closed(nil)))
+  }
+
+  @Test func onlyTimeHelpsSomeObstacles() {
+    var watcher = Watcher(options(waits: true, reconnects: true))
+    let forbidden = ClientError.noDaemon(SystemError(code: EACCES, operation: "connect to"))
+    #expect(watcher.failedToConnect(forbidden) == .fail(forbidden))
+    watcher = Watcher(options(waits: true, reconnects: true))
+    _ = watcher.connected()
+    let refusal = RemoteError(code: -32602, message: "protocol")
+    #expect(watcher.refused(refusal) == .fail(.refused(refusal)))
+  }
+
+  @Test func reconnectingGoesOnWhereItEnded() throws {
+    var watcher = try live(options(reconnects: true))
+    try watcher.took(deltaFrom: 5, to: 9)
+    #expect(watcher.lost(.closed(Bye(reason: "shutdown", message: ""))) == .rest(50_000_000))
+    #expect(!watcher.isWatching)
+    #expect(watcher.rested() == .connect)
+    #expect(watcher.failedToConnect(absent) == .rest(100_000_000))
+    #expect(watcher.rested() == .connect)
+    _ = watcher.connected()
+    #expect(watcher.greeted() == .sendWatch(since: FeedPosition(epoch: "e", revision: 9), initial: true))
+    #expect(watcher.started(start(12, resumed: true)) == .read)
+    try watcher.took(deltaFrom: 9, to: 12)
+    #expect(watcher.position == FeedPosition(epoch: "e", revision: 12))
+    // Having watched again, the rests are short again.
+    #expect(watcher.lost(.closed(nil)) == .rest(50_000_000))
+  }
+
+  @Test func whatWasKnownToHoldStillDoesAfterResuming() throws {
+    var watcher = try live(options(reconnects: true))
+    try watcher.took(Bookmark(feed: "f", epoch: "e", revision: 5, current: 20))
+    _ = watcher.lost(.closed(nil))
+    _ = watcher.rested()
+    _ = watcher.connected()
+    #expect(watcher.greeted() == .sendWatch(since: FeedPosition(epoch: "e", revision: 20), initial: true))
+    _ = watcher.started(start(20, resumed: true))
+    // The rows are still those of the feed's own revision 5.
+    #expect(watcher.progress?.holds(at: 5) == true)
+    #expect(watcher.progress?.holds(at: 21) == false)
+  }
+
+  @Test func aLossInsideASnapshotKeepsTheLastCompleteState() throws {
+    var watcher = try live(options(reconnects: true))
+    try watcher.took(snapshot: 40, isReset: true, isLast: false)
+    #expect(watcher.position == FeedPosition(epoch: "e", revision: 5))
+    _ = watcher.lost(.closed(nil))
+    _ = watcher.rested()
+    _ = watcher.connected()
+    #expect(watcher.greeted() == .sendWatch(since: FeedPosition(epoch: "e", revision: 5), initial: true))
+    _ = watcher.started(start(41))
+    _ = watcher.lost(.closed(nil))
+    #expect(watcher.position == FeedPosition(epoch: "e", revision: 5))
+  }
+
+  @Test func anotherEpochBeginsWithASnapshotEvenIfNoneWasWantedFirst() throws {
+    let old = FeedPosition(epoch: "old", revision: 100)
+    var watcher = Watcher(options(since: old, initial: false))
+    _ = watcher.connected()
+    #expect(watcher.greeted() == .sendWatch(since: old, initial: true))
+    _ = watcher.started(start(3))
+    #expect(watcher.position == old)
+    try watcher.took(snapshot: 3, isReset: false, isLast: true)
+    #expect(watcher.position == FeedPosition(epoch: "e", revision: 3))
+  }
+
+  @Test func withoutASnapshotDeltasBeginAtTheAnswer() throws {
+    var watcher = Watcher(options(initial: false))
+    _ = watcher.connected()
+    #expect(watcher.greeted() == .sendWatch(since: nil, initial: false))
+    _ = watcher.started(start(7))
+    #expect(watcher.position == FeedPosition(epoch: "e", revision: 7))
+    try watcher.took(deltaFrom: 7, to: 8)
+    #expect(throws: FeedFault.unexpectedSnapshot(revision: 9)) {
+      try watcher.took(snapshot: 9, isReset: false, isLast: true)
+    }
+  }
+
+  @Test func anUndefinedFeedEndsTheWatchOrIsWaitedFor() throws {
+    var impatient = try live(options())
+    guard case .fail(.refused(let error)) = impatient.ended() else {
+      Issue.record("the watch goes on")
+      return
+    }
+    #expect(error.code == RemoteError.unknownFeed)
+    var patient = try live(options(reconnects: true))
+    #expect(patient.ended() == .rest(50_000_000))
+    #expect(patient.rested() == .sendWatch(since: FeedPosition(epoch: "e", revision: 5), initial: true))
+    #expect(patient.refused(unknownFeed) == .rest(100_000_000))
+  }
+}

@@ -1,0 +1,92 @@
+import FeedJSON
+import FeedQuery
+import TestSupport
+import Testing
+
+@testable import FeedModel
+
+@Suite("Managed feeds")
+struct ManagedFeedTests {
+  /// Parents of every kind follow what their managed child does to its rows and sections.
+  @Test func parentsFollow() throws {
+    var random = SeededRandom(seed: .random(in: 0...UInt64.max))
+    let sample = try ManagedSample(bySection: true)
+    try sample.define(#"{"feed":"before","kind":"single"}"#)
+    try sample.define(#"{"feed":"after","kind":"array"}"#)
+    try sample.define(#"{"feed":"home","kind":"composed","children":["before","people","after"]}"#)
+    try sample.define(#"{"feed":"tabs","kind":"segmented","children":["people","after"]}"#)
+    try sample.define(#"{"feed":"top","kind":"composed","children":["home","tabs"]}"#)
+    try sample.define(
+      #"{"feed":"mix","kind":"slots","contents":{"P":"people","A":"after"},"pattern":["P","P","A"],"repeatables":["P"]}"#
+    )
+    for step in 0..<200 {
+      var keys = Array(0..<12)
+      keys.shuffle(using: &random)
+      let rows = keys.prefix(Int.random(in: 0...12, using: &random)).map { key in
+        SampleRow(key: key, section: ["", "a", "b", "c"][Int.random(in: 0..<4, using: &random)], version: step % 3)
+      }
+      try sample.set(rows)
+      #expect(sample.mirrors.faults == [], "seed \(random.seed), step \(step)")
+      if !sample.mirrors.faults.isEmpty { return }
+    }
+    #expect(sample.mirrors.copies["top"]?.names.isEmpty == false)
+  }
+
+  @Test func rowsWithOneIdentityAreRefusedAndNothingChanges() throws {
+    let sample = try ManagedSample(bySection: false)
+    try sample.set([SampleRow(key: 1), SampleRow(key: 2)])
+    let before = FeedMirrors.state(of: sample.feed)
+    for keys in [[1, 1], [1, 2, 1], [3, 3], [2, 1, 3, 2], [1, 3, 2, 3]] {
+      #expect(throws: FeedError.self) { try sample.set(keys.map { SampleRow(key: $0) }) }
+      #expect(FeedMirrors.state(of: sample.feed) == before)
+    }
+    #expect(sample.mirrors.faults == [])
+  }
+
+  @Test func anotherIdentityColumnReplacesTheRows() throws {
+    let sample = try ManagedSample(bySection: false)
+    try sample.set((0..<4).map { SampleRow(key: $0, version: 10 + $0) })
+    try redefine(sample, ManagedDefinition(database: "d", query: "q", id: "v"))
+    let change = try sample.set((0..<4).map { SampleRow(key: $0, version: 10 + $0) })
+    #expect(change.deleted.count == 4 && change.added.count == 4)
+    #expect(try sample.set((0..<4).reversed().map { SampleRow(key: $0, version: 10 + $0) }).moves.count == 3)
+  }
+
+  @Test func anotherTypePathUpdatesTheRows() throws {
+    let sample = try ManagedSample(bySection: false)
+    try sample.set([SampleRow(key: 1, section: "x"), SampleRow(key: 2, section: "y")])
+    let type = try SingularPath(parsing: "$.s")
+    try redefine(sample, ManagedDefinition(database: "d", query: "q", type: type))
+    let change = try sample.set([SampleRow(key: 1, section: "x"), SampleRow(key: 2, section: "y")])
+    #expect(change == Change(updated: [IndexPath(section: 0, row: 0), IndexPath(section: 0, row: 1)]))
+    #expect(String(decoding: sample.feed.section(at: 0).row(at: 1).type, as: UTF8.self) == #""y""#)
+  }
+
+  @Test func limitsHold() throws {
+    let sample = try ManagedSample(bySection: true)
+    #expect(throws: FeedError.self) {
+      try sample.set((0..<300).map { SampleRow(key: $0, section: "s\($0)") })
+    }
+    #expect(sample.feed.sectionCount == 0)
+  }
+
+  @Test func snapshotsKeepWhatTheyHaveToSend() throws {
+    let sample = try ManagedSample(bySection: true)
+    try sample.set((0..<300).map { SampleRow(key: $0, section: $0 % 2 == 0 ? "even" : "odd") })
+    let snapshot = sample.feed.makeSnapshot()
+    try sample.set([SampleRow(key: 7, section: "odd", version: 2)])
+    var texts: [String] = []
+    for section in snapshot.sections {
+      while section.next(max: 7, { texts.append(String(decoding: $0.text, as: UTF8.self)) }) > 0 {}
+    }
+    #expect(texts.count == 300)
+    #expect(texts.first == SampleRow(key: 0, section: "even").text)
+    #expect(texts.last == SampleRow(key: 299, section: "odd").text)
+  }
+
+  private func redefine(_ sample: ManagedSample, _ definition: ManagedDefinition) throws {
+    sample.catalog.begin(at: Instant(nanoseconds: 2))
+    try sample.catalog.define(FeedDefinition(name: "people", content: .managed(definition)), replace: true)
+    sample.catalog.commit()
+  }
+}

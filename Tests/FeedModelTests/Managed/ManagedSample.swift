@@ -1,0 +1,84 @@
+import FeedJSON
+
+@testable import FeedModel
+
+/// One row of a made-up query.
+struct SampleRow: Hashable {
+  var key: Int
+  var section = ""
+  var version = 0
+
+  var text: String { #"{"id":\#(key),"s":"\#(section)","v":\#(version)}"# }
+}
+
+/// A catalog with one managed feed, `people`, and mirrors of what it publishes.
+final class ManagedSample {
+  let catalog = Catalog(limits: Limits(), seed: 3)
+  let mirrors = FeedMirrors()
+  let feed: ManagedFeed
+
+  init(bySection: Bool) throws {
+    catalog.begin(at: Instant(nanoseconds: 0))
+    let definition = ManagedDefinition(database: "d", query: "q", id: "id", section: bySection ? "s" : nil)
+    try catalog.define(FeedDefinition(name: "people", content: .managed(definition)), replace: false)
+    catalog.commit()
+    guard let feed = catalog.feeds["people"] as? ManagedFeed else { throw FeedError.unknownFeed("people") }
+    self.feed = feed
+    catalog.observer = mirrors
+    mirrors.follow(feed)
+  }
+
+  /// Defines a feed beside it and follows it.
+  func define(_ json: String) throws {
+    var scanner = JSONScanner()
+    let bytes = Array(json.utf8)
+    let definition = try bytes.withUnsafeBytes { try FeedDefinition(parsing: scanner.scan($0), limits: Limits()) }
+    catalog.begin(at: Instant(nanoseconds: 0))
+    try catalog.define(definition, replace: false)
+    catalog.commit()
+    mirrors.follow(try catalog.feed(named: definition.name))
+  }
+
+  static func rows(_ rows: [SampleRow]) -> ManagedRows {
+    var all = ManagedRows()
+    for row in rows { Array(row.text.utf8).withUnsafeBytes { all.append($0, section: row.section) } }
+    return all
+  }
+
+  /// Sets the rows and returns the change as it was published; empty when there was no commit.
+  @discardableResult
+  func set(_ rows: [SampleRow]) throws -> Change {
+    mirrors.forgetChanges()
+    catalog.begin(at: Instant(nanoseconds: 1))
+    do {
+      try catalog.setManaged(feed, Self.rows(rows))
+    } catch {
+      catalog.rollBack()
+      throw error
+    }
+    catalog.commit()
+    return mirrors.changes["people"] ?? .empty
+  }
+
+  /// Sets rows and takes that back.
+  func setAndRollBack(_ rows: [SampleRow]) throws {
+    catalog.begin(at: Instant(nanoseconds: 1))
+    try catalog.setManaged(feed, Self.rows(rows))
+    catalog.rollBack()
+  }
+
+  /// What the feed should hold, worked out without it.
+  static func expected(_ rows: [SampleRow], bySection: Bool) -> FeedMirrors.Copy {
+    var copy = FeedMirrors.Copy(names: bySection ? [] : ["people"], rows: bySection ? [] : [[]])
+    for row in rows {
+      let name = bySection && !row.section.isEmpty ? "people/\(row.section)" : "people"
+      let place = copy.names.firstIndex(of: name) ?? copy.names.count
+      if place == copy.names.count {
+        copy.names.append(name)
+        copy.rows.append([])
+      }
+      copy.rows[place].append(row.text)
+    }
+    return copy
+  }
+}
