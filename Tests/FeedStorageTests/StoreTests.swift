@@ -124,7 +124,15 @@ import Testing
     }
     try Database(path: path, access: .readWrite).execute("DELETE FROM journal WHERE seq = 2")
     #expect(failure()?.kind == .doesNotFit)
-    try Database(path: path, access: .readWrite).execute("UPDATE journal SET seq = seq - 1 WHERE seq > 2")
+  }
+
+  @Test func aBatchOfAnEarlierStateIsRefused() throws {
+    do {
+      let daemon = try DurableEngine(path)
+      daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
+      daemon.ask("insert", #"{"feed":"list","elements":[1]}"#)
+    }
+    try Database(path: path, access: .readWrite).execute("UPDATE journal SET revision = 0 WHERE seq = 2")
     let error = try #require(failure())
     #expect(error.kind == .doesNotFit && error.reason.contains("revision"))
   }
