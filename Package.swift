@@ -7,8 +7,15 @@ let settings: [SwiftSetting] = [
   .define("CHECK_INVARIANTS", .when(configuration: .debug)),
 ]
 
+/// The daemon's own modules are built for release without the checks at run time that accesses to the properties of objects
+/// do not overlap (debug builds and so the tests have them): feedbench engine, an update with 8 watchers, 2011 to 1751 ns
+/// (0.87). Modules that FeedClient stands on must not have unsafe flags, or no package could depend on it.
+let daemonSettings = settings + [.unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release))]
+
 /// A library module of the daemon and the modules it may import; the arrows go one way.
-func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+func module(
+  _ name: String, _ dependencies: [Target.Dependency] = [], settings: [SwiftSetting] = settings
+) -> Target {
   .target(name: name, dependencies: dependencies, swiftSettings: settings)
 }
 
@@ -35,17 +42,19 @@ let package = Package(
     module("FeedQuery", ["FeedJSON"]),
     module("FeedModel", ["FeedJSON", "FeedQuery"]),
     module("FeedWire", ["FeedJSON", "FeedModel"]),
-    module("FeedEngine", ["FeedJSON", "FeedQuery", "FeedModel", "FeedWire"]),
+    module("FeedEngine", ["FeedJSON", "FeedQuery", "FeedModel", "FeedWire"], settings: daemonSettings),
     module("FeedSQLite", ["CSQLite"]),
+    module("FeedSources", ["FeedJSON", "FeedModel", "FeedSQLite", "FeedSystem"]),
     module("FeedStorage", ["FeedJSON", "FeedModel", "FeedSQLite"]),
     module("FeedSystem", ["CLinux"]),
     module(
       "FeedServer",
-      ["CLinux", "FeedJSON", "FeedEngine", "FeedModel", "FeedStorage", "FeedWire", "FeedSystem"]),
+      ["CLinux", "FeedJSON", "FeedEngine", "FeedModel", "FeedSources", "FeedStorage", "FeedWire", "FeedSystem"],
+      settings: daemonSettings),
     module("FeedClient", ["FeedJSON", "FeedModel", "FeedWire", "FeedSystem"]),
     program("feedd", ["FeedServer", "FeedEngine", "FeedSystem"]),
     program("feedclient", ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem"]),
-    program("feedbench", ["CLinux", "FeedJSON", "FeedQuery", "FeedModel", "FeedWire", "FeedSystem"]),
+    program("feedbench", ["CLinux", "FeedJSON", "FeedQuery", "FeedModel", "FeedWire", "FeedEngine", "FeedSystem"]),
     .target(name: "TestSupport", dependencies: ["FeedSystem"], path: "Tests/TestSupport", swiftSettings: settings),
     tests("FeedJSONTests", ["FeedJSON"]),
     tests("FeedQueryTests", ["FeedQuery", "FeedJSON"]),
@@ -55,9 +64,12 @@ let package = Package(
     tests("FeedSQLiteTests", ["FeedSQLite"]),
     .target(name: "FaultyDisk", dependencies: ["CSQLite"], path: "Tests/FaultyDisk"),
     tests("FeedStorageTests", ["FeedStorage", "FeedEngine", "FeedJSON", "FeedModel", "FeedSQLite", "FaultyDisk"]),
+    tests("FeedSourcesTests", ["FeedSources", "FeedJSON", "FeedModel", "FeedSQLite", "FeedSystem"]),
     tests("FeedSystemTests", ["FeedSystem"]),
-    tests("FeedServerTests", ["FeedServer", "FeedEngine", "FeedModel", "FeedSystem", "feedd"]),
+    tests("FeedServerTests", ["FeedServer", "FeedEngine", "FeedModel", "FeedSQLite", "FeedSystem", "feedd"]),
     tests("FeedClientTests", ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem", "feedd", "feedclient"]),
-    tests("EndToEndTests", ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem", "feedd", "feedclient"]),
+    tests(
+      "EndToEndTests",
+      ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem", "feedd", "feedclient", "feedbench"]),
   ]
 )

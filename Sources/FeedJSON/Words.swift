@@ -49,11 +49,18 @@
       }
       return load(a + (count &- 8)) == load(b + (count &- 8))
     }
+    if count >= 4 {
+      return half(a) == half(b) && half(a + (count &- 4)) == half(b + (count &- 4))
+    }
     var i = 0
     while i < count {
       if a[i] != b[i] { return false }
       i &+= 1
     }
     return true
+  }
+
+  @inline(__always) private static func half(_ p: UnsafePointer<UInt8>) -> UInt32 {
+    UnsafeRawPointer(p).loadUnaligned(as: UInt32.self)
   }
 }

@@ -18,6 +18,7 @@ public enum Daemon {
       case .print(let text): return print(text)
       case .check(let options): return check(options, environment)
       case .run(let options): return run(options, environment)
+      case .checkConfiguration(let options): return checkConfiguration(options)
       }
     } catch {
       try? StandardStreams.writeAll("feedd: \(error)\nTry 'feedd --help'.\n", to: StandardStreams.error)
@@ -46,6 +47,10 @@ public enum Daemon {
   private static func start(_ options: DaemonOptions, _ environment: Environment, _ log: Log) throws -> EventLoop {
     StandardStreams.ignoreBrokenPipes()
     let signals = try SignalQueue([SignalQueue.terminate, SignalQueue.interrupt, SignalQueue.hangUp])
+    let file = ConfigurationFile(options)
+    let configuration = try file?.read()
+    var options = options
+    if let file, let configuration { options.limits = file.limits(configuration) }
     let listener = try listen(options, log)
     raiseOpenFiles(options.limits, log)
     let notify = Notify(environment, pid: ProcessIdentity.pid)
@@ -53,10 +58,12 @@ public enum Daemon {
     let store = state?.store
     let engine = try makeEngine(options, store, log)
     if let store { try recover(engine, from: store, options.limits, notify, log) }
-    let loop = try EventLoop(
+    var loop = try EventLoop(
       engine: engine, state: state, clock: ServerClock(after: store?.newestMoment ?? 0), listener: listener,
       signals: signals, notify: notify, log: log,
       drainTimeout: options.drainTimeout)
+    loop.configurationFile = file
+    if let file, let configuration { try loop.apply(configuration, file) }
     loop.tell(.ready, .status("listening at \(listener.path)"), .mainPID(ProcessIdentity.pid))
     log.write(
       .notice,
@@ -97,7 +104,7 @@ public enum Daemon {
         + "raise the limit (LimitNOFILE), or lower --max-connections")
   }
 
-  private static func makeEngine(_ options: DaemonOptions, _ store: Store?, _ log: Log) throws -> Engine {
+  static func makeEngine(_ options: DaemonOptions, _ store: Store?, _ log: Log) throws -> Engine {
     let identity = ServerIdentity(
       version: ProgramVersion.text, epoch: try store?.epoch ?? Random.hex128(), pid: ProcessIdentity.pid,
       uid: ProcessIdentity.uid, durability: options.durability.rawValue)

@@ -1,4 +1,5 @@
 import CLinux
+import Glibc
 
 /// A system call that failed: which, on what, why, and (when it is known) what the operator can do about it.
 public struct SystemError: Error, Equatable, Sendable {
@@ -38,4 +39,9 @@ extension SystemError: CustomStringConvertible {
     if let advice { text += "; \(advice)" }
     return text
   }
+}
+
+extension SystemError {
+  /// Whether there is no such file.
+  public var isMissing: Bool { code == ENOENT || code == ENOTDIR }
 }

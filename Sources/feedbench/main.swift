@@ -1,1 +1,4 @@
-print("feedbench")
+import FeedSystem
+import Glibc
+
+exit(BenchProgram.main(Array(CommandLine.arguments.dropFirst())))

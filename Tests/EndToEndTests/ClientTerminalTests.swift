@@ -27,11 +27,11 @@ struct ClientTerminalTests {
     #expect(screen.text.contains("f/urgent"))
     try screen.wait(for: "verified at 2")
     #expect(try client.run("push", "f", "{\"id\":1,\"p\":7,\"t\":\"better\"}").code == 0)
-    try screen.wait(for: "\u{1B}[1;33m~ \u{1B}[0m7: better")
+    try screen.wait(for: "\u{1B}[1;33m~\u{1B}[0m 7: better")
     #expect(
       try client.run("push", "f", "{\"id\":2,\"p\":8,\"t\":\"new\u{1B}\"}".replacing("\u{1B}", with: "\\u001b")).code
         == 0)
-    try screen.wait(for: "\u{1B}[1;36m> \u{1B}[0m8: new\u{FFFD}")
+    try screen.wait(for: "\u{1B}[1;36m>\u{1B}[0m 8: new\u{FFFD}")
     // A wider screen is drawn as a whole.
     let before = screen.text.count
     try terminal.resize(columns: 100, rows: 5)

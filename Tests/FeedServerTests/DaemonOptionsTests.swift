@@ -7,7 +7,7 @@ import Testing
 struct DaemonOptionsTests {
   func parse(_ arguments: [String], _ variables: [String: String] = [:]) throws -> DaemonOptions {
     switch try DaemonOptions.parse(arguments, environment: Environment(variables), width: 80) {
-    case .run(let options), .check(let options): return options
+    case .run(let options), .check(let options), .checkConfiguration(let options): return options
     case .print(let text): throw UsageError("printed: \(text)")
     }
   }
@@ -51,10 +51,6 @@ struct DaemonOptionsTests {
 
   @Test(arguments: [
     (["--durability", "paper"], "--durability 'paper': expected one of memory, process, disk"),
-    (
-      ["--config", "/etc/feedd.json"],
-      "--config is not offered in this version: define feeds over the socket, set limits by flags"
-    ),
     (["serve"], "unexpected word 'serve': feedd takes options only"),
     (["--max-frame", "0"], "--max-frame '0': expected a number of bytes from 1KiB to 1GiB, such as 4096, 64K or 16M"),
     (["--max-connections", "many"], "--max-connections 'many': expected a whole number from 1 to 1000000"),

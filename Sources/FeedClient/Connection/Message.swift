@@ -28,7 +28,7 @@ public struct Notification {
   public let whole: JSONView
 
   /// Whether it is the last of a feed that was undefined.
-  public var endsFeed: Bool { kind == .delta && params.member("ended")?.bool == true }
+  public var endsFeed: Bool { (kind == .delta || kind == .snapshot) && params.member("ended")?.bool == true }
 
   /// Whether it is about that feed.
   public func concerns(_ feed: String) -> Bool {

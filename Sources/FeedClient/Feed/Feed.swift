@@ -6,6 +6,7 @@ import FeedSystem
 ///       switch update.cause {
 ///       case .snapshot: show(update.mirror)
 ///       case .delta(let delta): animate(delta.change, update.mirror)
+///       case .selection: highlight(update.mirror?.selected)
 ///       case .interrupted(let reason): grayOut(reason)
 ///       case .resumed: ungray()
 ///       }

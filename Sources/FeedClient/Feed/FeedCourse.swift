@@ -23,6 +23,8 @@ struct FeedCourse {
       return isInterrupted && start.resumed ? .resumed : nil
     case .notification(let notification, _) where notification.kind == .snapshot:
       return notification.params.member("last")?.bool == true ? .snapshot : nil
+    case .notification(let notification, _) where notification.kind == .selection:
+      return .selection
     case .notification(_, let delta?):
       return .delta(delta)
     case .notification, .response:

@@ -6,6 +6,8 @@ public struct FeedUpdate: Sendable {
     case snapshot
     /// Rows changed.
     case delta(Delta)
+    /// Other rows are selected.
+    case selection
     /// The daemon, or the feed, is not there, for this reason. The rows are the last known ones; attempts go on.
     case interrupted(ClientError)
     /// The watch goes on after an interruption, and nothing was missed.

@@ -47,6 +47,12 @@ extension Mirror {
     try progress.take(bookmark)
   }
 
+  /// Takes in which rows are selected.
+  public mutating func apply(_ selection: Selection) throws(FeedFault) {
+    guard selection.feed == feed else { throw .foreign(selection.feed) }
+    selected = selection.selected
+  }
+
   /// Applies a delta that has been validated, in the order that the protocol gives.
   private mutating func carryOut(_ delta: Delta) {
     let change = delta.change

@@ -15,6 +15,8 @@ public struct Mirror: Sendable {
   public let feed: String
   /// The rows of ``WatchProgress/revision``; those of the last complete state while a snapshot is under way.
   public internal(set) var sections: [Section] = []
+  /// The rows that are selected, as the daemon told last; it tells again when a change moves them.
+  public internal(set) var selected: [IndexPath] = []
   /// How far the mirror is.
   public internal(set) var progress: WatchProgress
   /// The snapshot under way.

@@ -64,7 +64,11 @@ extension Follower {
         try watcher.took(bookmark)
         try mirror?.apply(bookmark)
       }
-    case .selection, .bye, .other: break
+    case .selection:
+      guard mirror != nil else { return nil }
+      let selection = try reading { () throws(MalformedMessage) in try Selection(params) }
+      try checking { () throws(FeedFault) in try mirror?.apply(selection) }
+    case .bye, .other: break
     }
     return nil
   }

@@ -39,6 +39,9 @@ public struct AccessRules: Equatable, Sendable {
 
   let rules: [Rule]
 
+  /// How many rules there are.
+  public var count: Int { rules.count }
+
   init(rules: [Rule]) {
     self.rules = rules
   }

@@ -29,6 +29,7 @@ extension Engine {
     }
     configured = Dictionary(
       uniqueKeysWithValues: configuration.entries.map { ($0.definition.name, $0.definition) })
+    if sessions.isEmpty { access = configuration.access }
     // What was prepared in this turn was judged by the rules there are.
     nextAccess = .some(configuration.access)
     return changes
@@ -53,21 +54,6 @@ extension Engine {
           .init(line: 1, column: 1, member: "feeds"),
           "managed feed \"\(name)\" is not in the file any more and cannot go: \(error.reason)")
       }
-    }
-  }
-}
-
-extension FeedError {
-  /// What is wrong, as a part of a sentence.
-  var reason: String {
-    switch self {
-    case .definitionConflict(_, let reason), .permissionDenied(let reason), .internalError(let reason): reason
-    case .unknownFeed(let name): "shows \"\(name)\", which is defined neither here nor in the daemon"
-    case .limitExceeded(let limit, let value, let reason): "limit \(limit) (\(value)) is exceeded: \(reason)"
-    case .invalidParams(let member, let reason): "\(member) \(reason)"
-    case .noIdentity(_, let index, let path, let found):
-      "row \(index) has no identity: \(path) must be a string or a number, and there is \(found)"
-    default: "\(self)"
     }
   }
 }

@@ -50,8 +50,7 @@ extension Engine {
   /// The socket is gone: the connection and its watches are forgotten.
   public func disconnect(_ id: ConnectionID) {
     guard let session = session(id) else { return }
-    for watch in session.watches { remove(watch) }
-    session.watches = []
+    endWatches(of: session)
     session.work = nil
     session.batch = nil
     sessions[id.rawValue] = nil
@@ -77,11 +76,17 @@ extension Engine {
     session.work = nil
     if let batch = session.batch { sendAnswers(of: batch, to: session) }
     session.batch = nil
-    for watch in session.watches { remove(watch) }
-    session.watches = []
+    giveAll(to: session)
+    endWatches(of: session)
     let start = answers.bytes.count
     answers.bytes.appendByeFrame(reason: reason, message: message)
     queue(session, answers, from: start)
+  }
+
+  /// Ends all watches of a connection; what was made for them and not given is dropped.
+  func endWatches(of session: Session) {
+    for watch in session.watches { remove(watch) }
+    session.watches = []
   }
 
   /// Seconds that a closing connection has to read what is queued for it.

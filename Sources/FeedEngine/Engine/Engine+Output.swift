@@ -2,8 +2,9 @@ import FeedModel
 
 /// What is to be written, to whom, and what becomes of what a socket did not take.
 extension Engine {
-  /// Queues everything of `source` from `start` on.
+  /// Queues everything of `source` from `start` on, behind what was made for the connection's watches before.
   @inline(__always) func queue(_ session: Session, _ source: TurnBuffer, from start: Int) {
+    giveAll(to: session)
     session.output.append(source, from: start, to: source.bytes.count)
     markDirty(session)
   }
@@ -46,8 +47,7 @@ extension Engine {
     dirty.removeAll(keepingCapacity: true)
     answers.recycle()
     for channel in dirtyChannels {
-      channel.isDirty = false
-      channel.buffer.recycle()
+      channel.recycle()
     }
     dirtyChannels.removeAll(keepingCapacity: true)
   }

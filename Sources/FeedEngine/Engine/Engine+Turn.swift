@@ -21,6 +21,7 @@ extension Engine {
     if nextSweep <= now { sweep() }
     if !pendingWatches.isEmpty { advanceWatches() }
     if !workingSessions.isEmpty { work() }
+    giveAll()
   }
 
   /// When `endTurn` must be called even if nothing arrives; nil when nothing is due.
@@ -41,6 +42,7 @@ extension Engine {
   private func closeOverQuota() {
     if overQuota.isEmpty { return }
     for session in overQuota where !session.isClosing && self.session(session.id) === session {
+      endWatches(of: session)
       session.output.dropWholeFrames()
       close(
         session, reason: "quota",
@@ -64,6 +66,7 @@ extension Engine {
   /// Looks at what is bound to time only coarsely: half frames, closing connections, bookmarks, old history.
   private func sweep() {
     nextSweep = now.adding(seconds: 1)
+    resubmitRows()
     let timeout = UInt64(limits.frameTimeout) * 1_000_000_000
     for case let session? in sessions {
       // While its requests are not taken, it is not the client that makes no progress.
@@ -116,6 +119,7 @@ extension Engine {
 
   /// Runs a job on and answers if that ends it.
   private func run(_ job: any Job, _ ticket: JobTicket, of session: Session, budget: Int) {
+    giveAll(to: session)
     do throws(FeedError) {
       guard try job.advance(budget: budget) else { return }
       try reply(ticket, of: session, job)

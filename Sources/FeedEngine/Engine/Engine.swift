@@ -42,6 +42,10 @@ public final class Engine {
   /// What the daemon itself does in this turn, and what it has yet to do in the next.
   var prepared: [InternalRequest] = []
   var submitted: [InternalRequest] = []
+  /// The rows of managed feeds that wait for the turn that stores that they came, with the time of day.
+  var managedRows: [String: (rows: ManagedRows, time: String)] = [:]
+  /// Counts up whenever managed feeds may have been defined, redefined or undefined.
+  public internal(set) var managedVersion = 0
   /// Access rules that take effect at the end of the turn.
   var nextAccess: AccessRules??
   /// Whether stored requests are being executed again: nobody is answered.
@@ -60,6 +64,8 @@ public final class Engine {
   var overQuota: [Session] = []
   /// Channels whose buffers hold deltas of this turn.
   var dirtyChannels: [FeedChannel] = []
+  /// Counts the deltas made for watches in step.
+  var madeDeltas: UInt64 = 0
   /// The hint of the operation under way on how to show its change, a JSON string; empty for none.
   var animation: [UInt8] = []
   /// Watches that are not live.

@@ -36,7 +36,9 @@ extension Engine {
   private func execute(_ request: InternalRequest) {
     switch request {
     case .evict: evictExpired()
+    case .rows(let feed): takeRows(of: feed)
     case .configure(let definitions, let names):
+      managedVersion &+= 1
       catalog.begin(at: now)
       do throws(FeedError) {
         for definition in definitions { try catalog.define(definition, replace: true) }
@@ -132,7 +134,7 @@ extension Engine {
   public func storageDidFail(_ reason: String) {
     storageFailure = reason
     if prepared.contains(.evict) { evictionsResumeAt = now.adding(seconds: 1) }
-    if prepared.contains(where: { $0 != .evict }) {
+    if prepared.contains(where: \.isConfiguration) {
       report(.error, "The configuration could not be stored and is not applied: \(reason)")
     }
     prepared.removeAll()

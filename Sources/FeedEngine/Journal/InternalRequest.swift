@@ -9,11 +9,23 @@ enum InternalRequest: Equatable {
   /// Definitions that the configuration brings, and managed feeds that it no longer has.
   case configure(define: [FeedDefinition], undefine: [String])
 
+  /// Other rows of a managed feed. The journal has only that they came, so that no number of a commit is used twice: the rows
+  /// are read again at each start.
+  case rows(feed: String)
+
+  var isConfiguration: Bool {
+    if case .configure = self { true } else { false }
+  }
+
   /// Appends the request as JSON.
   func append(to out: inout ByteBuffer) {
     switch self {
     case .evict:
       out.append("{\"method\":\"$evict\"}")
+    case .rows(let feed):
+      out.append("{\"method\":\"$rows\",\"params\":{\"feed\":")
+      out.appendJSONString(feed)
+      out.append("}}")
     case .configure(let definitions, let names):
       out.append("{\"method\":\"$configure\",\"params\":{\"define\":[")
       for (place, definition) in definitions.enumerated() {
@@ -35,6 +47,8 @@ enum InternalRequest: Equatable {
     guard let method = message.member("method") else { return nil }
     if method.stringEquals("$evict") {
       self = .evict
+    } else if method.stringEquals("$rows") {
+      self = .rows(feed: message.member("params")?.member("feed")?.string ?? "")
     } else if method.stringEquals("$configure") {
       let params = message.member("params")
       let definitions = params?.member("define")?.elements.compactMap {

@@ -1,6 +1,7 @@
 import FeedJSON
 import FeedModel
 import FeedWire
+import Glibc
 
 /// From a method to what executes it.
 extension Engine {
@@ -38,14 +39,12 @@ extension Engine {
   /// The feed that parameter `feed` names. Requests of one session mostly name the same feed, which costs one comparison.
   func feed(_ parameters: Parameters, of session: Session) throws(FeedError) -> Feed {
     let name = try parameters.required("feed", "the name of a feed")
-    if let last = session.lastFeed, !last.isGone, let channel = last.channel as? FeedChannel,
-      channel.quotedName.elementsEqual(name.text)
-    {
-      return last
-    }
+    if let last = session.lastFeed, !last.isGone, session.lastName.bytes.hasSameBytes(as: name.text) { return last }
     guard let text = name.string else { throw Parameters.refuse("feed", "must be a string: the name of a feed") }
     let feed = try catalog.feed(named: text)
     session.lastFeed = feed
+    session.lastName.removeAll(keepingCapacity: true)
+    session.lastName.append(name.text)
     return feed
   }
 
@@ -63,5 +62,12 @@ extension Engine {
       let section = feed.section(at: index)
       return (section.name, section.count)
     }
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  fileprivate func hasSameBytes(as other: UnsafeRawBufferPointer) -> Bool {
+    guard count == other.count, let base = baseAddress, let otherBase = other.baseAddress else { return false }
+    return memcmp(base, otherBase, count) == 0
   }
 }

@@ -24,7 +24,7 @@ extension Engine {
       }
       try catalog.replace(list, elements: elements, at: places)
     case .move:
-      try catalog.move(list, from: try parameters.count("from"), to: try parameters.count("to"))
+      try catalog.move(list, from: try parameters.integer("from"), to: try parameters.integer("to"))
     default:
       let element = try parameters.required("element", "the element, or null to empty the feed")
       try catalog.put(list, element: element.isNull ? nil : element)
@@ -45,7 +45,7 @@ extension Engine {
   private func elements(_ parameters: Parameters) throws(FeedError) -> [JSONView] {
     try parameters.refuseBoth("element", "elements")
     if let element = parameters.member("element") { return [element] }
-    return Array(try parameters.array("elements", "of elements").elements)
+    return Array(try parameters.array("elements", "an array of elements").elements)
   }
 
   private func rows(_ parameters: Parameters) throws(FeedError) -> [Int] {

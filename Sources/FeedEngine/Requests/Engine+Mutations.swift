@@ -14,9 +14,9 @@ extension Engine {
     catalog.begin(at: now)
     do throws(FeedError) {
       try apply(method, parameters, of: session)
-      if method.answersWithChange && request.id != nil { try checkFits(catalog.result, room(for: request)) }
+      if method.answersWithChange && request.id != nil { try checkFits(room(for: request)) }
     } catch {
-      catalog.rollBack()
+      rollBack(session)
       throw error
     }
     commit()
@@ -25,26 +25,26 @@ extension Engine {
       out.append(integer: catalog.revision)
       if method.answersWithChange {
         out.append(UInt8(ascii: ","))
-        out.append(catalog.result)
+        catalog.withResult { out.append($0) }
       }
     }
   }
 
   /// Several mutating methods as one commit: all or nothing.
   func transaction(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
-    let operations = try parameters.array("ops", "of operations, each with method and params")
+    let operations = try parameters.array("ops", "an array of operations, each with method and params")
     var results = ByteBuffer()
     catalog.begin(at: now)
     do throws(FeedError) {
       for (place, operation) in operations.elements.enumerated() {
         try apply(operation, at: place, of: session)
         results.append(place > 0 ? ",{" : "{")
-        results.append(catalog.result)
+        catalog.withResult { results.append($0) }
         results.append(UInt8(ascii: "}"))
       }
       if request.id != nil && results.count > room(for: request) { throw tooLarge }
     } catch {
-      catalog.rollBack()
+      rollBack(session)
       throw error
     }
     commit()
@@ -60,6 +60,14 @@ extension Engine {
   /// Makes the operations final and publishes them.
   private func commit() {
     if catalog.commit() { counters.commits &+= 1 }
+    if !animation.isEmpty { animation.removeAll(keepingCapacity: true) }
+  }
+
+  /// Undoes the operations, with what they left behind: a feed that one of them made is no more, and their hint on how
+  /// to show the change is not for the next one.
+  private func rollBack(_ session: Session) {
+    catalog.rollBack()
+    session.lastFeed = nil
     animation.removeAll(keepingCapacity: true)
   }
 
@@ -85,10 +93,10 @@ extension Engine {
   }
 
   /// Refuses, while it can still be undone, a change whose answer would not fit a frame.
-  private func checkFits(_ change: borrowing Change, _ room: Int) throws(FeedError) {
-    if change.sectionsAdded.isEmpty && change.size <= room / Self.longestListing { return }
+  private func checkFits(_ room: Int) throws(FeedError) {
+    if catalog.resultAddsNoSection && catalog.resultSize <= room / Self.longestListing { return }
     scratch.removeAll(keepingCapacity: true)
-    scratch.append(change)
+    catalog.withResult { scratch.append($0) }
     if scratch.count > room { throw tooLarge }
   }
 

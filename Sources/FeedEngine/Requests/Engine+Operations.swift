@@ -33,7 +33,7 @@ extension Engine {
     if let element = parameters.member("element") {
       try catalog.update(feed, element: element)
     } else if parameters.member("elements") != nil {
-      try catalog.update(feed, elements: try parameters.array("elements", "of elements"))
+      try catalog.update(feed, elements: try parameters.array("elements", "an array of elements"))
     } else {
       throw Parameters.refuse("element", "is missing: give \"element\", or \"elements\" as an array")
     }
@@ -43,7 +43,7 @@ extension Engine {
     let feed = try collection(parameters, of: session)
     try parameters.refuseBoth("id", "ids")
     if parameters.member("ids") != nil {
-      return try catalog.delete(feed, ids: try parameters.array("ids", "of identities"))
+      return try catalog.delete(feed, ids: try parameters.array("ids", "an array of identities"))
     }
     guard let id = parameters.member("id") else {
       throw Parameters.refuse("id", "is missing: give \"id\", or \"ids\" as an array")
@@ -53,11 +53,11 @@ extension Engine {
 
   private func set(_ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try feed(parameters, of: session)
-    let elements = try parameters.array("elements", "all elements the feed shall hold")
+    let elements = try parameters.array("elements", "an array of all elements the feed shall hold")
     switch feed {
     case let collection as CollectionFeed: try catalog.set(collection, elements: elements)
     case let list as ListFeed where list.shape == .array: try catalog.set(list, elements: elements)
-    default: throw .wrongKind(feed: feed.name, kind: feed.kind, wanted: "collection or an array")
+    default: throw .wrongKind(feed: feed.name, kind: feed.kind, wanted: "collection or array")
     }
   }
 

@@ -28,8 +28,16 @@ struct Parameters {
 
   func array(_ name: StaticString, _ what: StaticString) throws(FeedError) -> JSONView {
     let value = try required(name, what)
-    guard value.kind == .array else { throw Self.refuse(name, "must be an array: \(what)") }
+    guard value.kind == .array else { throw Self.refuse(name, "must be \(what)") }
     return value
+  }
+
+  /// A whole number.
+  func integer(_ name: StaticString) throws(FeedError) -> Int {
+    guard let number = try required(name, "a whole number").int else {
+      throw Self.refuse(name, "must be a whole number")
+    }
+    return number
   }
 
   /// A whole number from 0 on; `fallback` when it is absent.

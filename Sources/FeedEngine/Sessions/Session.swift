@@ -12,6 +12,8 @@ final class Session {
   var clientName = ""
   var watches: [Watch] = []
   var output = OutputQueue()
+  /// The engine's count of deltas when the watches in step were last given theirs.
+  var givenDeltas: UInt64 = 0
   /// Whether the session is on the engine's list of those with something to write.
   var isDirty = false
   /// Nothing more is read; it closes when its output is written.
@@ -38,6 +40,8 @@ final class Session {
   var partialBytes = 0
   /// The feed that the last request named: most requests of a session name the same one.
   var lastFeed: Feed?
+  /// Its name as that request wrote it, a JSON string.
+  var lastName = ByteBuffer()
   var requests: UInt64 = 0
   var resets: UInt64 = 0
 

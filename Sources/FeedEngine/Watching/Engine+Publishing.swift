@@ -4,30 +4,37 @@ import FeedWire
 
 /// From a commit to the deltas of its watchers.
 extension Engine: CommitObserver {
-  /// Makes the delta once and queues it to every watch that is up to date; the others catch up later.
+  /// Makes the delta once for all watches in step, and one for each other that is live; the rest catch up later.
   public func catalog(_ catalog: Catalog, didChange feed: Feed, from: UInt64, change: Change) {
-    guard let channel = feed.channel as? FeedChannel, !channel.watches.isEmpty else { return }
-    let buffer = channel.buffer
-    var shared: Range<Int>?
-    for watch in channel.watches where watch.isLive {
-      let session = watch.session
-      if session.output.backlog > limits.maxQueue || watch.throttle > 0 && now < watch.nextDelta {
+    guard let channel = feed.channel as? FeedChannel else { return }
+    if !channel.inStep.isEmpty { publish(change, of: channel, from: from) }
+    for watch in channel.apart where watch.isLive {
+      if watch.session.output.backlog > limits.maxQueue || watch.throttle > 0 && now < watch.nextDelta {
         fallBehind(watch)
         continue
       }
-      if watch.revision == from {
-        let range = shared ?? appendDelta(to: buffer, channel, from: from, change)
-        shared = range
-        if range.isEmpty { restart(watch) } else { tell(watch, buffer, range) }
+      giveAll(to: watch.session)
+      let range = appendDelta(to: answers, channel, from: watch.revision, change)
+      if range.isEmpty {
+        restart(watch)
       } else {
-        let range = appendDelta(to: answers, channel, from: watch.revision, change)
-        if range.isEmpty { restart(watch) } else { tell(watch, answers, range) }
+        tell(watch, answers, range)
+        joinIfUpToDate(watch)
       }
     }
-    if shared != nil, !channel.isDirty {
-      channel.isDirty = true
-      dirtyChannels.append(channel)
+  }
+
+  /// Makes the delta for all watches in step, which are given it at the end of the turn.
+  private func publish(_ change: borrowing Change, of channel: FeedChannel, from: UInt64) {
+    if appendDelta(to: channel.buffer, channel, from: from, change).isEmpty {
+      for watch in channel.inStep { restart(watch) }
+      return
     }
+    counters.deltas &+= UInt64(channel.inStep.count)
+    madeDeltas &+= 1
+    if channel.isDirty { return }
+    channel.isDirty = true
+    dirtyChannels.append(channel)
   }
 
   public func catalog(_ catalog: Catalog, didCarrySelectionOf feed: Feed) {
@@ -38,18 +45,15 @@ extension Engine: CommitObserver {
   public func catalog(_ catalog: Catalog, didEnd feed: Feed) {
     for case let session? in sessions where session.lastFeed?.isGone == true { session.lastFeed = nil }
     guard let channel = feed.channel as? FeedChannel else { return }
-    for watch in channel.watches {
-      if watch.isLive { end(watch) }
-    }
+    for watch in channel.watches where watch.isLive { end(watch) }
     letGo(of: channel)
   }
 
-  @inline(__always)
+  /// Queues to a watch that is not in step the delta that was just made for it.
   func tell(_ watch: Watch, _ source: TurnBuffer, _ range: Range<Int>) {
-    watch.session.output.append(source, from: range.lowerBound, to: range.upperBound)
-    markDirty(watch.session)
-    watch.revision = watch.channel.feed.revision
-    watch.position = watch.revision
+    queue(watch.session, source, from: range.lowerBound)
+    watch.queuedRevision = watch.channel.feed.revision
+    watch.queuedPosition = watch.queuedRevision
     watch.lastTold = now
     if watch.throttle > 0 { watch.nextDelta = now.adding(nanoseconds: watch.throttle) }
     counters.deltas &+= 1

@@ -28,12 +28,13 @@ extension Engine {
     watch.toldCurrent = catalog.revision
     watch.owesSelection = !feed.selection.isEmpty
     session.watches.append(watch)
-    channel.watches.append(watch)
+    channel.add(watch)
     if resumed {
       if !isCurrent { fallBehind(watch) }
     } else if wantsSnapshot {
       beginSnapshot(watch, reset: false)
     }
+    joinIfUpToDate(watch)
     tellSelection(watch)
   }
 
@@ -88,6 +89,7 @@ extension Engine {
 
   /// Ends a watch; nothing more is queued for it.
   func end(_ watch: Watch) {
+    leaveStep(watch)
     watch.session.watches.removeAll { $0 === watch }
     remove(watch)
   }
@@ -97,14 +99,14 @@ extension Engine {
     watch.isEnded = true
     watch.state = .live
     watch.catchUp = nil
-    watch.channel.watches.removeAll { $0 === watch }
+    watch.channel.remove(watch)
     pendingWatches.removeAll { $0 === watch }
     letGo(of: watch.channel)
   }
 
   /// A feed that is gone and its channel keep each other no longer once nobody is left to be told.
   func letGo(of channel: FeedChannel) {
-    if channel.feed.isGone && channel.watches.isEmpty { channel.feed.channel = nil }
+    if channel.feed.isGone && channel.watchCount == 0 { channel.feed.channel = nil }
   }
 
   /// Tells a quiet watch how far the daemon is, so that it may resume from there.

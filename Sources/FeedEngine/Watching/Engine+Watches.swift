@@ -21,6 +21,7 @@ extension Engine {
 
   /// The watch misses a delta: from now on it costs nothing until it can be brought up to date.
   func fallBehind(_ watch: Watch) {
+    leaveStep(watch)
     watch.state = .behind
     watch.catchUp = nil
     makePending(watch)
@@ -39,11 +40,12 @@ extension Engine {
   }
 
   func beginSnapshot(_ watch: Watch, reset: Bool) {
+    leaveStep(watch)
     let cursor = SnapshotCursor(watch.channel.feed.makeSnapshot(), of: watch.channel, reset: reset)
     watch.state = .snapshot(cursor)
     watch.catchUp = nil
-    watch.revision = cursor.revision
-    watch.position = cursor.revision
+    watch.queuedRevision = cursor.revision
+    watch.queuedPosition = cursor.revision
     counters.snapshots &+= 1
     makePending(watch)
   }
@@ -101,6 +103,7 @@ extension Engine {
     watch.catchUp = nil
     if watch.position >= watch.channel.feed.revision {
       watch.state = .live
+      joinIfUpToDate(watch)
       tellSelection(watch)
       if watch.channel.feed.isGone { end(watch) }
     } else {
@@ -122,7 +125,7 @@ extension Engine {
       restart(watch)
     case .complete(let change) where change.isEmpty:
       // What was missed has undone itself; a change of nothing is told to nobody.
-      watch.position = feed.revision
+      watch.queuedPosition = feed.revision
       settle(watch)
     case .complete(let change):
       let range = appendDelta(to: answers, watch.channel, from: watch.revision, change)

@@ -6,10 +6,14 @@ import FeedModel
 /// Guarded by the engine's thread.
 final class FeedChannel {
   let feed: Feed
-  var watches: [Watch] = []
-  /// The frames of this turn's deltas, each made once for all watches that are up to date.
+  /// The watches that get every delta as it is made. A commit writes the delta once and looks at none of them; at the end
+  /// of the turn each is given all that was made since it was given something last, as one piece.
+  private(set) var inStep: [Watch] = []
+  /// The others: not live, throttled, or of a revision of their own.
+  private(set) var apart: [Watch] = []
+  /// The frames of this turn's deltas, each made once for all watches that are in step.
   let buffer = TurnBuffer()
-  /// Whether the channel is on the engine's list of those whose buffer must be recycled.
+  /// Whether the channel is on the engine's list of those whose buffer must be given out and recycled.
   var isDirty = false
   /// The feed's name as JSON.
   let quotedName: [UInt8]
@@ -19,5 +23,50 @@ final class FeedChannel {
     var quoted = ByteBuffer()
     quoted.appendJSONString(feed.name)
     quotedName = Array(quoted.bytes)
+  }
+
+  /// All watches, in no order.
+  var watches: [Watch] { inStep + apart }
+  var watchCount: Int { inStep.count + apart.count }
+
+  func add(_ watch: Watch) {
+    watch.place = apart.count
+    apart.append(watch)
+  }
+
+  func remove(_ watch: Watch) {
+    if watch.isInStep { Self.take(watch, from: &inStep) } else { Self.take(watch, from: &apart) }
+    watch.isInStep = false
+  }
+
+  /// The watch is up to date: it gets what is made from here on.
+  func join(_ watch: Watch) {
+    Self.take(watch, from: &apart)
+    watch.isInStep = true
+    watch.given = buffer.bytes.count
+    watch.place = inStep.count
+    inStep.append(watch)
+  }
+
+  /// The watch goes on alone.
+  func leave(_ watch: Watch) {
+    Self.take(watch, from: &inStep)
+    watch.isInStep = false
+    add(watch)
+  }
+
+  /// Everything was given out and written: the buffer is used again from its beginning.
+  func recycle() {
+    isDirty = false
+    buffer.recycle()
+    for watch in inStep { watch.given = 0 }
+  }
+
+  /// Takes a watch out of a list by putting the last one in its place. O(1).
+  private static func take(_ watch: Watch, from list: inout [Watch]) {
+    let last = list.removeLast()
+    if last === watch { return }
+    last.place = watch.place
+    list[watch.place] = last
   }
 }

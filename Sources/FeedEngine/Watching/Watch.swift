@@ -10,7 +10,8 @@ import FeedModel
 ///      └──────────────────── catching up ──────────────────────────▶ live
 /// ```
 ///
-/// A watch that is not live costs nothing while its feed changes: what it missed is composed when it can be sent.
+/// A watch that is not live costs nothing while its feed changes: what it missed is composed when it can be sent. Nor
+/// does one that is live and in step, until the end of the turn.
 /// Guarded by the engine's thread.
 final class Watch {
   enum State {
@@ -22,13 +23,20 @@ final class Watch {
     case snapshot(SnapshotCursor)
   }
 
-  unowned let session: Session
+  /// The session has its watches taken from their feeds before it goes.
+  unowned(unsafe) let session: Session
   let channel: FeedChannel
   var state: State
-  /// The revision that the watcher knows of once it has read what is queued for it: the next delta's `from`.
-  var revision: UInt64
-  /// The feed's revision whose rows the watcher then has; ahead of `revision` when what came since has undone itself.
-  var position: UInt64
+  /// The revision that the watcher knows of once it has read what is queued for it.
+  var queuedRevision: UInt64
+  /// The feed's revision whose rows the watcher then has; ahead of `queuedRevision` when what came since has undone itself.
+  var queuedPosition: UInt64
+  /// Whether the watch gets the deltas that all get, which are queued for it at the end of the turn.
+  var isInStep = false
+  /// Up to where it was given the channel's buffer of this turn, while it is in step.
+  var given = 0
+  /// Its place in the channel's list.
+  var place = 0
   /// The least time between two deltas, in nanoseconds; 0 for none.
   let throttle: UInt64
   /// When the next delta may be queued.
@@ -49,12 +57,18 @@ final class Watch {
     self.session = session
     self.channel = channel
     self.state = state
-    self.revision = revision
-    position = revision
+    queuedRevision = revision
+    queuedPosition = revision
     self.throttle = throttle
     lastTold = now
     toldCurrent = revision
   }
+
+  /// The revision that the watcher knows of once it has read what was made for it: the next delta's `from`.
+  var revision: UInt64 { isInStep ? channel.feed.revision : queuedRevision }
+
+  /// The feed's revision whose rows the watcher then has.
+  var position: UInt64 { isInStep ? channel.feed.revision : queuedPosition }
 
   var isLive: Bool {
     if case .live = state { return true }

@@ -2,15 +2,20 @@ import Glibc
 
 extension ByteBuffer {
   /// One byte.
-  @inlinable public mutating func append(_ byte: UInt8) {
+  @inlinable @inline(__always) public mutating func append(_ byte: UInt8) {
     reserve(1)
     block[used] = byte
     used &+= 1
   }
 
-  /// The UTF-8 of a literal.
-  @inlinable public mutating func append(_ text: StaticString) {
-    text.withUTF8Buffer { append(UnsafeRawBufferPointer($0)) }
+  /// The UTF-8 of a literal of more than one character.
+  ///
+  /// Always inlined: where the literal is known its length is, and the copy becomes a few stores.
+  @inlinable @inline(__always) public mutating func append(_ text: StaticString) {
+    let length = text.utf8CodeUnitCount
+    reserve(length)
+    memcpy(block + used, text.utf8Start, length)
+    used &+= length
   }
 
   /// A copy of the bytes, which must not be this buffer's own.

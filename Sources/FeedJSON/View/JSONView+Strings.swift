@@ -34,8 +34,11 @@ extension JSONView {
   }
 
   /// Whether this is a string with that decoded value.
-  @inlinable public func stringEquals(_ other: StaticString) -> Bool {
-    other.withUTF8Buffer { stringEquals(bytes: $0) }
+  @inlinable @inline(__always) public func stringEquals(_ other: StaticString) -> Bool {
+    // Most that are not equal differ in length; escapes only make a string longer than what it spells.
+    if Int(token.pointee.length) < other.utf8CodeUnitCount &+ 2 { return false }
+    if Int(token.pointee.length) != other.utf8CodeUnitCount &+ 2 && !hasEscapes { return false }
+    return other.withUTF8Buffer { stringEquals(bytes: $0) }
   }
 
   /// Whether this is a string whose decoded value is these bytes.

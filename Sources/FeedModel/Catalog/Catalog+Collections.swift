@@ -6,10 +6,11 @@ extension Catalog {
   public func update(_ feed: CollectionFeed, element: JSONView) throws(FeedError) {
     startOperation()
     let mark = log.mark
-    try feed.state.update(element, index: 0, at: tick(), &log)
-    addStep(&feed.state.step)
+    let state = feed.state
+    try state.update(element, index: 0, at: tick(), &log)
+    addStep(&state.step)
     evict(feed)
-    finishSteps(on: feed, feed.state, since: mark)
+    finishSteps(on: feed, state, since: mark)
   }
 
   /// Upserts many elements, one after another, as one operation with one change.
@@ -74,7 +75,7 @@ extension Catalog {
   }
 
   private func delete(_ feed: CollectionFeed, id: JSONView, index: Int) throws(FeedError) {
-    if let handle = try feed.state.find(id, index: index) { remove(handle, from: feed) }
+    if let handle = try feed.state.find(id, index: index, isID: true) { remove(handle, from: feed) }
   }
 
   func remove(_ handle: UInt32, from feed: CollectionFeed) {

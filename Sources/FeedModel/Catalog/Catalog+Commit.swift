@@ -18,12 +18,16 @@ extension Catalog {
   /// Returns whether there was a commit. `result` is still the change of the last operation afterwards.
   @discardableResult
   public func commit() -> Bool {
+    if touched.isEmpty, let feed = pending, log.structures.isEmpty {
+      commit(theOnly: feed)
+      return true
+    }
     let structural = !log.structures.isEmpty
     let single = composeChanges()
     let changed = structural || touched.contains { !$0.net.isEmpty }
     if changed {
       revision &+= 1
-      publish()
+      publishTouched()
     }
     if let single { swap(&single.net, &result) }
     log.finish()
@@ -31,9 +35,25 @@ extension Catalog {
     return changed
   }
 
+  /// The commit of one operation on one feed, as nearly all are: its change goes from hand to hand without any list.
+  private func commit(theOnly feed: Feed) {
+    revision &+= 1
+    swap(&feed.net, &result)
+    feed.derive()
+    publish(feed)
+    if !touched.isEmpty {
+      publishTouched()
+      forgetCommit()
+    }
+    swap(&feed.net, &result)
+    pending = nil
+    log.finish()
+  }
+
   /// Prepares `result` for the next operation of this commit.
   func startOperation() {
     if let feed = pending {
+      touch(feed)
       feed.accumulator.add(result)
       pending = nil
     }
@@ -58,9 +78,7 @@ extension Catalog {
 
   /// Ends an operation whose change of `feed` is in `result`.
   func finishOperation(on feed: Feed) {
-    if result.isEmpty { return }
-    touch(feed)
-    pending = feed
+    if !result.isEmpty { pending = feed }
   }
 
   func touch(_ feed: Feed) {
@@ -79,6 +97,7 @@ extension Catalog {
 
   /// Gives every touched feed its composed change. Returns the feed that has borrowed `result`, if one operation was all.
   private func composeChanges() -> Feed? {
+    if let feed = pending { touch(feed) }
     if let feed = pending, touched.count == 1, feed.accumulator.isEmpty {
       swap(&feed.net, &result)
       return feed
@@ -90,24 +109,34 @@ extension Catalog {
     return nil
   }
 
-  private func publish() {
+  /// Publishes the touched feeds, each after those whose rows it shows. More may be touched meanwhile.
+  private func publishTouched() {
     if touched.count > 1 { touched.sort { $0.rank < $1.rank } }
     var next = 0
     while next < touched.count {
       let feed = touched[next]
       next += 1
       feed.derive()
-      if feed.net.isEmpty && !feed.isGone { continue }
-      let from = feed.revision
-      feed.revision = revision
-      feed.propagate(in: self)
-      if let history = feed.history {
-        history.append(feed.net, to: revision, at: now)
-        observer?.catalog(self, didChange: feed, from: from, change: feed.net)
-      }
-      if feed.carrySelection(across: feed.net) { observer?.catalog(self, didCarrySelectionOf: feed) }
-      if feed.isGone { observer?.catalog(self, didEnd: feed) }
+      if !feed.net.isEmpty || feed.isGone { publish(feed) }
     }
+  }
+
+  private func publish(_ feed: Feed) {
+    let from = feed.revision
+    feed.revision = revision
+    // Taken out of the feed meanwhile: a change of its own is lent to others as it is, one in an object must be copied.
+    var change = Change()
+    swap(&change, &feed.net)
+    feed.propagate(change, in: self)
+    if let history = feed.history {
+      history.append(change, to: revision, at: now)
+      observer?.catalog(self, didChange: feed, from: from, change: change)
+    }
+    if !feed.selection.isEmpty, feed.carrySelection(across: change) {
+      observer?.catalog(self, didCarrySelectionOf: feed)
+    }
+    swap(&change, &feed.net)
+    if feed.isGone { observer?.catalog(self, didEnd: feed) }
   }
 
   private func forgetCommit() {

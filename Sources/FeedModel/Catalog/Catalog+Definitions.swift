@@ -24,7 +24,8 @@ extension Catalog {
     startOperation()
     let feed = try feed(named: name)
     guard feeds[name] === feed else {
-      throw .wrongKind(feed: name, kind: feed.kind, wanted: "feed of its own; redefine its collection to remove a bin")
+      throw .wrongKind(
+        feed: name, kind: feed.kind, wanted: "a feed of its own; redefine its collection to remove a bin")
     }
     let family = [feed] + ((feed as? CollectionFeed)?.binFeeds ?? [])
     for member in family { try checkNoParents(member) }
@@ -71,6 +72,9 @@ extension Catalog {
 
   private func makeFeed(_ definition: FeedDefinition) throws(FeedError) -> Feed {
     let name = definition.name
+    if definition.content.shown.contains(name) {
+      throw .definitionConflict(feed: name, reason: "it would show itself, a circle")
+    }
     switch definition.content {
     case .collection(let content):
       return CollectionFeed(name: name, definition: content, limits: limits, seed: seed, revision: revision &+ 1)

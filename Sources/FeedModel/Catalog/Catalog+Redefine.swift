@@ -26,7 +26,8 @@ extension Catalog {
     case (let feed as ManagedFeed, .managed(let managed)): redefine(feed, managed)
     default:
       throw .definitionConflict(
-        feed: definition.name, reason: "it is a \(feed.kind); undefine it before you define a \(definition.kind)")
+        feed: definition.name,
+        reason: "its kind is \(feed.kind); undefine it before you define it as \(definition.kind)")
     }
     feed.behaviours = definition.behaviours
     feed.given = definition

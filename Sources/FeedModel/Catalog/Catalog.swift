@@ -12,31 +12,47 @@ public protocol CommitObserver: AnyObject {
 ///
 /// Guarded by the engine's thread. A mutation runs between `begin` and `commit` or `rollBack`; operations leave their own
 /// change in `result`. Several operations in one commit make a transaction: one revision, one composed change a feed.
+///
+/// The properties that every update goes through, here and in what a catalog holds, are not checked at run time for
+/// overlapping accesses, which took a quarter of an update's time. None overlaps: nothing calls out, or back into its
+/// owner, while it changes one of them.
 public final class Catalog {
   /// The feeds by name; bins of collections are found through their collection.
   public internal(set) var feeds: [String: Feed] = [:]
   /// The revision of the last commit.
-  public internal(set) var revision: UInt64
+  @exclusivity(unchecked) public internal(set) var revision: UInt64
   public internal(set) var limits: Limits
   /// Told of every change; the owner of the catalog, which outlives it.
   public unowned(unsafe) var observer: (any CommitObserver)?
   /// The change of the last operation, in the coordinates that it met. Valid until the next operation.
-  public internal(set) var result = Change()
+  @exclusivity(unchecked) public internal(set) var result = Change()
 
   /// The moment of the step under way: it goes on by a nanosecond with every step, so that no two elements have changed
   /// at the same time.
-  var now = Instant(nanoseconds: 0)
-  var log = UndoLog()
+  @exclusivity(unchecked) var now = Instant(nanoseconds: 0)
+  @exclusivity(unchecked) var log = UndoLog()
   /// The feeds that this commit changes, in the order of `Feed.rank` once it is being published.
-  var touched: [Feed] = []
+  @exclusivity(unchecked) var touched: [Feed] = []
   /// The feed that `result` changed, while `result` has not been added to that feed's accumulator.
-  var pending: Feed?
+  @exclusivity(unchecked) var pending: Feed?
   /// The steps of the operation under way, when there is more than one.
-  var steps = ChangeAccumulator()
-  var stepCount = 0
+  @exclusivity(unchecked) var steps = ChangeAccumulator()
+  @exclusivity(unchecked) var stepCount = 0
   /// The collections that evict by age.
   var expiring: [CollectionFeed] = []
   let seed: UInt64
+
+  /// Lends `result`, which to copy would cost a count of references for each of its lists.
+  public func withResult(_ body: (borrowing Change) -> Void) {
+    var change = Change()
+    swap(&change, &result)
+    body(change)
+    swap(&change, &result)
+  }
+
+  /// How many rows and sections `result` lists.
+  public var resultSize: Int { result.size }
+  public var resultAddsNoSection: Bool { result.sectionsAdded.isEmpty }
 
   public init(limits: Limits, revision: UInt64 = 0, seed: UInt64) {
     self.limits = limits

@@ -66,8 +66,8 @@ struct UndoLog {
 
   /// Lets go of everything that the steps replaced: they can no longer be undone.
   mutating func finish() {
-    for entry in entries { entry.state.takeUnretainedValue().finish(entry) }
-    entries.removeAll(keepingCapacity: entries.capacity <= 65_536)
-    structures.removeAll()
+    for entry in entries { entry.state._withUnsafeGuaranteedRef { $0.finish(entry) } }
+    if !entries.isEmpty { entries.removeAll(keepingCapacity: entries.capacity <= 65_536) }
+    if !structures.isEmpty { structures.removeAll() }
   }
 }

@@ -49,12 +49,13 @@ public struct Change: Equatable, Sendable {
 
   /// Makes this the empty change, keeping its memory for the next one when asked to.
   public mutating func removeAll(keepingCapacity: Bool = false) {
-    deleted.removeAll(keepingCapacity: keepingCapacity)
-    added.removeAll(keepingCapacity: keepingCapacity)
-    updated.removeAll(keepingCapacity: keepingCapacity)
-    moves.removeAll(keepingCapacity: keepingCapacity)
-    sectionsDeleted.removeAll(keepingCapacity: keepingCapacity)
-    sectionsAdded.removeAll(keepingCapacity: keepingCapacity)
+    // Most lists of most changes are empty already, and to look costs less than to empty them.
+    if !deleted.isEmpty { deleted.removeAll(keepingCapacity: keepingCapacity) }
+    if !added.isEmpty { added.removeAll(keepingCapacity: keepingCapacity) }
+    if !updated.isEmpty { updated.removeAll(keepingCapacity: keepingCapacity) }
+    if !moves.isEmpty { moves.removeAll(keepingCapacity: keepingCapacity) }
+    if !sectionsDeleted.isEmpty { sectionsDeleted.removeAll(keepingCapacity: keepingCapacity) }
+    if !sectionsAdded.isEmpty { sectionsAdded.removeAll(keepingCapacity: keepingCapacity) }
   }
 
   /// Whether rows are replaced at most: nothing comes, goes or moves, so before- and after-coordinates are the same.

@@ -1,9 +1,10 @@
 /// A collection of bins (seed 004): a section for every bin, each with the elements that its filter accepts.
+/// `@exclusivity(unchecked)`: see `Catalog`.
 public final class CollectionFeed: Feed {
   /// Replaced as a whole when the collection is redefined.
-  var state: CollectionState
+  @exclusivity(unchecked) var state: CollectionState
   /// One feed for every bin, in order, so that a bin can be watched or be a child on its own.
-  public internal(set) var binFeeds: [BinFeed] = []
+  @exclusivity(unchecked) public internal(set) var binFeeds: [BinFeed] = []
 
   /// The bins that the commit under way takes away.
   var goneBins: [BinFeed] = []
@@ -37,19 +38,25 @@ public final class CollectionFeed: Feed {
     return state.elements.records[Int(state.elements.oldest)].text.changedAt.adding(seconds: seconds)
   }
 
-  override func propagate(in commit: Catalog) {
-    super.propagate(in: commit)
-    if isGone || !net.sectionsDeleted.isEmpty || !net.sectionsAdded.isEmpty {
+  override func propagate(_ change: borrowing Change, in commit: Catalog) {
+    super.propagate(change, in: commit)
+    if isGone || !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty {
       for bin in goneBins + binFeeds { commit.hand(to: bin) }
       goneBins = []
       return
     }
-    for list in [net.deleted, net.added, net.updated] {
-      var last: UInt32?
-      for path in list where path.section != last {
-        last = path.section
-        commit.hand(to: binFeeds[Int(path.section)])
-      }
+    if !change.deleted.isEmpty { hand(change.deleted, to: commit) }
+    if !change.added.isEmpty { hand(change.added, to: commit) }
+    if !change.updated.isEmpty { hand(change.updated, to: commit) }
+  }
+
+  /// Hands the change to the bins that have rows among `paths`; one that nobody sees only takes note of the revision.
+  private func hand(_ paths: [IndexPath], to commit: Catalog) {
+    var last: UInt32?
+    for path in paths where path.section != last {
+      last = path.section
+      let bin = binFeeds[Int(path.section)]
+      if bin.isSeen { commit.hand(to: bin) } else { bin.revision = commit.revision }
     }
   }
 }

@@ -5,6 +5,7 @@ import FeedQuery
 ///
 /// Guarded by the engine's thread. Redefining a collection makes a new state and keeps the old one until the commit is
 /// final. Mutators come in two layers: the rules (`update`, `delete`) and the logged primitives they are made of.
+/// `@exclusivity(unchecked)`: see `Catalog`.
 final class CollectionState: RowStore {
   /// One bin: its section, what it accepts, and which of the elements' sort keys orders it.
   struct Bin {
@@ -15,15 +16,15 @@ final class CollectionState: RowStore {
   }
 
   let definition: CollectionDefinition
-  var index = IdentityIndex()
+  @exclusivity(unchecked) var index = IdentityIndex()
   let bins: [Bin]
   /// The different orders of the sorted bins; every element carries one key for each.
   let orders: [SortOrder]
   let seed: UInt64
 
   /// Working memory, kept between elements.
-  var identity = ByteBuffer()
-  var keys = ByteBuffer()
+  @exclusivity(unchecked) var identity = ByteBuffer()
+  @exclusivity(unchecked) var keys = ByteBuffer()
   /// Whether each bin accepts the element at hand.
   let verdicts: UnsafeMutablePointer<Bool>
 
@@ -78,11 +79,13 @@ final class CollectionState: RowStore {
   }
 
   /// The element with the identity that `value` holds; nil when there is none.
+  /// - Parameter isID: whether the request gave the identity itself, not an element that has it.
   /// - Throws: `noIdentity` when `value` is neither a string nor a number.
-  func find(_ value: JSONView, index place: Int) throws(FeedError) -> UInt32? {
+  func find(_ value: JSONView, index place: Int, isID: Bool = false) throws(FeedError) -> UInt32? {
     identity.removeAll(keepingCapacity: true)
     guard Identity.append(value, to: &identity) else {
-      throw .noIdentity(feed: feed, index: place, path: definition.id.text, found: value.kind.name)
+      throw .noIdentity(
+        feed: feed, index: place, path: isID ? "" : definition.id.text, found: value.kind.name)
     }
     return index.find(identity.bytes, hash: Identity.hash(identity.bytes, seed: seed), in: elements)
   }

@@ -12,7 +12,7 @@ extension FeedDefinition {
     let reader = DefinitionReader(object: object, place: "")
     let name = try reader.name("feed")
     guard let kind = try reader.string("kind") else {
-      throw reader.refuse("kind", "is missing: say \"collection\"")
+      throw reader.refuse("kind", "is missing: give one of \(FeedDefinition.kinds.joined(separator: ", "))")
     }
     let behaviours = try Behaviours(reading: reader)
     self.init(

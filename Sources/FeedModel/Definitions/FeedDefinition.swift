@@ -40,3 +40,14 @@ public struct FeedDefinition: Equatable, Sendable {
     self.behaviours = behaviours
   }
 }
+
+extension FeedDefinition.Content {
+  /// The names of the feeds and bins whose rows the feed shows.
+  var shown: [String] {
+    switch self {
+    case .composed(let children), .segmented(let children, _): children
+    case .slots(let slots): slots.contents.map(\.feed)
+    default: []
+    }
+  }
+}

@@ -7,7 +7,7 @@ public enum FeedError: Error, Equatable, Sendable {
   /// The definition contradicts what is defined already.
   case definitionConflict(feed: String, reason: String)
   case wrongKind(feed: String, kind: String, wanted: String)
-  /// The element number `index` of the request has no identity at `path`.
+  /// The element number `index` of the request has no identity at `path`; an empty path: it is an identity itself.
   case noIdentity(feed: String, index: Int, path: String, found: String)
   /// `member` holds a filter or path that does not parse at `offset`, in bytes of `text`.
   case badQuery(member: String, text: String, offset: Int, reason: String)

@@ -2,35 +2,36 @@
 ///
 /// Guarded by the engine's thread. Subclasses hold the rows; this class holds what all feeds share: the revision, the
 /// feeds that show its rows, the change of the commit under way and the recent changes.
+/// `@exclusivity(unchecked)`: see `Catalog`.
 public class Feed {
   public let name: String
   /// The kind's name on the wire; `bin` for one bin of a collection.
   public var kind: String { "feed" }
   /// The revision of the last commit that changed this feed.
-  public internal(set) var revision: UInt64
+  @exclusivity(unchecked) public internal(set) var revision: UInt64
   /// The change of the commit under way; empty between commits.
-  var net = Change()
+  @exclusivity(unchecked) var net = Change()
   /// The composed changes of the earlier operations of a transaction.
-  var accumulator = ChangeAccumulator()
+  @exclusivity(unchecked) var accumulator = ChangeAccumulator()
   /// Whether the feed is listed among those that the commit under way touches.
-  var isTouched = false
+  @exclusivity(unchecked) var isTouched = false
   /// Recent changes; nil until somebody watches the feed for the first time.
-  public internal(set) var history: History?
+  @exclusivity(unchecked) public internal(set) var history: History?
   /// What the publisher of changes keeps for this feed. The model only carries it.
-  public var channel: AnyObject?
+  @exclusivity(unchecked) public var channel: AnyObject?
   /// The selected rows, ascending, as of the last commit.
-  public internal(set) var selection: [IndexPath] = []
+  @exclusivity(unchecked) public internal(set) var selection: [IndexPath] = []
   /// What may be done with the rows.
   public internal(set) var behaviours = Behaviours()
   /// The definition as it was given last; children and the active one may have changed since by other methods.
   public internal(set) var given: FeedDefinition?
   /// Whether the feed was undefined: it has no rows and never will again.
-  public internal(set) var isGone = false
+  @exclusivity(unchecked) public internal(set) var isGone = false
 
   /// The place in the order of publication: above every feed whose rows this one shows.
-  var rank = 0
+  @exclusivity(unchecked) var rank = 0
   /// The feeds that show this one's rows.
-  private(set) var parents: [Parent] = []
+  @exclusivity(unchecked) private(set) var parents: [Parent] = []
 
   /// A parent does not keep its children's knowledge of it alive.
   struct Parent {
@@ -61,6 +62,9 @@ public class Feed {
   /// Whether changes of this feed must be worked out: somebody watches it or may come back to it.
   public var isObserved: Bool { history != nil }
 
+  /// Whether anything depends on what this feed's changes are.
+  var isSeen: Bool { history != nil || !parents.isEmpty || !selection.isEmpty }
+
   /// Begins to keep recent changes, so that a watcher that falls behind or comes back can be brought up to date.
   public func beginHistory() {
     if history == nil { history = History(base: revision) }
@@ -80,8 +84,10 @@ public class Feed {
   /// The rows of the feeds that this one shows were put back: what was noted of them must be noted anew.
   func contentWasRestored() {}
 
-  /// Hands this feed's change of the commit under way to the feeds that show its rows.
-  func propagate(in commit: Catalog) {
+  /// Hands this feed's change of the commit under way to the feeds that show its rows: they find it in `net` when their
+  /// turn comes.
+  func propagate(_ change: borrowing Change, in commit: Catalog) {
+    if parents.isEmpty { return }
     for parent in parents {
       parent.feed.note(changed: self)
       commit.hand(to: parent.feed)

@@ -3,6 +3,7 @@
 /// Only positions are kept, packed into 32-bit words in a ring: the elements of a composed change are read from the feed
 /// as it is now. Appending a change of one row costs a few words and, once the ring has grown, no allocation.
 /// Guarded by the engine's thread.
+/// `@exclusivity(unchecked)`: see `Catalog`.
 public final class History {
   struct Record {
     /// The feed's revision after the change.
@@ -13,13 +14,13 @@ public final class History {
   }
 
   /// The revision from which the kept changes lead on; an older watcher is out of reach.
-  public private(set) var base: UInt64
+  @exclusivity(unchecked) public private(set) var base: UInt64
   /// The revision to which they lead.
-  public private(set) var end: UInt64
-  private var words = WordRing()
-  private var records: [Record] = []
+  @exclusivity(unchecked) public private(set) var end: UInt64
+  @exclusivity(unchecked) private var words = WordRing()
+  @exclusivity(unchecked) private var records: [Record] = []
   /// Records before this one are trimmed.
-  private var first = 0
+  @exclusivity(unchecked) private var first = 0
 
   init(base: UInt64) {
     self.base = base

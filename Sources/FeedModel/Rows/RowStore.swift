@@ -5,6 +5,7 @@ import FeedQuery
 ///
 /// Guarded by the engine's thread. Everything that changes it is one of the logged primitives, each of which notes how to
 /// undo itself, so that a commit can be taken back step by step.
+/// `@exclusivity(unchecked)`: see `Catalog`.
 class RowStore {
   /// The feed's name, for errors.
   let feed: String
@@ -16,10 +17,10 @@ class RowStore {
   var limits: Limits
 
   /// Working memory, kept between elements.
-  var scanner: JSONScanner
-  var compacted = ByteBuffer()
+  @exclusivity(unchecked) var scanner: JSONScanner
+  @exclusivity(unchecked) var compacted = ByteBuffer()
   /// The change made by the last step.
-  var step = Change()
+  @exclusivity(unchecked) var step = Change()
 
   init(feed: String, elements: ElementTable, sections: [RowSection], type: SingularPath?, limits: Limits) {
     self.feed = feed

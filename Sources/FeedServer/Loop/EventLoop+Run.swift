@@ -29,6 +29,8 @@ extension EventLoop {
     switch event.token {
     case Self.listenerToken: acceptConnections()
     case Self.signalToken: takeSignals()
+    case Self.fileEventToken: sources?.takeEvents(now: now.nanoseconds)
+    case Self.sourceReportToken: takeSourceReports()
     default:
       guard let slot = ConnectionSlot(bitPattern: UInt(event.token)), slot.isOpen else { return }
       if event.isWritable && slot.pointee.flags.contains(.isBlocked) {
@@ -50,12 +52,15 @@ extension EventLoop {
     consider(acceptanceResumesAt)
     consider(nextWatchdog)
     consider(nextStoreMoment)
+    consider(sources?.nextDeadline.map(Instant.init(nanoseconds:)))
     if case .draining(let end) = phase { consider(end) }
     return deadline.map { clock.milliseconds(until: $0) } ?? -1
   }
 
   private mutating func attendTimers() {
     if let moment = acceptanceResumesAt, moment <= now { resumeAcceptance() }
+    arrangeSources()
+    sources?.attend(now: now.nanoseconds)
     if let moment = nextWatchdog, moment <= now, let interval = notify.watchdogInterval {
       // Half the interval, as the service manager advises.
       nextWatchdog = now.adding(nanoseconds: interval.clampedNanoseconds / 2)

@@ -28,13 +28,6 @@ extension EventLoop {
     }
   }
 
-  /// Reads the configuration again; the service manager is told as it expects.
-  private func reload(_ cause: String) {
-    tell(.reloading)
-    log.write(.notice, "\(cause): there is no configuration file to read again in this version")
-    tell(.ready)
-  }
-
   /// Takes the connections that wait already, then no more; says `bye` to all and goes on until everything is written.
   private mutating func drain(_ cause: String) {
     acceptConnections(atMost: Self.longestQueue)

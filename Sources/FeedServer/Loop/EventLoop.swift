@@ -1,5 +1,6 @@
 import FeedEngine
 import FeedModel
+import FeedSources
 import FeedStorage
 import FeedSystem
 
@@ -38,6 +39,13 @@ struct EventLoop: ~Copyable {
   /// When the service manager is told next that the loop turns; nil when it does not want to know.
   var nextWatchdog: Instant?
 
+  /// The file that SIGHUP has read again; nil when there is none.
+  var configurationFile: ConfigurationFile?
+  /// The databases of managed feeds; nil until there is one.
+  var sources: SourceSet?
+  /// The engine's count of changes of managed feeds when `sources` was arranged.
+  var arrangedVersion = 0
+
   /// Connections whose input the engine did not want.
   var parked: [ConnectionSlot] = []
   /// Connections whose socket takes bytes again.
@@ -63,6 +71,8 @@ struct EventLoop: ~Copyable {
   /// What the event queue hands back for descriptors that are no connections; an address is never so small.
   static let listenerToken: UInt64 = 1
   static let signalToken: UInt64 = 2
+  static let fileEventToken: UInt64 = 3
+  static let sourceReportToken: UInt64 = 4
   /// Bytes taken from one connection in a turn, so that one that never stops does not keep the others waiting.
   static let bytesPerTurn = 64 << 10
   /// Bytes taken from all connections in a turn, and so the most that is stored at once, but for frames longer than that.

@@ -7,6 +7,8 @@ extension DaemonOptions {
     case run(DaemonOptions)
     /// `--check`: a state directory is to be verified.
     case check(DaemonOptions)
+    /// `--check-config`: the file is read and the daemon not started.
+    case checkConfiguration(DaemonOptions)
     /// `--help` or `--version`: to be printed on standard output.
     case print(String)
   }
@@ -24,13 +26,15 @@ extension DaemonOptions {
     if let word = parsed.operands.first { throw UsageError("unexpected word '\(word)': feedd takes options only") }
     var options = DaemonOptions(socketPath: defaultSocket)
     try options.take(parsed)
+    if let path = parsed.text("check-config") {
+      options.configurationPath = path
+      return .checkConfiguration(options)
+    }
     return parsed.contains("check") ? .check(options) : .run(options)
   }
 
   private mutating func take(_ parsed: ParsedOptions) throws(UsageError) {
-    if parsed.contains("config") {
-      throw UsageError("--config is not offered in this version: define feeds over the socket, set limits by flags")
-    }
+    configurationPath = parsed.text("config")
     durability = parsed.text("durability").flatMap(Durability.init(rawValue:)) ?? durability
     if let interval = parsed.duration("image-interval") {
       images.interval = max(1, Int(clamping: interval.components.seconds))
@@ -44,7 +48,10 @@ extension DaemonOptions {
     drainTimeout = parsed.duration("drain-timeout") ?? drainTimeout
     logLevel = parsed.text("log-level").flatMap(LogLevel.init(name:)) ?? logLevel
     for limit in Limits.all {
-      if let number = limit.unit.number(limit.flag, in: parsed) { limits[keyPath: limit.keyPath] = number }
+      if let number = limit.unit.number(limit.flag, in: parsed) {
+        limits[keyPath: limit.keyPath] = number
+        givenLimits.insert(limit.name)
+      }
     }
   }
 }

@@ -30,7 +30,9 @@ extension DaemonOptions {
           "state", value: .text("DIR"), help: "where everything is kept, unless durability is memory",
           defaultText: statePath),
         OptionDescription(
-          "config", value: .text("FILE"), help: "definitions, access rules and limits; not offered in this version"),
+          "config", value: .text("FILE"), help: "definitions, access rules and limits; SIGHUP has it read again"),
+        OptionDescription(
+          "check-config", value: .text("FILE"), help: "say whether such a file is right, and end"),
       ])
   }
 

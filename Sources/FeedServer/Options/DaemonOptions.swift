@@ -13,7 +13,11 @@ public struct DaemonOptions: Sendable, Equatable {
   public var durability = Durability.process
   /// `--image-interval` and what else there is to images.
   public var images = ImagePolicy()
+  /// `--config`: definitions, access rules and limits.
+  public var configurationPath: String?
   public var limits = Limits()
+  /// The names of the limits that the command line sets.
+  public var givenLimits: Set<String> = []
   /// The longest time between SIGTERM and the end.
   public var drainTimeout: Duration = .seconds(5)
   public var logLevel = LogLevel.info

@@ -1,7 +1,7 @@
 import Glibc
 
 /// Which file it is, whatever it is called.
-struct FileIdentity: Equatable, Sendable {
+public struct FileIdentity: Equatable, Sendable {
   let device: UInt
   let node: UInt
   let mode: UInt32
@@ -10,6 +10,13 @@ struct FileIdentity: Equatable, Sendable {
   init?(at path: String) {
     var status = stat()
     guard lstat(path, &status) == 0 else { return nil }
+    self.init(status)
+  }
+
+  /// The file at `path`, symbolic links followed.
+  public init(following path: String) throws(SystemError) {
+    var status = stat()
+    guard stat(path, &status) == 0 else { throw .last("look at", path) }
     self.init(status)
   }
 

@@ -36,7 +36,7 @@ extension FeedError {
     switch self {
     case .parseError(let offset, let reason):
       "The frame is not one JSON text: \(reason) at byte \(offset). Send exactly one JSON value in UTF-8 per frame."
-    case .invalidRequest(let reason): "This is not a JSON-RPC 2.0 request: \(reason)."
+    case .invalidRequest(let reason): "The request is not valid: \(reason)."
     case .methodNotFound(let name):
       "There is no method \"\(shown(name))\". See the method's spelling, or the daemon's capabilities in the answer to hello."
     case .invalidParams(let member, let reason): "Parameter \(member) \(reason)."
@@ -45,7 +45,9 @@ extension FeedError {
       "There is no feed \"\(shown(name))\". Define it first, or list the feeds with method feeds."
     case .definitionConflict(let feed, let reason): "Feed \"\(shown(feed))\" cannot be changed like this: \(reason)."
     case .wrongKind(let feed, let kind, let wanted):
-      "Feed \"\(shown(feed))\" is a \(kind), and this method needs a \(wanted)."
+      "Feed \"\(shown(feed))\" is of kind \(kind), and this method needs \(wanted)."
+    case .noIdentity(_, let index, "", let found):
+      "Identity \(index) of the request must be a string or a number, and is \(found)."
     case .noIdentity(_, let index, let path, let found):
       "Element \(index) has no identity: \(shown(path)) must be a string or a number, and there is \(found)."
     case .badQuery(let member, _, let offset, let reason):
@@ -81,7 +83,7 @@ extension FeedError {
     case .noIdentity(let feed, let index, let path, _):
       members.append("feed", feed, &out)
       members.append("index", index, &out)
-      members.append("path", path, &out)
+      if !path.isEmpty { members.append("path", path, &out) }
     case .badQuery(let member, let text, let offset, _):
       members.append("member", member, &out)
       members.append("text", text, &out)

@@ -19,6 +19,7 @@ extension ByteBuffer {
 
   /// Appends index paths as an array of `[section,row]`.
   public mutating func append(_ paths: [IndexPath]) {
+    if paths.isEmpty { return append("[]") }
     append(UInt8(ascii: "["))
     var first = true
     for path in paths {

@@ -43,6 +43,21 @@ import Testing
         == "{\"feed\":\"tabs\",\"kind\":\"segmented\",\"children\":[\"home\",\"inbox/urgent\"],\"current\":0}")
   }
 
+  @Test func slotsAndBehaviours() throws {
+    let json = try definition(
+      "mixed", "--kind", "slots", "--content", "Style=styles", "--content", "Ad=ads/active", "--pattern",
+      "Style,Style,Ad",
+      "--header", "Ad", "--repeatable", "Style", "--default", "Style", "--fixed", "0=Banner", "--multiple", "--no-move")
+    #expect(
+      json == #"""
+        {"feed":"mixed","kind":"slots","contents":{"Style":"styles","Ad":"ads/active"},\#
+        "pattern":["Style","Style","Ad"],"header":["Ad"],"repeatables":["Style"],"default":"Style",\#
+        "fixed":{"0":"Banner"},"movable":false,"multiple":true}
+        """#)
+    #expect(throws: Failure.self) { try definition("mixed", "--fixed", "x=Banner") }
+    #expect(throws: Failure.self) { try definition("mixed", "--content", "Style") }
+  }
+
   @Test func jsonPassesAsItIs() throws {
     #expect(try definition("{\"feed\": \"x\"}") == "{\"feed\": \"x\"}")
     #expect(try definition("{\"feed\":\"x\"}", "--replace") == "{\"feed\":\"x\",\"replace\":true}")

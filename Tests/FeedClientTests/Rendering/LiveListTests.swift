@@ -81,6 +81,19 @@ import Testing
     #expect(list.lines(mirror, width: 40, height: 10, palette: plain) == ["new  1 +1", "+ 5", "s1  1", "  0"])
   }
 
+  @Test func selectedRowsAndTypesAreShown() throws {
+    var mirror = try mirror([2])
+    try mirror.apply(Selection(feed: "f", revision: 1, selected: [path(0, 1)]))
+    let change = Change(updated: [path(0, 0)])
+    try mirror.apply(
+      Delta(feed: "f", from: 1, revision: 2, change: change, elements: [utf8("{\"t\":1}")], types: ["Style"]))
+    var templates = Templates()
+    try templates.add("Style=<{t}>")
+    var list = LiveList(templates: templates)
+    list.note(change, revision: 2, sections: 1, now: 0)
+    #expect(list.lines(mirror, width: 40, height: 5, palette: plain) == ["s0  2 ~1", "~  Style <1>", " ● 1"])
+  }
+
   @Test func moreSectionsThanLines() throws {
     var list = LiveList(templates: Templates())
     #expect(

@@ -43,6 +43,29 @@ import Testing
     #expect(names == ["a", "b.c", "b.d", "e"])
   }
 
+  @Test func feedsAsATree() throws {
+    let feeds = #"""
+      [{"feed":"home","kind":"composed","children":["banner","inbox/urgent","gone"],"count":3},
+       {"feed":"banner","kind":"single","count":1},
+       {"feed":"inbox","kind":"collection","bins":[],"count":2,
+        "sections":[{"name":"inbox/urgent","count":2},{"name":"inbox/rest","count":0}]},
+       {"feed":"tabs","kind":"segmented","children":["home","banner"],"current":1,"count":1}]
+      """#
+    let lines = try withJSON(feeds) { FeedTree($0).lines(width: 60, palette: Palette(isOn: false)) }
+    #expect(
+      lines == [
+        "inbox  collection  2", "├─ inbox/urgent  bin  2", "└─ inbox/rest  bin  0", "tabs  segmented  1",
+        "├─ home  composed  3", "│  ├─ banner  single  1", "│  ├─ inbox/urgent  bin  2", "│  └─ gone  not there",
+        "└─ banner  single  1  shows",
+      ])
+  }
+
+  @Test func aCircleIsNoEndlessTree() throws {
+    let feeds = #"[{"feed":"a","kind":"composed","children":["b"]},{"feed":"b","kind":"composed","children":["b"]}]"#
+    let lines = try withJSON(feeds) { FeedTree($0).lines(width: 60, palette: Palette(isOn: false)) }
+    #expect(lines == ["a  composed", "└─ b  composed", "   └─ b  composed"])
+  }
+
   @Test func numbersForPeople() {
     #expect(Grouped.text(0) == "0")
     #expect(Grouped.text(999) == "999")

@@ -80,7 +80,7 @@ struct StartTests {
       (["--no-such"], 2, "feedd: unknown option --no-such\nTry 'feedd --help'.\n"),
       (["--durability", "paper"], 2, "expected one of memory, process, disk"),
       (["--socket", "/tmp/feedd-unused.sock", "--state", "/dev/null"], 1, "name another with --state"),
-      (["--config", "x"], 2, "--config is not offered in this version"),
+      (["--config", "/nonexistent/c.json"], 1, "cannot open /nonexistent/c.json"),
       (["--socket", "/nonexistent/directory/s"], 1, "make the directory /nonexistent/directory"),
       (["--socket", "/dev/null"], 1, "there is a file that is not a socket"),
       (["--socket", "/tmp/" + String(repeating: "x", count: 120)], 1, "a socket path has at most 107"),

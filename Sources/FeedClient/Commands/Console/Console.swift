@@ -9,6 +9,8 @@ final class Console {
   let errorTerminal: Terminal
   /// Whether results are one JSON object a line, for programs, instead of text for people.
   let isJSON: Bool
+  /// Whether that was asked for in so many words.
+  let wantsJSON: Bool
   private var output = ByteBuffer()
   private let write: (UnsafeRawBufferPointer, Int32) throws(SystemError) -> Void
 
@@ -19,6 +21,7 @@ final class Console {
   ) {
     self.terminal = terminal
     self.errorTerminal = errorTerminal
+    wantsJSON = isJSON
     self.isJSON = isJSON || !terminal.isTerminal
     self.write = write
   }

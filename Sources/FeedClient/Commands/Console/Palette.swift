@@ -4,7 +4,7 @@ struct Palette: Equatable, Sendable {
   enum Role: Sendable {
     case plain, dim, bold
     case key, string, number, literal
-    case added, updated, moved, deleted
+    case added, updated, moved, deleted, selected
     case title, error
   }
 
@@ -29,6 +29,7 @@ struct Palette: Equatable, Sendable {
     case .updated: "1;33"
     case .moved: "1;36"
     case .deleted: "1;31"
+    case .selected: "1;35"
     case .title: "1;4"
     case .error: "1;31"
     }

@@ -23,11 +23,23 @@ extension Command {
       OptionDescription(
         "retain-seconds", value: .integer(1...Int.max), help: "keep elements so long after their last change"),
       OptionDescription(
-        "kind", value: .text("KIND"), help: "what the feed is: collection, array, single, composed or segmented",
+        "kind", value: .text("KIND"), help: "what the feed is: collection, array, single, composed, segmented or slots",
         defaultText: "collection"),
       OptionDescription(
         "child", value: .text("FEED"), help: "a child of a composed or segmented feed; may be repeated"),
       OptionDescription("current", value: .integer(-1...Int.max), help: "the active child of a segmented feed, from 0"),
+      OptionDescription(
+        "content", value: .text("TYPE=FEED"), help: "where a slots feed takes a type from; may be repeated"),
+      OptionDescription("pattern", value: .text("TYPE,..."), help: "the types that a slots feed repeats"),
+      OptionDescription("header", value: .text("TYPE,..."), help: "the types that come once before the pattern"),
+      OptionDescription(
+        "repeatable", value: .text("TYPE,..."), help: "types that keep the pattern going while they last"),
+      OptionDescription("default", value: .text("TYPE"), help: "the type that stands in for one that has run out"),
+      OptionDescription("fixed", value: .text("ROW=TYPE"), help: "a type at a row of its own; may be repeated"),
+      OptionDescription("multiple", help: "several rows may be selected at a time"),
+      OptionDescription("no-select", help: "rows may not be selected"),
+      OptionDescription("no-edit", help: "elements may not be inserted, removed or replaced by row"),
+      OptionDescription("no-move", help: "rows may not be moved"),
       OptionDescription("replace", help: "take the place of another definition of that name"),
     ],
     notes: """
@@ -39,6 +51,8 @@ extension Command {
           --sort 'urgent=$.priority:desc' --retain-count 10000
         feedclient define log --id '$.__CURSOR' --retain-count 1000
         feedclient define '{"feed":"styles","kind":"array","type":"$.kind"}'
+        feedclient define home --kind composed --child banner --child inbox/urgent --child styles
+        feedclient define mixed --kind slots --content Style=styles --content Ad=ads --pattern Style,Style,Ad
       """,
     operands: 1...1
   ) { invocation throws(Failure) in
@@ -60,9 +74,10 @@ extension Command {
   static let feeds = Command(
     name: "feeds", usage: [""], summary: "list the feeds",
     about: "Lists every feed: its kind, its sections with the number of rows in each, and its revision.",
-    operands: 0...0
+    options: [OptionDescription("tree", help: "as a tree: each feed with its children below it")], operands: 0...0
   ) { invocation throws(Failure) in
-    try invocation.request("feeds", nil, show: Show.feeds)
+    let wantsTree = invocation.options.contains("tree")
+    return try invocation.request("feeds", nil, show: wantsTree ? Show.tree : Show.feeds)
   }
 
   static let describe = Command(
@@ -81,9 +96,7 @@ extension Invocation {
   func definition() throws(Failure) -> String {
     let word = operand(0)
     if word == "-" || word.hasPrefix("{") {
-      let own = [
-        "bin", "sort", "exclusive", "id", "type", "retain-count", "retain-seconds", "kind", "child", "current",
-      ]
+      let own = command.options.map(\.name).filter { $0 != "replace" }
       if let option = own.first(where: options.contains) {
         throw usage("--\(option) goes with a feed's name; a JSON definition says it itself")
       }
@@ -99,6 +112,11 @@ extension Invocation {
     builder.retainSeconds = options.text("retain-seconds")
     builder.children = options.texts("child")
     builder.current = options.integer("current")
+    builder.slots = try DefinitionBuilder.Slots(options)
+    for (option, name, value) in [
+      ("multiple", "multiple", true), ("no-select", "selectable", false), ("no-edit", "editable", false),
+      ("no-move", "movable", false),
+    ] where options.contains(option) { builder.behaviours[name] = value }
     for bin in options.texts("bin") { try builder.addBin(bin) }
     for sort in options.texts("sort") { try builder.addSort(sort) }
     return builder.json(replace: options.contains("replace"))

@@ -21,6 +21,9 @@ struct DefinitionBuilder: Equatable {
   var retainSeconds: String?
   var children: [String] = []
   var current: Int?
+  var slots = Slots()
+  /// What may not be done with the rows, and that several may be selected.
+  var behaviours: [String: Bool] = [:]
 
   init(feed: String) { self.feed = feed }
 
@@ -54,7 +57,8 @@ struct DefinitionBuilder: Equatable {
     bins[place].sort.append(SortTerm(by: path, descending: descending))
   }
 
-  private static func split(_ word: String) -> (String, String?) {
+  /// What stands before and behind the first equals sign; nil behind it when there is none.
+  static func split(_ word: String) -> (String, String?) {
     guard let equals = word.firstIndex(of: "=") else { return (word, nil) }
     return (String(word[..<equals]), String(word[word.index(after: equals)...]))
   }
@@ -79,6 +83,8 @@ extension DefinitionBuilder {
     }
     if !children.isEmpty { params.add("children", json: children.map(Operands.quoted)) }
     if let current { params.add("current", current) }
+    slots.add(to: &params)
+    for name in behaviours.keys.sorted() { params.add(name, behaviours[name] ?? false) }
     if replace { params.add("replace", true) }
     return params.finish()
   }

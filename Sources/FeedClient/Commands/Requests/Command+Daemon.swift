@@ -17,6 +17,14 @@ extension Command {
     try invocation.request("clients", nil, show: Show.table("clients"))
   }
 
+  static let sync = Command(
+    name: "sync", usage: [""], summary: "wait until the daemon has done all it was asked before",
+    about: "Returns once the daemon has carried out everything that reached it before, and shows its revision.",
+    operands: 0...0
+  ) { invocation throws(Failure) in
+    try invocation.request("sync", nil, show: Show.done("in sync"))
+  }
+
   static let ping = Command(
     name: "ping", usage: [""], summary: "ask whether the daemon is there",
     about: "Asks the daemon to answer, and shows how long that took, the way there and back.", operands: 0...0

@@ -28,6 +28,12 @@ extension Show {
     }
   }
 
+  /// Feeds as a tree, for programs too unless they ask for JSON: whoever wants a tree wants to see it.
+  static func tree(_ result: JSONView, _ console: Console) {
+    guard !console.wantsJSON, let list = result.member("feeds") else { return feeds(result, console) }
+    for line in FeedTree(list).lines(width: console.terminal.columns, palette: console.palette) { console.print(line) }
+  }
+
   /// Feeds as a table: name, kind, rows a section, revision.
   static func feeds(_ result: JSONView, _ console: Console) {
     guard let list = result.kind == .array ? result : result.member("feeds"), list.kind == .array else {

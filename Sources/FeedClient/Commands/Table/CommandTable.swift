@@ -8,8 +8,10 @@ enum CommandTable {
 
   static let groups: [Group] = [
     Group(title: "Elements in and out", commands: [.push, .set, .delete, .watch, .get, .range, .query, .snapshot]),
-    Group(title: "Feeds", commands: [.define, .undefine, .feeds, .describe]),
-    Group(title: "The daemon", commands: [.verify, .stats, .clients, .ping, .call]),
+    Group(title: "Arrays and singles", commands: [.insert, .replace, .remove, .move, .put]),
+    Group(title: "Selection", commands: [.select, .deselect, .selected]),
+    Group(title: "Feeds", commands: [.define, .undefine, .feeds, .describe, .activate, .insertChild, .removeChild]),
+    Group(title: "The daemon", commands: [.verify, .sync, .stats, .clients, .ping, .call]),
   ]
 
   static let all: [Command] = groups.flatMap(\.commands)

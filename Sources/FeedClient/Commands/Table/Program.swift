@@ -3,7 +3,7 @@ import FeedSystem
 /// The whole of `feedclient` but its arguments: finds the command, runs it, and turns what went wrong into words on
 /// standard error and an exit status.
 package enum Program {
-  package static let version = "0.1.0"
+  package static let version = ProgramVersion.text
 
   /// Runs a command line, given without the program's own name.
   package static func run(_ arguments: [String], environment: Environment) -> ExitStatus {

@@ -85,6 +85,7 @@ extension LiveList {
   /// The lines of the list on a screen of that size, at most `height` of them.
   mutating func lines(_ mirror: Mirror, width: Int, height: Int, palette: Palette) -> [String] {
     let plan = LiveLayout(counts: mirror.counts, height: height)
+    let selected = Set(mirror.selected)
     tops.resize(to: mirror.sections.count, with: 0)
     focus.resize(to: mirror.sections.count, with: nil)
     var lines: [String] = []
@@ -94,7 +95,9 @@ extension LiveList {
       lines.append(heading(section, place, room: room, width: width, palette: palette))
       let top = tops[place]
       for row in top..<min(top + room, section.rows.count) {
-        lines.append(line(section.rows[row], row, width: width, palette: palette))
+        let path = IndexPath(section: UInt32(place), row: UInt32(row))
+        let mark = selected.isEmpty ? "" : selected.contains(path) ? "●" : " "
+        lines.append(line(section.rows[row], mark, width: width, palette: palette))
       }
     }
     if plan.hiddenSections > 0 {
@@ -140,15 +143,18 @@ extension LiveList {
     return line.text
   }
 
-  private func line(_ row: Row, _ index: Int, width: Int, palette: Palette) -> String {
+  /// A row behind the sign of its change and the mark of its selection.
+  private func line(_ row: Row, _ mark: String, width: Int, palette: Palette) -> String {
     var line = LinePainter(width: width, palette: palette)
     let isRecent = recent.first.map { row.revision >= $0.revision } ?? false
     switch isRecent ? row.origin : .snapshot {
-    case .snapshot: line.add("  ")
-    case .added: line.add("+ ", .added)
-    case .moved: line.add("> ", .moved)
-    case .updated: line.add("~ ", .updated)
+    case .snapshot: line.add(" ")
+    case .added: line.add("+", .added)
+    case .moved: line.add(">", .moved)
+    case .updated: line.add("~", .updated)
     }
+    if !mark.isEmpty { line.add(mark, .selected) }
+    line.add(" ")
     if let type = row.type { line.add("\(type) ", .dim) }
     row.element.withUnsafeBytes { bytes in
       var scanner = JSONScanner(maxDepth: 10_100)

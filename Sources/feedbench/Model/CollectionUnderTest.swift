@@ -1,0 +1,100 @@
+import FeedJSON
+import FeedModel
+import FeedSystem
+
+/// A catalog with one collection of a size.
+final class CollectionUnderTest {
+  static let elementBytes = 200
+  /// Elements that are prepared, scanned, before a run is timed; a run goes through them again and again.
+  private static let prepared = 8192
+
+  private let catalog: Catalog
+  private let feed: CollectionFeed
+  private let size: Int
+  private var random = Random(seed: 7)
+  private var version = 0
+
+  init(bins: String, size: Int) throws {
+    var limits = Limits()
+    limits.maxElements = max(limits.maxElements, size * 2)
+    catalog = Catalog(limits: limits, seed: 1)
+    self.size = size
+    var scanner = JSONScanner()
+    var text = ByteBuffer()
+    text.append(string: #"{"feed":"bench","kind":"collection","bins":\#(bins)}"#)
+    catalog.begin(at: Instant(nanoseconds: 1))
+    try catalog.define(try FeedDefinition(parsing: try scanner.scan(text.bytes), limits: limits), replace: false)
+    catalog.commit()
+    feed = try catalog.collection(named: "bench")
+    // As for a feed that is watched: its changes are kept.
+    feed.beginHistory()
+    var next = 0
+    while next < size {
+      let ids = Array(next..<min(size, next + Self.prepared))
+      try push(ids)
+      next += ids.count
+    }
+  }
+
+  /// Times a run of commits; what a run added is taken away again, and the other way round, outside the time.
+  func measure(_ operation: CollectionOperation, count: Int, runs: Int) throws -> (sample: Sample, count: Int) {
+    let batch = min(count, Self.prepared)
+    let rounds = max(1, count / batch)
+    var times: [Double] = []
+    for run in 0...runs {
+      var time: UInt64 = 0
+      for _ in 0..<rounds { time += try measure(operation, batch) }
+      catalog.trimHistories(before: Instant(nanoseconds: .max))
+      if run > 0 { times.append(Double(time)) }
+    }
+    return (Sample(times), batch * rounds)
+  }
+
+  private func measure(_ operation: CollectionOperation, _ batch: Int) throws -> UInt64 {
+    let new = Array(size..<(size + batch))
+    switch operation {
+    case .update: return try push((0..<batch).map { _ in random.below(size) })
+    case .insert:
+      let time = try push(new)
+      try delete(new)
+      return time
+    case .delete:
+      try push(new)
+      return try delete(new)
+    }
+  }
+
+  /// Commits an element for each identity, each different from any before.
+  @discardableResult
+  private func push(_ ids: [Int]) throws -> UInt64 {
+    let texts = Texts()
+    for id in ids {
+      version += 1
+      let head = """
+        {"id":\(id),"version":\(version),"priority":\(random.below(10)),"at":\(1_700_000_000_000 + random.below(1_000_000_000)),"text":"
+        """
+      texts.append(head + random.words(max(1, Self.elementBytes - head.utf8.count - 2)) + "\"}")
+    }
+    return try commitEach(of: texts.array()) { try catalog.update(feed, element: $0) }
+  }
+
+  @discardableResult
+  private func delete(_ ids: [Int]) throws -> UInt64 {
+    let texts = Texts()
+    for id in ids.shuffled(using: &random) { texts.append("\(id)") }
+    return try commitEach(of: texts.array()) { try catalog.delete(feed, ids: $0) }
+  }
+
+  /// Times a commit for each element of a JSON array, which is scanned before.
+  private func commitEach(of array: consuming ByteBuffer, _ body: (JSONView) throws -> Void) throws -> UInt64 {
+    var scanner = JSONScanner()
+    let root = try scanner.scan(array.bytes)
+    let start = CPUClock.now
+    for element in root.elements {
+      catalog.begin(at: Instant(nanoseconds: start))
+      try body(element)
+      catalog.commit()
+    }
+    return CPUClock.now - start
+  }
+}

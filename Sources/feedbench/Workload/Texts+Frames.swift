@@ -1,0 +1,34 @@
+import FeedJSON
+import FeedWire
+
+/// Requests as frames.
+extension Texts {
+  /// One frame around a JSON text.
+  static func frame(_ text: String) -> Texts {
+    let frame = Texts()
+    frame.append(frame: text)
+    return frame
+  }
+
+  func append(frame text: String) {
+    append { buffer in
+      let start = buffer.beginFrame()
+      buffer.append(string: text)
+      buffer.endFrame(at: start)
+    }
+  }
+
+  /// The frames of the pushes of a job, each a request of its own.
+  static func pushes(_ job: PushJob) -> Texts {
+    let frames = Texts()
+    for (index, element) in job.prepared().enumerated() {
+      let params = #"{"feed":"\#(PushJob.feed)","element":\#(element)}"#
+      frames.append(frame: request("update", params, id: index % 10_000))
+    }
+    return frames
+  }
+
+  static func request(_ method: String, _ params: String = "{}", id: Int = 1) -> String {
+    #"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#
+  }
+}

@@ -1,0 +1,71 @@
+import FeedJSON
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+/// `feedbench` runs and says something sensible; how fast anything is, no test asks.
+@Suite struct BenchTests {
+  private func run(_ arguments: [String]) throws -> ClientCommand.Outcome {
+    try ClientCommand.finish(try ChildProcess(BuildProducts.program("feedbench"), arguments))
+  }
+
+  @Test(
+    "Every command prints numbers, one object a line",
+    arguments: [
+      ["json", "--count", "50"],
+      ["query", "--count", "50"],
+      ["model", "--count", "50", "--elements", "40", "--elements", "300"],
+      ["engine", "--count", "600", "--watchers", "0", "--watchers", "3"],
+      ["socket", "--count", "600", "--watchers", "1", "--watchers", "3", "--snapshot", "500"],
+    ])
+  func runs(_ arguments: [String]) throws {
+    let outcome = try run(arguments + ["--runs", "1", "--json"])
+    #expect(outcome.code == 0, "\(outcome.errors)")
+    #expect(outcome.lines.count >= 2)
+    for line in outcome.lines { #expect(try measurement(line, of: arguments[0]), "\(line)") }
+  }
+
+  /// Whether a line is an object that says of what command, which case, and a number above zero.
+  private func measurement(_ line: String, of command: String) throws -> Bool {
+    var scanner = JSONScanner()
+    return try Array(line.utf8).withUnsafeBytes { bytes in
+      let object = try scanner.scan(bytes)
+      let numbers = object.members.filter { $0.value.kind == .number }
+      return object.member("benchmark")?.string == command && object.member("case")?.string?.isEmpty == false
+        && numbers.contains { Double(String(decoding: $0.value.text, as: UTF8.self)).map { $0 > 0 } ?? false }
+    }
+  }
+
+  @Test func aTableNamesItsUnits() throws {
+    let outcome = try run(["json", "--count", "20", "--runs", "1"])
+    #expect(outcome.code == 0)
+    #expect(outcome.lines.first == "objects of 250 bytes")
+    #expect(outcome.lines.dropFirst().allSatisfy { $0.contains(" ns ") })
+  }
+
+  @Test func helpTeaches() throws {
+    let help = try run(["--help"])
+    #expect(help.code == 0)
+    for command in ["json", "query", "model", "engine", "socket"] {
+      #expect(help.output.contains("\n  \(command) "))
+      let own = try run([command, "--help"])
+      #expect(own.code == 0)
+      #expect(own.output.contains("--count N"))
+    }
+  }
+
+  @Test(arguments: [["sokcet"], ["json", "--cuont", "1"], ["json", "extra"], ["engine", "--watchers", "-1"]])
+  func aWrongLineIsRefused(_ arguments: [String]) throws {
+    let outcome = try run(arguments)
+    #expect(outcome.code == 2)
+    #expect(outcome.output.isEmpty)
+    #expect(outcome.errors.contains("Try 'feedbench"))
+  }
+
+  @Test func aDaemonThatIsNotThereIsNamed() throws {
+    let outcome = try run(["socket", "--count", "10", "--runs", "1", "--socket", "/nonexistent/feedd.sock"])
+    #expect(outcome.code == 1)
+    #expect(outcome.errors.contains("/nonexistent/feedd.sock"))
+  }
+}

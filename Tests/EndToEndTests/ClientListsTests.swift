@@ -1,0 +1,84 @@
+import TestSupport
+import Testing
+
+@Suite("feedclient on lists, providers and selections")
+struct ClientListsTests {
+  private func elements(_ client: ClientCommand, _ feed: String) throws -> [String] {
+    try client.run("query", feed, "$[*]").lines
+  }
+
+  @Test func arraysByRow() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "a", "--kind", "array").code == 0)
+    #expect(try client.run("insert", "a", "1", "2", "3").code == 0)
+    #expect(try client.run("insert", "a", "--at", "0", "\"x\"", "\"y\"").code == 0)
+    #expect(try elements(client, "a") == ["\"x\"", "\"y\"", "1", "2", "3"])
+    #expect(try client.run("replace", "a", "--at", "0,4", "10", "30").output.contains("\"updated\":[[0,0],[0,4]]"))
+    #expect(try client.run("move", "a", "4", "1").code == 0)
+    #expect(try client.run("remove", "a", "0", "2").code == 0)
+    #expect(try elements(client, "a") == ["30", "1", "2"])
+    #expect(try client.run("push", "a", input: "7\n8\n").code == 0)
+    #expect(try elements(client, "a") == ["30", "1", "2", "7", "8"])
+    let watcher = try client.start("watch", "a", "--no-initial", "--count", "1")
+    try daemon.waitForWatcher(of: "a", client)
+    #expect(try client.run("remove", "a", "0", "--animation", "fade").code == 0)
+    #expect(try ClientCommand.finish(watcher).output.contains("\"animation\":\"fade\""))
+    #expect(try client.run("remove", "a", "99").code == 1)
+    #expect(try client.run("insert", "a", "--at", "0,1", "5").code == 2)
+    #expect(try client.run("insert", "a", "--at", "-1", "5").code == 2)
+    #expect(try client.run("replace", "a", "5").code == 2)
+    #expect(try client.run("move", "a", "1", "x").code == 2)
+  }
+
+  @Test func singlesAndTheirProviders() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "banner", "--kind", "single").code == 0)
+    #expect(try client.run("put", "banner", "{\"text\":\"noon\"}").code == 0)
+    #expect(try client.run("push", "banner", "{\"text\":\"one\"}", "{\"text\":\"two\"}").code == 0)
+    #expect(try client.run("push", "inbox", "{\"id\":1}").code == 0)
+    #expect(try client.run("define", "home", "--kind", "composed", "--child", "banner").code == 0)
+    #expect(try client.run("insertChild", "home", "inbox/all", "--before", "banner").code == 0)
+    #expect(try elements(client, "home") == ["{\"id\":1}", "{\"text\":\"two\"}"])
+    #expect(try client.run("removeChild", "home", "0").code == 0)
+    #expect(try client.run("insertChild", "home", "inbox/all", "--at", "1", "--after", "banner").code == 2)
+    #expect(
+      try client.run("define", "tabs", "--kind", "segmented", "--child", "home", "--child", "inbox").code == 0)
+    #expect(try client.run("activate", "tabs", "inbox").code == 0)
+    #expect(try elements(client, "tabs") == ["{\"id\":1}"])
+    #expect(
+      try client.run("feeds", "--tree").output == """
+        tabs  segmented  1
+        ├─ home  composed  1
+        │  └─ banner  single  1
+        └─ inbox  collection  1  shows
+           └─ inbox/all  bin  1
+
+        """)
+    #expect(try client.run("activate", "tabs", "none").code == 0)
+    #expect(try elements(client, "tabs") == [])
+    #expect(try client.run("activate", "tabs", "nobody").code == 1)
+    #expect(try client.run("put", "banner", "null").code == 0)
+    #expect(try elements(client, "banner") == [])
+  }
+
+  @Test func selectionsAreTold() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "a", "--kind", "array", "--multiple").code == 0)
+    #expect(try client.run("insert", "a", "1", "2", "3").code == 0)
+    let watcher = try client.start("watch", "a")
+    try watcher.output.wait(lines: 1)
+    #expect(try client.run("select", "a", "0,0", "0,2").output.contains("\"selected\":[[0,0],[0,2]]"))
+    try watcher.output.wait(for: "\"method\":\"selection\"")
+    #expect(try client.run("remove", "a", "0").code == 0)
+    #expect(try client.run("selected", "a").output.contains("\"selected\":[[0,1]]"))
+    #expect(try client.run("deselect", "a", "--all").output.contains("\"selected\":[]"))
+    try watcher.output.wait(lines: 5)
+    #expect(try client.run("select", "a").code == 2)
+    #expect(try client.run("select", "a", "0,1", "--all").code == 2)
+    #expect(try client.run("select", "a", "1").code == 2)
+    #expect(try client.run("select", "a", "0,9").code == 1)
+  }
+}

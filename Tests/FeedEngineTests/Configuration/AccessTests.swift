@@ -1,0 +1,78 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+
+@Suite("Access rules")
+struct AccessTests {
+  private static let rules = """
+    {"feeds": [{"feed": "inbox", "kind": "collection", "bins": [{"name": "urgent"}]}, {"feed": "secret", "kind": "array"}],
+     "access": [{"feeds": "inbox", "allow": "read"},
+                {"user": "ann", "feeds": ["inbox", "mine-?"], "allow": ["write", "define", "read"]},
+                {"group": "staff", "allow": ["admin"]}]}
+    """
+
+  private func isAllowed(_ harness: EngineHarness, _ uid: UInt32, _ method: String, _ params: String) -> Bool {
+    let client = harness.connect(uid: uid)
+    let answer = harness.ask(client, method, params).first ?? ""
+    return !answer.contains(#""code":-32006"#)
+  }
+
+  @Test(
+    arguments: [
+      (2000, "get", #"{"feed":"inbox","at":[0,0]}"#, true), (2000, "watch", #"{"feed":"inbox/urgent"}"#, true),
+      (2000, "get", #"{"feed":"secret","at":[0,0]}"#, false), (2000, "watch", #"{"feed":"secret"}"#, false),
+      (2000, "update", #"{"feed":"inbox","element":{"id":1}}"#, false), (2000, "stats", "{}", false),
+      (2000, "hello", "{}", true), (2000, "feeds", "{}", true),
+      (1001, "update", #"{"feed":"inbox","element":{"id":1}}"#, true),
+      (1001, "insert", #"{"feed":"secret","elements":[1]}"#, false),
+      (1001, "define", #"{"feed":"mine-1","kind":"array"}"#, true),
+      (1001, "define", #"{"feed":"mine-12","kind":"array"}"#, false),
+      (1001, "define", #"{"feed":"mine-1","kind":"composed","children":["secret"]}"#, false),
+      (1001, "define", #"{"feed":"mine-1","kind":"composed","children":["inbox/urgent"]}"#, true),
+      (1001, "define", #"{"feed":"mine-1","kind":"slots","contents":{"A":"secret"},"pattern":["A"]}"#, false),
+      (1001, "transaction", #"{"ops":[{"method":"insert","params":{"feed":"secret","elements":[1]}}]}"#, false),
+      (1002, "stats", "{}", true), (50, "clients", "{}", true),
+      (0, "insert", #"{"feed":"secret","elements":[1]}"#, true),
+    ] as [(UInt32, String, String, Bool)])
+  func theRulesDecide(uid: UInt32, method: String, params: String, allowed: Bool) throws {
+    let harness = EngineHarness()
+    try harness.configure(Self.rules)
+    #expect(isAllowed(harness, uid, method, params) == allowed)
+  }
+
+  @Test func feedsListsWhatMayBeSeen() throws {
+    let harness = EngineHarness()
+    try harness.configure(Self.rules)
+    let answer = harness.ask(harness.connect(uid: 2000), "feeds").first ?? ""
+    #expect(answer.contains(#""feed":"inbox""#) && !answer.contains("secret"))
+  }
+
+  @Test func withoutRulesEverybodyMay() throws {
+    let harness = EngineHarness()
+    try harness.configure(#"{"feeds": [{"feed": "secret", "kind": "array"}]}"#)
+    #expect(isAllowed(harness, 2000, "insert", #"{"feed":"secret","elements":[1]}"#))
+    try harness.configure(#"{"access": []}"#)
+    #expect(!isAllowed(harness, 2000, "insert", #"{"feed":"secret","elements":[1]}"#))
+  }
+
+  @Test func whoMayNoLongerSeeIsToldGoodbye() throws {
+    let harness = EngineHarness()
+    try harness.configure(#"{"feeds": [{"feed": "secret", "kind": "array"}]}"#)
+    let (client, root) = (harness.connect(uid: 2000), harness.connect(uid: 0))
+    for connection in [client, root] { _ = harness.ask(connection, "watch", #"{"feed":"secret"}"#) }
+    try harness.configure(#"{"access": []}"#)
+    #expect(harness.take(client).last?.contains(#""reason":"access""#) == true)
+    #expect(harness.take(root).isEmpty)
+  }
+
+  @Test(
+    arguments: [
+      ("*", "a/b", true), ("in*x", "inbox", true), ("in*x", "inboxy", false), ("?", "ab", false),
+      ("a*b*c", "aXbYbc", true),
+      ("inbox", "inbox/urgent", true), ("*/urgent", "inbox/urgent", true), ("", "a", false),
+    ] as [(String, String, Bool)])
+  func patterns(pattern: String, name: String, matches: Bool) {
+    #expect(NamePattern(pattern).matches(feed: name) == matches)
+  }
+}

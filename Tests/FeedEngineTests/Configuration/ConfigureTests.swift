@@ -1,0 +1,89 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+
+@Suite("Applying a configuration")
+struct ConfigureTests {
+  private static let people =
+    #"{"feed": "people", "kind": "managed", "database": "d", "query": "SELECT id FROM p", "section": "s"}"#
+
+  private func rows(_ count: Int) -> ManagedRows {
+    var rows = ManagedRows()
+    for id in 0..<count { Array(#"{"id":\#(id),"s":"a"}"#.utf8).withUnsafeBytes { rows.append($0, section: "a") } }
+    return rows
+  }
+
+  @Test func onlyTheConfigurationDefinesManagedFeeds() throws {
+    let harness = EngineHarness()
+    let client = harness.connect()
+    let definition = #"{"feed":"people","kind":"managed","database":"d","query":"SELECT 1 AS id"}"#
+    #expect(harness.ask(client, "define", definition).first?.contains(#""code":-32006"#) == true)
+    let operations = #"{"ops":[{"method":"define","params":\#(definition)}]}"#
+    #expect(harness.ask(client, "transaction", operations).first?.contains(#""code":-32006"#) == true)
+    try harness.configure(#"{"feeds": [\#(Self.people)]}"#)
+    #expect(harness.ask(client, "undefine", #"{"feed":"people"}"#).first?.contains(#""code":-32006"#) == true)
+    #expect(harness.ask(client, "set", #"{"feed":"people","elements":[]}"#).first?.contains(#""code":-32002"#) == true)
+  }
+
+  @Test func watchersSeeTheRowsAndDescribeTheSource() throws {
+    let harness = EngineHarness()
+    try harness.configure(#"{"feeds": [\#(Self.people), {"feed":"home","kind":"composed","children":["people"]}]}"#)
+    let client = harness.connect()
+    _ = harness.ask(client, "watch", #"{"feed":"home"}"#)
+    harness.engine.setManaged("people", rows(2), now: harness.now, time: "T1")
+    harness.turn()
+    let delta = harness.take(client).first ?? ""
+    #expect(
+      delta.contains(#""sections":{"deleted":[],"added":[{"at":0,"name":"people/a"}]}"#) && delta.contains(#"{"id":1"#),
+      "\(delta)")
+    #expect(
+      harness.ask(client, "describe", #"{"feed":"people"}"#).first?.contains(
+        #""source":{"status":"ok","since":"T1"}"#) == true)
+    harness.engine.setSource("people", SourceStatus(.error, message: "gone", since: "T2"))
+    harness.engine.setSource("people", SourceStatus(.error, message: "gone", since: "T3"))
+    #expect(
+      harness.ask(client, "describe", #"{"feed":"people"}"#).first?.contains(
+        #""source":{"status":"error","error":"gone","since":"T2"}"#) == true)
+    #expect(harness.ask(client, "get", #"{"feed":"people","id":1}"#).first?.contains(#""at":[[0,1]]"#) == true)
+    #expect(harness.events.contains { $0.message.contains("managed feed people: gone") })
+  }
+
+  @Test func reloadingDoesWhatChanged() throws {
+    let harness = EngineHarness()
+    let list = #"{"feed": "list", "kind": "array"}"#
+    let first = try harness.configure(#"{"feeds": [\#(list), \#(Self.people)]}"#)
+    #expect(first.defined == ["list", "people"])
+    let client = harness.connect()
+    _ = harness.ask(client, "insert", #"{"feed":"list","elements":[{"k":"x"}]}"#)
+    #expect(try harness.configure(#"{"feeds": [\#(list), \#(Self.people)]}"#) == ConfigurationChanges())
+    let typed = #"{"feed": "list", "kind": "array", "type": "$.k"}"#
+    let second = try harness.configure(#"{"feeds": [\#(typed)]}"#)
+    #expect(second.redefined == ["list"] && second.undefined == ["people"])
+    #expect(harness.ask(client, "get", #"{"feed":"list","at":[0,0]}"#).first?.contains(#""type":"x""#) == true)
+    // What is gone from the file stays.
+    #expect(try harness.configure("{}") == ConfigurationChanges())
+    #expect(harness.engine.catalog.feeds["list"] != nil)
+  }
+
+  @Test func whatDoesNotFitChangesNothing() throws {
+    let harness = EngineHarness()
+    try harness.configure(#"{"feeds": [\#(Self.people), {"feed": "list", "kind": "array"}]}"#)
+    let client = harness.connect()
+    _ = harness.ask(client, "define", #"{"feed":"home","kind":"composed","children":["people"]}"#)
+    let revision = harness.engine.catalog.revision
+    for (text, words) in [
+      (#"{"feeds": [{"feed": "new", "kind": "array"}]}"#, #""people" is not in the file any more and cannot go"#),
+      (
+        #"{"feeds": [{"feed": "n", "kind": "array"}, {"feed": "list", "kind": "single"}]}"#,
+        "1:44: feeds[1]: it is a array"
+      ),
+      (#"{"feeds": [{"feed": "c", "kind": "composed", "children": ["none"]}]}"#, #"feeds[0]: shows "none", which is"#),
+    ] {
+      let error = #expect(throws: ConfigurationError.self) { try harness.configure(text) }
+      #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")
+    }
+    #expect(harness.engine.catalog.revision == revision)
+    #expect(harness.engine.catalog.feeds.count == 3)
+  }
+}

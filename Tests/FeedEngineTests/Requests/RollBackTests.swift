@@ -1,0 +1,30 @@
+import Testing
+
+@testable import FeedEngine
+
+/// What a mutation that failed must not leave behind in the engine.
+@Suite struct RollBackTests {
+  let harness = EngineHarness()
+
+  @Test func theHintOfAFailedChangeIsNotForTheNext() {
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", #"{"feed":"a","kind":"array"}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"a","initial":false}"#)
+    let refused = harness.ask(pusher, "insert", #"{"feed":"a","elements":[1],"at":[7],"animation":"fade"}"#)
+    #expect(refused.first?.contains(#""code":-32005"#) == true)
+    _ = harness.ask(pusher, "insert", #"{"feed":"a","elements":[1]}"#)
+    let deltas = harness.take(watcher)
+    #expect(deltas.count == 1)
+    #expect(deltas.first?.contains("animation") == false)
+  }
+
+  @Test func aFeedOfAFailedTransactionIsNotKnownAgain() {
+    let id = harness.connect()
+    let transaction = """
+      {"ops":[{"method":"define","params":{"feed":"c","kind":"collection"}},\
+      {"method":"update","params":{"feed":"c","element":{"id":1}}},{"method":"update","params":{"feed":"c","element":{}}}]}
+      """
+    #expect(harness.ask(id, "transaction", transaction).first?.contains(#""code":-32003"#) == true)
+    #expect(harness.ask(id, "update", #"{"feed":"c","element":{"id":1}}"#).first?.contains(#""code":-32000"#) == true)
+  }
+}

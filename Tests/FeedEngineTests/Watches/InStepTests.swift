@@ -1,0 +1,108 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+
+/// Watches that are given what a turn made for them at its end: nothing of it may be lost or come out of order.
+@Suite struct InStepTests {
+  let harness = EngineHarness()
+
+  private static func update(_ id: Int, _ version: Int, request: Int) -> String {
+    #"{"jsonrpc":"2.0","id":\#(request),"method":"update","params":{"feed":"c","element":{"id":\#(id),"v":\#(version)}}}"#
+  }
+
+  private static func request(_ method: String, id: Int) -> String {
+    #"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":{"feed":"c"}}"#
+  }
+
+  private func connectWatching(_ more: String = "") -> ConnectionID {
+    let id = harness.connect()
+    _ = harness.ask(id, "define", #"{"feed":"c","kind":"collection"}"#)
+    _ = harness.ask(id, "watch", #"{"feed":"c","initial":false\#(more)}"#)
+    return id
+  }
+
+  /// Several requests in one turn.
+  private func send(_ id: ConnectionID, _ requests: [String]) {
+    harness.deliver(id, requests.flatMap(EngineHarness.frame))
+  }
+
+  /// What a frame is: the id of an answer, or the method and, of a delta, from where to where it leads.
+  private func summary(_ frame: String) -> String {
+    guard let value = Value(frame) else { return "no JSON" }
+    if let id = value["id"]?.int { return "answer \(id)" }
+    let params = value["params"]
+    return "\(value["method"]?.string ?? "") \(params?["from"]?.int ?? 0)-\(params?["revision"]?.int ?? 0)"
+  }
+
+  @Test func anAnswerComesBehindTheDeltasBeforeIt() {
+    let id = connectWatching()
+    let revision = Int(harness.engine.catalog.revision)
+    send(
+      id,
+      [
+        Self.update(1, 1, request: 1), Self.update(1, 2, request: 2), Self.request("sync", id: 3),
+        Self.update(2, 1, request: 4),
+      ])
+    let deltas = (0..<3).map { "delta \(revision + $0)-\(revision + $0 + 1)" }
+    #expect(
+      harness.take(id).map(summary) == [
+        deltas[0], "answer 1", deltas[1], "answer 2", "answer 3", deltas[2], "answer 4",
+      ])
+  }
+
+  @Test func othersGetTheDeltasOfATurnInOnePiece() {
+    let pusher = connectWatching()
+    let watcher = connectWatching()
+    send(pusher, (0..<10).map { Self.update($0, 1, request: $0) })
+    let frames = harness.take(watcher)
+    #expect(frames.count == 10)
+    #expect(frames == harness.take(pusher).filter { $0.contains(#""method":"delta""#) })
+  }
+
+  @Test func aWatchThatEndsWithinATurnGetsWhatCameBefore() {
+    let pusher = connectWatching()
+    let watcher = connectWatching()
+    let revision = Int(harness.engine.catalog.revision)
+    harness.supply(pusher, EngineHarness.frame(Self.update(1, 1, request: 1)))
+    harness.supply(watcher, EngineHarness.frame(Self.request("unwatch", id: 7)))
+    harness.supply(pusher, EngineHarness.frame(Self.update(1, 2, request: 2)))
+    harness.turn()
+    #expect(harness.take(watcher).map(summary) == ["delta \(revision)-\(revision + 1)", "answer 7"])
+  }
+
+  @Test func aWatchThatBeginsWithinATurnGetsWhatComesAfter() {
+    let pusher = connectWatching()
+    let watcher = harness.connect()
+    let revision = Int(harness.engine.catalog.revision)
+    harness.supply(pusher, EngineHarness.frame(Self.update(1, 1, request: 1)))
+    harness.supply(
+      watcher,
+      EngineHarness.frame(#"{"jsonrpc":"2.0","id":7,"method":"watch","params":{"feed":"c","initial":false}}"#))
+    harness.supply(pusher, EngineHarness.frame(Self.update(1, 2, request: 2)))
+    harness.turn()
+    #expect(harness.take(watcher).map(summary) == ["answer 7", "delta \(revision + 1)-\(revision + 2)"])
+  }
+
+  @Test func aWatchWhoseConnectionHoldsTooMuchFallsBehindAndCatchesUp() {
+    var limits = Limits()
+    limits.maxQueue = 4096
+    let harness = EngineHarness(limits: limits)
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection"}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"c","initial":false}"#)
+    harness.stopped = [watcher]
+    for version in 0..<100 { harness.send(pusher, Self.update(1, version, request: version)) }
+    harness.stopped = []
+    harness.turn()
+    let frames = harness.take(watcher).compactMap { Value($0) }
+    #expect(frames.count < 100)
+    var reached = frames.first?["params"]?["from"]?.int
+    for frame in frames {
+      #expect(frame["params"]?["from"]?.int == reached)
+      reached = frame["params"]?["revision"]?.int
+    }
+    #expect(reached == Int(harness.engine.catalog.revision))
+    #expect(frames.last?["params"]?["elements"]?.items.first?["v"]?.int == 99)
+  }
+}

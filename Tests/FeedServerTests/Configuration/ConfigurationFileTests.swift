@@ -1,0 +1,70 @@
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+@Suite("The file of --config")
+struct ConfigurationFileTests {
+  @Test func isAppliedBeforeReadiness() throws {
+    let set = try ConfiguredDaemon(
+      #"{"feeds": [{"feed": "list", "kind": "array"}], "limits": {"maxFeeds": 3, "maxBins": 5}}"#,
+      arguments: ["--max-bins", "9"])
+    #expect(try set.ask("describe", #"{"feed":"list"}"#).contains(#""kind":"array""#))
+    let hello = try set.ask("hello", "{}")
+    #expect(hello.contains(#""maxFeeds":3"#) && hello.contains(#""maxBins":9"#))
+  }
+
+  @Test func isReadAgain() throws {
+    let set = try ConfiguredDaemon(#"{"feeds": [{"feed": "list", "kind": "array"}]}"#)
+    #expect(try set.ask("insert", #"{"feed":"list","elements":[{"k":"x"}]}"#).contains("revision"))
+    try set.reload(
+      #"{"feeds": [{"feed": "both", "kind": "composed", "children": ["list"]}, {"feed": "list", "kind": "array", "type": "$.k"}],"#
+        + #""limits": {"maxFeeds": 3}}"#)
+    #expect(try set.ask("get", #"{"feed":"both","at":[0,0]}"#).contains(#""element":{"k":"x"},"type":"x""#))
+    try set.daemon.process.errors.wait(for: "defined both; redefined list")
+    try set.daemon.process.errors.wait(for: "other limits take effect when feedd is started again: maxFeeds")
+  }
+
+  @Test func aBadFileChangesNothing() throws {
+    let set = try ConfiguredDaemon(#"{"feeds": [{"feed": "list", "kind": "array"}]}"#)
+    let revision = try set.ask("hello", "{}")
+    for (text, words) in [
+      ("{", "feedd.json:1:2: this is not JSON"),
+      ("{\"feeds\": [\n {\"feed\": \"list\", \"kind\": \"single\"}]}", "feedd.json:2:2: feeds[0]: it is a array"),
+      (#"{"fedes": []}"#, #"did you mean "feeds"?"#),
+    ] {
+      try set.reload(text)
+      try set.daemon.process.errors.wait(for: words)
+    }
+    #expect(try set.ask("hello", "{}") == revision)
+    #expect(unlink(set.directory.file("feedd.json")) == 0)
+    set.daemon.process.signal(SIGHUP)
+    try set.daemon.process.errors.wait(for: "cannot open \(set.directory.file("feedd.json"))")
+    #expect(try set.ask("hello", "{}") == revision)
+  }
+
+  @Test func aBadFileAtTheStartIsTheEnd() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("c.json")
+    try SmallFile.replace(path, with: Array("{\"feeds\":\n  [{\"feed\": \"a b\", \"kind\": \"array\"}]}".utf8))
+    for flag in ["--config", "--check-config"] {
+      let process = try ChildProcess(
+        BuildProducts.program("feedd"), ["--socket", directory.file("s"), flag, path])
+      #expect(try process.waitForExit() == 1)
+      #expect(
+        process.errors.text.contains("\(path):2:13: feeds[0].feed: must be 1 to 128 of"), "\(process.errors.text)")
+    }
+  }
+
+  @Test func checkingSaysWhatItFound() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("c.json")
+    try SmallFile.replace(
+      path,
+      with: Array(#"{"feeds": [{"feed": "a", "kind": "array"}], "access": [{"uid": 0, "allow": ["read"]}]}"#.utf8))
+    let process = try ChildProcess(BuildProducts.program("feedd"), ["--check-config", path])
+    #expect(try process.waitForExit() == 0)
+    try process.output.waitForEnd()
+    #expect(process.output.text == "\(path): ok: 1 feeds, 0 limits, 1 access rules\n")
+  }
+}

@@ -1,0 +1,44 @@
+import FeedSQLite
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+/// A daemon with a configuration and a database of contacts beside it.
+final class ConfiguredDaemon {
+  let directory: TemporaryDirectory
+  let daemon: DaemonProcess
+  var database: String { directory.file("contacts.sqlite") }
+
+  /// - Parameter contacts: SQL that makes the database; nil for none.
+  init(_ configuration: String, contacts: String? = nil, arguments: [String] = []) throws {
+    directory = try TemporaryDirectory()
+    if let contacts { try Database(path: directory.file("contacts.sqlite"), access: .create).execute(contacts) }
+    try SmallFile.replace(directory.file("feedd.json"), with: Array(configuration.utf8))
+    daemon = try DaemonProcess(["--config", directory.file("feedd.json")] + arguments, directory: directory)
+  }
+
+  /// Another connection, as another program would have.
+  func open() throws -> Database { try Database(path: database, access: .create, busyTimeout: 5000) }
+
+  /// Puts another configuration in place and has it read.
+  func reload(_ configuration: String) throws {
+    try SmallFile.replace(directory.file("feedd.json"), with: Array(configuration.utf8))
+    daemon.process.signal(SIGHUP)
+    try daemon.notify.wait(for: "RELOADING=1", orEndOf: daemon.process)
+    try daemon.notify.wait(for: "READY=1", orEndOf: daemon.process)
+  }
+
+  /// Watches a feed until a frame has all of these words.
+  func watch(_ feed: String) throws -> RawClient {
+    let client = try daemon.connect()
+    try client.send(#"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"\#(feed)"}}"#)
+    return client
+  }
+
+  func ask(_ method: String, _ params: String) throws -> String {
+    let client = try daemon.connect()
+    try client.send(#"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(params)}"#)
+    return try client.receive() ?? ""
+  }
+}

@@ -1,0 +1,128 @@
+import FeedSQLite
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+@testable import FeedModel
+@testable import FeedSources
+
+@Suite("Reading a database")
+struct SourceConnectionTests {
+  private func specification(_ path: String, _ query: String, section: String? = nil) -> SourceSpecification {
+    SourceSpecification(
+      name: "f", database: path, query: query, id: "id", section: section, maxRows: 5, maxRowBytes: 100, maxBytes: 300)
+  }
+
+  /// The rows of a look, or its failure, as text.
+  private func text(_ outcome: SourceReport.Outcome) -> String {
+    switch outcome {
+    case .unchanged: "unchanged"
+    case .failed(let reason): reason
+    case .rows(let rows):
+      rows.entries.map { entry in
+        "\(rows.sections[entry.section]):\(String(decoding: rows.bytes[entry.start..<entry.end], as: UTF8.self))"
+      }.joined(separator: "\n")
+    }
+  }
+
+  private func database(_ directory: TemporaryDirectory, _ sql: String) throws -> Database {
+    let database = try Database(path: directory.file("d"), access: .create)
+    try database.execute(sql)
+    return database
+  }
+
+  @Test func valuesBecomeJSONWithExactDigits() throws {
+    let directory = try TemporaryDirectory()
+    _ = try database(directory, "CREATE TABLE t (id)")
+    var connection = SourceConnection()
+    for (sql, json) in [
+      ("9223372036854775807", "9223372036854775807"), ("-5", "-5"), ("0.1", "0.1"), ("1e300", "1e+300"),
+      ("9e999", "null"), ("NULL", "null"), ("'a\"\u{7}é'", #""a\"\u0007é""#), ("x''", #""""#),
+      ("x'00ff10'", #""AP8Q""#),
+      ("x'6162'", #""YWI=""#), ("x'61'", #""YQ==""#), ("''", #""""#),
+    ] {
+      let outcome = connection.look(specification(directory.file("d"), "SELECT 1 AS id, \(sql) AS v"))
+      #expect(text(outcome) == #":{"id":1,"v":\#(json)}"#)
+    }
+    let section = connection.look(
+      specification(
+        directory.file("d"), "SELECT column1 id, column2 s FROM (VALUES (1, 'x'), (2, NULL), (3, 7), (4, 'x'))",
+        section: "s"))
+    #expect(text(section).split(separator: "\n").map { $0.prefix { $0 != ":" } } == ["x", "", "7", "x"])
+  }
+
+  @Test(
+    arguments: [
+      ("DELETE FROM t", "it begins with \"DELETE\""), ("ATTACH 'x' AS y", "it begins with \"ATTACH\""),
+      ("", "it begins with"),
+      ("WITH a AS (SELECT 1) DELETE FROM t", "changes nothing"),
+      ("SELECT 1 AS id; DELETE FROM t", "more than one statement"),
+      ("SELECT 1 AS x", "no column \"id\"; it has x"), ("SELECT 1 AS id, 2 AS id", "two columns named \"id\""),
+      ("SELECT id FROM nowhere", "no such table: nowhere"),
+      ("SELECT value AS id FROM json_each('[1,2,3,4,5,6]')", "maxElements"),
+      ("SELECT 1 AS id, printf('%0200d', 1) AS v", "maxElementBytes"),
+      ("SELECT value AS id, printf('%080d', 1) AS v FROM json_each('[1,2,3,4,5]')", "maxBytes"),
+      ("/* c */ -- d\n (SELECT 1)", "it begins with"),
+    ])
+  func otherQueriesAreRefused(query: String, words: String) throws {
+    let directory = try TemporaryDirectory()
+    let other = try database(directory, "CREATE TABLE t (id); INSERT INTO t VALUES (1)")
+    var connection = SourceConnection()
+    let outcome = text(connection.look(specification(directory.file("d"), query)))
+    #expect(outcome.contains(words), "\(outcome)")
+    #expect(try other.integer("SELECT count(*) FROM t") == 1)
+  }
+
+  @Test func aTrailingSemicolonAndCommentsAreFine() throws {
+    let directory = try TemporaryDirectory()
+    _ = try database(directory, "CREATE TABLE t (id)")
+    var connection = SourceConnection()
+    let query = "-- rows\n/* of */ select 1 as id; -- all\n ;"
+    #expect(text(connection.look(specification(directory.file("d"), query))) == #":{"id":1}"#)
+  }
+
+  @Test(arguments: ["DELETE", "WAL"]) func onlyACommitIsReadAgain(mode: String) throws {
+    let directory = try TemporaryDirectory()
+    let other = try database(directory, "PRAGMA journal_mode = \(mode); CREATE TABLE t (id)")
+    var connection = SourceConnection()
+    let all = specification(directory.file("d"), "SELECT * FROM t")
+    #expect(text(connection.look(all)) == "")
+    #expect(text(connection.look(all)) == "unchanged")
+    try other.execute("INSERT INTO t VALUES (1)")
+    #expect(text(connection.look(all)) == #":{"id":1}"#)
+    #expect(text(connection.look(all)) == "unchanged")
+    // An altered table shows its new columns at once.
+    try other.execute("ALTER TABLE t ADD COLUMN v DEFAULT 2")
+    #expect(text(connection.look(all)) == #":{"id":1,"v":2}"#)
+  }
+
+  @Test func lockedMissingReplacedAndDamaged() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("d")
+    let all = specification(path, "SELECT id FROM t")
+    var connection = SourceConnection()
+    #expect(text(connection.look(all)).contains("there is no file \(path)"))
+    let other = try database(directory, "CREATE TABLE t (id); INSERT INTO t VALUES (1)")
+    #expect(text(connection.look(all)) == #":{"id":1}"#)
+    try other.execute("BEGIN EXCLUSIVE")
+    #expect(text(connection.look(all)).contains("another program has locked"))
+    try other.execute("COMMIT")
+    #expect(text(connection.look(all)) == #":{"id":1}"#)
+
+    let second = try Database(path: directory.file("e"), access: .create)
+    try second.execute("CREATE TABLE t (id); INSERT INTO t VALUES (2)")
+    #expect(rename(directory.file("e"), path) == 0)
+    #expect(text(connection.look(all)) == #":{"id":2}"#)
+
+    let good = try SmallFile.read(path)
+    try SmallFile.replace(path, with: Array("no database at all, but long enough to look".utf8))
+    #expect(text(connection.look(all)).contains("is not an SQLite database"))
+    var damaged = good
+    for index in 4096..<damaged.count { damaged[index] = 0xFF }
+    try SmallFile.replace(path, with: damaged)
+    #expect(text(connection.look(all)).contains("is damaged"))
+    try SmallFile.replace(path, with: good)
+    #expect(text(connection.look(all)) == #":{"id":2}"#)
+  }
+}
