@@ -58,6 +58,7 @@ public enum Daemon {
     let store = state?.store
     let engine = try makeEngine(options, store, log)
     if let store { try recover(engine, from: store, options.limits, notify, log) }
+    engine.catalog.forgetManagedHistory()
     var loop = try EventLoop(
       engine: engine, state: state, clock: ServerClock(after: store?.newestMoment ?? 0), listener: listener,
       signals: signals, notify: notify, log: log,
