@@ -104,7 +104,12 @@ extension Catalog {
     }
     if let feed = pending { feed.accumulator.add(result) }
     for feed in touched {
-      feed.net = feed.accumulator.finish().normalizingMoves(asUpdates: true)
+      let composed = feed.accumulator.finish()
+      if log.structures.isEmpty, let store = feed.rowStore {
+        feed.net = store.simplify(composed, log, since: .start)
+      } else {
+        feed.net = composed.normalizingMoves(asUpdates: true)
+      }
     }
     return nil
   }
@@ -132,7 +137,7 @@ extension Catalog {
       history.append(change, to: revision, at: now)
       observer?.catalog(self, didChange: feed, from: from, change: change)
     }
-    if !feed.selection.isEmpty, feed.carrySelection(across: change) {
+    if !feed.selection.isEmpty, !feed.isGone, feed.carrySelection(across: change) {
       observer?.catalog(self, didCarrySelectionOf: feed)
     }
     swap(&change, &feed.net)

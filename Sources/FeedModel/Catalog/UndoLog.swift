@@ -38,6 +38,8 @@ struct UndoLog {
 
   /// A place to return to.
   struct Mark {
+    static let start = Mark(entries: 0, structures: 0)
+
     let entries: Int
     let structures: Int
   }

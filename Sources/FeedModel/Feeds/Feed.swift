@@ -78,6 +78,9 @@ public class Feed {
   /// Works out `net` from the changes of the feeds whose rows this one shows; a feed with rows of its own has it already.
   func derive() {}
 
+  /// The elements and rows that are the feed's own, where operations change them step by step.
+  var rowStore: RowStore? { nil }
+
   /// The feeds whose rows this one shows.
   var sources: [Feed] { [] }
 
