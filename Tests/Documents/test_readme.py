@@ -46,6 +46,7 @@ class Readme(unittest.TestCase):
             "XDG_RUNTIME_DIR": self.folder.name,
             "FEEDD_BIN_DIR": self.bin,
             "LANG": "C.UTF-8",
+            "STATE_DIRECTORY": os.path.join(self.folder.name, "state"),
         }
         script = ["set -euo pipefail", "trap 'jobs -p | xargs -r kill' EXIT"]
         for name in ("scripts", "Protocol", ".git"):

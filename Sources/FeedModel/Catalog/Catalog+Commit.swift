@@ -8,7 +8,7 @@ extension Catalog {
 
   /// Undoes everything since `begin`.
   public func rollBack() {
-    log.undo(to: .start)
+    log.undo(to: .init(entries: 0, structures: 0))
     log.finish()
     forgetCommit()
   }
@@ -104,9 +104,12 @@ extension Catalog {
     }
     if let feed = pending { feed.accumulator.add(result) }
     for feed in touched {
-      feed.net = feed.accumulator.finish().normalizingMoves(asUpdates: true)
-      // Once definitions changed as well, the log does not tell how the elements were before all of it.
-      if log.structures.isEmpty { feed.store?.dropUnchanged(from: &feed.net.updated, log, since: .start) }
+      let composed = feed.accumulator.finish()
+      if log.structures.isEmpty, let store = feed.rowStore {
+        feed.net = store.simplify(composed, log, since: .start)
+      } else {
+        feed.net = composed.normalizingMoves(asUpdates: true)
+      }
     }
     return nil
   }
@@ -134,7 +137,7 @@ extension Catalog {
       history.append(change, to: revision, at: now)
       observer?.catalog(self, didChange: feed, from: from, change: change)
     }
-    if !feed.selection.isEmpty, feed.carrySelection(across: change) {
+    if !feed.selection.isEmpty, !feed.isGone, feed.carrySelection(across: change) {
       observer?.catalog(self, didCarrySelectionOf: feed)
     }
     swap(&change, &feed.net)

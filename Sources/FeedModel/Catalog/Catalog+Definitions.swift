@@ -60,6 +60,7 @@ extension Catalog {
     let feed = try makeFeed(definition)
     feed.behaviours = definition.behaviours
     feed.given = definition
+    feed.beginHistory()
     feeds[definition.name] = feed
     updateExpiring()
     log.append(undo: { [unowned self] in

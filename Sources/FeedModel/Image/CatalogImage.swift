@@ -73,8 +73,8 @@ extension Catalog {
     return CatalogImage(
       revision: revision,
       feeds: ordered.map { feed in
-        let sections = feed.store?.sections.map { $0.makeSnapshot() }
-        return FeedImage(feed, sections: sections ?? [], elements: feed.store?.elements)
+        let sections = feed.rowStore?.sections.map { $0.makeSnapshot() }
+        return FeedImage(feed, sections: sections ?? [], elements: feed.rowStore?.elements)
       })
   }
 }

@@ -76,7 +76,7 @@ struct ConfigureTests {
       (#"{"feeds": [{"feed": "new", "kind": "array"}]}"#, #""people" is not in the file any more and cannot go"#),
       (
         #"{"feeds": [{"feed": "n", "kind": "array"}, {"feed": "list", "kind": "single"}]}"#,
-        "1:44: feeds[1]: it is a array"
+        "1:44: feeds[1]: its kind is array"
       ),
       (#"{"feeds": [{"feed": "c", "kind": "composed", "children": ["none"]}]}"#, #"feeds[0]: shows "none", which is"#),
     ] {

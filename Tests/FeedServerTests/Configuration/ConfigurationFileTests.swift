@@ -30,7 +30,7 @@ struct ConfigurationFileTests {
     let revision = try set.ask("hello", "{}")
     for (text, words) in [
       ("{", "feedd.json:1:2: this is not JSON"),
-      ("{\"feeds\": [\n {\"feed\": \"list\", \"kind\": \"single\"}]}", "feedd.json:2:2: feeds[0]: it is a array"),
+      ("{\"feeds\": [\n {\"feed\": \"list\", \"kind\": \"single\"}]}", "feedd.json:2:2: feeds[0]: its kind is array"),
       (#"{"fedes": []}"#, #"did you mean "feeds"?"#),
     ] {
       try set.reload(text)

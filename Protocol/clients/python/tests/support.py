@@ -55,7 +55,10 @@ class Daemon:
             environment = dict(os.environ, NOTIFY_SOCKET=ready.getsockname())
             self.log = open(os.path.join(self.folder.name, "log"), "w+b")
             self.process = subprocess.Popen(
-                [program, "--socket", self.path, *arguments], env=environment, stdin=subprocess.DEVNULL, stderr=self.log
+                [program, "--socket", self.path, "--durability", "memory", *arguments],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stderr=self.log,
             )
             if not self._is_ready(ready):
                 self.log.seek(0)
