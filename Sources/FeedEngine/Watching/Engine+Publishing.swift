@@ -45,7 +45,11 @@ extension Engine: CommitObserver {
   public func catalog(_ catalog: Catalog, didEnd feed: Feed) {
     for case let session? in sessions where session.lastFeed?.isGone == true { session.lastFeed = nil }
     guard let channel = feed.channel as? FeedChannel else { return }
-    for watch in channel.watches where watch.isLive { end(watch) }
+    for watch in channel.watches where watch.isLive {
+      // One whose connection is full falls behind, and is told when it has room again.
+      leaveStep(watch)
+      if watch.isLive { end(watch) }
+    }
     letGo(of: channel)
   }
 

@@ -8,7 +8,7 @@ extension Catalog {
 
   /// Undoes everything since `begin`.
   public func rollBack() {
-    log.undo(to: .start)
+    log.undo(to: .init(entries: 0, structures: 0))
     log.finish()
     forgetCommit()
   }
@@ -105,7 +105,7 @@ extension Catalog {
     if let feed = pending { feed.accumulator.add(result) }
     for feed in touched {
       let composed = feed.accumulator.finish()
-      if log.structures.isEmpty, let store = feed.store {
+      if log.structures.isEmpty, let store = feed.rowStore {
         feed.net = store.simplify(composed, log, since: .start)
       } else {
         feed.net = composed.normalizingMoves(asUpdates: true)

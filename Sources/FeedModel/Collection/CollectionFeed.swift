@@ -13,13 +13,13 @@ public final class CollectionFeed: Feed {
   /// What its bins are, where identity stands, what is kept.
   public var content: CollectionDefinition { state.definition }
 
-  override var store: RowStore? { state }
-
   init(name: String, definition: CollectionDefinition, limits: Limits, seed: UInt64, revision: UInt64) {
     state = CollectionState(feed: name, definition: definition, limits: limits, seed: seed)
     super.init(name: name, revision: revision)
     binFeeds = state.bins.indices.map { BinFeed(of: self, index: $0, revision: revision) }
   }
+
+  override var rowStore: RowStore? { state }
 
   public override var hasTypes: Bool { content.type != nil }
 

@@ -78,11 +78,11 @@ public class Feed {
   /// Works out `net` from the changes of the feeds whose rows this one shows; a feed with rows of its own has it already.
   func derive() {}
 
+  /// What holds the rows that operations change step by step; nil for a feed that has none of its own.
+  var rowStore: RowStore? { nil }
+
   /// The feeds whose rows this one shows.
   var sources: [Feed] { [] }
-
-  /// What holds the rows that this feed shows on its own; nil when it shows those of others.
-  var store: RowStore? { nil }
 
   /// The rows of the feeds that this one shows were put back: what was noted of them must be noted anew.
   func contentWasRestored() {}

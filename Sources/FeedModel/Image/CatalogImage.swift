@@ -62,7 +62,7 @@ extension Catalog {
     return CatalogImage(
       revision: revision, at: now,
       feeds: ordered.map { feed in
-        FeedImage(feed, sections: feed.store?.sections.map { $0.makeSnapshot() } ?? [])
+        FeedImage(feed, sections: feed.rowStore?.sections.map { $0.makeSnapshot() } ?? [])
       })
   }
 }

@@ -13,8 +13,6 @@ public final class ListFeed: Feed {
 
   public override var kind: String { shape.rawValue }
 
-  override var store: RowStore? { state }
-
   init(name: String, shape: Shape, type: SingularPath?, limits: Limits, revision: UInt64) {
     self.shape = shape
     state = ListState(feed: name, type: type, limits: limits)
@@ -24,6 +22,8 @@ public final class ListFeed: Feed {
   public override var sectionCount: Int { isGone ? 0 : 1 }
 
   public override func section(at index: Int) -> Section { state.sections[0] }
+
+  override var rowStore: RowStore? { state }
 
   public override var hasTypes: Bool { state.type != nil }
 }

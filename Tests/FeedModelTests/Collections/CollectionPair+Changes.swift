@@ -5,19 +5,15 @@ extension CollectionPair {
   /// A row as the checks see it.
   private struct Seen: Equatable {
     var birth: Int
-    var entry: Int
     var text: String
     var type: String?
-
-    /// A row that came back is the same row if it is the same element.
-    static func == (a: Seen, b: Seen) -> Bool { a.birth == b.birth && a.text == b.text && a.type == b.type }
   }
 
   private static func seen(_ state: CollectionReference) -> [[Seen]] {
     state.bins.map { bin in
-      bin.map { row in
-        let text = state.element(row.birth).text
-        return Seen(birth: row.birth, entry: row.entry, text: text, type: state.rules.type(of: text))
+      bin.map { birth in
+        let text = state.element(birth).text
+        return Seen(birth: birth, text: text, type: state.rules.type(of: text))
       }
     }
   }
@@ -98,7 +94,7 @@ extension CollectionPair {
     }
     var moved = 0
     for source in deleted {
-      guard let target = new.firstIndex(where: { $0.entry == old[source].entry }) else { continue }
+      guard let target = new.firstIndex(where: { $0.birth == old[source].birth }) else { continue }
       moved += 1
       // It must stand elsewhere among the rows that are not listed.
       let place = (0..<source).count { !deleted.contains($0) }
@@ -117,7 +113,7 @@ extension CollectionPair {
 
   /// How many of the rows that stayed in a section must be listed at least.
   private static func fewestMoves(_ old: [Seen], _ new: [Seen]) -> Int {
-    let order = old.compactMap { row in new.firstIndex { $0.entry == row.entry } }
+    let order = old.compactMap { row in new.firstIndex { $0.birth == row.birth } }
     return order.count - longestRun(order)
   }
 }

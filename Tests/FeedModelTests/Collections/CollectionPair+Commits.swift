@@ -60,5 +60,5 @@ extension CollectionPair {
 }
 
 extension CollectionReference {
-  func rows(of bin: Int) -> [String] { bins[bin].map { element($0.birth).text } }
+  func rows(of bin: Int) -> [String] { bins[bin].map { element($0).text } }
 }

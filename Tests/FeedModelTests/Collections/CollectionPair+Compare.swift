@@ -10,7 +10,7 @@ extension CollectionPair {
     guard feed.sectionCount == reference.bins.count else { throw Mismatch("\(feed.sectionCount) sections") }
     for (place, bin) in reference.bins.enumerated() {
       let rows = rows(of: feed.section(at: place))
-      let wanted = bin.map { reference.element($0.birth).text }
+      let wanted = bin.map { reference.element($0).text }
       guard rows == wanted else { throw Mismatch("bin \(place) holds \(rows), not \(wanted)") }
       guard feed.section(at: place).name == "c/\(reference.rules.bins[place].name)" else { throw Mismatch("a name") }
     }
@@ -54,7 +54,7 @@ extension CollectionPair {
   private func comparePlaces(_ element: CollectionReference.Element) throws {
     let id = element.identity.hasPrefix("s") ? "\"\(element.identity.dropFirst())\"" : "\(element.identity.dropFirst())"
     let wanted = reference.bins.indices.compactMap { bin in
-      reference.bins[bin].firstIndex { $0.birth == element.birth }
+      reference.bins[bin].firstIndex(of: element.birth)
         .map { IndexPath(section: UInt32(bin), row: UInt32($0)) }
     }
     let found = try withView(id) { try catalog.find($0, in: feed)?.places }

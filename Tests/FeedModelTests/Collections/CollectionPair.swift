@@ -26,6 +26,7 @@ final class CollectionPair {
   private(set) var reference: CollectionReference
   /// Whether the commit under way redefines the collection: what is published of it may then list more than it has to.
   private(set) var isRedefining = false
+  private var isFirst = true
   var now: UInt64 = 1_000_000_000
 
   init(_ rules: CollectionRules, seed: UInt64 = 1) throws {
@@ -43,6 +44,7 @@ final class CollectionPair {
   func begin() throws {
     catalog.begin(at: instant)
     isRedefining = false
+    isFirst = true
     for feed in [try feed] + (try feed).binFeeds { feed.beginHistory() }
   }
 
@@ -55,6 +57,8 @@ final class CollectionPair {
   /// Carries out one operation on both within the commit under way. Both must refuse it or neither; the change that it
   /// leaves must be the right one.
   func apply(_ operation: Operation) throws {
+    reference.begin(isFirst: isFirst)
+    isFirst = false
     let before = reference
     let isRefused = (try? follow(operation)) == nil
     if isRefused { reference = before }

@@ -16,17 +16,14 @@ struct CollectionReference {
     var at: UInt64
   }
 
-  /// A row of a bin: which element, and since when it stands in this bin without having left it.
-  struct Row: Equatable {
-    var birth: Int
-    var entry: Int
-  }
-
   var rules: CollectionRules
   /// In the order of arrival.
   var elements: [Element] = []
-  var bins: [[Row]]
+  /// The births of the elements in each bin.
+  var bins: [[Int]]
   private var clock = 0
+  /// The births of identities that lived when the operation or its commit began: whoever comes back under one is the same.
+  private var remembered: [String: Int] = [:]
 
   init(_ rules: CollectionRules) {
     self.rules = rules
@@ -54,9 +51,10 @@ struct CollectionReference {
       return
     }
     guard let known else {
-      let element = Element(identity: identity, text: text, birth: tick(), change: tick(), at: now)
+      let birth = remembered[identity] ?? tick()
+      let element = Element(identity: identity, text: text, birth: birth, change: tick(), at: now)
       elements.append(element)
-      for bin in bins.indices where verdicts[bin] { insert(Row(birth: element.birth, entry: tick()), text, bin) }
+      for bin in bins.indices where verdicts[bin] { insert(element.birth, text, bin) }
       return
     }
     let (old, birth) = (elements[known].text, elements[known].birth)
@@ -64,9 +62,9 @@ struct CollectionReference {
     elements[known].change = tick()
     elements[known].at = now
     for bin in bins.indices {
-      let row = bins[bin].firstIndex { $0.birth == birth }
+      let row = bins[bin].firstIndex(of: birth)
       switch (row, verdicts[bin]) {
-      case (nil, true): insert(Row(birth: birth, entry: tick()), text, bin)
+      case (nil, true): insert(birth, text, bin)
       case (let row?, false): bins[bin].remove(at: row)
       case (let row?, true):
         if rules.bins[bin].compare(old, text) != 0 { insert(bins[bin].remove(at: row), text, bin) }
@@ -75,14 +73,20 @@ struct CollectionReference {
     }
   }
 
-  private mutating func insert(_ row: Row, _ text: String, _ bin: Int) {
-    let place = bins[bin].firstIndex { rules.bins[bin].compare(element($0.birth).text, text) > 0 }
-    bins[bin].insert(row, at: rules.bins[bin].sort.isEmpty ? bins[bin].count : place ?? bins[bin].count)
+  /// An operation begins, the first of its commit or a later one.
+  mutating func begin(isFirst: Bool) {
+    if isFirst { remembered = [:] }
+    for element in elements { remembered[element.identity] = element.birth }
+  }
+
+  private mutating func insert(_ birth: Int, _ text: String, _ bin: Int) {
+    let place = bins[bin].firstIndex { rules.bins[bin].compare(element($0).text, text) > 0 }
+    bins[bin].insert(birth, at: rules.bins[bin].sort.isEmpty ? bins[bin].count : place ?? bins[bin].count)
   }
 
   private mutating func remove(_ birth: Int) {
     elements.removeAll { $0.birth == birth }
-    for bin in bins.indices { bins[bin].removeAll { $0.birth == birth } }
+    for bin in bins.indices { bins[bin].removeAll { $0 == birth } }
   }
 
   mutating func delete(_ id: String) throws {
@@ -123,21 +127,14 @@ struct CollectionReference {
         names[fresh.elements[place].birth] = element
       }
     }
-    fresh.keepHistory(names, entries: self)
+    fresh.keepHistory(names)
     fresh.evict()
     self = fresh
   }
 
-  /// Gives every element the birth and the last change of the one it was made of, and every row its entry if its bin had it.
-  private mutating func keepHistory(_ names: [Int: Element], entries old: CollectionReference) {
-    for bin in bins.indices {
-      let before = old.rules.bins.firstIndex { $0.name == rules.bins[bin].name }
-      for row in bins[bin].indices {
-        let birth = names[bins[bin][row].birth]!.birth
-        let known = before.flatMap { old.bins[$0].first { $0.birth == birth } }
-        bins[bin][row] = known ?? Row(birth: birth, entry: bins[bin][row].entry)
-      }
-    }
+  /// Gives every element the birth and the last change of the one it was made of.
+  private mutating func keepHistory(_ names: [Int: Element]) {
+    for bin in bins.indices { bins[bin] = bins[bin].map { names[$0]!.birth } }
     for place in elements.indices {
       let source = names[elements[place].birth]!
       (elements[place].birth, elements[place].change, elements[place].at) = (source.birth, source.change, source.at)
