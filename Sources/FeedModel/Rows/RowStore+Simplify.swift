@@ -67,9 +67,11 @@ extension RowStore {
   private func dropUnchanged(from updated: inout [IndexPath], _ entries: [UndoLog.Entry]) {
     if updated.isEmpty { return }
     let originals = originals(entries)
+    let added = Set(entries.lazy.filter { $0.step == .addedElement }.map(\.handle))
     updated.removeAll { path in
       let handle = sections[Int(path.section)].rows[Int(path.row)]
-      guard let first = originals[handle] else { return false }
+      // An element that was there and was not exchanged is what it was: its row has only been moved and moved back.
+      guard let first = originals[handle] else { return !added.contains(handle) }
       let now = elements.text(of: handle)
       return Self.equal(first.text, now.text) && Self.equal(first.type, now.type)
     }
