@@ -31,6 +31,8 @@ struct Connection {
     static let isNoted = Flags(rawValue: 32)
     /// On the list of what the turn executes.
     static let isTaken = Flags(rawValue: 64)
+    /// Both directions are over: what is left to read ends.
+    static let isHungUp = Flags(rawValue: 128)
   }
 }
 

@@ -11,11 +11,10 @@ extension EventLoop {
       parked.append(slot)
       watch(slot)
     }
+    // The event queue would report it again and again.
+    if slot.pointee.flags.contains(.isHungUp) { detach(slot) }
     // Its answers can reach nobody: dropping them lets the rest of what it sent be taken.
-    if slot.pointee.flags.contains(.isDeaf) {
-      detach(slot)
-      writable.append(slot)
-    }
+    if slot.pointee.flags.contains(.isDeaf) { writable.append(slot) }
   }
 
   /// Whether a parked connection can go on.

@@ -7,7 +7,7 @@ import FeedWire
 extension EventLoop {
   /// Takes what a connection has sent, up to its share of the turn, if the engine wants it.
   mutating func read(_ slot: ConnectionSlot, isHungUp: Bool) {
-    if isHungUp { slot.pointee.flags.insert(.isDeaf) }
+    if isHungUp { slot.pointee.flags.formUnion([.isDeaf, .isHungUp]) }
     guard slot.pointee.flags.isDisjoint(with: [.inputEnded, .isTaken]) else { return noteEnd(slot) }
     guard engine.wantsInput(slot.pointee.id) else { return park(slot) }
     if slot.pointee.input.count > Self.shortInput { readLong(slot) } else { readShort(slot) }

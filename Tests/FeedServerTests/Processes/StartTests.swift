@@ -26,7 +26,11 @@ struct StartTests {
     let path = directory.file("s")
     for mask in ["000", "077", "777"] {
       let process = try ChildProcess(
-        "sh", ["-c", "umask \(mask); exec \"$@\"", "sh", try BuildProducts.program("feedd"), "--socket", path, "--durability", "memory"])
+        "sh",
+        [
+          "-c", "umask \(mask); exec \"$@\"", "sh", try BuildProducts.program("feedd"), "--socket", path,
+          "--durability", "memory",
+        ])
       try process.errors.wait(for: "listens at")
       #expect(mode(path) == 0o660, "umask \(mask)")
       process.signal(SIGTERM)
@@ -64,7 +68,9 @@ struct StartTests {
     try old.errors.wait(for: "listens at")
     old.signal(SIGKILL)
     _ = try old.waitForExit()
-    let starters = try (0..<8).map { _ in try ChildProcess(BuildProducts.program("feedd"), ["--socket", path, "--durability", "memory"]) }
+    let starters = try (0..<8).map { _ in
+      try ChildProcess(BuildProducts.program("feedd"), ["--socket", path, "--durability", "memory"])
+    }
     for starter in starters { try starter.errors.wait(lines: 1) }
     let serving = starters.filter { $0.errors.text.contains("listens at") }
     #expect(serving.count == 1)
@@ -110,7 +116,11 @@ struct StartTests {
     let directory = try TemporaryDirectory()
     let script = "JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) exec \"$@\""
     let process = try ChildProcess(
-      "sh", ["-c", script, "sh", try BuildProducts.program("feedd"), "--socket", directory.file("s"), "--durability", "memory"])
+      "sh",
+      [
+        "-c", script, "sh", try BuildProducts.program("feedd"), "--socket", directory.file("s"), "--durability",
+        "memory",
+      ])
     try process.errors.wait(lines: 1)
     #expect(process.errors.text.hasPrefix("<5>feedd \(ProgramVersion.text) listens at"))
   }
