@@ -55,7 +55,7 @@ class Schemas(unittest.TestCase):
             capabilities = connection.hello["capabilities"]
         self.assertEqual(sorted(METHODS), capabilities["methods"])
         kinds = schema("definition").value["properties"]["kind"]["enum"]
-        self.assertEqual(sorted([*kinds, "managed"]), capabilities["kinds"])
+        self.assertEqual(sorted(kinds), capabilities["kinds"])
 
     def test_pages_and_schemas_name_the_same_members(self):
         for method in METHODS:

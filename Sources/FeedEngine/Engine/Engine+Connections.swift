@@ -25,12 +25,12 @@ extension Engine {
   /// Why a further connection of `peer` is not taken; nil when it is.
   private func refusal(for peer: Peer) -> String? {
     let isAdministrator = peer.uid == 0 || peer.uid == identity.uid
-    let room = limits.maxConnections + (isAdministrator ? limits.reservedConnections : 0)
-    if connectionCount >= room {
+    let reserve = isAdministrator ? limits.reservedConnections : 0
+    if connectionCount >= limits.maxConnections + reserve {
       return
         "Limit maxConnections (\(limits.maxConnections)) is reached; close a connection, or start feedd with a larger --max-connections."
     }
-    if !isAdministrator, let usage = users[peer.uid], usage.connections >= limits.maxConnectionsPerUser {
+    if let usage = users[peer.uid], usage.connections >= limits.maxConnectionsPerUser + reserve {
       return
         "Limit maxConnectionsPerUser (\(limits.maxConnectionsPerUser)) is reached; close a connection of this user first."
     }

@@ -10,8 +10,8 @@ extension Engine {
       ("uptime", Int(now.since(startedAt) / 1_000_000_000)),
       ("connectionsOpen", connectionCount),
       ("feeds", catalog.feeds.count),
-      ("elements", collections.reduce(0) { $0 + $1.elementCount }),
-      ("elementBytes", collections.reduce(0) { $0 + $1.bytes }),
+      ("elements", catalog.elementCount),
+      ("elementBytes", catalog.elementBytes),
       ("watches", sessions.reduce(0) { $0 + ($1?.watches.count ?? 0) }),
       ("queuedBytes", sessions.reduce(0) { $0 + ($1?.output.count ?? 0) }),
     ]
@@ -31,10 +31,6 @@ extension Engine {
         out.append(integer: total.1)
       }
     }
-  }
-
-  private var collections: [CollectionFeed] {
-    catalog.feeds.values.compactMap { $0 as? CollectionFeed }
   }
 
   func clients(_ request: Request, of asking: Session) throws(FeedError) {

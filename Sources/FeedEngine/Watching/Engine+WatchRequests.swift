@@ -25,7 +25,6 @@ extension Engine {
     let watch = Watch(
       session: session, channel: channel, state: .live, revision: from,
       throttle: UInt64(min(throttle, 86_400_000)) * 1_000_000, now: now)
-    watch.toldCurrent = catalog.revision
     watch.owesSelection = !feed.selection.isEmpty
     session.watches.append(watch)
     channel.add(watch)
@@ -129,6 +128,5 @@ extension Engine {
     answers.bytes.endFrame(at: frame)
     queue(watch.session, answers, from: start)
     watch.lastTold = now
-    watch.toldCurrent = catalog.revision
   }
 }

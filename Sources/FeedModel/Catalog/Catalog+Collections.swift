@@ -96,8 +96,7 @@ extension Catalog {
   /// Composes the steps of an operation into `result`, without what turned out to be as it was.
   func finishSteps(on feed: Feed, _ store: RowStore, since mark: UndoLog.Mark) {
     if stepCount > 1 {
-      result = steps.finish().normalizingMoves(asUpdates: true)
-      store.dropUnchanged(from: &result.updated, log, since: mark)
+      result = store.simplify(steps.finish(), log, since: mark)
     }
     finishOperation(on: feed)
   }

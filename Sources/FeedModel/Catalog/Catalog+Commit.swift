@@ -104,21 +104,15 @@ extension Catalog {
     }
     if let feed = pending { feed.accumulator.add(result) }
     for feed in touched {
-      feed.net = feed.accumulator.finish().normalizingMoves(asUpdates: true)
-      dropUnchanged(of: feed)
+      let composed = feed.accumulator.finish()
+      // The rows of a collection that got other bins are others; they cannot be followed back.
+      if let store = feed.rowStore, !rebinned.contains(where: { $0 === feed }) {
+        feed.net = store.simplify(composed, log, since: .start)
+      } else {
+        feed.net = composed.normalizingMoves(asUpdates: true)
+      }
     }
     return nil
-  }
-
-  /// Takes out of a feed's composed change what several operations changed and changed back. The rows of a collection that was
-  /// re-binned cannot be compared: they are others.
-  private func dropUnchanged(of feed: Feed) {
-    switch feed {
-    case let list as ListFeed: list.state.dropUnchanged(from: &feed.net.updated, log, since: .start)
-    case let collection as CollectionFeed where !rebinned.contains { $0 === collection }:
-      collection.state.dropUnchanged(from: &feed.net.updated, log, since: .start)
-    default: break
-    }
   }
 
   /// Publishes the touched feeds, each after those whose rows it shows. More may be touched meanwhile.
@@ -144,7 +138,7 @@ extension Catalog {
       history.append(change, to: revision, at: now)
       observer?.catalog(self, didChange: feed, from: from, change: change)
     }
-    if !feed.selection.isEmpty, feed.carrySelection(across: change) {
+    if !feed.selection.isEmpty, !feed.isGone, feed.carrySelection(across: change) {
       observer?.catalog(self, didCarrySelectionOf: feed)
     }
     swap(&change, &feed.net)

@@ -60,8 +60,10 @@ extension Catalog {
     let feed = try makeFeed(definition)
     feed.behaviours = definition.behaviours
     feed.given = definition
+    feed.beginHistory()
     feeds[definition.name] = feed
     updateExpiring()
+    touch(feed)
     log.append(undo: { [unowned self] in
       for source in feed.sources { source.removeParent(feed) }
       feed.isGone = true

@@ -38,11 +38,10 @@ struct UndoLog {
 
   /// A place to return to.
   struct Mark {
+    static let start = Mark(entries: 0, structures: 0)
+
     let entries: Int
     let structures: Int
-
-    /// The beginning of the commit.
-    static let start = Mark(entries: 0, structures: 0)
   }
 
   var mark: Mark { Mark(entries: entries.count, structures: structures.count) }

@@ -19,6 +19,8 @@ public final class CollectionFeed: Feed {
     binFeeds = state.bins.indices.map { BinFeed(of: self, index: $0, revision: revision) }
   }
 
+  override var rowStore: RowStore? { state }
+
   public override var hasTypes: Bool { content.type != nil }
 
   public override var sectionCount: Int { isGone ? 0 : state.bins.count }

@@ -73,6 +73,11 @@ final class CollectionState: RowStore {
     return addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: changed, &log)
   }
 
+  override func successor(of handle: UInt32) -> UInt32? {
+    let record = elements.records[Int(handle)]
+    return index.find(record.text.identity, hash: record.hash, in: elements)
+  }
+
   override func key(of handle: UInt32, section: Int) -> UInt64 {
     let order = bins[section].order
     return order >= 0 ? SortOrder.prefix(of: SortOrder.key(order, in: elements.text(of: handle).keys)) : 0

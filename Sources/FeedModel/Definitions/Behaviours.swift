@@ -3,7 +3,7 @@ public struct Behaviours: Equatable, Sendable {
   /// Whether rows may be selected.
   public var selectable = true
   /// Whether several rows may be selected at a time; otherwise a selection takes the place of the one before.
-  public var multiple = false
+  public var multiple = true
   /// Whether elements may be put in, taken out or replaced.
   public var editable = true
   /// Whether rows may be moved.

@@ -14,7 +14,7 @@ extension Feed {
     let wanted = Set(paths)
     if !behaviours.multiple && wanted.count > 1 {
       throw .invalidParams(
-        member: "at", reason: "names several rows, and feed \"\(name)\" is not defined with \"multiple\": true")
+        member: "at", reason: "names several rows, and feed \"\(name)\" is defined with \"multiple\": false")
     }
     if !behaviours.multiple && wanted.isEmpty { return false }
     return setSelection(behaviours.multiple ? Set(selection).union(wanted).sorted() : wanted.sorted())

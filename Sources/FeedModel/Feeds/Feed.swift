@@ -75,8 +75,14 @@ public class Feed {
     FeedSnapshot(sections: (0..<sectionCount).map { section(at: $0).makeSnapshot() }, revision: revision)
   }
 
+  /// Whether no commit has had the feed yet: what its sources changed before it was defined does not concern it.
+  var isNew = true
+
   /// Works out `net` from the changes of the feeds whose rows this one shows; a feed with rows of its own has it already.
   func derive() {}
+
+  /// The elements and rows that are the feed's own, where operations change them step by step.
+  var rowStore: RowStore? { nil }
 
   /// The feeds whose rows this one shows.
   var sources: [Feed] { [] }

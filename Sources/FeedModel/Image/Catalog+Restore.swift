@@ -18,6 +18,7 @@ extension Catalog {
     let feed = try feed(named: live.name)
     feed.given = try FeedDefinition(parsing: given, limits: limits)
     feed.revision = revision
+    feed.history?.restart(at: revision)
     feed.selection = selection
     if let collection = feed as? CollectionFeed {
       for (bin, revision) in zip(collection.binFeeds, binRevisions) { bin.revision = revision }

@@ -23,5 +23,7 @@ public final class ListFeed: Feed {
 
   public override func section(at index: Int) -> Section { state.sections[0] }
 
+  override var rowStore: RowStore? { state }
+
   public override var hasTypes: Bool { state.type != nil }
 }

@@ -45,6 +45,10 @@ class RowStore {
   /// The ordering prefix of an element in a section; 0 where rows are not sorted.
   func key(of handle: UInt32, section: Int) -> UInt64 { 0 }
 
+  /// The living element with the identity of a handle that was living when the commit began, or has come since; nil when
+  /// there is none, and for elements without identity.
+  func successor(of handle: UInt32) -> UInt32? { nil }
+
   /// An element as a row.
   func row(of handle: UInt32) -> Row {
     let element = elements.text(of: handle)
