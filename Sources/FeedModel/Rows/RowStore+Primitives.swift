@@ -52,9 +52,10 @@ extension RowStore {
   /// Makes the element the one that changed last.
   func touch(_ handle: UInt32, at now: Instant, _ log: inout UndoLog) {
     let record = elements.records[Int(handle)]
+    let changedAt = record.text.changedAt
     elements.reorder(handle, before: ElementTable.none, changedAt: now)
     log.append(
-      .init(step: .reordered, handle: handle, other: record.newer, at: record.changedAt, state: reference))
+      .init(step: .reordered, handle: handle, other: record.newer, at: changedAt, state: reference))
   }
 
   /// Undoes one step; everything logged after it has been undone already.
