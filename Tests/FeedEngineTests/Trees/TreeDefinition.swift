@@ -11,7 +11,7 @@ struct TreeDefinition: Equatable {
   var name: String
   var content: Content
   var selectable = true
-  var multiple = false
+  var multiple = true
   var editable = true
   var movable = true
 
@@ -46,7 +46,7 @@ struct TreeDefinition: Equatable {
     case .slots(let slots): parts += slots.members
     }
     if !selectable { parts.append("\"selectable\":false") }
-    if multiple { parts.append("\"multiple\":true") }
+    if !multiple { parts.append("\"multiple\":false") }
     if !editable { parts.append("\"editable\":false") }
     if !movable { parts.append("\"movable\":false") }
     if replace { parts.append("\"replace\":true") }

@@ -26,6 +26,27 @@ import Testing
     #expect(harness.take(watcher).last?.contains(#""deleted":[],"added":[[0,3]],"updated":[],"elements":[4]"#) == true)
   }
 
+  @Test func feedsDefinedBehindAChangeInOneTransactionBeginAfterIt() {
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = ask(pusher, "define", #"{"feed":"a","kind":"array"}"#)
+    _ = ask(pusher, "define", #"{"feed":"b","kind":"composed","children":[]}"#)
+    for bin in 0..<3 {
+      _ = ask(pusher, "define", "{\"feed\":\"b\(bin)\",\"kind\":\"array\"}")
+      _ = ask(pusher, "insertChild", "{\"feed\":\"b\",\"child\":\"b\(bin)\"}")
+    }
+    _ = ask(pusher, "define", #"{"feed":"g","kind":"segmented","children":["b","a"]}"#)
+    let defined = ask(
+      pusher, "transaction",
+      #"{"ops":[{"method":"insert","params":{"feed":"a","elements":[1,2]}},{"method":"activate","params":{"feed":"g","child":"a"}},{"method":"define","params":{"feed":"m","kind":"slots","contents":{"A":"g"},"pattern":["A"]}},{"method":"define","params":{"feed":"p","kind":"composed","children":["g"]}}]}"#
+    )
+    #expect(defined.contains("results"))
+    for feed in ["m", "p"] { _ = ask(watcher, "watch", "{\"feed\":\"\(feed)\"}") }
+    _ = ask(pusher, "insert", #"{"feed":"a","elements":[3]}"#)
+    let deltas = harness.take(watcher)
+    #expect(deltas.count == 2)
+    for delta in deltas { #expect(delta.contains(#""deleted":[],"added":[[0,2]],"updated":[]"#), "\(delta)") }
+  }
+
   @Test func anElementThatLeavesOneBinForAnotherMovesWhateverItDoesInAThird() {
     let pusher = harness.connect()
     _ = ask(

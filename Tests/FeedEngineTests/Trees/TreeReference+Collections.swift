@@ -84,6 +84,20 @@ extension TreeReference {
     evict(&feed)
   }
 
+  /// An element that left a bin and came back to it since `before` is the same row, unless either is known by another token.
+  mutating func reunite(_ name: String, since before: TreeFeed) {
+    guard var feed = feeds[name], feed.instance == before.instance else { return }
+    let olds = Set(before.bins.flatMap { $0.rows.map(\.token) })
+    let news = Set(feed.bins.flatMap { $0.rows.map(\.token) })
+    for place in feed.bins.indices where place < before.bins.count {
+      for row in feed.bins[place].rows.indices where !olds.contains(feed.bins[place].rows[row].token) {
+        let old = before.bins[place].rows.first { $0.id == feed.bins[place].rows[row].id }
+        if let old, !news.contains(old.token) { feed.bins[place].rows[row].token = old.token }
+      }
+    }
+    feeds[name] = feed
+  }
+
   /// Rows of a bin whose section went out and came in again are other rows.
   mutating func renew(_ feed: String, bin: String) {
     guard var known = feeds[feed], let place = known.bins.firstIndex(where: { $0.name == bin }) else { return }

@@ -33,7 +33,10 @@ extension TreeReference {
       for bin in known.bins where !collection.bins.contains(where: { $0.name == bin.name }) {
         if hasParents("\(name)/\(bin.name)") { throw Refusal(code: -32001) }
       }
-      if known.definition.content != definition.content { rebin(&feed, collection) }
+      if known.definition.content != definition.content {
+        rebin(&feed, collection)
+        rebinned.insert(name)
+      }
     case .composed, .segmented:
       try check(definition.sources, of: name, others: definition.sources)
     case .slots:

@@ -14,6 +14,8 @@ struct TreeReference {
   private(set) var clock: UInt64 = 0
   /// Whether an operation changed a definition, which makes a commit even if no row changed.
   var isStructural = false
+  /// The collections that got other bins.
+  var rebinned: Set<String> = []
 
   mutating func token() -> UInt64 {
     lastToken += 1
@@ -29,6 +31,13 @@ struct TreeReference {
   ///
   /// - Parameter result: the change that the daemon says it made, where the rule leaves a choice; nil when it is not known.
   mutating func apply(_ operation: TreeOperation, result: Change?) throws(Refusal) {
+    let before = feeds[operation.feed]
+    try carryOut(operation, result)
+    if case .define = operation { return }
+    if let before, before.collection != nil { reunite(operation.feed, since: before) }
+  }
+
+  private mutating func carryOut(_ operation: TreeOperation, _ result: Change?) throws(Refusal) {
     switch operation {
     case .insert, .remove, .replace, .move, .put: try edit(operation)
     case .set(let name, let elements): try set(name, elements, result)

@@ -9,6 +9,9 @@ extension TreeWorld {
     let before = (reference, views)
     var next = next
     try collectDeltas()
+    for (name, feed) in before.0.feeds where feed.collection != nil && !next.rebinned.contains(name) {
+      next.reunite(name, since: feed)
+    }
     try renew(&next, before.0)
     reference = next
     views = next.views()
@@ -110,7 +113,7 @@ extension TreeWorld {
     }
     for (name, change) in changes {
       // Rows of a collection that got other bins among other operations are compared with nothing.
-      let isRebinned = operations.count > 1 && operations.contains { $0.method == "define" && $0.feed == name }
+      let isRebinned = operations.count > 1 && reference.rebinned.contains(name)
       if !isRebinned || reference.feeds[name]?.collection == nil { try checkNeed(name, change) }
     }
     return changed

@@ -16,7 +16,7 @@ extension TreeWorld {
       isSelect ? "select" : "deselect", "{\"feed\":\"\(name)\"," + (all ? "\"all\":true}" : "\"at\":\(paths)}"))
     let wanted = Set(all ? places : paths)
     let definition = reference.feeds[name]?.definition
-    let isMultiple = definition?.multiple ?? false
+    let isMultiple = definition?.multiple ?? true
     var code: Int?
     if isSelect && definition?.selectable == false {
       code = -32006

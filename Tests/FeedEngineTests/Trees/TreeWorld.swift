@@ -67,7 +67,7 @@ final class TreeWorld {
     let operation = generator.operation(on: reference, views)
     let answer = try mutate(operation.method, operation.params)
     var next = reference
-    next.isStructural = false
+    (next.isStructural, next.rebinned) = (false, [])
     let change = answer["result"].flatMap { $0["deleted"] == nil ? nil : Change($0) }
     do throws(TreeReference.Refusal) {
       try next.apply(operation, result: change)
@@ -82,7 +82,7 @@ final class TreeWorld {
 
   private func transaction() throws {
     var next = reference
-    next.isStructural = false
+    (next.isStructural, next.rebinned) = (false, [])
     var (operations, steps) = ([TreeOperation](), [TreeReference]())
     var refusal: (index: Int, code: Int)?
     for index in 0..<(2 + generator.below(5)) {
@@ -102,7 +102,7 @@ final class TreeWorld {
       throw fail("refused: \(answer)")
     }
     next = reference
-    next.isStructural = false
+    (next.isStructural, next.rebinned) = (false, [])
     for (operation, result) in zip(operations, results) {
       let before = next
       try next.apply(operation, result: Change(result))
