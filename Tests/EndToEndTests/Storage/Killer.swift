@@ -1,0 +1,102 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// One series of lives of a daemon on one state directory.
+final class Killer {
+  let directory: TemporaryDirectory
+  let seed: UInt64
+  let durability: String
+  var random: SeededRandom
+  let watchers = ["all", "c/hi", "log"].map { KillWatcher(feed: $0) }
+  var model = KillModel()
+  /// The last request that was acknowledged, and the last that was sent.
+  var acknowledged = 0
+  var sent = 0
+
+  init(seed: UInt64, durability: String) throws {
+    self.seed = seed
+    self.durability = durability
+    random = SeededRandom(seed: seed)
+    directory = try TemporaryDirectory()
+  }
+
+  private var arguments: [String] {
+    // Images are nearly always under way.
+    [
+      "--state", directory.file("state"), "--durability", durability, "--image-journal", "16K", "--log-level",
+      "warning",
+    ]
+  }
+
+  func define() throws {
+    let daemon = try DaemonProcess(arguments, directory: directory)
+    let client = try daemon.connect()
+    for definition in KillModel.definitions {
+      try client.send(#"{"jsonrpc":"2.0","id":1,"method":"define","params":\#(definition)}"#)
+      _ = try #require(try client.receive()?.contains("result") == true ? () : nil)
+    }
+    daemon.process.signal(SIGKILL)
+    _ = try daemon.process.waitForExit()
+  }
+
+  /// Lets a daemon live, checks what it has against the ledger, and hands it to `use`.
+  func live(_ use: (DaemonProcess) throws -> Void) throws {
+    let daemon = try DaemonProcess(arguments, directory: directory)
+    for watcher in watchers {
+      let problem = try watcher.comeBack(to: daemon)
+      #expect(problem == nil, "seed \(seed), after request \(acknowledged), watcher of \(watcher.feed)")
+    }
+    let found = watchers[0].sections
+    let last = found.first?.last.flatMap { Int($0.filter(\.isNumber)) } ?? 0
+    #expect(last >= acknowledged, "seed \(seed): acknowledged requests are lost")
+    #expect(last <= sent, "seed \(seed): a request came from nowhere")
+    model.advance(to: last)
+    #expect(found == model.sections, "seed \(seed), after request \(last)")
+    (acknowledged, sent) = (last, last)
+    try use(daemon)
+  }
+
+  /// One life: requests are sent, and when some of them were answered, or before, the daemon is killed.
+  func liveAndDie() throws {
+    if Int.random(in: 0..<8, using: &random) == 0 { try dieYoung() }
+    let count = Int.random(in: 1...200, using: &random)
+    let answers = Int.random(in: 0...count, using: &random)
+    var (first, got) = (0, 0)
+    try live { daemon in
+      first = model.last + 1
+      let writer = try daemon.connect()
+      try writer.sendBytes((first..<first + count).flatMap { RawClient.frame(Array(KillModel.request($0).utf8)) })
+      var last = 0
+      while got < answers, let answer = try writer.receive() {
+        last = try Self.check(answer, after: last, first: first)
+        got += 1
+      }
+      daemon.process.signal(SIGKILL)
+      while let answer = try writer.receive() {
+        last = try Self.check(answer, after: last, first: first)
+        got += 1
+      }
+      for watcher in watchers { try watcher.drain() }
+      _ = try daemon.process.waitForExit()
+    }
+    sent = first + count - 1
+    acknowledged = first + got - 1
+  }
+
+  /// Checks that an answer is a result and the next in order.
+  private static func check(_ answer: String, after last: Int, first: Int) throws -> Int {
+    let expected = last == 0 ? first : last + 1
+    guard answer.contains(#""id":\#(expected),"result""#) else { throw TestFailure("not the next answer: \(answer)") }
+    return expected
+  }
+
+  /// A daemon that is killed while it starts.
+  private func dieYoung() throws {
+    let process = try ChildProcess(
+      BuildProducts.program("feedd"), ["--socket", directory.file("feedd.sock")] + arguments)
+    for _ in 0..<Int.random(in: 0..<2000, using: &random) { sched_yield() }
+    process.signal(SIGKILL)
+    _ = try process.waitForExit()
+  }
+}
