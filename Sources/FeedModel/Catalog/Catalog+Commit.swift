@@ -152,6 +152,7 @@ extension Catalog {
       if !feed.accumulator.isEmpty { _ = feed.accumulator.finish() }
     }
     touched.removeAll(keepingCapacity: true)
+    if !rebinned.isEmpty { rebinned.removeAll() }
     pending = nil
   }
 }

@@ -41,6 +41,7 @@ extension Catalog {
     for bin in feed.binFeeds where !content.bins.contains(where: { $0.name == bin.bin }) { try checkNoParents(bin) }
     let rebinning = try Rebinning(feed, content, limits: limits, seed: seed)
     result = rebinning.change
+    rebinned.append(feed)
     let (state, bins, gone) = (feed.state, feed.binFeeds, feed.goneBins)
     rebinning.install(in: feed, revision: revision &+ 1)
     updateExpiring()
@@ -53,6 +54,7 @@ extension Catalog {
         bin.isGone = false
       }
       feed.structureDidChange()
+      rebinned.removeLast()
       updateExpiring()
     })
     finishOperation(on: feed)
