@@ -28,7 +28,7 @@ struct Rebinning {
       for (place, handle) in old.elements.inOrderOfArrival().enumerated() {
         let record = old.elements.records[Int(handle)]
         guard let view = try? scanner.scan(record.text.text) else { continue }
-        try state.update(view, index: place, at: record.changedAt, &log)
+        try state.update(view, index: place, at: record.text.changedAt, &log)
         if let successor = try state.find(identityOf: view, index: place) { sources[successor] = handle }
       }
     } catch {
