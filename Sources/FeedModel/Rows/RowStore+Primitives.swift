@@ -41,9 +41,9 @@ extension RowStore {
   }
 
   func exchangeText(_ handle: UInt32, _ text: ElementText, at now: Instant, _ log: inout UndoLog) {
-    let changedAt = elements.records[Int(handle)].text.changedAt
-    let before = elements.exchange(handle, text, changedAt: now)
-    log.append(.init(step: .exchangedText, handle: handle, text: before.bitPattern, at: changedAt, state: reference))
+    text.changedAt = now
+    let before = elements.exchange(handle, text)
+    log.append(.init(step: .exchangedText, handle: handle, text: before.bitPattern, state: reference))
   }
 
   /// Makes the element the one that changed last.
@@ -74,7 +74,7 @@ extension RowStore {
     case .exchangedText:
       guard let text = ElementText(bitPattern: entry.text) else { return }
       preserve(entry.handle)
-      elements.exchange(entry.handle, text, changedAt: entry.at).release()
+      elements.exchange(entry.handle, text).release()
     case .reordered:
       elements.reorder(entry.handle, before: entry.other, changedAt: entry.at)
     }

@@ -44,7 +44,7 @@ extension CollectionPair {
     guard texts(handles) == reference.byChange.map(\.text) else {
       throw Mismatch("\(texts(handles)) is the order of eviction, not \(reference.byChange.map(\.text))")
     }
-    let times = handles.map { table.records[Int($0)].text.changedAt.nanoseconds }
+    let times = handles.map { table.text(of: $0).changedAt.nanoseconds }
     // The model tells changes of one moment apart by nanoseconds.
     guard zip(times, reference.byChange).allSatisfy({ $0 >= $1.at && $0 < $1.at + 1_000_000 }) else {
       throw Mismatch("\(times) are the times of change, not \(reference.byChange.map(\.at))")

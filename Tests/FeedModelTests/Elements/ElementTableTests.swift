@@ -49,7 +49,9 @@ import Testing
         table.retire(living[place].handle)
         table.revive(living[place].handle, before: newer)
       case (6..<8, let place?):
-        table.exchange(living[place].handle, Self.text(text), changedAt: now).release()
+        let version = Self.text(text)
+        version.changedAt = now
+        table.exchange(living[place].handle, version).release()
         (living[place].text, living[place].at) = (text, now.nanoseconds)
       case (_, let place?):
         var moved = living.remove(at: place)
@@ -73,7 +75,7 @@ import Testing
     #expect(table.bytes == living.reduce(0) { $0 + table.text(of: $1.handle).footprint })
     for element in living {
       #expect(String(decoding: table.text(of: element.handle).text, as: UTF8.self) == element.text)
-      #expect(table.records[Int(element.handle)].text.changedAt.nanoseconds == element.at)
+      #expect(table.text(of: element.handle).changedAt.nanoseconds == element.at)
     }
     #expect(table.inOrderOfArrival() == living.sorted { $0.arrival < $1.arrival }.map(\.handle))
   }
