@@ -42,11 +42,10 @@ extension RowStore {
 
   /// Gives the element another version. It counts as changed at `now`; without that, as changed when it last was.
   func exchangeText(_ handle: UInt32, _ text: ElementText, at now: Instant? = nil, _ log: inout UndoLog) {
-    let changed = elements.records[Int(handle)].changedAt
     let before = elements.exchange(handle, text)
-    if let now { elements.records[Int(handle)].changedAt = now }
+    if let now { text.changedAt = now }
     log.append(
-      .init(step: .exchangedText, handle: handle, text: before.bitPattern, at: changed, state: reference))
+      .init(step: .exchangedText, handle: handle, text: before.bitPattern, at: before.changedAt, state: reference))
   }
 
   /// Makes the element the one that changed last.
@@ -78,7 +77,7 @@ extension RowStore {
       guard let text = ElementText(bitPattern: entry.text) else { return }
       preserve(entry.handle)
       elements.exchange(entry.handle, text).release()
-      elements.records[Int(entry.handle)].changedAt = entry.at
+      text.changedAt = entry.at
     case .reordered:
       elements.reorder(entry.handle, before: entry.other, changedAt: entry.at)
     }
