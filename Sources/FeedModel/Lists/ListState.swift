@@ -79,7 +79,7 @@ extension ListState {
     let text = try makeText(view)
     let differs = !Self.equal(old.type, text.type)
     preserve(handle)
-    exchangeText(handle, text, &log)
+    exchangeText(handle, text, at: old.changedAt, &log)
     return differs
   }
 }

@@ -40,12 +40,10 @@ extension RowStore {
     log.append(.init(step: .removedElement, handle: handle, other: record.newer, state: reference))
   }
 
-  /// Gives the element another version. It counts as changed at `now`; without that, as changed when it last was.
-  func exchangeText(_ handle: UInt32, _ text: ElementText, at now: Instant? = nil, _ log: inout UndoLog) {
+  func exchangeText(_ handle: UInt32, _ text: ElementText, at now: Instant, _ log: inout UndoLog) {
+    text.changedAt = now
     let before = elements.exchange(handle, text)
-    if let now { text.changedAt = now }
-    log.append(
-      .init(step: .exchangedText, handle: handle, text: before.bitPattern, at: before.changedAt, state: reference))
+    log.append(.init(step: .exchangedText, handle: handle, text: before.bitPattern, state: reference))
   }
 
   /// Makes the element the one that changed last.
@@ -77,7 +75,6 @@ extension RowStore {
       guard let text = ElementText(bitPattern: entry.text) else { return }
       preserve(entry.handle)
       elements.exchange(entry.handle, text).release()
-      text.changedAt = entry.at
     case .reordered:
       elements.reorder(entry.handle, before: entry.other, changedAt: entry.at)
     }

@@ -7,8 +7,8 @@ import FeedWire
 struct Mirror {
   struct Row: Equatable {
     var element: String
-    /// The JSON text of the row's type; nil where the feed has none.
-    var type: String?
+    /// The JSON text of the row's type; `null` where it has none.
+    var type = "null"
   }
 
   struct Section: Equatable {
@@ -58,7 +58,7 @@ struct Mirror {
       begin(sections)
     } else {
       guard let known, known.revision == revision else {
-        throw Violation(description: "deltas start at \(revision), the copy is of \(known?.revision ?? -1)")
+        throw Violation(description: "deltas of \(feed) start at \(revision), the copy is of \(known?.revision ?? -1)")
       }
       self.revision = revision
       self.sections = known.sections
@@ -96,7 +96,8 @@ struct Mirror {
   private static func rows(_ elements: Value?, _ types: Value?) -> [Row] {
     let types = types?.items
     return (elements?.items ?? []).enumerated().map { place, element in
-      Row(element: element.text, type: types.map { $0.indices.contains(place) ? $0[place].text : "missing" })
+      Row(
+        element: element.text, type: types.map { $0.indices.contains(place) ? $0[place].text : "missing" } ?? "null")
     }
   }
 }

@@ -55,7 +55,7 @@ extension TreeWorld {
 
   private func same(_ mirror: Mirror.Section, _ section: TreeSection) -> Bool {
     mirror.name == section.name && mirror.rows.count == section.rows.count
-      && zip(mirror.rows, section.rows).allSatisfy { $0.element == $1.text && ($0.type ?? "null") == $1.type }
+      && zip(mirror.rows, section.rows).allSatisfy { $0.element == $1.text && $0.type == $1.type }
   }
 
   /// The engine's own feeds, whoever watches them, and when they changed last.

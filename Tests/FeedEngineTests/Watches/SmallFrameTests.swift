@@ -101,6 +101,35 @@ import Testing
     #expect(harness.ask(id, "verify", #"{"feed":"c"}"#).first?.contains(#""counts":[0]"#) == true)
   }
 
+  /// What one turn has made already must not cut short what it makes next.
+  @Test func manyAnswersOfOneTurnAreWhole() throws {
+    var limits = Limits()
+    limits.maxFrame = 4096
+    limits.maxQueue = 1 << 20
+    let harness = EngineHarness(limits: limits)
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection"}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
+    let filler = String(repeating: "x", count: 1000)
+    let update = { (number: Int) in
+      EngineHarness.frame(
+        #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"c","element":{"id":\#(number % 3),"f":"\#(filler)\#(number)"}}}"#
+      )
+    }
+    let snapshot = EngineHarness.frame(#"{"jsonrpc":"2.0","id":2,"method":"snapshot","params":{"feed":"c"}}"#)
+    harness.deliver(pusher, (0..<40).flatMap { update($0) + snapshot })
+    let answers = harness.take(pusher).compactMap { Value($0) }.filter { $0["id"]?.int == 2 }
+    #expect(answers.count == 40)
+    for (number, answer) in answers.enumerated() {
+      let section = answer["result"]?["sections"]?.items.first
+      #expect(section?["count"]?.int == min(number + 1, 3))
+      #expect(section?["elements"]?.items.count == min(number + 1, 3))
+    }
+    let deltas = harness.take(watcher).compactMap { Value($0) }
+    #expect(deltas.count == 40)
+    #expect(deltas.allSatisfy { $0["params"]?["elements"]?.items.first?["f"]?.string?.hasPrefix(filler) == true })
+  }
+
   /// Reads that do not fit are refused, smaller ones of the same feed are not.
   @Test func aReadTooLargeIsRefused() {
     var limits = Limits()
