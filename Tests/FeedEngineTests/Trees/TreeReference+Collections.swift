@@ -84,15 +84,23 @@ extension TreeReference {
     evict(&feed)
   }
 
-  /// An element that left a bin and came back to it since `before` is the same row, unless either is known by another token.
+  /// An element that left a bin and came back to it since `before` is the same row, rather than one of the same element that
+  /// left another bin.
   mutating func reunite(_ name: String, since before: TreeFeed) {
     guard var feed = feeds[name], feed.instance == before.instance else { return }
-    let olds = Set(before.bins.flatMap { $0.rows.map(\.token) })
-    let news = Set(feed.bins.flatMap { $0.rows.map(\.token) })
+    var places: [UInt64: Int] = [:]
     for place in feed.bins.indices where place < before.bins.count {
-      for row in feed.bins[place].rows.indices where !olds.contains(feed.bins[place].rows[row].token) {
-        let old = before.bins[place].rows.first { $0.id == feed.bins[place].rows[row].id }
-        if let old, !news.contains(old.token) { feed.bins[place].rows[row].token = old.token }
+      for row in feed.bins[place].rows.indices {
+        guard let old = before.bins[place].rows.first(where: { $0.id == feed.bins[place].rows[row].id }) else {
+          continue
+        }
+        feed.bins[place].rows[row].token = old.token
+        places[old.token] = place
+      }
+    }
+    for place in feed.bins.indices {
+      for (row, entry) in feed.bins[place].rows.enumerated() where places[entry.token].map({ $0 != place }) ?? false {
+        feed.bins[place].rows[row].token = token()
       }
     }
     feeds[name] = feed
