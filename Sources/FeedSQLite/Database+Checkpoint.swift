@@ -28,6 +28,26 @@ extension Database {
     return CheckpointProgress(pages: Int(pages), moved: Int(moved))
   }
 
+  /// Leaves the log as it is when this connection closes as the last one.
+  public func keepLogWhenClosing() {
+    csqlite_keep_log_when_closing(handle)
+  }
+
+  /// From now on, how many pages a commit of this connection leaves in the log is written to `pages`, which must stay until
+  /// ``endReportingLog()``. Takes the place of automatic checkpoints.
+  public func reportLog(to pages: UnsafeMutablePointer<Int32>) {
+    sqlite3_wal_hook(
+      handle,
+      { context, _, _, count in
+        context?.assumingMemoryBound(to: Int32.self).pointee = count
+        return SQLITE_OK
+      }, pages)
+  }
+
+  public func endReportingLog() {
+    sqlite3_wal_hook(handle, nil, nil)
+  }
+
   /// Leaves it to the program when the log is checkpointed.
   public func disableAutomaticCheckpoints() {
     sqlite3_wal_autocheckpoint(handle, 0)

@@ -1,5 +1,6 @@
 import FeedEngine
 import FeedModel
+import FeedStorage
 import FeedSystem
 
 /// The program `feedd`, from its command line to its exit code.
@@ -15,6 +16,7 @@ public enum Daemon {
       let terminal = Terminal(descriptor: StandardStreams.output, environment: environment)
       switch try DaemonOptions.parse(arguments, environment: environment, width: terminal.columns) {
       case .print(let text): return print(text)
+      case .check(let options): return check(options, environment)
       case .run(let options): return run(options, environment)
       case .checkConfiguration(let options): return checkConfiguration(options)
       }
@@ -51,10 +53,14 @@ public enum Daemon {
     if let file, let configuration { options.limits = file.limits(configuration) }
     let listener = try listen(options, log)
     raiseOpenFiles(options.limits, log)
-    let engine = try makeEngine(options, log)
     let notify = Notify(environment, pid: ProcessIdentity.pid)
+    let state = try openState(options, environment)
+    let store = state?.store
+    let engine = try makeEngine(options, store, log)
+    if let store { try recover(engine, from: store, options.limits, notify, log) }
     var loop = try EventLoop(
-      engine: engine, listener: listener, signals: signals, notify: notify, log: log,
+      engine: engine, state: state, clock: ServerClock(after: store?.newestMoment ?? 0), listener: listener,
+      signals: signals, notify: notify, log: log,
       drainTimeout: options.drainTimeout)
     loop.configurationFile = file
     if let file, let configuration { try loop.apply(configuration, file) }
@@ -62,13 +68,17 @@ public enum Daemon {
     log.write(
       .notice,
       "feedd \(ProgramVersion.text) listens at \(listener.path)\(listener.isInherited ? " (handed over)" : ""), "
-        + "durability \(options.durability.rawValue) (nothing is kept when it ends), pid \(ProcessIdentity.pid)")
+        + "durability \(options.durability.rawValue) (\(place(store))), pid \(ProcessIdentity.pid)")
     return loop
+  }
+
+  private static func place(_ store: Store?) -> String {
+    store.map { "in \($0.path)" } ?? "nothing is kept when it ends"
   }
 
   /// The socket that the service manager handed over, or one made here.
   private static func listen(_ options: DaemonOptions, _ log: Log) throws -> UnixListener {
-    if let directory = options.stateDirectory {
+    if let directory = options.stateDirectory, options.durability == .memory {
       log.write(.notice, "--state \(directory) is not used: with durability memory nothing is kept")
     }
     let passed = ListenFDs.take().sockets
@@ -94,13 +104,13 @@ public enum Daemon {
         + "raise the limit (LimitNOFILE), or lower --max-connections")
   }
 
-  static func makeEngine(_ options: DaemonOptions, _ log: Log) throws -> Engine {
+  static func makeEngine(_ options: DaemonOptions, _ store: Store?, _ log: Log) throws -> Engine {
     let identity = ServerIdentity(
-      version: ProgramVersion.text, epoch: try Random.hex128(), pid: ProcessIdentity.pid, uid: ProcessIdentity.uid,
-      durability: options.durability.rawValue)
+      version: ProgramVersion.text, epoch: try store?.epoch ?? Random.hex128(), pid: ProcessIdentity.pid,
+      uid: ProcessIdentity.uid, durability: options.durability.rawValue)
     let engine = Engine(
-      limits: options.limits, identity: identity, seed: try Random.number(),
-      now: Instant(nanoseconds: MonotonicClock.now))
+      limits: options.limits, identity: identity, seed: try Random.number(), isDurable: store != nil,
+      now: ServerClock(after: 0).now)
     engine.log = { event in log.write(LogLevel(rawValue: event.level.rawValue) ?? .info, event.message) }
     return engine
   }

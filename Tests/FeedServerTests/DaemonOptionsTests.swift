@@ -7,7 +7,7 @@ import Testing
 struct DaemonOptionsTests {
   func parse(_ arguments: [String], _ variables: [String: String] = [:]) throws -> DaemonOptions {
     switch try DaemonOptions.parse(arguments, environment: Environment(variables), width: 80) {
-    case .run(let options), .checkConfiguration(let options): return options
+    case .run(let options), .check(let options), .checkConfiguration(let options): return options
     case .print(let text): throw UsageError("printed: \(text)")
     }
   }
@@ -26,7 +26,7 @@ struct DaemonOptionsTests {
     #expect(options.socketPath == "/run/feedd/feedd.sock")
     #expect(!options.namesSocket)
     #expect(options.limits == Limits())
-    #expect(options.durability == .memory)
+    #expect(options.durability == .process)
     #expect(options.drainTimeout == .seconds(5))
     #expect(options.logLevel == .info)
     #expect(options.stateDirectory == nil)
@@ -50,8 +50,6 @@ struct DaemonOptionsTests {
   }
 
   @Test(arguments: [
-    (["--durability", "disk"], "--durability disk is not offered in this version: only memory is"),
-    (["--durability", "process"], "--durability process is not offered in this version: only memory is"),
     (["--durability", "paper"], "--durability 'paper': expected one of memory, process, disk"),
     (["serve"], "unexpected word 'serve': feedd takes options only"),
     (["--max-frame", "0"], "--max-frame '0': expected a number of bytes from 1KiB to 1GiB, such as 4096, 64K or 16M"),

@@ -11,7 +11,7 @@ public final class DaemonProcess {
 
   /// Starts the daemon and waits until it says that it is ready.
   /// - Parameters:
-  ///   - arguments: after `--socket PATH`.
+  ///   - arguments: after `--socket PATH`; nothing is kept unless they name a state directory.
   ///   - directory: where the socket goes; one of its own when nil.
   public init(
     _ arguments: [String] = [], environment: [String: String] = [:], directory: TemporaryDirectory? = nil
@@ -19,10 +19,11 @@ public final class DaemonProcess {
     self.directory = try directory ?? TemporaryDirectory()
     socketPath = self.directory.file("feedd.sock")
     notify = try NotifyReceiver(self.directory.file("notify-\(MonotonicClock.now)"))
+    let keeping = arguments.contains("--state") ? [] : ["--durability", "memory"]
     var variables = environment
     variables["NOTIFY_SOCKET"] = notify.socketName
     process = try ChildProcess(
-      BuildProducts.program("feedd"), ["--socket", socketPath] + arguments, environment: variables)
+      BuildProducts.program("feedd"), ["--socket", socketPath] + keeping + arguments, environment: variables)
     do {
       try notify.wait(for: "READY=1", orEndOf: process)
     } catch {

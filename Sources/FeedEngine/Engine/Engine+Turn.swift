@@ -27,7 +27,7 @@ extension Engine {
   /// When `endTurn` must be called even if nothing arrives; nil when nothing is due.
   public var nextDeadline: Instant? {
     var next = sessions.count > freeIDs.count ? nextSweep : nil
-    for moment in [catalog.nextExpiry, nextThrottle] {
+    for moment in [nextEviction, nextThrottle] {
       if let moment { next = min(next ?? moment, moment) }
     }
     return next

@@ -37,6 +37,8 @@ public final class Engine {
   var storageFailure: String?
   /// Whether the turn has yet to execute what `beginTurn` decided on.
   var hasPrepared = false
+  /// Before this moment no eviction is tried: the last could not be stored.
+  var evictionsResumeAt = Instant(nanoseconds: 0)
   /// What the daemon itself does in this turn, and what it has yet to do in the next.
   var prepared: [InternalRequest] = []
   var submitted: [InternalRequest] = []

@@ -16,7 +16,7 @@ extension Engine {
     storageFailure = nil
     hasPrepared = true
     prepared.removeAll()
-    if let expiry = catalog.nextExpiry, expiry <= now { prepared.append(.evict) }
+    if let moment = nextEviction, moment <= now { prepared.append(.evict) }
     prepared.append(contentsOf: submitted)
     submitted.removeAll()
     for request in prepared {
@@ -86,14 +86,21 @@ extension Engine {
 
   private func judge(_ payload: UnsafeRawBufferPointer, of session: Session) -> Verdict {
     guard let message = try? scanner.scan(payload) else { return .pass }
-    if message.kind == .array {
-      // Its requests are stored one by one, in the turns that execute them.
-      return message.elements.contains { method(of: $0)?.isJournaled ?? false } ? .mayTakeTurns : .pass
-    }
+    // The requests of a batch are stored one by one, in the turns that execute them.
+    if message.kind == .array { return .mayTakeTurns }
     guard let method = method(of: message) else { return .pass }
     if method.isJournaled { return mayStore(method, message, of: session) ? .store : .pass }
     if method.mayTakeTurns { return .mayTakeTurns }
+    if method == .watch { return mayBeginHistory(message) ? .store : .pass }
     return [.get, .range, .snapshot].contains(method) ? .read : .pass
+  }
+
+  /// Whether a `watch` is perhaps the first of its feed: from then on the feed keeps its changes, which recovery must know to
+  /// keep them as well.
+  private func mayBeginHistory(_ message: JSONView) -> Bool {
+    guard let name = message.member("params")?.member("feed")?.string else { return false }
+    guard let feed = try? catalog.feed(named: name) else { return true }
+    return feed.history == nil
   }
 
   /// Whether the access rules let a session do this. What they forbid is refused when its turn comes, and must not be found
@@ -126,11 +133,17 @@ extension Engine {
   /// The batch could not be stored: requests of this turn that may change something are refused with `reason`.
   public func storageDidFail(_ reason: String) {
     storageFailure = reason
+    if prepared.contains(.evict) { evictionsResumeAt = now.adding(seconds: 1) }
     if prepared.contains(where: \.isConfiguration) {
       report(.error, "The configuration could not be stored and is not applied: \(reason)")
     }
     prepared.removeAll()
     executePrepared()
+  }
+
+  /// When the next eviction is to be made; after one that could not be stored, not at once.
+  var nextEviction: Instant? {
+    catalog.nextExpiry.map { max($0, evictionsResumeAt) }
   }
 
   /// Executes what the turn has in hand before the input of its connections: evictions, then shares of batches.

@@ -10,6 +10,7 @@ extension Engine {
     if method.isJournaled {
       if let storageFailure { throw .storageFailed(reason: storageFailure) }
     } else if isReplaying {
+      if method == .watch { try feed(parameters, of: session).beginHistory() }
       return
     }
     switch method {

@@ -41,7 +41,7 @@ public final class CollectionFeed: Feed {
   /// When the next element becomes too old to be kept; nil while none can.
   var nextExpiry: Instant? {
     guard let seconds = content.retain?.seconds, state.elements.oldest != ElementTable.none else { return nil }
-    return state.elements.records[Int(state.elements.oldest)].changedAt.adding(seconds: seconds)
+    return state.elements.records[Int(state.elements.oldest)].text.changedAt.adding(seconds: seconds)
   }
 
   override func propagate(_ change: borrowing Change, in commit: Catalog) {

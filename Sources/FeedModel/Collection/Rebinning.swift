@@ -3,37 +3,50 @@ import FeedJSON
 /// A collection's elements under another definition, and the change from the old bins to the new ones.
 ///
 /// Elements come in the order of their arrival, so unsorted bins keep it. Bins are the same if they have the same name;
-/// those that keep their order among each other stay sections, the others go and come. O(n log n).
+/// those that keep their order among each other stay sections, the others go and come. Elements that are one under the new
+/// definition become one: the last of them, whose rows it keeps. O(n log n).
 struct Rebinning {
   let state: CollectionState
   private(set) var change = Change()
   private let old: CollectionState
   /// For every old handle, the handle of the same element in the new state.
   private var successors: [UInt32: UInt32] = [:]
+  /// Rows that stand elsewhere in their bin.
+  private var moved: [(from: IndexPath, to: IndexPath)] = []
 
   init(_ feed: CollectionFeed, _ content: CollectionDefinition, limits: Limits, seed: UInt64) throws(FeedError) {
     old = feed.state
     state = CollectionState(feed: feed.name, definition: content, limits: limits, seed: seed)
     try copyElements()
-    state.elements.sortByChange()
     compareSections()
   }
 
   private mutating func copyElements() throws(FeedError) {
     var log = UndoLog()
     var scanner = JSONScanner(maxDepth: state.limits.maxDepth)
+    /// For every new handle, the old handle of the element that is under it.
+    var sources: [UInt32: UInt32] = [:]
     do throws(FeedError) {
       for (place, handle) in old.elements.inOrderOfArrival().enumerated() {
         let record = old.elements.records[Int(handle)]
         guard let view = try? scanner.scan(record.text.text) else { continue }
-        try state.update(view, index: place, at: record.changedAt, &log)
-        if let successor = try state.find(identityOf: view, index: place) { successors[handle] = successor }
+        try state.update(view, index: place, at: record.text.changedAt, &log)
+        if let successor = try state.find(identityOf: view, index: place) { sources[successor] = handle }
       }
     } catch {
-      log.undo(to: .init(entries: 0, structures: 0))
+      log.undo(to: .start)
       throw error
     }
+    state.elements.sortByChange()
+    evict(&log)
     log.finish()
+    for (successor, source) in sources { successors[source] = successor }
+  }
+
+  /// Takes away what the new definition does not retain.
+  private func evict(_ log: inout UndoLog) {
+    guard let most = state.definition.retain?.count else { return }
+    while state.elements.count > most { state.remove(state.elements.oldest, &log) }
   }
 
   private mutating func compareSections() {
@@ -50,6 +63,17 @@ struct Rebinning {
       }
       compareRows(predecessors[after], after)
     }
+    pairMoves()
+  }
+
+  /// Notes where in the finished lists the moved rows stand.
+  private mutating func pairMoves() {
+    let gone = Dictionary(uniqueKeysWithValues: change.deleted.enumerated().map { ($1, UInt32($0)) })
+    let come = Dictionary(uniqueKeysWithValues: change.added.enumerated().map { ($1, UInt32($0)) })
+    for (from, to) in moved {
+      if let deleted = gone[from], let added = come[to] { change.moves.append(Move(deleted: deleted, added: added)) }
+    }
+    change.moves.sort { $0.deleted < $1.deleted }
   }
 
   /// Adds what happened to the rows of the new bin `after`, which was the old bin `before` if there was one.
@@ -83,7 +107,9 @@ struct Rebinning {
   private mutating func move(_ places: [Int], _ sources: [Int], _ stays: Set<Int>, _ before: Int?, _ after: Int) {
     guard let before else { return }
     for (place, source) in zip(places, sources) where !stays.contains(place) {
-      change.deleted.append(IndexPath(section: UInt32(before), row: UInt32(source)))
+      let from = IndexPath(section: UInt32(before), row: UInt32(source))
+      change.deleted.append(from)
+      moved.append((from, IndexPath(section: UInt32(after), row: UInt32(place))))
     }
     change.deleted.sort()
   }

@@ -5,14 +5,10 @@
 public final class ElementTable {
   struct Record {
     var text: ElementText
-    /// When the element was added or last became different.
-    var changedAt: Instant
     /// Neighbours in the order of change; `none` at either end. A free record uses `older` for the free list.
     var older: UInt32
     var newer: UInt32
     var hash: UInt32
-    /// Counts up with every element that was added.
-    var arrival: UInt64
   }
 
   static let none = UInt32.max
@@ -49,9 +45,11 @@ public final class ElementTable {
   func add(_ text: ElementText, hash: UInt32, at now: Instant) -> UInt32 {
     let handle = takeFreeHandle()
     (records + Int(handle)).initialize(
-      to: Record(text: text, changedAt: now, older: Self.none, newer: Self.none, hash: hash, arrival: arrivals))
-    arrivals &+= 1
+      to: Record(text: text, older: Self.none, newer: Self.none, hash: hash))
     text.owner = handle
+    text.changedAt = now
+    text.arrival = arrivals
+    arrivals &+= 1
     count &+= 1
     bytes &+= text.footprint
     link(handle, before: Self.none)
@@ -80,18 +78,20 @@ public final class ElementTable {
     firstFree = handle
   }
 
-  /// Exchanges the version of an element and returns the one before, whose reference goes to the caller. O(1).
+  /// Exchanges the version of an element, which carries its own `changedAt`, and returns the one before, whose reference
+  /// goes to the caller. O(1).
   func exchange(_ handle: UInt32, _ text: ElementText) -> ElementText {
     let before = records[Int(handle)].text
     bytes &+= text.footprint &- before.footprint
     records[Int(handle)].text = text
     text.owner = handle
+    text.arrival = before.arrival
     return before
   }
 
   /// Puts an element in the order of change just before `newer`, or at its new end.
   func reorder(_ handle: UInt32, before newer: UInt32, changedAt: Instant) {
-    records[Int(handle)].changedAt = changedAt
+    records[Int(handle)].text.changedAt = changedAt
     guard newer != handle, records[Int(handle)].newer != newer else { return }
     unlink(handle)
     link(handle, before: newer)
@@ -107,20 +107,16 @@ public final class ElementTable {
     }
   }
 
-  /// The living elements in the order in which they arrived. O(n log n).
-  func inOrderOfArrival() -> [UInt32] {
-    var handles: [UInt32] = []
-    handles.reserveCapacity(count)
-    forEach { handles.append($0) }
-    return handles.sorted { records[Int($0)].arrival < records[Int($1)].arrival }
+  /// Makes an element that was stored before the one that arrived then; later ones arrive after it.
+  func restoreArrival(_ handle: UInt32, _ arrival: UInt64) {
+    records[Int(handle)].text.arrival = arrival
+    arrivals = max(arrivals, arrival &+ 1)
   }
 
-  /// Puts the order of change right after elements were added in another one. O(n log n).
-  func sortByChange() {
-    for handle in inOrderOfArrival().sorted(by: { records[Int($0)].changedAt < records[Int($1)].changedAt }) {
-      unlink(handle)
-      link(handle, before: Self.none)
-    }
+  /// Makes an element the one that changed last.
+  func moveToNewest(_ handle: UInt32) {
+    unlink(handle)
+    link(handle, before: Self.none)
   }
 
   private func takeFreeHandle() -> UInt32 {

@@ -7,6 +7,8 @@ import Glibc
 /// on one thread.
 @frozen public struct ElementText: Equatable {
   @usableFromInline struct Header {
+    @usableFromInline var arrival: UInt64
+    @usableFromInline var changedAt: UInt64
     @usableFromInline var references: UInt32
     @usableFromInline var identityLength: UInt32
     @usableFromInline var keysLength: UInt32
@@ -33,7 +35,7 @@ import Glibc
     block.initializeMemory(
       as: Header.self,
       to: Header(
-        references: 1, identityLength: UInt32(identity.count), keysLength: UInt32(keys.count),
+        arrival: 0, changedAt: 0, references: 1, identityLength: UInt32(identity.count), keysLength: UInt32(keys.count),
         textLength: UInt32(text.count), typeOffset: UInt32(type.lowerBound), typeLength: UInt32(type.count), owner: 0))
     let end = block + MemoryLayout<Header>.size
     Self.copy(identity, to: end)
@@ -86,10 +88,22 @@ import Glibc
       start: body + Int(header.pointee.identityLength), count: Int(header.pointee.keysLength))
   }
 
-  /// The handle of the element that this is a version of.
-  var owner: UInt32 {
+  /// The handle of the element that this is a version of; no two elements that live at one time have the same.
+  public internal(set) var owner: UInt32 {
     get { header.pointee.owner }
     nonmutating set { header.pointee.owner = newValue }
+  }
+
+  /// The place of the element among all that its feed ever took in; the same for all versions of an element.
+  public internal(set) var arrival: UInt64 {
+    get { header.pointee.arrival }
+    nonmutating set { header.pointee.arrival = newValue }
+  }
+
+  /// When the element had been added or last become different, as of this version.
+  public internal(set) var changedAt: Instant {
+    get { Instant(nanoseconds: header.pointee.changedAt) }
+    nonmutating set { header.pointee.changedAt = newValue.nanoseconds }
   }
 
   /// One reference more.

@@ -78,13 +78,21 @@ public final class History {
     first = 0
   }
 
-  /// The records up to a revision, as words.
-  func records(upTo revision: UInt64) -> [HistoryDump.Record] {
-    let kept = records[first...].prefix { $0.to <= revision }
-    return kept.indices.map { place in
+  /// Records after one revision and up to another, as words: at least one, if there is one, and no more than fill
+  /// `maxWords`. O(log n + words).
+  func records(after last: UInt64, upTo revision: UInt64, maxWords: Int) -> [HistoryDump.Record] {
+    var found: [HistoryDump.Record] = []
+    var place = max(self.place(after: last), first)
+    var size = 0
+    while place < records.count, records[place].to <= revision {
       let end = place + 1 < records.count ? records[place + 1].start : words.end
-      return .init(to: records[place].to, at: records[place].at, words: words.words(records[place].start..<end))
+      let packed = words.words(records[place].start..<end)
+      if size > 0 && size &+ packed.count > maxWords { break }
+      size &+= packed.count
+      found.append(.init(to: records[place].to, at: records[place].at, words: packed))
+      place += 1
     }
+    return found
   }
 
   /// Appends a change that was packed before; false when its words are not one change.

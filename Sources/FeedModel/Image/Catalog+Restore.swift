@@ -43,9 +43,11 @@ extension Catalog {
     return true
   }
 
-  /// Ends restoring: the next commit follows `revision`, and providers know what their children show.
-  public func finishRestoring(revision: UInt64) {
+  /// Ends restoring: the next commit follows `revision`, its steps come after `moment`, and providers know what their
+  /// children show.
+  public func finishRestoring(revision: UInt64, at moment: Instant) {
     self.revision = revision
+    now = moment
     for feed in feeds.values { feed.contentWasRestored() }
   }
 }

@@ -5,10 +5,13 @@ import FeedJSON
 /// Making one copies no rows: O(feeds + rows / 100). Feeds come in an order in which each follows those it shows.
 public final class CatalogImage {
   public let revision: UInt64
+  /// The moment of the last step before the image.
+  public let at: Instant
   public let feeds: [FeedImage]
 
-  init(revision: UInt64, feeds: [FeedImage]) {
+  init(revision: UInt64, at: Instant, feeds: [FeedImage]) {
     self.revision = revision
+    self.at = at
     self.feeds = feeds
   }
 }
@@ -26,11 +29,10 @@ public final class FeedImage {
   public let selection: [IndexPath]
   /// The stored rows of each section; empty for a feed that shows the rows of others.
   public let sections: [SectionSnapshot]
-  private let elements: ElementTable?
-  private let history: History?
-  private let binHistories: [History?]
+  let history: History?
+  let binHistories: [History?]
 
-  init(_ feed: Feed, sections: [SectionSnapshot], elements: ElementTable?) {
+  init(_ feed: Feed, sections: [SectionSnapshot]) {
     name = feed.name
     definition = Self.text(feed.definition)
     given = Self.text(feed.given)
@@ -39,21 +41,8 @@ public final class FeedImage {
     binRevisions = bins.map(\.revision)
     selection = feed.selection
     self.sections = sections
-    self.elements = elements
     history = feed.history
     binHistories = bins.map(\.history)
-  }
-
-  /// When the element behind a row of this image last became different. Good only while replay of what came after the
-  /// image follows: the answer may already know of it.
-  public func changedAt(_ row: Row) -> Instant {
-    elements?.records[Int(row.element.owner)].changedAt ?? Instant(nanoseconds: 0)
-  }
-
-  /// The recent changes up to the image's revision: of the feed itself (`bin` nil) or of one bin; nil when none are kept.
-  public func history(bin: Int? = nil, upTo revision: UInt64) -> HistoryDump? {
-    let kept = bin.map { binHistories.indices.contains($0) ? binHistories[$0] : nil } ?? history
-    return kept?.dump(upTo: revision)
   }
 
   private static func text(_ definition: FeedDefinition?) -> String {
@@ -71,11 +60,9 @@ extension Catalog {
   public func makeImage() -> CatalogImage {
     let ordered = feeds.values.sorted { ($0.rank, $0.name) < ($1.rank, $1.name) }
     return CatalogImage(
-      revision: revision,
+      revision: revision, at: now,
       feeds: ordered.map { feed in
-        let store = (feed as? CollectionFeed)?.state ?? (feed as? ListFeed)?.state
-        return FeedImage(
-          feed, sections: store?.sections.map { $0.makeSnapshot() } ?? [], elements: store?.elements)
+        FeedImage(feed, sections: feed.rowStore?.sections.map { $0.makeSnapshot() } ?? [])
       })
   }
 }

@@ -25,11 +25,6 @@ public struct HistoryDump: Equatable, Sendable {
 }
 
 extension History {
-  /// The records up to a revision.
-  func dump(upTo revision: UInt64) -> HistoryDump {
-    HistoryDump(base: base, records: records(upTo: revision))
-  }
-
   /// A history that goes on from a dump; nil when the dump does not hold together.
   convenience init?(_ dump: HistoryDump) {
     self.init(base: dump.base)

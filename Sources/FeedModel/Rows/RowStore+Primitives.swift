@@ -40,7 +40,8 @@ extension RowStore {
     log.append(.init(step: .removedElement, handle: handle, other: record.newer, state: reference))
   }
 
-  func exchangeText(_ handle: UInt32, _ text: ElementText, _ log: inout UndoLog) {
+  func exchangeText(_ handle: UInt32, _ text: ElementText, at now: Instant, _ log: inout UndoLog) {
+    text.changedAt = now
     let before = elements.exchange(handle, text)
     log.append(.init(step: .exchangedText, handle: handle, text: before.bitPattern, state: reference))
   }
@@ -48,9 +49,10 @@ extension RowStore {
   /// Makes the element the one that changed last.
   func touch(_ handle: UInt32, at now: Instant, _ log: inout UndoLog) {
     let record = elements.records[Int(handle)]
+    let changedAt = record.text.changedAt
     elements.reorder(handle, before: ElementTable.none, changedAt: now)
     log.append(
-      .init(step: .reordered, handle: handle, other: record.newer, at: record.changedAt, state: reference))
+      .init(step: .reordered, handle: handle, other: record.newer, at: changedAt, state: reference))
   }
 
   /// Undoes one step; everything logged after it has been undone already.

@@ -11,8 +11,8 @@ extension Daemon {
       let configuration = try file.read()
       var options = options
       options.limits = file.limits(configuration)
-      let engine = try makeEngine(options, Log(threshold: .error, style: .timestamps))
-      _ = try file.apply(configuration, to: engine, now: Instant(nanoseconds: MonotonicClock.now))
+      let engine = try makeEngine(options, nil, Log(threshold: .error, style: .timestamps))
+      _ = try file.apply(configuration, to: engine, now: ServerClock(after: 0).now)
       let rules =
         configuration.access.map { "\($0.count) access rules" } ?? "no access rules: everybody may do everything"
       try StandardStreams.writeAll(

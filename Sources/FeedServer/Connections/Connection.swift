@@ -29,6 +29,10 @@ struct Connection {
     static let isDetached = Flags(rawValue: 16)
     /// On the list of connections to look at when the writes of the turn are done.
     static let isNoted = Flags(rawValue: 32)
+    /// On the list of what the turn executes.
+    static let isTaken = Flags(rawValue: 64)
+    /// Both directions are over: what is left to read ends.
+    static let isHungUp = Flags(rawValue: 128)
   }
 }
 

@@ -62,8 +62,11 @@ extension EventLoop {
   /// Takes what came and nobody wants: closing over unread bytes would reset the connection before the peer has read its
   /// last frames to the end.
   private func readOff(_ descriptor: Int32) {
-    for _ in 0..<Self.lastReads {
-      guard case .bytes = SocketIO.read(descriptor, scratch) else { return }
+    // The turn's own memory holds what is still to be executed.
+    withUnsafeTemporaryAllocation(byteCount: 16 << 10, alignment: 16) { space in
+      for _ in 0..<Self.lastReads {
+        guard case .bytes = SocketIO.read(descriptor, space) else { return }
+      }
     }
   }
 }

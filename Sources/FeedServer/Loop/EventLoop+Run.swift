@@ -11,15 +11,18 @@ extension EventLoop {
 
   private mutating func turn() throws(SystemError) {
     let count = try poll.wait(milliseconds: timeout())
-    now = Instant(nanoseconds: MonotonicClock.now)
+    now = clock.now
     turns &+= 1
     for index in 0..<count { handle(poll.event(at: index)) }
     resumeParked()
+    let isBusy = !inputs.isEmpty
+    executeTurn()
     engine.endTurn(now: now)
     writeAll()
     closeFinished()
     connections.recycle()
     attendTimers()
+    workOnStore(isBusy: isBusy)
   }
 
   private mutating func handle(_ event: Event) {
@@ -40,7 +43,7 @@ extension EventLoop {
 
   /// Milliseconds until something is due; -1 when nothing is.
   private func timeout() -> Int32 {
-    if engine.hasWork || mayResume { return 0 }
+    if engine.hasWork || mayResume || store?.hasWork ?? false { return 0 }
     var deadline: Instant?
     func consider(_ moment: Instant?) {
       if let moment { deadline = min(deadline ?? moment, moment) }
@@ -48,9 +51,10 @@ extension EventLoop {
     consider(engine.nextDeadline)
     consider(acceptanceResumesAt)
     consider(nextWatchdog)
+    consider(nextStoreMoment)
     consider(sources?.nextDeadline.map(Instant.init(nanoseconds:)))
     if case .draining(let end) = phase { consider(end) }
-    return deadline.map { MonotonicClock.milliseconds(until: $0.nanoseconds) } ?? -1
+    return deadline.map { clock.milliseconds(until: $0) } ?? -1
   }
 
   private mutating func attendTimers() {

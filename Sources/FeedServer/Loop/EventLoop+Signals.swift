@@ -44,6 +44,7 @@ extension EventLoop {
     let left = connections.open
     for slot in left { close(slot) }
     phase = .over
+    store?.close { engine.catalog.makeImage() }
     if left.isEmpty {
       log.write(.notice, "ended")
     } else {

@@ -1,6 +1,7 @@
 import FeedEngine
 import FeedModel
 import FeedSources
+import FeedStorage
 import FeedSystem
 
 /// The daemon's one thread: it waits for sockets, timers and signals, hands what came to the engine, and writes what the
@@ -10,14 +11,24 @@ import FeedSystem
 /// but the wait for events ever waits.
 struct EventLoop: ~Copyable {
   let engine: Engine
+  /// The state directory, held until the loop is gone; nil when nothing is kept.
+  private let state: DurableState?
+  let clock: ServerClock
   let log: Log
   let notify: Notify
   let drainTimeout: Duration
   let poll: EventPoll
   let signals: SignalQueue
   let writer: SliceWriter
-  /// What is read from sockets lands here; only the beginning of a frame is kept beyond the turn.
+  /// What is read from sockets in a turn lands here, one connection behind the other; only what was not executed is kept
+  /// beyond the turn.
   let scratch: UnsafeMutableRawBufferPointer
+  /// Bytes of it that this turn has used.
+  var scratchUsed = 0
+  /// What this turn has to execute, in order.
+  var inputs: [TurnInput] = []
+  /// Batches that could not be stored since the last that could.
+  var failedBatches = 0
   var listener: UnixListener?
   var reserve: ReserveDescriptor
   var connections = ConnectionTable()
@@ -64,12 +75,14 @@ struct EventLoop: ~Copyable {
   static let sourceReportToken: UInt64 = 4
   /// Bytes taken from one connection in a turn, so that one that never stops does not keep the others waiting.
   static let bytesPerTurn = 64 << 10
+  /// Bytes taken from all connections in a turn, and so the most that is stored at once, but for frames longer than that.
+  static let turnCapacity = 1 << 20
   /// The beginning of a frame that is copied in front of what is read next; a longer one is read to where it lies.
   static let shortInput = 4096
 
   init(
-    engine: Engine, listener: UnixListener, signals: consuming SignalQueue, notify: Notify, log: Log,
-    drainTimeout: Duration
+    engine: Engine, state: DurableState?, clock: ServerClock, listener: UnixListener,
+    signals: consuming SignalQueue, notify: Notify, log: Log, drainTimeout: Duration
   ) throws(SystemError) {
     let poll = try EventPoll()
     try poll.add(signals.descriptor, .readable, token: Self.signalToken)
@@ -78,16 +91,21 @@ struct EventLoop: ~Copyable {
     self.signals = signals
     self.listener = listener
     self.engine = engine
+    self.clock = clock
+    self.state = state
     self.notify = notify
     self.log = log
     self.drainTimeout = drainTimeout
     writer = SliceWriter()
     reserve = ReserveDescriptor()
-    scratch = .allocate(byteCount: Self.bytesPerTurn, alignment: 4096)
-    now = Instant(nanoseconds: MonotonicClock.now)
+    scratch = .allocate(byteCount: Self.turnCapacity, alignment: 4096)
+    now = clock.now
     nextRefusalLine = now
     nextWatchdog = notify.watchdogInterval == nil ? nil : now
   }
 
   deinit { scratch.deallocate() }
+
+  /// Where changes are stored; nil when nothing is kept.
+  var store: Store? { state?.store }
 }

@@ -5,6 +5,8 @@ extension DaemonOptions {
   /// What a command line comes to.
   public enum Outcome: Equatable, Sendable {
     case run(DaemonOptions)
+    /// `--check`: a state directory is to be verified.
+    case check(DaemonOptions)
     /// `--check-config`: the file is read and the daemon not started.
     case checkConfiguration(DaemonOptions)
     /// `--help` or `--version`: to be printed on standard output.
@@ -17,7 +19,7 @@ extension DaemonOptions {
     _ arguments: [String], environment: Environment, width: Int
   ) throws(UsageError) -> Outcome {
     let defaultSocket = SocketPath.daemonDefault(environment)
-    let table = table(defaultSocket: defaultSocket)
+    let table = table(defaultSocket: defaultSocket, defaultState: StateDirectory.standard(environment))
     let parsed = try table.parse(arguments)
     if parsed.wantsHelp { return .print(table.helpText(width: width)) }
     if parsed.wantsVersion { return .print("feedd \(ProgramVersion.text)\n") }
@@ -28,14 +30,16 @@ extension DaemonOptions {
       options.configurationPath = path
       return .checkConfiguration(options)
     }
-    return .run(options)
+    return parsed.contains("check") ? .check(options) : .run(options)
   }
 
   private mutating func take(_ parsed: ParsedOptions) throws(UsageError) {
     configurationPath = parsed.text("config")
-    if let durability = parsed.text("durability").flatMap(Durability.init(rawValue:)), durability != .memory {
-      throw UsageError("--durability \(durability.rawValue) is not offered in this version: only memory is")
+    durability = parsed.text("durability").flatMap(Durability.init(rawValue:)) ?? durability
+    if let interval = parsed.duration("image-interval") {
+      images.interval = max(1, Int(clamping: interval.components.seconds))
     }
+    images.journalBytes = parsed.bytes("image-journal") ?? images.journalBytes
     if let path = parsed.text("socket") {
       socketPath = path
       namesSocket = true

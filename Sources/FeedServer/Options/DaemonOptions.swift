@@ -1,4 +1,5 @@
 import FeedModel
+import FeedStorage
 import FeedSystem
 
 /// What the command line of `feedd` asks for.
@@ -7,9 +8,11 @@ public struct DaemonOptions: Sendable, Equatable {
   public var socketPath: String
   /// Whether `--socket` was given.
   public var namesSocket = false
-  /// `--state`: where a durable daemon keeps its elements.
+  /// `--state`: where a durable daemon keeps its state; nil: the default of the environment.
   public var stateDirectory: String?
-  public var durability = Durability.memory
+  public var durability = Durability.process
+  /// `--image-interval` and what else there is to images.
+  public var images = ImagePolicy()
   /// `--config`: definitions, access rules and limits.
   public var configurationPath: String?
   public var limits = Limits()

@@ -27,6 +27,8 @@ public struct Notify: Sendable {
     case reloading
     /// It is alive.
     case watchdog
+    /// It needs so much longer to start or to end.
+    case extendTimeout(Duration)
     /// A line for `systemctl status`.
     case status(String)
     /// Which process the service is.
@@ -38,6 +40,7 @@ public struct Notify: Sendable {
       case .stopping: "STOPPING=1"
       case .reloading: "RELOADING=1\nMONOTONIC_USEC=\(MonotonicClock.now / 1000)"
       case .watchdog: "WATCHDOG=1"
+      case .extendTimeout(let time): "EXTEND_TIMEOUT_USEC=\(time.clampedNanoseconds / 1000)"
       case .status(let text): "STATUS=\(String(text.map { $0.isNewline ? " " : $0 }))"
       case .mainPID(let pid): "MAINPID=\(pid)"
       }

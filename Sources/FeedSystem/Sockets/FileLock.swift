@@ -2,13 +2,13 @@ import CLinux
 import Glibc
 
 /// A lock file held by this process until this value goes; the file goes with it.
-struct FileLock: ~Copyable {
+public struct FileLock: ~Copyable {
   private let handle: Descriptor
   let path: String
 
   /// Makes the file at `path` and locks it.
   /// - Returns: nil when another process holds it.
-  static func acquire(_ path: String) throws(SystemError) -> FileLock? {
+  public static func acquire(_ path: String) throws(SystemError) -> FileLock? {
     while true {
       // Only its owner may open it: a reader could hold the lock as well.
       let number = retryingInterrupts { clinux_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600) }
@@ -35,7 +35,7 @@ struct FileLock: ~Copyable {
   deinit { unlink(path) }
 
   /// The process that wrote itself into the lock file at `path`, if one did.
-  static func holder(_ path: String) -> Int32? {
+  public static func holder(_ path: String) -> Int32? {
     guard let bytes = try? SmallFile.read(path, limit: 64) else { return nil }
     return Int32(String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
   }

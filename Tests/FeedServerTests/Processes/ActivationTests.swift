@@ -11,7 +11,8 @@ struct ActivationTests {
 
   func start(_ arguments: [String], passing: [Int32], _ variables: [String: String]) throws -> ChildProcess {
     try ChildProcess(
-      "sh", ["-c", Self.script, "sh", try BuildProducts.program("feedd")] + arguments, environment: variables,
+      "sh", ["-c", Self.script, "sh", try BuildProducts.program("feedd")] + arguments + ["--durability", "memory"],
+      environment: variables,
       passing: passing)
   }
 

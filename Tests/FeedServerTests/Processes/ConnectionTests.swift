@@ -110,7 +110,11 @@ struct ConnectionTests {
     let directory = try TemporaryDirectory()
     let path = directory.file("s")
     let process = try ChildProcess(
-      "sh", ["-c", "ulimit -n 24; exec \"$@\"", "sh", try BuildProducts.program("feedd"), "--socket", path])
+      "sh",
+      [
+        "-c", "ulimit -n 24; exec \"$@\"", "sh", try BuildProducts.program("feedd"), "--socket", path, "--durability",
+        "memory",
+      ])
     try process.errors.wait(for: "listens at")
     #expect(process.errors.text.contains("only 24 files may be open and 1024 connections want"))
     var served: [RawClient] = []

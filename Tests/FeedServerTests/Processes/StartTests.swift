@@ -26,7 +26,11 @@ struct StartTests {
     let path = directory.file("s")
     for mask in ["000", "077", "777"] {
       let process = try ChildProcess(
-        "sh", ["-c", "umask \(mask); exec \"$@\"", "sh", try BuildProducts.program("feedd"), "--socket", path])
+        "sh",
+        [
+          "-c", "umask \(mask); exec \"$@\"", "sh", try BuildProducts.program("feedd"), "--socket", path,
+          "--durability", "memory",
+        ])
       try process.errors.wait(for: "listens at")
       #expect(mode(path) == 0o660, "umask \(mask)")
       process.signal(SIGTERM)
@@ -60,11 +64,13 @@ struct StartTests {
   @Test func ofManyStartersOneServes() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("s")
-    let old = try ChildProcess(BuildProducts.program("feedd"), ["--socket", path])
+    let old = try ChildProcess(BuildProducts.program("feedd"), ["--socket", path, "--durability", "memory"])
     try old.errors.wait(for: "listens at")
     old.signal(SIGKILL)
     _ = try old.waitForExit()
-    let starters = try (0..<8).map { _ in try ChildProcess(BuildProducts.program("feedd"), ["--socket", path]) }
+    let starters = try (0..<8).map { _ in
+      try ChildProcess(BuildProducts.program("feedd"), ["--socket", path, "--durability", "memory"])
+    }
     for starter in starters { try starter.errors.wait(lines: 1) }
     let serving = starters.filter { $0.errors.text.contains("listens at") }
     #expect(serving.count == 1)
@@ -78,7 +84,8 @@ struct StartTests {
   @Test(
     arguments: [
       (["--no-such"], 2, "feedd: unknown option --no-such\nTry 'feedd --help'.\n"),
-      (["--durability", "disk"], 2, "only memory is"),
+      (["--durability", "paper"], 2, "expected one of memory, process, disk"),
+      (["--socket", "/tmp/feedd-unused.sock", "--state", "/dev/null"], 1, "name another with --state"),
       (["--config", "/nonexistent/c.json"], 1, "cannot open /nonexistent/c.json"),
       (["--socket", "/nonexistent/directory/s"], 1, "make the directory /nonexistent/directory"),
       (["--socket", "/dev/null"], 1, "there is a file that is not a socket"),
@@ -101,7 +108,7 @@ struct StartTests {
   }
 
   @Test func aStateDirectoryWithoutDurabilityIsAnnounced() throws {
-    let daemon = try DaemonProcess(["--state", "/var/lib/feedd"])
+    let daemon = try DaemonProcess(["--state", "/var/lib/feedd", "--durability", "memory"])
     try daemon.process.errors.wait(for: "--state /var/lib/feedd is not used")
   }
 
@@ -109,7 +116,11 @@ struct StartTests {
     let directory = try TemporaryDirectory()
     let script = "JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) exec \"$@\""
     let process = try ChildProcess(
-      "sh", ["-c", script, "sh", try BuildProducts.program("feedd"), "--socket", directory.file("s")])
+      "sh",
+      [
+        "-c", script, "sh", try BuildProducts.program("feedd"), "--socket", directory.file("s"), "--durability",
+        "memory",
+      ])
     try process.errors.wait(lines: 1)
     #expect(process.errors.text.hasPrefix("<5>feedd \(ProgramVersion.text) listens at"))
   }

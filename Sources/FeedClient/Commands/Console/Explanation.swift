@@ -1,5 +1,6 @@
 import FeedJSON
 import FeedSystem
+import Glibc
 
 /// What went wrong, in the words of standard error.
 struct Explanation {
@@ -30,7 +31,9 @@ struct Explanation {
   }
 
   private func absence(_ error: SystemError) -> [String] {
-    ["\(error)", "to start one: feedd --socket \(error.path ?? "PATH") & or, installed, systemctl start feedd"]
+    // Somebody listens there; starting another would not help.
+    if error.code == EACCES { return ["\(error)"] }
+    return ["\(error)", "to start one: feedd --socket \(error.path ?? "PATH") & or, installed, systemctl start feedd"]
   }
 
   /// The daemon's sentence and code; below a bad filter or path, a mark at the place.

@@ -69,7 +69,7 @@ final class LiveDisplay: WatchDisplay {
     if let mirror, mirror.progress.isLive {
       line.add("  \(Grouped.text(mirror.count)) rows  revision \(mirror.progress.revision)", .dim)
     }
-    if !status.isConnected { line.add("  not connected", .error) }
+    if let complaint = status.complaint { line.add("  \(complaint)", .error) }
     if let revision = status.verifiedRevision { line.add("  verified at \(revision)", .added) }
     line.add("  control-C ends", .dim)
     return line.text

@@ -15,7 +15,8 @@ protocol WatchDisplay: AnyObject {
 /// What a display may say besides the rows.
 struct WatchStatus: Equatable {
   var feed: String
-  var isConnected = false
+  /// Why there is nothing new to see; nil while the watch is under way.
+  var complaint: String?
   /// The last revision found equal to the daemon's, with --verify.
   var verifiedRevision: UInt64?
 }

@@ -68,7 +68,7 @@ final class WatchRun {
 
   private var status: WatchStatus {
     WatchStatus(
-      feed: settings.options.feed, isConnected: follower.isWatching,
+      feed: settings.options.feed, complaint: follower.isWatching ? nil : lastComplaint ?? "connecting",
       verifiedRevision: verification.verified?.revision)
   }
 

@@ -1,0 +1,27 @@
+/// A system layer for SQLite that fails when a test says so; the files themselves are real.
+#ifndef FAULTY_DISK_H
+#define FAULTY_DISK_H
+
+/// What fails.
+enum {
+  FAULTY_DISK_NOTHING = 0,
+  /// Writes that would make a file longer or any write: the disk is full.
+  FAULTY_DISK_FULL = 1,
+  /// Writes: the device is broken. Half of the bytes are written.
+  FAULTY_DISK_WRITE = 2,
+  /// Syncs only.
+  FAULTY_DISK_SYNC = 3,
+  /// Reads.
+  FAULTY_DISK_READ = 4,
+};
+
+/// Registers the layer under the name "faulty". Returns an SQLite result code.
+int faulty_disk_register(void);
+
+/// From the call after the next `after` of that kind on, `count` calls fail as `kind` says. For all threads.
+void faulty_disk_fail(int kind, int after, int count);
+
+/// How many calls have failed since `faulty_disk_fail`.
+int faulty_disk_failures(void);
+
+#endif

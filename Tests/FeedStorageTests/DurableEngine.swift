@@ -1,0 +1,92 @@
+import FeedEngine
+import FeedModel
+import FeedStorage
+
+/// An engine and its store without a socket or a loop: a daemon whose end is that this object goes.
+final class DurableEngine {
+  let engine: Engine
+  let store: Store
+  let found: RecoveryProgress
+  private let client: ConnectionID
+  private(set) var now: Instant
+
+  /// - Parameter now: the time of the first turn; later when something newer was stored.
+  init(
+    _ path: String, policy: ImagePolicy = ImagePolicy(), durability: Durability = .process, vfs: String? = nil,
+    limits: Limits = Limits(), now: Instant = Instant(nanoseconds: 1_000_000_000)
+  ) throws {
+    store = try Store.open(
+      path, durability: durability, freshEpoch: "epoch \(path)", policy: policy, software: "0", vfs: vfs)
+    let identity = ServerIdentity(version: "0", epoch: store.epoch, pid: 1, uid: 0, durability: "process")
+    engine = Engine(limits: limits, identity: identity, seed: 3, isDurable: true, now: now)
+    let filler = Filler(engine)
+    found = try store.recover(into: filler)
+    engine.adopt(limits)
+    try store.use(limits)
+    self.now = max(now, Instant(nanoseconds: store.newestMoment + 1))
+    client = engine.connect(Peer(uid: 1, gid: 1, pid: 1), now: self.now)
+  }
+
+  /// Executes requests as the loop does, storing them before, and returns everything that was answered or published.
+  func turn(_ requests: [String], later seconds: Double = 0.001) -> [String] {
+    now = now.adding(seconds: seconds)
+    var input = requests.flatMap { Self.frame($0) }
+    var output: [UInt8] = []
+    repeat {
+      engine.beginTurn(now: now)
+      input.withUnsafeBytes { engine.prepare(client, $0) }
+      storeBatch()
+      let consumed = input.withUnsafeBytes { engine.receive(client, $0, now: now) }
+      input.removeFirst(consumed)
+      engine.endTurn(now: now)
+      drain(into: &output)
+      engine.takeResumedInput { _ in }
+    } while !input.isEmpty || engine.hasWork
+    return Self.texts(output)
+  }
+
+  /// The first answer to one request.
+  @discardableResult
+  func ask(_ method: String, _ params: String = "{}", later seconds: Double = 0.001) -> String {
+    turn([Self.request(method, params)], later: seconds).first ?? ""
+  }
+
+  static func request(_ method: String, _ params: String, id: Int = 1) -> String {
+    #"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#
+  }
+
+  private func storeBatch() {
+    guard let batch = engine.journalBatch else { return engine.didStore() }
+    do throws(StorageError) {
+      try store.append(revision: batch.revision, at: batch.at.nanoseconds, requests: batch.requests)
+      engine.didStore()
+    } catch {
+      engine.storageDidFail("\(error)")
+    }
+  }
+
+  private func drain(into output: inout [UInt8]) {
+    withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: 64) { slices in
+      while case let count = engine.output(of: client, into: slices), count > 0 {
+        for slice in slices[..<count] { output.append(contentsOf: slice) }
+        engine.didWrite(client, slices[..<count].reduce(0) { $0 + $1.count })
+      }
+    }
+    engine.finishWrites()
+  }
+
+  private static func frame(_ text: String) -> [UInt8] {
+    withUnsafeBytes(of: UInt32(text.utf8.count).bigEndian) { Array($0) } + Array(text.utf8)
+  }
+
+  private static func texts(_ bytes: [UInt8]) -> [String] {
+    var rest = bytes[...]
+    var texts: [String] = []
+    while rest.count >= 4 {
+      let length = rest.prefix(4).reduce(0) { $0 << 8 | Int($1) }
+      texts.append(String(decoding: rest.dropFirst(4).prefix(length), as: UTF8.self))
+      rest = rest.dropFirst(4 + length)
+    }
+    return texts
+  }
+}

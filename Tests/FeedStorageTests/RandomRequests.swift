@@ -1,0 +1,77 @@
+import TestSupport
+
+/// Makes requests of all mutating kinds, most of them sound, on a handful of feeds.
+struct RandomRequests {
+  var random: SeededRandom
+
+  /// Definitions of one feed of each kind; collections with all that bins can have.
+  static let definitions = [
+    #"{"feed":"c","kind":"collection","multiple":true,"retain":{"count":400},"bins":[{"name":"hi","filter":"@.n > 50","sort":[{"by":"$.n","order":"descending"}]},{"name":"rest"}]}"#,
+    #"{"feed":"old","kind":"collection","retain":{"seconds":2},"type":"$.t"}"#,
+    #"{"feed":"x","kind":"collection","exclusive":true,"bins":[{"name":"a","filter":"@.t == 'A'","sort":[{"by":"$.s"}]},{"name":"b","filter":"@.t == 'B'"},{"name":"z"}]}"#,
+    #"{"feed":"list","kind":"array","type":"$.t","multiple":true}"#,
+    #"{"feed":"one","kind":"single"}"#,
+    #"{"feed":"all","kind":"composed","children":["one","c","list"]}"#,
+    #"{"feed":"tabs","kind":"segmented","children":["x","c/hi","all"]}"#,
+    #"{"feed":"slots","kind":"slots","contents":{"L":"list","C":"c/hi"},"pattern":["L","L","C"],"repeatables":["L"]}"#,
+  ]
+
+  /// Other definitions of the same names.
+  private static let redefinitions = [
+    #"{"feed":"c","kind":"collection","multiple":true,"replace":true,"retain":{"count":300},"bins":[{"name":"rest"},{"name":"hi","filter":"@.n > 30","sort":[{"by":"$.s"}]}]}"#,
+    #"{"feed":"c","kind":"collection","multiple":true,"replace":true,"bins":[{"name":"hi","filter":"@.n > 50"},{"name":"rest"}]}"#,
+    #"{"feed":"x","kind":"collection","replace":true,"bins":[{"name":"z","sort":[{"by":"$.n"}]}]}"#,
+    #"{"feed":"list","kind":"array","type":"$.s","replace":true,"multiple":true}"#,
+    #"{"feed":"all","kind":"composed","replace":true,"children":["c","one"]}"#,
+  ]
+
+  init(seed: UInt64) {
+    random = SeededRandom(seed: seed)
+  }
+
+  mutating func number(_ range: Range<Int>) -> Int { Int.random(in: range, using: &random) }
+
+  mutating func element() -> String {
+    #"{"id":\#(number(0..<500)),"n":\#(number(0..<100)),"t":"\#(["A", "B", "C"][number(0..<3)])","s":"\#(number(0..<20))"}"#
+  }
+
+  mutating func elements(_ count: Int) -> String {
+    "[" + (0..<count).map { _ in element() }.joined(separator: ",") + "]"
+  }
+
+  /// One request.
+  mutating func next() -> String {
+    let (method, params) = operation()
+    return DurableEngine.request(method, params)
+  }
+
+  private mutating func operation() -> (String, String) {
+    let collection = ["c", "old", "x"][number(0..<3)]
+    switch number(0..<100) {
+    case 0..<40: return ("update", #"{"feed":"\#(collection)","element":\#(element())}"#)
+    case 40..<48: return ("update", #"{"feed":"\#(collection)","elements":\#(elements(number(1..<30)))}"#)
+    case 48..<56: return ("delete", #"{"feed":"\#(collection)","id":\#(number(0..<500))}"#)
+    case 56..<59:
+      return ("set", #"{"feed":"\#(["list", "x"][number(0..<2)])","elements":\#(elements(number(0..<40)))}"#)
+    case 59..<67: return ("insert", #"{"feed":"list","elements":\#(elements(2)),"at":[\#(number(0..<3)),0]}"#)
+    case 67..<72: return ("move", #"{"feed":"list","from":\#(number(0..<20)),"to":\#(number(0..<20))}"#)
+    case 72..<75: return ("remove", #"{"feed":"list","at":[\#(number(0..<10))]}"#)
+    case 75..<78: return ("put", #"{"feed":"one","element":\#(number(0..<3) == 0 ? "null" : element())}"#)
+    case 78..<82: return ("activate", #"{"feed":"tabs","child":\#(number(-1..<3))}"#)
+    case 82..<86: return (["select", "deselect"][number(0..<2)], #"{"feed":"c","at":[[0,\#(number(0..<4))]]}"#)
+    case 86..<88: return ("select", #"{"feed":"list","at":[[0,\#(number(0..<4))],[0,1]]}"#)
+    case 88..<90: return ("define", Self.redefinitions[number(0..<Self.redefinitions.count)])
+    case 90..<92: return ("watch", #"{"feed":"\#(["c", "list", "tabs", "slots", "x/z"][number(0..<5)])"}"#)
+    default: return ("transaction", transaction())
+    }
+  }
+
+  private mutating func transaction() -> String {
+    let operations = (0..<number(1..<5)).map { _ -> String in
+      var (method, params) = operation()
+      while ["watch", "transaction", "select", "deselect"].contains(method) { (method, params) = operation() }
+      return #"{"method":"\#(method)","params":\#(params)}"#
+    }
+    return #"{"ops":["# + operations.joined(separator: ",") + "]}"
+  }
+}

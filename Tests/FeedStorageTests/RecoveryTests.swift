@@ -1,0 +1,105 @@
+import FeedModel
+import FeedStorage
+import TestSupport
+import Testing
+
+/// What was there before the end is there after the start.
+@Suite struct RecoveryTests {
+  /// Images of one part a step, as often as there is anything to write, so that histories meet images in every state.
+  static var eager: ImagePolicy {
+    var policy = ImagePolicy()
+    policy.journalBytes = 4000
+    policy.step = 1
+    return policy
+  }
+
+  private func play(_ daemon: DurableEngine, _ requests: inout RandomRequests, turns: Int) {
+    for _ in 0..<turns {
+      let count = requests.number(1..<6)
+      _ = daemon.turn((0..<count).map { _ in requests.next() }, later: Double(requests.number(1..<400)) / 1000)
+      if daemon.store.wantsImage { daemon.store.beginImage(daemon.engine.catalog.makeImage()) }
+      if daemon.store.hasWork { daemon.store.work(isBusy: false) }
+    }
+  }
+
+  @Test(arguments: 0..<8) func randomHistoriesAreRecovered(_ number: Int) throws {
+    let seed = UInt64(number)
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state.sqlite")
+    var requests = RandomRequests(seed: seed)
+    var before: (revision: UInt64, state: [String], resumptions: [String])?
+    for life in 0..<6 {
+      // The daemon of the life before is gone: nothing of it is left but the file.
+      let daemon = try DurableEngine(path, policy: Self.eager)
+      if let before {
+        #expect(daemon.engine.catalog.revision == before.revision, "seed \(seed), life \(life)")
+        #expect(difference(daemon.visibleState, before.state) == nil, "seed \(seed), life \(life)")
+        #expect(
+          difference(Self.resumptions(daemon, before.revision), before.resumptions) == nil, "seed \(seed), life \(life)"
+        )
+      } else {
+        for definition in RandomRequests.definitions { daemon.ask("define", definition) }
+        daemon.ask("set", #"{"feed":"c","elements":\#(requests.elements(600))}"#)
+      }
+      play(daemon, &requests, turns: requests.number(1..<120))
+      let revision = daemon.engine.catalog.revision
+      before = (revision, daemon.visibleState, Self.resumptions(daemon, revision))
+    }
+  }
+
+  /// What watchers of some feeds, who were away for some revisions, are told.
+  private static func resumptions(_ daemon: DurableEngine, _ revision: UInt64) -> [String] {
+    ["c", "list", "tabs", "slots", "x/z"].flatMap { feed -> [String] in
+      // Who never watched has no history to speak of, and would begin one now.
+      guard let known = try? daemon.engine.catalog.feed(named: feed), known.history != nil else { return [feed] }
+      return [1, 3, 10, 40].flatMap { (back: UInt64) -> [String] in
+        let from = revision > back ? revision - back : 0
+        let told = daemon.resume(feed, from: from, epoch: daemon.store.epoch)
+        return ["\(feed) \(back)"] + told
+      }
+    }
+  }
+
+  @Test func aCleanEndLeavesOnlyAnImage() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state.sqlite")
+    let daemon = try DurableEngine(path)
+    daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
+    for number in 0..<300 { daemon.ask("update", #"{"feed":"c","element":{"id":\#(number)}}"#) }
+    daemon.store.close { daemon.engine.catalog.makeImage() }
+    let again = try DurableEngine(path)
+    #expect(again.found.batches == 0)
+    #expect(again.found.elements == 300)
+    #expect(again.visibleState == daemon.visibleState)
+    #expect(again.store.epoch == daemon.store.epoch)
+  }
+
+  @Test func batchesAreExecutedUnderTheLimitsOfTheirTime() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state.sqlite")
+    var few = Limits()
+    few.maxElements = 3
+    let daemon = try DurableEngine(path, limits: few)
+    daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
+    for number in 0..<5 { daemon.ask("update", #"{"feed":"c","element":{"id":\#(number)}}"#) }
+    let state = daemon.ask("snapshot", #"{"feed":"c"}"#, later: 0)
+    let again = try DurableEngine(path)
+    #expect(again.ask("snapshot", #"{"feed":"c"}"#, later: 0) == state)
+    #expect(again.ask("update", #"{"feed":"c","element":{"id":9}}"#).contains("added"))
+    #expect(again.engine.limits == Limits())
+  }
+
+  @Test func timeGoesOnAcrossRestarts() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state.sqlite")
+    let daemon = try DurableEngine(path, now: Instant(nanoseconds: 5_000_000_000))
+    daemon.ask("define", #"{"feed":"old","kind":"collection","retain":{"seconds":10}}"#)
+    daemon.ask("update", #"{"feed":"old","element":{"id":1}}"#)
+    let late = try DurableEngine(path, now: Instant(nanoseconds: 2_000_000_000))
+    #expect(late.now > Instant(nanoseconds: 5_000_000_000))
+    #expect(late.ask("verify", #"{"feed":"old"}"#, later: 5).contains(#""counts":[1]"#))
+    #expect(late.ask("verify", #"{"feed":"old"}"#, later: 6).contains(#""counts":[0]"#))
+    let last = try DurableEngine(path)
+    #expect(last.ask("verify", #"{"feed":"old"}"#).contains(#""counts":[0]"#))
+  }
+}

@@ -1,0 +1,160 @@
+import FeedModel
+import FeedSQLite
+import FeedStorage
+import Glibc
+import TestSupport
+import Testing
+
+/// Files that are not as they should be: each is named with what to do, and none is changed.
+@Suite struct StoreTests {
+  private let directory: TemporaryDirectory
+  private var path: String { directory.file("state.sqlite") }
+
+  init() throws {
+    directory = try TemporaryDirectory()
+  }
+
+  private func open() throws -> Store {
+    try Store.open(path, durability: .process, freshEpoch: "fresh", software: "1")
+  }
+
+  /// Why the file cannot be opened and recovered.
+  private func failure() -> StorageError? {
+    do {
+      _ = try DurableEngine(path)
+      return nil
+    } catch {
+      return error as? StorageError
+    }
+  }
+
+  private func fill(_ count: Int) throws {
+    let daemon = try DurableEngine(path)
+    daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
+    for number in 0..<count {
+      daemon.ask("update", #"{"feed":"c","element":{"id":\#(number),"text":"\#(String(repeating: "x", count: 200))"}}"#)
+    }
+    daemon.store.close { daemon.engine.catalog.makeImage() }
+  }
+
+  private func contents() throws -> [UInt8] {
+    let file = try #require(fopen(path, "rb"))
+    defer { fclose(file) }
+    var bytes = [UInt8](repeating: 0, count: 1 << 20)
+    return Array(bytes[..<fread(&bytes, 1, bytes.count, file)])
+  }
+
+  @Test func theEpochOutlivesTheProcess() throws {
+    #expect(try open().epoch == "fresh")
+    #expect(try Store.open(path, durability: .disk, freshEpoch: "other", software: "2").epoch == "fresh")
+  }
+
+  @Test func aBackupBeginsANewEpoch() throws {
+    #expect(try open().epoch == "fresh")
+    try StateBackup.copy(path, to: directory.file("backup"))
+    let copy = try Store.open(directory.file("backup"), durability: .process, freshEpoch: "other", software: "2")
+    #expect(copy.epoch == "other")
+    #expect(throws: StorageError.self) { try StateBackup.copy(path, to: directory.file("backup")) }
+  }
+
+  @Test func aNewerFileIsRefused() throws {
+    try fill(1)
+    try Database(path: path, access: .readWrite).execute("PRAGMA user_version = 99")
+    let error = try #require(failure())
+    #expect(error.kind == .newerVersion)
+    #expect(error.description.contains("schema 99") && error.description.contains("use that version of feedd"))
+  }
+
+  @Test func aDatabaseOfSomethingElseIsRefused() throws {
+    try Database(path: path, access: .create).execute("CREATE TABLE song (title)")
+    #expect(failure()?.kind == .foreign)
+    #expect(try Database(path: path, access: .readOnly).integer("SELECT count(*) FROM sqlite_schema") == 1)
+  }
+
+  @Test func aFileThatIsNoDatabaseIsRefused() throws {
+    let file = try #require(fopen(path, "w"))
+    fputs(String(repeating: "not a database. ", count: 1000), file)
+    fclose(file)
+    #expect(failure()?.kind == .foreign)
+    #expect(try contents().count == 16_000)
+  }
+
+  /// Whatever page is damaged, the file is either recovered as it was, because nothing needed lies there, or refused; it is
+  /// never written.
+  @Test func aDamagedPageIsNeverOverwritten() throws {
+    try fill(300)
+    let sound = try contents()
+    var refused = 0
+    for page in 1..<(sound.count / 8192) {
+      var bytes = sound
+      for offset in 0..<400 { bytes[page * 8192 + offset] ^= 0x5a }
+      try write(bytes)
+      if let error = failure() {
+        refused += 1
+        #expect(error.kind == .corrupt && error.description.contains("put a backup in its place"), "\(error)")
+        #expect(throws: StorageError.self, "page \(page)") { try check() }
+      }
+      #expect(try contents() == bytes, "page \(page)")
+    }
+    #expect(refused >= 9)
+  }
+
+  private func write(_ bytes: [UInt8]) throws {
+    let file = try #require(fopen(path, "wb"))
+    fwrite(bytes, 1, bytes.count, file)
+    fclose(file)
+    for name in ["-wal", "-shm"] { unlink(path + name) }
+  }
+
+  private func check() throws -> StateCheck.Findings {
+    try StateCheck.run(path, into: Filler(DurableEngine(directory.file("scratch")).engine))
+  }
+
+  @Test func checkSaysWhatIsThere() throws {
+    try fill(20)
+    let found = try check()
+    #expect(found.recovery.elements == 20 && found.recovery.batches == 0 && found.epoch.hasPrefix("epoch"))
+  }
+
+  @Test func aJournalWithAHoleIsRefused() throws {
+    do {
+      let daemon = try DurableEngine(path)
+      daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
+      for _ in 0..<3 { daemon.ask("insert", #"{"feed":"list","elements":[1]}"#) }
+    }
+    try Database(path: path, access: .readWrite).execute("DELETE FROM journal WHERE seq = 2")
+    #expect(failure()?.kind == .doesNotFit)
+  }
+
+  @Test func aBatchOfAnEarlierStateIsRefused() throws {
+    do {
+      let daemon = try DurableEngine(path)
+      daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
+      daemon.ask("insert", #"{"feed":"list","elements":[1]}"#)
+    }
+    try Database(path: path, access: .readWrite).execute("UPDATE journal SET revision = 0 WHERE seq = 2")
+    let error = try #require(failure())
+    #expect(error.kind == .doesNotFit && error.reason.contains("revision"))
+  }
+
+  @Test func aVanishedDirectoryIsNoticed() throws {
+    let daemon = try DurableEngine(path)
+    daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
+    for name in ["state.sqlite", "state.sqlite-wal"] {
+      #expect(rename(directory.file(name), directory.file("moved-\(name)")) == 0)
+      let answer = daemon.ask("insert", #"{"feed":"list","elements":[1]}"#)
+      #expect(answer.contains("-32008") && answer.contains("not there any more"))
+      #expect(rename(directory.file("moved-\(name)"), directory.file(name)) == 0)
+      #expect(daemon.ask("insert", #"{"feed":"list","elements":[1]}"#).contains("added"))
+    }
+  }
+
+  @Test func whatAPersonSees() throws {
+    try fill(2)
+    let database = try Database(path: path, access: .readOnly)
+    #expect(try database.text("SELECT name FROM feeds") == "c")
+    #expect(try database.integer("SELECT json_extract(text, '$.id') FROM elements WHERE feed = 'c' LIMIT 1") == 0)
+    #expect(
+      try database.text(#"SELECT group_concat(section || '/' || "row") FROM rows WHERE feed = 'c'"#) == "0/0,0/1")
+  }
+}
