@@ -16,7 +16,7 @@ import Testing
       ["json", "--count", "50"],
       ["query", "--count", "50"],
       ["model", "--count", "50", "--elements", "40", "--elements", "300"],
-      ["engine", "--count", "600", "--watchers", "0", "--watchers", "3"],
+      ["engine", "--count", "600", "--watchers", "0", "--watchers", "3", "--elements", "9"],
       ["socket", "--count", "600", "--watchers", "1", "--watchers", "3", "--snapshot", "500"],
     ])
   func runs(_ arguments: [String]) throws {

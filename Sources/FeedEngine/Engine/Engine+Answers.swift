@@ -11,7 +11,16 @@ extension Engine {
     _ request: Request, of session: Session, _ body: (inout ByteBuffer) -> Void
   ) throws(FeedError) {
     guard let id = request.id, !isReplaying else { return }
-    let buffer = session.batch?.answers ?? answers
+    if let batch = session.batch {
+      try reply(id, of: session, in: batch.answers, body)
+    } else {
+      try reply(id, of: session, in: answers, body)
+    }
+  }
+
+  private func reply(
+    _ id: JSONView, of session: Session, in buffer: TurnBuffer, _ body: (inout ByteBuffer) -> Void
+  ) throws(FeedError) {
     let start = openAnswer(buffer, session)
     buffer.bytes.beginResult(id: id)
     body(&buffer.bytes)

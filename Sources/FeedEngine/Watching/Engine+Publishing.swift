@@ -13,7 +13,6 @@ extension Engine: CommitObserver {
         fallBehind(watch)
         continue
       }
-      giveAll(to: watch.session)
       let range = appendDelta(to: answers, channel, from: watch.revision, change)
       if range.isEmpty {
         restart(watch)
@@ -111,11 +110,11 @@ extension Engine: CommitObserver {
   @inline(__always)
   private func append(_ feed: Feed, _ path: IndexPath, _ isFirst: inout Bool, to out: inout ByteBuffer) {
     if isFirst { isFirst = false } else { out.append(UInt8(ascii: ",")) }
-    out.append(feed.section(at: Int(path.section)).row(at: Int(path.row)).text)
+    out.append(feed.row(at: path).text)
   }
 
   private func appendType(_ feed: Feed, _ path: IndexPath, _ isFirst: inout Bool, to out: inout ByteBuffer) {
     if isFirst { isFirst = false } else { out.append(UInt8(ascii: ",")) }
-    out.append(typeOf: feed.section(at: Int(path.section)).row(at: Int(path.row)))
+    out.append(typeOf: feed.row(at: path))
   }
 }

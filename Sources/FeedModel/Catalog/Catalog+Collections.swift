@@ -9,7 +9,7 @@ extension Catalog {
     let state = feed.state
     try state.update(element, index: 0, at: tick(), &log)
     addStep(&state.step)
-    evict(feed)
+    evict(feed, state)
     finishSteps(on: feed, state, since: mark)
   }
 
@@ -25,7 +25,7 @@ extension Catalog {
     } catch {
       throw abandon(error, to: mark)
     }
-    evict(feed)
+    evict(feed, feed.state)
     finishSteps(on: feed, feed.state, since: mark)
   }
 
@@ -70,7 +70,7 @@ extension Catalog {
     } catch {
       throw abandon(error, to: mark)
     }
-    evict(feed)
+    evict(feed, feed.state)
     finishSteps(on: feed, feed.state, since: mark)
   }
 

@@ -1,9 +1,9 @@
 /// What `retain` takes away: the longest-unchanged elements first.
 extension Catalog {
   /// Evicts what exceeds the count, as further steps of the operation under way.
-  func evict(_ feed: CollectionFeed) {
-    guard let most = feed.content.retain?.count else { return }
-    while feed.state.elements.count > most { remove(feed.state.elements.oldest, from: feed) }
+  func evict(_ feed: CollectionFeed, _ state: CollectionState) {
+    guard let most = state.definition.retain?.count else { return }
+    while state.elements.count > most { remove(state.elements.oldest, from: feed) }
   }
 
   /// Evicts, as one operation, the elements of `feed` that are too old at the moment of the commit under way; at most

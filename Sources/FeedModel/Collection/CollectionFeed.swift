@@ -29,6 +29,10 @@ public final class CollectionFeed: Feed {
     state.bins[index].section
   }
 
+  public override func row(at path: IndexPath) -> Row {
+    state.bins[Int(path.section)].section.row(at: Int(path.row))
+  }
+
   /// Bytes of the living elements.
   public var bytes: Int { state.elements.bytes }
   /// Elements, each counted once however many bins hold it.

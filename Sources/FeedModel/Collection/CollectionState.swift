@@ -25,6 +25,8 @@ final class CollectionState: RowStore {
   /// Working memory, kept between elements.
   @exclusivity(unchecked) var identity = ByteBuffer()
   @exclusivity(unchecked) var keys = ByteBuffer()
+  /// Takes the result of `PositionTree.touch`.
+  @exclusivity(unchecked) var touched: UInt32 = 0
   /// Whether each bin accepts the element at hand.
   let verdicts: UnsafeMutablePointer<Bool>
 

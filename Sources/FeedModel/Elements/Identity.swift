@@ -2,8 +2,8 @@ import FeedJSON
 
 /// The canonical bytes of an identity: a string or a number of an element (PROTOCOL section 6).
 ///
-/// Strings are their decoded characters behind an `s`; numbers their exact value behind an `n`, so that `1`, `1.0` and
-/// `10e-1` are one identity and `"1"` is another.
+/// Strings are their decoded characters behind an `s`; integers, however they are written, their value behind an `i`; all
+/// other numbers their exact value behind an `n`. So `1`, `1.0` and `10e-1` are one identity and `"1"` is another.
 enum Identity {
   /// Appends the canonical bytes; false when the value is neither a string nor a number.
   static func append(_ value: JSONView, to buffer: inout ByteBuffer) -> Bool {
@@ -13,6 +13,11 @@ enum Identity {
       value.withDecodedUTF8 { bytes in buffer.append(bytes) }
       return true
     case .number:
+      if let integer = value.int {
+        buffer.append(UInt8(ascii: "i"))
+        withUnsafeBytes(of: integer) { buffer.append($0) }
+        return true
+      }
       buffer.append(UInt8(ascii: "n"))
       JSONNumber.appendOrderedKey(of: value.text, to: &buffer)
       return true

@@ -8,7 +8,7 @@ public class Feed {
   /// The kind's name on the wire; `bin` for one bin of a collection.
   public var kind: String { "feed" }
   /// The revision of the last commit that changed this feed.
-  @exclusivity(unchecked) public internal(set) var revision: UInt64
+  @exclusivity(unchecked) public internal(set) final var revision: UInt64
   /// The change of the commit under way; empty between commits.
   @exclusivity(unchecked) var net = Change()
   /// The composed changes of the earlier operations of a transaction.
@@ -16,17 +16,17 @@ public class Feed {
   /// Whether the feed is listed among those that the commit under way touches.
   @exclusivity(unchecked) var isTouched = false
   /// Recent changes; nil until somebody watches the feed for the first time.
-  @exclusivity(unchecked) public internal(set) var history: History?
+  @exclusivity(unchecked) public internal(set) final var history: History?
   /// What the publisher of changes keeps for this feed. The model only carries it.
-  @exclusivity(unchecked) public var channel: AnyObject?
+  @exclusivity(unchecked) public final var channel: AnyObject?
   /// The selected rows, ascending, as of the last commit.
-  @exclusivity(unchecked) public internal(set) var selection: [IndexPath] = []
+  @exclusivity(unchecked) public internal(set) final var selection: [IndexPath] = []
   /// What may be done with the rows.
   public internal(set) var behaviours = Behaviours()
   /// The definition as it was given last; children and the active one may have changed since by other methods.
   public internal(set) var given: FeedDefinition?
   /// Whether the feed was undefined: it has no rows and never will again.
-  @exclusivity(unchecked) public internal(set) var isGone = false
+  @exclusivity(unchecked) public internal(set) final var isGone = false
 
   /// The place in the order of publication: above every feed whose rows this one shows.
   @exclusivity(unchecked) var rank = 0
@@ -50,6 +50,9 @@ public class Feed {
   public func section(at index: Int) -> Section {
     preconditionFailure("a feed without sections has none at \(index)")
   }
+
+  /// The row at a path that is there. O(log n).
+  public func row(at path: IndexPath) -> Row { section(at: Int(path.section)).row(at: Int(path.row)) }
 
   /// Rows of all sections. O(sections).
   public var count: Int {

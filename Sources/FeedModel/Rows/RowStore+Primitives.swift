@@ -91,8 +91,8 @@ extension RowStore {
 
   /// Lets live snapshots take the version they still have to send, before it is exchanged.
   func preserve(_ handle: UInt32) {
-    for section in sections where section.rows.hasSnapshots && section.rows.contains(handle) {
-      section.rows.contentWillChange(of: handle)
+    for section in sections.indices where sections[section].rows.hasSnapshots {
+      sections[section].rows.contentWillChange(of: handle)
     }
   }
 }

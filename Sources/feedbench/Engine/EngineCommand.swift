@@ -11,7 +11,11 @@ extension Command {
       count("updates that a run pushes", default: defaultEngineCount),
       OptionDescription(
         "watchers", value: .integer(0...10_000), help: "connections that watch; may be repeated",
-        defaultText: watchers.map { "\($0)" }.joined(separator: ", ")),
+        defaultText: defaultWatchers.map { "\($0)" }.joined(separator: ", ")),
+      OptionDescription(
+        "elements", value: .integer(1...100_000_000),
+        help: "elements of the feed, updated in no order; may be repeated",
+        defaultText: defaultSizes.map { "\($0)" }.joined(separator: ", ")),
       OptionDescription(
         "window", value: .integer(1...65_536), help: "pushes in a turn", defaultText: "\(PushJob.defaultWindow)"),
       OptionDescription(
@@ -19,22 +23,17 @@ extension Command {
         defaultText: "\(PushJob.defaultPayload)"),
     ]
   ) { options, report in
-    let given = options.texts("watchers").compactMap { Int($0) }
     var job = PushJob(count: options.integer("count") ?? defaultEngineCount)
     job.window = options.integer("window") ?? job.window
     job.payload = options.integer("payload") ?? job.payload
-    try report.title("pushes of \(job.payload) bytes, \(job.window) in a turn")
-    for watchers in given.isEmpty ? watchers : given {
-      job.watchers = watchers
-      let driver = try EngineDriver(job)
-      let sample = try Sample.measure(runs: report.runs) { try driver.run() }
-      let each = sample.best / Double(job.count)
-      try report.add(
-        "an update, \(watchers) watchers",
-        [.nanoseconds(each), .millionsPerSecond("updates", 1e3 / each)], noise: sample.noise)
-    }
+    let watchers = options.texts("watchers").compactMap { Int($0) }
+    let sizes = options.texts("elements").compactMap { Int($0) }
+    try EngineMeasures(
+      job: job, watchers: watchers.isEmpty ? defaultWatchers : watchers, sizes: sizes.isEmpty ? defaultSizes : sizes
+    ).run(&report)
   }
 
   private static let defaultEngineCount = 400_000
-  private static let watchers = [0, 1, 8, 32]
+  private static let defaultWatchers = [0, 1, 8, 32]
+  private static let defaultSizes = [1000, 1_000_000]
 }

@@ -21,6 +21,8 @@ final class EngineDriver {
     let peer = Peer(uid: 0, gid: 0, pid: 1)
     pusher = engine.connect(peer, now: now)
     ask(pusher, Texts.request("define", PushJob.definition))
+    let filling = Texts.filling(job)
+    for index in 0..<filling.count { deliver(pusher, filling[index]) }
     for _ in 0..<job.watchers {
       let watcher = engine.connect(peer, now: now)
       ask(watcher, Texts.request("watch", #"{"feed":"bench","initial":false}"#))

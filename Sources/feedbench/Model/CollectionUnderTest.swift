@@ -82,7 +82,7 @@ final class CollectionUnderTest {
   private func delete(_ ids: [Int]) throws -> UInt64 {
     let texts = Texts()
     for id in ids.shuffled(using: &random) { texts.append("\(id)") }
-    return try commitEach(of: texts.array()) { try catalog.delete(feed, ids: $0) }
+    return try commitEach(of: texts.array()) { try catalog.delete(feed, id: $0) }
   }
 
   /// Times a commit for each element of a JSON array, which is scanned before.

@@ -11,7 +11,12 @@ struct Dialogue: ~Copyable {
   /// Sends a request and waits for its answer; what comes before it is dropped.
   mutating func ask(_ method: String, _ params: String = "{}") throws {
     let frame = Texts.frame(Texts.request(method, params))
-    try stream.writeAll(frame[0])
+    try ask(frame[0], method)
+  }
+
+  /// The same with a frame that is made already.
+  mutating func ask(_ frame: UnsafeRawBufferPointer, _ method: String) throws {
+    try stream.writeAll(frame)
     while true {
       let answer = try next()
       let view = try answer.withUnsafeBytes { bytes in

@@ -18,9 +18,9 @@ struct RedisServer: Server {
 
   func pushes(_ job: PushJob) -> Texts {
     let texts = Texts()
-    for (index, element) in job.prepared().enumerated() {
-      let set = Self.command(["HSET", PushJob.feed, "\(index % job.elements)", element])
-      texts.append(set + Self.command(["PUBLISH", PushJob.feed, element]))
+    for update in job.updates() {
+      let set = Self.command(["HSET", PushJob.feed, "\(update.id)", update.text])
+      texts.append(set + Self.command(["PUBLISH", PushJob.feed, update.text]))
     }
     return texts
   }
@@ -30,7 +30,7 @@ struct RedisServer: Server {
   }
 
   func deliveryCounter(_ job: PushJob) -> MessageCounter {
-    .fixed(FixedCounter(length: Self.command(["message", PushJob.feed, job.prepared()[0]]).utf8.count))
+    .fixed(FixedCounter(length: Self.command(["message", PushJob.feed, job.initialElements()[0]]).utf8.count))
   }
 
   var fence: Texts? { nil }

@@ -3,11 +3,8 @@ import FeedSystem
 /// Whether a large snapshot for one keeps others waiting: pings, one after another, until a watcher has read it all.
 struct SnapshotMeasure {
   let server: FeeddServer
-  let elements: Int
-  let payload: Int
-
-  /// Elements of one push.
-  private static let batch = 1000
+  /// What the feed is filled with.
+  let job: PushJob
 
   func run(_ report: Report) throws {
     try fill()
@@ -25,7 +22,7 @@ struct SnapshotMeasure {
       "the snapshot",
       [
         Metric(name: "seconds", value: time / 1e9, unit: "s"),
-        .gigabytesPerSecond(Double(elements * payload) / time),
+        .gigabytesPerSecond(Double(job.elements * job.payload) / time),
       ])
     var dialogue = Dialogue(try server.connect())
     try dialogue.ask("set", #"{"feed":"\#(PushJob.feed)","elements":[]}"#)
@@ -34,16 +31,7 @@ struct SnapshotMeasure {
   private func fill() throws {
     var dialogue = Dialogue(try server.connect())
     try dialogue.ask("define", PushJob.definition)
-    var random = Random(seed: 13)
-    var next = 0
-    while next < elements {
-      let ids = next..<min(elements, next + Self.batch)
-      let texts = ids.map { id in
-        let head = #"{"id":\#(id),"text":""#
-        return head + random.words(max(1, payload - head.utf8.count - 2)) + "\"}"
-      }
-      try dialogue.ask("update", #"{"feed":"\#(PushJob.feed)","elements":[\#(texts.joined(separator: ","))]}"#)
-      next = ids.upperBound
-    }
+    let frames = Texts.filling(job)
+    for index in 0..<frames.count { try dialogue.ask(frames[index], "update") }
   }
 }

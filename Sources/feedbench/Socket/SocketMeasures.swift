@@ -29,7 +29,9 @@ struct SocketMeasures {
     try roundTrips(report)
     if snapshot > 0 {
       try report.title("pings of one connection while another is sent \(snapshot) elements")
-      try SnapshotMeasure(server: feedd, elements: snapshot, payload: job.payload).run(report)
+      var job = job
+      job.elements = snapshot
+      try SnapshotMeasure(server: feedd, job: job).run(report)
     }
   }
 

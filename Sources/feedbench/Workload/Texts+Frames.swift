@@ -21,9 +21,20 @@ extension Texts {
   /// The frames of the pushes of a job, each a request of its own.
   static func pushes(_ job: PushJob) -> Texts {
     let frames = Texts()
-    for (index, element) in job.prepared().enumerated() {
-      let params = #"{"feed":"\#(PushJob.feed)","element":\#(element)}"#
+    for (index, update) in job.updates().enumerated() {
+      let params = #"{"feed":"\#(PushJob.feed)","element":\#(update.text)}"#
       frames.append(frame: request("update", params, id: index % 10_000))
+    }
+    return frames
+  }
+
+  /// The frames that fill a job's feed with its elements, so many in each.
+  static func filling(_ job: PushJob, batch: Int = 1000) -> Texts {
+    let frames = Texts()
+    let elements = job.initialElements()
+    for start in stride(from: 0, to: elements.count, by: batch) {
+      let part = elements[start..<min(elements.count, start + batch)].joined(separator: ",")
+      frames.append(frame: request("update", #"{"feed":"\#(PushJob.feed)","elements":[\#(part)]}"#))
     }
     return frames
   }
