@@ -8,7 +8,7 @@ extension Catalog {
 
   /// Undoes everything since `begin`.
   public func rollBack() {
-    log.undo(to: .init(entries: 0, structures: 0))
+    log.undo(to: .start)
     log.finish()
     forgetCommit()
   }
@@ -105,7 +105,8 @@ extension Catalog {
     if let feed = pending { feed.accumulator.add(result) }
     for feed in touched {
       let composed = feed.accumulator.finish()
-      if log.structures.isEmpty, let store = feed.rowStore {
+      // The rows of a collection that got other bins are others; they cannot be followed back.
+      if let store = feed.rowStore, !rebinned.contains(where: { $0 === feed }) {
         feed.net = store.simplify(composed, log, since: .start)
       } else {
         feed.net = composed.normalizingMoves(asUpdates: true)
@@ -151,6 +152,7 @@ extension Catalog {
       if !feed.accumulator.isEmpty { _ = feed.accumulator.finish() }
     }
     touched.removeAll(keepingCapacity: true)
+    rebinned.removeAll()
     pending = nil
   }
 }

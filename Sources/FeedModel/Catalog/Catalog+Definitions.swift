@@ -63,6 +63,7 @@ extension Catalog {
     feed.beginHistory()
     feeds[definition.name] = feed
     updateExpiring()
+    touch(feed)
     log.append(undo: { [unowned self] in
       for source in feed.sources { source.removeParent(feed) }
       feed.isGone = true

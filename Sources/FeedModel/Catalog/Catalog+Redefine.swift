@@ -41,6 +41,7 @@ extension Catalog {
     for bin in feed.binFeeds where !content.bins.contains(where: { $0.name == bin.bin }) { try checkNoParents(bin) }
     let rebinning = try Rebinning(feed, content, limits: limits, seed: seed)
     result = rebinning.change
+    rebinned.append(feed)
     let (state, bins, gone) = (feed.state, feed.binFeeds, feed.goneBins)
     rebinning.install(in: feed, revision: revision &+ 1)
     updateExpiring()
@@ -53,6 +54,7 @@ extension Catalog {
         bin.isGone = false
       }
       feed.structureDidChange()
+      rebinned.removeLast()
       updateExpiring()
     })
     finishOperation(on: feed)
@@ -60,10 +62,14 @@ extension Catalog {
 
   private func replan(_ feed: SlotsFeed, _ plan: SlotsFeed.Plan) {
     let (before, count) = (feed.plan, feed.section(at: 0).count)
+    let wasReplanned = feed.isReplanned
     feed.adopt(plan)
     feed.isReplanned = true
     result = feed.wholeChange(from: count)
-    log.append(undo: { feed.adopt(before) })
+    log.append(undo: {
+      feed.adopt(before)
+      feed.isReplanned = wasReplanned
+    })
     finishOperation(on: feed)
     touch(feed)
   }

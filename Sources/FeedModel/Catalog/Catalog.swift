@@ -38,6 +38,8 @@ public final class Catalog {
   /// The steps of the operation under way, when there is more than one.
   @exclusivity(unchecked) var steps = ChangeAccumulator()
   @exclusivity(unchecked) var stepCount = 0
+  /// The collections that the commit under way gave other bins.
+  var rebinned: [CollectionFeed] = []
   /// The collections that evict by age.
   var expiring: [CollectionFeed] = []
   let seed: UInt64

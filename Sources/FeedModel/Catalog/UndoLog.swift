@@ -15,7 +15,7 @@ struct UndoLog {
       case addedElement
       /// The element was retired; it stood before `other` in the order of change.
       case removedElement
-      /// The element's version was exchanged; `text` is the one before.
+      /// The element's version was exchanged; `text` is the one before, which came `at`.
       case exchangedText
       /// The element moved in the order of change; it stood before `other`, changed at `at`.
       case reordered

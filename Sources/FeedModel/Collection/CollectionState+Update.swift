@@ -61,19 +61,29 @@ extension CollectionState {
   }
 
   /// Brings the rows of an element in line with the verdicts, bin by bin.
+  ///
+  /// An element that left one bin for one other is the same row that moved.
   func settle(_ handle: UInt32, _ text: ElementText, _ log: inout UndoLog) {
+    var (left, arrived) = (0, 0)
+    var move = Move(deleted: 0, added: 0)
     for bin in bins.indices {
       let row = bins[bin].section.rows.row(of: handle)
       switch (row, verdicts[bin]) {
-      case (nil, true): arrive(handle, text, bin, &log)
+      case (nil, true):
+        arrived &+= 1
+        move.added = UInt32(step.added.count)
+        arrive(handle, text, bin, &log)
       case (let row?, true): stay(handle, text, bin, row, &log)
       case (let row?, false):
+        left &+= 1
+        move.deleted = UInt32(step.deleted.count)
         step.deleted.append(IndexPath(section: UInt32(bin), row: UInt32(row)))
         removeRow(section: bin, at: row, &log)
       case (nil, false): break
       }
     }
-    pairTheOnlyMove()
+    guard left == 1 && arrived == 1 else { return }
+    step.moves.insert(move, at: step.moves.firstIndex { $0.deleted > move.deleted } ?? step.moves.count)
   }
 
   private func arrive(_ handle: UInt32, _ text: ElementText, _ bin: Int, _ log: inout UndoLog) {
@@ -98,13 +108,6 @@ extension CollectionState {
     step.moves.append(Move(deleted: UInt32(step.deleted.count), added: UInt32(step.added.count)))
     step.deleted.append(IndexPath(section: section, row: UInt32(row)))
     step.added.append(IndexPath(section: section, row: UInt32(target)))
-  }
-
-  /// An element that left one bin for one other is the same row that moved.
-  private func pairTheOnlyMove() {
-    if step.moves.isEmpty && step.deleted.count == 1 && step.added.count == 1 {
-      step.moves.append(Move(deleted: 0, added: 0))
-    }
   }
 
   private func keyDiffers(_ handle: UInt32, _ text: ElementText, _ bin: Int) -> Bool {

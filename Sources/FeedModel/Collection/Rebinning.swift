@@ -11,6 +11,8 @@ struct Rebinning {
   private let old: CollectionState
   /// For every old handle, the handle of the same element in the new state.
   private var successors: [UInt32: UInt32] = [:]
+  /// Rows that stand elsewhere in their bin.
+  private var moved: [(from: IndexPath, to: IndexPath)] = []
 
   init(_ feed: CollectionFeed, _ content: CollectionDefinition, limits: Limits, seed: UInt64) throws(FeedError) {
     old = feed.state
@@ -32,7 +34,7 @@ struct Rebinning {
         if let successor = try state.find(identityOf: view, index: place) { sources[successor] = handle }
       }
     } catch {
-      log.undo(to: .init(entries: 0, structures: 0))
+      log.undo(to: .start)
       throw error
     }
     state.elements.sortByChange()
@@ -61,6 +63,17 @@ struct Rebinning {
       }
       compareRows(predecessors[after], after)
     }
+    pairMoves()
+  }
+
+  /// Notes where in the finished lists the moved rows stand.
+  private mutating func pairMoves() {
+    let gone = Dictionary(uniqueKeysWithValues: change.deleted.enumerated().map { ($1, UInt32($0)) })
+    let come = Dictionary(uniqueKeysWithValues: change.added.enumerated().map { ($1, UInt32($0)) })
+    for (from, to) in moved {
+      if let deleted = gone[from], let added = come[to] { change.moves.append(Move(deleted: deleted, added: added)) }
+    }
+    change.moves.sort { $0.deleted < $1.deleted }
   }
 
   /// Adds what happened to the rows of the new bin `after`, which was the old bin `before` if there was one.
@@ -94,7 +107,9 @@ struct Rebinning {
   private mutating func move(_ places: [Int], _ sources: [Int], _ stays: Set<Int>, _ before: Int?, _ after: Int) {
     guard let before else { return }
     for (place, source) in zip(places, sources) where !stays.contains(place) {
-      change.deleted.append(IndexPath(section: UInt32(before), row: UInt32(source)))
+      let from = IndexPath(section: UInt32(before), row: UInt32(source))
+      change.deleted.append(from)
+      moved.append((from, IndexPath(section: UInt32(after), row: UInt32(place))))
     }
     change.deleted.sort()
   }

@@ -75,6 +75,9 @@ public class Feed {
     FeedSnapshot(sections: (0..<sectionCount).map { section(at: $0).makeSnapshot() }, revision: revision)
   }
 
+  /// Whether no commit has had the feed yet: what its sources changed before it was defined does not concern it.
+  var isNew = true
+
   /// Works out `net` from the changes of the feeds whose rows this one shows; a feed with rows of its own has it already.
   func derive() {}
 

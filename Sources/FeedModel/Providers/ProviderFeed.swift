@@ -68,6 +68,10 @@ public class ProviderFeed: Feed {
     defer { changed.removeAll(keepingCapacity: true) }
     if isGone {
       net.sectionsDeleted = (0..<published.reduce(0) { $0 + $1.sections }).map(UInt32.init)
+    } else if isNew {
+      net.removeAll()
+      publishStructure()
+      isNew = false
     } else if isRestructured {
       net = restructuring(from: published, to: shown.map { ($0, $0.sectionCount) })
       publishStructure()

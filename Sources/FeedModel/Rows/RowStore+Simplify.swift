@@ -69,7 +69,8 @@ extension RowStore {
     let originals = originals(entries)
     updated.removeAll { path in
       let handle = sections[Int(path.section)].rows[Int(path.row)]
-      guard let first = originals[handle] else { return false }
+      // A row that moved and moved back has had one version all the time.
+      guard let first = originals[handle] else { return true }
       let now = elements.text(of: handle)
       return Self.equal(first.text, now.text) && Self.equal(first.type, now.type)
     }

@@ -73,6 +73,9 @@ public final class SlotsFeed: Feed {
   override func derive() {
     if isGone {
       net.sectionsDeleted = [0]
+    } else if isNew {
+      net.removeAll()
+      isNew = false
     } else if isReplanned {
       net = wholeChange(from: publishedLayout.count)
       isReplanned = false

@@ -1,0 +1,157 @@
+/// A definition of any kind, as far as the random trees vary it.
+struct TreeDefinition: Equatable {
+  enum Content: Equatable {
+    case list(isSingle: Bool, type: String?)
+    case collection(TreeCollection)
+    case composed([String])
+    case segmented([String], current: Int)
+    case slots(TreeSlots)
+  }
+
+  var name: String
+  var content: Content
+  var selectable = true
+  var multiple = true
+  var editable = true
+  var movable = true
+
+  var kind: String {
+    switch content {
+    case .list(let isSingle, _): isSingle ? "single" : "array"
+    case .collection: "collection"
+    case .composed: "composed"
+    case .segmented: "segmented"
+    case .slots: "slots"
+    }
+  }
+
+  /// The feeds whose rows it shows.
+  var sources: [String] {
+    switch content {
+    case .list, .collection: []
+    case .composed(let children), .segmented(let children, _): children
+    case .slots(let slots): slots.contents.map(\.feed)
+    }
+  }
+
+  /// The members of the definition.
+  func members(replace: Bool) -> String {
+    var parts = ["\"feed\":\"\(name)\"", "\"kind\":\"\(kind)\""]
+    switch content {
+    case .list(_, let type): if let type { parts.append("\"type\":\"\(type)\"") }
+    case .collection(let collection): parts += collection.members
+    case .composed(let children): parts.append("\"children\":\(children.json)")
+    case .segmented(let children, let current):
+      parts += ["\"children\":\(children.json)", "\"current\":\(current)"]
+    case .slots(let slots): parts += slots.members
+    }
+    if !selectable { parts.append("\"selectable\":false") }
+    if !multiple { parts.append("\"multiple\":false") }
+    if !editable { parts.append("\"editable\":false") }
+    if !movable { parts.append("\"movable\":false") }
+    if replace { parts.append("\"replace\":true") }
+    return "{" + parts.joined(separator: ",") + "}"
+  }
+}
+
+/// What a collection is made of.
+struct TreeCollection: Equatable {
+  struct Bin: Equatable {
+    var name: String
+    var filter: TreeFilter
+    /// A member and a direction; nil keeps the order of arrival.
+    var sort: Sort?
+  }
+
+  struct Sort: Equatable {
+    var member: String
+    var isDescending: Bool
+
+    /// Whether `b` stands after `a`: absent comes last in either direction.
+    func isBefore(_ a: TreeElement, _ b: TreeElement) -> Bool {
+      switch (a.number(member), b.number(member)) {
+      case (let x?, let y?): isDescending ? x > y : x < y
+      case (_?, nil): true
+      default: false
+      }
+    }
+  }
+
+  var bins: [Bin]
+  var isExclusive = false
+  var type: String?
+  var retain: Int?
+
+  var members: [String] {
+    let bins = bins.map { bin in
+      let filter = bin.filter.text.map { ",\"filter\":\"\($0)\"" } ?? ""
+      let order = bin.sort.map { $0.isDescending ? "descending" : "ascending" } ?? ""
+      let sort = bin.sort.map { ",\"sort\":[{\"by\":\"$.\($0.member)\",\"order\":\"\(order)\"}]" } ?? ""
+      return "{\"name\":\"\(bin.name)\"\(filter)\(sort)}"
+    }
+    var parts = ["\"bins\":[\(bins.joined(separator: ","))]"]
+    if isExclusive { parts.append("\"exclusive\":true") }
+    if let type { parts.append("\"type\":\"\(type)\"") }
+    if let retain { parts.append("\"retain\":{\"count\":\(retain)}") }
+    return parts
+  }
+}
+
+/// What a slots feed is made of.
+struct TreeSlots: Equatable {
+  struct Content: Equatable {
+    var type: String
+    var feed: String
+  }
+
+  var contents: [Content]
+  var pattern: [String]
+  var repeatables: [String] = []
+  var header: [String] = []
+  var defaultType: String?
+  var fixed: [Int: String] = [:]
+
+  var members: [String] {
+    let contents = contents.map { "\"\($0.type)\":\"\($0.feed)\"" }.joined(separator: ",")
+    var parts = ["\"contents\":{\(contents)}", "\"pattern\":\(pattern.json)"]
+    if !repeatables.isEmpty { parts.append("\"repeatables\":\(repeatables.json)") }
+    if !header.isEmpty { parts.append("\"header\":\(header.json)") }
+    if let defaultType { parts.append("\"default\":\"\(defaultType)\"") }
+    if !fixed.isEmpty {
+      let entries = fixed.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\"\($0.value)\"" }
+      parts.append("\"fixed\":{\(entries.joined(separator: ","))}")
+    }
+    return parts
+  }
+}
+
+/// A filter, both as the daemon reads it and as the reference judges.
+enum TreeFilter: CaseIterable {
+  case everything, low, high, middle, isA, odd
+
+  var text: String? {
+    switch self {
+    case .everything: nil
+    case .low: "@.v < 5"
+    case .high: "@.v >= 5"
+    case .middle: "@.v >= 3 && @.v < 7"
+    case .isA: "@.k == 'A'"
+    case .odd: "@.n == 1 || @.n == 3"
+    }
+  }
+
+  func accepts(_ element: TreeElement) -> Bool {
+    switch self {
+    case .everything: true
+    case .low: element.v.map { $0 < 5 } ?? false
+    case .high: element.v.map { $0 >= 5 } ?? false
+    case .middle: element.v.map { $0 >= 3 && $0 < 7 } ?? false
+    case .isA: element.k == "A"
+    case .odd: element.n == 1 || element.n == 3
+    }
+  }
+}
+
+extension [String] {
+  fileprivate var json: String { "[" + map { "\"\($0)\"" }.joined(separator: ",") + "]" }
+}

@@ -1,0 +1,77 @@
+/// One feed of the reference, in the plainest form.
+struct TreeFeed {
+  /// As it is now; children may have changed since it was given.
+  var definition: TreeDefinition
+  var given: TreeDefinition
+  let instance: UInt64
+
+  /// The rows of an array or single.
+  var items: [Item] = []
+  /// The bins of a collection.
+  var bins: [Bin] = []
+  /// The elements of a collection by identity.
+  var elements: [Int: Element] = [:]
+  /// How often a child's sections went out and came in although it was there before and after; by the child's instance.
+  var stints: [UInt64: UInt64] = [:]
+  /// How often a slots feed was given another plan.
+  var plans: UInt64 = 0
+
+  struct Item {
+    var token: UInt64
+    var element: TreeElement
+  }
+
+  struct Bin {
+    let instance: UInt64
+    let name: String
+    var rows: [(id: Int, token: UInt64)] = []
+  }
+
+  struct Element {
+    var element: TreeElement
+    let arrival: UInt64
+    var changed: UInt64
+  }
+
+  var collection: TreeCollection? {
+    if case .collection(let collection) = definition.content { return collection }
+    return nil
+  }
+
+  var isList: Bool {
+    if case .list = definition.content { return true }
+    return false
+  }
+
+  /// The children of a provider; nil for another kind.
+  var children: [String]? {
+    switch definition.content {
+    case .composed(let children), .segmented(let children, _): children
+    default: nil
+    }
+  }
+
+  /// The children of a provider that show.
+  var shown: [String] {
+    switch definition.content {
+    case .composed(let children): children
+    case .segmented(let children, let current): children.indices.contains(current) ? [children[current]] : []
+    default: []
+    }
+  }
+
+  /// The index of the child that shows.
+  var current: Int {
+    if case .segmented(_, let current) = definition.content { return current }
+    return -1
+  }
+
+  /// Gives a provider other children.
+  mutating func adopt(_ children: [String], current: Int) {
+    switch definition.content {
+    case .composed: definition.content = .composed(children)
+    case .segmented: definition.content = .segmented(children, current: current)
+    default: break
+    }
+  }
+}

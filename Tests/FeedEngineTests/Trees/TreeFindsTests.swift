@@ -1,0 +1,101 @@
+import Testing
+
+@testable import FeedEngine
+
+/// What the random trees found.
+@Suite struct TreeFindsTests {
+  private let harness = EngineHarness()
+
+  /// The answer's result or error to a request of somebody who watches nothing.
+  private func ask(_ id: ConnectionID, _ method: String, _ params: String) -> String {
+    harness.ask(id, method, params).last ?? ""
+  }
+
+  @Test func aRefusedReplacementOfSlotsLeavesNoTrace() {
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = ask(pusher, "define", #"{"feed":"a","kind":"array"}"#)
+    _ = ask(pusher, "define", #"{"feed":"m","kind":"slots","contents":{"A":"a"},"pattern":["A"]}"#)
+    _ = ask(pusher, "insert", #"{"feed":"a","elements":[1,2,3]}"#)
+    _ = ask(watcher, "watch", #"{"feed":"m"}"#)
+    let refused = ask(
+      pusher, "transaction",
+      #"{"ops":[{"method":"define","params":{"feed":"m","kind":"slots","contents":{"A":"a"},"pattern":["A","A"],"replace":true}},{"method":"put","params":{"feed":"nobody","element":1}}]}"#
+    )
+    #expect(refused.contains("-32000"))
+    _ = ask(pusher, "insert", #"{"feed":"a","elements":[4]}"#)
+    #expect(harness.take(watcher).last?.contains(#""deleted":[],"added":[[0,3]],"updated":[],"elements":[4]"#) == true)
+  }
+
+  @Test func feedsDefinedBehindAChangeInOneTransactionBeginAfterIt() {
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = ask(pusher, "define", #"{"feed":"a","kind":"array"}"#)
+    _ = ask(pusher, "define", #"{"feed":"b","kind":"composed","children":[]}"#)
+    for bin in 0..<3 {
+      _ = ask(pusher, "define", "{\"feed\":\"b\(bin)\",\"kind\":\"array\"}")
+      _ = ask(pusher, "insertChild", "{\"feed\":\"b\",\"child\":\"b\(bin)\"}")
+    }
+    _ = ask(pusher, "define", #"{"feed":"g","kind":"segmented","children":["b","a"]}"#)
+    let defined = ask(
+      pusher, "transaction",
+      #"{"ops":[{"method":"insert","params":{"feed":"a","elements":[1,2]}},{"method":"activate","params":{"feed":"g","child":"a"}},{"method":"define","params":{"feed":"m","kind":"slots","contents":{"A":"g"},"pattern":["A"]}},{"method":"define","params":{"feed":"p","kind":"composed","children":["g"]}}]}"#
+    )
+    #expect(defined.contains("results"))
+    for feed in ["m", "p"] { _ = ask(watcher, "watch", "{\"feed\":\"\(feed)\"}") }
+    _ = ask(pusher, "insert", #"{"feed":"a","elements":[3]}"#)
+    let deltas = harness.take(watcher)
+    #expect(deltas.count == 2)
+    for delta in deltas { #expect(delta.contains(#""deleted":[],"added":[[0,2]],"updated":[]"#), "\(delta)") }
+  }
+
+  @Test func anElementThatLeavesOneBinForAnotherMovesWhateverItDoesInAThird() {
+    let pusher = harness.connect()
+    _ = ask(
+      pusher, "define",
+      #"{"feed":"c","kind":"collection","bins":[{"name":"low","filter":"@.v < 5"},{"name":"all","sort":[{"by":"$.v"}]},{"name":"high","filter":"@.v >= 5"}]}"#
+    )
+    _ = ask(pusher, "update", #"{"feed":"c","elements":[{"id":1,"v":1},{"id":2,"v":2}]}"#)
+    let answer = ask(pusher, "update", #"{"feed":"c","element":{"id":1,"v":9}}"#)
+    #expect(
+      answer.contains(#""deleted":[[0,0],[1,0]],"added":[[1,1],[2,0]],"updated":[],"moves":[[0,1],[1,0]]"#), "\(answer)"
+    )
+  }
+
+  @Test func otherBinsMoveTheRowsTheyKeep() {
+    let pusher = harness.connect()
+    _ = ask(pusher, "define", #"{"feed":"c","kind":"collection","bins":[{"name":"all"}],"multiple":true}"#)
+    _ = ask(pusher, "update", #"{"feed":"c","elements":[{"id":1,"v":3},{"id":2,"v":2},{"id":3,"v":1}]}"#)
+    _ = ask(pusher, "select", #"{"feed":"c","all":true}"#)
+    _ = ask(
+      pusher, "define",
+      #"{"feed":"c","kind":"collection","bins":[{"name":"all","sort":[{"by":"$.v"}]}],"multiple":true,"replace":true}"#)
+    #expect(ask(pusher, "selected", #"{"feed":"c"}"#).contains(#""selected":[[0,0],[0,1],[0,2]]"#))
+  }
+
+  @Test func aSmallerRetentionEvictsAtOnceAndTheLongestUnchangedFirst() {
+    let pusher = harness.connect()
+    _ = ask(pusher, "define", #"{"feed":"c","kind":"collection"}"#)
+    _ = ask(pusher, "update", #"{"feed":"c","elements":[{"id":1},{"id":2},{"id":3},{"id":1,"v":1}]}"#)
+    _ = ask(pusher, "define", #"{"feed":"c","kind":"collection","retain":{"count":2},"replace":true}"#)
+    let snapshot = ask(pusher, "snapshot", #"{"feed":"c"}"#)
+    #expect(snapshot.contains(#""elements":[{"id":1,"v":1},{"id":3}]"#), "\(snapshot)")
+  }
+
+  @Test(arguments: [
+    (
+      #"{"method":"move","params":{"feed":"a","from":0,"to":2}}"#,
+      #"{"method":"move","params":{"feed":"a","from":2,"to":0}}"#
+    ),
+    (
+      #"{"method":"replace","params":{"feed":"a","elements":[9],"at":[1]}}"#,
+      #"{"method":"set","params":{"feed":"a","elements":[1,2,3]}}"#
+    ),
+  ])
+  func aTransactionThatUndoesItselfIsNoCommit(_ there: String, _ back: String) {
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = ask(pusher, "define", #"{"feed":"a","kind":"array"}"#)
+    _ = ask(pusher, "insert", #"{"feed":"a","elements":[1,2,3]}"#)
+    _ = ask(watcher, "watch", #"{"feed":"a"}"#)
+    #expect(ask(pusher, "transaction", "{\"ops\":[\(there),\(back)]}").contains(#""revision":2"#))
+    #expect(harness.take(watcher).isEmpty)
+  }
+}

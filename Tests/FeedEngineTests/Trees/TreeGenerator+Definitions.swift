@@ -1,0 +1,83 @@
+/// Definitions, new ones and other ones for feeds that are there.
+extension TreeGenerator {
+  mutating func definition(on tree: TreeReference, _ views: [String: TreeView]) -> TreeOperation {
+    let name = pick(Self.names)
+    guard let known = tree.feeds[name] else { return .define(newDefinition(name, tree, views), replace: chance(10)) }
+    switch below(20) {
+    case 0...2: return .undefine(name)
+    case 3: return .define(known.definition, replace: chance(50))
+    case 4: return .define(known.given, replace: chance(30))
+    case 5: return .define(newDefinition(pick(Self.names), tree, views, as: name), replace: true)
+    case 6: return .define(newDefinition(name, tree, views), replace: false)
+    case 7, 8:
+      var definition = known.definition
+      behave(&definition)
+      return .define(definition, replace: true)
+    default: return .define(newDefinition(name, tree, views), replace: true)
+    }
+  }
+
+  /// A definition of the kind that the first letter of `name` stands for.
+  mutating func newDefinition(
+    _ name: String, _ tree: TreeReference, _ views: [String: TreeView] = [:], as given: String? = nil
+  ) -> TreeDefinition {
+    let content: TreeDefinition.Content
+    switch name.first {
+    case "a": content = .list(isSingle: false, type: pick([nil, "$.k", "$.n"]))
+    case "s": content = .list(isSingle: true, type: pick([nil, "$.k"]))
+    case "c": content = .collection(collection())
+    case "p": content = .composed(sources(tree, views))
+    case "g":
+      let children = sources(tree, views)
+      content = .segmented(children, current: below(children.count + 1) - 1)
+    default: content = .slots(slots(tree, views))
+    }
+    var definition = TreeDefinition(name: given ?? name, content: content)
+    if chance(30) { behave(&definition) }
+    return definition
+  }
+
+  private mutating func behave(_ definition: inout TreeDefinition) {
+    definition.multiple = chance(70)
+    definition.selectable = !chance(5)
+    definition.editable = !chance(5)
+    definition.movable = !chance(5)
+  }
+
+  private mutating func collection() -> TreeCollection {
+    let names = ["x", "y", "z", "w"].shuffled(using: &random).prefix(1 + below(4))
+    let bins = names.map { name in
+      TreeCollection.Bin(
+        name: name, filter: pick(TreeFilter.allCases),
+        sort: chance(50) ? .init(member: pick(["v", "n"]), isDescending: chance(50)) : nil)
+    }
+    return TreeCollection(
+      bins: bins, isExclusive: chance(30), type: pick([nil, "$.k"]), retain: chance(25) ? 2 + below(6) : nil)
+  }
+
+  private mutating func sources(_ tree: TreeReference, _ views: [String: TreeView]) -> [String] {
+    var sources: [String] = []
+    for _ in 0..<below(4) {
+      let child = smallSource(tree, views)
+      if child != "nobody" && (!sources.contains(child) || chance(3)) { sources.append(child) }
+    }
+    if chance(1) { sources.append("nobody") }
+    return sources
+  }
+
+  private mutating func slots(_ tree: TreeReference, _ views: [String: TreeView]) -> TreeSlots {
+    let types = ["A", "B", "C", "D"]
+    var contents: [TreeSlots.Content] = []
+    for feed in sources(tree, views) { contents.append(.init(type: types[contents.count], feed: feed)) }
+    var slots = TreeSlots(contents: contents, pattern: list(of: types, 1 + below(4)))
+    if chance(40) { slots.repeatables = list(of: types, 1 + below(2)) }
+    if chance(30) { slots.header = list(of: types, 1 + below(3)) }
+    if chance(25) { slots.defaultType = pick(types) }
+    if chance(35) { for _ in 0..<(1 + below(3)) { slots.fixed[below(9)] = pick(types) } }
+    return slots
+  }
+
+  private mutating func list(of types: [String], _ count: Int) -> [String] {
+    (0..<count).map { _ in pick(types) }
+  }
+}

@@ -1,0 +1,145 @@
+import FeedModel
+
+/// Collections: every bin judges every element.
+extension TreeReference {
+  mutating func update(_ name: String, _ elements: [TreeElement]) throws(Refusal) {
+    var feed = try feed(name) { $0.collection != nil }
+    for element in elements { try update(&feed, element) }
+    evict(&feed)
+    feeds[name] = feed
+  }
+
+  mutating func delete(_ name: String, _ ids: [Int]) throws(Refusal) {
+    var feed = try feed(name) { $0.collection != nil }
+    for id in ids { feed.remove(id) }
+    feeds[name] = feed
+  }
+
+  mutating func setCollection(_ name: String, _ elements: [TreeElement]) throws(Refusal) {
+    var feed = try feed(name) { $0.collection != nil }
+    if elements.contains(where: { $0.id == nil }) { throw Refusal(code: -32003) }
+    for id in feed.elements.keys where !elements.contains(where: { $0.id == id }) { feed.remove(id) }
+    feeds[name] = feed
+    try update(name, elements)
+  }
+
+  private mutating func update(_ feed: inout TreeFeed, _ element: TreeElement) throws(Refusal) {
+    guard let id = element.id else { throw Refusal(code: -32003) }
+    guard let collection = feed.collection, feed.elements[id]?.element != element else { return }
+    let verdicts = collection.verdicts(element)
+    guard verdicts.contains(true) else { return feed.remove(id) }
+    let old = feed.elements[id]
+    let now = tick()
+    feed.elements[id] = .init(element: element, arrival: old?.arrival ?? now, changed: now)
+    var left: [UInt64] = []
+    var arrived: [Int] = []
+    for (place, accepted) in verdicts.enumerated() {
+      let row = feed.bins[place].rows.firstIndex { $0.id == id }
+      switch (row, accepted) {
+      case (let row?, false): left.append(feed.bins[place].rows.remove(at: row).token)
+      case (nil, true):
+        arrived.append(place)
+        feed.insert(id, token(), into: place)
+      case (let row?, true):
+        guard let sort = collection.bins[place].sort, let before = old?.element,
+          sort.isBefore(before, element) || sort.isBefore(element, before)
+        else { continue }
+        feed.insert(id, feed.bins[place].rows.remove(at: row).token, into: place)
+      case (nil, false): break
+      }
+    }
+    if left.count == 1 && arrived.count == 1, let row = feed.bins[arrived[0]].rows.firstIndex(where: { $0.id == id }) {
+      // It left one bin for one other: the same row.
+      feed.bins[arrived[0]].rows[row].token = left[0]
+    }
+  }
+
+  private func evict(_ feed: inout TreeFeed) {
+    guard let most = feed.collection?.retain else { return }
+    for entry in feed.elements.sorted(by: { $0.value.changed < $1.value.changed }).prefix(
+      max(0, feed.elements.count - most))
+    {
+      feed.remove(entry.key)
+    }
+  }
+
+  /// Bins of the same name keep their rows' identity; elements come in the order of their arrival.
+  mutating func rebin(_ feed: inout TreeFeed, _ collection: TreeCollection) {
+    let old = feed.bins
+    let elements = feed.elements
+    feed.definition.content = .collection(collection)
+    feed.elements = [:]
+    feed.bins = collection.bins.map { bin in
+      .init(instance: old.first { $0.name == bin.name }?.instance ?? token(), name: bin.name)
+    }
+    for (id, entry) in elements.sorted(by: { $0.value.arrival < $1.value.arrival }) {
+      let verdicts = collection.verdicts(entry.element)
+      guard verdicts.contains(true) else { continue }
+      feed.elements[id] = entry
+      for (place, accepted) in verdicts.enumerated() where accepted {
+        let known = old.first { $0.name == feed.bins[place].name }?.rows.first { $0.id == id }
+        feed.insert(id, known?.token ?? token(), into: place)
+      }
+    }
+    evict(&feed)
+  }
+
+  /// An element that left a bin and came back to it since `before` is the same row, rather than one of the same element that
+  /// left another bin.
+  mutating func reunite(_ name: String, since before: TreeFeed) {
+    guard var feed = feeds[name], feed.instance == before.instance else { return }
+    var places: [UInt64: Int] = [:]
+    for place in feed.bins.indices where place < before.bins.count {
+      for row in feed.bins[place].rows.indices {
+        guard let old = before.bins[place].rows.first(where: { $0.id == feed.bins[place].rows[row].id }) else {
+          continue
+        }
+        feed.bins[place].rows[row].token = old.token
+        places[old.token] = place
+      }
+    }
+    for place in feed.bins.indices {
+      for (row, entry) in feed.bins[place].rows.enumerated() where places[entry.token].map({ $0 != place }) ?? false {
+        feed.bins[place].rows[row].token = token()
+      }
+    }
+    feeds[name] = feed
+  }
+
+  /// Rows of a bin whose section went out and came in again are other rows.
+  mutating func renew(_ feed: String, bin: String) {
+    guard var known = feeds[feed], let place = known.bins.firstIndex(where: { $0.name == bin }) else { return }
+    for row in known.bins[place].rows.indices { known.bins[place].rows[row].token = token() }
+    feeds[feed] = known
+  }
+}
+
+extension TreeCollection {
+  fileprivate func verdicts(_ element: TreeElement) -> [Bool] {
+    var isTaken = false
+    return bins.map { bin in
+      let accepted = !(isTaken && isExclusive) && bin.filter.accepts(element)
+      isTaken = isTaken || accepted
+      return accepted
+    }
+  }
+}
+
+extension TreeFeed {
+  /// Before the first row that sorts after it, or at the end.
+  fileprivate mutating func insert(_ id: Int, _ token: UInt64, into place: Int) {
+    var row = bins[place].rows.count
+    if let sort = collection?.bins[place].sort, let element = elements[id]?.element {
+      row =
+        bins[place].rows.firstIndex { other in
+          elements[other.id].map { sort.isBefore(element, $0.element) } ?? false
+        } ?? row
+    }
+    bins[place].rows.insert((id, token), at: row)
+  }
+
+  fileprivate mutating func remove(_ id: Int) {
+    elements[id] = nil
+    for place in bins.indices { bins[place].rows.removeAll { $0.id == id } }
+  }
+}

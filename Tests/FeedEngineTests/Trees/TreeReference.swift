@@ -1,0 +1,82 @@
+import FeedModel
+
+/// All feeds of a daemon, rebuilt from scratch whenever they are looked at: what the random trees are compared with.
+///
+/// A value: a transaction works on a copy and throws it away when it is refused.
+struct TreeReference {
+  /// The code of the error that an operation is refused with.
+  struct Refusal: Error {
+    let code: Int
+  }
+
+  var feeds: [String: TreeFeed] = [:]
+  private var lastToken: UInt64 = 0
+  private(set) var clock: UInt64 = 0
+  /// Whether an operation changed a definition, which makes a commit even if no row changed.
+  var isStructural = false
+  /// The collections that got other bins.
+  var rebinned: Set<String> = []
+
+  mutating func token() -> UInt64 {
+    lastToken += 1
+    return lastToken
+  }
+
+  mutating func tick() -> UInt64 {
+    clock += 1
+    return clock
+  }
+
+  /// Carries out an operation.
+  ///
+  /// - Parameter result: the change that the daemon says it made, where the rule leaves a choice; nil when it is not known.
+  mutating func apply(_ operation: TreeOperation, result: Change?) throws(Refusal) {
+    let before = feeds[operation.feed]
+    try carryOut(operation, result)
+    if case .define = operation { return }
+    if let before, before.collection != nil { reunite(operation.feed, since: before) }
+  }
+
+  private mutating func carryOut(_ operation: TreeOperation, _ result: Change?) throws(Refusal) {
+    switch operation {
+    case .insert, .remove, .replace, .move, .put: try edit(operation)
+    case .set(let name, let elements): try set(name, elements, result)
+    case .update(let name, let elements): try update(name, elements)
+    case .delete(let name, let ids): try delete(name, ids)
+    case .insertChild(let name, let child, let place): try insertChild(name, child, place)
+    case .removeChild(let name, let child): try removeChild(name, child)
+    case .activate(let name, let child): try activate(name, child)
+    case .define(let definition, let replace): try define(definition, replace: replace, result)
+    case .undefine(let name): try undefine(name)
+    }
+  }
+
+  /// The feed of that name, of a kind that `fits`.
+  func feed(_ name: String, _ fits: (TreeFeed) -> Bool) throws(Refusal) -> TreeFeed {
+    guard let feed = feeds[name] else { throw Refusal(code: isBin(name) ? -32002 : -32000) }
+    guard fits(feed) else { throw Refusal(code: -32002) }
+    return feed
+  }
+
+  func isBin(_ name: String) -> Bool {
+    let parts = name.split(separator: "/")
+    guard parts.count == 2, let feed = feeds[String(parts[0])] else { return false }
+    return feed.bins.contains { $0.name == parts[1] }
+  }
+
+  func exists(_ name: String) -> Bool { feeds[name] != nil || isBin(name) }
+
+  /// The feed or bin's instance.
+  func instance(of name: String) -> UInt64 {
+    if let feed = feeds[name] { return feed.instance }
+    let parts = name.split(separator: "/")
+    return feeds[String(parts[0])]?.bins.first { $0.name == parts[1] }?.instance ?? 0
+  }
+
+  /// Everything that can be watched: feeds and bins.
+  var names: [String] {
+    feeds.values.flatMap { feed in
+      [feed.definition.name] + feed.bins.map { "\(feed.definition.name)/\($0.name)" }
+    }.sorted()
+  }
+}

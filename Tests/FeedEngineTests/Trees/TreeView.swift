@@ -1,0 +1,37 @@
+/// A row as the reference has it: what is shown, and which row it is.
+struct TreeRow: Equatable {
+  /// The same before and after an operation exactly when the row kept its identity.
+  var token: UInt64
+  var text: String
+  /// The JSON text of its type, `null` without one.
+  var type: String
+
+  func shows(_ other: TreeRow) -> Bool { text == other.text && type == other.type }
+}
+
+/// A section as the reference has it.
+struct TreeSection: Equatable {
+  var name: String
+  var rows: [TreeRow]
+}
+
+/// Everything that a feed or bin shows.
+struct TreeView: Equatable {
+  /// Another one when the feed was undefined and defined again.
+  var instance: UInt64
+  var sections: [TreeSection]
+
+  var rows: [TreeRow] { sections.flatMap(\.rows) }
+}
+
+/// Makes one token of several numbers.
+func mix(_ numbers: UInt64...) -> UInt64 {
+  var result: UInt64 = 0x9E37_79B9_7F4A_7C15
+  for number in numbers {
+    result ^= number
+    result = (result ^ (result >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    result = (result ^ (result >> 27)) &* 0x94D0_49BB_1331_11EB
+    result ^= result >> 31
+  }
+  return result
+}

@@ -1,0 +1,120 @@
+import FeedModel
+
+@testable import FeedEngine
+
+/// Comparing copies, answers and the engine itself with the reference.
+extension TreeWorld {
+  /// The daemon's revision after the last operation.
+  var commits: Int {
+    get { statistics["revision", default: 0] }
+    set { statistics["revision"] = newValue }
+  }
+
+  /// Watches what came to be in the last operation.
+  func watchNew() throws {
+    for (name, mirror) in mirrors where mirror.isEnded || views[name] == nil {
+      guard mirror.isEnded || deltas[name]?["ended"]?.bool == true else { throw fail("\(name) did not end") }
+    }
+    for (name, delta) in deltas {
+      do { try mirrors[name]?.take(delta: delta) } catch { throw fail("the watcher of \(name): \(error)") }
+      if mirrors[name]?.isEnded == true {
+        mirrors[name] = nil
+        told[name] = nil
+      }
+    }
+    for name in views.keys.sorted() where mirrors[name] == nil { try watch(name) }
+  }
+
+  private func watch(_ name: String) throws {
+    told[name] = []
+    for text in harness.ask(watcher, "watch", "{\"feed\":\"\(name)\"}") {
+      guard let frame = Value(text) else { throw fail("no JSON: \(text)") }
+      if let result = frame["result"] {
+        mirrors[name] = try Mirror(result, since: nil, initial: true)
+      } else if frame["method"]?.string == "snapshot", let params = frame["params"] {
+        try mirrors[name]?.take(snapshot: params)
+      } else {
+        throw fail("an unexpected frame: \(text)")
+      }
+    }
+  }
+
+  func compareMirrors() throws {
+    for (name, view) in views {
+      guard let mirror = mirrors[name], mirror.isLive else { throw fail("no live copy of \(name)") }
+      if keepsPast && past[name]?.last?.revision != mirror.revision { past[name, default: []].append(mirror) }
+      if !same(mirror, view) {
+        throw fail("the copy of \(name) is \(mirror.sections), not \(view.short)")
+      }
+    }
+  }
+
+  func same(_ mirror: Mirror, _ view: TreeView) -> Bool {
+    mirror.sections.count == view.sections.count && zip(mirror.sections, view.sections).allSatisfy(same)
+  }
+
+  private func same(_ mirror: Mirror.Section, _ section: TreeSection) -> Bool {
+    mirror.name == section.name && mirror.rows.count == section.rows.count
+      && zip(mirror.rows, section.rows).allSatisfy { $0.element == $1.text && $0.type == $1.type }
+  }
+
+  /// The engine's own feeds, whoever watches them, and when they changed last.
+  func compareEngine() throws {
+    let catalog = harness.engine.catalog
+    if catalog.feeds.count != reference.feeds.count { throw fail("\(catalog.feeds.count) feeds") }
+    for (name, view) in views {
+      guard let feed = try? catalog.feed(named: name) else { throw fail("there is no \(name)") }
+      if mirrors[name].map({ UInt64($0.revision) != feed.revision }) ?? false {
+        throw fail("\(name) is of revision \(feed.revision), its watcher of \(mirrors[name]?.revision ?? -1)")
+      }
+      guard feed.sectionCount == view.sections.count else { throw fail("\(name) has \(feed.sectionCount) sections") }
+      for (index, wanted) in view.sections.enumerated() {
+        let section = feed.section(at: index)
+        guard section.name == wanted.name, section.count == wanted.rows.count else {
+          throw fail("\(name) has \(section.count) rows in \(section.name), not \(wanted)")
+        }
+        for (row, wanted) in wanted.rows.enumerated() where !section.row(at: row).text.elementsEqual(wanted.text.utf8) {
+          throw fail("\(name) has \(String(decoding: section.row(at: row).text, as: UTF8.self)), not \(wanted)")
+        }
+      }
+    }
+  }
+
+  /// Methods that read, of some feed.
+  func read() throws {
+    guard !views.isEmpty else { return }
+    let name = generator.pick(views.keys.sorted())
+    guard let view = views[name] else { return }
+    let snapshot = Mirror(snapshot: try ask("snapshot", "{\"feed\":\"\(name)\"}")["result"] ?? .null, of: name)
+    if !same(snapshot, view) {
+      throw fail("the snapshot of \(name) is \(snapshot.sections), not \(view.short)")
+    }
+    let digest = try ask("verify", "{\"feed\":\"\(name)\"}")["result"]
+    guard digest?["digest"]?.string == snapshot.digest else { throw fail("the digest of \(name): \(digest as Any)") }
+    let section = generator.below(view.sections.count)
+    try readRows(name, section, view.sections.indices.contains(section) ? view.sections[section].rows : nil)
+  }
+
+  private func readRows(_ name: String, _ section: Int, _ rows: [TreeRow]?) throws {
+    let (from, count) = (generator.below(6), generator.below(6))
+    let range = try ask(
+      "range", "{\"feed\":\"\(name)\",\"section\":\(section),\"from\":\(from),\"count\":\(count)}")
+    guard let rows else {
+      if range.errorCode != -32005 { throw fail("a range of no section: \(range)") }
+      return
+    }
+    let wanted = rows.dropFirst(from).prefix(count)
+    guard range["result"]?["elements"]?.items.map(\.text) == wanted.map(\.text),
+      range["result"]?["types"]?.items.map(\.text) == wanted.map(\.type)
+    else { throw fail("range \(from) \(count) of \(name): \(range)") }
+    let row = try ask("get", "{\"feed\":\"\(name)\",\"at\":[\(section),\(from)]}")["result"]
+    let expected = rows.indices.contains(from) ? rows[from] : nil
+    guard row?["element"]?.text == expected?.text ?? "null", row?["type"]?.text == expected?.type ?? "null" else {
+      throw fail("get \(section),\(from) of \(name): \(row as Any)")
+    }
+  }
+}
+
+extension Value {
+  fileprivate static var null: Value { Value("null")! }
+}

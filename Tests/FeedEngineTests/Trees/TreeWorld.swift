@@ -1,0 +1,171 @@
+import FeedModel
+import TestSupport
+import Testing
+
+@testable import FeedEngine
+
+/// An engine with a tree of feeds of all kinds, the reference beside it, and a watcher of everything.
+final class TreeWorld {
+  let harness: EngineHarness
+  let pusher: ConnectionID
+  let watcher: ConnectionID
+  var generator: TreeGenerator
+  var reference = TreeReference()
+  /// What the reference showed after the last operation.
+  var views: [String: TreeView] = [:]
+  /// The watcher's copies, of every feed and bin.
+  var mirrors: [String: Mirror] = [:]
+  /// The selected rows of every feed, by their tokens, and what the watcher was told of them.
+  var selections: [String: [UInt64]] = [:]
+  var told: [String: [[Int]]] = [:]
+  /// The deltas of the turn, by feed.
+  var deltas: [String: Value] = [:]
+  /// What was checked of the deltas of the last commit.
+  var changes: [String: TreeChange] = [:]
+  var statistics: [String: Int] = [:]
+  /// The last requests, for messages.
+  private(set) var trace: [String] = []
+
+  /// Earlier copies of every feed, oldest first, if they are kept.
+  var past: [String: [Mirror]] = [:]
+  var keepsPast = false
+
+  init(seed: UInt64, limits: Limits = Limits()) {
+    generator = TreeGenerator(random: SeededRandom(seed: seed))
+    harness = EngineHarness(limits: limits, seed: seed)
+    pusher = harness.connect()
+    watcher = harness.connect()
+  }
+
+  func fail(_ reason: String) -> TreeChange.Violation {
+    TreeChange.Violation(description: reason + "\n  after:\n  " + trace.suffix(6).joined(separator: "\n  "))
+  }
+
+  func ask(_ method: String, _ params: String) throws -> Value {
+    let texts = harness.ask(pusher, method, params)
+    guard texts.count == 1, let answer = Value(texts[0]) else {
+      throw fail("\(texts.count) answers to \(method) \(params)")
+    }
+    return answer
+  }
+
+  /// Sends a mutation.
+  func mutate(_ method: String, _ params: String) throws -> Value {
+    trace.append("\(method) \(params)")
+    if trace.count > 40 { trace.removeFirst(20) }
+    return try ask(method, params)
+  }
+
+  /// One random operation or transaction, and everything that must hold afterwards.
+  func step() throws {
+    if generator.chance(6) { return try select() }
+    if generator.chance(15) { try transaction() } else { try single() }
+    if generator.chance(10) { try read() }
+  }
+
+  private func single() throws {
+    let operation = generator.operation(on: reference, views)
+    let answer = try mutate(operation.method, operation.params)
+    var next = reference
+    (next.isStructural, next.rebinned) = (false, [])
+    let change = answer["result"].flatMap { $0["deleted"] == nil ? nil : Change($0) }
+    do throws(TreeReference.Refusal) {
+      try next.apply(operation, result: change)
+    } catch {
+      return try expectRefusal(answer, error.code, at: nil)
+    }
+    guard answer["error"] == nil else { throw fail("refused: \(answer)") }
+    if let change { try check(change, operation, from: reference, to: next) }
+    try settle(next, answer, [operation])
+    statistics[operation.method, default: 0] += 1
+  }
+
+  private func transaction() throws {
+    var next = reference
+    (next.isStructural, next.rebinned) = (false, [])
+    var (operations, steps) = ([TreeOperation](), [TreeReference]())
+    var refusal: (index: Int, code: Int)?
+    for index in 0..<(2 + generator.below(5)) {
+      let operation = generator.operation(on: next, views)
+      operations.append(operation)
+      do throws(TreeReference.Refusal) {
+        try next.apply(operation, result: nil)
+      } catch {
+        refusal = (index, error.code)
+        break
+      }
+      steps.append(next)
+    }
+    let answer = try mutate("transaction", "{\"ops\":[\(operations.map(\.json).joined(separator: ","))]}")
+    if let refusal { return try expectRefusal(answer, refusal.code, at: refusal.index) }
+    guard let results = answer["result"]?["results"]?.items, results.count == operations.count else {
+      throw fail("refused: \(answer)")
+    }
+    next = reference
+    (next.isStructural, next.rebinned) = (false, [])
+    for (operation, result) in zip(operations, results) {
+      let before = next
+      try next.apply(operation, result: Change(result))
+      try check(Change(result), operation, from: before, to: next)
+    }
+    try settle(next, answer, operations)
+    statistics["transaction", default: 0] += 1
+  }
+
+  /// A refusal changes nothing and is told to nobody.
+  private func expectRefusal(_ answer: Value, _ code: Int, at index: Int?) throws {
+    guard answer.errorCode == code else { throw fail("\(code) expected at \(index ?? 0), not \(answer)") }
+    if let index, answer.errorData?["op"]?.int != index { throw fail("op \(index) is to blame: \(answer)") }
+    let frames = harness.take(watcher)
+    if !frames.isEmpty { throw fail("a refusal was published: \(frames)") }
+    try compareEngine()
+    statistics["refused \(code)", default: 0] += 1
+  }
+
+  /// The change in an answer, in the coordinates of the state that the operation met.
+  private func check(
+    _ change: Change, _ operation: TreeOperation, from before: TreeReference, to after: TreeReference
+  ) throws {
+    let name = operation.feed
+    guard before.exists(name) else { return }
+    let old = before.view(name)
+    var after = after
+    if case .define = operation, before.feeds[name]?.children != nil {
+      for child in try renewedChildren(of: name, before, after, change, isCommit: false) {
+        after.feeds[name]?.stints[child, default: 0] += 1
+      }
+    }
+    let new = after.exists(name) ? after.view(name) : TreeView(instance: old.instance, sections: [])
+    do {
+      let checked = try TreeChange(change, from: old, to: new)
+      if !checked.needless.isEmpty { throw fail("needless updates: \(checked)") }
+      if [1, 2].contains(operation.strictness) { try checked.checkFewest() }
+      if operation.strictness == 2 { try checkSet(checked) }
+    } catch let error as TreeChange.Violation {
+      throw fail("the answer to \(operation.method): \(error)")
+    }
+  }
+
+  /// `set` leaves the common beginning and end alone.
+  private func checkSet(_ checked: TreeChange) throws {
+    guard let old = checked.before.sections.first?.rows, let new = checked.after.sections.first?.rows else { return }
+    let start = zip(old, new).prefix { $0.shows($1) }.count
+    let end = min(
+      zip(old.reversed(), new.reversed()).prefix { $0.shows($1) }.count, min(old.count, new.count) - start)
+    let listed = checked.change.added + checked.change.updated
+    if listed.contains(where: { Int($0.row) < start || Int($0.row) >= new.count - end }) {
+      throw fail("set lists the common beginning or end: \(checked.change)")
+    }
+  }
+}
+
+extension TreeOperation {
+  /// Whether as many rows as possible must stay: 1 for one simple step, 2 for `set` of an array.
+  fileprivate var strictness: Int {
+    switch self {
+    case .move, .remove, .insert, .put: 1
+    case .set(let feed, _) where feed.hasPrefix("a"): 2
+    default: 0
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// Random trees of all kinds of feeds under random mutations, with watchers on everything, against a reference that puts
+/// everything together anew after each operation.
+///
+/// `FEEDD_TREE_OPERATIONS` sets the number of operations over all fixed seeds, and as many again over a fresh one.
+@Suite struct TreesTests {
+  /// A tree is begun anew after so many operations.
+  private static let life = 500
+
+  private static var operations: Int {
+    getenv("FEEDD_TREE_OPERATIONS").flatMap { Int(String(cString: $0)) } ?? 4000
+  }
+
+  @Test(arguments: UInt64(1)...8)
+  func fixedSeed(_ seed: UInt64) {
+    run(seed: seed, operations: Self.operations / 8)
+  }
+
+  @Test func freshSeed() {
+    run(seed: UInt64.random(in: 1000...(.max)), operations: Self.operations / 8)
+  }
+
+  private func run(seed: UInt64, operations: Int) {
+    var statistics: [String: Int] = [:]
+    for life in 0..<max(1, operations / Self.life) {
+      let world = TreeWorld(seed: seed &+ UInt64(life) << 32)
+      for step in 0..<Self.life {
+        do {
+          try world.step()
+        } catch {
+          Issue.record("seed \(seed), life \(life), step \(step): \(error)")
+          return
+        }
+      }
+      statistics.merge(world.statistics) { $0 + $1 }
+    }
+    for kind in [
+      "update", "set", "move", "insertChild", "removeChild", "activate", "define", "undefine", "transaction",
+    ] {
+      #expect(statistics[kind, default: 0] > 0, "nothing was tried of \(kind): \(statistics)")
+    }
+    if getenv("FEEDD_TREE_STATISTICS") != nil { print("seed \(seed): \(statistics.sorted { $0.key < $1.key })") }
+  }
+}
