@@ -59,7 +59,7 @@ struct OutputQueue: ~Copyable {
 
   /// Forgets the first `count` bytes: they were written.
   ///
-  /// O(1) when that is everything; else O(frames written), so that the end of the frame under way stays known.
+  /// O(1) when that is everything; else O(frames and pieces written), so that the end of the frame under way stays known.
   mutating func consume(_ count: Int) {
     if count == self.count { frameRest = 0 } else { findFrame(after: count) }
     let fromKept = min(count, backlog)
@@ -94,21 +94,24 @@ struct OutputQueue: ~Copyable {
   /// Walks the frames up to `offset`, which lies before the end, and notes how much of the frame there is left.
   private mutating func findFrame(after offset: Int) {
     var next = frameRest
+    var reached = (piece: firstPiece, start: backlog)
     while next < offset {
       var length: UInt32 = 0
-      for place in 0..<4 { length = length << 8 | UInt32(byte(at: next &+ place)) }
+      for place in next..<(next &+ 4) { length = length << 8 | UInt32(byte(at: place, &reached)) }
       next &+= 4 &+ Int(length)
     }
     frameRest = next &- offset
   }
 
-  private func byte(at offset: Int) -> UInt8 {
+  /// The byte at an offset; offsets are asked for in ascending order. `reached` is the piece looked at last and the offset
+  /// at which it begins.
+  private func byte(at offset: Int, _ reached: inout (piece: Int, start: Int)) -> UInt8 {
     if offset < backlog { return kept.bytes[keptStart &+ offset] }
-    var rest = offset &- backlog
-    for piece in pieces[firstPiece...] {
-      let length = piece.end &- piece.start
-      if rest < length { return piece.source._withUnsafeGuaranteedRef { $0.bytes.bytes[piece.start &+ rest] } }
-      rest &-= length
+    while reached.piece < pieces.count {
+      let piece = pieces[reached.piece]
+      let inside = piece.start &+ offset &- reached.start
+      if inside < piece.end { return piece.source._withUnsafeGuaranteedRef { $0.bytes.bytes[inside] } }
+      reached = (reached.piece &+ 1, reached.start &+ piece.end &- piece.start)
     }
     return 0
   }

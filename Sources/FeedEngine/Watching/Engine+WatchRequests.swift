@@ -128,5 +128,6 @@ extension Engine {
     answers.bytes.endFrame(at: frame)
     queue(watch.session, answers, from: start)
     watch.lastTold = now
+    watch.toldCurrent = catalog.revision
   }
 }

@@ -1,0 +1,132 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+
+/// Many requests in one go: every answer once and in order, long ones included, and nobody else waits for them.
+@Suite struct PipelineTests {
+  /// A harness with a collection `c` of so many elements.
+  private func filled(_ count: Int, _ change: (inout Limits) -> Void = { _ in }) -> (EngineHarness, ConnectionID) {
+    var limits = Limits()
+    change(&limits)
+    let harness = EngineHarness(limits: limits)
+    let id = harness.connect()
+    _ = harness.ask(
+      id, "define", #"{"feed":"c","kind":"collection","bins":[{"name":"a"},{"name":"b","filter":"@.id<9"}]}"#)
+    for start in stride(from: 0, to: count, by: 500) {
+      let elements = (start..<min(start + 500, count)).map { #"{"id":\#($0)}"# }.joined(separator: ",")
+      _ = harness.ask(id, "update", #"{"feed":"c","elements":[\#(elements)]}"#)
+    }
+    return (harness, id)
+  }
+
+  private func request(_ id: Int, _ method: String, _ params: String = #"{"feed":"c"}"#) -> [UInt8] {
+    EngineHarness.frame(#"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#)
+  }
+
+  private func ids(_ frames: [String]) -> [Int] { frames.compactMap { Value($0)?["id"]?.int } }
+
+  @Test func longAnswersKeepTheOrder() {
+    let (harness, _) = filled(9000)
+    let id = harness.connect()
+    let methods = [
+      "verify", "ping", "query", "sync", "watch", "sync", "verify", "describe", "query", "nothing", "verify",
+    ]
+    let requests = methods.enumerated().flatMap { request($0, $1, #"{"feed":"c","path":"$[8999].id"}"#) }
+    harness.deliver(id, requests)
+    let frames = harness.take(id).compactMap { Value($0) }
+    #expect(frames.compactMap { $0["id"]?.int } == Array(methods.indices))
+    // The snapshot is complete before the sync behind the watch is answered.
+    let last = frames.firstIndex { $0["params"]?["last"]?.bool == true }
+    let sync = frames.firstIndex { $0["id"]?.int == 5 }
+    #expect(last != nil && sync != nil && last! < sync!)
+  }
+
+  @Test func othersAreServedBetweenTheParts() {
+    let (harness, slow) = filled(20_000)
+    let quick = harness.connect()
+    harness.supply(slow, request(1, "verify"))
+    #expect(!harness.engine.wantsInput(slow), "what follows a long answer waits")
+    var turns = 0
+    while harness.take(slow).isEmpty {
+      harness.supply(quick, request(turns, "ping"))
+      harness.turnOnce()
+      #expect(ids(harness.take(quick)) == [turns])
+      turns += 1
+    }
+    #expect(turns > 2)
+    #expect(harness.engine.wantsInput(slow))
+  }
+
+  /// Digests and queries are of one revision, whatever happens while they are worked out.
+  @Test func longAnswersAreOfOneRevision() {
+    let (harness, reader) = filled(15_000)
+    let pusher = harness.connect()
+    let before = harness.ask(reader, "verify", #"{"feed":"c"}"#)
+    let query = #"{"feed":"c","path":"$[?@.id>=14990].id"}"#
+    let found = harness.ask(reader, "query", query)
+    for (method, params, wanted) in [("verify", #"{"feed":"c"}"#, before), ("query", query, found)] {
+      harness.supply(reader, request(1, method, params))
+      // The elements leave and come back as they were, so that the second long answer finds what the first one found.
+      let ids = (14_000..<15_000).map { "\($0)" }.joined(separator: ",")
+      harness.supply(pusher, request(9, "delete", #"{"feed":"c","ids":[\#(ids)]}"#))
+      harness.turnOnce()
+      harness.supply(pusher, request(9, "update", #"{"feed":"c","elements":[{"id":3,"y":2},{"id":-1}]}"#))
+      harness.turn()
+      #expect(Self.withoutRevision(harness.take(reader)) == Self.withoutRevision(wanted), "\(method)")
+      let elements = (14_000..<15_000).map { #"{"id":\#($0)}"# }.joined(separator: ",")
+      _ = harness.ask(pusher, "update", #"{"feed":"c","elements":[{"id":3},\#(elements)]}"#)
+      _ = harness.ask(pusher, "delete", #"{"feed":"c","id":-1}"#)
+    }
+  }
+
+  private static func withoutRevision(_ frames: [String]) -> [String] {
+    frames.map { $0.replacing(/"revision":\d+/, with: "") }
+  }
+
+  /// A client that sends and does not read is not read from beyond its queue, and gets every answer when it reads.
+  @Test func aClientThatDoesNotReadIsNotReadFrom() {
+    let (harness, _) = filled(100) { $0.maxQueue = 4096 }
+    let id = harness.connect()
+    harness.stopped = [id]
+    for number in 0..<60 { harness.deliver(id, request(number, "snapshot")) }
+    #expect(!harness.engine.wantsInput(id))
+    #expect(harness.waitingInput(of: id) > 0)
+    #expect(!harness.engine.hasWork)
+    var received: [Int] = []
+    while received.count < 60 {
+      harness.resume(id, bytes: 3000)
+      received += ids(harness.take(id))
+    }
+    #expect(received == Array(0..<60))
+    #expect(harness.waitingInput(of: id) == 0)
+  }
+
+  /// A sync that waits for a connection that does not read keeps nobody busy.
+  @Test func aWaitingSyncCostsNothing() {
+    let (harness, _) = filled(3000)
+    let id = harness.connect()
+    harness.stopped = [id]
+    harness.deliver(id, request(1, "watch") + request(2, "sync") + request(3, "ping"))
+    #expect(!harness.engine.hasWork)
+    harness.stopped = []
+    harness.turn()
+    #expect(ids(harness.take(id)) == [1, 2, 3])
+  }
+
+  @Test func notificationsAreNeverAnswered() {
+    let (harness, _) = filled(10)
+    let id = harness.connect()
+    for (method, params) in [
+      ("ping", "{}"), ("nothing", "{}"), ("update", #"{"feed":"c","element":{}}"#), ("get", #"{"feed":"x"}"#),
+      ("verify", #"{"feed":"c"}"#), ("verify", "{}"), ("query", #"{"feed":"c","path":"$["}"#), ("sync", "{}"),
+      ("define", #"{"feed":"?"}"#), ("transaction", #"{"ops":[{"method":"ping"}]}"#), ("snapshot", #"{"feed":"c"}"#),
+      ("delete", #"{"feed":"c","id":null}"#), ("undefine", #"{"feed":"x"}"#), ("unwatch", #"{"feed":"c"}"#),
+      ("update", #"{"feed":"c","element":{"id":1,"x":2}}"#), ("hello", #"{"protocol":9}"#), ("stats", "{}"),
+    ] {
+      harness.send(id, #"{"jsonrpc":"2.0","method":"\#(method)","params":\#(params)}"#)
+      #expect(harness.take(id) == [], "\(method) \(params)")
+    }
+    #expect(harness.ask(id, "get", #"{"feed":"c","id":1}"#).first?.contains(#""x":2"#) == true, "they are executed")
+  }
+}

@@ -1,0 +1,159 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+
+/// The ways to watch: from now, from a revision, without a snapshot, with a throttle, again; and bookmarks.
+@Suite struct WatchTests {
+  let harness = EngineHarness()
+  let pusher: ConnectionID
+  let watcher: ConnectionID
+
+  init() {
+    (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(
+      pusher, "define", #"{"feed":"c","kind":"collection","bins":[{"name":"a"},{"name":"b","filter":"@.v"}]}"#)
+    _ = harness.ask(pusher, "define", #"{"feed":"other","kind":"collection"}"#)
+  }
+
+  private func push(_ id: Int, feed: String = "c") {
+    _ = harness.ask(pusher, "update", #"{"feed":"\#(feed)","element":{"id":\#(id)}}"#)
+  }
+
+  private func watch(_ params: String, by id: ConnectionID? = nil) -> [Value] {
+    harness.ask(id ?? watcher, "watch", params).compactMap { Value($0) }
+  }
+
+  private func notifications() -> [Value] { harness.take(watcher).compactMap { Value($0)?["params"] } }
+
+  /// `method` and the revisions of what a watcher was told.
+  private func told() -> [String] {
+    harness.take(watcher).compactMap { Value($0) }.map { frame in
+      let params = frame["params"]
+      return "\(frame["method"]?.string ?? "?") \(params?["from"]?.text ?? "-") \(params?["revision"]?.text ?? "-")"
+    }
+  }
+
+  @Test func sinceInReachGivesOneDelta() {
+    _ = watch(#"{"feed":"c"}"#)
+    for id in 1...5 { push(id) }
+    #expect(told().count == 5)
+    for since in 2...7 {
+      let frames = watch(#"{"feed":"c","since":{"epoch":"test","revision":\#(since)}}"#)
+      #expect(frames.first?["result"]?["resumed"]?.bool == true)
+      #expect(frames.first?["result"]?["sections"]?.text.contains(#""count":5"#) == true)
+      #expect(frames.count == (since == 7 ? 1 : 2))
+      #expect(frames.dropFirst().allSatisfy { $0["params"]?["from"]?.int == since })
+      #expect(frames.dropFirst().allSatisfy { $0["params"]?["added"]?.items.count == 7 - since })
+    }
+    push(6)
+    #expect(told() == ["delta 7 8"], "the watch that was started over goes on")
+  }
+
+  @Test func sinceOutOfReachStartsOver() {
+    push(1)
+    for since in [
+      #"{"epoch":"other","revision":3}"#, #"{"epoch":"test","revision":0}"#, #"{"epoch":"test","revision":99}"#,
+      #"{"epoch":"","revision":3}"#, #"{"epoch":"test","revision":18446744073709551615}"#,
+      #"{"epoch":"test","revision":1e300}"#, #"{"epoch":"test","revision":-1}"#,
+      #"{"epoch":"test","revision":2.5}"#,
+    ] {
+      let frames = watch(#"{"feed":"c","since":\#(since)}"#)
+      #expect(frames.first?["result"]?["resumed"]?.bool == false, "since never fails: \(since)")
+      #expect(frames.last?["params"]?["last"]?.bool == true, "\(since)")
+    }
+    #expect(watch(#"{"feed":"c","since":null}"#).count == 2)
+    for since in [#"{"epoch":"test","revision":"3"}"#, #"{"epoch":1,"revision":3}"#, #"{"revision":3}"#, "7", "[]"] {
+      #expect(watch(#"{"feed":"c","since":\#(since)}"#).map(\.errorCode) == [-32602], "that is no position: \(since)")
+    }
+  }
+
+  /// A position stays good while its feed is quiet, whatever happens elsewhere and whoever watched.
+  @Test func aQuietFeedIsResumedFromAnyLaterRevision() {
+    push(1)
+    for id in 1...4 { push(id, feed: "other") }
+    for since in 3...7 {
+      let frames = watch(#"{"feed":"c","since":{"epoch":"test","revision":\#(since)}}"#)
+      #expect(frames.map { $0["result"]?["resumed"]?.bool } == [true])
+      #expect(frames.first?["result"]?["revision"]?.int == since)
+    }
+    push(2)
+    #expect(told() == ["delta 7 8"])
+  }
+
+  @Test func withoutASnapshotDeltasStartAtOnce() {
+    push(1)
+    let frames = watch(#"{"feed":"c","initial":false}"#)
+    #expect(frames.count == 1)
+    #expect(frames.first?["result"]?["revision"]?.int == 3)
+    push(2)
+    #expect(told() == ["delta 3 4"])
+  }
+
+  @Test func aThrottledWatchIsToldAtMostSoOften() {
+    _ = watch(#"{"feed":"c","throttle":1000}"#)
+    var told: [Int] = []
+    for id in 1...40 {
+      push(id)
+      harness.advance(seconds: 0.1)
+      told += notifications().map { $0["added"]?.items.count ?? 0 }
+    }
+    #expect(told.reduce(0, +) > 30)
+    #expect((4...6).contains(told.count), "\(told)")
+    harness.advance(seconds: 1)
+    told += notifications().map { $0["added"]?.items.count ?? 0 }
+    #expect(told.reduce(0, +) == 40, "nothing is held back for ever")
+  }
+
+  @Test func unwatchingEndsIt() {
+    _ = watch(#"{"feed":"c"}"#)
+    #expect(harness.ask(watcher, "unwatch", #"{"feed":"c"}"#) == [#"{"jsonrpc":"2.0","id":1,"result":{}}"#])
+    push(1)
+    #expect(told().isEmpty)
+    #expect(harness.ask(watcher, "unwatch", #"{"feed":"c"}"#).first?.contains("result") == true, "twice does no harm")
+  }
+
+  @Test func aSecondWatchStartsOver() {
+    _ = watch(#"{"feed":"c"}"#)
+    push(1)
+    _ = harness.take(watcher)
+    let again = watch(#"{"feed":"c"}"#)
+    #expect(again.count == 2 && again.last?["params"]?["elements"]?.text == #"[{"id":1}]"#)
+    push(2)
+    #expect(told() == ["delta 3 4"], "there is one watch")
+  }
+
+  @Test func bookmarksTellOfQuietFeeds() {
+    _ = watch(#"{"feed":"c"}"#)
+    for id in 1...3 { push(id, feed: "other") }
+    harness.advance(seconds: 29)
+    #expect(told().isEmpty)
+    harness.advance(seconds: 2)
+    let bookmarks = notifications()
+    #expect(bookmarks.map { $0["current"]?.int } == [5])
+    #expect(bookmarks.first?["revision"]?.int == 1)
+    #expect(bookmarks.first?["epoch"]?.string == "test")
+    harness.advance(seconds: 100)
+    #expect(told().isEmpty, "there is nothing new to tell")
+    let frames = watch(#"{"feed":"c","since":{"epoch":"test","revision":5}}"#, by: harness.connect())
+    #expect(frames.map { $0["result"]?["resumed"]?.bool } == [true])
+  }
+
+  /// What is trimmed is out of reach; what is kept is not.
+  @Test func historyIsBounded() {
+    var limits = Limits()
+    limits.historyBytes = 400
+    let harness = EngineHarness(limits: limits)
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection"}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
+    for id in 1...50 { _ = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":\#(id)}}"#) }
+    harness.advance(seconds: 2)
+    let resumed = (1...51).map { since -> Bool in
+      let frames = harness.ask(watcher, "watch", #"{"feed":"c","since":{"epoch":"test","revision":\#(since)}}"#)
+      return frames.first?.contains(#""resumed":true"#) == true
+    }
+    #expect(resumed == resumed.sorted { !$0 && $1 }, "reach has one beginning")
+    #expect((2..<20).contains(resumed.count { $0 }))
+  }
+}
