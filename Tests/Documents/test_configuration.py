@@ -12,7 +12,7 @@ import unittest
 from documents import METHODS, PROTOCOL, blocks, support
 from schemacheck import load, schema
 
-PAGE = (PROTOCOL / "configuration.md").read_text(encoding="utf-8")
+PAGE = (PROTOCOL / "config.md").read_text(encoding="utf-8")
 
 
 class Configuration(unittest.TestCase):
@@ -21,12 +21,12 @@ class Configuration(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
         self.file = os.path.join(self.folder, "feedd.json")
-        [example] = blocks(PAGE, "json")
-        example = example.replace('"sensors"', f'"{getpass.getuser()}"')
-        self.example = example.replace('"admins"', f'"{grp.getgrgid(os.getgid()).gr_name}"')
+        example = blocks(PAGE, "json")[0]
+        example = example.replace('"ann"', f'"{getpass.getuser()}"')
+        self.example = example.replace('"operators"', f'"{grp.getgrgid(os.getgid()).gr_name}"')
         self.write(self.example)
         with sqlite3.connect(os.path.join(self.folder, "contacts.sqlite")) as database:
-            database.execute("CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT, team TEXT)")
+            database.execute("CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT, circle TEXT)")
             people = [(1, "Ann", "red"), (2, "Bob", None), (3, "Cid", "red")]
             database.executemany("INSERT INTO person VALUES (?, ?, ?)", people)
         database.close()
@@ -50,37 +50,36 @@ class Configuration(unittest.TestCase):
         with daemon.connect() as connection:
             feeds = {feed["feed"]: feed for feed in connection.call("feeds")["feeds"]}
             self.assertEqual(set(feeds), {"inbox", "people", "home"})
-            self.assertEqual(connection.hello["limits"]["bookmarkInterval"], 10)
+            self.assertEqual(connection.hello["limits"]["maxElements"], 100000)
             for feed in feeds.values():
                 schema("common", "/$defs/status").check(feed)
             watch = connection.watch("people")
             mirror = support.feedd.Mirror(watch.result)
             while not (mirror.whole and len(mirror.sections) == 2):
                 mirror.apply(watch.next(support.PATIENCE))
-            self.assertEqual([section.name for section in mirror.sections], ["people/red", "people"])
-            self.assertEqual(mirror.sections[1].elements, [b'{"id":2,"name":"Bob","team":null}'])
+            self.assertEqual([section.name for section in mirror.sections], ["people", "people/red"])
+            self.assertEqual(mirror.sections[0].elements, [b'{"id":2,"name":"Bob","circle":null}'])
             with sqlite3.connect(os.path.join(self.folder, "contacts.sqlite")) as database:
                 database.execute("UPDATE person SET name = 'Bea' WHERE id = 2")
             database.close()
             delta = watch.next(support.PATIENCE)
-            self.assertEqual((delta.params["updated"], delta.params["deleted"]), ([[1, 0]], []))
+            self.assertEqual((delta.params["updated"], delta.params["deleted"]), ([[0, 0]], []))
             with self.assertRaises(support.feedd.Refused) as refused:
                 connection.call("define", feed="x", kind="managed", database="x.sqlite", query="SELECT 1 AS id")
             self.assertEqual(refused.exception.code, -32006)
 
     def test_what_is_wrong_is_told_as_the_page_says(self):
-        wrong = '{\n  "feeds": [\n    {"feed": "inbox", "kind": "colection"}\n  ]\n}\n'
-        self.write(wrong)
+        self.write(self.example.replace('"filter"', '"filters"'))
         done = self.check()
-        self.assertNotEqual(done.returncode, 0)
-        [[shown]] = [re.findall(r"^feedd\.json:.*$", PAGE, re.MULTILINE)]
-        self.assertIn(shown, done.stderr.replace(self.file, "feedd.json"))
+        self.assertEqual(done.returncode, 1)
+        [shown] = re.findall(r"^/etc/feedd/feedd\.json(:.*)$", PAGE, re.MULTILINE)
+        self.assertEqual(done.stderr, f"{self.file}{shown}\n")
 
     def test_the_table_of_rights_names_every_method_once(self):
-        table = re.findall(r"^\| `(?:read|write|define|admin)` \| (.*) \|$", PAGE, re.MULTILINE)
-        named = [method for row in table for method in re.findall(r"`(\w+)`", row.split(".")[0].split(";")[0])]
-        free = re.search(r"^(`hello`.*) need no right; the ops of a `transaction`", PAGE, re.MULTILINE)
-        named += re.findall(r"`(\w+)`", free.group(1)) + ["transaction"]
+        table = re.findall(r"^\| `(?:read|write|define|admin)` \| ([^;|]*)", PAGE, re.MULTILINE)
+        free = re.search(r"^(`hello`.*) need no right; a `transaction` needs", PAGE, re.MULTILINE).group(1)
+        named = [method for row in [*table, free] for method in re.findall(r"`(\w+)`", row)]
+        named += ["feeds", "transaction"]
         self.assertEqual(sorted(named), sorted(METHODS))
 
 

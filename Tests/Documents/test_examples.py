@@ -9,6 +9,7 @@ from schemacheck import load, schema
 #: Members whose values differ from run to run, and are compared by their schema only.
 VARYING = {
     "capabilities",
+    "elementBytes",
     "epoch",
     "server",
     "uid",

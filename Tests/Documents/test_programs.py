@@ -129,6 +129,7 @@ class Install(unittest.TestCase):
             "share/fish/vendor_completions.d/feedclient.fish",
             "lib/systemd/system/feedd.service",
             "lib/systemd/system/feedd.socket",
+            "lib/sysusers.d/feedd.conf",
         ):
             self.assertTrue(os.path.isfile(f"{root}/{file}"), file)
         with open(f"{root}/lib/systemd/system/feedd.service", encoding="utf-8") as unit:

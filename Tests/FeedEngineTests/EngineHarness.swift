@@ -4,13 +4,23 @@ import FeedModel
 import Testing
 
 /// Drives an engine without sockets, turn by turn as the daemon's loop does: texts in, texts out, the clock by hand.
+///
+/// The engine of a durable harness is given its input as a daemon with a store does it; the store is an array.
 final class EngineHarness {
+  /// What a durable engine had stored in one turn.
+  struct Stored {
+    let revision: UInt64
+    let at: Instant
+    let requests: [UInt8]
+  }
+
   let engine: Engine
   private(set) var now = Instant(nanoseconds: 1_000_000_000)
   private var ports: [ConnectionID: Port] = [:]
   /// Connections that the engine was done with and that were closed for it, in order.
   private(set) var closed: [ConnectionID] = []
   private(set) var events: [EngineEvent] = []
+  private(set) var stored: [Stored] = []
 
   /// The far end of one connection.
   private struct Port {
@@ -27,10 +37,10 @@ final class EngineHarness {
     var isOpen = true
   }
 
-  init(limits: Limits = Limits(), epoch: String = "test", seed: UInt64 = 7) {
-    engine = Engine(
-      limits: limits,
-      identity: ServerIdentity(version: "0", epoch: epoch, pid: 1, uid: 0, durability: "memory"), seed: seed, now: now)
+  init(limits: Limits = Limits(), epoch: String = "test", seed: UInt64 = 7, isDurable: Bool = false) {
+    let identity = ServerIdentity(
+      version: "0", epoch: epoch, pid: 1, uid: 0, durability: isDurable ? "process" : "memory")
+    engine = Engine(limits: limits, identity: identity, seed: seed, isDurable: isDurable, now: now)
     engine.log = { [unowned self] in events.append($0) }
   }
 
@@ -60,7 +70,7 @@ final class EngineHarness {
   /// Puts raw bytes behind those that the engine has yet to take, without a turn.
   func supply(_ id: ConnectionID, _ bytes: [UInt8]) {
     ports[id]?.input += bytes
-    offer(id)
+    if engine.isDurable { ports[id]?.isParked = true } else { offer(id) }
   }
 
   /// Hands raw bytes to the engine and ends the turn.
@@ -99,7 +109,8 @@ final class EngineHarness {
 
   /// Lets a stopped connection take what waits for it: so many bytes, or everything from now on.
   func resume(_ id: ConnectionID, bytes: Int? = nil) {
-    ports[id]?.room = bytes.map { (ports[id]?.room ?? 0) + $0 }
+    let room = ports[id]?.room ?? 0
+    ports[id]?.room = bytes.map { room + $0 }
     turn()
   }
 
@@ -135,12 +146,25 @@ extension EngineHarness {
 
   /// One turn, whatever is left to do.
   func turnOnce() {
-    engine.takeResumedInput { _ in }
-    for (id, port) in ports where port.isParked { offer(id) }
+    engine.takeResumedInput { ports[$0]?.isParked = true }
+    let waiting = ports.keys.filter { ports[$0]?.isParked == true && engine.wantsInput($0) }.sorted {
+      $0.rawValue < $1.rawValue
+    }
+    if engine.isDurable { store(waiting) }
+    for id in waiting { offer(id) }
     engine.endTurn(now: now)
     write()
     engine.finishWrites()
     for (id, port) in ports where port.isOpen && engine.shouldClose(id) { close(id) }
+  }
+
+  /// Stores what may change something of what these connections sent.
+  private func store(_ waiting: [ConnectionID]) {
+    engine.beginTurn(now: now)
+    for id in waiting { (ports[id]?.input ?? []).withUnsafeBytes { engine.prepare(id, $0) } }
+    guard let batch = engine.journalBatch else { return }
+    stored.append(Stored(revision: batch.revision, at: batch.at, requests: Array(batch.requests)))
+    engine.didStore()
   }
 
   /// Hands over what was sent; what is not wanted now is parked and offered again.

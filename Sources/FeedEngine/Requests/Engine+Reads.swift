@@ -45,13 +45,14 @@ extension Engine {
     try reply(request, of: session) { out in
       out.append("\"revision\":")
       out.append(integer: feed.revision)
-      append(section, rows: from..<(from + count), withTypes: true, to: &out)
+      append(section, rows: from..<(from + count), withTypes: true, to: &out, end: out.count + limits.maxFrame)
     }
   }
 
   func snapshot(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try feed(parameters, of: session)
     try reply(request, of: session) { out in
+      let end = out.count + limits.maxFrame
       out.append("\"revision\":")
       out.append(integer: feed.revision)
       out.append(",\"sections\":[")
@@ -61,7 +62,7 @@ extension Engine {
         out.appendJSONString(section.name)
         out.append(",\"count\":")
         out.append(integer: section.count)
-        append(section, rows: 0..<section.count, withTypes: feed.hasTypes, to: &out)
+        append(section, rows: 0..<section.count, withTypes: feed.hasTypes, to: &out, end: end)
         out.append(UInt8(ascii: "}"))
       }
       out.append(UInt8(ascii: "]"))
@@ -86,33 +87,34 @@ extension Engine {
     }
   }
 
-  /// Appends `,"elements":[…]` and, if asked to, `,"types":[…]`. Stops early once no frame could hold it.
-  private func append(_ section: Section, rows: Range<Int>, withTypes: Bool, to out: inout ByteBuffer) {
-    let most = limits.maxFrame
+  /// Appends `,"elements":[…]` and, if asked to, `,"types":[…]`. Stops early once `out` is longer than `end`, where the
+  /// answer would have to end: it is refused then.
+  private func append(_ section: Section, rows: Range<Int>, withTypes: Bool, to out: inout ByteBuffer, end: Int) {
     out.append(",\"elements\":[")
-    var row = rows.lowerBound
-    while row < rows.upperBound && out.count <= most * 2 {
-      let end = min(row + 256, rows.upperBound)
-      append(section, row..<end, isFirst: row == rows.lowerBound, to: &out) { $0.append($1.text) }
-      row = end
-    }
+    append(section, rows, to: &out, end: end) { $0.append($1.text) }
     out.append(UInt8(ascii: "]"))
     guard withTypes else { return }
     out.append(",\"types\":[")
-    append(section, rows, isFirst: true, to: &out) { $0.append(typeOf: $1) }
+    append(section, rows, to: &out, end: end) { $0.append(typeOf: $1) }
     out.append(UInt8(ascii: "]"))
   }
 
   private func append(
-    _ section: Section, _ rows: Range<Int>, isFirst: Bool, to out: inout ByteBuffer,
+    _ section: Section, _ rows: Range<Int>, to out: inout ByteBuffer, end: Int,
     _ write: (inout ByteBuffer, Row) -> Void
   ) {
-    var isFirst = isFirst
-    withUnsafeMutablePointer(to: &out) { out in
-      section.forEach(in: rows) { row in
-        if isFirst { isFirst = false } else { out.pointee.append(UInt8(ascii: ",")) }
-        write(&out.pointee, row)
+    var isFirst = true
+    var start = rows.lowerBound
+    while start < rows.upperBound && out.count <= end {
+      let stop = min(start + 256, rows.upperBound)
+      withUnsafeMutablePointer(to: &out) { out in
+        section.forEach(in: start..<stop) { row in
+          if out.pointee.count > end { return }
+          if isFirst { isFirst = false } else { out.pointee.append(UInt8(ascii: ",")) }
+          write(&out.pointee, row)
+        }
       }
+      start = stop
     }
   }
 }

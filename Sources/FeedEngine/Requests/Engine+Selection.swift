@@ -12,12 +12,24 @@ extension Engine {
     let paths = all ? [] : try paths(parameters)
     let changed: Bool
     if method == .select {
+      try checkSelectable((all ? feed.count : paths.count) + feed.selection.count, request)
       changed = try feed.select(all ? feed.allPaths : paths)
     } else {
       changed = all ? feed.deselectAll() : try feed.deselect(paths)
     }
     if changed { announceSelection(of: feed) }
     try replyWithSelection(request, of: feed, to: session)
+  }
+
+  /// Bytes on the wire that a selected row takes at most.
+  private static let longestPath = 24
+
+  /// Refuses more selected rows than a frame can tell, wherever they may move.
+  private func checkSelectable(_ count: Int, _ request: Request) throws(FeedError) {
+    let room = min(room(for: request), limits.maxFrame - 1024)
+    guard count > 1 && count > room / Self.longestPath else { return }
+    throw .limitExceeded(
+      limit: "maxFrame", value: limits.maxFrame, reason: "\(count) selected rows may not fit a frame; select fewer")
   }
 
   func selected(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {

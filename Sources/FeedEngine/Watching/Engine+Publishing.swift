@@ -45,7 +45,11 @@ extension Engine: CommitObserver {
   public func catalog(_ catalog: Catalog, didEnd feed: Feed) {
     for case let session? in sessions where session.lastFeed?.isGone == true { session.lastFeed = nil }
     guard let channel = feed.channel as? FeedChannel else { return }
-    for watch in channel.watches where watch.isLive { end(watch) }
+    for watch in channel.watches where watch.isLive {
+      // One whose connection is full falls behind, and is told when it has room again.
+      leaveStep(watch)
+      if watch.isLive { end(watch) }
+    }
     letGo(of: channel)
   }
 
@@ -74,7 +78,7 @@ extension Engine: CommitObserver {
     buffer.bytes.append(integer: channel.feed.revision)
     buffer.bytes.append(UInt8(ascii: ","))
     buffer.bytes.append(change)
-    appendElements(to: &buffer.bytes, channel.feed, change)
+    appendElements(to: &buffer.bytes, channel.feed, change, end: start + Frame.headerLength + limits.maxFrame)
     if !animation.isEmpty {
       buffer.bytes.append(",\"animation\":")
       animation.withUnsafeBytes { buffer.bytes.append($0) }
@@ -88,12 +92,13 @@ extension Engine: CommitObserver {
     return start..<buffer.bytes.count
   }
 
-  /// The elements of `added`, then of `updated`, and their types where rows may have one.
-  private func appendElements(to out: inout ByteBuffer, _ feed: Feed, _ change: borrowing Change) {
+  /// The elements of `added`, then of `updated`, and their types where rows may have one. Stops early once the frame does
+  /// not end before `end`: it is thrown away then.
+  private func appendElements(to out: inout ByteBuffer, _ feed: Feed, _ change: borrowing Change, end: Int) {
     out.append(",\"elements\":[")
     var isFirst = true
-    for path in change.added { append(feed, path, &isFirst, to: &out) }
-    for path in change.updated { append(feed, path, &isFirst, to: &out) }
+    for path in change.added where out.count <= end { append(feed, path, &isFirst, to: &out) }
+    for path in change.updated where out.count <= end { append(feed, path, &isFirst, to: &out) }
     out.append(UInt8(ascii: "]"))
     if !feed.hasTypes || isFirst { return }
     out.append(",\"types\":[")
@@ -106,8 +111,6 @@ extension Engine: CommitObserver {
   @inline(__always)
   private func append(_ feed: Feed, _ path: IndexPath, _ isFirst: inout Bool, to out: inout ByteBuffer) {
     if isFirst { isFirst = false } else { out.append(UInt8(ascii: ",")) }
-    // Far beyond a frame the delta is thrown away anyhow; there is no need to write it out.
-    if out.count > limits.maxFrame * 4 { return }
     out.append(feed.section(at: Int(path.section)).row(at: Int(path.row)).text)
   }
 

@@ -91,7 +91,7 @@ extension Engine {
 
   private func sendPart(of cursor: SnapshotCursor, to watch: Watch, _ budget: inout Int) {
     let start = answers.bytes.count
-    cursor.writePart(to: &answers.bytes, target: Self.partSize)
+    cursor.writePart(to: &answers.bytes, target: Self.partSize, limit: limits.maxFrame)
     budget -= answers.bytes.count - start
     queue(watch.session, answers, from: start)
     watch.lastTold = now

@@ -14,6 +14,11 @@ final class SnapshotCursor {
   private var section = 0
   private var sentAny = false
   private(set) var isDone = false
+  /// Rows that were read and did not fit the last part: elements and their types.
+  private var carried: [(text: [UInt8], type: [UInt8])] = []
+  /// The types of the rows of the part that is being written, and how many rows it has.
+  private var types = ByteBuffer()
+  private var count = 0
 
   var revision: UInt64 { snapshot.revision }
 
@@ -25,8 +30,9 @@ final class SnapshotCursor {
     isEnd = channel.feed.isGone
   }
 
-  /// Writes the next part, a whole frame of about `target` bytes of elements, all of one section.
-  func writePart(to out: inout ByteBuffer, target: Int) {
+  /// Writes the next part, a whole frame of about `target` bytes of elements, all of one section, and at most of `limit`
+  /// bytes.
+  func writePart(to out: inout ByteBuffer, target: Int, limit: Int) {
     skipFinishedSections()
     let frame = out.beginFrame()
     out.beginNotification("snapshot")
@@ -34,12 +40,12 @@ final class SnapshotCursor {
     quotedName.withUnsafeBytes { out.append($0) }
     out.append(",\"revision\":")
     out.append(integer: snapshot.revision)
-    if isReset && !sentAny { appendReset(&out) }
+    let startsReset = isReset && !sentAny
+    if startsReset { appendReset(&out) }
     sentAny = true
-    let row = section < snapshot.sections.count ? snapshot.sections[section].position : 0
     out.append(",\"at\":")
-    out.append(IndexPath(section: UInt32(section < snapshot.sections.count ? section : 0), row: UInt32(row)))
-    appendElements(&out, target: target)
+    out.append(place)
+    appendElements(&out, target: target, end: frame + Frame.headerLength + limit, mayBeEmpty: startsReset)
     skipFinishedSections()
     isDone = section >= snapshot.sections.count
     out.append(isDone ? ",\"last\":true" : ",\"last\":false")
@@ -48,26 +54,35 @@ final class SnapshotCursor {
     out.endFrame(at: frame)
   }
 
-  private func appendElements(_ out: inout ByteBuffer, target: Int) {
-    var types = ByteBuffer()
+  /// Where the next row belongs.
+  private var place: IndexPath {
+    guard section < snapshot.sections.count else { return IndexPath(section: 0, row: 0) }
+    return IndexPath(section: UInt32(section), row: UInt32(snapshot.sections[section].position - carried.count))
+  }
+
+  /// - Parameters:
+  ///   - end: where the frame must end.
+  ///   - mayBeEmpty: whether a part without rows brings the series on.
+  private func appendElements(_ out: inout ByteBuffer, target: Int, end: Int, mayBeEmpty: Bool) {
+    types.removeAll(keepingCapacity: true)
+    count = 0
     let start = out.count
     out.append(",\"elements\":[")
     if section < snapshot.sections.count {
       let rows = snapshot.sections[section]
-      var first = true
-      // One at a time until they are known to be small: a frame must not outgrow its limit.
-      var step = 1
-      while rows.position < rows.count && out.count &- start < target {
-        let withTypes = withTypes
-        withUnsafeMutablePointer(to: &out) { out in
+      withUnsafeMutablePointer(to: &out) { out in
+        let waiting = carried
+        carried.removeAll()
+        for (text, type) in waiting {
+          text.withUnsafeBytes { text in
+            type.withUnsafeBytes { add(text, $0, to: &out.pointee, end: end, mayBeEmpty) }
+          }
+        }
+        // One at a time until they are known to be small: what does not fit has to be carried.
+        var step = 1
+        while carried.isEmpty && rows.position < rows.count && out.pointee.count &- start < target {
           _ = rows.next(max: step) { row in
-            if !first {
-              out.pointee.append(UInt8(ascii: ","))
-              if withTypes { types.append(UInt8(ascii: ",")) }
-            }
-            first = false
-            out.pointee.append(row.text)
-            if withTypes { types.append(typeOf: row) }
+            add(row.text, row.type, to: &out.pointee, end: end, mayBeEmpty)
             step = row.text.count < 1024 ? 16 : 1
           }
         }
@@ -81,13 +96,37 @@ final class SnapshotCursor {
     }
   }
 
+  /// Bytes of what stands behind the rows of a part, and between them.
+  private static let tail = 64
+
+  /// Adds a row to the part, or keeps it for the next one when the frame would outgrow its limit.
+  private func add(
+    _ text: UnsafeRawBufferPointer, _ type: UnsafeRawBufferPointer, to out: inout ByteBuffer, end: Int,
+    _ mayBeEmpty: Bool
+  ) {
+    let after = out.count &+ text.count &+ (withTypes ? types.count &+ type.count : 0) &+ Self.tail
+    if !carried.isEmpty || after > end && (count > 0 || mayBeEmpty) {
+      carried.append((Array(text), Array(type)))
+      return
+    }
+    if count > 0 { out.append(UInt8(ascii: ",")) }
+    out.append(text)
+    if withTypes {
+      if count > 0 { types.append(UInt8(ascii: ",")) }
+      types.append(type: type)
+    }
+    count &+= 1
+  }
+
   private func appendReset(_ out: inout ByteBuffer) {
     out.append(",\"reset\":true,\"sections\":")
     out.appendSectionList(snapshot.sections.map { ($0.name, $0.count) })
   }
 
   private func skipFinishedSections() {
-    while section < snapshot.sections.count, snapshot.sections[section].position >= snapshot.sections[section].count {
+    while carried.isEmpty && section < snapshot.sections.count,
+      snapshot.sections[section].position >= snapshot.sections[section].count
+    {
       section += 1
     }
   }
@@ -95,8 +134,10 @@ final class SnapshotCursor {
 
 extension ByteBuffer {
   /// Appends the JSON string that names an element's type, or null.
-  mutating func append(typeOf row: Row) {
-    let type = row.type
+  mutating func append(typeOf row: Row) { append(type: row.type) }
+
+  /// Appends a type as rows have it, or null for none.
+  mutating func append(type: UnsafeRawBufferPointer) {
     if type.isEmpty { append("null") } else { append(type) }
   }
 

@@ -30,7 +30,8 @@ extension CollectionState {
     if let known {
       settle(known, text, &log)
       preserve(known)
-      exchangeText(known, text, &log)
+      exchangeText(known, text, at: now, &log)
+      // The order of change is kept only where it is needed; elsewhere the times tell it.
       if definition.retain != nil { touch(known, at: now, &log) }
     } else {
       let handle = addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: now, &log)

@@ -3,7 +3,8 @@ import FeedJSON
 /// A collection's elements under another definition, and the change from the old bins to the new ones.
 ///
 /// Elements come in the order of their arrival, so unsorted bins keep it. Bins are the same if they have the same name;
-/// those that keep their order among each other stay sections, the others go and come. O(n log n).
+/// those that keep their order among each other stay sections, the others go and come. Elements that are one under the new
+/// definition become one: the last of them, whose rows it keeps. O(n log n).
 struct Rebinning {
   let state: CollectionState
   private(set) var change = Change()
@@ -15,25 +16,35 @@ struct Rebinning {
     old = feed.state
     state = CollectionState(feed: feed.name, definition: content, limits: limits, seed: seed)
     try copyElements()
-    state.elements.sortByChange()
     compareSections()
   }
 
   private mutating func copyElements() throws(FeedError) {
     var log = UndoLog()
     var scanner = JSONScanner(maxDepth: state.limits.maxDepth)
+    /// For every new handle, the old handle of the element that is under it.
+    var sources: [UInt32: UInt32] = [:]
     do throws(FeedError) {
       for (place, handle) in old.elements.inOrderOfArrival().enumerated() {
         let record = old.elements.records[Int(handle)]
         guard let view = try? scanner.scan(record.text.text) else { continue }
         try state.update(view, index: place, at: record.text.changedAt, &log)
-        if let successor = try state.find(identityOf: view, index: place) { successors[handle] = successor }
+        if let successor = try state.find(identityOf: view, index: place) { sources[successor] = handle }
       }
     } catch {
       log.undo(to: .init(entries: 0, structures: 0))
       throw error
     }
+    state.elements.sortByChange()
+    evict(&log)
     log.finish()
+    for (successor, source) in sources { successors[source] = successor }
+  }
+
+  /// Takes away what the new definition does not retain.
+  private func evict(_ log: inout UndoLog) {
+    guard let most = state.definition.retain?.count else { return }
+    while state.elements.count > most { state.remove(state.elements.oldest, &log) }
   }
 
   private mutating func compareSections() {

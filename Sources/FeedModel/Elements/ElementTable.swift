@@ -78,14 +78,14 @@ public final class ElementTable {
     firstFree = handle
   }
 
-  /// Exchanges the version of an element and returns the one before, whose reference goes to the caller. O(1).
+  /// Exchanges the version of an element, which carries its own `changedAt`, and returns the one before, whose reference
+  /// goes to the caller. O(1).
   func exchange(_ handle: UInt32, _ text: ElementText) -> ElementText {
     let before = records[Int(handle)].text
     bytes &+= text.footprint &- before.footprint
     records[Int(handle)].text = text
     text.owner = handle
     text.arrival = before.arrival
-    text.changedAt = before.changedAt
     return before
   }
 

@@ -62,8 +62,7 @@ extension Catalog {
     return CatalogImage(
       revision: revision, at: now,
       feeds: ordered.map { feed in
-        let store = (feed as? CollectionFeed)?.state ?? (feed as? ListFeed)?.state
-        return FeedImage(feed, sections: store?.sections.map { $0.makeSnapshot() } ?? [])
+        FeedImage(feed, sections: feed.rowStore?.sections.map { $0.makeSnapshot() } ?? [])
       })
   }
 }

@@ -18,7 +18,7 @@ public final class Restorer {
 
   /// Nil for a feed that stores no rows.
   init?(_ feed: Feed, maxDepth: Int) {
-    guard let store = (feed as? CollectionFeed)?.state ?? (feed as? ListFeed)?.state else { return nil }
+    guard let store = feed.rowStore else { return nil }
     self.feed = feed
     self.store = store
     scanner = JSONScanner(maxDepth: maxDepth)

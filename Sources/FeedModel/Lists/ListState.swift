@@ -43,7 +43,7 @@ final class ListState: RowStore {
     try checkRoom(for: element, isNew: false)
     let text = try makeText(element)
     preserve(handle)
-    exchangeText(handle, text, &log)
+    exchangeText(handle, text, at: now, &log)
     step.updated.append(IndexPath(section: 0, row: UInt32(row)))
   }
 
@@ -79,7 +79,7 @@ extension ListState {
     let text = try makeText(view)
     let differs = !Self.equal(old.type, text.type)
     preserve(handle)
-    exchangeText(handle, text, &log)
+    exchangeText(handle, text, at: old.changedAt, &log)
     return differs
   }
 }

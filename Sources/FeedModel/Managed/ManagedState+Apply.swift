@@ -60,7 +60,7 @@ extension ManagedState {
   ) throws(FeedError) {
     let (section, row) = (Int(new.path.section), Int(new.path.row))
     if let known = new.known {
-      let differs = try exchange(known, object, new.entry, &log)
+      let differs = try exchange(known, object, new.entry, at: now, &log)
       if new.stays {
         if differs { change.updated.append(new.path) }
         return
@@ -78,7 +78,7 @@ extension ManagedState {
 
   /// Gives a row its new element. Returns whether it is different, its type included.
   private func exchange(
-    _ handle: UInt32, _ object: JSONView, _ entry: Int, _ log: inout UndoLog
+    _ handle: UInt32, _ object: JSONView, _ entry: Int, at now: Instant, _ log: inout UndoLog
   ) throws(FeedError) -> Bool {
     let old = elements.text(of: handle)
     let isEqual = Self.equal(old.text, object.text)
@@ -88,7 +88,7 @@ extension ManagedState {
     let text = try makeText(object)
     let differs = !isEqual || !Self.equal(old.type, text.type)
     preserve(handle)
-    exchangeText(handle, text, &log)
+    exchangeText(handle, text, at: now, &log)
     return differs
   }
 

@@ -2,8 +2,8 @@ import FeedJSON
 
 /// From the JSON of a request to a stored version.
 extension RowStore {
-  /// A type longer than this many bytes names nothing; the element has none.
-  private static let longestType = 1024
+  /// A type longer than this many bytes names nothing; the element has none. Next to its element it must fit a frame.
+  private var longestType: Int { min(1024, limits.maxFrame / 8) }
 
   /// The element without white space outside strings; the same view when it has none.
   func compact(_ given: JSONView, index place: Int) throws(FeedError) -> JSONView {
@@ -52,7 +52,7 @@ extension RowStore {
 
   /// Where in the element's text its type stands.
   private func typeRange(in element: JSONView) -> Range<Int> {
-    guard let type = type?.resolve(element), type.kind == .string, type.text.count <= Self.longestType else {
+    guard let type = type?.resolve(element), type.kind == .string, type.text.count <= longestType else {
       return 0..<0
     }
     let start = type.byteOffset - element.byteOffset

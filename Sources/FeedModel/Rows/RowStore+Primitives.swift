@@ -40,7 +40,8 @@ extension RowStore {
     log.append(.init(step: .removedElement, handle: handle, other: record.newer, state: reference))
   }
 
-  func exchangeText(_ handle: UInt32, _ text: ElementText, _ log: inout UndoLog) {
+  func exchangeText(_ handle: UInt32, _ text: ElementText, at now: Instant, _ log: inout UndoLog) {
+    text.changedAt = now
     let before = elements.exchange(handle, text)
     log.append(.init(step: .exchangedText, handle: handle, text: before.bitPattern, state: reference))
   }

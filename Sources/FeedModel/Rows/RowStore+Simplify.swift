@@ -21,24 +21,30 @@ extension RowStore {
   }
 
   private func pairReturned(_ change: inout Change, _ entries: [UndoLog.Entry]) {
-    guard change.moves.count < min(change.deleted.count, change.added.count) else { return }
+    if change.deleted.isEmpty || change.added.isEmpty { return }
     let removals = entries.indices.filter { entries[$0].step == .removedRow }
     guard removals.count * entries.count <= Self.pairingLimit else { return }
-    var left = Set(change.moves.map(\.deleted))
-    var come = Set(change.moves.map(\.added))
+    var targets = Dictionary(uniqueKeysWithValues: change.moves.map { ($0.deleted, $0.added) })
+    var sources = Dictionary(uniqueKeysWithValues: change.moves.map { ($0.added, $0.deleted) })
     for index in removals {
       let section = entries[index].section
       guard let handle = successor(of: entries[index].handle), let row = sections[Int(section)].rows.row(of: handle),
         let before = rowBefore(entries, index),
         let deleted = change.deleted.place(of: IndexPath(section: section, row: UInt32(before))),
-        let added = change.added.place(of: IndexPath(section: section, row: UInt32(row))),
-        !left.contains(deleted), !come.contains(added)
+        let added = change.added.place(of: IndexPath(section: section, row: UInt32(row)))
       else { continue }
-      left.insert(deleted)
-      come.insert(added)
-      change.moves.append(Move(deleted: deleted, added: added))
+      // A row that came back to its section is that row, rather than one of the same element that left another.
+      if let other = targets[deleted] {
+        if change.added[Int(other)].section == section { continue }
+        sources[other] = nil
+      }
+      if let other = sources[added] {
+        if change.deleted[Int(other)].section == section { continue }
+        targets[other] = nil
+      }
+      (targets[deleted], sources[added]) = (added, deleted)
     }
-    change.moves.sort { $0.deleted < $1.deleted }
+    change.moves = targets.map { Move(deleted: $0, added: $1) }.sorted { $0.deleted < $1.deleted }
   }
 
   /// Where a row that an entry removed stood before the first entry; nil when it came in later. O(index).

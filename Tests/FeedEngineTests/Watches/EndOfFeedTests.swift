@@ -31,7 +31,8 @@ import Testing
   }
 
   /// A watcher that does not read when its feed goes is told when it reads again, by a delta or a snapshot of nothing.
-  @Test(arguments: ["c", "c/b"], [0, 3000]) func aStoppedWatchIsToldOfTheEnd(feed: String, missed: Int) {
+  @Test(arguments: ["c", "c/b"], [(2, 0), (4, 0), (5, 0), (20, 0), (20, 3000)])
+  func aStoppedWatchIsToldOfTheEnd(feed: String, counts: (large: Int, small: Int)) {
     var limits = Limits()
     limits.maxQueue = 4096
     let harness = EngineHarness(limits: limits)
@@ -40,10 +41,10 @@ import Testing
     _ = harness.ask(watcher, "watch", #"{"feed":"\#(feed)"}"#)
     harness.stopped = [watcher]
     let filler = String(repeating: "x", count: 1000)
-    for number in 0..<20 {
+    for number in 0..<counts.large {
       _ = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":\#(number),"f":"\#(filler)"}}"#)
     }
-    for start in stride(from: 0, to: missed, by: 500) {
+    for start in stride(from: 0, to: counts.small, by: 500) {
       let elements = (start..<start + 500).map { #"{"id":\#($0)}"# }.joined(separator: ",")
       _ = harness.ask(pusher, "update", #"{"feed":"c","elements":[\#(elements)]}"#)
     }

@@ -46,7 +46,7 @@ def binary(name):
 class Daemon:
     """A daemon on a socket of its own, ready when the constructor returns."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, durability="memory"):
         program = binary("feedd")
         self.folder = tempfile.TemporaryDirectory(prefix="feedd-test-")
         self.path = os.path.join(self.folder.name, "feedd.sock")
@@ -55,7 +55,7 @@ class Daemon:
             environment = dict(os.environ, NOTIFY_SOCKET=ready.getsockname())
             self.log = open(os.path.join(self.folder.name, "log"), "w+b")
             self.process = subprocess.Popen(
-                [program, "--socket", self.path, "--durability", "memory", *arguments],
+                [program, "--socket", self.path, "--durability", durability, *arguments],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stderr=self.log,

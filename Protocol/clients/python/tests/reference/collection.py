@@ -12,16 +12,10 @@ class Refused(Exception):
 
 
 class _Row:
-    """A row; `life` tells an element from a later one of the same identity, after the first was dropped."""
+    __slots__ = ("identity", "element")
 
-    __slots__ = ("identity", "life", "element")
-
-    def __init__(self, identity, life, element):
-        self.identity, self.life, self.element = identity, life, element
-
-    @property
-    def key(self):
-        return self.identity, self.life
+    def __init__(self, identity, element):
+        self.identity, self.element = identity, element
 
 
 class _Bin:
@@ -51,7 +45,6 @@ class Collection:
         self.count = definition.get("retain", {}).get("count")
         self.bins = [_Bin(**bin) for bin in definition.get("bins", [{"name": "all"}])]
         self.elements = {}  # by identity, the longest unchanged first
-        self.lives = {}  # by identity, how often it was dropped
 
     def sections(self):
         return [{"name": f"{self.name}/{bin.name}", "rows": [row.element for row in bin.rows]} for bin in self.bins]
@@ -99,25 +92,23 @@ class Collection:
         self.elements.pop(identity, None)
         if home:
             self.elements[identity] = element
-        else:
-            self._drop(identity)
 
-    def _settle(self, bin, identity, old, element, accepted):
+    @staticmethod
+    def _settle(bin, identity, old, element, accepted):
         place = bin.find(identity)
         if place is None:
             if accepted:
-                bin.rows.insert(bin.place(element), _Row(identity, self.lives.get(identity, 0), element))
+                bin.rows.insert(bin.place(element), _Row(identity, element))
         elif not accepted:
             del bin.rows[place]
         elif filters.same_key(bin.sort, old, element):
             bin.rows[place].element = element
         else:
             del bin.rows[place]
-            bin.rows.insert(bin.place(element), _Row(identity, self.lives.get(identity, 0), element))
+            bin.rows.insert(bin.place(element), _Row(identity, element))
 
     def _drop(self, identity):
         self.elements.pop(identity, None)
-        self.lives[identity] = self.lives.get(identity, 0) + 1
         for bin in self.bins:
             bin.rows = [row for row in bin.rows if row.identity != identity]
 
@@ -134,8 +125,8 @@ class Collection:
         moves = []
         left, come = {}, {}
         for section, bin in enumerate(self.bins):
-            old = {row.key: (place, row, element) for place, (row, element) in enumerate(before[section])}
-            new = {row.key: (place, row) for place, row in enumerate(bin.rows)}
+            old = {row.identity: (place, row, element) for place, (row, element) in enumerate(before[section])}
+            new = {row.identity: (place, row) for place, row in enumerate(bin.rows)}
             kept = {i for i in old if i in new and old[i][1] is new[i][1]}
             for identity in [i for i in old if i in new and i not in kept]:
                 if _rank(kept, old, identity) == _rank(kept, new, identity):

@@ -1,0 +1,170 @@
+import FeedModel
+import TestSupport
+import Testing
+
+@testable import FeedEngine
+
+/// Long random histories: whatever watchers do, their copies are right whenever they have caught up.
+@Suite struct HistoryTests {
+  private static var limits: Limits {
+    var limits = Limits()
+    limits.maxFrame = 16384
+    limits.maxQueue = 4096
+    limits.historyBytes = 2000
+    limits.historySeconds = 20
+    limits.bookmarkInterval = 2
+    return limits
+  }
+
+  /// What the histories of one test have seen, so that it shows when they no longer meet what they are made for.
+  private struct Tally {
+    var commits = 0
+    var resumed = 0
+    var resets = 0
+    var bookmarks = 0
+    var ends = 0
+    var parts = 0
+  }
+
+  private func play(_ world: World, steps: Int, _ tally: inout Tally) throws {
+    let clients = (0..<4).map { _ in Client(world.harness) }
+    do {
+      for step in 1...steps {
+        try world.mutate()
+        try world.act(as: world.pick(clients))
+        if world.chance(25) { world.harness.advance(seconds: Double(world.below(30)) / 10) }
+        if step % 44 == 0 { try world.settle(clients) }
+      }
+      try world.settle(clients)
+    } catch {
+      Issue.record("seed \(world.random.seed): \(error)")
+    }
+    tally.commits += world.commits
+    for client in clients {
+      tally.resumed += client.resumed
+      tally.resets += client.resets
+      tally.bookmarks += client.bookmarks
+      tally.ends += client.ends
+      tally.parts += client.parts
+    }
+  }
+
+  @Test(arguments: [1...10, 11...20]) func everyCopyIsRight(seeds: ClosedRange<UInt64>) throws {
+    var tally = Tally()
+    for seed in seeds { try play(World(seed: seed, limits: Self.limits), steps: 220, &tally) }
+    #expect(tally.commits > 1000)
+    #expect(min(tally.resumed, tally.resets, tally.bookmarks, tally.ends) > 4, "\(tally)")
+  }
+
+  /// Large feeds and small frames: snapshots come in many parts while the feeds go on changing.
+  @Test(arguments: [1...3, 4...6]) func snapshotsInPartsAreConsistent(seeds: ClosedRange<UInt64>) throws {
+    var tally = Tally()
+    for seed in seeds {
+      var limits = Self.limits
+      limits.maxFrame = 4096
+      let world = World(seed: seed, limits: limits, identities: 150)
+      world.fill()
+      try play(world, steps: 120, &tally)
+    }
+    #expect(tally.parts > 100, "\(tally)")
+    #expect(tally.resets > 3, "\(tally)")
+  }
+
+  /// What a durable daemon stored, executed again, gives the same feeds at the same revisions.
+  @Test(arguments: 1...6) func replayGivesTheSame(seed: UInt64) throws {
+    var tally = Tally()
+    let world = World(seed: seed, limits: Self.limits, isDurable: true)
+    try play(world, steps: 150, &tally)
+    let again = EngineHarness(limits: Self.limits, seed: seed &+ 1, isDurable: true)
+    for turn in world.harness.stored {
+      try turn.requests.withUnsafeBytes {
+        try again.engine.replay(JournalBatch(revision: turn.revision, at: turn.at, requests: $0))
+      }
+    }
+    #expect(again.engine.catalog.revision == world.harness.engine.catalog.revision)
+    for name in World.names {
+      let first = try? world.harness.engine.catalog.feed(named: name)
+      let second = try? again.engine.catalog.feed(named: name)
+      #expect(first?.revision == second?.revision, "seed \(seed): \(name)")
+      #expect(first.map { World.contents(of: $0) } == second.map { World.contents(of: $0) }, "seed \(seed): \(name)")
+    }
+  }
+}
+
+extension World {
+  /// Lets a client do something and look at what it was told.
+  func act(as client: Client) throws {
+    let feed = pick(Self.names)
+    switch below(20) {
+    case ..<6: watch(feed, client)
+    case 6: client.send([client.request("unwatch", #"{"feed":"\#(feed)"}"#, .unwatch(feed: feed))])
+    case 7: harness.stopped = harness.stopped.union([client.id])
+    case 8: harness.resume(client.id)
+    case 9: harness.resume(client.id, bytes: below(6000))
+    case 10: if chance(30) { client.reconnect() }
+    case 11: client.send([client.request("sync", "{}", .sync), client.request("ping", "{}", .other(error: nil))])
+    case 12:
+      client.send([
+        client.request("nothing", "{}", nil), client.request("nothing", "{}", .other(error: -32601)),
+        "[" + client.request("ping", "{}", .other(error: nil)) + "," + client.request("sync", "{}", .sync) + "]",
+      ])
+    case 13: client.send([client.request("verify", #"{"feed":"no"}"#, .other(error: -32000))])
+    default: break
+    }
+    try client.receive()
+  }
+
+  private func watch(_ feed: String, _ client: Client) {
+    let throttle = chance(30) ? #","throttle":\#(below(3000))"# : ""
+    if chance(40), let known = client.seen[feed].map({ self.pick($0) }) {
+      let since = #","since":{"epoch":"test","revision":\#(known.revision)}"#
+      let params = #"{"feed":"\#(feed)"\#(since)\#(throttle)}"#
+      return client.send([client.request("watch", params, .watch(feed: feed, known: known, initial: true))])
+    }
+    switch below(6) {
+    case 0:
+      let params = #"{"feed":"\#(feed)","initial":false\#(throttle)}"#
+      client.send([
+        client.request("snapshot", #"{"feed":"\#(feed)"}"#, .snapshot(feed: feed)),
+        client.request("watch", params, .watch(feed: feed, known: nil, initial: false)),
+      ])
+    case 1:
+      let (epoch, ahead) = chance(50) ? ("other", 0) : ("test", 1_000_000)
+      let revision = Int(harness.engine.catalog.revision) + ahead
+      let params = #"{"feed":"\#(feed)","since":{"epoch":"\#(epoch)","revision":\#(revision)}\#(throttle)}"#
+      client.send([client.request("watch", params, .watch(feed: feed, known: nil, initial: true))])
+    default:
+      let params = #"{"feed":"\#(feed)"\#(throttle)}"#
+      client.send([client.request("watch", params, .watch(feed: feed, known: nil, initial: true))])
+    }
+  }
+
+  /// Lets everybody read and catch up, and compares every copy with what the daemon has.
+  func settle(_ clients: [Client]) throws {
+    harness.stopped = []
+    for client in clients {
+      client.send([client.request("sync", "{}", .sync)])
+      try client.receive()
+      guard client.isIdle else { throw Mirror.Violation(description: "answers are missing") }
+    }
+    let contents = contents()
+    for client in clients {
+      for (feed, mirror) in client.mirrors {
+        guard mirror.sections.map(\.rows) == contents[feed] else {
+          throw Mirror.Violation(
+            description:
+              "the copy of \(feed) at \(mirror.revision) is\n\(mirror.sections.map(\.rows))\nnot\n\(contents[feed] ?? [])"
+          )
+        }
+        let answer = harness.ask(pusher, "verify", #"{"feed":"\#(feed)"}"#)
+        guard answer.first?.contains(#""digest":"\#(mirror.digest)""#) == true else {
+          throw Mirror.Violation(description: "the digest of \(feed) is \(mirror.digest): \(answer)")
+        }
+        let names = Value(harness.ask(pusher, "describe", #"{"feed":"\#(feed)"}"#)[0])?["result"]?["sections"]?.items
+        guard names?.map({ $0["name"]?.string }) == mirror.sections.map(\.name) else {
+          throw Mirror.Violation(description: "the sections of \(feed) are \(mirror.sections.map(\.name))")
+        }
+      }
+    }
+  }
+}

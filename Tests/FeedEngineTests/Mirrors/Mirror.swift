@@ -1,0 +1,192 @@
+import FeedModel
+import FeedWire
+
+/// A watcher's copy of one feed, kept up to date by the rules of the protocol alone (PROTOCOL sections 4 and 7).
+///
+/// Whatever breaks a rule is thrown as a sentence.
+struct Mirror {
+  struct Row: Equatable {
+    var element: String
+    /// The JSON text of the row's type; `null` where it has none.
+    var type = "null"
+  }
+
+  struct Section: Equatable {
+    var name: String
+    var rows: [Row] = []
+  }
+
+  /// What a rule of the protocol was broken by.
+  struct Violation: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  /// What the copy is waiting for.
+  private enum Phase: Equatable {
+    /// The first part of the snapshot, or one that follows.
+    case snapshot(isFirst: Bool)
+    case live
+    case ended
+  }
+
+  let feed: String
+  private(set) var sections: [Section] = []
+  private(set) var revision: Int
+  private var phase: Phase
+  /// How many rows each section will have once the snapshot is complete.
+  private var promised: [Int] = []
+  /// Whether a resumed watch may still be told once what it missed.
+  private(set) var resets = 0
+  private(set) var deltas = 0
+
+  /// Begins with the answer to `watch`.
+  ///
+  /// - Parameter known: the copy that the watch was to go on from, or that was read for `initial: false`.
+  init(_ result: Value, since known: Mirror?, initial: Bool) throws(Violation) {
+    guard let feed = result["feed"]?.string, let revision = result["revision"]?.int,
+      let resumed = result["resumed"]?.bool, let sections = result["sections"]
+    else { throw Violation(description: "the answer to watch lacks a member: \(result)") }
+    self.feed = feed
+    phase = .live
+    if resumed {
+      guard let known else { throw Violation(description: "resumed without being asked to") }
+      self.revision = known.revision
+      self.sections = known.sections
+    } else if initial {
+      self.revision = revision
+      phase = .snapshot(isFirst: true)
+      begin(sections)
+    } else {
+      guard let known, known.revision == revision else {
+        throw Violation(description: "deltas of \(feed) start at \(revision), the copy is of \(known?.revision ?? -1)")
+      }
+      self.revision = revision
+      self.sections = known.sections
+    }
+  }
+
+  /// A copy read with method `snapshot`.
+  init(snapshot result: Value, of feed: String) {
+    self.feed = feed
+    revision = result["revision"]?.int ?? -1
+    phase = .live
+    sections = (result["sections"]?.items ?? []).map { section in
+      let rows = Self.rows(section["elements"], section["types"])
+      return Section(name: section["name"]?.string ?? "", rows: rows)
+    }
+  }
+
+  var isLive: Bool { phase == .live }
+  var isEnded: Bool { phase == .ended }
+
+  /// The digest that method `verify` gives.
+  var digest: String {
+    var crc = CRC32()
+    let lists = sections.map { "[" + $0.rows.map(\.element).joined(separator: ",") + "]" }
+    let text = "[" + lists.joined(separator: ",") + "]"
+    Array(text.utf8).withUnsafeBytes { crc.update($0) }
+    return crc.hex8
+  }
+
+  private mutating func begin(_ list: Value) {
+    sections = list.items.map { Section(name: $0["name"]?.string ?? "") }
+    promised = list.items.map { $0["count"]?.int ?? -1 }
+  }
+
+  private static func rows(_ elements: Value?, _ types: Value?) -> [Row] {
+    let types = types?.items
+    return (elements?.items ?? []).enumerated().map { place, element in
+      Row(
+        element: element.text, type: types.map { $0.indices.contains(place) ? $0[place].text : "missing" } ?? "null")
+    }
+  }
+}
+
+/// Notifications.
+extension Mirror {
+  mutating func take(snapshot part: Value) throws(Violation) {
+    let isReset = part["reset"]?.bool == true
+    if isReset {
+      guard phase == .live else { throw Violation(description: "a reset while \(phase): \(part)") }
+      guard let list = part["sections"], let new = part["revision"]?.int, new >= revision else {
+        throw Violation(description: "a reset to \(part["revision"]?.text ?? "nothing") from \(revision)")
+      }
+      begin(list)
+      revision = new
+      resets += 1
+    }
+    guard isReset || phase == .snapshot(isFirst: true) || phase == .snapshot(isFirst: false) else {
+      throw Violation(description: "a part of a snapshot while \(phase)")
+    }
+    guard part["revision"]?.int == revision else {
+      throw Violation(description: "a part of \(part["revision"]?.text ?? "nothing") in a snapshot of \(revision)")
+    }
+    let rows = Self.rows(part["elements"], part["types"])
+    if let place = sections.indices.first(where: { sections[$0].rows.count < promised[$0] }) {
+      guard part["at"]?.path == [place, sections[place].rows.count] else {
+        throw Violation(
+          description: "a part at \(part["at"]?.text ?? "nothing"), not \(place),\(sections[place].rows.count)")
+      }
+      sections[place].rows += rows
+    } else if !rows.isEmpty {
+      throw Violation(description: "more rows than promised: \(part)")
+    }
+    let isComplete = sections.indices.allSatisfy { sections[$0].rows.count == promised[$0] }
+    guard part["last"]?.bool == isComplete else {
+      throw Violation(description: "the part says last: \(part["last"]?.text ?? "nothing"), complete is \(isComplete)")
+    }
+    phase = isComplete ? .live : .snapshot(isFirst: false)
+    if part["ended"]?.bool == true { phase = .ended }
+  }
+
+  mutating func take(delta: Value) throws(Violation) {
+    guard phase == .live else { throw Violation(description: "a delta while \(phase): \(delta)") }
+    guard delta["from"]?.int == revision, let new = delta["revision"]?.int, new > revision else {
+      throw Violation(description: "the copy is at \(revision), the delta is \(delta)")
+    }
+    let change = Change(delta)
+    let isEnd = delta["ended"]?.bool == true
+    if change.isEmpty && !isEnd { throw Violation(description: "a delta of nothing: \(delta)") }
+    var rows = sections.map(\.rows)
+    do {
+      try FeedModel.apply(change, to: &rows, elements: Self.rows(delta["elements"], delta["types"]))
+    } catch {
+      throw Violation(description: "\(error): \(delta)")
+    }
+    var names = sections.map(\.name)
+    change.applySections(to: &names) { $0.name }
+    sections = zip(names, rows).map { Section(name: $0, rows: $1) }
+    revision = new
+    deltas += 1
+    if isEnd { phase = .ended }
+  }
+
+  func take(bookmark: Value, epoch: String) throws(Violation) {
+    guard phase == .live, bookmark["revision"]?.int == revision, bookmark["epoch"]?.string == epoch,
+      let current = bookmark["current"]?.int, current >= revision
+    else { throw Violation(description: "the copy is at \(revision), the bookmark is \(bookmark)") }
+  }
+
+  /// The same copy as of a later revision of the daemon at which the feed has not changed.
+  func asOf(_ revision: Int) -> Mirror {
+    var copy = self
+    copy.revision = revision
+    return copy
+  }
+}
+
+extension Change {
+  /// The change in the members of a delta or of the answer to a mutation.
+  init(_ value: Value) {
+    func paths(_ name: String) -> [IndexPath] {
+      (value[name]?.items ?? []).map { IndexPath(section: UInt32($0.path[0]), row: UInt32($0.path[1])) }
+    }
+    self.init(
+      deleted: paths("deleted"), added: paths("added"), updated: paths("updated"),
+      moves: (value["moves"]?.items ?? []).map { Move(deleted: UInt32($0.path[0]), added: UInt32($0.path[1])) },
+      sectionsDeleted: (value["sections"]?["deleted"]?.items ?? []).compactMap { UInt32($0.text) },
+      sectionsAdded: (value["sections"]?["added"]?.items ?? []).map {
+        SectionAddition(at: UInt32($0["at"]?.int ?? -1), name: $0["name"]?.string ?? "")
+      })
+  }
+}

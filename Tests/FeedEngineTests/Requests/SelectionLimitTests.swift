@@ -1,0 +1,34 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+
+/// A selection that no frame could tell is refused before anything is selected.
+@Suite struct SelectionLimitTests {
+  @Test func tooManyRowsAreNotSelected() {
+    var limits = Limits()
+    limits.maxFrame = 4096
+    let harness = EngineHarness(limits: limits)
+    let (client, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection","multiple":true}"#)
+    for start in stride(from: 0, to: 900, by: 100) {
+      let elements = (start..<start + 100).map { #"{"id":\#($0)}"# }.joined(separator: ",")
+      _ = harness.ask(client, "update", #"{"feed":"c","elements":[\#(elements)]}"#)
+    }
+    _ = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
+    let all = Value(harness.ask(client, "select", #"{"feed":"c","all":true}"#).first ?? "")
+    #expect(all?.errorCode == -32007)
+    #expect(all?.errorData?["limit"]?.string == "maxFrame")
+    #expect(harness.ask(client, "selected", #"{"feed":"c"}"#).first?.contains(#""selected":[]"#) == true)
+    #expect(harness.take(watcher) == [])
+    for start in stride(from: 0, to: 900, by: 20) {
+      let paths = (start..<start + 20).map { "[0,\($0)]" }.joined(separator: ",")
+      _ = harness.ask(client, "select", #"{"feed":"c","at":[\#(paths)]}"#)
+    }
+    let frames = harness.take(watcher)
+    #expect(!frames.isEmpty)
+    #expect(frames.allSatisfy { $0.utf8.count <= 4096 })
+    let selected = Value(harness.ask(client, "selected", #"{"feed":"c"}"#).first ?? "")?["result"]?["selected"]?.items
+    #expect((100..<900).contains(selected?.count ?? 0))
+  }
+}

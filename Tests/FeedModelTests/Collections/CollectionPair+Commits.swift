@@ -1,0 +1,64 @@
+@testable import FeedModel
+
+/// What is published of a commit: one change for the collection and one for each of its bins.
+extension CollectionPair {
+  private final class Published: CommitObserver {
+    var changes: [String: Change] = [:]
+    var ended: [String] = []
+
+    func catalog(_ catalog: Catalog, didChange feed: Feed, from: UInt64, change: Change) {
+      changes[feed.name] = change
+    }
+    func catalog(_ catalog: Catalog, didEnd feed: Feed) { ended.append(feed.name) }
+    func catalog(_ catalog: Catalog, didCarrySelectionOf feed: Feed) {}
+  }
+
+  /// Commits, and checks the changes that are published against the state before the commit.
+  func commit(from before: CollectionReference) throws {
+    let observer = Published()
+    catalog.observer = observer
+    defer { catalog.observer = nil }
+    let feeds = [try feed] + (try feed).binFeeds
+    let revision = catalog.revision
+    let isCommit = catalog.commit()
+    guard catalog.revision == revision + (isCommit ? 1 : 0) else { throw Mismatch("the revision") }
+    let change = observer.changes["c"] ?? Change()
+    try check(change, from: before, "the commit", isExact: !isRedefining)
+    for feed in feeds {
+      let isChanged = observer.changes[feed.name] != nil
+      guard feed.revision == catalog.revision || !isChanged else { throw Mismatch("the revision of \(feed.name)") }
+      try checkHistory(of: feed, change: observer.changes[feed.name])
+    }
+    for (place, bin) in before.rules.bins.enumerated() {
+      let name = "c/\(bin.name)"
+      let after = reference.rules.bins.firstIndex { $0.name == bin.name }.map { [reference.rows(of: $0)] } ?? []
+      let isOver = observer.ended.contains(name)
+      try check(bin: name, from: before.rows(of: place), to: isOver ? [] : after, observer.changes[name])
+    }
+    let gone = before.rules.bins.map(\.name).filter { name in !reference.rules.bins.contains { $0.name == name } }
+    guard Set(gone.map { "c/\($0)" }).isSubset(of: observer.ended) else { throw Mismatch("\(gone) did not end") }
+  }
+
+  private func checkHistory(of feed: Feed, change: Change?) throws {
+    guard let history = feed.history, let change else { return }
+    guard let last = history.change(at: history.endPlace - 1), last.to == catalog.revision, last.change == change else {
+      throw Mismatch("the history of \(feed.name) ends otherwise than with \(change)")
+    }
+  }
+
+  /// Checks what is published of a bin as a feed of its own, one section.
+  private func check(bin name: String, from before: [String], to after: [[String]], _ change: Change?) throws {
+    var rows = [before]
+    guard let change else {
+      guard after == [before] else { throw Mismatch("nothing was published of \(name)") }
+      return
+    }
+    let elements = (change.added + change.updated).map { after[Int($0.section)][Int($0.row)] }
+    do { try FeedModel.apply(change, to: &rows, elements: elements) } catch { throw Mismatch("\(name): \(error)") }
+    guard rows == after else { throw Mismatch("\(change) of \(name) leads from \(before) to \(rows), not \(after)") }
+  }
+}
+
+extension CollectionReference {
+  func rows(of bin: Int) -> [String] { bins[bin].map { element($0).text } }
+}

@@ -1,0 +1,151 @@
+import FeedJSON
+import Testing
+
+@testable import FeedModel
+
+/// A collection and its reference, led through the same operations.
+final class CollectionPair {
+  /// One operation, with what it needs as JSON.
+  enum Operation: CustomStringConvertible {
+    case update([String])
+    case delete([String])
+    case set([String])
+    case redefine(CollectionRules)
+
+    var description: String {
+      switch self {
+      case .update(let texts): "update \(texts)"
+      case .delete(let ids): "delete \(ids)"
+      case .set(let texts): "set \(texts)"
+      case .redefine(let rules): "define \(rules.definition)"
+      }
+    }
+  }
+
+  let catalog: Catalog
+  private(set) var reference: CollectionReference
+  /// Whether the commit under way redefines the collection: what is published of it may then list more than it has to.
+  private(set) var isRedefining = false
+  private var isFirst = true
+  var now: UInt64 = 1_000_000_000
+
+  init(_ rules: CollectionRules, seed: UInt64 = 1) throws {
+    catalog = Catalog(limits: Limits(), seed: seed)
+    reference = CollectionReference(rules)
+    catalog.begin(at: instant)
+    try define(rules, replace: false)
+    catalog.commit()
+  }
+
+  private var instant: Instant { Instant(nanoseconds: now) }
+  var feed: CollectionFeed { get throws { try catalog.collection(named: "c") } }
+
+  /// Begins a commit of the collection and its bins, all of which are watched.
+  func begin() throws {
+    catalog.begin(at: instant)
+    isRedefining = false
+    isFirst = true
+    for feed in [try feed] + (try feed).binFeeds { feed.beginHistory() }
+  }
+
+  private func define(_ rules: CollectionRules, replace: Bool) throws {
+    try withView(rules.definition) { view in
+      try catalog.define(try FeedDefinition(parsing: view, limits: catalog.limits), replace: replace)
+    }
+  }
+
+  /// Carries out one operation on both within the commit under way. Both must refuse it or neither; the change that it
+  /// leaves must be the right one.
+  func apply(_ operation: Operation) throws {
+    reference.begin(isFirst: isFirst)
+    isFirst = false
+    let before = reference
+    let isRefused = (try? follow(operation)) == nil
+    if isRefused { reference = before }
+    let mark = catalog.log.mark
+    do {
+      try execute(operation)
+      if isRefused { throw Mismatch("\(operation) should have been refused") }
+    } catch let error as FeedError {
+      if !isRefused { throw Mismatch("\(operation): \(error)") }
+      // Within a transaction the caller undoes; alone an operation must have undone itself.
+      if case .redefine = operation { catalog.log.undo(to: mark) }
+      try compare(after: operation, from: before)
+      return
+    }
+    try compare(after: operation, from: before)
+    try check(catalog.result, from: before, "\(operation)", isSingle: operation.isSingle, isPaired: operation.isPaired)
+  }
+
+  private func compare(after operation: Operation, from before: CollectionReference) throws {
+    do { try compare() } catch { throw Mismatch("\(error), after \(operation) on \(before.elements.map(\.text))") }
+  }
+
+  private func follow(_ operation: Operation) throws {
+    switch operation {
+    case .update(let texts):
+      for text in texts { try reference.update(text, at: now) }
+      reference.evict()
+    case .delete(let ids): for id in ids { try reference.delete(id) }
+    case .set(let texts):
+      try reference.set(texts, at: now)
+      reference.evict()
+    case .redefine(let rules): try reference.redefine(rules)
+    }
+  }
+
+  private func execute(_ operation: Operation) throws {
+    switch operation {
+    case .update(let texts) where texts.count == 1: try withView(texts[0]) { try catalog.update(feed, element: $0) }
+    case .update(let texts): try withView(list(texts)) { try catalog.update(feed, elements: $0) }
+    case .delete(let ids) where ids.count == 1: try withView(ids[0]) { try catalog.delete(feed, id: $0) }
+    case .delete(let ids): try withView(list(ids)) { try catalog.delete(feed, ids: $0) }
+    case .set(let texts): try withView(list(texts)) { try catalog.set(feed, elements: $0) }
+    case .redefine(let rules):
+      isRedefining = true
+      try define(rules, replace: true)
+    }
+  }
+
+  private func list(_ texts: [String]) -> String { "[" + texts.joined(separator: ", ") + "]" }
+
+  /// Evicts on both what is too old now, as a commit of its own.
+  func expire() throws {
+    let before = reference
+    reference.evictExpired(at: now)
+    catalog.begin(at: instant)
+    let evicted = catalog.evictExpired(try feed, limit: 1000)
+    #expect(evicted == before.elements.count - reference.elements.count)
+    try compare()
+    try check(catalog.result, from: before, "expiry")
+    catalog.commit()
+  }
+
+  /// Puts the reference back, as the undoing of the log does with the collection.
+  func restore(_ earlier: CollectionReference) { reference = earlier }
+}
+
+/// What the two do not agree on.
+struct Mismatch: Error, CustomStringConvertible {
+  let description: String
+
+  init(_ description: String) { self.description = description }
+}
+
+extension CollectionPair.Operation {
+  /// Whether at most one element is concerned, so that the change is as small as can be.
+  fileprivate var isSingle: Bool {
+    switch self {
+    case .update(let texts): texts.count == 1
+    case .delete(let ids): ids.count == 1
+    case .set: false
+    case .redefine: true
+    }
+  }
+
+  /// Whether the change must pair the rows that moved.
+  fileprivate var isPaired: Bool {
+    if case .redefine = self { return false }
+    return true
+  }
+}

@@ -1,0 +1,149 @@
+import FeedJSON
+import TestSupport
+import Testing
+
+@testable import FeedModel
+
+/// The table of elements against plain arrays.
+@Suite struct ElementTableTests {
+  static func text(_ text: String, identity: String = "") -> ElementText {
+    let (identity, bytes) = (Array(identity.utf8), Array(text.utf8))
+    let made = identity.withUnsafeBytes { identity in
+      bytes.withUnsafeBytes { bytes in
+        ElementText(identity: identity, keys: UnsafeRawBufferPointer(start: nil, count: 0), text: bytes, type: 0..<0)
+      }
+    }
+    return made!
+  }
+
+  private struct Living: Equatable {
+    let handle: UInt32
+    var text: String
+    var at: UInt64
+    let arrival: Int
+  }
+
+  @Test(arguments: 1...6) func randomHistories(seed: UInt64) {
+    var random = SeededRandom(seed: seed)
+    let table = ElementTable()
+    /// In the order of change.
+    var living: [Living] = []
+    var arrivals = 0
+    for step in 0..<600 {
+      let text = "\"\(step)\(String(repeating: "x", count: Int.random(in: 0..<9, using: &random)))\""
+      let now = Instant(nanoseconds: UInt64(step))
+      let place = living.indices.randomElement(using: &random)
+      switch (Int.random(in: 0..<10, using: &random), place) {
+      case (0..<4, _), (_, nil):
+        let handle = table.add(Self.text(text), hash: 0, at: now)
+        #expect(!living.contains { $0.handle == handle }, "seed \(seed): a living handle is given out")
+        living.append(Living(handle: handle, text: text, at: now.nanoseconds, arrival: arrivals))
+        arrivals += 1
+      case (4, let place?):
+        table.retire(living[place].handle)
+        table.free(living[place].handle)
+        living.remove(at: place)
+      case (5, let place?):
+        // Retired and revived in its old place.
+        let newer = place + 1 < living.count ? living[place + 1].handle : ElementTable.none
+        table.retire(living[place].handle)
+        table.revive(living[place].handle, before: newer)
+      case (6..<8, let place?):
+        let version = Self.text(text)
+        version.changedAt = now
+        table.exchange(living[place].handle, version).release()
+        (living[place].text, living[place].at) = (text, now.nanoseconds)
+      case (_, let place?):
+        var moved = living.remove(at: place)
+        let target = Int.random(in: 0...living.count, using: &random)
+        let newer = target < living.count ? living[target].handle : ElementTable.none
+        table.reorder(moved.handle, before: newer, changedAt: now)
+        moved.at = now.nanoseconds
+        living.insert(moved, at: target)
+      }
+      check(table, living, seed)
+    }
+  }
+
+  private func check(_ table: ElementTable, _ living: [Living], _ seed: UInt64) {
+    var handles: [UInt32] = []
+    table.forEach { handles.append($0) }
+    #expect(handles == living.map(\.handle), "seed \(seed)")
+    #expect(table.oldest == living.first?.handle ?? ElementTable.none)
+    #expect(table.newest == living.last?.handle ?? ElementTable.none)
+    #expect(table.count == living.count)
+    #expect(table.bytes == living.reduce(0) { $0 + table.text(of: $1.handle).footprint })
+    for element in living {
+      #expect(String(decoding: table.text(of: element.handle).text, as: UTF8.self) == element.text)
+      #expect(table.text(of: element.handle).changedAt.nanoseconds == element.at)
+    }
+    #expect(table.inOrderOfArrival() == living.sorted { $0.arrival < $1.arrival }.map(\.handle))
+  }
+
+  @Test func sortingByChangeGoesByTime() {
+    let table = ElementTable()
+    let times: [UInt64] = [5, 3, 9, 1, 7]
+    let handles = times.map { table.add(Self.text("1"), hash: 0, at: Instant(nanoseconds: $0)) }
+    table.sortByChange()
+    var order: [UInt32] = []
+    table.forEach { order.append($0) }
+    #expect(order == [3, 1, 0, 4, 2].map { handles[$0] })
+  }
+}
+
+/// Identities with few hashes, so that they collide, against a dictionary.
+@Suite struct IdentityIndexTests {
+  @Test(arguments: 1...6, [1, 3, 1000]) func randomHistories(seed: UInt64, hashes: Int) {
+    var random = SeededRandom(seed: seed)
+    let table = ElementTable()
+    var index = IdentityIndex()
+    var known: [String: UInt32] = [:]
+    func hash(_ name: String) -> UInt32 {
+      UInt32(truncatingIfNeeded: name.utf8.reduce(0) { $0 &* 31 &+ Int($1) } % hashes) &* 0x1000_0001
+    }
+    for _ in 0..<500 {
+      let name = "n\(Int.random(in: 0..<60, using: &random))"
+      if let handle = known[name] {
+        if Bool.random(using: &random) {
+          index.remove(handle, hash: hash(name))
+          index.remove(handle, hash: hash(name))
+          table.retire(handle)
+          table.free(handle)
+          known[name] = nil
+        }
+      } else {
+        let handle = table.add(
+          ElementTableTests.text("1", identity: name), hash: hash(name), at: Instant(nanoseconds: 0))
+        index.insert(handle, hash: hash(name))
+        known[name] = handle
+      }
+      #expect(index.count == known.count)
+      for number in 0..<60 {
+        let name = "n\(number)"
+        let found = Array(name.utf8).withUnsafeBytes { index.find($0, hash: hash(name), in: table) }
+        #expect(found == known[name], "seed \(seed)")
+      }
+    }
+  }
+
+  /// Identities of equal value are one; strings and numbers never are.
+  @Test func canonicalBytes() {
+    func bytes(_ text: String) -> [UInt8]? {
+      withView(text) { view in
+        var buffer = ByteBuffer()
+        return Identity.append(view, to: &buffer) ? Array(buffer.bytes) : nil
+      }
+    }
+    let groups = [
+      ["1", "1.0", "10e-1", "1e0"], ["0", "-0", "0.0", "0e99"], ["\"a\"", "\"\\u0061\""], ["\"1\""], ["-1"], ["1e400"],
+      ["1.0000000000000000000000001"], ["9007199254740993"], ["9007199254740992", "9007199254740992.0"], ["\"\""],
+    ]
+    for (place, group) in groups.enumerated() {
+      for text in group {
+        #expect(bytes(text) == bytes(group[0]), "\(text)")
+        for other in groups.indices where other != place { #expect(bytes(text) != bytes(groups[other][0]), "\(text)") }
+      }
+    }
+    for text in ["null", "true", "false", "[]", "{}", "[1]"] { #expect(bytes(text) == nil, "\(text)") }
+  }
+}

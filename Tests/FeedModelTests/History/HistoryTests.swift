@@ -1,0 +1,103 @@
+import TestSupport
+import Testing
+
+@testable import FeedModel
+
+/// The ring of words and the history of changes against plain arrays.
+@Suite struct HistoryTests {
+  private static func change(_ random: inout SeededRandom) -> Change {
+    func rows() -> [IndexPath] {
+      let packed = (0..<Int.random(in: 0..<4, using: &random)).map { _ in
+        IndexPath(section: UInt32.random(in: 0...(.max), using: &random), row: UInt32.random(in: 0..<9, using: &random))
+      }
+      return Set(packed).sorted()
+    }
+    var change = Change(deleted: rows(), added: rows(), updated: rows())
+    for place in 0..<min(change.deleted.count, change.added.count) {
+      change.moves.append(Move(deleted: UInt32(place), added: UInt32(place)))
+    }
+    if Int.random(in: 0..<5, using: &random) == 0 {
+      change.sectionsDeleted = [0, .max]
+      change.sectionsAdded = ["", "inbox/urgent", "é😀"].enumerated().map { SectionAddition(at: UInt32($0), name: $1) }
+    }
+    return change
+  }
+
+  @Test(arguments: 1...4) func wordsComeBack(seed: UInt64) {
+    var random = SeededRandom(seed: seed)
+    var ring = WordRing()
+    var words: [UInt32] = []
+    var trimmed = 0
+    for step in 0..<400 {
+      for _ in 0..<Int.random(in: 0..<20, using: &random) {
+        let word = UInt32.random(in: 0...(.max), using: &random)
+        ring.append(word)
+        words.append(word)
+      }
+      if step % 7 == 0 {
+        trimmed = Int.random(in: trimmed...words.count, using: &random)
+        ring.trim(to: UInt64(trimmed))
+      }
+      #expect(ring.count == words.count - trimmed)
+      #expect(ring.start == UInt64(trimmed) && ring.end == UInt64(words.count))
+      #expect(ring.words(ring.start..<ring.end) == Array(words[trimmed...]), "seed \(seed)")
+    }
+  }
+
+  @Test(arguments: 1...8) func randomHistories(seed: UInt64) {
+    var random = SeededRandom(seed: seed)
+    let history = History(base: 10)
+    var kept: [(change: Change, to: UInt64, at: UInt64)] = []
+    var base: UInt64 = 10
+    var revision: UInt64 = 10
+    for step in 0..<400 {
+      revision += UInt64.random(in: 1...3, using: &random)
+      let change = Self.change(&random)
+      history.append(change, to: revision, at: Instant(nanoseconds: UInt64(step)))
+      kept.append((change, revision, UInt64(step)))
+      if Int.random(in: 0..<9, using: &random) == 0 {
+        let most = Int.random(in: 0..<4000, using: &random)
+        let moment = UInt64(max(0, step - Int.random(in: 0..<80, using: &random)))
+        history.trim(bytes: most, before: Instant(nanoseconds: moment))
+        history.compact()
+        let count = history.count
+        #expect(history.bytes <= most || count == 0, "seed \(seed)")
+        if kept.count > count { base = kept[kept.count - count - 1].to }
+        kept.removeFirst(kept.count - count)
+        #expect(kept.allSatisfy { $0.at >= moment }, "seed \(seed)")
+      }
+      #expect(history.base == base && history.end == revision)
+      if step % 10 == 0 { check(history, kept, base, seed) }
+    }
+  }
+
+  private func check(
+    _ history: History, _ kept: [(change: Change, to: UInt64, at: UInt64)], _ base: UInt64, _ seed: UInt64
+  ) {
+    #expect(!history.reaches(base &- 1) && history.reaches(base))
+    for revision in base...(history.end + 1) {
+      let wanted = kept.filter { $0.to > revision }
+      let place = history.place(after: revision)
+      #expect(history.endPlace - place == wanted.count, "seed \(seed)")
+      guard let first = wanted.first, let found = history.change(at: place) else { continue }
+      #expect(found.change == first.change && found.to == first.to, "seed \(seed)")
+    }
+    #expect(history.change(at: history.endPlace) == nil)
+  }
+
+  /// Many small changes and few bytes: trimming lets go of no more than it must.
+  @Test func trimmingKeepsWhatFits() {
+    let history = History(base: 0)
+    for step in 1...5000 {
+      history.append(
+        Change(added: [IndexPath(section: 0, row: UInt32(step))]), to: UInt64(step), at: Instant(nanoseconds: 0))
+    }
+    let each = history.bytes / 5000
+    history.trim(bytes: each * 100, before: Instant(nanoseconds: 0))
+    #expect(history.count == 100 && history.base == 4900)
+    history.compact()
+    #expect(history.change(at: history.place(after: 4950))?.to == 4951)
+    history.trim(bytes: 0, before: Instant(nanoseconds: 0))
+    #expect(history.count == 0 && history.base == 5000 && history.reaches(5000) && !history.reaches(4999))
+  }
+}
