@@ -53,7 +53,7 @@ let package = Package(
       settings: daemonSettings),
     module("FeedClient", ["FeedJSON", "FeedModel", "FeedWire", "FeedSystem"]),
     program("feedd", ["FeedServer", "FeedEngine", "FeedSystem"]),
-    program("feedclient", ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem"]),
+    program("feedclient", ["FeedClient", "FeedJSON", "FeedModel", "FeedStorage", "FeedWire", "FeedSystem"]),
     program("feedbench", ["CLinux", "FeedJSON", "FeedQuery", "FeedModel", "FeedWire", "FeedEngine", "FeedSystem"]),
     .target(name: "TestSupport", dependencies: ["FeedSystem"], path: "Tests/TestSupport", swiftSettings: settings),
     tests("FeedJSONTests", ["FeedJSON"]),

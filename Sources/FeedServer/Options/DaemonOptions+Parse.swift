@@ -19,7 +19,7 @@ extension DaemonOptions {
     _ arguments: [String], environment: Environment, width: Int
   ) throws(UsageError) -> Outcome {
     let defaultSocket = SocketPath.daemonDefault(environment)
-    let table = table(defaultSocket: defaultSocket, defaultState: StateDirectory.standard(environment))
+    let table = table(defaultSocket: defaultSocket, defaultState: StatePath.standard(environment))
     let parsed = try table.parse(arguments)
     if parsed.wantsHelp { return .print(table.helpText(width: width)) }
     if parsed.wantsVersion { return .print("feedd \(ProgramVersion.text)\n") }

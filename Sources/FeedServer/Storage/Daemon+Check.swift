@@ -8,7 +8,7 @@ extension Daemon {
   /// - Returns: 0 when all is well, 1 when not.
   static func check(_ options: DaemonOptions, _ environment: Environment) -> Int32 {
     do {
-      guard let directory = options.stateDirectory ?? StateDirectory.standard(environment) else {
+      guard let directory = options.stateDirectory ?? StatePath.standard(environment) else {
         throw StateDirectoryError.unknown
       }
       let file = StateDirectory.file(in: directory)

@@ -18,7 +18,7 @@ extension Daemon {
   /// Locks the state directory and opens the store in it; nil when nothing is to be kept.
   static func openState(_ options: DaemonOptions, _ environment: Environment) throws -> DurableState? {
     guard let durability = options.durability.ofStore else { return nil }
-    guard let path = options.stateDirectory ?? StateDirectory.standard(environment) else {
+    guard let path = options.stateDirectory ?? StatePath.standard(environment) else {
       throw StateDirectoryError.unknown
     }
     let directory = try StateDirectory.take(path)

@@ -8,12 +8,13 @@ final class DaemonUnderTest {
   private let pid: Int32
 
   /// Starts the `feedd` that lies beside this program, else the one that `PATH` names, and waits until it answers.
-  init() throws {
+  /// - Parameter durability: what its changes survive; what it keeps lies in the folder.
+  init(durability: String) throws {
     var template = Array("/tmp/feedbench-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw BenchError("no folder for the socket can be made in /tmp") }
     folder = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } } ?? ""
     socketPath = folder + "/feedd.sock"
-    pid = try Self.spawn(Self.program, ["--socket", socketPath, "--log-level", "warning"])
+    pid = try Self.spawn(Self.program, Self.arguments(folder, durability))
     for _ in 0..<1000 {
       if (try? UnixStream.connect(path: socketPath)) != nil { return }
       var status: Int32 = 0
@@ -29,7 +30,18 @@ final class DaemonUnderTest {
     waitpid(pid, &status, 0)
     unlink(socketPath)
     unlink(socketPath + ".lock")
+    for name in ["feedd.sqlite", "feedd.sqlite-wal", "feedd.sqlite-shm", "feedd.lock"] {
+      unlink("\(folder)/state/\(name)")
+    }
+    rmdir(folder + "/state")
     rmdir(folder)
+  }
+
+  private static func arguments(_ folder: String, _ durability: String) -> [String] {
+    [
+      "--socket", "\(folder)/feedd.sock", "--state", "\(folder)/state", "--durability", durability, "--log-level",
+      "warning",
+    ]
   }
 
   /// The program in this program's folder, or the bare name for `PATH` to find.

@@ -23,19 +23,24 @@ extension Command {
       OptionDescription(
         "snapshot", value: .integer(0...100_000_000), help: "elements of the large snapshot; 0 leaves it out",
         defaultText: "\(snapshot)"),
+      OptionDescription(
+        "durability", value: .choice(["memory", "process", "disk"]),
+        help: "what the changes of the feedd that is started survive", defaultText: "memory"),
       OptionDescription("socket", value: .text("PATH"), help: "a feedd that runs already"),
       OptionDescription("redis", value: .text("PATH"), help: "the socket of a Redis to compare with"),
     ],
     notes: """
       A delivery is one update read by one watcher. "server" is the processor time that the daemon took for an update.
       A Redis for comparison: redis-server --port 0 --unixsocket /tmp/redis.sock --save '' --appendonly no
+      For one that keeps as well, with --durability process: --appendonly yes --appendfsync everysec; with disk: always.
       """
   ) { options, report in
     var job = PushJob(count: options.integer("count") ?? defaultSocketCount)
     job.window = options.integer("window") ?? job.window
     job.payload = options.integer("payload") ?? job.payload
     let given = options.texts("watchers").compactMap { Int($0) }
-    let daemon = try options.text("socket") == nil ? DaemonUnderTest() : nil
+    let durability = options.text("durability") ?? "memory"
+    let daemon = try options.text("socket") == nil ? DaemonUnderTest(durability: durability) : nil
     let measures = SocketMeasures(
       job: job, watchers: given.isEmpty ? watchers : given, snapshot: options.integer("snapshot") ?? snapshot,
       feedd: options.text("socket") ?? daemon?.socketPath ?? "",

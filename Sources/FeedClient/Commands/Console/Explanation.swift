@@ -16,7 +16,7 @@ struct Explanation {
   var lines: [String] {
     switch failure {
     case .readerGone, .told: []
-    case .usage(let sentence): [sentence]
+    case .usage(let sentence), .state(let sentence): [sentence]
     case .system(let error): ["\(error)"]
     case .client(.refused(let error)): refusal(error)
     case .client(.noDaemon(let error)): absence(error)

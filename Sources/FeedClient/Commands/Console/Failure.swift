@@ -9,12 +9,14 @@ enum Failure: Error, Equatable {
   case readerGone
   /// A file, or a standard stream, could not be read or written.
   case system(SystemError)
+  /// The daemon's state could not be read or copied; the sentence says why.
+  case state(String)
   /// Everything was said already.
   case told(ExitStatus)
 
   var status: ExitStatus {
     switch self {
-    case .usage, .system: .usage
+    case .usage, .system, .state: .usage
     case .readerGone: .done
     case .told(let status): status
     case .client(let error): error.status

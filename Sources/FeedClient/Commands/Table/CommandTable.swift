@@ -11,7 +11,7 @@ enum CommandTable {
     Group(title: "Arrays and singles", commands: [.insert, .replace, .remove, .move, .put]),
     Group(title: "Selection", commands: [.select, .deselect, .selected]),
     Group(title: "Feeds", commands: [.define, .undefine, .feeds, .describe, .activate, .insertChild, .removeChild]),
-    Group(title: "The daemon", commands: [.verify, .sync, .stats, .clients, .ping, .call]),
+    Group(title: "The daemon", commands: [.verify, .sync, .stats, .clients, .ping, .backup, .call]),
   ]
 
   static let all: [Command] = groups.flatMap(\.commands)

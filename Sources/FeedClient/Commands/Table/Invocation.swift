@@ -9,6 +9,8 @@ struct Invocation {
   let environment: Environment
   /// What came before the command on the line.
   let global: ParsedOptions
+  /// What `backup` does.
+  var copyState: Program.StateCopier = { _, _ in "this program cannot copy states" }
 
   var operands: [String] { options.operands }
 

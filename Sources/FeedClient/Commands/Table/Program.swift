@@ -5,12 +5,18 @@ import FeedSystem
 package enum Program {
   package static let version = ProgramVersion.text
 
+  /// Copies the state of a daemon from a directory into a new file. Returns what went wrong, nil when nothing did.
+  package typealias StateCopier = @Sendable (_ directory: String, _ file: String) -> String?
+
   /// Runs a command line, given without the program's own name.
-  package static func run(_ arguments: [String], environment: Environment) -> ExitStatus {
+  /// - Parameter copyState: what `backup` does; handed in, so that the library need not know the daemon's store.
+  package static func run(
+    _ arguments: [String], environment: Environment, copyState: @escaping StateCopier
+  ) -> ExitStatus {
     StandardStreams.ignoreBrokenPipes()
     let console = makeConsole(json: false, environment)
     do throws(Failure) {
-      return try run(arguments, environment, console)
+      return try run(arguments, environment, copyState, console)
     } catch {
       Explanation(error).tell(on: console)
       return error.status
@@ -18,7 +24,7 @@ package enum Program {
   }
 
   private static func run(
-    _ arguments: [String], _ environment: Environment, _ console: Console
+    _ arguments: [String], _ environment: Environment, _ copyState: @escaping StateCopier, _ console: Console
   ) throws(Failure) -> ExitStatus {
     let global = try parse(help, arguments, stopsAtOperand: true)
     if let status = try inform(help.helpText(width: console.terminal.columns), global, console) { return status }
@@ -36,7 +42,7 @@ package enum Program {
     let json = options.contains("json") || global.contains("json")
     let invocation = Invocation(
       command: command, options: options, console: makeConsole(json: json, environment), environment: environment,
-      global: global)
+      global: global, copyState: copyState)
     return try finish(invocation)
   }
 

@@ -1,0 +1,108 @@
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+/// State directories as people handle them.
+@Suite struct StateTests {
+  private let directory: TemporaryDirectory
+  private var state: String { directory.file("state") }
+
+  init() throws {
+    directory = try TemporaryDirectory()
+  }
+
+  private func daemon(_ more: [String] = [], state: String? = nil) throws -> DaemonProcess {
+    try DaemonProcess(["--state", state ?? self.state] + more, directory: directory)
+  }
+
+  private func ask(_ daemon: DaemonProcess, _ method: String, _ params: String) throws -> String {
+    let client = try daemon.connect()
+    try client.send(#"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(params)}"#)
+    return try client.receive() ?? ""
+  }
+
+  private func fill(_ daemon: DaemonProcess) throws {
+    #expect(try ask(daemon, "define", #"{"feed":"f","kind":"collection"}"#).contains("result"))
+    #expect(try ask(daemon, "update", #"{"feed":"f","elements":[{"id":1},{"id":2}]}"#).contains("added"))
+  }
+
+  private func run(_ program: String, _ arguments: [String]) throws -> (code: Int32, output: String, errors: String) {
+    let process = try ChildProcess(BuildProducts.program(program), arguments)
+    let code = try process.waitForExit()
+    try process.output.waitForEnd()
+    return (code, process.output.text, process.errors.text)
+  }
+
+  @Test(arguments: [SIGTERM, SIGKILL]) func everythingIsThereAgain(_ signal: Int32) throws {
+    var verified = ""
+    do {
+      let daemon = try daemon()
+      try fill(daemon)
+      verified = try ask(daemon, "verify", #"{"feed":"f"}"#)
+      try daemon.stop(signal: signal)
+    }
+    let daemon = try daemon(["--durability", "disk"])
+    #expect(try ask(daemon, "verify", #"{"feed":"f"}"#) == verified)
+    #expect(try ask(daemon, "hello", #"{"protocol":1}"#).contains(#""durability":"disk""#))
+  }
+
+  @Test func aSecondDaemonIsToldWhoHasTheState() throws {
+    let first = try daemon()
+    let second = try run("feedd", ["--socket", directory.file("other.sock"), "--state", state])
+    #expect(second.code == 1)
+    #expect(second.errors.contains("another feedd (pid \(first.process.pid)) uses \(state)"))
+    try fill(first)
+  }
+
+  @Test func checkSaysWhatIsThere() throws {
+    do {
+      let daemon = try daemon()
+      try fill(daemon)
+      let during = try run("feedd", ["--check", "--state", state])
+      #expect(during.code == 0 && during.output.contains("f: collection, 2 rows, revision 2"))
+      try daemon.stop()
+    }
+    let after = try run("feedd", ["--check", "--state", state])
+    #expect(after.code == 0 && after.output.contains("image of revision 2 with 2 elements, 0 batches"))
+    let nowhere = try run("feedd", ["--check", "--state", directory.file("nowhere")])
+    #expect(nowhere.code == 1 && nowhere.errors.contains("nowhere"))
+  }
+
+  @Test func aDamagedStateStopsTheStart() throws {
+    do {
+      let daemon = try daemon()
+      try fill(daemon)
+      try daemon.stop()
+    }
+    let file = try #require(fopen("\(state)/feedd.sqlite", "r+"))
+    fseek(file, 8192 * 3, SEEK_SET)
+    fwrite([UInt8](repeating: 0x5a, count: 8192 * 4), 1, 8192 * 4, file)
+    fclose(file)
+    let start = try run("feedd", ["--socket", directory.file("s"), "--state", state])
+    #expect(start.code == 1 && start.errors.contains("put a backup in its place"))
+    #expect(try run("feedd", ["--check", "--state", state]).code == 1)
+  }
+
+  @Test func aBackupMadeWhileTheDaemonRunsCanBePutBack() throws {
+    let file = directory.file("backup.sqlite")
+    var (epoch, verified) = ("", "")
+    do {
+      let daemon = try daemon()
+      try fill(daemon)
+      let made = try run("feedclient", ["backup", file, "--state", state])
+      #expect(made.code == 0, "\(made.errors)")
+      verified = try ask(daemon, "verify", #"{"feed":"f"}"#)
+      epoch = try ask(daemon, "hello", #"{"protocol":1}"#)
+      #expect(try ask(daemon, "update", #"{"feed":"f","element":{"id":3}}"#).contains("added"))
+      let again = try run("feedclient", ["backup", file, "--state", state])
+      #expect(again.code == 2 && again.errors.contains("already exists"))
+      try daemon.stop()
+    }
+    #expect(mkdir(directory.file("other"), 0o700) == 0)
+    #expect(rename(file, directory.file("other/feedd.sqlite")) == 0)
+    let daemon = try daemon(state: directory.file("other"))
+    #expect(try ask(daemon, "verify", #"{"feed":"f"}"#) == verified)
+    #expect(try ask(daemon, "hello", #"{"protocol":1}"#) != epoch)
+  }
+}
