@@ -146,10 +146,12 @@ class Collection:
                     elements["added"].append(row.element)
         updated = [self.bins[section].rows[row].element for section, row in result["updated"]]
         for identity in left.keys() & come.keys():
-            ways = [[i, j] for s, i in left[identity] for t, j in come[identity] if s == t]
-            if not ways and len(left[identity]) == 1 == len(come[identity]):
-                ways = [[left[identity][0][1], come[identity][0][1]]]
-            moves += ways
+            gone, here = dict(left[identity]), dict(come[identity])
+            moves += [[gone[section], here[section]] for section in gone.keys() & here.keys()]
+            others = [gone[section] for section in gone.keys() - here.keys()]
+            entered = [here[section] for section in here.keys() - gone.keys()]
+            if len(others) == 1 == len(entered):
+                moves.append([others[0], entered[0]])
         if moves:
             result["moves"] = sorted(moves)
         return result, elements["added"] + updated
