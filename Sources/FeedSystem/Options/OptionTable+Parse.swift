@@ -28,7 +28,7 @@ extension OptionTable {
         flag: nil, val: Self.firstNumber + Int32(index))
     }
     table.append(option())
-    let letters = (stopsAtOperand ? "+:" : ":") + options.compactMap { $0.letter.map(String.init) }.joined()
+    let letters = (stopsAtOperand ? "+:" : ":") + options.map(Self.shortForm).joined()
 
     // getopt_long moves the pointers of its argument vector, so the copy to free is another one.
     var vector = argv
@@ -47,6 +47,12 @@ extension OptionTable {
     }
     if let failure { throw failure }
     return parsed
+  }
+
+  /// An option in getopt's string of letters: its letter, and a colon when it takes a value.
+  private static func shortForm(_ option: OptionDescription) -> String {
+    guard let letter = option.letter else { return "" }
+    return option.value == .none ? "\(letter)" : "\(letter):"
   }
 
   /// Takes one step's outcome in; false after the last.

@@ -19,7 +19,7 @@ struct OptionTableTests {
           OptionDescription("count", value: .integer(0...100), help: "how many"),
           OptionDescription("at", value: .integer(-10...10), help: "where"),
           OptionDescription("wait", value: .duration(.zero...(.seconds(60))), help: "how long"),
-          OptionDescription("mode", value: .choice(["fast", "safe"]), help: "how"),
+          OptionDescription("mode", letter: "m", value: .choice(["fast", "safe"]), help: "how"),
           OptionDescription("check", help: "only look"),
         ]),
     ])
@@ -44,6 +44,12 @@ struct OptionTableTests {
     #expect(parsed.contains("check"))
     #expect(!parsed.contains("at"))
     #expect(parsed.operands == ["one", "two"])
+  }
+
+  @Test func lettersTakeValuesToo() throws {
+    #expect(try Self.table.parse(["-m", "fast", "-h"]).text("mode") == "fast")
+    #expect(try Self.table.parse(["-msafe"]).text("mode") == "safe")
+    #expect(failure(["-m"]) == "--mode: a value is missing, expected one of fast, safe")
   }
 
   @Test func theLastOfSeveralCountsAndAllAreKept() throws {
