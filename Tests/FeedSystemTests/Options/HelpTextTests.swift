@@ -21,7 +21,7 @@ struct HelpTextTests {
               --count N             how many
               --at N                where
               --wait TIME           how long
-              --mode fast|safe      how
+          -m, --mode fast|safe      how
               --check               only look
 
         Information:
