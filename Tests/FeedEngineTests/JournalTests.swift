@@ -105,6 +105,28 @@ private final class DurableLoop {
     }
   }
 
+  /// What is stored is told by a request's beginning. One that turns out to ask for something else must not hold up what was
+  /// stored behind it: that would be stored, and so happen, twice.
+  @Test func aRequestWithTwoMethodsHoldsUpNothing() throws {
+    let loop = DurableLoop()
+    _ = loop.ask("define", #"{"feed":"list","kind":"array"}"#)
+    let answers = loop.turn([
+      #"{"jsonrpc":"2.0","id":1,"method":"insert","params":{"feed":"list","elements":[1]},"method":"verify"}"#,
+      #"{"jsonrpc":"2.0","id":2,"method":"insert","params":{"feed":"list","elements":[2]}}"#,
+      #"{"jsonrpc":"2.0","id":3,"method":"insert","params":{"feed":"list","elements":[3]},"method":"verify"}"#,
+    ])
+    #expect(answers.count == 3 && answers[0].contains("-32600") && answers[0].contains("twice"))
+    #expect(answers[1].contains(#""added":[[0,0]]"#) && answers[2].contains("digest"))
+    let again = DurableLoop()
+    for batch in loop.stored {
+      try batch.requests.withUnsafeBytes { bytes in
+        try again.engine.replay(JournalBatch(revision: batch.revision, at: batch.at, requests: bytes))
+      }
+    }
+    let snapshot = loop.ask("snapshot", #"{"feed":"list"}"#)
+    #expect(snapshot.contains(#""elements":[2]"#) && again.ask("snapshot", #"{"feed":"list"}"#) == snapshot)
+  }
+
   @Test func whatCannotBeStoredIsNotExecuted() {
     let loop = DurableLoop()
     _ = loop.ask("define", #"{"feed":"c","kind":"collection"}"#)

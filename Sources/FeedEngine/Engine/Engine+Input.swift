@@ -52,10 +52,12 @@ extension Engine {
         counters.bytesIn &+= UInt64(consumed)
         return consumed
       case .complete(let payload):
-        handle(payload, of: session)
         consumed &+= Frame.headerLength &+ payload.count
+        session.hasPreparedMore = isDurable && consumed < end
+        handle(payload, of: session)
       }
     }
+    session.hasPreparedMore = false
     session.partialSince = nil
     counters.bytesIn &+= UInt64(consumed)
     return consumed
@@ -113,6 +115,9 @@ extension Engine {
       }
       guard let method = Method(request.method) else {
         throw .methodNotFound(request.method.string ?? "")
+      }
+      if method.mayTakeTurns && session.hasPreparedMore {
+        throw .invalidRequest(reason: "\"method\" stands twice in it; name one method")
       }
       if access != nil { try checkAccess(method, request.params, of: session) }
       try execute(method, request, of: session)

@@ -34,6 +34,8 @@ final class Session {
   var isPaused = false
   /// Bytes of whole frames that this turn may execute; of a durable daemon only.
   var preparedBytes = 0
+  /// Whether requests of this turn were prepared behind the one that is being executed.
+  var hasPreparedMore = false
   /// Since when a half frame has been waiting for its rest; nil when there is none.
   var partialSince: Instant?
   /// Bytes of the half frame when `partialSince` was set.

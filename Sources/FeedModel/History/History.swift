@@ -17,10 +17,10 @@ public final class History {
   @exclusivity(unchecked) public private(set) var base: UInt64
   /// The revision to which they lead.
   @exclusivity(unchecked) public private(set) var end: UInt64
-  @exclusivity(unchecked) private var words = WordRing()
-  @exclusivity(unchecked) private var records: [Record] = []
+  @exclusivity(unchecked) private(set) var words = WordRing()
+  @exclusivity(unchecked) private(set) var records: [Record] = []
   /// Records before this one are trimmed.
-  @exclusivity(unchecked) private var first = 0
+  @exclusivity(unchecked) private(set) var first = 0
 
   init(base: UInt64) {
     self.base = base
@@ -76,23 +76,6 @@ public final class History {
     guard first > 1024, first * 2 > records.count else { return }
     records.removeFirst(first)
     first = 0
-  }
-
-  /// Records after one revision and up to another, as words: at least one, if there is one, and no more than fill
-  /// `maxWords`. O(log n + words).
-  func records(after last: UInt64, upTo revision: UInt64, maxWords: Int) -> [HistoryDump.Record] {
-    var found: [HistoryDump.Record] = []
-    var place = max(self.place(after: last), first)
-    var size = 0
-    while place < records.count, records[place].to <= revision {
-      let end = place + 1 < records.count ? records[place + 1].start : words.end
-      let packed = words.words(records[place].start..<end)
-      if size > 0 && size &+ packed.count > maxWords { break }
-      size &+= packed.count
-      found.append(.init(to: records[place].to, at: records[place].at, words: packed))
-      place += 1
-    }
-    return found
   }
 
   /// Appends a change that was packed before; false when its words are not one change.

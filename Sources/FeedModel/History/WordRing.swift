@@ -30,11 +30,6 @@ struct WordRing: ~Copyable {
     start = position
   }
 
-  /// A copy of some words.
-  func words(_ range: Range<UInt64>) -> [UInt32] {
-    range.map { self[$0] }
-  }
-
   private mutating func grow() {
     let larger = (mask &+ 1) &* 2
     let copy = UnsafeMutablePointer<UInt32>.allocate(capacity: Int(larger))

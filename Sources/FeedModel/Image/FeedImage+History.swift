@@ -1,3 +1,5 @@
+import FeedJSON
+
 /// The recent changes of an image's feed, read in parts while the feed goes on changing.
 extension FeedImage {
   /// Those that keep recent changes: nil stands for the feed itself, a number for the bin of a collection.
@@ -12,9 +14,12 @@ extension FeedImage {
     kept(bin)?.base
   }
 
-  /// The next changes after a revision, up to the image's own, of about `maxWords` words; empty when there are no more.
-  public func changes(of bin: Int?, after last: UInt64, upTo revision: UInt64, maxWords: Int) -> [HistoryDump.Record] {
-    kept(bin)?.records(after: last, upTo: revision, maxWords: maxWords) ?? []
+  /// Appends the next changes after a revision, up to the image's own, as `HistoryRecords` has them: no more than fit in `most`
+  /// bytes, but one at least. Returns the last one's revision; nil when there are no more.
+  public func packChanges(
+    of bin: Int?, after last: UInt64, upTo revision: UInt64, most: Int, into out: inout ByteBuffer
+  ) -> UInt64? {
+    kept(bin)?.pack(after: last, upTo: revision, most: most, into: &out)
   }
 
   private func kept(_ bin: Int?) -> History? {

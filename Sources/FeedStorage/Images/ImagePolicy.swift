@@ -1,7 +1,7 @@
 /// When images are written, and how much of a turn they may take.
 public struct ImagePolicy: Sendable, Equatable {
   /// Bytes of journal up to which no image is needed.
-  public var journalBytes = 64 << 20
+  public var journalBytes = 128 << 20
   /// Seconds after which an image is written even if the journal is short.
   public var interval = 6 * 3600
   /// Nanoseconds that a turn may spend on an image or on deleting what is no longer needed.

@@ -3,16 +3,16 @@ import FeedModel
 import FeedSQLite
 
 extension ImageWriter {
-  /// Words of changes that one part writes.
-  private static let wordsPerPart = 16 << 10
+  /// Bytes of changes that one row has: they fit in a page (see `JournalWriter`).
+  private static let bytesOfRow = Schema.pageSize - 64
 
   /// Writes further recent changes. Returns the last revision written; nil when there are no more.
   func writeHistory(of current: FeedImage, _ index: Int, after last: UInt64) throws(SQLiteError) -> UInt64? {
     let bin = current.remembering[index]
-    let records = current.changes(of: bin, after: last, upTo: image.revision, maxWords: Self.wordsPerPart)
-    guard let newest = records.last?.to else { return nil }
-    var packed = ByteBuffer()
-    for record in records { HistoryRecords.append(record, to: &packed) }
+    packed.removeAll(keepingCapacity: packed.capacity <= Schema.pageSize * 2)
+    let newest = current.packChanges(
+      of: bin, after: last, upTo: image.revision, most: Self.bytesOfRow, into: &packed)
+    guard let newest else { return nil }
     try insertHistory.bind(Schema.base(of: feed) + historyChunks, at: 1)
     try insertHistory.bind(bin ?? -1, at: 2)
     try insertHistory.bind(lentBlob: packed.bytes, at: 3)

@@ -28,6 +28,8 @@ final class ImageWriter {
   var chunk = ByteBuffer()
   var chunkCount = 0
   var chunkStart = 0
+  /// Recent changes on their way into a row.
+  var packed = ByteBuffer()
 
   let insertFeed: Statement
   let insertElement: Statement

@@ -20,7 +20,7 @@ struct WasteRemover {
   func removePiece(of waste: Waste) throws(SQLiteError) -> Bool {
     switch waste {
     case .journal(let last):
-      return try delete("journal", "SELECT seq FROM journal WHERE seq <= ?1 LIMIT 8", key: "seq", last) > 0
+      return try removeJournal(upTo: last)
     case .image(let id):
       guard let feed = try firstFeed(of: id) else {
         _ = try delete("image", "?1", key: "id", id)
@@ -30,6 +30,15 @@ struct WasteRemover {
       _ = try delete("image_feed", "?1", key: "id", feed)
       return true
     }
+  }
+
+  /// Deletes the first rows of the journal. A range goes in one walk over the table, rows that are looked up one by one do not.
+  private func removeJournal(upTo last: Int64) throws(SQLiteError) -> Bool {
+    guard let first = try database.integer("SELECT min(seq) FROM journal"), first <= last else { return false }
+    let statement = try database.prepare("DELETE FROM journal WHERE seq <= ?", isKept: false)
+    try statement.bind(min(last, first + 31), at: 1)
+    try statement.run()
+    return true
   }
 
   private func firstFeed(of image: Int64) throws(SQLiteError) -> Int64? {

@@ -37,18 +37,11 @@ struct Recovery {
   }
 
   private mutating func replayJournal() throws(StorageError) {
-    let read = try prepare("SELECT seq, revision, at, limits, requests FROM journal WHERE seq > ? ORDER BY seq")
-    try bind(image.journal, in: read)
-    var last = image.journal
-    while try next(read) {
-      let batch = StoredBatch(
-        sequence: read.integer(0), revision: read.unsigned(1), at: read.unsigned(2), requests: read.blobBytes(4))
-      guard batch.sequence == last + 1 else {
-        throw StorageError(
-          .doesNotFit, path: path, reason: "the journal jumps from batch \(last) to batch \(batch.sequence)")
-      }
-      last = batch.sequence
-      try adopt(read.integer(3))
+    let rows = try prepare(JournalReader.query)
+    try bind(image.journal, in: rows)
+    var journal = JournalReader(rows, after: image.journal, path: path)
+    while let (batch, limits) = try journal.next() {
+      try adopt(limits)
       do throws(ReplayRefusal) {
         try target.replay(batch)
       } catch {

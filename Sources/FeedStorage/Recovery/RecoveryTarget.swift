@@ -11,8 +11,9 @@ public protocol RecoveryTarget: AnyObject {
   func didRecover(_ progress: RecoveryProgress)
 }
 
-/// A row of the journal.
+/// A batch of the journal.
 public struct StoredBatch {
+  /// Its last row.
   public let sequence: Int64
   /// The daemon's revision before the batch.
   public let revision: UInt64

@@ -17,25 +17,16 @@ extension Store {
     try StorageError.naming(path) { () throws(SQLiteError) in
       if mayHoldFailedBatch { try overwriteFailedBatch() }
       do throws(SQLiteError) {
-        try insert(revision, moment, requests)
+        let head = BatchHead(revision: revision, moment: moment, limits: limitsRow)
+        sequence = try journal.append(after: sequence, head, requests)
       } catch {
         giveUpBatch()
         throw error
       }
     }
-    sequence += 1
     newestMoment = max(newestMoment, moment)
     journalBytes += requests.count + Self.rowOverhead
     checkpoints.didCommit()
-  }
-
-  private func insert(_ revision: UInt64, _ moment: UInt64, _ requests: UnsafeRawBufferPointer) throws(SQLiteError) {
-    try insertBatch.bind(sequence + 1, at: 1)
-    try insertBatch.bind(revision, at: 2)
-    try insertBatch.bind(moment, at: 3)
-    try insertBatch.bind(limitsRow, at: 4)
-    try insertBatch.bind(lentBlob: requests, at: 5)
-    try insertBatch.run()
   }
 
   /// A commit whose bytes were written but could not be synced lies whole in the log, where a restart would find it. It must

@@ -3,7 +3,7 @@ import FeedSQLite
 
 /// The daemon's memory across restarts: a journal of what changed, and images of everything from time to time.
 ///
-/// Each batch of requests becomes one row of the journal before it is executed. In the background an image of all feeds is
+/// Each batch of requests goes into the journal before it is executed. In the background an image of all feeds is
 /// written in small steps; once it is complete, the journal up to it and the image before it are deleted in small steps.
 /// What is there after a start is the newest complete image and the later batches, executed again.
 ///
@@ -18,7 +18,7 @@ public final class Store {
 
   let database: Database
   let place: FilePlace
-  let insertBatch: Statement
+  let journal: JournalWriter
   let checkpoints: Checkpoints
   /// The last row of the journal.
   var sequence: Int64
@@ -52,8 +52,7 @@ public final class Store {
     self.durability = durability
     self.policy = policy
     place = FilePlace(path)
-    insertBatch = try database.prepare(
-      "INSERT INTO journal (seq, revision, at, limits, requests) VALUES (?, ?, ?, ?, ?)")
+    journal = try JournalWriter(database)
     sequence = max(
       try database.integer("SELECT max(seq) FROM journal") ?? 0,
       try database.integer("SELECT max(journal) FROM image") ?? 0)
