@@ -45,7 +45,7 @@ let package = Package(
     module("FeedEngine", ["FeedJSON", "FeedQuery", "FeedModel", "FeedWire"], settings: daemonSettings),
     module("FeedSQLite", ["CSQLite"]),
     module("FeedSources", ["FeedJSON", "FeedModel", "FeedSQLite", "FeedSystem"]),
-    module("FeedStorage", ["FeedJSON", "FeedModel", "FeedSQLite"]),
+    module("FeedStorage", ["FeedJSON", "FeedModel", "FeedSQLite", "FeedSystem"]),
     module("FeedSystem", ["CLinux"]),
     module(
       "FeedServer",
@@ -63,7 +63,9 @@ let package = Package(
     tests("FeedEngineTests", ["FeedEngine", "FeedJSON", "FeedModel", "FeedWire"]),
     tests("FeedSQLiteTests", ["FeedSQLite"]),
     .target(name: "FaultyDisk", dependencies: ["CSQLite"], path: "Tests/FaultyDisk"),
-    tests("FeedStorageTests", ["FeedStorage", "FeedEngine", "FeedJSON", "FeedModel", "FeedSQLite", "FaultyDisk"]),
+    tests(
+      "FeedStorageTests",
+      ["FeedStorage", "FeedEngine", "FeedJSON", "FeedModel", "FeedSQLite", "FeedSystem", "FaultyDisk"]),
     tests("FeedSourcesTests", ["FeedSources", "FeedJSON", "FeedModel", "FeedSQLite", "FeedSystem"]),
     tests("FeedSystemTests", ["FeedSystem"]),
     tests("FeedServerTests", ["FeedServer", "FeedEngine", "FeedModel", "FeedSQLite", "FeedSystem", "feedd"]),

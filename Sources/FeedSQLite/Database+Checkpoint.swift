@@ -28,6 +28,18 @@ extension Database {
     return CheckpointProgress(pages: Int(pages), moved: Int(moved))
   }
 
+  /// Waits until the disk has what the database file was given, which a checkpoint that moved only a part of the log does not.
+  /// Returns whether it has.
+  @discardableResult
+  public func syncFile() -> Bool {
+    var file: UnsafeMutablePointer<sqlite3_file>?
+    let result = withUnsafeMutablePointer(to: &file) { place in
+      sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, place)
+    }
+    guard result == SQLITE_OK, let file, let sync = file.pointee.pMethods?.pointee.xSync else { return false }
+    return sync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY) == SQLITE_OK
+  }
+
   /// Leaves the log as it is when this connection closes as the last one.
   public func keepLogWhenClosing() {
     csqlite_keep_log_when_closing(handle)

@@ -22,4 +22,10 @@ extension SQLiteError {
   public static let permission = SQLITE_PERM
   /// A constraint of the schema does not hold.
   public static let constraint = SQLITE_CONSTRAINT
+
+  /// Whether there is no room on the disk, in whatever way the system said so.
+  public var isFullDisk: Bool {
+    // 28 is ENOSPC.
+    code == Self.full || (code == Self.inputOutput && systemCode == 28)
+  }
 }

@@ -11,12 +11,16 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case forbidden
     /// The file or its directory is not there any more.
     case vanished
+    /// There is nothing to be read.
+    case absent
     /// A newer version of the program wrote it.
     case newerVersion
     /// The file is damaged.
     case corrupt
     /// It is a database of something else.
     case foreign
+    /// Something that was acknowledged is not there.
+    case lost
     /// The journal does not continue the image.
     case doesNotFit
     /// Another process uses the file.
@@ -46,10 +50,15 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case .inputOutput: "look at the disk and the system's log; writing resumes by itself when the disk does"
     case .forbidden: "let the user that feedd runs as read and write the directory and the files in it"
     case .vanished: "put the directory back, or start feedd again"
+    case .absent: "name the directory of a state with --state"
     case .newerVersion: "use that version of feedd, or another --state directory"
     case .corrupt:
       "nothing was changed; see what 'feedd --check' finds, and put a backup in its place (without the files -wal and -shm)"
-    case .foreign: "choose another --state directory"
+    case .foreign:
+      "nothing was changed; put a backup in its place (without the files -wal and -shm), or choose another --state directory"
+    case .lost:
+      "nothing was changed; put back the files that belong together, or a backup; to go on without what is missing, "
+        + "remove \(StateMarkFile.path(of: path)) (a new epoch begins)"
     case .doesNotFit:
       "nothing was changed; keep the files, and put a backup in their place or use another --state directory"
     case .busy: "end the program that holds it; writing resumes by itself"
@@ -76,9 +85,9 @@ extension StorageError {
   }
 
   private static func kind(of error: SQLiteError) -> Kind {
+    if error.isFullDisk { return .noSpace }
     switch error.code {
-    case SQLiteError.full: return .noSpace
-    case SQLiteError.inputOutput: return error.systemCode == noSpaceOnDevice ? .noSpace : .inputOutput
+    case SQLiteError.inputOutput: return .inputOutput
     case SQLiteError.readOnly, SQLiteError.permission, SQLiteError.cannotOpen: return .forbidden
     case SQLiteError.corrupt: return .corrupt
     case SQLiteError.notADatabase: return .foreign
@@ -86,9 +95,6 @@ extension StorageError {
     default: return .other
     }
   }
-
-  /// ENOSPC.
-  private static let noSpaceOnDevice: Int32 = 28
 }
 
 extension SQLiteError {

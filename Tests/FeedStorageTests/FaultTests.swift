@@ -2,6 +2,7 @@ import FaultyDisk
 import FeedModel
 import FeedSQLite
 import FeedStorage
+import FeedSystem
 import TestSupport
 import Testing
 
@@ -63,6 +64,22 @@ import Testing
     }
     let daemon = try DurableEngine(path, durability: .disk, vfs: "faulty")
     #expect(daemon.ask("snapshot", #"{"feed":"list"}"#).contains(#""count":0"#))
+  }
+
+  /// A log that fills the disk makes room for itself, since the database file has most of what is in it.
+  @Test func theLogMakesRoomForItself() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state.sqlite")
+    let daemon = try DurableEngine(path, vfs: "faulty")
+    daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
+    for _ in 0..<20 { daemon.ask("update", #"{"feed":"c","element":{"id":1}}"#) }
+    let length = FileSize.of(path + "-wal") ?? 0
+    faulty_disk_fail(Int32(FAULTY_DISK_FULL), 0, 1)
+    #expect(daemon.ask("update", #"{"feed":"c","element":{"id":2}}"#).contains("added"))
+    #expect(faulty_disk_failures() == 1)
+    #expect(FileSize.of(path + "-wal") ?? 0 < length)
+    let state = daemon.visibleState
+    #expect(try difference(DurableEngine(path, vfs: "faulty").visibleState, state) == nil)
   }
 
   @Test func writingResumesByItselfAndReadingGoesOn() throws {

@@ -44,11 +44,24 @@ extension Daemon {
     engine.adopt(limits)
     try store.use(limits)
     store.report = { isFailure, message in log.write(isFailure ? .error : .notice, message) }
+    if let news = store.beginning.news { log.write(.warning, "\(store.path): \(news)") }
     let milliseconds = (MonotonicClock.now - start) / 1_000_000
     log.write(
       .notice,
       "\(store.path): revision \(engine.catalog.revision), \(engine.catalog.feeds.count) feeds, from an image of "
         + "\(found.elements) elements and \(found.batches) batches of the journal, in \(milliseconds) ms")
+  }
+}
+
+extension Store.Beginning {
+  /// What is worth a line; nil when all goes on as it was.
+  fileprivate var news: String? {
+    switch self {
+    case .new, .continued: nil
+    case .cut:
+      "the last run ended with the system or left no mark, so its last changes may be missing; a new epoch begins"
+    case .backup: "this is a backup that was put back; a new epoch begins"
+    }
   }
 }
 

@@ -85,6 +85,8 @@ final class CheckpointThread: Sendable {
       }
       // What fails here is tried again with the next pass; the writer meets the same disk and says so.
       if let progress = try? database?.checkpoint(.passive) {
+        // Otherwise the writer would wait for all of it when it moves the last pages.
+        database?.syncFile()
         movedPages.store(progress.moved, ordering: .relaxed)
       }
       isWorking.store(false, ordering: .releasing)

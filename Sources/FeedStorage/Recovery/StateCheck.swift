@@ -1,5 +1,6 @@
 import FeedModel
 import FeedSQLite
+import FeedSystem
 
 /// Verifies a database file without writing to it; it may be in use.
 public enum StateCheck {
@@ -15,6 +16,8 @@ public enum StateCheck {
   /// Checks the file's structure, restores its image into `target` and executes its journal.
   /// - Throws: the first thing found wrong.
   public static func run(_ path: String, into target: any RecoveryTarget) throws(StorageError) -> Findings {
+    // Read first: a daemon that runs meanwhile only adds to what the mark says.
+    let mark = StateMarkFile.read(of: path)
     let database = try StateFile.openToRead(path)
     let (epoch, software) = try StorageError.naming(path) { () throws(SQLiteError) in
       // One state throughout, whatever is written meanwhile.
@@ -25,6 +28,9 @@ public enum StateCheck {
       )
     }
     try checkStructure(database, path)
+    let sequence = try StorageError.naming(path) { () throws(SQLiteError) in try Store.lastSequence(database) }
+    let verdict = StateMark.verdict(mark, epoch: epoch, sequence: sequence, boot: BootIdentity.current)
+    if case .lost(let count) = verdict { throw .lost(count, path: path) }
     var recovery = Recovery(database, path: path, into: target)
     try recovery.run()
     return Findings(epoch: epoch, schema: Schema.version, software: software, recovery: recovery.progress)

@@ -1,4 +1,5 @@
 import FeedSQLite
+import FeedSystem
 
 /// The database file of a state directory: opened, recognised, brought to the present schema.
 public enum StateFile {
@@ -7,12 +8,16 @@ public enum StateFile {
 
   /// Opens the file to write it, and makes it if there is none. A file that is not the program's own, or newer than it,
   /// stays as it is.
-  static func openToWrite(_ path: String, vfs: String?) throws(StorageError) -> Database {
+  static func openToWrite(
+    _ path: String, _ mark: StateMark?, boot: String, vfs: String?
+  ) throws(StorageError) -> Database {
+    try refuseEmptied(path, mark, boot: boot)
     let database = try StorageError.naming(path) { () throws(SQLiteError) in
-      try Database(path: path, access: .create, busyTimeout: 2000, vfs: vfs)
+      try Database(path: path, access: .create, busyTimeout: Checkpoints.busyTimeout, vfs: vfs)
     }
     database.keepLogWhenClosing()
     let version = try recognise(database)
+    if version == 0 { try refuseEmptied(path, "without content", mark, boot: boot) }
     try StorageError.naming(path) { () throws(SQLiteError) in
       try prepare(database)
       if version < Schema.version { try migrate(database, from: version) }
@@ -22,13 +27,39 @@ public enum StateFile {
 
   /// Opens the file to read it; it may be in use.
   static func openToRead(_ path: String) throws(StorageError) -> Database {
+    let (mark, boot) = (StateMarkFile.read(of: path), BootIdentity.current)
+    try refuseEmptied(path, mark, boot: boot)
+    guard FileSize.of(path) != nil else {
+      throw StorageError(.absent, path: path, reason: "there is no state here")
+    }
     let database = try StorageError.naming(path) { () throws(SQLiteError) in
       try Database(path: path, access: .readOnly, busyTimeout: 2000)
     }
     guard try recognise(database) > 0 else {
-      throw StorageError(.foreign, path: path, reason: "the database holds nothing")
+      try refuseEmptied(path, "without content", mark, boot: boot)
+      throw StorageError(.absent, path: path, reason: "the database holds nothing")
     }
     return database
+  }
+
+  /// Refuses a database file without content beside a log or a mark that shows there was some: SQLite would begin anew and
+  /// delete the log.
+  private static func refuseEmptied(_ path: String, _ mark: StateMark?, boot: String) throws(StorageError) {
+    guard FileSize.of(path) ?? 0 == 0 else { return }
+    let what = FileSize.of(path) == nil ? "not there" : "empty"
+    try refuseEmptied(path, what, mark, boot: boot)
+    if FileSize.of(path + "-wal") ?? 0 > 0 {
+      throw StorageError(.lost, path: path, reason: "the database is \(what), but its log \(path)-wal is not")
+    }
+  }
+
+  /// Refuses a database that has nothing although a mark shows that it had.
+  static func refuseEmptied(
+    _ path: String, _ what: String, _ mark: StateMark?, boot: String
+  ) throws(StorageError) {
+    guard let mark, case .lost(let count) = StateMark.verdict(mark, epoch: mark.epoch, sequence: 0, boot: boot)
+    else { return }
+    throw StorageError(.lost, path: path, reason: "the database is \(what), but it had \(count) rows of journal")
   }
 
   /// The schema of the file; 0 when it is new.
@@ -73,5 +104,7 @@ public enum StateFile {
       database.rollBack()
       throw error
     }
+    // From now on a file without tables is a damaged one.
+    _ = try database.checkpoint(.truncate)
   }
 }

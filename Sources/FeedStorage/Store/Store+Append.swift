@@ -16,14 +16,22 @@ extension Store {
     if let problem = place.problem { throw StorageError(.vanished, path: path, reason: problem) }
     try StorageError.naming(path) { () throws(SQLiteError) in
       if mayHoldFailedBatch { try overwriteFailedBatch() }
+      let head = BatchHead(revision: revision, moment: moment, limits: limitsRow)
       do throws(SQLiteError) {
-        let head = BatchHead(revision: revision, moment: moment, limits: limitsRow)
         sequence = try journal.append(after: sequence, head, requests)
       } catch {
         giveUpBatch()
-        throw error
+        guard error.isFullDisk, checkpoints.makeRoom() else { throw error }
+        mayHoldFailedBatch = false
+        do throws(SQLiteError) {
+          sequence = try journal.append(after: sequence, head, requests)
+        } catch {
+          giveUpBatch()
+          throw error
+        }
       }
     }
+    mark.advance(to: sequence)
     newestMoment = max(newestMoment, moment)
     journalBytes += requests.count + Self.rowOverhead
     checkpoints.didCommit()

@@ -5,6 +5,8 @@ import FeedSQLite
 extension Store {
   /// Nanoseconds to wait after a failure before the next attempt.
   private static let pause: UInt64 = 10_000_000_000
+  /// Nanoseconds until it is looked again whether a pass of the checkpoints' thread is over.
+  private static let briefPause: UInt64 = 5_000_000
   /// The share of a step that a turn gives which had requests as well.
   private static let busyShare: UInt64 = 4
 
@@ -22,13 +24,16 @@ extension Store {
   public var pauseLeft: UInt64? {
     guard journalBytes > 0 || writer != nil || !waste.isEmpty else { return nil }
     let now = StoreClock.now
-    let moment = writer != nil || !waste.isEmpty ? imagesResumeAt : max(nextImageMoment, imagesResumeAt)
+    let isWorking = writer != nil || !waste.isEmpty
+    if isWorking && checkpoints.wantsPause { return Self.briefPause }
+    let moment = isWorking ? imagesResumeAt : max(nextImageMoment, imagesResumeAt)
     return moment > now ? moment - now : 0
   }
 
   /// Whether `work` has something to do now.
   public var hasWork: Bool {
-    (writer != nil || !waste.isEmpty) && (imagesResumeAt == 0 || StoreClock.now >= imagesResumeAt)
+    guard writer != nil || !waste.isEmpty, !checkpoints.wantsPause else { return false }
+    return imagesResumeAt == 0 || StoreClock.now >= imagesResumeAt
   }
 
   /// Begins an image, which must be of the state after the last batch.
@@ -141,6 +146,7 @@ extension Store {
   /// Ends the store's work: writes what is left of an image if that is cheap, and moves the log into the database file.
   /// - Parameter makeImage: an image of the state after the last batch; nil for none.
   public func close(_ makeImage: () -> CatalogImage?) {
+    checkpoints.stop()
     if journalBytes > 0 && writer == nil && journalBytes + imageBytes <= policy.cheapBytes, let image = makeImage() {
       beginImage(image)
     }
@@ -148,7 +154,7 @@ extension Store {
       while hasWork { work(isBusy: false) }
     }
     writer = nil
-    checkpoints.stop()
-    _ = try? database.checkpoint(.truncate)
+    guard let progress = try? database.checkpoint(.truncate), progress.moved == progress.pages else { return }
+    mark.end(at: sequence)
   }
 }

@@ -13,6 +13,8 @@ public final class Store {
   public let path: String
   /// The name of the unbroken history of revisions that the file holds; it outlives restarts.
   public let epoch: String
+  /// How it goes on.
+  public let beginning: Beginning
   public let durability: Durability
   public let policy: ImagePolicy
 
@@ -20,6 +22,7 @@ public final class Store {
   let place: FilePlace
   let journal: JournalWriter
   let checkpoints: Checkpoints
+  let mark: StateMarkFile
   /// The last row of the journal.
   var sequence: Int64
   /// The row of the limits under which batches are executed now.
@@ -44,18 +47,20 @@ public final class Store {
   public var report: (_ isFailure: Bool, _ message: String) -> Void = { _, _ in }
 
   init(
-    database: Database, path: String, epoch: String, durability: Durability, policy: ImagePolicy, vfs: String?
+    database: Database, path: String, epoch: String, beginning: Beginning, durability: Durability, policy: ImagePolicy,
+    boot: String, vfs: String?
   ) throws(SQLiteError) {
     self.database = database
     self.path = path
     self.epoch = epoch
+    self.beginning = beginning
     self.durability = durability
     self.policy = policy
     place = FilePlace(path)
     journal = try JournalWriter(database)
-    sequence = max(
-      try database.integer("SELECT max(seq) FROM journal") ?? 0,
-      try database.integer("SELECT max(journal) FROM image") ?? 0)
+    sequence = try Self.lastSequence(database)
+    mark = StateMarkFile(
+      StateMark(epoch: epoch, boot: boot, isSynced: durability == .disk, sequence: sequence), of: path)
     checkpoints = try Checkpoints(database, path: path, vfs: vfs)
     imagedAt = StoreClock.now
   }
