@@ -1,4 +1,5 @@
 import CSQLite
+import Glibc
 
 /// The primary result codes that callers tell apart.
 extension SQLiteError {
@@ -25,7 +26,6 @@ extension SQLiteError {
 
   /// Whether there is no room on the disk, in whatever way the system said so.
   public var isFullDisk: Bool {
-    // 28 is ENOSPC.
-    code == Self.full || (code == Self.inputOutput && systemCode == 28)
+    code == Self.full || (code == Self.inputOutput && [ENOSPC, EDQUOT, EFBIG].contains(systemCode))
   }
 }

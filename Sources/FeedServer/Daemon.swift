@@ -46,6 +46,7 @@ public enum Daemon {
   /// Everything up to the moment at which clients are served.
   private static func start(_ options: DaemonOptions, _ environment: Environment, _ log: Log) throws -> EventLoop {
     StandardStreams.ignoreBrokenPipes()
+    SignalQueue.ignoreFileSizeLimit()
     let signals = try SignalQueue([SignalQueue.terminate, SignalQueue.interrupt, SignalQueue.hangUp])
     let file = ConfigurationFile(options)
     let configuration = try file?.read()
@@ -108,7 +109,8 @@ public enum Daemon {
   static func makeEngine(_ options: DaemonOptions, _ store: Store?, _ log: Log) throws -> Engine {
     let identity = ServerIdentity(
       version: ProgramVersion.text, epoch: try store?.epoch ?? Random.hex128(), pid: ProcessIdentity.pid,
-      uid: ProcessIdentity.uid, durability: options.durability.rawValue)
+      uid: ProcessIdentity.uid, durability: options.durability.rawValue,
+      state: store.map { FilePath.directory(of: FilePath.absolute($0.path)) })
     let engine = Engine(
       limits: options.limits, identity: identity, seed: try Random.number(), isDurable: store != nil,
       now: ServerClock(after: 0).now)

@@ -11,6 +11,8 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case forbidden
     /// The file or its directory is not there any more.
     case vanished
+    /// The file to be made is there already.
+    case exists
     /// There is nothing to be read.
     case absent
     /// A newer version of the program wrote it.
@@ -46,10 +48,13 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
   /// What to do, as a clause.
   public var remedy: String {
     switch kind {
-    case .noSpace: "free space on its file system; writing resumes by itself"
-    case .inputOutput: "look at the disk and the system's log; writing resumes by itself when the disk does"
-    case .forbidden: "let the user that feedd runs as read and write the directory and the files in it"
-    case .vanished: "put the directory back, or start feedd again"
+    case .noSpace: "free space on its file system, or raise the quota; writing resumes by itself"
+    case .inputOutput:
+      "look at the disk, at quotas and limits, and at the system's log; writing resumes by itself when the disk does"
+    case .forbidden: "let the user that this runs as read and write the directory and the files in it"
+    case .vanished:
+      "put the same files back; what the daemon still has is lost when it ends, so save it first (feedclient snapshot FEED)"
+    case .exists: "name another one, or move it away"
     case .absent: "name the directory of a state with --state"
     case .newerVersion: "use that version of feedd, or another --state directory"
     case .corrupt:

@@ -5,10 +5,12 @@ import Glibc
 
 let status = Program.run(Array(CommandLine.arguments.dropFirst()), environment: .current) { directory, file in
   do throws(StorageError) {
-    try StateBackup.copy("\(directory)/\(StateFile.name)", to: file)
+    let database = "\(directory)/\(StateFile.name)"
+    // Like what it copies, for nobody else to read.
+    try PrivateDirectory.withPrivateFiles { () throws(StorageError) in try StateBackup.copy(database, to: file) }
     return nil
   } catch {
-    return "\(error.path): \(error.reason)"
+    return error.description
   }
 }
 exit(status.rawValue)

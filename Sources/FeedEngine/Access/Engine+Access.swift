@@ -46,7 +46,8 @@ extension Engine {
     return access.allows(.read, on: feed, to: session.peer)
   }
 
-  private func isPrivileged(_ peer: Peer) -> Bool {
+  /// Whether a peer is root or the daemon's own user, whom no rule binds.
+  func isPrivileged(_ peer: Peer) -> Bool {
     peer.uid == 0 || peer.uid == identity.uid
   }
 

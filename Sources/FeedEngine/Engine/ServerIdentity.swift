@@ -7,12 +7,15 @@ public struct ServerIdentity: Sendable {
   /// The user the daemon runs as: it and root may use the reserved connections.
   public let uid: UInt32
   public let durability: String
+  /// The directory of the state; nil when nothing is kept.
+  public let state: String?
 
-  public init(version: String, epoch: String, pid: Int32, uid: UInt32, durability: String) {
+  public init(version: String, epoch: String, pid: Int32, uid: UInt32, durability: String, state: String? = nil) {
     self.version = version
     self.epoch = epoch
     self.pid = pid
     self.uid = uid
     self.durability = durability
+    self.state = state
   }
 }

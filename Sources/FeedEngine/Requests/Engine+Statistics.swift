@@ -12,6 +12,7 @@ extension Engine {
       ("feeds", catalog.feeds.count),
       ("elements", catalog.elementCount),
       ("elementBytes", catalog.elementBytes),
+      ("historyBytes", catalog.historyBytes),
       ("watches", sessions.reduce(0) { $0 + ($1?.watches.count ?? 0) }),
       ("queuedBytes", sessions.reduce(0) { $0 + ($1?.output.count ?? 0) }),
     ]
@@ -29,6 +30,10 @@ extension Engine {
       for total in totals {
         out.appendMember(total.0, isFirst: false)
         out.append(integer: total.1)
+      }
+      if let state = identity.state, isPrivileged(session.peer) {
+        out.appendMember("state", isFirst: false)
+        out.appendJSONString(state)
       }
     }
   }

@@ -1,4 +1,5 @@
 import FeedSQLite
+import FeedSystem
 
 /// A copy of a database file while the daemon may be writing it.
 public enum StateBackup {
@@ -8,6 +9,9 @@ public enum StateBackup {
   /// Needs to read the state directory; the new file is the caller's.
   /// - Throws: also when `copy` exists already.
   public static func copy(_ path: String, to copy: String) throws(StorageError) {
+    guard FileSize.of(copy) == nil else {
+      throw StorageError(.exists, path: copy, reason: "there is a file of this name already")
+    }
     let source = try StateFile.openToRead(path)
     try StorageError.naming(copy) { () throws(SQLiteError) in
       let copying = try source.prepare("VACUUM INTO ?", isKept: false)

@@ -50,6 +50,9 @@ public struct SignalQueue: ~Copyable {
     return nil
   }
 
+  /// Lets a write beyond the limit of a file's size fail instead of ending the process.
+  public static func ignoreFileSizeLimit() { signal(SIGXFSZ, SIG_IGN) }
+
   /// The name of the signals a daemon meets, for its log.
   public static func name(_ signal: Int32) -> String {
     switch signal {

@@ -96,7 +96,7 @@ import Testing
       epoch = try ask(daemon, "hello", #"{"protocol":1}"#)
       #expect(try ask(daemon, "update", #"{"feed":"f","element":{"id":3}}"#).contains("added"))
       let again = try run("feedclient", ["backup", file, "--state", state])
-      #expect(again.code == 2 && again.errors.contains("already exists"))
+      #expect(again.code == 2 && again.errors.contains("name another one"))
       try daemon.stop()
     }
     #expect(mkdir(directory.file("other"), 0o700) == 0)
@@ -104,5 +104,52 @@ import Testing
     let daemon = try daemon(state: directory.file("other"))
     #expect(try ask(daemon, "verify", #"{"feed":"f"}"#) == verified)
     #expect(try ask(daemon, "hello", #"{"protocol":1}"#) != epoch)
+  }
+
+  /// The daemon that is asked tells where its state is; nothing else is copied.
+  @Test func theBackupIsOfTheDaemonThatIsAsked() throws {
+    let daemon = try daemon()
+    try fill(daemon)
+    let file = directory.file("backup.sqlite")
+    let made = try run("feedclient", ["--socket", daemon.socketPath, "backup", file])
+    #expect(made.code == 0 && made.output.contains(#""state":"\#(state)""#), "\(made.output)\(made.errors)")
+    var status = stat()
+    #expect(stat(file, &status) == 0 && status.st_mode & 0o777 == 0o600)
+    #expect(mkdir(directory.file("other"), 0o700) == 0)
+    #expect(rename(file, directory.file("other/feedd.sqlite")) == 0)
+    let check = try run("feedd", ["--check", "--state", directory.file("other")])
+    #expect(check.code == 0 && check.output.contains("f: collection, 2 rows"))
+    let nobody = try run("feedclient", ["--socket", directory.file("nobody.sock"), "backup", file])
+    #expect(nobody.code == 3)
+  }
+
+  @Test func whatKeepsNothingCannotBeBackedUp() throws {
+    let daemon = try DaemonProcess(["--durability", "memory"], directory: directory)
+    let made = try run("feedclient", ["--socket", daemon.socketPath, "backup", directory.file("b")])
+    #expect(made.code == 2 && made.errors.contains("keeps nothing"))
+  }
+
+  private func limitFiles(of daemon: DaemonProcess, _ size: String) throws {
+    let process = try ChildProcess("/usr/bin/prlimit", ["--pid", "\(daemon.process.pid)", "--fsize=\(size):unlimited"])
+    #expect(try process.waitForExit() == 0)
+  }
+
+  /// A limit of the files' size is a full disk: writers are told, readers go on, and it passes.
+  @Test func aLimitOfTheFileSizeIsAFullDisk() throws {
+    let daemon = try daemon()
+    try fill(daemon)
+    try limitFiles(of: daemon, "\(1 << 20)")
+    let text = String(repeating: "x", count: 100_000)
+    var answers: [String] = []
+    repeat {
+      answers.append(try ask(daemon, "update", #"{"feed":"f","element":{"id":\#(answers.count),"t":"\#(text)"}}"#))
+    } while answers.count < 40 && answers.last?.contains("added") == true
+    #expect(answers.last?.contains("-32008") == true && answers.last?.contains("quotas and limits") == true)
+    #expect(try ask(daemon, "get", #"{"feed":"f","id":1}"#).contains(#""id":1"#))
+    try limitFiles(of: daemon, "unlimited")
+    #expect(try ask(daemon, "update", #"{"feed":"f","element":{"id":1000}}"#).contains("added"))
+    let verified = try ask(daemon, "verify", #"{"feed":"f"}"#)
+    try daemon.stop(signal: SIGKILL)
+    #expect(try ask(try self.daemon(), "verify", #"{"feed":"f"}"#) == verified)
   }
 }
