@@ -7,6 +7,7 @@ import FeedWire
 extension Engine {
   func get(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try feed(parameters, of: session)
+    try parameters.refuseBoth("at", "id")
     if let id = parameters.member("id") { return try get(request, id, in: feed, of: session) }
     guard parameters.member("at") != nil else {
       throw Parameters.refuse("at", "is missing: give \"at\" as [section, row], or \"id\"")

@@ -8,6 +8,7 @@ extension Engine {
     _ method: Method, _ request: Request, _ parameters: Parameters, of session: Session
   ) throws(FeedError) {
     let feed = try feed(parameters, of: session)
+    try parameters.refuseBoth("at", "all")
     let all = try parameters.bool("all", default: false)
     let paths = all ? [] : try paths(parameters)
     let changed: Bool

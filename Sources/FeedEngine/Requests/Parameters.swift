@@ -20,9 +20,9 @@ struct Parameters {
   }
 
   /// Refuses a request that gives one thing in two ways.
-  func refuseBoth(_ one: StaticString, _ many: StaticString) throws(FeedError) {
-    if member(one) != nil && member(many) != nil {
-      throw Self.refuse(many, "must not stand beside \(one); give one of them")
+  func refuseBoth(_ one: StaticString, _ other: StaticString) throws(FeedError) {
+    if member(one) != nil && member(other) != nil {
+      throw Self.refuse(other, "must not stand beside \(one); give one of them")
     }
   }
 
