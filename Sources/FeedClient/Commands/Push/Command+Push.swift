@@ -63,7 +63,7 @@ extension Invocation {
     }
     let stream = PushStream(
       connection, target, console: console, maxFrame: hello.maxFrame, showsProgress: showsProgress)
-    return try stream.run(deadline: timeout == nil ? nil : deadline)
+    return try stream.run(deadline: end)
   }
 
   /// What the feed is; one that is not there is made, unless the user wants none.

@@ -77,7 +77,7 @@ final class PushStream {
       let due = [deadline, progress?.deadline].compactMap { $0 }.min()
       let isReady = try list.wait(until: due)
       if isReady, wantsLines, !list.ready(input).isEmpty { try readLines() }
-      if !isReady, let deadline, MonotonicClock.now >= deadline { throw SystemError.timeIsUp }
+      if let deadline, MonotonicClock.now >= deadline { throw SystemError.timeIsUp }
     } catch {
       throw error == .timeIsUp ? .timedOut : .system(error)
     }
