@@ -73,7 +73,7 @@ extension Engine {
 
   /// Tells a watch that is up to date which rows are selected; one that is not is told once it is.
   func tellSelection(_ watch: Watch) {
-    guard watch.owesSelection, watch.isLive, !watch.isEnded else { return }
+    guard watch.owesSelection, watch.isLive, !watch.isEnded, !watch.channel.feed.isGone else { return }
     watch.owesSelection = false
     let start = answers.bytes.count
     let frame = answers.bytes.beginFrame()
