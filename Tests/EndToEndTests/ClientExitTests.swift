@@ -22,6 +22,15 @@ struct ClientExitTests {
     let watcher = try client.run("watch", "f", "--timeout", "100ms")
     #expect(watcher.code == 4)
     #expect(watcher.lines.count == 1)
+    // Input that never comes.
+    for words in [["push", "f"], ["push", "f", "-"], ["set", "f"], ["set", "f", "-"], ["define", "-"]] {
+      let waiting = try client.start(words + ["--timeout", "100ms"])
+      #expect(try waiting.waitForExit() == 4, "\(words)")
+      #expect(waiting.errors.text == "feedclient: the time was up (--timeout)\n")
+    }
+    // Input that never ends.
+    let endless = try client.startShell("while echo '{\"id\":1}'; do :; done | $0 push f --timeout 100ms")
+    #expect(try endless.waitForExit() == 4)
     // A daemon that is there and does not answer.
     daemon.process.signal(SIGSTOP)
     let stats = try client.run("--timeout", "100ms", "stats")

@@ -21,6 +21,48 @@ struct ClientPushTests {
     #expect(try client.run("query", "f", "$[*].id").lines == ["7"])
   }
 
+  @Test func ofSeveralElementsASingleTakesTheLast() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "s", "--kind", "single").code == 0)
+    let pushed = try client.run("push", "s", "1", "2", "3")
+    #expect(pushed.output == "{\"revision\":2,\"deleted\":[],\"added\":[[0,0]],\"updated\":[]}\n")
+    #expect(try client.run("get", "s", "--at", "0,0").output.contains("\"element\":3"))
+  }
+
+  @Test func aPushOfNothingHasNoRevision() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    let pushed = try client.run("push", "f", "-")
+    #expect(pushed.code == 0)
+    #expect(pushed.output == "{\"feed\":\"f\",\"pushed\":0,\"refused\":0}\n")
+  }
+
+  @Test func whatIsNotJSONIsTwoWhereverItStands() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "f").code == 0)
+    #expect(try client.run("push", "f", "{bad").code == 2)
+    #expect(try client.run("set", "f", input: "{bad\n").code == 2)
+    let lines = try client.run("push", "f", input: "{bad\n{\"id\":1}\n")
+    #expect(lines.code == 2)
+    #expect(lines.output.hasPrefix("{\"feed\":\"f\",\"pushed\":1,\"refused\":1,"))
+    #expect(try client.run("push", "f", input: "{}\n").code == 1)
+    #expect(try client.run("push", "f", input: "{bad\n{}\n").code == 1)
+  }
+
+  @Test func aFeedIsEmptiedOnlyIfAsked() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("push", "f", "{\"id\":1}").code == 0)
+    let refused = try client.run("set", "f", input: " \n")
+    #expect(refused.code == 2)
+    #expect(refused.errors.contains("to empty the feed, give '-'"))
+    #expect(try client.run("snapshot", "f").output.contains("\"count\":1"))
+    #expect(try client.run("set", "f", "-").code == 0)
+    #expect(try client.run("snapshot", "f").output.contains("\"count\":0"))
+  }
+
   @Test func anUndefinedFeedIsMadeAndSaid() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)

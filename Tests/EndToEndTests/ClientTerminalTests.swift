@@ -106,8 +106,8 @@ struct ClientTerminalTests {
     try screen.wait(for: "\r2 pushed, ")
     try screen.wait(for: "line 3: not JSON")
     pusher.closeInput()
-    try pusher.errors.wait(for: "status 1")
-    try screen.wait(for: "2 pushed, in ")
+    try pusher.errors.wait(for: "status 2")
+    try screen.wait(for: "2 pushed in ")
     try screen.wait(for: ", 1 refused")
   }
 }

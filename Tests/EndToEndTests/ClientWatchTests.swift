@@ -78,7 +78,7 @@ struct ClientWatchTests {
     let watcher = try client.start("watch", "f", "--reconnect", "--verify", "--count", "3")
     try watcher.output.wait(for: "\"last\":true")
     #expect(try first.stop() == 0)
-    try watcher.errors.wait(for: "connecting again")
+    try watcher.errors.wait(for: "back; connecting again")
     let second = try DaemonProcess(directory: directory)
     try watcher.errors.wait(for: "waiting for the feed f")
     #expect(try client.run("define", "f").code == 0)

@@ -18,6 +18,14 @@ public enum ClientError: Error, Equatable, Sendable {
   case system(SystemError)
 }
 
+extension ClientError {
+  /// The description without a full stop, so that a sentence can go on behind it.
+  var clause: String {
+    let text = description
+    return text.hasSuffix(".") ? String(text.dropLast()) : text
+  }
+}
+
 extension ClientError: CustomStringConvertible {
   public var description: String {
     switch self {

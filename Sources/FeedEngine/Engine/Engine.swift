@@ -66,8 +66,8 @@ public final class Engine {
   var dirtyChannels: [FeedChannel] = []
   /// Counts the deltas made for watches in step.
   var madeDeltas: UInt64 = 0
-  /// The hint of the operation under way on how to show its change, a JSON string; empty for none.
-  var animation: [UInt8] = []
+  /// The hints of the operations under way on how to show their changes, JSON strings; a feed's `mark` counts them.
+  var animations: [[UInt8]] = []
   /// Watches that are not live.
   var pendingWatches: [Watch] = []
   /// Sessions whose answer or batch is being worked out in parts.

@@ -60,15 +60,15 @@ extension Engine {
   /// Makes the operations final and publishes them.
   private func commit() {
     if catalog.commit() { counters.commits &+= 1 }
-    if !animation.isEmpty { animation.removeAll(keepingCapacity: true) }
+    if !animations.isEmpty { animations.removeAll() }
   }
 
-  /// Undoes the operations, with what they left behind: a feed that one of them made is no more, and their hint on how
-  /// to show the change is not for the next one.
+  /// Undoes the operations, with what they left behind: a feed that one of them made is no more, and their hints on how
+  /// to show their changes are not for the next ones.
   private func rollBack(_ session: Session) {
     catalog.rollBack()
     session.lastFeed = nil
-    animation.removeAll(keepingCapacity: true)
+    animations.removeAll()
   }
 
   private func apply(_ operation: JSONView, at place: Int, of session: Session) throws(FeedError) {

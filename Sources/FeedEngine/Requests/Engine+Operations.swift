@@ -6,7 +6,16 @@ import FeedWire
 extension Engine {
   /// Applies one mutating method.
   func apply(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
-    if let hint = parameters.member("animation") { try note(animation: hint) }
+    guard let hint = parameters.member("animation") else { return try operate(method, parameters, of: session) }
+    guard hint.kind == .string, hint.text.count <= 1024 else {
+      throw Parameters.refuse("animation", "must be a short string, such as \"fade\"")
+    }
+    try operate(method, parameters, of: session)
+    animations.append(Array(hint.text))
+    catalog.mark(animations.count)
+  }
+
+  private func operate(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
     switch method {
     case .update: try update(parameters, of: session)
     case .delete: try delete(parameters, of: session)
@@ -18,13 +27,6 @@ extension Engine {
     default:
       throw .invalidRequest(reason: "method \(method.rawValue) changes nothing and cannot stand in a transaction")
     }
-  }
-
-  private func note(animation hint: JSONView) throws(FeedError) {
-    guard hint.kind == .string, hint.text.count <= 1024 else {
-      throw Parameters.refuse("animation", "must be a short string, such as \"fade\"")
-    }
-    animation = Array(hint.text)
   }
 
   private func update(_ parameters: Parameters, of session: Session) throws(FeedError) {

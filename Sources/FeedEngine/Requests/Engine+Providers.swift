@@ -50,6 +50,7 @@ extension Engine {
   }
 
   private func child(_ parameters: Parameters, of feed: ProviderFeed) throws(FeedError) -> Int {
+    try parameters.refuseBoth("child", "at")
     if parameters.member("child") != nil {
       return try catalog.child(named: try parameters.string("child", "the name of a child"), of: feed)
     }

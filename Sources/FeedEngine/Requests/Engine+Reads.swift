@@ -7,11 +7,13 @@ import FeedWire
 extension Engine {
   func get(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try feed(parameters, of: session)
+    try parameters.refuseBoth("at", "id")
     if let id = parameters.member("id") { return try get(request, id, in: feed, of: session) }
     guard parameters.member("at") != nil else {
       throw Parameters.refuse("at", "is missing: give \"at\" as [section, row], or \"id\"")
     }
     let (section, row) = try parameters.path("at")
+    try checkNotNegative(section, row, in: feed)
     let isThere = section < feed.sectionCount && row < feed.section(at: section).count
     let found = isThere ? feed.section(at: section).row(at: row) : nil
     try reply(request, of: session) { out in
@@ -21,6 +23,17 @@ extension Engine {
       out.append(UInt8(ascii: ","))
       out.append(integer: row)
       out.append(UInt8(ascii: "]"))
+    }
+  }
+
+  /// A place past the end is one where nothing is yet; one below 0 never is one.
+  private func checkNotNegative(_ section: Int, _ row: Int, in feed: Feed) throws(FeedError) {
+    if section < 0 {
+      throw .indexOutOfRange(feed: feed.name, index: section, count: feed.sectionCount, what: "section")
+    }
+    if row < 0 {
+      let count = section < feed.sectionCount ? feed.section(at: section).count : 0
+      throw .indexOutOfRange(feed: feed.name, index: row, count: count, what: "row")
     }
   }
 
@@ -35,12 +48,14 @@ extension Engine {
 
   func range(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try feed(parameters, of: session)
-    let index = try parameters.count("section", default: 0)
-    guard index < feed.sectionCount else {
+    let index = try parameters.integer("section", default: 0)
+    guard (0..<feed.sectionCount).contains(index) else {
       throw .indexOutOfRange(feed: feed.name, index: index, count: feed.sectionCount, what: "section")
     }
     let section = feed.section(at: index)
-    let from = min(try parameters.count("from", default: 0), section.count)
+    let first = try parameters.integer("from", default: 0)
+    if first < 0 { throw .indexOutOfRange(feed: feed.name, index: first, count: section.count, what: "row") }
+    let from = min(first, section.count)
     let count = min(try parameters.count("count", default: section.count - from), section.count - from)
     try reply(request, of: session) { out in
       out.append("\"revision\":")

@@ -8,8 +8,10 @@ extension Engine {
     _ method: Method, _ request: Request, _ parameters: Parameters, of session: Session
   ) throws(FeedError) {
     let feed = try feed(parameters, of: session)
+    try parameters.refuseBoth("at", "all")
+    if method == .select { try feed.checkMaySelect() }
     let all = try parameters.bool("all", default: false)
-    let paths = all ? [] : try paths(parameters)
+    let paths = all ? [] : try paths(parameters, of: feed)
     let changed: Bool
     if method == .select {
       try checkSelectable((all ? feed.count : paths.count) + feed.selection.count, request)
@@ -46,16 +48,16 @@ extension Engine {
   }
 
   /// One path, or an array of them.
-  private func paths(_ parameters: Parameters) throws(FeedError) -> [IndexPath] {
+  private func paths(_ parameters: Parameters, of feed: Feed) throws(FeedError) -> [IndexPath] {
     let at = try parameters.required("at", "index paths [[section, row], …], or \"all\": true")
-    if let path = IndexPath(at) { return [path] }
+    if let path = at.path { return [try feed.path(section: path.section, row: path.row)] }
     guard at.kind == .array else { throw Parameters.refuse("at", "must be an array of index paths [section, row]") }
     var paths: [IndexPath] = []
     for element in at.elements {
-      guard let path = IndexPath(element) else {
-        throw Parameters.refuse("at", "must hold index paths [section, row] of whole numbers from 0 on")
+      guard let path = element.path else {
+        throw Parameters.refuse("at", "must hold index paths [section, row] of whole numbers")
       }
-      paths.append(path)
+      paths.append(try feed.path(section: path.section, row: path.row))
     }
     return paths
   }
@@ -71,7 +73,7 @@ extension Engine {
 
   /// Tells a watch that is up to date which rows are selected; one that is not is told once it is.
   func tellSelection(_ watch: Watch) {
-    guard watch.owesSelection, watch.isLive, !watch.isEnded else { return }
+    guard watch.owesSelection, watch.isLive, !watch.isEnded, !watch.channel.feed.isGone else { return }
     watch.owesSelection = false
     let start = answers.bytes.count
     let frame = answers.bytes.beginFrame()
@@ -85,16 +87,5 @@ extension Engine {
     answers.bytes.endMessage()
     answers.bytes.endFrame(at: frame)
     queue(watch.session, answers, from: start)
-  }
-}
-
-extension IndexPath {
-  /// The path `[section, row]`; nil when the value is no such pair.
-  fileprivate init?(_ value: JSONView) {
-    guard value.kind == .array, value.count == 2,
-      let section = value.element(at: 0)?.int.flatMap(UInt32.init(exactly:)),
-      let row = value.element(at: 1)?.int.flatMap(UInt32.init(exactly:))
-    else { return nil }
-    self.init(section: section, row: row)
   }
 }

@@ -20,9 +20,9 @@ struct Parameters {
   }
 
   /// Refuses a request that gives one thing in two ways.
-  func refuseBoth(_ one: StaticString, _ many: StaticString) throws(FeedError) {
-    if member(one) != nil && member(many) != nil {
-      throw Self.refuse(many, "must not stand beside \(one); give one of them")
+  func refuseBoth(_ one: StaticString, _ other: StaticString) throws(FeedError) {
+    if member(one) != nil && member(other) != nil {
+      throw Self.refuse(other, "must not stand beside \(one); give one of them")
     }
   }
 
@@ -32,20 +32,19 @@ struct Parameters {
     return value
   }
 
-  /// A whole number.
-  func integer(_ name: StaticString) throws(FeedError) -> Int {
-    guard let number = try required(name, "a whole number").int else {
-      throw Self.refuse(name, "must be a whole number")
+  /// A whole number; `fallback` when it is absent.
+  func integer(_ name: StaticString, default fallback: Int? = nil) throws(FeedError) -> Int {
+    guard let value = member(name) else {
+      if let fallback { return fallback }
+      throw Self.refuse(name, "is missing: give a whole number")
     }
+    guard let number = value.int else { throw Self.refuse(name, "must be a whole number") }
     return number
   }
 
   /// A whole number from 0 on; `fallback` when it is absent.
-  func count(_ name: StaticString, default fallback: Int? = nil) throws(FeedError) -> Int {
-    guard let value = member(name) else {
-      if let fallback { return fallback }
-      throw Self.refuse(name, "is missing: give a whole number from 0 on")
-    }
+  func count(_ name: StaticString, default fallback: Int) throws(FeedError) -> Int {
+    guard let value = member(name) else { return fallback }
     guard let number = value.int, number >= 0 else { throw Self.refuse(name, "must be a whole number from 0 on") }
     return number
   }
@@ -56,16 +55,25 @@ struct Parameters {
     return bool
   }
 
-  /// An index path `[section, row]`.
+  /// An index path `[section, row]`, of any whole numbers.
   func path(_ name: StaticString) throws(FeedError) -> (section: Int, row: Int) {
-    let value = try required(name, "an index path [section, row]")
-    guard value.kind == .array, value.count == 2, let section = value.element(at: 0)?.int,
-      let row = value.element(at: 1)?.int, section >= 0, row >= 0
-    else { throw Self.refuse(name, "must be an index path [section, row] of whole numbers from 0 on") }
-    return (section, row)
+    guard let path = try required(name, "an index path [section, row]").path else {
+      throw Self.refuse(name, "must be an index path [section, row] of whole numbers")
+    }
+    return path
   }
 
   static func refuse(_ name: StaticString, _ reason: String) -> FeedError {
     .invalidParams(member: "\(name)", reason: reason)
+  }
+}
+
+extension JSONView {
+  /// The whole numbers of `[section, row]`; nil when the value is no such pair.
+  var path: (section: Int, row: Int)? {
+    guard kind == .array, count == 2, let section = element(at: 0)?.int, let row = element(at: 1)?.int else {
+      return nil
+    }
+    return (section, row)
   }
 }

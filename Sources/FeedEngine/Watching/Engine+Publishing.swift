@@ -78,9 +78,9 @@ extension Engine: CommitObserver {
     buffer.bytes.append(UInt8(ascii: ","))
     buffer.bytes.append(change)
     appendElements(to: &buffer.bytes, channel.feed, change, end: start + Frame.headerLength + limits.maxFrame)
-    if !animation.isEmpty {
+    if channel.feed.mark > 0 {
       buffer.bytes.append(",\"animation\":")
-      animation.withUnsafeBytes { buffer.bytes.append($0) }
+      animations[channel.feed.mark - 1].withUnsafeBytes { buffer.bytes.append($0) }
     }
     if channel.feed.isGone { buffer.bytes.append(",\"ended\":true") }
     buffer.bytes.endMessage()

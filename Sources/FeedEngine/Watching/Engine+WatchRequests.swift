@@ -110,7 +110,7 @@ extension Engine {
 
   /// Tells a quiet watch how far the daemon is, so that it may resume from there.
   func sendBookmarkIfQuiet(_ watch: Watch) {
-    guard watch.isLive, watch.toldCurrent < catalog.revision, !watch.session.isBlocked,
+    guard watch.isLive, max(watch.toldCurrent, watch.revision) < catalog.revision, !watch.session.isBlocked,
       now.since(watch.lastTold) >= UInt64(limits.bookmarkInterval) * 1_000_000_000
     else { return }
     let start = answers.bytes.count

@@ -43,7 +43,7 @@ final class Watch {
   var nextDelta = Instant(nanoseconds: 0)
   /// When the watcher was last told anything.
   var lastTold: Instant
-  /// The daemon's revision in the last bookmark, or at the last delta.
+  /// The daemon's revision in the last bookmark; before there is one, the revision that the watch began with.
   var toldCurrent: UInt64
   /// Composes what was missed, over several turns when it is much.
   var catchUp: CatchUp?

@@ -18,7 +18,7 @@ extension Catalog {
   /// Returns whether there was a commit. `result` is still the change of the last operation afterwards.
   @discardableResult
   public func commit() -> Bool {
-    if touched.isEmpty, let feed = pending, log.structures.isEmpty {
+    if touched.isEmpty, marked.isEmpty, let feed = pending, log.structures.isEmpty {
       commit(theOnly: feed)
       return true
     }
@@ -146,8 +146,13 @@ extension Catalog {
   }
 
   private func forgetCommit() {
+    if !marked.isEmpty {
+      for feed in marked { feed.mark = 0 }
+      marked.removeAll(keepingCapacity: true)
+    }
     for feed in touched {
       feed.isTouched = false
+      feed.mark = 0
       feed.net.removeAll(keepingCapacity: true)
       if !feed.accumulator.isEmpty { _ = feed.accumulator.finish() }
     }

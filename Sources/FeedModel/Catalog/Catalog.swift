@@ -35,6 +35,8 @@ public final class Catalog {
   @exclusivity(unchecked) var touched: [Feed] = []
   /// The feed that `result` changed, while `result` has not been added to that feed's accumulator.
   @exclusivity(unchecked) var pending: Feed?
+  /// The feeds that operations of this commit marked.
+  @exclusivity(unchecked) var marked: [Feed] = []
   /// The steps of the operation under way, when there is more than one.
   @exclusivity(unchecked) var steps = ChangeAccumulator()
   @exclusivity(unchecked) var stepCount = 0

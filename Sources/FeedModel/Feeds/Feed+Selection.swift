@@ -7,9 +7,7 @@ extension Feed {
   ///
   /// - Throws: `permissionDenied`, `indexOutOfRange`, `invalidParams` for several rows where only one may be.
   public func select(_ paths: [IndexPath]) throws(FeedError) -> Bool {
-    guard behaviours.selectable else {
-      throw .permissionDenied(reason: "feed \"\(name)\" is defined with \"selectable\": false")
-    }
+    try checkMaySelect()
     for path in paths { try check(path) }
     let wanted = Set(paths)
     if !behaviours.multiple && wanted.count > 1 {
@@ -18,6 +16,13 @@ extension Feed {
     }
     if !behaviours.multiple && wanted.isEmpty { return false }
     return setSelection(behaviours.multiple ? Set(selection).union(wanted).sorted() : wanted.sorted())
+  }
+
+  /// Refuses to select where the definition forbids it.
+  public func checkMaySelect() throws(FeedError) {
+    guard behaviours.selectable else {
+      throw .permissionDenied(reason: "feed \"\(name)\" is defined with \"selectable\": false")
+    }
   }
 
   /// Deselects rows; those that are not selected are no change. Returns whether anything changed.
@@ -63,12 +68,20 @@ extension Feed {
   }
 
   private func check(_ path: IndexPath) throws(FeedError) {
-    guard path.section < sectionCount else {
-      throw .indexOutOfRange(feed: name, index: Int(path.section), count: sectionCount, what: "section")
+    _ = try self.path(section: Int(path.section), row: Int(path.row))
+  }
+
+  /// The path of a row that is there.
+  ///
+  /// - Throws: `indexOutOfRange`, also for numbers below 0.
+  public func path(section index: Int, row: Int) throws(FeedError) -> IndexPath {
+    guard (0..<sectionCount).contains(index) else {
+      throw .indexOutOfRange(feed: name, index: index, count: sectionCount, what: "section")
     }
-    let count = section(at: Int(path.section)).count
-    guard path.row < count else {
-      throw .indexOutOfRange(feed: name, index: Int(path.row), count: count, what: "row")
+    let count = section(at: index).count
+    guard (0..<count).contains(row) else {
+      throw .indexOutOfRange(feed: name, index: row, count: count, what: "row")
     }
+    return IndexPath(section: UInt32(index), row: UInt32(row))
   }
 }

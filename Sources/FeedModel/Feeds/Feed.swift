@@ -15,6 +15,8 @@ public class Feed {
   @exclusivity(unchecked) var accumulator = ChangeAccumulator()
   /// Whether the feed is listed among those that the commit under way touches.
   @exclusivity(unchecked) var isTouched = false
+  /// The last of the numbers with which `Catalog.mark` marked, in the commit under way, what this feed shows; 0 for none.
+  @exclusivity(unchecked) public internal(set) final var mark = 0
   /// Recent changes; nil until somebody watches the feed for the first time.
   @exclusivity(unchecked) public internal(set) final var history: History?
   /// What the publisher of changes keeps for this feed. The model only carries it.
@@ -90,6 +92,9 @@ public class Feed {
   /// The feeds whose rows this one shows.
   var sources: [Feed] { [] }
 
+  /// Whether the rows of one of the sources are among those of this feed.
+  func shows(_ source: Feed) -> Bool { true }
+
   /// The rows of the feeds that this one shows were put back: what was noted of them must be noted anew.
   func contentWasRestored() {}
 
@@ -99,6 +104,7 @@ public class Feed {
     if parents.isEmpty { return }
     for parent in parents {
       parent.feed.note(changed: self)
+      if mark > parent.feed.mark && parent.feed.shows(self) { parent.feed.mark = mark }
       commit.hand(to: parent.feed)
     }
   }

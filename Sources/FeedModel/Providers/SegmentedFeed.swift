@@ -6,4 +6,6 @@ public final class SegmentedFeed: ProviderFeed {
   public override var kind: String { "segmented" }
 
   override var shown: [Feed] { children.indices.contains(current) ? [children[current]] : [] }
+
+  override func shows(_ source: Feed) -> Bool { shown.first === source }
 }

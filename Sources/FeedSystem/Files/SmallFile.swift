@@ -36,6 +36,13 @@ public enum SmallFile {
     }
   }
 
+  /// Finds out whether ``replace(_:with:durable:)`` would be allowed to write beside the file at `path`.
+  /// - Throws: an error whose path is that of the directory.
+  public static func checkReplaceable(_ path: String) throws(SystemError) {
+    let directory = FilePath.directory(of: path)
+    guard access(directory, W_OK | X_OK) == 0 else { throw .last("write in", directory) }
+  }
+
   private static func write(_ contents: [UInt8], to path: String, durable: Bool) throws(SystemError) {
     let number = retryingInterrupts { clinux_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o644) }
     guard number >= 0 else { throw .last("create", path) }

@@ -49,6 +49,9 @@ import Testing
     try write(text)
     let failure = #expect(throws: Failure.self) { try SinceFile(path: path, feed: "f") }
     #expect(failure?.status == .usage)
+    let lines = try #require(failure.map { Explanation($0).lines })
+    #expect(lines.count == 1)
+    #expect(lines[0].hasPrefix("cannot go on from \(path): it does not hold {"))
     #expect(try contents() == text)
   }
 
@@ -61,7 +64,11 @@ import Testing
   }
 
   @Test func aFileThatCannotBeWrittenIsAnError() throws {
-    var file = try SinceFile(path: directory.file("absent/since"), feed: "f")
-    #expect(throws: Failure.self) { try file.save(FeedPosition(epoch: "e", revision: 1)) }
+    let failure = #expect(throws: Failure.self) {
+      try SinceFile(path: directory.file("absent/since"), feed: "f")
+    }
+    #expect(failure?.status == .usage)
+    let folder = directory.file("absent")
+    #expect(failure.map { Explanation($0).lines } == ["cannot write in \(folder): No such file or directory"])
   }
 }

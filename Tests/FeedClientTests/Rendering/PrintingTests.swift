@@ -83,7 +83,7 @@ import Testing
         == "\r8,000 pushed, 8,000/s, 2 refused\u{1B}[K")
     // After a second the rate is that of what came since.
     #expect(progress.line(now: 2_000_000_000, pushed: 8500, refused: 2, width: 20) == "\r8,500 pushed, 500/s…\u{1B}[K")
-    #expect(progress.summary(now: 4_000_000_000, pushed: 8500, refused: 0) == "8,500 pushed, in 4.0 s, 2,125/s")
+    #expect(progress.summary(now: 4_000_000_000, pushed: 8500, refused: 0) == "8,500 pushed in 4.0 s, 2,125/s")
   }
 
   @Test func failuresTellWhatToDo() {

@@ -139,6 +139,28 @@ import Testing
     #expect(frames.map { $0["result"]?["resumed"]?.bool } == [true])
   }
 
+  /// Also when nothing has happened since it began to watch.
+  @Test func theFirstBookmarkComesOneIntervalAfterTheWatch() {
+    _ = watch(#"{"feed":"c"}"#)
+    harness.advance(seconds: 29)
+    #expect(told().isEmpty)
+    harness.advance(seconds: 2)
+    let bookmarks = notifications()
+    #expect(bookmarks.map { $0["current"]?.int } == [2])
+    #expect(bookmarks.first?["revision"]?.int == 1)
+  }
+
+  @Test func whoWasToldOfTheLastCommitGetsNoBookmark() {
+    _ = watch(#"{"feed":"c"}"#)
+    push(1)
+    #expect(told() == ["delta 1 3"])
+    harness.advance(seconds: 100)
+    #expect(told().isEmpty)
+    _ = watch(#"{"feed":"other"}"#)
+    harness.advance(seconds: 100)
+    #expect(notifications().map { $0["feed"]?.string } == ["other"])
+  }
+
   /// What is trimmed is out of reach; what is kept is not.
   @Test func historyIsBounded() {
     var limits = Limits()

@@ -3,7 +3,7 @@ package enum ExitStatus: Int32, Sendable {
   case done = 0
   /// The daemon refused something; its error is on standard error.
   case refused = 1
-  /// The command line is wrong, or a file that it names.
+  /// The command line is wrong, or a file that it names, or an element is not JSON.
   case usage = 2
   /// No daemon answers, or it went away.
   case noDaemon = 3

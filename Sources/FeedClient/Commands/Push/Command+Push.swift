@@ -6,8 +6,9 @@ extension Command {
     name: "push", usage: ["FEED [ELEMENT...|-]"], summary: "put elements into a feed",
     about: """
       Puts elements into a feed: into a collection by their identity, replacing those that are there; at the end of \
-      an array; or in place of the one in a single. Elements are arguments, in one commit, or lines on standard \
-      input, which are pushed as they come. Each refused line is reported with its number, and the others go in.
+      an array; or in place of the one in a single. Elements are arguments, in one commit, of which a single takes \
+      the last; or lines on standard input, which are pushed as they come. Each refused line is reported with its \
+      number, and the others go in: the exit status is 1 when the daemon refused lines, 2 when all others were not JSON.
       """,
     options: [
       OptionDescription("no-define", help: "refuse when the feed is not there, instead of making a plain collection")
@@ -35,16 +36,17 @@ extension Invocation {
     let (connection, _) = try connect(deadline: deadline)
     let target = try pushTarget(connection, deadline: deadline)
     let console = console
-    let batches = target.takesMany ? [elements] : elements.map { [$0] }
+    var params = Parameters()
+    params.add("feed", target.feed)
+    if target.takesMany {
+      params.add("elements", json: elements)
+    } else if let last = elements.last {
+      params.add("element", json: last)
+    }
+    let text = params.finish()
     do throws(ClientError) {
-      for batch in batches {
-        var params = Parameters()
-        params.add("feed", target.feed)
-        if target.takesMany { params.add("elements", json: batch) } else { params.add("element", json: batch[0]) }
-        let text = params.finish()
-        try connection.call(target.method, params: { $0.append(string: text) }, deadline: deadline) { result in
-          Show.mutation(result, console)
-        }
+      try connection.call(target.method, params: { $0.append(string: text) }, deadline: deadline) { result in
+        Show.mutation(result, console)
       }
     } catch {
       throw .client(error)
@@ -63,7 +65,7 @@ extension Invocation {
     }
     let stream = PushStream(
       connection, target, console: console, maxFrame: hello.maxFrame, showsProgress: showsProgress)
-    return try stream.run(deadline: timeout == nil ? nil : deadline)
+    return try stream.run(deadline: end)
   }
 
   /// What the feed is; one that is not there is made, unless the user wants none.

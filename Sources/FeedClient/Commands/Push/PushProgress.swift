@@ -25,7 +25,7 @@ struct PushProgress {
     if elapsed > 0 { rate = Double(pushed - rateSince.pushed) / elapsed }
     if elapsed >= 1 { rateSince = (now, pushed) }
     var line = LinePainter(width: width, palette: Palette(isOn: false))
-    line.add(Self.text(pushed, refused, "\(Grouped.text(Int(rate)))/s"))
+    line.add(Self.text(pushed, refused, ", \(Grouped.text(Int(rate)))/s"))
     return "\r\(line.text)\u{1B}[K"
   }
 
@@ -34,11 +34,11 @@ struct PushProgress {
     let seconds = Double(now - start) / 1e9
     let rate = seconds > 0 ? Int(Double(pushed) / seconds) : pushed
     let tenths = Int(seconds * 10)
-    return Self.text(pushed, refused, "in \(tenths / 10).\(tenths % 10) s, \(Grouped.text(rate))/s")
+    return Self.text(pushed, refused, " in \(tenths / 10).\(tenths % 10) s, \(Grouped.text(rate))/s")
   }
 
   private static func text(_ pushed: Int, _ refused: Int, _ speed: String) -> String {
-    var text = "\(Grouped.text(pushed)) pushed, \(speed)"
+    var text = "\(Grouped.text(pushed)) pushed\(speed)"
     if refused > 0 { text += ", \(Grouped.text(refused)) refused" }
     return text
   }

@@ -12,7 +12,9 @@ final class PushStream {
   private var pusher = Pusher()
   private var progress: PushProgress?
   private var line = 0
+  /// Lines that did not go in, and those among them that are no JSON.
   private var refused = 0
+  private var malformed = 0
   private var hasEnded = false
 
   /// - Parameters:
@@ -45,7 +47,8 @@ final class PushStream {
       throw fail(error)
     }
     finish()
-    return refused > 0 ? .refused : .done
+    if refused > malformed { return .refused }
+    return malformed > 0 ? .usage : .done
   }
 
   private func sendWhatIsReady() throws(ClientError) {
@@ -77,7 +80,7 @@ final class PushStream {
       let due = [deadline, progress?.deadline].compactMap { $0 }.min()
       let isReady = try list.wait(until: due)
       if isReady, wantsLines, !list.ready(input).isEmpty { try readLines() }
-      if !isReady, let deadline, MonotonicClock.now >= deadline { throw SystemError.timeIsUp }
+      if let deadline, MonotonicClock.now >= deadline { throw SystemError.timeIsUp }
     } catch {
       throw error == .timeIsUp ? .timedOut : .system(error)
     }
@@ -107,6 +110,7 @@ final class PushStream {
       let element = try scanner.scan(bytes)
       pusher.add(bytes, line: line, alone: target.mustTravelAlone(element))
     } catch {
+      malformed += 1
       report(.init(line: line, reason: "not JSON: \(error.message) at byte \(error.offset)"))
     }
   }
@@ -143,7 +147,7 @@ final class PushStream {
       summary.add("feed", target.feed)
       summary.add("pushed", pusher.pushed)
       summary.add("refused", refused)
-      summary.add("revision", pusher.revision)
+      if let revision = pusher.revision { summary.add("revision", revision) }
       console.print(summary.finish())
     }
   }

@@ -35,8 +35,8 @@ struct Pusher {
 
   /// Lines that the daemon has taken.
   private(set) var pushed = 0
-  /// The revision after the last of them.
-  private(set) var revision = 0
+  /// The revision after the last of them; nil while there is none.
+  private(set) var revision: Int?
 
   init(window: Window = Window()) { self.window = window }
 

@@ -70,7 +70,7 @@ extension Command {
 extension Invocation {
   /// The JSON object that a word is, or with `-` all of standard input.
   func json(_ word: String, what: String) throws(Failure) -> String {
-    let text = word == "-" ? try StandardInput.readAll() : word
+    let text = word == "-" ? try StandardInput.readAll(until: end) : word
     if let flaw = Operands.flaw(text) { throw usage("\(what) is not JSON: \(flaw)") }
     let isObject = try Operands.withView(of: text) { $0.kind == .object }
     guard isObject else { throw usage("\(what) is not a JSON object") }

@@ -24,18 +24,13 @@ enum Elements {
   }
 
   /// All elements on standard input, one a line; blank lines count for nothing.
-  static func readAll(for command: String) throws(Failure) -> [String] {
+  static func readAll(for command: String, until deadline: UInt64?) throws(Failure) -> [String] {
     var lines = LineSplitter(limit: inputLimit)
     var elements: [String] = []
     var line = 0
     var flaw: Failure?
     while flaw == nil {
-      let count: Int
-      do throws(SystemError) {
-        count = try StandardStreams.read(into: lines.room())
-      } catch {
-        throw .system(error)
-      }
+      let count = try StandardInput.read(into: lines.room(), until: deadline)
       count == 0 ? lines.finish() : lines.didFill(count)
       while let next = lines.next() {
         line += 1
@@ -60,7 +55,7 @@ extension Invocation {
   /// The elements from operand `first` on: arguments, or with `-` or none at all, lines of standard input.
   func elements(from first: Int) throws(Failure) -> [String] {
     let words = Array(operands.dropFirst(first))
-    if words.isEmpty || words == ["-"] { return try Elements.readAll(for: command.name) }
+    if words.isEmpty || words == ["-"] { return try Elements.readAll(for: command.name, until: end) }
     return try Elements.parse(words, of: command.name)
   }
 }

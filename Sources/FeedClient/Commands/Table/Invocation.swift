@@ -9,6 +9,8 @@ struct Invocation {
   let environment: Environment
   /// What came before the command on the line.
   let global: ParsedOptions
+  /// When the command began, in nanoseconds of ``MonotonicClock``.
+  private let begin = MonotonicClock.now
   /// What `backup` does.
   var copyState: Program.StateCopier = { _, _ in "this program cannot copy states" }
 
@@ -22,10 +24,14 @@ struct Invocation {
   /// How long the user is ready to wait, if said.
   var timeout: Duration? { options.duration("timeout") ?? global.duration("timeout") }
 
-  /// When to give up on a single request, in nanoseconds of ``MonotonicClock``.
-  func deadline() -> UInt64 {
-    let timeout = timeout ?? .seconds(30)
-    let (end, overflow) = MonotonicClock.now.addingReportingOverflow(timeout.clampedNanoseconds)
+  /// When to give up on a single request, in nanoseconds of ``MonotonicClock``: when the user's time is up, or some time
+  /// from now.
+  func deadline() -> UInt64 { end ?? MonotonicClock.now &+ 30_000_000_000 }
+
+  /// When the time that the user gave is up; nil when none was given.
+  var end: UInt64? {
+    guard let timeout else { return nil }
+    let (end, overflow) = begin.addingReportingOverflow(timeout.clampedNanoseconds)
     return overflow ? .max : end
   }
 

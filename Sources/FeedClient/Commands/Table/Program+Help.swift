@@ -36,7 +36,7 @@ extension Program {
       feedclient watch inbox
       feedclient watch inbox --since-file seen.json --reconnect | while read -r line; do …; done
 
-    Exit status: 0 done, 1 the daemon refused, 2 wrong command line, 3 no daemon, 4 the time was up,
-    5 a gap was found: the copy of a feed is not what the daemon has.
+    Exit status: 0 done, 1 the daemon refused, 2 wrong command line or an element that is not JSON, 3 no daemon,
+    4 the time was up, 5 a gap was found: the copy of a feed is not what the daemon has.
     """
 }

@@ -11,24 +11,22 @@ struct SinceFile: Equatable {
   private(set) var position: FeedPosition?
 
   /// Reads the file; one that is not there, or is empty, holds no position.
+  /// - Throws: also when the file could not be written later.
   init(path: String, feed: String) throws(Failure) {
     self.path = path
     self.feed = feed
+    var bytes: [UInt8] = []
     do throws(SystemError) {
-      let bytes = try SmallFile.read(path, limit: 64 << 10)
-      position = bytes.isEmpty ? nil : try Self.parse(bytes, path, feed)
+      try SmallFile.checkReplaceable(path)
+      bytes = try SmallFile.read(path, limit: 64 << 10)
     } catch {
-      switch error.code {
-      case ENOENT: position = nil
-      default: throw .system(error)
-      }
+      guard error.code == ENOENT, error.path == path else { throw .system(error) }
     }
+    position = bytes.isEmpty ? nil : try Self.parse(bytes, path, feed)
   }
 
-  private static func parse(_ bytes: [UInt8], _ path: String, _ feed: String) throws(SystemError) -> FeedPosition {
-    func refuse(_ advice: String) -> SystemError {
-      SystemError(code: EINVAL, operation: "go on from", path: path, advice: advice)
-    }
+  private static func parse(_ bytes: [UInt8], _ path: String, _ feed: String) throws(Failure) -> FeedPosition {
+    func refuse(_ sentence: String) -> Failure { .usage("cannot go on from \(path): \(sentence)") }
     let found = bytes.withUnsafeBytes { bytes -> (feed: String?, position: FeedPosition)? in
       var scanner = JSONScanner()
       guard let view = try? scanner.scan(bytes), let epoch = view.member("epoch")?.string,

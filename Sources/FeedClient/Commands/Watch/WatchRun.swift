@@ -113,7 +113,7 @@ final class WatchRun {
     switch reason {
     case .noDaemon: sentence = "waiting for a daemon at \(socketPath)"
     case .refused: sentence = "waiting for the feed \(settings.options.feed)"
-    default: sentence = "\(reason); connecting again"
+    default: sentence = "\(reason.clause); connecting again"
     }
     if sentence != lastComplaint, !display.needsMirror { console.say(sentence) }
     lastComplaint = sentence

@@ -1,0 +1,72 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+
+/// When watchers are told of the selection.
+@Suite struct SelectionTests {
+  let harness: EngineHarness
+  let pusher: ConnectionID
+  let watcher: ConnectionID
+
+  init() {
+    var limits = Limits()
+    limits.maxQueue = 4096
+    harness = EngineHarness(limits: limits)
+    (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", #"{"feed":"a","kind":"array"}"#)
+    _ = harness.ask(pusher, "set", #"{"feed":"a","elements":[1,2,3]}"#)
+    _ = harness.ask(pusher, "watch", #"{"feed":"a","initial":false}"#)
+  }
+
+  private func select(_ row: Int) {
+    _ = harness.ask(pusher, "select", #"{"feed":"a","at":[[0,\#(row)]]}"#)
+  }
+
+  /// `method` and what is selected, of what a watcher was told.
+  private func told(_ frames: [String]) -> [String] {
+    frames.compactMap { Value($0) }.filter { $0["method"] != nil }.map { frame in
+      "\(frame["method"]?.string ?? "?") \(frame["params"]?["selected"]?.text ?? "-")"
+    }
+  }
+
+  @Test func aLaterWatchIsToldOfTheSelectionThereIs() {
+    select(1)
+    let now = #"{"feed":"a","since":{"epoch":"test","revision":2}}"#
+    #expect(told(harness.ask(watcher, "watch", #"{"feed":"a"}"#)) == ["snapshot -", "selection [[0,1]]"])
+    #expect(told(harness.ask(watcher, "watch", #"{"feed":"a","initial":false}"#)) == ["selection [[0,1]]"])
+    #expect(told(harness.ask(watcher, "watch", now)) == ["selection [[0,1]]"])
+    _ = harness.ask(pusher, "insert", #"{"feed":"a","elements":[0],"at":0}"#)
+    #expect(told(harness.take(watcher)) == ["delta -", "selection [[0,2]]"])
+    #expect(told(harness.ask(watcher, "watch", now)) == ["delta -", "selection [[0,2]]"])
+  }
+
+  @Test func whereNothingIsSelectedNothingIsTold() {
+    #expect(told(harness.ask(watcher, "watch", #"{"feed":"a"}"#)) == ["snapshot -"])
+    select(1)
+    _ = harness.ask(pusher, "deselect", #"{"feed":"a","all":true}"#)
+    #expect(told(harness.take(watcher)) == ["selection [[0,1]]", "selection []"])
+    #expect(told(harness.ask(watcher, "watch", #"{"feed":"a"}"#)) == ["snapshot -"])
+  }
+
+  @Test func aFeedThatHasEndedHasNone() {
+    select(1)
+    _ = harness.ask(watcher, "watch", #"{"feed":"a"}"#)
+    _ = harness.ask(pusher, "undefine", #"{"feed":"a"}"#)
+    #expect(told(harness.take(watcher)) == ["delta -"])
+  }
+
+  /// One that does not read is owed the selection when the feed goes.
+  @Test func aStoppedWatchIsToldOfNoneOnceTheFeedHasEnded() {
+    _ = harness.ask(watcher, "watch", #"{"feed":"a"}"#)
+    harness.stopped = [watcher]
+    let long = String(repeating: "x", count: 3000)
+    for _ in 0..<4 { _ = harness.ask(pusher, "insert", #"{"feed":"a","elements":["\#(long)"]}"#) }
+    select(1)
+    _ = harness.ask(pusher, "undefine", #"{"feed":"a"}"#)
+    harness.resume(watcher)
+    let frames = harness.take(watcher)
+    #expect(frames.last?.contains(#""ended":true"#) == true)
+    #expect(!frames.contains { $0.contains("selection") })
+  }
+}
