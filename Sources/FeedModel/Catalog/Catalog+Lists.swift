@@ -20,10 +20,10 @@ extension Catalog {
     try operate(on: feed) { () throws(FeedError) in
       let descending = rows.sorted(by: >)
       for (place, row) in descending.enumerated() {
-        try check(row, in: feed, upTo: feed.state.rows.count - 1, of: feed.state.rows.count + place)
         if place > 0 && descending[place - 1] == row {
           throw .invalidParams(member: "at", reason: "names row \(row) twice; a row can be removed once")
         }
+        try check(row, in: feed, upTo: feed.state.rows.count - 1, of: feed.state.rows.count + place)
         feed.state.remove(at: row, &log)
         addStep(&feed.state.step)
       }

@@ -32,16 +32,16 @@ struct TreeChange {
 
   /// Applied to what was shown, it gives what is shown.
   private func checkContent() throws {
-    var rows = before.sections.map { $0.rows.map { [$0.text, $0.type] } }
+    var rows = before.sections.map { $0.rows.map(\.shown) }
     do {
-      try FeedModel.apply(change, to: &rows, elements: try listed().map { [$0.text, $0.type] })
+      try FeedModel.apply(change, to: &rows, elements: try listed().map(\.shown))
     } catch let error as ChangeError {
       throw fail("\(error)")
     }
     var names = before.sections.map(\.name)
     change.applySections(to: &names) { $0.name }
     if names != after.sections.map(\.name) { throw fail("the sections are \(names)") }
-    if rows != after.sections.map({ $0.rows.map { [$0.text, $0.type] } }) { throw fail("the rows are \(rows)") }
+    if rows != after.sections.map({ $0.rows.map(\.shown) }) { throw fail("the rows are \(rows)") }
   }
 
   /// The rows after the change that it lists as added and then as updated.

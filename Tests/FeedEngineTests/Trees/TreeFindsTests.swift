@@ -26,6 +26,15 @@ import Testing
     #expect(harness.take(watcher).last?.contains(#""deleted":[],"added":[[0,3]],"updated":[],"elements":[4]"#) == true)
   }
 
+  @Test func aRowNamedTwiceIsRefusedAsSuchAlsoWhereItIsTheLast() {
+    let pusher = harness.connect()
+    _ = ask(pusher, "define", #"{"feed":"a","kind":"array"}"#)
+    _ = ask(pusher, "insert", #"{"feed":"a","elements":[1]}"#)
+    #expect(ask(pusher, "remove", #"{"feed":"a","at":[0,0]}"#).contains("names row 0 twice"))
+    #expect(ask(pusher, "remove", #"{"feed":"a","at":[1,1]}"#).contains("has no row 1: there are 1"))
+    #expect(ask(pusher, "remove", #"{"feed":"a","at":[0,-1]}"#).contains("has no row -1: there are 1"))
+  }
+
   @Test func feedsDefinedBehindAChangeInOneTransactionBeginAfterIt() {
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = ask(pusher, "define", #"{"feed":"a","kind":"array"}"#)

@@ -6,6 +6,9 @@ struct TreeRow: Equatable {
   /// The JSON text of its type, `null` without one.
   var type: String
 
+  /// The row without which row it is.
+  var shown: TreeRow { TreeRow(token: 0, text: text, type: type) }
+
   func shows(_ other: TreeRow) -> Bool { text == other.text && type == other.type }
 }
 

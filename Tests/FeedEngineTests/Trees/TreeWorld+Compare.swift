@@ -1,4 +1,5 @@
 import FeedModel
+import Glibc
 
 @testable import FeedEngine
 
@@ -73,8 +74,13 @@ extension TreeWorld {
         guard section.name == wanted.name, section.count == wanted.rows.count else {
           throw fail("\(name) has \(section.count) rows in \(section.name), not \(wanted)")
         }
-        for (row, wanted) in wanted.rows.enumerated() where !section.row(at: row).text.elementsEqual(wanted.text.utf8) {
-          throw fail("\(name) has \(String(decoding: section.row(at: row).text, as: UTF8.self)), not \(wanted)")
+        for (row, wanted) in wanted.rows.enumerated() {
+          let found = section.row(at: row)
+          if !found.text.spells(wanted.text)
+            || !(found.type.isEmpty ? "null" == wanted.type : found.type.spells(wanted.type))
+          {
+            throw fail("\(name) has \(String(decoding: found.text, as: UTF8.self)), not \(wanted)")
+          }
         }
       }
     }
@@ -112,6 +118,17 @@ extension TreeWorld {
     guard row?["element"]?.text == expected?.text ?? "null", row?["type"]?.text == expected?.type ?? "null" else {
       throw fail("get \(section),\(from) of \(name): \(row as Any)")
     }
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Whether these bytes are the text's. At once, as it is asked of every row of every feed after every operation.
+  fileprivate func spells(_ text: String) -> Bool {
+    text.utf8.count == count
+      && text.utf8.withContiguousStorageIfAvailable { bytes in
+        guard let ours = baseAddress, let theirs = bytes.baseAddress else { return count == 0 }
+        return memcmp(ours, theirs, count) == 0
+      } ?? elementsEqual(text.utf8)
   }
 }
 
