@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "CLinux.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,6 +17,12 @@ int clinux_peer_credentials(int descriptor, struct clinux_credentials *credentia
   credentials->uid = peer.uid;
   credentials->gid = peer.gid;
   return 0;
+}
+
+int clinux_peer_groups(int descriptor, uint32_t *groups, int room) {
+  socklen_t size = (socklen_t)room * sizeof *groups;
+  if (getsockopt(descriptor, SOL_SOCKET, SO_PEERGROUPS, groups, &size) != 0 && errno != ERANGE) return -1;
+  return (int)(size / sizeof *groups);
 }
 
 const char *clinux_error_text(int code) {

@@ -20,9 +20,6 @@ struct ClientCommand {
     var lines: [String] { output.split(separator: "\n").map(String.init) }
   }
 
-  /// A program that ends before it has read its input shall be a failure of one test, not the end of all.
-  private static let ignoresBrokenPipes: Void = StandardStreams.ignoreBrokenPipes()
-
   private var variables: [String: String] {
     environment.merging(["FEEDD_SOCKET": socket]) { given, _ in given }
   }
@@ -31,14 +28,12 @@ struct ClientCommand {
   func start(_ arguments: String...) throws -> ChildProcess { try start(arguments) }
 
   func start(_ arguments: [String], passing: [Int32] = []) throws -> ChildProcess {
-    _ = Self.ignoresBrokenPipes
     return try ChildProcess(
       BuildProducts.program("feedclient"), arguments, environment: variables, passing: passing)
   }
 
   /// Starts a shell script, where `$0` is `feedclient`.
   func startShell(_ script: String, passing: [Int32] = []) throws -> ChildProcess {
-    _ = Self.ignoresBrokenPipes
     return try ChildProcess(
       "sh", ["-c", script, BuildProducts.program("feedclient")], environment: variables, passing: passing)
   }

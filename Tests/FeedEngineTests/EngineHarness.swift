@@ -44,8 +44,8 @@ final class EngineHarness {
     engine.log = { [unowned self] in events.append($0) }
   }
 
-  func connect(uid: UInt32 = 1000) -> ConnectionID {
-    let id = engine.connect(Peer(uid: uid, gid: uid, pid: 42), now: now)
+  func connect(uid: UInt32 = 1000, groups: [UInt32] = []) -> ConnectionID {
+    let id = engine.connect(Peer(uid: uid, gid: uid, pid: 42, groups: groups), now: now)
     ports[id] = Port()
     return id
   }

@@ -27,6 +27,26 @@ import Testing
       ])
   }
 
+  /// A change of children that shows nothing is a commit of the daemon, but none of the feed.
+  @Test func aChildThatShowsNothingLeavesTheRevisionOfTheFeed() {
+    let harness = EngineHarness()
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", #"{"feed":"empty","kind":"composed","children":[]}"#)
+    _ = harness.ask(pusher, "define", #"{"feed":"list","kind":"array"}"#)
+    _ = harness.ask(pusher, "define", #"{"feed":"home","kind":"composed","children":["list"]}"#)
+    _ = harness.ask(pusher, "define", #"{"feed":"tabs","kind":"segmented","children":["list"]}"#)
+    for (feed, revision) in [("home", 3), ("tabs", 4)] {
+      _ = harness.ask(watcher, "watch", #"{"feed":"\#(feed)","initial":false}"#)
+      let before = harness.engine.catalog.revision
+      _ = harness.ask(pusher, "insertChild", #"{"feed":"\#(feed)","child":"empty","at":0}"#)
+      #expect(harness.engine.catalog.revision == before + 1)
+      let description = harness.ask(pusher, "describe", #"{"feed":"\#(feed)"}"#).first.flatMap { Value($0) }?["result"]
+      #expect(description?["children"]?.text == #"["empty","list"]"#)
+      #expect(description?["revision"]?.int == revision)
+      #expect(harness.take(watcher) == [])
+    }
+  }
+
   @Test func slotsInterleave() {
     let harness = EngineHarness()
     let (pusher, watcher) = (harness.connect(), harness.connect())

@@ -40,6 +40,8 @@ import Testing
     #expect(JSONNumber.key("0e\(huge)") == JSONNumber.key("0"))
     #expect(JSONNumber.order("1e-\(huge)", "1e-\(huge)7") == 0, "both are taken as the same power")
     #expect(JSONNumber.order("1e-\(huge)", "0.1e-\(huge)") == 1)
+    #expect(JSONNumber.order("1e99999999999999999999", "1e88888888888888888888") == 0)
+    #expect(JSONNumber.order("1e99999999999999999999", "10e99999999999999999998") == -1)
   }
 
   @Test func keysAreShort() {

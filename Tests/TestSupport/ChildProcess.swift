@@ -9,12 +9,17 @@ public final class ChildProcess {
   private var status: Int32?
   private var input: Descriptor?
 
+  /// A program that ends before it has read its input shall be a failure of one test, not the end of all. Programs are
+  /// started with the signal as it is by default.
+  private static let ignoresBrokenPipes: Void = StandardStreams.ignoreBrokenPipes()
+
   /// - Parameters:
   ///   - environment: all of its variables; nothing is inherited but `PATH`.
   ///   - passing: descriptors it gets as 3, 4, … in this order.
   public init(
     _ program: String, _ arguments: [String] = [], environment: [String: String] = [:], passing: [Int32] = []
   ) throws {
+    _ = Self.ignoresBrokenPipes
     var toInput = try Pipe()
     var fromOutput = try Pipe()
     var fromErrors = try Pipe()
@@ -35,7 +40,7 @@ public final class ChildProcess {
 
   public func signal(_ number: Int32) { _ = Glibc.kill(pid, number) }
 
-  /// Writes to its standard input.
+  /// Writes to its standard input. Throws a ``SystemError`` of `EPIPE` when it has ended or closed it.
   public func write(_ text: String) throws {
     guard input != nil else { throw TestFailure("the input is closed") }
     try StandardStreams.writeAll(text, to: input?.rawValue ?? -1)

@@ -27,6 +27,10 @@ int clinux_accept(int listener);
 /// SO_PEERCRED. 0, or -1 and errno.
 int clinux_peer_credentials(int descriptor, struct clinux_credentials *credentials);
 
+/// SO_PEERGROUPS: the supplementary groups of the process at the other end, at the time it connected or listened. How many
+/// there are, also when there is room for fewer and none is written; -1 and errno on failure.
+int clinux_peer_groups(int descriptor, uint32_t *groups, int room);
+
 /// The sentence for an errno value; a constant string, safe on every thread. Never NULL.
 const char *clinux_error_text(int code);
 

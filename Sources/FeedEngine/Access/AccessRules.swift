@@ -33,7 +33,7 @@ public struct AccessRules: Equatable, Sendable {
     var rights: Rights = []
 
     func applies(to peer: Peer) -> Bool {
-      isForAll || users.contains(peer.uid) || groups.contains(peer.gid)
+      isForAll || users.contains(peer.uid) || groups.contains(peer.gid) || peer.groups.contains(where: groups.contains)
     }
   }
 

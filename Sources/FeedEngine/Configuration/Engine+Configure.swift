@@ -23,6 +23,8 @@ extension Engine {
     }
     let names = Set(configuration.entries.map(\.definition.name))
     changes.undefined = managedFeeds.map(\.name).filter { !names.contains($0) }
+    changes.left = configured.keys.filter { !names.contains($0) && catalog.feeds[$0] != nil }.sorted()
+    changes.left.removeAll(where: changes.undefined.contains)
     try rehearse(entries, undefining: changes.undefined)
     if !entries.isEmpty || !changes.undefined.isEmpty {
       submit(.configure(define: entries.map(\.definition), undefine: changes.undefined))

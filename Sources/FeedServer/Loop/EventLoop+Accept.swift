@@ -35,8 +35,8 @@ extension EventLoop {
 
   private mutating func open(_ descriptor: Int32) {
     // A peer that is gone already has credentials all the same; without them it is nobody.
-    let peer = (try? PeerCredentials(of: descriptor)) ?? PeerCredentials(pid: 0, uid: .max, gid: .max)
-    let id = engine.connect(Peer(uid: peer.uid, gid: peer.gid, pid: peer.pid), now: now)
+    let peer = (try? PeerCredentials(of: descriptor)) ?? PeerCredentials(pid: 0, uid: .max, gid: .max, groups: [])
+    let id = engine.connect(Peer(uid: peer.uid, gid: peer.gid, pid: peer.pid, groups: peer.groups), now: now)
     accepted &+= 1
     let slot = connections.open(descriptor, id)
     do throws(SystemError) {

@@ -41,6 +41,17 @@ struct AccessTests {
     #expect(isAllowed(harness, uid, method, params) == allowed)
   }
 
+  /// Any group of the process counts, not only its first.
+  @Test(arguments: [([], false), ([7], false), ([50], true), ([7, 50, 8], true)] as [([UInt32], Bool)])
+  func supplementaryGroupsCount(groups: [UInt32], allowed: Bool) throws {
+    for rule in [#"{"group": "staff", "allow": "admin"}"#, #"{"gid": [50, 51], "allow": "admin"}"#] {
+      let harness = EngineHarness()
+      try harness.configure(#"{"access": [\#(rule)]}"#)
+      let answer = harness.ask(harness.connect(uid: 2000, groups: groups), "stats").first ?? ""
+      #expect(answer.contains(#""code":-32006"#) != allowed, "\(rule)")
+    }
+  }
+
   @Test func feedsListsWhatMayBeSeen() throws {
     let harness = EngineHarness()
     try harness.configure(Self.rules)

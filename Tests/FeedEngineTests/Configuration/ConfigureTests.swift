@@ -61,9 +61,27 @@ struct ConfigureTests {
     let second = try harness.configure(#"{"feeds": [\#(typed)]}"#)
     #expect(second.redefined == ["list"] && second.undefined == ["people"])
     #expect(harness.ask(client, "get", #"{"feed":"list","at":[0,0]}"#).first?.contains(#""type":"x""#) == true)
-    // What is gone from the file stays.
-    #expect(try harness.configure("{}") == ConfigurationChanges())
+    #expect(second.left == [])
+  }
+
+  /// What is gone from the file stays, and the operator is told so once.
+  @Test func aFeedThatLeavesTheFileStays() throws {
+    let harness = EngineHarness()
+    let (list, other) = (#"{"feed": "list", "kind": "array"}"#, #"{"feed": "other", "kind": "array"}"#)
+    try harness.configure(#"{"feeds": [\#(list), \#(other), \#(Self.people)]}"#)
+    let client = harness.connect()
+    _ = harness.ask(client, "undefine", #"{"feed":"other"}"#)
+    let changes = try harness.configure("{}")
+    #expect(changes.left == ["list"] && changes.undefined == ["people"])
+    #expect(
+      changes.text == "undefined people; list: no longer in the file, but kept with what is in it; "
+        + "undefine what is not wanted any more")
     #expect(harness.engine.catalog.feeds["list"] != nil)
+    #expect(try harness.configure("{}") == ConfigurationChanges())
+    try harness.configure(#"{"feeds": [\#(list)]}"#)
+    #expect(
+      try harness.configure("{}").text
+        == "list: no longer in the file, but kept with what is in it; undefine what is not wanted any more")
   }
 
   @Test func whatDoesNotFitChangesNothing() throws {

@@ -81,6 +81,19 @@ import Testing
     #expect(told() == ["delta 7 8"])
   }
 
+  /// Where nobody watched a feed its history is kept all the same, but that of a bin is not.
+  @Test func aFeedIsResumedThatNobodyWatchedBefore() {
+    for id in 1...3 { push(id) }
+    let frames = watch(#"{"feed":"c","since":{"epoch":"test","revision":3}}"#)
+    #expect(frames.first?["result"]?["resumed"]?.bool == true)
+    #expect(frames.last?["params"]?["added"]?.text == "[[0,1],[0,2]]")
+    let since = #"{"feed":"c/a","since":{"epoch":"test","revision":4},"initial":false}"#
+    #expect(watch(since).first?["result"]?["resumed"]?.bool == false)
+    push(4)
+    _ = harness.take(watcher)
+    #expect(watch(since.replacing("4", with: "5")).first?["result"]?["resumed"]?.bool == true)
+  }
+
   @Test func withoutASnapshotDeltasStartAtOnce() {
     push(1)
     let frames = watch(#"{"feed":"c","initial":false}"#)

@@ -37,7 +37,9 @@ struct UnixListenerTests {
       return
     }
     let accepted = Descriptor(owning: number)
-    let own = PeerCredentials(pid: getpid(), uid: geteuid(), gid: getegid())
+    var groups = [gid_t](repeating: 0, count: Int(getgroups(0, nil)))
+    try #require(getgroups(Int32(groups.count), &groups) == groups.count)
+    let own = PeerCredentials(pid: getpid(), uid: geteuid(), gid: getegid(), groups: groups)
     #expect(try PeerCredentials(of: accepted.rawValue) == own)
     #expect(try client.peerCredentials() == own)
     #expect(fcntl(number, F_GETFL) & O_NONBLOCK != 0)
