@@ -33,6 +33,12 @@ extension Limits {
       name: "maxBins", flag: "max-bins", help: "bins of one collection, sections of one managed feed",
       range: 1...65_536, keyPath: \.maxBins),
     .init(
+      name: "maxSections", flag: "max-sections", help: "sections that one feed shows", range: 1...10_000_000,
+      keyPath: \.maxSections),
+    .init(
+      name: "maxRepeats", flag: "max-repeats", help: "times that one feed shows another, through different children",
+      range: 1...65_536, keyPath: \.maxRepeats),
+    .init(
       name: "maxElements", flag: "max-elements", help: "elements of one feed", range: 1...4_000_000_000,
       keyPath: \.maxElements),
     .init(

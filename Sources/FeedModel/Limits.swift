@@ -14,6 +14,10 @@ public struct Limits: Sendable, Equatable {
   public var maxFeeds = 10_000
   /// Bins of one collection.
   public var maxBins = 256
+  /// Sections that one feed shows.
+  public var maxSections = 65_536
+  /// Times that one feed may be shown by another, through different children.
+  public var maxRepeats = 64
   /// Elements of one feed.
   public var maxElements = 10_000_000
   /// Bytes of one element's compact JSON.

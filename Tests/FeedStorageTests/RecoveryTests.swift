@@ -102,4 +102,19 @@ import Testing
     let last = try DurableEngine(path)
     #expect(last.ask("verify", #"{"feed":"old"}"#).contains(#""counts":[0]"#))
   }
+
+  /// Runs that end before they have written an image leave a journal that grows; a start does not let it grow for ever.
+  @Test func anOverdueImageIsWrittenAtTheStart() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state.sqlite")
+    for life in 0..<6 {
+      let daemon = try DurableEngine(path, policy: Self.eager)
+      let isOverdue = daemon.store.journalBytes > 2 * max(Self.eager.journalBytes, daemon.store.imageBytes)
+      daemon.store.writeOverdueImage { daemon.engine.catalog.makeImage() }
+      if isOverdue { #expect(daemon.store.journalBytes == 0) }
+      if life == 0 { daemon.ask("define", #"{"feed":"c","kind":"collection"}"#) }
+      for number in 0..<100 { daemon.ask("update", #"{"feed":"c","element":{"id":\#(number),"life":\#(life)}}"#) }
+      #expect(daemon.found.batches <= 210)
+    }
+  }
 }

@@ -34,6 +34,7 @@ extension Engine {
   func transaction(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
     let operations = try parameters.array("ops", "an array of operations, each with method and params")
     var results = ByteBuffer()
+    let room = self.room(for: request)
     catalog.begin(at: now)
     do throws(FeedError) {
       for (place, operation) in operations.elements.enumerated() {
@@ -41,8 +42,9 @@ extension Engine {
         results.append(place > 0 ? ",{" : "{")
         catalog.withResult { results.append($0) }
         results.append(UInt8(ascii: "}"))
+        // With an id or without: this bounds the work as well.
+        if results.count > room { throw tooLarge }
       }
-      if request.id != nil && results.count > room(for: request) { throw tooLarge }
     } catch {
       rollBack(session)
       throw error

@@ -26,11 +26,11 @@ extension Engine {
 
   private func activate(_ feed: SegmentedFeed, _ parameters: Parameters) throws(FeedError) {
     let child = try parameters.required("child", "the index or the name of a child, or -1 for none")
-    if let name = child.string { return catalog.activate(feed, index: try catalog.child(named: name, of: feed)) }
+    if let name = child.string { return try catalog.activate(feed, index: catalog.child(named: name, of: feed)) }
     guard let index = child.int else {
       throw Parameters.refuse("child", "must be the index or the name of a child, or -1 for none")
     }
-    catalog.activate(feed, index: index)
+    try catalog.activate(feed, index: index)
   }
 
   private func place(_ parameters: Parameters) throws(FeedError) -> ChildPlace {

@@ -66,6 +66,7 @@ extension Engine {
 
   func snapshot(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try feed(parameters, of: session)
+    let withTypes = feed.hasTypes
     try reply(request, of: session) { out in
       let end = out.count + limits.maxFrame
       out.append("\"revision\":")
@@ -77,7 +78,7 @@ extension Engine {
         out.appendJSONString(section.name)
         out.append(",\"count\":")
         out.append(integer: section.count)
-        append(section, rows: 0..<section.count, withTypes: feed.hasTypes, to: &out, end: end)
+        append(section, rows: 0..<section.count, withTypes: withTypes, to: &out, end: end)
         out.append(UInt8(ascii: "}"))
       }
       out.append(UInt8(ascii: "]"))

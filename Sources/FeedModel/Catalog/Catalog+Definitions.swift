@@ -84,11 +84,11 @@ extension Catalog {
       return ListFeed(name: name, shape: list.shape, type: list.type, limits: limits, revision: revision &+ 1)
     case .composed(let names):
       let feed = ComposedFeed(name: name, revision: revision &+ 1)
-      try adopt(names, by: feed)
+      try adopt(names, by: feed) { $0 }
       return feed
     case .segmented(let names, let current):
       let feed = SegmentedFeed(name: name, revision: revision &+ 1)
-      try adopt(names, by: feed)
+      try adopt(names, by: feed) { SegmentedFeed.shown($0, current) }
       feed.current = current
       feed.structureDidChange()
       feed.publishStructure()
@@ -100,9 +100,10 @@ extension Catalog {
     }
   }
 
-  private func adopt(_ names: [String], by feed: ProviderFeed) throws(FeedError) {
+  private func adopt(_ names: [String], by feed: ProviderFeed, showing shown: ([Feed]) -> [Feed]) throws(FeedError) {
     let children = try resolve(names)
     try checkChildren(children, of: nil, named: feed.name)
+    try checkGrowth(of: nil, named: feed.name, children: children, showing: shown(children))
     feed.adopt(children)
     feed.publishStructure()
   }
@@ -111,6 +112,7 @@ extension Catalog {
   func plan(_ slots: SlotsDefinition, for feed: Feed?, named name: String) throws(FeedError) -> SlotsFeed.Plan {
     let contents = try resolve(slots.contents.map(\.feed))
     try checkChildren(contents, of: feed, named: name)
+    try checkGrowth(of: feed, named: name, children: contents, showing: [])
     return SlotsFeed.Plan(slots, contents: Dictionary(uniqueKeysWithValues: zip(slots.contents.map(\.type), contents)))
   }
 

@@ -16,6 +16,9 @@ extension Catalog {
     let child = try self.feed(named: name)
     try checkChildren(feed.children + [child], of: feed, named: feed.name)
     let index = try index(of: place, in: feed)
+    let shows = feed is ComposedFeed || feed.children.isEmpty
+    try checkGrowth(
+      of: feed, named: feed.name, children: feed.children + [child], showing: feed.shown + (shows ? [child] : []))
     restructure(feed) {
       var children = feed.children
       children.insert(child, at: index)
@@ -49,9 +52,12 @@ extension Catalog {
   }
 
   /// Shows another child of a segmented feed, or none for -1 (method `activate`); an index past the ends is clamped.
-  public func activate(_ feed: SegmentedFeed, index: Int) {
+  /// - Throws: `limitExceeded` when a feed that shows this one has no room for the child's sections.
+  public func activate(_ feed: SegmentedFeed, index: Int) throws(FeedError) {
     let target = min(max(index, -1), feed.children.count - 1)
     if target == feed.current { return startOperation() }
+    let sections = SegmentedFeed.shown(feed.children, target).reduce(0) { $0 + $1.sectionCount }
+    try checkParents(of: feed, sections: sections - feed.sectionCount)
     restructure(feed) {
       feed.current = target
       feed.structureDidChange()

@@ -13,10 +13,13 @@ extension Catalog {
     case (let feed as ComposedFeed, .composed(let names)):
       let children = try resolve(names)
       try checkChildren(children, of: feed, named: feed.name)
+      try checkGrowth(of: feed, named: feed.name, children: children, showing: children)
       restructure(feed) { feed.adopt(children) }
     case (let feed as SegmentedFeed, .segmented(let names, let current)):
       let children = try resolve(names)
       try checkChildren(children, of: feed, named: feed.name)
+      let shown = SegmentedFeed.shown(children, current)
+      try checkGrowth(of: feed, named: feed.name, children: children, showing: shown)
       restructure(feed) {
         feed.current = current
         feed.adopt(children)
@@ -39,6 +42,7 @@ extension Catalog {
 
   private func rebin(_ feed: CollectionFeed, _ content: CollectionDefinition) throws(FeedError) {
     for bin in feed.binFeeds where !content.bins.contains(where: { $0.name == bin.bin }) { try checkNoParents(bin) }
+    try checkParents(of: feed, sections: max(1, content.bins.count) - feed.sectionCount)
     let rebinning = try Rebinning(feed, content, limits: limits, seed: seed)
     result = rebinning.change
     rebinned.append(feed)
@@ -80,7 +84,11 @@ extension Catalog {
     guard state.type?.text != type?.text else { return }
     let (before, mark) = (state.type, log.mark)
     state.type = type
-    log.append(undo: { state.type = before })
+    feed.structureDidChange()
+    log.append(undo: {
+      state.type = before
+      feed.structureDidChange()
+    })
     do throws(FeedError) {
       for row in 0..<state.rows.count {
         if try state.retype(at: row, &log) { result.updated.append(IndexPath(section: 0, row: UInt32(row))) }

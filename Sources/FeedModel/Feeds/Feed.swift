@@ -32,6 +32,8 @@ public class Feed {
 
   /// The place in the order of publication: above every feed whose rows this one shows.
   @exclusivity(unchecked) var rank = 0
+  /// How often this feed shows any other, at most: never less than it is, perhaps more (see `Catalog.checkGrowth`).
+  @exclusivity(unchecked) final var repeats = 1
   /// The feeds that show this one's rows.
   @exclusivity(unchecked) private(set) var parents: [Parent] = []
 
@@ -112,7 +114,7 @@ public class Feed {
   /// One of the feeds whose rows this one shows has changed in the commit under way.
   func note(changed source: Feed) {}
 
-  /// Sections of this feed may have come or gone: whoever maps them must look again.
+  /// Sections of this feed may have come or gone, or its rows may have types now: whoever maps them must look again.
   func structureDidChange() {
     for parent in parents { parent.feed.structureDidChange() }
   }

@@ -15,6 +15,8 @@ public class ProviderFeed: Feed {
   /// Whether children or their sections may have come or gone since the last commit.
   private var isRestructured = false
   private var mapping: SectionMapping?
+  /// Whether a child that shows has types, as long as neither changes.
+  private var haveTypes: Bool?
 
   /// Where the shown children's sections begin, made again after the structure changed.
   var sectionMapping: SectionMapping {
@@ -31,7 +33,12 @@ public class ProviderFeed: Feed {
     return place.feed.section(at: place.section)
   }
 
-  public override var hasTypes: Bool { shown.contains(where: \.hasTypes) }
+  public override var hasTypes: Bool {
+    if let haveTypes { return haveTypes }
+    let found = shown.contains(where: \.hasTypes)
+    haveTypes = found
+    return found
+  }
 
   override var sources: [Feed] { children }
 
@@ -40,11 +47,13 @@ public class ProviderFeed: Feed {
     for child in children { child.removeParent(self) }
     children = feeds
     for child in children { child.addParent(self) }
+    repeats = max(1, children.reduce(0) { Feed.saturatingSum($0, $1.repeats) })
     structureDidChange()
   }
 
   override func structureDidChange() {
     mapping = nil
+    haveTypes = nil
     isRestructured = true
     super.structureDidChange()
   }

@@ -27,7 +27,7 @@ public final class SlotsFeed: Feed {
     slots = SlotsSection(name: name, contents: plan.contents, rule: plan.rule, types: plan.typeNames)
     publishedLayout = slots.layout
     super.init(name: name, revision: revision)
-    for feed in sources { feed.addParent(self) }
+    adoptSources()
     publish()
   }
 
@@ -47,8 +47,13 @@ public final class SlotsFeed: Feed {
   func adopt(_ plan: Plan) {
     for feed in sources { feed.removeParent(self) }
     self.plan = plan
-    for feed in sources { feed.addParent(self) }
+    adoptSources()
     slots.reset(contents: plan.contents, rule: plan.rule, types: plan.typeNames)
+  }
+
+  private func adoptSources() {
+    for feed in sources { feed.addParent(self) }
+    repeats = max(1, sources.reduce(0) { Feed.saturatingSum($0, $1.repeats) })
   }
 
   /// All rows go and all come: what another plan does to the list.

@@ -44,7 +44,7 @@ struct EventLoop: ~Copyable {
   /// The databases of managed feeds; nil until there is one.
   var sources: SourceSet?
   /// The engine's count of changes of managed feeds when `sources` was arranged.
-  var arrangedVersion = 0
+  var arrangedVersion: Int?
 
   /// Connections whose input the engine did not want.
   var parked: [ConnectionSlot] = []

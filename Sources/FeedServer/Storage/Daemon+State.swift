@@ -44,6 +44,7 @@ extension Daemon {
     engine.adopt(limits)
     try store.use(limits)
     store.report = { isFailure, message in log.write(isFailure ? .error : .notice, message) }
+    store.writeOverdueImage { engine.catalog.makeImage() }
     if let news = store.beginning.news { log.write(.warning, "\(store.path): \(news)") }
     let milliseconds = (MonotonicClock.now - start) / 1_000_000
     log.write(

@@ -31,6 +31,7 @@ extension Store {
         }
       }
     }
+    appendedAt = StoreClock.now
     mark.advance(to: sequence)
     newestMoment = max(newestMoment, moment)
     journalBytes += requests.count + Self.rowOverhead

@@ -18,7 +18,13 @@ extension Store {
     return journalBytes > max(policy.journalBytes, imageBytes) || now >= nextImageMoment
   }
 
-  private var nextImageMoment: UInt64 { imagedAt &+ UInt64(policy.interval) &* 1_000_000_000 }
+  /// When an image should be written, at the latest: soon after the last batch if it is cheap.
+
+  private var nextImageMoment: UInt64 {
+    let isCheap = imageBytes <= policy.idleBytes || journalBytes >= imageBytes / 4
+    let latest = imagedAt &+ UInt64(policy.interval) &* 1_000_000_000
+    return isCheap ? min(appendedAt &+ policy.idle, latest) : latest
+  }
 
   /// Nanoseconds until `wantsImage` or `hasWork` may become true without a batch; nil when only a batch can bring that about.
   public var pauseLeft: UInt64? {
@@ -72,6 +78,15 @@ extension Store {
       backgroundFailed(error)
     }
     checkpoints.didCommit()
+  }
+
+  /// Writes a whole image at once if the journal has become far longer than it should: runs that ended before they could
+  /// write one would otherwise make each start longer than the one before.
+  /// - Parameter makeImage: an image of the state after the last batch.
+  public func writeOverdueImage(_ makeImage: () -> CatalogImage) {
+    guard writer == nil, journalBytes / 2 > max(policy.journalBytes, imageBytes) else { return }
+    beginImage(makeImage())
+    while writer != nil { work(isBusy: false) }
   }
 
   private func write(_ writer: ImageWriter, until deadline: UInt64) throws(SQLiteError) {

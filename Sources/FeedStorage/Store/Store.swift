@@ -42,6 +42,8 @@ public final class Store {
   public internal(set) var imageBytes = 0
   /// When the newest complete image was finished, and when one may be begun again after a failure.
   var imagedAt: UInt64
+  /// When the last batch was stored.
+  var appendedAt: UInt64
   var imagesResumeAt: UInt64 = 0
   /// Told of what happens in the background and is worth a line: a failure (true) or its end.
   public var report: (_ isFailure: Bool, _ message: String) -> Void = { _, _ in }
@@ -63,6 +65,7 @@ public final class Store {
       StateMark(epoch: epoch, boot: boot, isSynced: durability == .disk, sequence: sequence), of: path)
     checkpoints = try Checkpoints(database, path: path, vfs: vfs)
     imagedAt = StoreClock.now
+    appendedAt = imagedAt
   }
 
   deinit {

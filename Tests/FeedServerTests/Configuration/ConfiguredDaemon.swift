@@ -7,15 +7,26 @@ import Testing
 /// A daemon with a configuration and a database of contacts beside it.
 final class ConfiguredDaemon {
   let directory: TemporaryDirectory
-  let daemon: DaemonProcess
+  private(set) var daemon: DaemonProcess
+  private let arguments: [String]
   var database: String { directory.file("contacts.sqlite") }
 
-  /// - Parameter contacts: SQL that makes the database; nil for none.
-  init(_ configuration: String, contacts: String? = nil, arguments: [String] = []) throws {
+  /// - Parameters:
+  ///   - contacts: SQL that makes the database; nil for none.
+  ///   - isKept: whether the daemon keeps its state.
+  init(_ configuration: String, contacts: String? = nil, arguments: [String] = [], isKept: Bool = false) throws {
     directory = try TemporaryDirectory()
     if let contacts { try Database(path: directory.file("contacts.sqlite"), access: .create).execute(contacts) }
     try SmallFile.replace(directory.file("feedd.json"), with: Array(configuration.utf8))
-    daemon = try DaemonProcess(["--config", directory.file("feedd.json")] + arguments, directory: directory)
+    let state = isKept ? ["--state", directory.file("state")] : []
+    self.arguments = ["--config", directory.file("feedd.json")] + state + arguments
+    daemon = try DaemonProcess(self.arguments, directory: directory)
+  }
+
+  /// Ends the daemon and starts it again.
+  func restart(signal: Int32) throws {
+    try daemon.stop(signal: signal)
+    daemon = try DaemonProcess(arguments, directory: directory)
   }
 
   /// Another connection, as another program would have.

@@ -39,6 +39,16 @@ struct ManagedSectionTests {
     #expect(try set.daemon.stop() == 0)
   }
 
+  /// What the state has of a managed feed is its definition: the rows are read again.
+  @Test(arguments: [SIGTERM, SIGKILL]) func rowsAreReadAgainAfterARestart(signal: Int32) throws {
+    let set = try ConfiguredDaemon(Self.configuration, contacts: Self.contacts, isKept: true)
+    for _ in 0..<3 {
+      let client = try set.watch("library")
+      _ = try client.receive(having: "Best mate")
+      try set.restart(signal: signal)
+    }
+  }
+
   @Test func aMissingDatabaseIsReadWhenItAppears() throws {
     let set = try ConfiguredDaemon(Self.configuration)
     try set.daemon.process.errors.wait(for: "managed feed people: there is no file \(set.database)")

@@ -71,7 +71,7 @@ struct ActivationTests {
     let directory = try TemporaryDirectory()
     let notify = try NotifyReceiver(directory.file("n"))
     let process = try ChildProcess(
-      BuildProducts.program("feedd"), ["--socket", directory.file("s")],
+      BuildProducts.program("feedd"), ["--socket", directory.file("s"), "--durability", "memory"],
       environment: ["NOTIFY_SOCKET": notify.socketName, "WATCHDOG_USEC": "20000"])
     for _ in 0..<5 { try notify.wait(for: "WATCHDOG=1", orEndOf: process) }
   }

@@ -1,0 +1,149 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+
+/// Feeds that show each other cannot be made to show more than there is room for, whichever way they are put together.
+@Suite struct GrowthTests {
+  private func ask(_ harness: EngineHarness, _ client: ConnectionID, _ method: String, _ params: String) -> String {
+    harness.ask(client, method, params).first ?? ""
+  }
+
+  /// A ladder whose rungs each show the one below twice, built upwards; the kinds of the sides and of the rungs.
+  @Test(arguments: [("composed", "composed"), ("composed", "slots"), ("slots", "slots"), ("segmented", "composed")])
+  func laddersEnd(side: String, rung: String) {
+    func definition(_ name: String, _ kind: String, _ children: [String]) -> String {
+      let parts = children.enumerated().map { kind == "slots" ? "\"t\($0)\":\"\($1)\"" : "\"\($1)\"" }.joined(
+        separator: ",")
+      let pattern = children.indices.map { "\"t\($0)\"" }.joined(separator: ",")
+      return kind == "slots"
+        ? "{\"feed\":\"\(name)\",\"kind\":\"slots\",\"contents\":{\(parts)},\"pattern\":[\(pattern)]}"
+        : "{\"feed\":\"\(name)\",\"kind\":\"\(kind)\",\"children\":[\(parts)]}"
+    }
+    let harness = EngineHarness()
+    let client = harness.connect()
+    _ = ask(harness, client, "define", #"{"feed":"f0","kind":"array"}"#)
+    var refused = ""
+    for level in 0..<70 where refused.isEmpty {
+      for (name, kind, children) in [
+        ("h\(level)", side, ["f\(level)"]), ("f\(level + 1)", rung, ["f\(level)", "h\(level)"]),
+      ] {
+        let answer = ask(harness, client, "define", definition(name, kind, children))
+        if !answer.contains("result") { refused = "\(level) \(answer)" }
+      }
+    }
+    // Two to the sixth power is as often as a feed may be shown.
+    #expect(refused.hasPrefix("6 ") && refused.contains("-32007") && refused.contains(#""limit":"maxRepeats""#))
+    #expect(ask(harness, client, "insert", #"{"feed":"f0","elements":[1,2]}"#).contains("added"))
+    #expect(ask(harness, client, "verify", #"{"feed":"f6"}"#).contains("digest"))
+  }
+
+  /// The same from the top down, where nothing is shown until the last child is inserted.
+  @Test func laddersEndFromAbove() {
+    let harness = EngineHarness()
+    let client = harness.connect()
+    for level in 0...40 {
+      for side in ["f", "h"] {
+        _ = ask(harness, client, "define", #"{"feed":"\#(side)\#(level)","kind":"composed","children":[]}"#)
+      }
+    }
+    var refused = 0
+    for level in (0..<40).reversed() {
+      for (parent, child) in [
+        ("f\(level + 1)", "f\(level)"), ("f\(level + 1)", "h\(level)"), ("h\(level)", "f\(level)"),
+      ] {
+        let answer = ask(harness, client, "insertChild", #"{"feed":"\#(parent)","child":"\#(child)"}"#)
+        if answer.contains("maxRepeats") { refused += 1 } else { #expect(answer.contains("result")) }
+      }
+    }
+    #expect(refused > 0)
+    _ = ask(harness, client, "define", #"{"feed":"a","kind":"array"}"#)
+    #expect(ask(harness, client, "insertChild", #"{"feed":"f0","child":"a"}"#).contains("\"sections\""))
+    #expect(ask(harness, client, "insert", #"{"feed":"a","elements":[1]}"#).contains("added"))
+    #expect(ask(harness, client, "verify", #"{"feed":"f40"}"#).contains("digest"))
+  }
+
+  /// A wide and deep tree that shows nothing twice has no such end.
+  @Test func honestTreesHaveRoom() {
+    let harness = EngineHarness()
+    let client = harness.connect()
+    var level = (0..<256).map { "a\($0)" }
+    for name in level { _ = ask(harness, client, "define", #"{"feed":"\#(name)","kind":"array"}"#) }
+    var depth = 0
+    while level.count > 1 {
+      depth += 1
+      level = stride(from: 0, to: level.count, by: 2).map { place in
+        let name = "p\(depth).\(place)"
+        let answer = ask(
+          harness, client, "define",
+          #"{"feed":"\#(name)","kind":"composed","children":["\#(level[place])","\#(level[place + 1])"]}"#)
+        #expect(answer.contains("result"))
+        return name
+      }
+    }
+    for number in 0..<300 {
+      let below = number == 0 ? level[0] : "d\(number - 1)"
+      let answer = ask(harness, client, "define", #"{"feed":"d\#(number)","kind":"composed","children":["\#(below)"]}"#)
+      #expect(answer.contains("result"))
+    }
+    #expect(ask(harness, client, "describe", #"{"feed":"d299"}"#).contains("a255"))
+  }
+
+  @Test func sectionsAreBounded() {
+    var limits = Limits()
+    limits.maxSections = 3
+    let harness = EngineHarness(limits: limits)
+    let client = harness.connect()
+    func refuses(_ method: String, _ params: String) -> Bool {
+      let before = ask(harness, client, "feeds", "{}")
+      let answer = ask(harness, client, method, params)
+      return answer.contains(#""limit":"maxSections""#) && ask(harness, client, "feeds", "{}") == before
+    }
+    for name in ["a", "b", "c", "d"] { _ = ask(harness, client, "define", #"{"feed":"\#(name)","kind":"array"}"#) }
+    _ = ask(harness, client, "define", #"{"feed":"k","kind":"collection","bins":[{"name":"x"},{"name":"y"}]}"#)
+    _ = ask(harness, client, "define", #"{"feed":"low","kind":"composed","children":["a","b"]}"#)
+    _ = ask(harness, client, "define", #"{"feed":"tabs","kind":"segmented","children":["c","low"],"current":0}"#)
+    _ = ask(harness, client, "define", #"{"feed":"top","kind":"composed","children":["tabs","k"]}"#)
+    #expect(refuses("define", #"{"feed":"many","kind":"composed","children":["a","b","c","d"]}"#))
+    #expect(refuses("activate", #"{"feed":"tabs","child":1}"#))
+    #expect(refuses("define", #"{"feed":"tabs","kind":"segmented","children":["c","low"],"current":1,"replace":true}"#))
+    #expect(refuses("insertChild", #"{"feed":"top","child":"d"}"#))
+    #expect(
+      refuses(
+        "define", #"{"feed":"k","kind":"collection","bins":[{"name":"x"},{"name":"y"},{"name":"z"}],"replace":true}"#))
+    #expect(
+      refuses(
+        "transaction",
+        #"{"ops":[{"method":"insertChild","params":{"feed":"low","child":"d"}},{"method":"insertChild","params":{"feed":"low","child":"c"}}]}"#
+      ))
+    #expect(ask(harness, client, "insertChild", #"{"feed":"low","child":"d"}"#).contains("result"))
+    #expect(ask(harness, client, "activate", #"{"feed":"tabs","child":-1}"#).contains("result"))
+    #expect(ask(harness, client, "insertChild", #"{"feed":"top","child":"d"}"#).contains("result"))
+    // One section, whatever it shows.
+    #expect(
+      ask(
+        harness, client, "define", #"{"feed":"s","kind":"slots","contents":{"A":"low","B":"top"},"pattern":["A","B"]}"#
+      )
+      .contains("result"))
+  }
+
+  /// The answer of a transaction is not built beyond what a frame takes, and neither is the work.
+  @Test func aTransactionThatAnswersTooMuchEnds() {
+    var limits = Limits()
+    limits.maxFrame = 1 << 16
+    let harness = EngineHarness(limits: limits)
+    let client = harness.connect()
+    _ = ask(harness, client, "define", #"{"feed":"a","kind":"array"}"#)
+    _ = ask(
+      harness, client, "insert", #"{"feed":"a","elements":[\#((0..<2000).map(String.init).joined(separator: ","))]}"#)
+    _ = ask(harness, client, "define", #"{"feed":"c","kind":"composed","children":["a"]}"#)
+    let pair =
+      #"{"method":"removeChild","params":{"feed":"c","at":0}},{"method":"insertChild","params":{"feed":"c","child":"a"}}"#
+    let operations = Array(repeating: pair, count: 400).joined(separator: ",")
+    let before = ask(harness, client, "sync", "{}")
+    #expect(ask(harness, client, "transaction", #"{"ops":[\#(operations)]}"#).contains("-32007"))
+    harness.send(client, #"{"jsonrpc":"2.0","method":"transaction","params":{"ops":[\#(operations)]}}"#)
+    #expect(harness.take(client).isEmpty)
+    #expect(ask(harness, client, "sync", "{}") == before)
+  }
+}
