@@ -18,16 +18,18 @@ extension SlotsDefinition {
       throw reader.refuse("contents", "is missing: give an object from type to feed")
     }
     guard object.kind == .object else { throw reader.refuse("contents", "must be an object from type to feed") }
-    var contents: [Content] = []
+    // Of a type that stands twice the last counts.
+    var contents: [Content?] = []
+    var places: [String: Int] = [:]
     for member in object.members {
       let type = member.key.string ?? ""
       guard let feed = member.value.string, FeedName.isValidReference(feed) else {
         throw reader.refuse("contents.\(type)", "must name a feed, or a bin as collection/bin")
       }
-      contents.removeAll { $0.type == type }
+      if let former = places.updateValue(contents.count, forKey: type) { contents[former] = nil }
       contents.append(Content(type: type, feed: feed))
     }
-    return contents
+    return contents.compactMap { $0 }
   }
 
   private static func fixed(_ reader: DefinitionReader) throws(FeedError) -> [Fixed] {
