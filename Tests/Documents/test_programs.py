@@ -52,6 +52,16 @@ class Manuals(unittest.TestCase):
             own = options(help_of("feedclient", command)) - {"--socket", "--timeout", "--json"}
             self.assertEqual(set(re.findall(r"(--[a-z-]+)", paragraph)) - {"--json"}, own, command)
 
+    def test_the_options_that_may_be_repeated_are_the_same_everywhere(self):
+        def repeated(text, mark):
+            paragraphs = re.split(mark, text, flags=re.MULTILINE)[1:]
+            return {re.match(r"--[a-z-]+", p)[0] for p in paragraphs if re.search(r"may\s+be\s+repeated", p, re.I)}
+
+        helped = set().union(*(repeated(help_of("feedclient", c), r"^ +(?=--)") for c in commands()))
+        self.assertIn("--bin", helped)
+        self.assertEqual(repeated(manual("feedclient.1").split(".SH COMMANDS")[1], r"^\.BI? (?=--)"), helped)
+        self.assertEqual(repeated(help_of("feedd"), r"^ +(?=--)"), set())
+
 
 class Limits(unittest.TestCase):
     def test_the_table_of_the_specification_is_what_the_daemon_has(self):
