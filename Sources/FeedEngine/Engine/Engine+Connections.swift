@@ -65,6 +65,8 @@ extension Engine {
         users[session.peer.uid] = usage.connections > 0 ? usage : nil
       }
     }
+    // Nothing is swept while nobody is there.
+    if sessions.count == freeIDs.count { scanner.releaseMemory(beyond: 1 << 16) }
     report(
       .info, "\(session.description) closed after \(session.requests) requests, \(session.output.count) bytes unsent")
   }

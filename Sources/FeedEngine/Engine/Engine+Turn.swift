@@ -49,9 +49,11 @@ extension Engine {
     }
   }
 
-  /// Looks at what is bound to time only coarsely: half frames, closing connections, bookmarks, old history.
+  /// Looks at what is bound to time only coarsely: half frames, closing connections, bookmarks, old history,
+  /// unused memory.
   private func sweep() {
     nextSweep = now.adding(seconds: 1)
+    scanner.releaseUnused()
     resubmitRows()
     let timeout = UInt64(limits.frameTimeout) * 1_000_000_000
     for case let session? in sessions {

@@ -110,4 +110,20 @@ import Testing
     harness.deliver(watcher, half(8000))
     #expect(harness.isOpen(watcher))
   }
+
+  /// The tape of a frame of many tokens does not stay with the daemon, whether its sender stays or goes.
+  @Test(arguments: [false, true]) func aHugeFrameLeavesNothingBehind(senderGoes: Bool) {
+    let harness = EngineHarness()
+    let sender = harness.connect(uid: 7)
+    harness.send(sender, "[\(String(repeating: "1,", count: 500_000))1]")
+    #expect(harness.engine.scanner.capacity > 500_000)
+    if senderGoes {
+      harness.disconnect(sender)
+    } else {
+      harness.advance(seconds: 2)
+      _ = harness.ask(sender, "ping")
+      harness.advance(seconds: 2)
+    }
+    #expect(harness.engine.scanner.capacity < 100_000)
+  }
 }
