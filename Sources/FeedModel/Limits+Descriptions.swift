@@ -55,7 +55,7 @@ extension Limits {
       range: 4096...(1 << 32), keyPath: \.maxQueue),
     .init(
       name: "maxQueuePerUser", flag: "max-queue-per-user",
-      help: "bytes waiting for one user before its largest connection is closed", range: 4096...(1 << 36),
+      help: "bytes waiting for and from one user before its largest connection is closed", range: 4096...(1 << 36),
       keyPath: \.maxQueuePerUser),
     .init(
       name: "historyBytes", flag: "history-bytes", help: "bytes of recent changes kept for one feed",

@@ -28,7 +28,8 @@ public struct Limits: Sendable, Equatable {
   public var maxWatches = 1024
   /// Bytes waiting for one connection beyond which its deltas are held back and its requests are not read.
   public var maxQueue = 1 << 20
-  /// Bytes waiting for all connections of one user beyond which the one with the most is closed.
+  /// Bytes waiting for all connections of one user, and of frames that they have begun, beyond which the one with the most
+  /// is closed.
   public var maxQueuePerUser = 256 << 20
   /// Bytes of recent changes kept for one feed, for watchers that fell behind or come back.
   public var historyBytes = 16 << 20

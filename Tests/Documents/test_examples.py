@@ -20,6 +20,7 @@ VARYING = {
     "bytesOut",
     "limits",
     "queuedBytes",
+    "heldBytes",
     "message",
 }
 

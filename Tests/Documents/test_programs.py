@@ -52,6 +52,16 @@ class Manuals(unittest.TestCase):
             own = options(help_of("feedclient", command)) - {"--socket", "--timeout", "--json"}
             self.assertEqual(set(re.findall(r"(--[a-z-]+)", paragraph)) - {"--json"}, own, command)
 
+    def test_the_options_that_may_be_repeated_are_the_same_everywhere(self):
+        def repeated(text, mark):
+            paragraphs = re.split(mark, text, flags=re.MULTILINE)[1:]
+            return {re.match(r"--[a-z-]+", p)[0] for p in paragraphs if re.search(r"may\s+be\s+repeated", p, re.I)}
+
+        helped = set().union(*(repeated(help_of("feedclient", c), r"^ +(?=--)") for c in commands()))
+        self.assertIn("--bin", helped)
+        self.assertEqual(repeated(manual("feedclient.1").split(".SH COMMANDS")[1], r"^\.BI? (?=--)"), helped)
+        self.assertEqual(repeated(help_of("feedd"), r"^ +(?=--)"), set())
+
 
 class Limits(unittest.TestCase):
     def test_the_table_of_the_specification_is_what_the_daemon_has(self):
@@ -111,15 +121,20 @@ class Completions(unittest.TestCase):
 
 
 class Install(unittest.TestCase):
-    def test_everything_is_put_in_its_place(self):
+    def install(self, **variables):
+        """Installs what is built into a folder of its own, which is returned."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        bin = os.path.dirname(support.binary("feedd"))
-        environment = {**os.environ, "DESTDIR": folder.name, "PREFIX": "/opt/feedd", "FEEDD_BIN_DIR": bin}
+        environment = {name: value for name, value in os.environ.items() if name not in ("PREFIX", "DESTDIR")}
+        environment["FEEDD_BIN_DIR"] = os.path.dirname(support.binary("feedd"))
+        environment.update((name, value.format(folder=folder.name)) for name, value in variables.items())
         subprocess.run([ROOT / "scripts" / "install"], check=True, capture_output=True, env=environment)
-        root = folder.name + "/opt/feedd"
+        return folder.name
+
+    def test_everything_is_put_in_its_place(self):
+        root = self.install(DESTDIR="{folder}", PREFIX="/opt/feedd") + "/opt/feedd"
         for file in (
-            "sbin/feedd",
+            "bin/feedd",
             "bin/feedclient",
             "share/man/man8/feedd.8",
             "share/man/man1/feedclient.1",
@@ -133,9 +148,24 @@ class Install(unittest.TestCase):
         ):
             self.assertTrue(os.path.isfile(f"{root}/{file}"), file)
         with open(f"{root}/lib/systemd/system/feedd.service", encoding="utf-8") as unit:
-            self.assertRegex(unit.read(), r"(?m)^ExecStart=[-@:+!]*/opt/feedd/sbin/feedd\b")
-        done = subprocess.run([f"{root}/sbin/feedd", "--version"], capture_output=True, text=True, check=True)
+            self.assertRegex(unit.read(), r"(?m)^ExecStart=[-@:+!]*/opt/feedd/bin/feedd$")
+        done = subprocess.run([f"{root}/bin/feedd", "--version"], capture_output=True, text=True, check=True)
         self.assertRegex(done.stdout, r"\Afeedd \d+\.\d+")
+
+    def test_the_units_of_the_repository_are_those_of_the_default_prefix(self):
+        root = self.install(DESTDIR="{folder}") + "/usr/local"
+        for name in ("feedd.service", "feedd.socket"):
+            with open(f"{root}/lib/systemd/system/{name}", encoding="utf-8") as unit:
+                self.assertEqual(unit.read(), (ROOT / "scripts" / "systemd" / name).read_text(encoding="utf-8"))
+
+    def test_the_service_manager_finds_no_fault_in_installed_units(self):
+        if not shutil.which("systemd-analyze"):
+            self.skipTest("there is no systemd-analyze")
+        units = self.install(PREFIX="{folder}") + "/lib/systemd/system/"
+        command = ["systemd-analyze", "verify", units + "feedd.service", units + "feedd.socket"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
 
 
 if __name__ == "__main__":

@@ -41,7 +41,8 @@ class Readme(unittest.TestCase):
 
     def test_commands(self):
         environment = {
-            "PATH": f"{self.bin}:{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
+            # What a user has who installs it there: the programs of the build are found nowhere else.
+            "PATH": f"{self.folder.name}/.local/bin:{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
             "HOME": self.folder.name,
             "XDG_RUNTIME_DIR": self.folder.name,
             "FEEDD_BIN_DIR": self.bin,

@@ -66,7 +66,7 @@ struct ClientListsTests {
   @Test func selectionsAreTold() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "a", "--kind", "array", "--multiple").code == 0)
+    #expect(try client.run("define", "a", "--kind", "array").code == 0)
     #expect(try client.run("insert", "a", "1", "2", "3").code == 0)
     let watcher = try client.start("watch", "a")
     try watcher.output.wait(lines: 1)
@@ -76,9 +76,16 @@ struct ClientListsTests {
     #expect(try client.run("selected", "a").output.contains("\"selected\":[[0,1]]"))
     #expect(try client.run("deselect", "a", "--all").output.contains("\"selected\":[]"))
     try watcher.output.wait(lines: 5)
+    #expect(try client.run("insert", "a", "4", "--at", "0", "--at", "1").code == 2)
     #expect(try client.run("select", "a").code == 2)
     #expect(try client.run("select", "a", "0,1", "--all").code == 2)
     #expect(try client.run("select", "a", "1").code == 2)
     #expect(try client.run("select", "a", "0,9").code == 1)
+    // As the help has it of a feed that is defined with --no-multiple.
+    #expect(try client.run("define", "one", "--kind", "array", "--no-multiple").code == 0)
+    #expect(try client.run("insert", "one", "1", "2").code == 0)
+    #expect(try client.run("select", "one", "0,0").code == 0)
+    #expect(try client.run("select", "one", "0,1").output.contains("\"selected\":[[0,1]]"))
+    #expect(try client.run("select", "one", "0,0", "0,1").code == 1)
   }
 }

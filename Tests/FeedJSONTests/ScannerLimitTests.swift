@@ -105,4 +105,29 @@ import Testing
       scanner.releaseMemory()
     }
   }
+
+  /// What one large text took is given back, what a steady load needs is kept.
+  @Test func aScannerGivesBackWhatItHasNotNeeded() throws {
+    var scanner = JSONScanner()
+    let large = Array("[\(String(repeating: "1,", count: 500_000))1]".utf8)
+    let small = Array("[1,2,3]".utf8)
+    func scan(_ bytes: [UInt8]) throws { try bytes.withUnsafeBytes { _ = try scanner.scan($0) } }
+    try scan(large)
+    #expect(scanner.capacity > 500_000)
+    for _ in 0..<3 {
+      try scan(small)
+      try scan(large)
+      try scan(small)
+      scanner.releaseUnused()
+      #expect(scanner.capacity > 500_000)
+    }
+    try scan(small)
+    scanner.releaseUnused()
+    #expect(scanner.capacity == 0)
+    try scan(small)
+    let capacity = scanner.capacity
+    scanner.releaseUnused()
+    scanner.releaseUnused()
+    #expect(capacity > 0 && scanner.capacity == capacity)
+  }
 }

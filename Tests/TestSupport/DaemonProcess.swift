@@ -19,7 +19,7 @@ public final class DaemonProcess {
     self.directory = try directory ?? TemporaryDirectory()
     socketPath = self.directory.file("feedd.sock")
     notify = try NotifyReceiver(self.directory.file("notify-\(MonotonicClock.now)"))
-    let keeping = arguments.contains("--state") ? [] : ["--durability", "memory"]
+    let keeping = arguments.contains { ["--state", "--durability"].contains($0) } ? [] : ["--durability", "memory"]
     var variables = environment
     variables["NOTIFY_SOCKET"] = notify.socketName
     process = try ChildProcess(

@@ -16,4 +16,6 @@ struct Counters {
 /// What one user's connections hold at the moment.
 struct UserUsage {
   var connections = 0
+  /// Bytes that wait for them, and that they have begun to send.
+  var holding = 0
 }

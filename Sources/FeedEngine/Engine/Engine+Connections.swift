@@ -42,6 +42,7 @@ extension Engine {
     guard let session = session(id), !session.inputEnded else { return }
     session.inputEnded = true
     session.partialSince = nil
+    session.heldInput = 0
     if session.work == nil && session.batch == nil { session.isClosing = true }
     markDirty(session)
   }
@@ -58,10 +59,14 @@ extension Engine {
     workingSessions.removeAll { $0 === session }
     if !session.isRefused {
       connectionCount -= 1
-      if let usage = users[session.peer.uid] {
-        users[session.peer.uid] = usage.connections > 1 ? UserUsage(connections: usage.connections - 1) : nil
+      if var usage = users[session.peer.uid] {
+        usage.connections -= 1
+        usage.holding -= session.counted
+        users[session.peer.uid] = usage.connections > 0 ? usage : nil
       }
     }
+    // Nothing is swept while nobody is there.
+    if sessions.count == freeIDs.count { scanner.releaseMemory(beyond: 1 << 16) }
     report(
       .info, "\(session.description) closed after \(session.requests) requests, \(session.output.count) bytes unsent")
   }
@@ -72,6 +77,7 @@ extension Engine {
     report(level, "\(session.description) is being closed (\(reason)): \(message)")
     session.isClosing = true
     session.closeDeadline = now.adding(seconds: Self.closeGrace)
+    session.heldInput = 0
     session.work = nil
     if let batch = session.batch { sendAnswers(of: batch, to: session) }
     session.batch = nil

@@ -4,6 +4,11 @@ import FeedWire
 
 /// From bytes to frames to requests.
 extension Engine {
+  /// Whether what a connection has sent and may still send is of no use any more: who keeps some of it may give it up.
+  public func ignoresInput(_ id: ConnectionID) -> Bool {
+    session(id).map { $0.isClosing || $0.inputEnded } ?? true
+  }
+
   /// Whether a connection can take input now. While false, do not read from it: its answers are not being read, or one
   /// is still being worked out.
   public func wantsInput(_ id: ConnectionID) -> Bool {
@@ -27,6 +32,13 @@ extension Engine {
     self.now = turnTime ?? now
     executePrepared()
     guard let session = session(id) else { return bytes.count }
+    let consumed = execute(bytes, of: session)
+    session.heldInput = session.isClosing ? 0 : bytes.count &- consumed
+    recount(session)
+    return consumed
+  }
+
+  private func execute(_ bytes: UnsafeRawBufferPointer, of session: Session) -> Int {
     let end = isDurable ? session.preparedBytes : bytes.count
     var consumed = 0
     while consumed < bytes.count {
@@ -48,7 +60,7 @@ extension Engine {
         return bytes.count
       case .complete where consumed >= end:
         // Not prepared: it is offered again in the next turn.
-        resumed.append(id)
+        resumed.append(session.id)
         counters.bytesIn &+= UInt64(consumed)
         return consumed
       case .complete(let payload):

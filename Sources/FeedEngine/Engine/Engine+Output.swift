@@ -30,6 +30,7 @@ extension Engine {
   public func didWrite(_ id: ConnectionID, _ count: Int) {
     guard let session = session(id) else { return }
     session.output.consume(count)
+    if session.counted > 0 { recount(session) }
     counters.bytesOut &+= UInt64(count)
   }
 
@@ -37,11 +38,9 @@ extension Engine {
   public func finishWrites() {
     for session in dirty {
       session.isDirty = false
-      let before = session.output.backlog
       session.output.keepRest()
-      let backlog = session.output.backlog
-      session.isBlocked = backlog > 0
-      if backlog > before { enforceUserQuota(session) }
+      session.isBlocked = session.output.backlog > 0
+      recount(session)
       resumeIfPossible(session)
     }
     dirty.removeAll(keepingCapacity: true)
@@ -82,18 +81,5 @@ extension Engine {
     let ids = resumed
     resumed.removeAll(keepingCapacity: true)
     for id in ids { body(id) }
-  }
-
-  /// Closes the largest holder among a user's connections when together they hold too much.
-  private func enforceUserQuota(_ session: Session) {
-    guard session.output.backlog > limits.maxQueuePerUser / max(1, users[session.peer.uid]?.connections ?? 1) else {
-      return
-    }
-    let mine = sessions.compactMap { $0 }.filter { $0.peer.uid == session.peer.uid && !$0.isClosing }
-    let total = mine.reduce(0) { $0 + $1.output.backlog }
-    guard total > limits.maxQueuePerUser, let largest = mine.max(by: { $0.output.backlog < $1.output.backlog }) else {
-      return
-    }
-    overQuota.append(largest)
   }
 }

@@ -39,20 +39,6 @@ extension Engine {
       || pendingWatches.contains { canAdvance($0) }
   }
 
-  private func closeOverQuota() {
-    if overQuota.isEmpty { return }
-    for session in overQuota where !session.isClosing && self.session(session.id) === session {
-      endWatches(of: session)
-      session.output.dropWholeFrames()
-      close(
-        session, reason: "quota",
-        message:
-          "The connections of uid \(session.peer.uid) hold more than maxQueuePerUser (\(limits.maxQueuePerUser)) bytes; read faster or watch less.",
-        level: .warning)
-    }
-    overQuota.removeAll()
-  }
-
   /// Evicts what is too old, a bounded number a turn.
   func evictExpired() {
     guard let expiry = catalog.nextExpiry, expiry <= now else { return }
@@ -63,9 +49,11 @@ extension Engine {
     }
   }
 
-  /// Looks at what is bound to time only coarsely: half frames, closing connections, bookmarks, old history.
+  /// Looks at what is bound to time only coarsely: half frames, closing connections, bookmarks, old history,
+  /// unused memory.
   private func sweep() {
     nextSweep = now.adding(seconds: 1)
+    scanner.releaseUnused()
     resubmitRows()
     let timeout = UInt64(limits.frameTimeout) * 1_000_000_000
     for case let session? in sessions {

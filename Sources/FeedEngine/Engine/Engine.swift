@@ -60,8 +60,8 @@ public final class Engine {
   let answers = TurnBuffer()
   /// Sessions that have something to write.
   var dirty: [Session] = []
-  /// Sessions to be closed because their user holds too much.
-  var overQuota: [Session] = []
+  /// Users that hold too much.
+  var overQuota: [UInt32] = []
   /// Channels whose buffers hold deltas of this turn.
   var dirtyChannels: [FeedChannel] = []
   /// Counts the deltas made for watches in step.

@@ -15,6 +15,7 @@ extension Engine {
       ("historyBytes", catalog.historyBytes),
       ("watches", sessions.reduce(0) { $0 + ($1?.watches.count ?? 0) }),
       ("queuedBytes", sessions.reduce(0) { $0 + ($1?.output.count ?? 0) }),
+      ("heldBytes", sessions.reduce(0) { $0 + ($1?.heldInput ?? 0) }),
     ]
     let totals: [(StaticString, UInt64)] = [
       ("connections", counters.connections), ("refusedConnections", counters.refusedConnections),
@@ -61,6 +62,8 @@ extension Engine {
     out.appendJSONString(session.clientName)
     out.appendMember("queued", isFirst: false)
     out.append(integer: session.output.count)
+    out.appendMember("held", isFirst: false)
+    out.append(integer: session.heldInput)
     out.appendMember("lag", isFirst: false)
     out.append(integer: session.watches.map(\.lag).max() ?? 0)
     out.appendMember("resets", isFirst: false)

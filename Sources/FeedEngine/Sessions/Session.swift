@@ -40,6 +40,10 @@ final class Session {
   var partialSince: Instant?
   /// Bytes of the half frame when `partialSince` was set.
   var partialBytes = 0
+  /// Bytes that came and are kept until they make a whole frame, or until the session can take requests.
+  var heldInput = 0
+  /// Bytes of it that its user's usage has: what waits for it, and what it holds.
+  var counted = 0
   /// The feed that the last request named: most requests of a session name the same one.
   var lastFeed: Feed?
   /// Its name as that request wrote it, a JSON string.

@@ -6,6 +6,8 @@ public struct JSONScanner: ~Copyable {
   /// How many containers may stand inside each other.
   public let maxDepth: Int
   private var tape: Tape?
+  /// The most tokens that a text has needed since `releaseUnused()`.
+  private var needed = 0
 
   /// - Parameter maxDepth: deepest nesting accepted; `[[]]` has depth 2.
   public init(maxDepth: Int = 512) {
@@ -29,11 +31,26 @@ public struct JSONScanner: ~Copyable {
     let accepted = pass.run()
     // The pass may have moved the tape even when the text is refused.
     self.tape = pass.tape
+    needed = max(needed, pass.next - pass.tape.start)
     guard accepted else { throw JSONError(offset: pass.p - base, kind: pass.fault) }
     return JSONView(base: base, token: UnsafePointer(pass.tape.start))
   }
 
   private static let firstCapacity = 64
+
+  /// Tokens of a tape that is kept in any case: a mebibyte.
+  private static let keptCapacity = 1 << 16
+
+  /// Tokens that fit without taking memory.
+  public var capacity: Int { tape?.capacity ?? 0 }
+
+  /// Gives the tape's memory back when it is larger than a mebibyte and more than four times what the texts have needed
+  /// since the last call; views of the last scan end. Called now and then, it keeps what a steady load needs and gives
+  /// back what one large text took.
+  public mutating func releaseUnused() {
+    releaseMemory(beyond: max(Self.keptCapacity, needed &* 4))
+    needed = 0
+  }
 
   /// Gives the tape's memory back when it is larger than `tokens` tokens; views of the last scan end.
   public mutating func releaseMemory(beyond tokens: Int = 0) {

@@ -38,6 +38,8 @@ extension EventLoop {
       }
     }
     watch(slot)
+    // What the peer began and is not let finish must not stay until it has read its last frame.
+    if slot.pointee.input.count > 0, engine.ignoresInput(id) { slot.pointee.input.removeAll() }
     if engine.shouldClose(id) { note(slot) }
   }
 

@@ -9,15 +9,19 @@ public struct OptionDescription: Equatable, Sendable {
   public var help: String
   /// What holds without it, for the help; nil when there is nothing to say.
   public var defaultText: String?
+  /// Whether every value counts of an option that is given more than once; otherwise a second value is refused.
+  public var repeats: Bool
 
   public init(
-    _ name: String, letter: Character? = nil, value: OptionValue = .none, help: String, defaultText: String? = nil
+    _ name: String, letter: Character? = nil, value: OptionValue = .none, help: String, defaultText: String? = nil,
+    repeats: Bool = false
   ) {
     self.name = name
     self.letter = letter
     self.value = value
     self.help = help
     self.defaultText = defaultText
+    self.repeats = repeats
   }
 
   /// `-h`, `--help`

@@ -23,7 +23,8 @@ extension OptionTable {
     var head = option.letter.map { "  -\($0), --" } ?? "      --"
     head += option.name
     if let placeholder = option.value.placeholder { head += " \(placeholder)" }
-    let sentence = option.help + (option.defaultText.map { " (default: \($0))" } ?? "")
+    let sentence =
+      option.help + (option.repeats ? "; may be repeated" : "") + (option.defaultText.map { " (default: \($0))" } ?? "")
     let margin = String(repeating: " ", count: indent)
     let lines = wrap(sentence, width: width - indent)
     if head.count + 2 > indent { return head + "\n" + lines.map { margin + $0 + "\n" }.joined() }

@@ -12,7 +12,8 @@ extension OptionTable {
   private static let firstNumber: Int32 = 256
 
   /// Reads the words after the program's name. Long options may be shortened while they stay unique; `--` ends the
-  /// options; a word like `-3` is an operand.
+  /// options; a word like `-3` is an operand. An option takes one value unless it
+  /// repeats; one without a value may stand again.
   /// - Parameter stopsAtOperand: whether the first operand ends the options, as before a command's own; otherwise they may
   ///   stand anywhere.
   /// - Throws: the first thing that is wrong.
@@ -81,6 +82,9 @@ extension OptionTable {
       let value = Self.text(step.value)
       guard option.value == .none || option.value.accepts(value) else {
         throw UsageError("--\(option.name) '\(value)': expected \(option.value.expectation)")
+      }
+      guard option.value == .none || option.repeats || !parsed.contains(option.name) else {
+        throw UsageError("--\(option.name) is given twice and takes one value")
       }
       parsed.record(option.name, value)
       return true

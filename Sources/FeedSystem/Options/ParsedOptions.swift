@@ -7,7 +7,7 @@ public struct ParsedOptions: Equatable, Sendable {
   /// Whether the option was given, with or without a value.
   public func contains(_ name: String) -> Bool { values[name] != nil }
 
-  /// The value given last; nil when the option was not given.
+  /// The value given; the last one of an option that repeats; nil when the option was not given.
   public func text(_ name: String) -> String? { values[name]?.last }
 
   /// Every value given, in order, for options that may be repeated.

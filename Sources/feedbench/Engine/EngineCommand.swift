@@ -10,12 +10,12 @@ extension Command {
     options: [
       count("updates that a run pushes", default: defaultEngineCount),
       OptionDescription(
-        "watchers", value: .integer(0...10_000), help: "connections that watch; may be repeated",
-        defaultText: defaultWatchers.map { "\($0)" }.joined(separator: ", ")),
+        "watchers", value: .integer(0...10_000), help: "connections that watch",
+        defaultText: defaultWatchers.map { "\($0)" }.joined(separator: ", "), repeats: true),
       OptionDescription(
         "elements", value: .integer(1...100_000_000),
-        help: "elements of the feed, updated in no order; may be repeated",
-        defaultText: defaultSizes.map { "\($0)" }.joined(separator: ", ")),
+        help: "elements of the feed, updated in no order",
+        defaultText: defaultSizes.map { "\($0)" }.joined(separator: ", "), repeats: true),
       OptionDescription(
         "window", value: .integer(1...65_536), help: "pushes in a turn", defaultText: "\(PushJob.defaultWindow)"),
       OptionDescription(

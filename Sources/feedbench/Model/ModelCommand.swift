@@ -11,8 +11,8 @@ extension Command {
     options: [
       count("operations that a run makes", default: defaultModelCount),
       OptionDescription(
-        "elements", value: .integer(1...100_000_000), help: "elements of a collection; may be repeated",
-        defaultText: sizes.map { "\($0)" }.joined(separator: ", ")),
+        "elements", value: .integer(1...100_000_000), help: "elements of a collection",
+        defaultText: sizes.map { "\($0)" }.joined(separator: ", "), repeats: true),
     ]
   ) { options, report in
     let count = options.integer("count") ?? defaultModelCount

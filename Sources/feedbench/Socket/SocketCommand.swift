@@ -12,8 +12,8 @@ extension Command {
     options: [
       count("updates that a run pushes", default: defaultSocketCount),
       OptionDescription(
-        "watchers", value: .integer(0...1000), help: "connections that watch; may be repeated",
-        defaultText: watchers.map { "\($0)" }.joined(separator: ", ")),
+        "watchers", value: .integer(0...1000), help: "connections that watch",
+        defaultText: watchers.map { "\($0)" }.joined(separator: ", "), repeats: true),
       OptionDescription(
         "window", value: .integer(1...65_536), help: "pushes unanswered at a time",
         defaultText: "\(PushJob.defaultWindow)"),

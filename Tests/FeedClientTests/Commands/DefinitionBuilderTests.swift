@@ -54,6 +54,9 @@ import Testing
         "pattern":["Style","Style","Ad"],"header":["Ad"],"repeatables":["Style"],"default":"Style",\#
         "fixed":{"0":"Banner"},"movable":false,"multiple":true}
         """#)
+    #expect(
+      try definition("f", "--kind", "array", "--no-multiple") == #"{"feed":"f","kind":"array","multiple":false}"#)
+    #expect(throws: Failure.self) { try definition("f", "--multiple", "--no-multiple") }
     #expect(throws: Failure.self) { try definition("mixed", "--fixed", "x=Banner") }
     #expect(throws: Failure.self) { try definition("mixed", "--content", "Style") }
   }

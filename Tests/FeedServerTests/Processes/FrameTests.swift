@@ -84,4 +84,23 @@ struct FrameTests {
     }
     try other.ping(1)
   }
+
+  /// Half frames are held in memory: those of one user have a bound, whatever each of them may become.
+  @Test func halfFramesOfAUserHaveABound() throws {
+    let daemon = try DaemonProcess(["--max-queue-per-user", "256K"])
+    let observer = try daemon.connect()
+    let half = Array(RawClient.frame(Array(RawClient.longPing(1, size: 1 << 20).utf8)).prefix(100_000))
+    let clients = try (0..<3).map { _ in try daemon.connect() }
+    for (index, client) in clients.enumerated() { try client.sendBytes(Array(half.dropLast(10_000 * index))) }
+    let frames = try clients[0].receiveToEnd()
+    #expect(frames.count == 1)
+    #expect(frames.last?.contains("\"reason\":\"quota\"") == true)
+    try observer.send("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"stats\"}")
+    #expect(try observer.receive()?.contains("\"heldBytes\":170000") == true)
+    // What is left of the others' frames still has its place.
+    for client in clients[1...] {
+      try client.sendBytes([0x79])
+      try observer.ping(8)
+    }
+  }
 }

@@ -14,7 +14,7 @@ struct UnitFileTests {
     let program = try BuildProducts.program("feedd")
     return try ["feedd.service", "feedd.socket"].map { name in
       let text = try String(contentsOfFile: "\(Self.folder)/\(name)", encoding: .utf8)
-      let copy = text.replacingOccurrences(of: "ExecStart=/usr/bin/feedd", with: "ExecStart=\(program)")
+      let copy = text.replacingOccurrences(of: "ExecStart=/usr/local/bin/feedd", with: "ExecStart=\(program)")
       #expect(name == "feedd.socket" || copy != text)
       let path = directory.file(name)
       try SmallFile.replace(path, with: Array(copy.utf8))

@@ -14,7 +14,7 @@ struct HelpTextTests {
 
         Places:
               --socket PATH         where it listens (default: /run/x.sock)
-              --source PATH         where it reads
+              --source PATH         where it reads; may be repeated
 
         Limits:
               --max-frame BYTES     the longest frame (default: 16MiB)

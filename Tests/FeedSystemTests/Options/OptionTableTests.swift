@@ -10,7 +10,7 @@ struct OptionTableTests {
         "Places",
         [
           OptionDescription("socket", value: .text("PATH"), help: "where it listens", defaultText: "/run/x.sock"),
-          OptionDescription("source", value: .text("PATH"), help: "where it reads"),
+          OptionDescription("source", value: .text("PATH"), help: "where it reads", repeats: true),
         ]),
       OptionGroup(
         "Limits",
@@ -52,16 +52,20 @@ struct OptionTableTests {
     #expect(failure(["-m"]) == "--mode: a value is missing, expected one of fast, safe")
   }
 
-  @Test func theLastOfSeveralCountsAndAllAreKept() throws {
+  @Test func onlyAnOptionThatRepeatsTakesSeveralValues() throws {
+    #expect(failure(["--at", "0", "--at", "1"]) == "--at is given twice and takes one value")
+    #expect(failure(["-m", "fast", "--mode=fast"]) == "--mode is given twice and takes one value")
+    #expect(try Self.table.parse(["--check", "--check"]).contains("check"))
     let parsed = try Self.table.parse(["--source", "a", "--source", "b"])
     #expect(parsed.text("source") == "b")
     #expect(parsed.texts("source") == ["a", "b"])
   }
 
   @Test func negativeNumbersAreOperandsAndValues() throws {
-    let parsed = try Self.table.parse(["-1", "--at", "-3", "-2.5", "--at=-4"])
+    let parsed = try Self.table.parse(["-1", "--at", "-3", "-2.5", "--source=-4"])
     #expect(parsed.operands == ["-1", "-2.5"])
-    #expect(parsed.texts("at") == ["-3", "-4"])
+    #expect(parsed.integer("at") == -3)
+    #expect(parsed.text("source") == "-4")
   }
 
   @Test func twoDashesEndTheOptions() throws {

@@ -11,10 +11,11 @@ extension Command {
     options: [
       OptionDescription(
         "bin", value: .text("NAME[=FILTER]"),
-        help: "a bin and what it accepts, everything without a FILTER; may be repeated"),
+        help: "a bin and what it accepts, everything without a FILTER", repeats: true),
       OptionDescription(
         "sort", value: .text("BIN=PATH[:desc]"),
-        help: "the order of a bin; repeated for one bin, the later ones break ties", defaultText: "order of arrival"),
+        help: "the order of a bin; of several for one bin, the later ones break ties",
+        defaultText: "order of arrival", repeats: true),
       OptionDescription("exclusive", help: "an element stands in the first bin that accepts it only"),
       OptionDescription("id", value: .text("PATH"), help: "where the identity is", defaultText: "$.id"),
       OptionDescription("type", value: .text("PATH"), help: "where the type of a row is"),
@@ -26,17 +27,21 @@ extension Command {
         "kind", value: .text("KIND"), help: "what the feed is: collection, array, single, composed, segmented or slots",
         defaultText: "collection"),
       OptionDescription(
-        "child", value: .text("FEED"), help: "a child of a composed or segmented feed; may be repeated"),
+        "child", value: .text("FEED"), help: "a child of a composed or segmented feed", repeats: true),
       OptionDescription("current", value: .integer(-1...Int.max), help: "the active child of a segmented feed, from 0"),
       OptionDescription(
-        "content", value: .text("TYPE=FEED"), help: "where a slots feed takes a type from; may be repeated"),
-      OptionDescription("pattern", value: .text("TYPE,..."), help: "the types that a slots feed repeats"),
-      OptionDescription("header", value: .text("TYPE,..."), help: "the types that come once before the pattern"),
+        "content", value: .text("TYPE=FEED"), help: "where a slots feed takes a type from", repeats: true),
       OptionDescription(
-        "repeatable", value: .text("TYPE,..."), help: "types that keep the pattern going while they last"),
+        "pattern", value: .text("TYPE,..."), help: "the types that a slots feed repeats", repeats: true),
+      OptionDescription(
+        "header", value: .text("TYPE,..."), help: "the types that come once before the pattern", repeats: true),
+      OptionDescription(
+        "repeatable", value: .text("TYPE,..."), help: "types that keep the pattern going while they last",
+        repeats: true),
       OptionDescription("default", value: .text("TYPE"), help: "the type that stands in for one that has run out"),
-      OptionDescription("fixed", value: .text("ROW=TYPE"), help: "a type at a row of its own; may be repeated"),
-      OptionDescription("multiple", help: "several rows may be selected at a time"),
+      OptionDescription("fixed", value: .text("ROW=TYPE"), help: "a type at a row of its own", repeats: true),
+      OptionDescription("multiple", help: "several rows may be selected at a time, as without it"),
+      OptionDescription("no-multiple", help: "one row at most may be selected at a time"),
       OptionDescription("no-select", help: "rows may not be selected"),
       OptionDescription("no-edit", help: "elements may not be inserted, removed or replaced by row"),
       OptionDescription("no-move", help: "rows may not be moved"),
@@ -113,8 +118,12 @@ extension Invocation {
     builder.children = options.texts("child")
     builder.current = options.integer("current")
     builder.slots = try DefinitionBuilder.Slots(options)
+    if options.contains("multiple") && options.contains("no-multiple") {
+      throw usage("--multiple and --no-multiple exclude each other")
+    }
     for (option, name, value) in [
-      ("multiple", "multiple", true), ("no-select", "selectable", false), ("no-edit", "editable", false),
+      ("multiple", "multiple", true), ("no-multiple", "multiple", false), ("no-select", "selectable", false),
+      ("no-edit", "editable", false),
       ("no-move", "movable", false),
     ] where options.contains(option) { builder.behaviours[name] = value }
     for bin in options.texts("bin") { try builder.addBin(bin) }

@@ -11,7 +11,10 @@ extension Command {
 
   static let clients = Command(
     name: "clients", usage: [""], summary: "show who is connected",
-    about: "Shows each connection: user, process, name, bytes that wait for it, how far it lags, and its resets.",
+    about: """
+      Shows each connection: user, process, name, bytes that wait for it, bytes that it has begun a frame with, how far \
+      it lags, and its resets.
+      """,
     operands: 0...0
   ) { invocation throws(Failure) in
     try invocation.request("clients", nil, show: Show.table("clients"))

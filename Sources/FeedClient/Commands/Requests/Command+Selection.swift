@@ -5,8 +5,9 @@ extension Command {
   static let select = selection(
     "select", summary: "select rows of a feed, for everybody",
     about: """
-      Selects rows of a feed. The selection is one for all programs, and they are told. Unless the feed is defined \
-      with --multiple, a row takes the place of the one selected before.
+      Selects rows of a feed, besides those that are. The selection is one for all programs, and they are told. \
+      Where the feed is defined with --no-multiple, one row may be given, and it takes the place of the one selected \
+      before.
       """)
 
   static let deselect = selection(

@@ -26,7 +26,7 @@ extension Command {
       OptionDescription(
         "template", value: .text("TYPE=TEXT"),
         help:
-          "how rows of a type look on a terminal; {member} stands for a value; without TYPE= for all; may be repeated"),
+          "how rows of a type look on a terminal; {member} stands for a value; without TYPE= for all", repeats: true),
     ],
     notes: """
       --timeout ends the watch with exit status 4, however much has come. --wait and --reconnect never give up.

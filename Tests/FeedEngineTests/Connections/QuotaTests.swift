@@ -1,0 +1,129 @@
+import FeedModel
+import Foundation
+import Testing
+
+@testable import FeedEngine
+
+/// What the connections of a user may hold: bytes that wait for them and bytes of half frames, together.
+@Suite struct QuotaTests {
+  private func harness(maxQueuePerUser: Int, isDurable: Bool = false) -> EngineHarness {
+    var limits = Limits()
+    limits.maxQueue = 16384
+    limits.maxQueuePerUser = maxQueuePerUser
+    return EngineHarness(limits: limits, isDurable: isDurable)
+  }
+
+  private func reasonOfBye(_ harness: EngineHarness, _ id: ConnectionID) -> String? {
+    harness.take(id).last.flatMap { Value($0) }?["params"]?["reason"]?.string
+  }
+
+  private func gauge(_ harness: EngineHarness, _ id: ConnectionID, _ name: String) -> Int? {
+    harness.ask(id, "stats").first.flatMap { Value($0) }?["result"]?[name]?.int
+  }
+
+  /// The first `count` bytes of a frame of 100,000 and more.
+  private func half(_ count: Int) -> [UInt8] {
+    Array(EngineHarness.frame("\"" + String(repeating: "x", count: 100_000) + "\"").prefix(count))
+  }
+
+  @Test(arguments: [false, true]) func halfFramesCount(isDurable: Bool) {
+    let harness = harness(maxQueuePerUser: 9000, isDurable: isDurable)
+    let (large, small) = (harness.connect(uid: 7), harness.connect(uid: 7))
+    let (other, observer) = (harness.connect(uid: 8), harness.connect(uid: 9))
+    harness.deliver(large, half(5000))
+    harness.deliver(small, half(4000))
+    harness.deliver(other, half(8000))
+    #expect(gauge(harness, observer, "heldBytes") == 17_000)
+    let clients = harness.ask(observer, "clients").first ?? ""
+    let held = clients.components(separatedBy: #""held":"#).dropFirst().map { $0.prefix { $0 != "," } }
+    #expect(held == ["5000", "4000", "8000", "0"])
+    #expect([large, small, other].allSatisfy { harness.isOpen($0) })
+    // It is not the one that makes it too much that goes.
+    harness.deliver(small, [UInt8](repeating: 0x78, count: 500))
+    #expect(!harness.isOpen(large))
+    #expect(reasonOfBye(harness, large) == "quota")
+    #expect([small, other].allSatisfy { harness.isOpen($0) })
+    #expect(gauge(harness, observer, "heldBytes") == 12_500)
+    #expect(harness.events.contains { $0.message.contains("uid 7") && $0.message.contains("maxQueuePerUser") })
+  }
+
+  /// More than one goes if one is not enough, the largest first.
+  @Test func asManyGoAsMust() {
+    let harness = harness(maxQueuePerUser: 9000)
+    let ids = (0..<4).map { _ in harness.connect(uid: 7) }
+    for (id, count) in zip(ids, [2000, 2500, 3000]) { harness.deliver(id, half(count)) }
+    harness.deliver(ids[3], half(8500))
+    #expect(ids.map { harness.isOpen($0) } == [true, true, true, false])
+    harness.supply(ids[0], [UInt8](repeating: 0x78, count: 6000))
+    harness.supply(ids[1], [UInt8](repeating: 0x78, count: 5000))
+    harness.turn()
+    #expect(ids.map { harness.isOpen($0) } == [false, false, true, false])
+  }
+
+  /// What waits for a connection and what it has begun to send are one sum.
+  @Test func whatWaitsCountsWithIt() {
+    let harness = harness(maxQueuePerUser: 9000)
+    let (pusher, watcher) = (harness.connect(uid: 1), harness.connect(uid: 7))
+    _ = harness.ask(pusher, "define", #"{"feed":"a","kind":"collection"}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"a"}"#)
+    harness.deliver(watcher, half(5000))
+    harness.stopped = [watcher]
+    let filler = String(repeating: "x", count: 3000)
+    _ = harness.ask(pusher, "update", #"{"feed":"a","element":{"id":1,"f":"\#(filler)"}}"#)
+    harness.turn()
+    #expect(harness.engine.wantsInput(watcher))
+    _ = harness.ask(pusher, "update", #"{"feed":"a","element":{"id":2,"f":"\#(filler)"}}"#)
+    harness.turn()
+    #expect(!harness.engine.wantsInput(watcher))
+    harness.resume(watcher)
+    #expect(reasonOfBye(harness, watcher) == "quota")
+  }
+
+  /// What was read and what was finished counts no more.
+  @Test func whatIsDoneIsFree() {
+    let harness = harness(maxQueuePerUser: 9000)
+    let (pusher, watcher) = (harness.connect(uid: 7), harness.connect(uid: 7))
+    let observer = harness.connect(uid: 9)
+    _ = harness.ask(pusher, "define", #"{"feed":"a","kind":"collection"}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"a"}"#)
+    for number in 0..<10 {
+      let filler = String(repeating: "x", count: 7000)
+      let update = EngineHarness.frame(
+        #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"a","element":{"id":\#(number),"f":"\#(filler)"}}}"#
+      )
+      harness.deliver(pusher, Array(update.prefix(6000)))
+      #expect(gauge(harness, observer, "heldBytes") == 6000)
+      harness.stopped = [watcher]
+      harness.deliver(pusher, Array(update.dropFirst(6000)))
+      #expect(gauge(harness, observer, "heldBytes") == 0)
+      // In parts, so that it is never empty in between.
+      harness.resume(watcher, bytes: 6000)
+      harness.deliver(pusher, Array(update.prefix(6000)))
+      harness.stopped = []
+      harness.turn()
+      harness.deliver(pusher, Array(update.dropFirst(6000)))
+    }
+    #expect([pusher, watcher].allSatisfy { harness.isOpen($0) })
+    // Who ends in the middle of a frame takes it along.
+    harness.deliver(pusher, half(8000))
+    harness.disconnect(pusher)
+    harness.deliver(watcher, half(8000))
+    #expect(harness.isOpen(watcher))
+  }
+
+  /// The tape of a frame of many tokens does not stay with the daemon, whether its sender stays or goes.
+  @Test(arguments: [false, true]) func aHugeFrameLeavesNothingBehind(senderGoes: Bool) {
+    let harness = EngineHarness()
+    let sender = harness.connect(uid: 7)
+    harness.send(sender, "[\(String(repeating: "1,", count: 500_000))1]")
+    #expect(harness.engine.scanner.capacity > 500_000)
+    if senderGoes {
+      harness.disconnect(sender)
+    } else {
+      harness.advance(seconds: 2)
+      _ = harness.ask(sender, "ping")
+      harness.advance(seconds: 2)
+    }
+    #expect(harness.engine.scanner.capacity < 100_000)
+  }
+}
