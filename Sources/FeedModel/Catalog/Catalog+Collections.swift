@@ -87,6 +87,7 @@ extension Catalog {
   /// Undoes the operation under way.
   func abandon(_ error: FeedError, to mark: UndoLog.Mark) -> FeedError {
     log.undo(to: mark)
+    shape.version &+= 1
     result.removeAll(keepingCapacity: true)
     _ = steps.finish()
     stepCount = 0

@@ -5,5 +5,7 @@ public final class SegmentedFeed: ProviderFeed {
 
   public override var kind: String { "segmented" }
 
-  override var shown: [Feed] { children.indices.contains(current) ? [children[current]] : [] }
+  override var shownPlaces: Range<Int> {
+    children.indices.contains(current) ? current..<current + 1 : 0..<0
+  }
 }

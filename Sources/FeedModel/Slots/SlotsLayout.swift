@@ -1,8 +1,8 @@
 /// Where the rows of several content types stand in one list, by arithmetic: the list itself is never built.
 ///
-/// Made for every state of the contents: O(pattern length · types), whatever the counts. A layout is a value; one kept from
+/// Made for every state of the contents: O(pattern length · types), whatever the counts. A layout never changes; one kept from
 /// before a commit goes on telling where rows stood.
-public struct SlotsLayout: Sendable {
+public final class SlotsLayout: Sendable {
   /// Where a type appears: the rows of one run.
   private struct Appearance {
     var run: Int
