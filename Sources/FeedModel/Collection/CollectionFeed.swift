@@ -48,6 +48,20 @@ public final class CollectionFeed: Feed {
     return state.elements.records[Int(state.elements.oldest)].text.changedAt.adding(seconds: seconds)
   }
 
+  /// The elements that are too old to be kept, the oldest first, at most so many.
+  func expired(at moment: Instant, limit: Int) -> [UInt32] {
+    guard let seconds = content.retain?.seconds else { return [] }
+    var found: [UInt32] = []
+    var next = state.elements.oldest
+    while found.count < limit, next != ElementTable.none {
+      let record = state.elements.records[Int(next)]
+      if record.text.changedAt.adding(seconds: seconds) > moment { break }
+      found.append(next)
+      next = record.newer
+    }
+    return found
+  }
+
   override func propagate(in commit: Catalog) {
     super.propagate(in: commit)
     if isGone || !net.sectionsDeleted.isEmpty || !net.sectionsAdded.isEmpty {
