@@ -29,6 +29,7 @@ struct Rebinning {
     var sources: [UInt32] = []
     let handles = old.elements.inOrderOfArrival()
     successors = [UInt32](repeating: ElementTable.none, count: Int(handles.max() ?? 0) + 1)
+    state.deferRows()
     for (place, handle) in handles.enumerated() {
       let record = old.elements.records[Int(handle)]
       guard let view = try? scanner.scan(record.text.text) else { continue }
@@ -39,6 +40,7 @@ struct Rebinning {
       sources[Int(successor)] = handle
     }
     state.elements.sortByChange()
+    state.placeRows()
     evict(&log)
     log.finish()
     for (successor, source) in sources.enumerated() where source != ElementTable.none {
