@@ -51,6 +51,11 @@ struct UndoLog {
   var mark: Mark { Mark(entries: entries.count, structures: structures.count) }
   var isEmpty: Bool { entries.isEmpty && structures.isEmpty }
 
+  /// Makes room for many more steps at once.
+  mutating func reserve(_ more: Int) {
+    entries.reserveCapacity(entries.count + more)
+  }
+
   mutating func append(_ entry: Entry) {
     entries.append(entry)
   }
