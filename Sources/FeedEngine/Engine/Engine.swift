@@ -92,6 +92,7 @@ public final class Engine {
     catalog = Catalog(limits: limits, seed: seed)
     scanner = JSONScanner(maxDepth: limits.maxDepth)
     catalog.observer = self
+    catalog.observesOnlyChannels = true
   }
 
   func session(_ id: ConnectionID) -> Session? {

@@ -77,7 +77,7 @@ extension Engine: CommitObserver {
     buffer.bytes.append(integer: channel.feed.revision)
     buffer.bytes.append(UInt8(ascii: ","))
     buffer.bytes.append(change)
-    appendElements(to: &buffer.bytes, channel.feed, change, end: start + Frame.headerLength + limits.maxFrame)
+    appendElements(to: &buffer.bytes, channel, change, end: start + Frame.headerLength + limits.maxFrame)
     if channel.feed.mark > 0 {
       buffer.bytes.append(",\"animation\":")
       animations[channel.feed.mark - 1].withUnsafeBytes { buffer.bytes.append($0) }
@@ -93,13 +93,22 @@ extension Engine: CommitObserver {
 
   /// The elements of `added`, then of `updated`, and their types where rows may have one. Stops early once the frame does
   /// not end before `end`: it is thrown away then.
-  private func appendElements(to out: inout ByteBuffer, _ feed: Feed, _ change: borrowing Change, end: Int) {
+  private func appendElements(
+    to out: inout ByteBuffer, _ channel: FeedChannel, _ change: borrowing Change, end: Int
+  ) {
+    let feed = channel.feed
     out.append(",\"elements\":[")
     var isFirst = true
-    for path in change.added where out.count <= end { append(feed, path, &isFirst, to: &out) }
-    for path in change.updated where out.count <= end { append(feed, path, &isFirst, to: &out) }
+    if let element = catalog.updatedElement, out.count <= end {
+      // The change lists the one row that shows it.
+      out.append(element.text)
+      isFirst = false
+    } else {
+      for path in change.added where out.count <= end { append(feed, path, &isFirst, to: &out) }
+      for path in change.updated where out.count <= end { append(feed, path, &isFirst, to: &out) }
+    }
     out.append(UInt8(ascii: "]"))
-    if !feed.hasTypes || isFirst { return }
+    if isFirst || !channel.hasTypes(asOf: catalog.structureVersion) { return }
     out.append(",\"types\":[")
     isFirst = true
     for path in change.added { appendType(feed, path, &isFirst, to: &out) }
@@ -110,11 +119,11 @@ extension Engine: CommitObserver {
   @inline(__always)
   private func append(_ feed: Feed, _ path: IndexPath, _ isFirst: inout Bool, to out: inout ByteBuffer) {
     if isFirst { isFirst = false } else { out.append(UInt8(ascii: ",")) }
-    out.append(feed.row(at: path).text)
+    out.append(feed.element(at: path).text)
   }
 
   private func appendType(_ feed: Feed, _ path: IndexPath, _ isFirst: inout Bool, to out: inout ByteBuffer) {
     if isFirst { isFirst = false } else { out.append(UInt8(ascii: ",")) }
-    out.append(typeOf: feed.row(at: path))
+    out.append(type: feed.type(at: path))
   }
 }

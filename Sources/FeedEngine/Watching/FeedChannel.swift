@@ -25,6 +25,17 @@ final class FeedChannel {
     quotedName = Array(quoted.bytes)
   }
 
+  /// Whether rows may have a type, as found at a version of the feeds' structure.
+  private var types: (version: UInt64, areThere: Bool)?
+
+  /// Whether rows of the feed may have a type. To ask the feed anew is to ask all whose rows it shows.
+  func hasTypes(asOf version: UInt64) -> Bool {
+    if let types, types.version == version { return types.areThere }
+    let areThere = feed.hasTypes
+    types = (version, areThere)
+    return areThere
+  }
+
   /// All watches, in no order.
   var watches: [Watch] { inStep + apart }
   var watchCount: Int { inStep.count + apart.count }

@@ -33,7 +33,7 @@ extension Catalog {
   public func delete(_ feed: CollectionFeed, id: JSONView) throws(FeedError) {
     startOperation()
     let mark = log.mark
-    try delete(feed, id: id, index: 0)
+    if let handle = try feed.state.find(id, index: 0, isID: true) { remove(handle, from: feed) }
     finishSteps(on: feed, feed.state, since: mark)
   }
 
@@ -41,11 +41,13 @@ extension Catalog {
   public func delete(_ feed: CollectionFeed, ids: JSONView) throws(FeedError) {
     startOperation()
     let mark = log.mark
-    do {
-      for (index, id) in ids.elements.enumerated() { try delete(feed, id: id, index: index) }
-    } catch {
-      throw abandon(error, to: mark)
+    var handles: [UInt32] = []
+    for (index, id) in ids.elements.enumerated() {
+      if let handle = try feed.state.find(id, index: index, isID: true) { handles.append(handle) }
     }
+    // One may be named twice.
+    if handles.count > 1 { handles = Array(Set(handles)).sorted() }
+    removeAll(handles, from: feed)
     finishSteps(on: feed, feed.state, since: mark)
   }
 
@@ -62,7 +64,7 @@ extension Catalog {
       }
       var leaving: [UInt32] = []
       state.elements.forEach { if !kept.contains($0) { leaving.append($0) } }
-      for handle in leaving { remove(handle, from: feed) }
+      removeAll(leaving, from: feed)
       for (index, element) in elements.elements.enumerated() {
         try state.update(element, index: index, at: tick(), &log)
         addStep(&state.step)
@@ -74,19 +76,22 @@ extension Catalog {
     finishSteps(on: feed, feed.state, since: mark)
   }
 
-  private func delete(_ feed: CollectionFeed, id: JSONView, index: Int) throws(FeedError) {
-    if let handle = try feed.state.find(id, index: index, isID: true) { remove(handle, from: feed) }
-  }
-
   func remove(_ handle: UInt32, from feed: CollectionFeed) {
     feed.state.step.removeAll(keepingCapacity: true)
     feed.state.remove(handle, &log)
     addStep(&feed.state.step)
   }
 
+  func removeAll(_ handles: [UInt32], from feed: CollectionFeed) {
+    if handles.count == 1 { return remove(handles[0], from: feed) }
+    feed.state.remove(handles, &log)
+    addStep(&feed.state.step)
+  }
+
   /// Undoes the operation under way.
   func abandon(_ error: FeedError, to mark: UndoLog.Mark) -> FeedError {
     log.undo(to: mark)
+    shape.version &+= 1
     result.removeAll(keepingCapacity: true)
     _ = steps.finish()
     stepCount = 0

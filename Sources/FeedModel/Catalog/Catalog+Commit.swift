@@ -9,6 +9,7 @@ extension Catalog {
   /// Undoes everything since `begin`.
   public func rollBack() {
     log.undo(to: .init(entries: 0, structures: 0))
+    shape.version &+= 1
     log.finish()
     forgetCommit()
   }
@@ -39,11 +40,13 @@ extension Catalog {
   private func commit(theOnly feed: Feed) {
     revision &+= 1
     swap(&feed.net, &result)
-    feed.derive()
-    publish(feed)
-    if !touched.isEmpty {
-      publishTouched()
-      forgetCommit()
+    if !publishAlongRoute(feed) {
+      feed.derive()
+      publish(feed)
+      if !touched.isEmpty {
+        publishTouched()
+        forgetCommit()
+      }
     }
     swap(&feed.net, &result)
     pending = nil
@@ -78,7 +81,9 @@ extension Catalog {
 
   /// Ends an operation whose change of `feed` is in `result`.
   func finishOperation(on feed: Feed) {
-    if !result.isEmpty { pending = feed }
+    if result.isEmpty { return }
+    pending = feed
+    if !result.onlyUpdates { shape.version &+= 1 }
   }
 
   func touch(_ feed: Feed) {
@@ -128,20 +133,8 @@ extension Catalog {
   }
 
   private func publish(_ feed: Feed) {
-    let from = feed.revision
-    feed.revision = revision
-    // Taken out of the feed meanwhile: a change of its own is lent to others as it is, one in an object must be copied.
-    var change = Change()
-    swap(&change, &feed.net)
-    feed.propagate(change, in: self)
-    if let history = feed.history {
-      history.append(change, to: revision, at: now)
-      observer?.catalog(self, didChange: feed, from: from, change: change)
-    }
-    if !feed.selection.isEmpty, !feed.isGone, feed.carrySelection(across: change) {
-      observer?.catalog(self, didCarrySelectionOf: feed)
-    }
-    swap(&change, &feed.net)
+    feed.propagate(in: self)
+    announce(feed, feed, shift: 0)
     if feed.isGone { observer?.catalog(self, didEnd: feed) }
   }
 

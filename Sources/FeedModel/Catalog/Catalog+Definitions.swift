@@ -32,11 +32,11 @@ extension Catalog {
     result.sectionsDeleted = (0..<feed.sectionCount).map { UInt32($0) }
     for member in family { member.isGone = true }
     feeds[name] = nil
-    for source in feed.sources { source.removeParent(feed) }
+    feed.leaveSources()
     updateExpiring()
     log.append(undo: { [unowned self] in
       for member in family { member.isGone = false }
-      for source in feed.sources { source.addParent(feed) }
+      feed.joinSources()
       feeds[name] = feed
       updateExpiring()
     })
@@ -65,7 +65,7 @@ extension Catalog {
     updateExpiring()
     touch(feed)
     log.append(undo: { [unowned self] in
-      for source in feed.sources { source.removeParent(feed) }
+      feed.leaveSources()
       feed.isGone = true
       feeds[definition.name] = nil
       updateExpiring()
@@ -94,7 +94,8 @@ extension Catalog {
       feed.publishStructure()
       return feed
     case .slots(let slots):
-      return SlotsFeed(name: name, plan: try plan(slots, for: nil, named: name), revision: revision &+ 1)
+      let plan = try plan(slots, for: nil, named: name)
+      return SlotsFeed(name: name, plan: plan, shape: shape, revision: revision &+ 1)
     case .managed(let managed):
       return ManagedFeed(name: name, definition: managed, limits: limits, seed: seed, revision: revision &+ 1)
     }

@@ -85,7 +85,10 @@ extension Feed {
     var order: [Feed] = []
     var seen: Set<ObjectIdentifier> = []
     func above(_ feed: Feed) -> [Feed] {
-      feed.parents.map(\.feed).filter { !throughSections || !($0 is SlotsFeed) && $0.shows(feed) }
+      let parents = feed.parents.filter { parent in
+        !throughSections || !(parent.feed is SlotsFeed) && parent.feed.shows(place: parent.place)
+      }
+      return parents.map(\.feed)
     }
     func visit(_ feed: Feed) {
       guard seen.insert(ObjectIdentifier(feed)).inserted else { return }

@@ -3,7 +3,8 @@ extension Catalog {
   /// Evicts what exceeds the count, as further steps of the operation under way.
   func evict(_ feed: CollectionFeed, _ state: CollectionState) {
     guard let most = state.definition.retain?.count else { return }
-    while state.elements.count > most { remove(state.elements.oldest, from: feed) }
+    let excess = state.elements.count - most
+    if excess > 0 { removeAll(state.elements.longestUnchanged(excess), from: feed) }
   }
 
   /// Evicts, as one operation, the elements of `feed` that are too old at the moment of the commit under way; at most
@@ -11,13 +12,10 @@ extension Catalog {
   public func evictExpired(_ feed: CollectionFeed, limit: Int) -> Int {
     startOperation()
     let mark = log.mark
-    var evicted = 0
-    while evicted < limit, let expiry = feed.nextExpiry, expiry <= now {
-      remove(feed.state.elements.oldest, from: feed)
-      evicted += 1
-    }
+    let evicted = feed.expired(at: now, limit: limit)
+    removeAll(evicted, from: feed)
     finishSteps(on: feed, feed.state, since: mark)
-    return evicted
+    return evicted.count
   }
 
   /// When the next element of any collection becomes too old; nil while none can. O(collections with `retain`).

@@ -23,9 +23,15 @@ public final class Catalog {
   @exclusivity(unchecked) public internal(set) var revision: UInt64
   public internal(set) var limits: Limits
   /// Told of every change; the owner of the catalog, which outlives it.
-  public unowned(unsafe) var observer: (any CommitObserver)?
+  @exclusivity(unchecked) public unowned(unsafe) var observer: (any CommitObserver)?
+  /// Whether the observer wants to be told only of feeds that have a `Feed.channel`.
+  @exclusivity(unchecked) public var observesOnlyChannels = false
   /// The change of the last operation, in the coordinates that it met. Valid until the next operation.
   @exclusivity(unchecked) public internal(set) var result = Change()
+
+  /// While a commit is published that replaces one row's element and does nothing else, the new one: whichever row shows it in
+  /// the feed at hand, it need not be looked up there.
+  @exclusivity(unchecked) public internal(set) var updatedElement: ElementText?
 
   /// The moment of the step under way: it goes on by a nanosecond with every step, so that no two elements have changed
   /// at the same time.
@@ -45,6 +51,10 @@ public final class Catalog {
   /// The collections that evict by age.
   var expiring: [CollectionFeed] = []
   let seed: UInt64
+  let shape = Shape()
+
+  /// Another one whenever a feed came, went or got another definition, children or sections.
+  public var structureVersion: UInt64 { log.structureChanges }
 
   /// Lends `result`, which to copy would cost a count of references for each of its lists.
   public func withResult(_ body: (borrowing Change) -> Void) {

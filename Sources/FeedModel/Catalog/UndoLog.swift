@@ -36,6 +36,9 @@ struct UndoLog {
   /// Steps of other kinds, each with the number of entries that stood before it.
   private(set) var structures: [(position: Int, undo: () -> Void)] = []
 
+  /// How many steps of other kinds were ever noted or undone.
+  private(set) var structureChanges: UInt64 = 0
+
   /// A place to return to.
   struct Mark {
     /// The beginning of the commit.
@@ -48,12 +51,18 @@ struct UndoLog {
   var mark: Mark { Mark(entries: entries.count, structures: structures.count) }
   var isEmpty: Bool { entries.isEmpty && structures.isEmpty }
 
+  /// Makes room for many more steps at once.
+  mutating func reserve(_ more: Int) {
+    entries.reserveCapacity(entries.count + more)
+  }
+
   mutating func append(_ entry: Entry) {
     entries.append(entry)
   }
 
   mutating func append(undo: @escaping () -> Void) {
     structures.append((entries.count, undo))
+    structureChanges &+= 1
   }
 
   /// Undoes everything since `mark`, from the back.
@@ -61,6 +70,7 @@ struct UndoLog {
     while structures.count > mark.structures || entries.count > mark.entries {
       if let last = structures.last, structures.count > mark.structures, last.position >= entries.count {
         structures.removeLast().undo()
+        structureChanges &+= 1
       } else if let entry = entries.popLast() {
         entry.state.takeUnretainedValue().undo(entry)
       }

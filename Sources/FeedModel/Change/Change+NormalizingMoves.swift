@@ -77,6 +77,7 @@ extension Array where Element == IndexPath {
 
 /// The indexes of one longest strictly increasing subsequence of `values`, ascending. O(n log n).
 func longestIncreasing<Value: Comparable>(_ values: [Value]) -> [Int] {
+  if values.indices.dropFirst().allSatisfy({ values[$0 - 1] < values[$0] }) { return Array(values.indices) }
   /// `tails[k]` ends the subsequence of length k + 1 whose end is the smallest so far.
   var tails: [Int] = []
   var previous = [Int](repeating: -1, count: values.count)

@@ -52,7 +52,11 @@ public struct Change: Equatable, Sendable {
     // Most lists of most changes are empty already, and to look costs less than to empty them.
     if !deleted.isEmpty { deleted.removeAll(keepingCapacity: keepingCapacity) }
     if !added.isEmpty { added.removeAll(keepingCapacity: keepingCapacity) }
-    if !updated.isEmpty { updated.removeAll(keepingCapacity: keepingCapacity) }
+    if keepingCapacity && updated.count == 1 {
+      updated.removeLast()
+    } else if !updated.isEmpty {
+      updated.removeAll(keepingCapacity: keepingCapacity)
+    }
     if !moves.isEmpty { moves.removeAll(keepingCapacity: keepingCapacity) }
     if !sectionsDeleted.isEmpty { sectionsDeleted.removeAll(keepingCapacity: keepingCapacity) }
     if !sectionsAdded.isEmpty { sectionsAdded.removeAll(keepingCapacity: keepingCapacity) }

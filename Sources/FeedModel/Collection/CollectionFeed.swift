@@ -33,6 +33,10 @@ public final class CollectionFeed: Feed {
     state.bins[Int(path.section)].section.row(at: Int(path.row))
   }
 
+  public override func element(at path: IndexPath) -> ElementText {
+    state.bins[Int(path.section)].section.element(at: Int(path.row))
+  }
+
   /// Bytes of the living elements.
   public var bytes: Int { state.elements.bytes }
   /// Elements, each counted once however many bins hold it.
@@ -44,17 +48,44 @@ public final class CollectionFeed: Feed {
     return state.elements.records[Int(state.elements.oldest)].text.changedAt.adding(seconds: seconds)
   }
 
-  override func propagate(_ change: borrowing Change, in commit: Catalog) {
-    super.propagate(change, in: commit)
-    if isGone || !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty {
+  /// The elements that are too old to be kept, the oldest first, at most so many.
+  func expired(at moment: Instant, limit: Int) -> [UInt32] {
+    guard let seconds = content.retain?.seconds else { return [] }
+    var found: [UInt32] = []
+    var next = state.elements.oldest
+    while found.count < limit, next != ElementTable.none {
+      let record = state.elements.records[Int(next)]
+      if record.text.changedAt.adding(seconds: seconds) > moment { break }
+      found.append(next)
+      next = record.newer
+    }
+    return found
+  }
+
+  override func propagate(in commit: Catalog) {
+    super.propagate(in: commit)
+    if isGone || !net.sectionsDeleted.isEmpty || !net.sectionsAdded.isEmpty {
       for bin in goneBins + binFeeds { commit.hand(to: bin) }
       goneBins = []
       return
     }
-    if !change.deleted.isEmpty { hand(change.deleted, to: commit) }
-    if !change.added.isEmpty { hand(change.added, to: commit) }
-    if !change.updated.isEmpty { hand(change.updated, to: commit) }
+    if !net.deleted.isEmpty { hand(net.deleted, to: commit) }
+    if !net.added.isEmpty { hand(net.added, to: commit) }
+    if !net.updated.isEmpty { hand(net.updated, to: commit) }
   }
+
+  /// It may unless somebody sees a bin that has rows in the change. One that nobody sees only takes note of the revision.
+  override func mayFollowRoute(in commit: Catalog) -> Bool {
+    if net.deleted.contains(where: isSeen) || net.added.contains(where: isSeen) || net.updated.contains(where: isSeen) {
+      return false
+    }
+    for path in net.deleted { binFeeds[Int(path.section)].revision = commit.revision }
+    for path in net.added { binFeeds[Int(path.section)].revision = commit.revision }
+    for path in net.updated { binFeeds[Int(path.section)].revision = commit.revision }
+    return true
+  }
+
+  private func isSeen(_ path: IndexPath) -> Bool { binFeeds[Int(path.section)].isSeen }
 
   /// Hands the change to the bins that have rows among `paths`; one that nobody sees only takes note of the revision.
   private func hand(_ paths: [IndexPath], to commit: Catalog) {

@@ -73,6 +73,7 @@ extension CollectionState {
   ///
   /// An element that left one bin for one other is the same row that moved.
   func settle(_ handle: UInt32, _ text: ElementText, _ log: inout UndoLog) {
+    if deferred != nil { return note(handle, text) }
     var (left, arrived) = (0, 0)
     var move = Move(deleted: 0, added: 0)
     for bin in bins.indices {
@@ -119,7 +120,7 @@ extension CollectionState {
     step.added.append(IndexPath(section: section, row: UInt32(target)))
   }
 
-  private func keyDiffers(_ handle: UInt32, _ text: ElementText, _ bin: Int) -> Bool {
+  func keyDiffers(_ handle: UInt32, _ text: ElementText, _ bin: Int) -> Bool {
     let order = bins[bin].order
     let before = SortOrder.key(order, in: elements.text(of: handle).keys)
     return SortOrder.compare(before, SortOrder.key(order, in: text.keys)) != 0

@@ -27,6 +27,8 @@ final class CollectionState: RowStore {
   @exclusivity(unchecked) var keys = ByteBuffer()
   /// Takes the result of `PositionTree.touch`.
   @exclusivity(unchecked) var touched: UInt32 = 0
+  /// Which bins hold which elements, while rows are not put where they belong.
+  @exclusivity(unchecked) var deferred: DeferredRows?
   /// Whether each bin accepts the element at hand.
   let verdicts: UnsafeMutablePointer<Bool>
 
@@ -63,6 +65,7 @@ final class CollectionState: RowStore {
 
   override func willRemove(_ handle: UInt32) {
     index.remove(handle, hash: elements.records[Int(handle)].hash)
+    if deferred != nil { deferred?.leave(handle) }
   }
 
   override func restore(_ element: JSONView, at changed: Instant, _ log: inout UndoLog) throws(FeedError) -> UInt32 {

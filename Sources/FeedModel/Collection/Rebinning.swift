@@ -9,10 +9,10 @@ struct Rebinning {
   let state: CollectionState
   private(set) var change = Change()
   private let old: CollectionState
-  /// For every old handle, the handle of the same element in the new state.
-  private var successors: [UInt32: UInt32] = [:]
-  /// Rows that stand elsewhere in their bin.
-  private var moved: [(from: IndexPath, to: IndexPath)] = []
+  /// For every old handle, the handle of the same element in the new state, or `ElementTable.none`.
+  private var successors: [UInt32] = []
+  /// Rows that stand elsewhere in their bin: where they stood, and their place in the list of added rows.
+  private var moved: [(from: IndexPath, added: UInt32)] = []
 
   init(_ feed: CollectionFeed, _ content: CollectionDefinition, limits: Limits, seed: UInt64) throws(FeedError) {
     old = feed.state
@@ -22,31 +22,37 @@ struct Rebinning {
   }
 
   private mutating func copyElements() throws(FeedError) {
+    // What fails is thrown away as a whole, so what was done is noted for each element alone.
     var log = UndoLog()
     var scanner = JSONScanner(maxDepth: state.limits.maxDepth)
     /// For every new handle, the old handle of the element that is under it.
-    var sources: [UInt32: UInt32] = [:]
-    do throws(FeedError) {
-      for (place, handle) in old.elements.inOrderOfArrival().enumerated() {
-        let record = old.elements.records[Int(handle)]
-        guard let view = try? scanner.scan(record.text.text) else { continue }
-        try state.update(view, index: place, at: record.text.changedAt, &log)
-        if let successor = try state.find(identityOf: view, index: place) { sources[successor] = handle }
-      }
-    } catch {
-      log.undo(to: .init(entries: 0, structures: 0))
-      throw error
+    var sources: [UInt32] = []
+    let handles = old.elements.inOrderOfArrival()
+    successors = [UInt32](repeating: ElementTable.none, count: Int(handles.max() ?? 0) + 1)
+    state.deferRows()
+    for (place, handle) in handles.enumerated() {
+      let record = old.elements.records[Int(handle)]
+      guard let view = try? scanner.scan(record.text.text) else { continue }
+      defer { log.finish() }
+      try state.update(view, index: place, at: record.text.changedAt, &log)
+      guard let successor = try state.find(identityOf: view, index: place) else { continue }
+      while sources.count <= Int(successor) { sources.append(ElementTable.none) }
+      sources[Int(successor)] = handle
     }
     state.elements.sortByChange()
+    state.placeRows()
     evict(&log)
     log.finish()
-    for (successor, source) in sources { successors[source] = successor }
+    for (successor, source) in sources.enumerated() where source != ElementTable.none {
+      successors[Int(source)] = UInt32(successor)
+    }
   }
 
   /// Takes away what the new definition does not retain.
   private func evict(_ log: inout UndoLog) {
     guard let most = state.definition.retain?.count else { return }
-    while state.elements.count > most { state.remove(state.elements.oldest, &log) }
+    let excess = state.elements.count - most
+    if excess > 0 { state.remove(state.elements.longestUnchanged(excess), &log) }
   }
 
   private mutating func compareSections() {
@@ -66,14 +72,15 @@ struct Rebinning {
     pairMoves()
   }
 
-  /// Notes where in the finished lists the moved rows stand.
+  /// Notes where in the finished list of deleted rows the moved ones stand. Both are in ascending order, for sections that stay
+  /// keep theirs.
   private mutating func pairMoves() {
-    let gone = Dictionary(uniqueKeysWithValues: change.deleted.enumerated().map { ($1, UInt32($0)) })
-    let come = Dictionary(uniqueKeysWithValues: change.added.enumerated().map { ($1, UInt32($0)) })
-    for (from, to) in moved {
-      if let deleted = gone[from], let added = come[to] { change.moves.append(Move(deleted: deleted, added: added)) }
+    var deleted = 0
+    change.moves.reserveCapacity(moved.count)
+    for (from, added) in moved {
+      while change.deleted[deleted] < from { deleted += 1 }
+      change.moves.append(Move(deleted: UInt32(deleted), added: added))
     }
-    change.moves.sort { $0.deleted < $1.deleted }
   }
 
   /// Adds what happened to the rows of the new bin `after`, which was the old bin `before` if there was one.
@@ -82,36 +89,38 @@ struct Rebinning {
     var places: [Int] = []
     var sources: [Int] = []
     if let before {
-      let olds = old.bins[before].section.rows
-      for row in 0..<olds.count {
-        if let handle = successors[olds[row]], let place = rows.row(of: handle) {
-          places.append(place)
+      let placeOf = rows.rowsByItem()
+      var row = 0
+      old.bins[before].section.rows.forEach(in: 0..<old.bins[before].section.count) { handle in
+        let successor = successors[Int(handle)]
+        if successor < placeOf.count, placeOf[Int(successor)] >= 0 {
+          places.append(placeOf[Int(successor)])
           sources.append(row)
         } else {
           change.deleted.append(IndexPath(section: UInt32(before), row: UInt32(row)))
         }
+        row += 1
       }
     }
     let staying = longestIncreasing(places)
-    var stays = Set<Int>()
-    for index in staying { stays.insert(places[index]) }
-    move(places, sources, stays, before, after)
-    for row in 0..<rows.count where !stays.contains(row) {
+    var stays = [Bool](repeating: false, count: rows.count)
+    for index in staying { stays[places[index]] = true }
+    var placeInAdded = [UInt32](repeating: 0, count: stays.count)
+    for row in stays.indices where !stays[row] {
+      placeInAdded[row] = UInt32(change.added.count)
       change.added.append(IndexPath(section: UInt32(after), row: UInt32(row)))
+    }
+    if let before, staying.count < places.count {
+      for (place, source) in zip(places, sources) where !stays[place] {
+        let from = IndexPath(section: UInt32(before), row: UInt32(source))
+        change.deleted.append(from)
+        moved.append((from, placeInAdded[place]))
+      }
+      change.deleted.sort()
     }
     for index in staying where differs(before, sources[index], after, places[index]) {
       change.updated.append(IndexPath(section: UInt32(after), row: UInt32(places[index])))
     }
-  }
-
-  private mutating func move(_ places: [Int], _ sources: [Int], _ stays: Set<Int>, _ before: Int?, _ after: Int) {
-    guard let before else { return }
-    for (place, source) in zip(places, sources) where !stays.contains(place) {
-      let from = IndexPath(section: UInt32(before), row: UInt32(source))
-      change.deleted.append(from)
-      moved.append((from, IndexPath(section: UInt32(after), row: UInt32(place))))
-    }
-    change.deleted.sort()
   }
 
   private func differs(_ before: Int?, _ source: Int, _ after: Int, _ place: Int) -> Bool {

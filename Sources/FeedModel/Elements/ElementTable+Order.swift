@@ -5,6 +5,17 @@ extension ElementTable {
     sorted { $0.arrival }
   }
 
+  /// So many of the elements that changed last longest ago, or all; ascending by the time of change. O(count).
+  func longestUnchanged(_ count: Int) -> [UInt32] {
+    var found: [UInt32] = []
+    var next = oldest
+    while found.count < count, next != Self.none {
+      found.append(next)
+      next = records[Int(next)].newer
+    }
+    return found
+  }
+
   /// Puts the order of change right after elements were added in another one. O(n log n), or O(n) when it is right.
   func sortByChange() {
     for handle in sorted(by: { $0.changedAt.nanoseconds }) { moveToNewest(handle) }

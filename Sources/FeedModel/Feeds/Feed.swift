@@ -37,9 +37,14 @@ public class Feed {
   /// The feeds that show this one's rows.
   @exclusivity(unchecked) private(set) var parents: [Parent] = []
 
-  /// A parent does not keep its children's knowledge of it alive.
+  /// How changes of rows go on from here, as it was worked out last.
+  @exclusivity(unchecked) var route: Route?
+
+  /// A parent takes itself off its children before it goes, and they do not keep it alive.
   struct Parent {
-    unowned let feed: Feed
+    unowned(unsafe) let feed: Feed
+    /// Which of the parent's children or contents this feed is.
+    let place: Int
   }
 
   init(name: String, revision: UInt64) {
@@ -57,6 +62,14 @@ public class Feed {
 
   /// The row at a path that is there. O(log n).
   public func row(at path: IndexPath) -> Row { section(at: Int(path.section)).row(at: Int(path.row)) }
+
+  /// The element of the row at a path that is there: what `row(at:)` gives without its type. O(log n).
+  public func element(at path: IndexPath) -> ElementText { section(at: Int(path.section)).element(at: Int(path.row)) }
+
+  /// The type of the row at a path that is there: what `row(at:)` gives without its element. O(log n).
+  public func type(at path: IndexPath) -> UnsafeRawBufferPointer {
+    section(at: Int(path.section)).type(at: Int(path.row))
+  }
 
   /// Rows of all sections. O(sections).
   public var count: Int {
@@ -94,33 +107,46 @@ public class Feed {
   /// The feeds whose rows this one shows.
   var sources: [Feed] { [] }
 
-  /// Whether the rows of one of the sources are among those of this feed.
-  func shows(_ source: Feed) -> Bool { true }
-
   /// The rows of the feeds that this one shows were put back: what was noted of them must be noted anew.
   func contentWasRestored() {}
 
   /// Hands this feed's change of the commit under way to the feeds that show its rows: they find it in `net` when their
   /// turn comes.
-  func propagate(_ change: borrowing Change, in commit: Catalog) {
+  func propagate(in commit: Catalog) {
     if parents.isEmpty { return }
     for parent in parents {
-      parent.feed.note(changed: self)
-      if mark > parent.feed.mark && parent.feed.shows(self) { parent.feed.mark = mark }
+      parent.feed.note(changed: parent.place)
+      if mark > parent.feed.mark && parent.feed.shows(place: parent.place) { parent.feed.mark = mark }
       commit.hand(to: parent.feed)
     }
   }
 
-  /// One of the feeds whose rows this one shows has changed in the commit under way.
-  func note(changed source: Feed) {}
+  /// The feed at one of the places whose rows this one shows has changed in the commit under way.
+  func note(changed place: Int) {}
+
+  /// Whether the rows of the feed at one of the places show.
+  func shows(place: Int) -> Bool { true }
+
+  /// Where the sections of the feed at one of the places begin; nil where they are not sections of this feed.
+  func shift(ofSectionsAt place: Int) -> Int? { nil }
+
+  /// Whether the change of rows in `net` concerns nobody but this feed and its parents.
+  func mayFollowRoute(in commit: Catalog) -> Bool { true }
+
+  /// As `derive`, when only the feed at one of the places has changed: as the `net` of `holder` says, its sections shifted.
+  func derive(from holder: Feed, shift: UInt32, at place: Int) {}
+
+  /// Becomes a parent of the feeds whose rows this one shows, or is one no longer.
+  func joinSources() {}
+  func leaveSources() {}
 
   /// Sections of this feed may have come or gone, or its rows may have types now: whoever maps them must look again.
   func structureDidChange() {
     for parent in parents { parent.feed.structureDidChange() }
   }
 
-  func addParent(_ parent: Feed) {
-    parents.append(Parent(feed: parent))
+  func addParent(_ parent: Feed, place: Int) {
+    parents.append(Parent(feed: parent, place: place))
     parent.raiseRank(above: rank)
   }
 

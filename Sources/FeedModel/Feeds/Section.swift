@@ -15,6 +15,12 @@ public class Section {
     preconditionFailure("an empty section has no row \(index)")
   }
 
+  /// The element of the row at an index in `0..<count`: what `row(at:)` gives without its type. O(log n).
+  public func element(at index: Int) -> ElementText { row(at: index).element }
+
+  /// The type of the row at an index in `0..<count`: what `row(at:)` gives without its element. O(log n).
+  public func type(at index: Int) -> UnsafeRawBufferPointer { row(at: index).type }
+
   /// The rows of a range, in order. O(log n + rows).
   public func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
     for index in range { body(row(at: index)) }

@@ -32,10 +32,11 @@ public final class History {
   /// Bytes that the kept changes occupy.
   public var bytes: Int { words.count * 4 + count * MemoryLayout<Record>.stride }
 
-  func append(_ change: Change, to revision: UInt64, at now: Instant) {
+  /// Appends a change with its sections shifted. It is only read; it is lent so that none of its lists is counted as used twice.
+  func append(_ change: inout Change, shift: UInt32 = 0, to revision: UInt64, at now: Instant) {
     records.append(Record(to: revision, start: words.end, at: now))
     end = revision
-    words.append(change)
+    words.append(&change, shift: shift)
   }
 
   /// Whether a watcher at `revision` can be brought up to date from here.

@@ -32,8 +32,8 @@ struct WordRing: ~Copyable {
 
   private mutating func grow() {
     let larger = (mask &+ 1) &* 2
+    // What is not written yet is never read, and to fill it would touch memory that may never be needed.
     let copy = UnsafeMutablePointer<UInt32>.allocate(capacity: Int(larger))
-    copy.initialize(repeating: 0, count: Int(larger))
     var position = start
     while position < end {
       copy[Int(position & (larger &- 1))] = storage[Int(position & mask)]
@@ -47,22 +47,26 @@ struct WordRing: ~Copyable {
 
 /// A change as words: a header of counts, then the lists.
 extension WordRing {
-  mutating func append(_ change: Change) {
+  /// Appends a change with its sections shifted. It is only read.
+  mutating func append(_ change: inout Change, shift: UInt32 = 0) {
+    if change.onlyUpdates && change.updated.count == 1 {
+      return append(update: change.updated[0], shift)
+    }
     append(UInt32(truncatingIfNeeded: change.deleted.count))
     append(UInt32(truncatingIfNeeded: change.added.count))
     append(UInt32(truncatingIfNeeded: change.updated.count))
     append(UInt32(truncatingIfNeeded: change.moves.count))
     append(UInt32(truncatingIfNeeded: change.sectionsDeleted.count))
     append(UInt32(truncatingIfNeeded: change.sectionsAdded.count))
-    append(change.deleted)
-    append(change.added)
-    append(change.updated)
+    append(change.deleted, shift)
+    append(change.added, shift)
+    append(change.updated, shift)
     for move in change.moves {
       append(move.deleted)
       append(move.added)
     }
-    for section in change.sectionsDeleted { append(section) }
-    for section in change.sectionsAdded { append(section) }
+    for section in change.sectionsDeleted { append(section &+ shift) }
+    for addition in change.sectionsAdded { append(SectionAddition(at: addition.at &+ shift, name: addition.name)) }
   }
 
   /// Whether words are exactly one packed change: its counts add up to its length.
@@ -77,11 +81,22 @@ extension WordRing {
     return place == words.count
   }
 
-  private mutating func append(_ paths: [IndexPath]) {
-    for path in paths {
-      append(path.section)
-      append(path.row)
-    }
+  private mutating func append(_ paths: [IndexPath], _ shift: UInt32) {
+    for path in paths { append(path, shift) }
+  }
+
+  private mutating func append(_ path: IndexPath, _ shift: UInt32) {
+    append(path.section &+ shift)
+    append(path.row)
+  }
+
+  /// A change that replaces one row, as most do.
+  private mutating func append(update path: IndexPath, _ shift: UInt32) {
+    while end &- start &+ 8 > mask &+ 1 { grow() }
+    for place in UInt64(0)..<6 { storage[Int((end &+ place) & mask)] = place == 2 ? 1 : 0 }
+    storage[Int((end &+ 6) & mask)] = path.section &+ shift
+    storage[Int((end &+ 7) & mask)] = path.row
+    end &+= 8
   }
 
   private mutating func append(_ section: SectionAddition) {

@@ -52,6 +52,7 @@ extension Catalog {
   public func finishRestoring(revision: UInt64, at moment: Instant) {
     self.revision = revision
     now = moment
+    shape.version &+= 1
     for feed in feeds.values { feed.contentWasRestored() }
   }
 }

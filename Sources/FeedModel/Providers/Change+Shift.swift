@@ -3,6 +3,10 @@ extension Change {
   /// Appends a child's change, whose sections begin at `before` and then at `after`. The change must come after all that
   /// is here already, in both coordinates. O(size of the child's change).
   mutating func append(_ child: borrowing Change, before: Int, after: Int) {
+    if child.onlyUpdates {
+      for path in child.updated { updated.append(path.shifted(by: UInt32(after))) }
+      return
+    }
     let (deletedCount, addedCount) = (UInt32(deleted.count), UInt32(added.count))
     let (before, after) = (UInt32(before), UInt32(after))
     for path in child.deleted { deleted.append(path.shifted(by: before)) }

@@ -2,64 +2,99 @@
 ///
 /// A child may be any feed or bin, and may hang under several parents, once directly in each. The mapping from tree to list
 /// is the running sum of the children's section counts: finding a section is O(log children) at each level.
+/// `@exclusivity(unchecked)`: see `Catalog`.
 public class ProviderFeed: Feed {
   /// The children in order.
-  public internal(set) var children: [Feed] = []
+  @exclusivity(unchecked) public internal(set) var children: [Feed] = []
+  /// Which of the children show.
+  var shownPlaces: Range<Int> { children.indices }
   /// The children whose sections show, in order.
-  var shown: [Feed] { children }
+  var shown: ArraySlice<Feed> { children[shownPlaces] }
 
   /// The children that showed after the last commit, and how many sections each had then.
   private var published: [(feed: Feed, sections: Int)] = []
-  /// The children that changed in the commit under way.
-  private var changed: [Feed] = []
+  /// The places of the children that changed in the commit under way.
+  @exclusivity(unchecked) private var changed: [Int] = []
   /// Whether children or their sections may have come or gone since the last commit.
-  private var isRestructured = false
-  private var mapping: SectionMapping?
+  @exclusivity(unchecked) private var isRestructured = false
+  /// Where the sections of each child that shows begin, and of the others where the next one's do; one more entry for the
+  /// end. Empty until asked for after the structure changed.
+  @exclusivity(unchecked) private var starts: [Int] = []
   /// Whether a child that shows has types, as long as neither changes.
-  private var haveTypes: Bool?
+  @exclusivity(unchecked) private var haveTypes: Bool?
 
-  /// Where the shown children's sections begin, made again after the structure changed.
-  var sectionMapping: SectionMapping {
-    if let mapping { return mapping }
-    let fresh = SectionMapping(shown)
-    mapping = fresh
-    return fresh
+  public override var sectionCount: Int {
+    if isGone { return 0 }
+    map()
+    return starts[starts.count &- 1]
   }
 
-  public override var sectionCount: Int { isGone ? 0 : sectionMapping.count }
+  /// Makes the mapping of the children's sections if it is not known.
+  private func map() {
+    if !starts.isEmpty { return }
+    var end = 0
+    let shown = shownPlaces
+    for (place, child) in children.enumerated() {
+      starts.append(end)
+      if shown.contains(place) { end += child.sectionCount }
+    }
+    starts.append(end)
+  }
 
   public override func section(at index: Int) -> Section {
-    let place = sectionMapping.place(of: index)
-    return place.feed.section(at: place.section)
+    map()
+    // The last child that begins there or before it: those that do not show, and those without sections, begin where the
+    // one after them does.
+    var (low, high) = (0, children.count &- 1)
+    while low < high {
+      let middle = (low &+ high &+ 1) / 2
+      if starts[middle] <= index { low = middle } else { high = middle &- 1 }
+    }
+    return children[low].section(at: index &- starts[low])
   }
 
   public override var hasTypes: Bool {
     if let haveTypes { return haveTypes }
-    let found = shown.contains(where: \.hasTypes)
+    let found = children[shownPlaces].contains(where: \.hasTypes)
     haveTypes = found
     return found
   }
 
+  override func shows(place: Int) -> Bool { shownPlaces.contains(place) }
+
+  override func shift(ofSectionsAt place: Int) -> Int? {
+    map()
+    return starts[place]
+  }
+
   override var sources: [Feed] { children }
+
+  override func joinSources() {
+    for (place, child) in children.enumerated() { child.addParent(self, place: place) }
+  }
+
+  override func leaveSources() {
+    for child in children { child.removeParent(self) }
+  }
 
   /// Takes on children when the feed is defined or redefined; those it had are let go.
   func adopt(_ feeds: [Feed]) {
-    for child in children { child.removeParent(self) }
+    leaveSources()
     children = feeds
-    for child in children { child.addParent(self) }
+    joinSources()
     repeats = max(1, children.reduce(0) { Feed.saturatingSum($0, $1.repeats) })
     structureDidChange()
   }
 
   override func structureDidChange() {
-    mapping = nil
+    if !starts.isEmpty { starts.removeAll(keepingCapacity: true) }
     haveTypes = nil
     isRestructured = true
     super.structureDidChange()
   }
 
-  override func note(changed child: Feed) {
-    changed.append(child)
+  override func note(changed place: Int) {
+    changed.append(place)
   }
 
   /// Notes the structure as the one that watchers know.
@@ -74,7 +109,6 @@ public class ProviderFeed: Feed {
   }
 
   override func derive() {
-    defer { changed.removeAll(keepingCapacity: true) }
     if isGone {
       net.sectionsDeleted = (0..<published.reduce(0) { $0 + $1.sections }).map(UInt32.init)
     } else if isNew {
@@ -87,18 +121,18 @@ public class ProviderFeed: Feed {
     } else {
       deriveFromRows()
     }
+    if !changed.isEmpty { changed.removeAll(keepingCapacity: true) }
   }
 
   /// Only rows changed: the children's changes, shifted by where their sections begin. O(changes · log children).
   private func deriveFromRows() {
     net.removeAll(keepingCapacity: true)
-    let mapping = sectionMapping
-    var shifts: [(offset: Int, feed: Feed)] = []
-    for child in changed {
-      if let offset = mapping.offset(of: child) { shifts.append((offset, child)) }
+    map()
+    if changed.count > 1 { changed.sort() }
+    let shown = shownPlaces
+    for place in changed where shown.contains(place) {
+      net.append(children[place].net, before: starts[place], after: starts[place])
     }
-    if shifts.count > 1 { shifts.sort { $0.offset < $1.offset } }
-    for (offset, child) in shifts { net.append(child.net, before: offset, after: offset) }
   }
 
   /// The change from one list of shown children to another, as it is when nothing else has happened.

@@ -5,12 +5,12 @@ public final class SegmentedFeed: ProviderFeed {
 
   public override var kind: String { "segmented" }
 
-  override var shown: [Feed] { Self.shown(children, current) }
+  override var shownPlaces: Range<Int> {
+    children.indices.contains(current) ? current..<current + 1 : 0..<0
+  }
 
   /// What shows of children of which one is active.
   static func shown(_ children: [Feed], _ current: Int) -> [Feed] {
     children.indices.contains(current) ? [children[current]] : []
   }
-
-  override func shows(_ source: Feed) -> Bool { shown.first === source }
 }

@@ -17,6 +17,8 @@ public final class RowSection: Section {
     return Row(element: element, type: element.type)
   }
 
+  public override func element(at index: Int) -> ElementText { elements.text(of: rows[index]) }
+
   public override func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
     rows.forEach(in: range) { handle in
       let element = elements.text(of: handle)

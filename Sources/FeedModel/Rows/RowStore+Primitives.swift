@@ -16,6 +16,15 @@ extension RowStore {
       .init(step: .removedRow, section: UInt32(section), row: UInt32(row), handle: handle, key: key, state: reference))
   }
 
+  /// Notes that a row is about to be taken out by other means, among others: those behind it went before.
+  func noteRemoval(section: Int, at row: Int, _ log: inout UndoLog) {
+    let rows = sections[section].rows
+    log.append(
+      .init(
+        step: .removedRow, section: UInt32(section), row: UInt32(row), handle: rows[row],
+        key: rows.keyed ? rows.key(at: row) : 0, state: reference))
+  }
+
   func rekeyRow(section: Int, at row: Int, handle: UInt32, key: UInt64, _ log: inout UndoLog) {
     let rows = sections[section].rows
     let before = rows.key(at: row)

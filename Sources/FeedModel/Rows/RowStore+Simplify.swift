@@ -12,7 +12,11 @@ extension RowStore {
   /// - Parameter mark: where in the log the steps begin; the section structure has not changed since.
   func simplify(_ change: Change, _ log: UndoLog, since mark: UndoLog.Mark) -> Change {
     let own = Unmanaged.passUnretained(self).toOpaque()
-    let entries = log.entries[mark.entries...].filter { $0.state.toOpaque() == own }
+    var entries = log.entries[mark.entries...]
+    // Most operations change one feed, and a copy of what many steps noted is large.
+    if !entries.allSatisfy({ $0.state.toOpaque() == own }) {
+      entries = entries.filter { $0.state.toOpaque() == own }[...]
+    }
     var change = change
     pairReturned(&change, entries)
     change = change.normalizingMoves(asUpdates: true)
@@ -20,7 +24,7 @@ extension RowStore {
     return change
   }
 
-  private func pairReturned(_ change: inout Change, _ entries: [UndoLog.Entry]) {
+  private func pairReturned(_ change: inout Change, _ entries: ArraySlice<UndoLog.Entry>) {
     if change.deleted.isEmpty || change.added.isEmpty { return }
     let removals = entries.indices.filter { entries[$0].step == .removedRow }
     guard removals.count * entries.count <= Self.pairingLimit else { return }
@@ -48,9 +52,9 @@ extension RowStore {
   }
 
   /// Where a row that an entry removed stood before the first entry; nil when it came in later. O(index).
-  private func rowBefore(_ entries: [UndoLog.Entry], _ index: Int) -> Int? {
+  private func rowBefore(_ entries: ArraySlice<UndoLog.Entry>, _ index: Int) -> Int? {
     var row = entries[index].row
-    for entry in entries[..<index].reversed() where entry.section == entries[index].section {
+    for entry in entries[entries.startIndex..<index].reversed() where entry.section == entries[index].section {
       switch entry.step {
       case .insertedRow:
         if entry.row == row { return nil }
@@ -64,7 +68,7 @@ extension RowStore {
   }
 
   /// Takes out of `updated` the rows whose element is, after all steps, what it was before them.
-  private func dropUnchanged(from updated: inout [IndexPath], _ entries: [UndoLog.Entry]) {
+  private func dropUnchanged(from updated: inout [IndexPath], _ entries: ArraySlice<UndoLog.Entry>) {
     if updated.isEmpty { return }
     let originals = originals(entries)
     let added = Set(entries.lazy.filter { $0.step == .addedElement }.map(\.handle))
@@ -78,7 +82,7 @@ extension RowStore {
   }
 
   /// The versions that elements had before the entries, by the handles they have now.
-  private func originals(_ entries: [UndoLog.Entry]) -> [UInt32: ElementText] {
+  private func originals(_ entries: ArraySlice<UndoLog.Entry>) -> [UInt32: ElementText] {
     var originals: [UInt32: ElementText] = [:]
     for entry in entries where entry.step == .exchangedText && originals[entry.handle] == nil {
       originals[entry.handle] = ElementText(bitPattern: entry.text)

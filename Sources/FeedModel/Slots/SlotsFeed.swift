@@ -18,13 +18,14 @@ public final class SlotsFeed: Feed {
   /// The rows of each section of each content after the last commit, and the layout they made.
   private var publishedCounts: [[Int]] = []
   private var publishedLayout: SlotsLayout
-  private var changed: Set<ObjectIdentifier> = []
+  /// The types whose contents changed in the commit under way.
+  @exclusivity(unchecked) private var changed: [Int] = []
 
   public override var kind: String { "slots" }
 
-  init(name: String, plan: Plan, revision: UInt64) {
+  init(name: String, plan: Plan, shape: Shape, revision: UInt64) {
     self.plan = plan
-    slots = SlotsSection(name: name, contents: plan.contents, rule: plan.rule, types: plan.typeNames)
+    slots = SlotsSection(name: name, contents: plan.contents, rule: plan.rule, types: plan.typeNames, shape: shape)
     publishedLayout = slots.layout
     super.init(name: name, revision: revision)
     adoptSources()
@@ -34,10 +35,19 @@ public final class SlotsFeed: Feed {
   public override var sectionCount: Int { isGone ? 0 : 1 }
   public override func section(at index: Int) -> Section { slots }
   public override var hasTypes: Bool { true }
+
   override var sources: [Feed] { plan.contents.compactMap { $0 } }
 
-  override func note(changed source: Feed) {
-    changed.insert(ObjectIdentifier(source))
+  override func joinSources() {
+    for (type, feed) in plan.contents.enumerated() { feed?.addParent(self, place: type) }
+  }
+
+  override func leaveSources() {
+    for feed in plan.contents { feed?.removeParent(self) }
+  }
+
+  override func note(changed type: Int) {
+    changed.append(type)
   }
 
   /// The slots stay one section whatever becomes of the contents' sections.
@@ -45,14 +55,14 @@ public final class SlotsFeed: Feed {
 
   /// Takes on another plan; types keep nothing in common with the old one's.
   func adopt(_ plan: Plan) {
-    for feed in sources { feed.removeParent(self) }
+    leaveSources()
     self.plan = plan
     adoptSources()
     slots.reset(contents: plan.contents, rule: plan.rule, types: plan.typeNames)
   }
 
   private func adoptSources() {
-    for feed in sources { feed.addParent(self) }
+    joinSources()
     repeats = max(1, sources.reduce(0) { Feed.saturatingSum($0, $1.repeats) })
   }
 
@@ -84,13 +94,46 @@ public final class SlotsFeed: Feed {
     } else if isReplanned {
       net = wholeChange(from: publishedLayout.count)
       isReplanned = false
+    } else if changed.allSatisfy({ plan.contents[$0]?.net.onlyUpdates ?? true }) {
+      net.removeAll(keepingCapacity: true)
+      for type in changed { if let content = plan.contents[type] { appendUpdates(of: content, shift: 0, type) } }
+      return finishUpdates()
     } else {
-      let before = publishedCounts
-      let layout = publishedLayout
-      let changes = contentChanges(before)
-      net = layout.change(to: slots.layout, contents: changes)
+      net = publishedLayout.change(to: slots.layout, contents: contentChanges(publishedCounts))
     }
     publish()
+  }
+
+  override func derive(from holder: Feed, shift: UInt32, at type: Int) {
+    if holder.net.onlyUpdates {
+      net.removeAll(keepingCapacity: true)
+      appendUpdates(of: holder, shift: shift, type)
+      return finishUpdates()
+    }
+    changed.append(type)
+    guard let content = plan.contents[type], content !== holder else { return derive() }
+    content.net.append(holder.net, before: Int(shift), after: Int(shift))
+    derive()
+    content.net.removeAll(keepingCapacity: true)
+  }
+
+  /// Where nothing came, went or moved, the updated rows are those that show updated rows of the contents. O(updates · log).
+  private func appendUpdates(of holder: Feed, shift: UInt32, _ type: Int) {
+    var (section, start) = (0, 0)
+    for path in holder.net.updated {
+      while section < path.section &+ shift {
+        start += publishedCounts[type][section]
+        section += 1
+      }
+      guard let row = publishedLayout.row(of: SlotsItem(type: type, index: start + Int(path.row))) else { continue }
+      net.updated.append(IndexPath(section: 0, row: UInt32(truncatingIfNeeded: row)))
+    }
+  }
+
+  private func finishUpdates() {
+    // Rows of one content are in order but for fixed ones.
+    if net.updated.count > 1 { net.updated.sort() }
+    if !changed.isEmpty { changed.removeAll(keepingCapacity: true) }
   }
 
   /// Whether the plan changed since the last commit.
@@ -98,7 +141,7 @@ public final class SlotsFeed: Feed {
 
   private func contentChanges(_ before: [[Int]]) -> [Change] {
     plan.contents.enumerated().map { type, feed in
-      guard let feed, changed.contains(ObjectIdentifier(feed)) else { return .empty }
+      guard let feed, changed.contains(type) else { return .empty }
       if feed.sectionCount == 1 && before[type].count == 1 && feed.net.sectionsDeleted.isEmpty { return feed.net }
       return feed.net.flattened(
         before: before[type], after: (0..<feed.sectionCount).map { feed.section(at: $0).count })

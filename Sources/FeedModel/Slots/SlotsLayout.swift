@@ -1,8 +1,8 @@
 /// Where the rows of several content types stand in one list, by arithmetic: the list itself is never built.
 ///
-/// Made for every state of the contents: O(pattern length · types), whatever the counts. A layout is a value; one kept from
+/// Made for every state of the contents: O(pattern length · types), whatever the counts. A layout never changes; one kept from
 /// before a commit goes on telling where rows stood.
-public struct SlotsLayout: Sendable {
+public final class SlotsLayout: Sendable {
   /// Where a type appears: the rows of one run.
   private struct Appearance {
     var run: Int
@@ -79,14 +79,20 @@ public struct SlotsLayout: Sendable {
   /// The row that shows a row of a type; nil when none does. O(log(pattern length · types)).
   public func row(of item: SlotsItem) -> Int? {
     guard item.index >= 0, item.type >= 0, item.type < appearances.count else { return nil }
-    let appearances = appearances[item.type]
-    let place = appearances.countOfPrefix { $0.first <= item.index } - 1
+    // Looked at in place: to take parts out would count references to their lists.
+    let type = item.type
+    var (low, high) = (0, appearances[type].count)
+    while low < high {
+      let middle = (low &+ high) / 2
+      if appearances[type][middle].first <= item.index { low = middle &+ 1 } else { high = middle }
+    }
+    let place = low &- 1
     if place >= 0 {
-      let appearance = appearances[place]
-      let run = runs[appearance.run]
-      let (pass, slot) = (item.index - appearance.first).quotientAndRemainder(dividingBy: appearance.slots.count)
-      if pass < run.passes {
-        return final(run.start + pass * run.emissions.count + appearance.slots[slot])
+      let run = appearances[type][place].run
+      let (pass, slot) = (item.index - appearances[type][place].first)
+        .quotientAndRemainder(dividingBy: appearances[type][place].slots.count)
+      if pass < runs[run].passes {
+        return final(runs[run].start + pass * runs[run].emissions.count + appearances[type][place].slots[slot])
       }
     }
     // Fixed rows are as few as the rule names.

@@ -2,15 +2,20 @@ import FeedJSON
 
 /// The one section of a slots feed: its rows are looked up in the contents, never stored.
 final class SlotsSection: Section {
-  private var contents: [Feed?]
+  @exclusivity(unchecked) private var contents: [Feed?]
   private var rule: SlotsRule
   /// The types' names as JSON strings, in memory that stays put.
-  private var typeNames: [QuotedName]
-  private var cached: (counts: [Int], layout: SlotsLayout)?
+  @exclusivity(unchecked) private var typeNames: [QuotedName]
+  /// The layout as it was last, with the counts it was made of.
+  @exclusivity(unchecked) private var cached: (counts: [Int], layout: SlotsLayout)?
+  /// The version of `shape` for which `cached` is right.
+  @exclusivity(unchecked) private var cachedVersion: UInt64 = 0
+  private let shape: Shape
 
-  init(name: String, contents: [Feed?], rule: SlotsRule, types: [String]) {
+  init(name: String, contents: [Feed?], rule: SlotsRule, types: [String], shape: Shape) {
     self.contents = contents
     self.rule = rule
+    self.shape = shape
     typeNames = types.map(QuotedName.init)
     super.init(name: name)
   }
@@ -22,9 +27,12 @@ final class SlotsSection: Section {
     cached = nil
   }
 
-  /// The layout for the contents as they are. O(sections of the contents), and O(pattern · types) when counts changed.
+  /// The layout for the contents as they are. O(1) while no row and no section of any feed came or went, else O(sections of the
+  /// contents), and O(pattern · types) when their counts changed.
   var layout: SlotsLayout {
+    if cachedVersion == shape.version, let cached { return cached.layout }
     let counts = contents.map { $0?.count ?? 0 }
+    cachedVersion = shape.version
     if let cached, cached.counts == counts { return cached.layout }
     let fresh = SlotsLayout(rule, counts: counts)
     cached = (counts, fresh)
@@ -35,6 +43,14 @@ final class SlotsSection: Section {
 
   override func row(at index: Int) -> Row {
     row(for: layout.item(at: index))
+  }
+
+  override func element(at index: Int) -> ElementText {
+    element(of: layout.item(at: index))
+  }
+
+  override func type(at index: Int) -> UnsafeRawBufferPointer {
+    typeNames[layout.item(at: index).type].bytes
   }
 
   override func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
@@ -55,20 +71,28 @@ final class SlotsSection: Section {
   }
 
   private func row(for item: SlotsItem) -> Row {
+    Row(element: element(of: item), type: typeNames[item.type].bytes)
+  }
+
+  private func element(of item: SlotsItem) -> ElementText {
     guard let feed = contents[item.type] else { preconditionFailure("a type without content has no rows") }
-    return Row(element: feed.row(atFlat: item.index).element, type: typeNames[item.type].bytes)
+    return feed.element(atFlat: item.index)
   }
 }
 
 extension Feed {
-  /// The row at an index in the feed's rows in flattened order. O(sections + log n).
-  func row(atFlat index: Int) -> Row {
+  /// The element at an index, which must be there, in the feed's rows in flattened order. O(sections + log n).
+  func element(atFlat index: Int) -> ElementText {
     var rest = index
-    for place in 0..<sectionCount {
+    var place = 0
+    let last = sectionCount &- 1
+    while place < last {
       let section = section(at: place)
-      if rest < section.count { return section.row(at: rest) }
-      rest -= section.count
+      let count = section.count
+      if rest < count { return section.element(at: rest) }
+      rest &-= count
+      place &+= 1
     }
-    preconditionFailure("row \(index) of \(name) is out of range")
+    return section(at: place).element(at: rest)
   }
 }

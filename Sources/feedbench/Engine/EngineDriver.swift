@@ -6,47 +6,61 @@ import FeedSystem
 /// An engine with a pusher and watchers, driven as the daemon's loop does, with memory in place of sockets.
 final class EngineDriver {
   private let engine: Engine
-  private let job: PushJob
   private let frames: Texts
+  /// What the watchers ask.
+  private let watches = Texts()
+  private let window: Int
   private let pusher: ConnectionID
+  private let hasWatchers: Bool
+  /// The frame to push next.
+  private var next = 0
+  /// Bytes that watchers were sent.
+  private var delivered = 0
   private let slices = UnsafeMutableBufferPointer<UnsafeRawBufferPointer>.allocate(capacity: 1024)
 
-  init(_ job: PushJob) throws {
-    self.job = job
-    frames = .pushes(job)
+  /// - Parameters:
+  ///   - preparation: the frames that make the feeds.
+  ///   - watched: the feeds that are watched then, each by a connection of its own; one may stand there several times.
+  ///   - frames: what is pushed, again and again.
+  ///   - window: frames in a turn.
+  init(preparation: Texts, watched: [String], frames: Texts, window: Int) throws {
+    self.frames = frames
+    self.window = window
+    hasWatchers = !watched.isEmpty
     let now = Instant(nanoseconds: MonotonicClock.now)
     engine = Engine(
       limits: Limits(),
       identity: ServerIdentity(version: "0", epoch: "bench", pid: 1, uid: 0, durability: "memory"), seed: 1, now: now)
     let peer = Peer(uid: 0, gid: 0, pid: 1)
     pusher = engine.connect(peer, now: now)
-    ask(pusher, Texts.request("define", PushJob.definition))
-    let filling = Texts.filling(job)
-    for index in 0..<filling.count { deliver(pusher, filling[index]) }
-    for _ in 0..<job.watchers {
-      let watcher = engine.connect(peer, now: now)
-      ask(watcher, Texts.request("watch", #"{"feed":"bench","initial":false}"#))
+    for index in 0..<preparation.count { deliver(pusher, preparation[index]) }
+    for (index, feed) in watched.enumerated() {
+      watches.append(frame: Texts.request("watch", #"{"feed":"\#(feed)","initial":false}"#))
+      deliver(engine.connect(peer, now: now), watches[index])
     }
+  }
+
+  convenience init(_ job: PushJob) throws {
+    try self.init(
+      preparation: .preparation(of: job), watched: Array(repeating: PushJob.feed, count: job.watchers),
+      frames: .pushes(job), window: job.window)
   }
 
   deinit { slices.deallocate() }
 
-  /// Pushes the whole job once.
-  func run() throws {
+  /// Pushes so many frames, from where the last run ended: the same ones again might change nothing.
+  func run(_ count: Int) throws {
+    delivered = 0
     var pushed = 0
-    while pushed < job.count {
-      let first = pushed % frames.count
-      let window = min(job.window, job.count - pushed, frames.count - first)
-      guard deliver(pusher, frames[first..<(first + window)]) else {
+    while pushed < count {
+      let window = min(window, count - pushed, frames.count - next)
+      guard deliver(pusher, frames[next..<(next + window)]) else {
         throw BenchError("the engine left a frame unread")
       }
       pushed += window
+      next = (next + window) % frames.count
     }
-  }
-
-  private func ask(_ id: ConnectionID, _ request: String) {
-    let frame = Texts.frame(request)
-    deliver(id, frame[0])
+    if hasWatchers && delivered == 0 { throw BenchError("nothing reached a watcher") }
   }
 
   /// One turn: hands the bytes in and takes out all that is queued. Returns whether all bytes were consumed.
@@ -60,6 +74,7 @@ final class EngineDriver {
         var bytes = 0
         for index in 0..<count { bytes &+= slices[index].count }
         engine.didWrite(id, bytes)
+        if id != pusher { delivered &+= bytes }
       }
     }
     engine.finishWrites()

@@ -14,7 +14,7 @@ struct EngineMeasures {
         var job = job
         (job.elements, job.watchers) = (size, number)
         let driver = try EngineDriver(job)
-        let sample = try Sample.measure(runs: report.runs) { try driver.run() }
+        let sample = try Sample.measure(runs: report.runs) { try driver.run(job.count) }
         let each = sample.best / Double(job.count)
         var metrics = [Metric.nanoseconds(each), .millionsPerSecond("updates", 1e3 / each)]
         if let first, size != sizes.first { metrics.append(.ratio(each / first, to: "\(sizes[0])")) }

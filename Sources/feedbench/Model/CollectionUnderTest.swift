@@ -64,9 +64,46 @@ final class CollectionUnderTest {
     }
   }
 
+  /// Times one `set` of elements of these identities.
+  func set(_ ids: Range<Int>) throws -> UInt64 {
+    try commitOnce(elements(Array(ids)).array()) { try catalog.set(feed, elements: $0) }
+  }
+
+  /// Times one `delete` of these identities.
+  func delete(_ ids: StrideTo<Int>) throws -> UInt64 {
+    let texts = Texts()
+    for id in ids { texts.append("\(id)") }
+    return try commitOnce(texts.array()) { try catalog.delete(feed, ids: $0) }
+  }
+
+  /// Times the change to other bins.
+  func redefine(bins: String) throws -> UInt64 {
+    let texts = Texts()
+    texts.append(#"{"feed":"bench","kind":"collection","bins":\#(bins)}"#)
+    return try commitOnce(texts.array()) { array in
+      for definition in array.elements {
+        try catalog.define(try FeedDefinition(parsing: definition, limits: Limits()), replace: true)
+      }
+    }
+  }
+
+  private func commitOnce(_ array: consuming ByteBuffer, _ body: (JSONView) throws -> Void) throws -> UInt64 {
+    var scanner = JSONScanner()
+    let root = try scanner.scan(array.bytes)
+    let start = CPUClock.now
+    catalog.begin(at: Instant(nanoseconds: start))
+    try body(root)
+    catalog.commit()
+    return CPUClock.now - start
+  }
+
   /// Commits an element for each identity, each different from any before.
   @discardableResult
   private func push(_ ids: [Int]) throws -> UInt64 {
+    try commitEach(of: elements(ids).array()) { try catalog.update(feed, element: $0) }
+  }
+
+  private func elements(_ ids: [Int]) -> Texts {
     let texts = Texts()
     for id in ids {
       version += 1
@@ -75,7 +112,7 @@ final class CollectionUnderTest {
         """
       texts.append(head + random.words(max(1, Self.elementBytes - head.utf8.count - 2)) + "\"}")
     }
-    return try commitEach(of: texts.array()) { try catalog.update(feed, element: $0) }
+    return texts
   }
 
   @discardableResult

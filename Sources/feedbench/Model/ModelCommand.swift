@@ -5,7 +5,7 @@ extension Command {
     name: "model", summary: "change collections of several sizes; positions; composition",
     about: """
       Measures the model without wire and sockets: commits of one element each into collections of several sizes, in order of \
-      arrival and sorted; the tree of positions under them; the composition of changes. For each size but the first the ratio to \
+      arrival and sorted; operations that change a whole collection at once; the tree of positions under them; the composition of changes. For each size but the first the ratio to \
       the first is printed: an update among 1,000,000 elements should cost at most three times one among 1,000.
       """,
     options: [
@@ -19,6 +19,7 @@ extension Command {
     let given = options.texts("elements").compactMap { Int($0) }
     let sizes = given.isEmpty ? sizes : given
     try CatalogMeasures(count: count, sizes: sizes).run(&report)
+    try BulkMeasures(sizes: sizes).run(&report)
     try PositionMeasures(count: count, sizes: sizes).run(&report)
     try ComposeMeasures(count: count).run(&report)
   }

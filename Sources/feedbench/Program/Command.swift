@@ -12,7 +12,7 @@ struct Command: Sendable {
   let run: @Sendable (ParsedOptions, inout Report) throws -> Void
 
   /// Every command.
-  static let all = [json, query, model, engine, socket]
+  static let all = [json, query, model, engine, tree, socket]
 
   var table: OptionTable {
     OptionTable(

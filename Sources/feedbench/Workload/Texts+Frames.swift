@@ -39,6 +39,15 @@ extension Texts {
     return frames
   }
 
+  /// The frames that define a job's feed and fill it.
+  static func preparation(of job: PushJob) -> Texts {
+    let frames = Texts()
+    frames.append(frame: request("define", PushJob.definition))
+    let filling = filling(job)
+    for index in 0..<filling.count { frames.append { $0.append(filling[index]) } }
+    return frames
+  }
+
   static func request(_ method: String, _ params: String = "{}", id: Int = 1) -> String {
     #"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#
   }

@@ -53,8 +53,8 @@ import Testing
     var revision: UInt64 = 10
     for step in 0..<400 {
       revision += UInt64.random(in: 1...3, using: &random)
-      let change = Self.change(&random)
-      history.append(change, to: revision, at: Instant(nanoseconds: UInt64(step)))
+      var change = Self.change(&random)
+      history.append(&change, to: revision, at: Instant(nanoseconds: UInt64(step)))
       kept.append((change, revision, UInt64(step)))
       if Int.random(in: 0..<9, using: &random) == 0 {
         let most = Int.random(in: 0..<4000, using: &random)
@@ -115,8 +115,8 @@ import Testing
   @Test func trimmingKeepsWhatFits() {
     let history = History(base: 0)
     for step in 1...5000 {
-      history.append(
-        Change(added: [IndexPath(section: 0, row: UInt32(step))]), to: UInt64(step), at: Instant(nanoseconds: 0))
+      var change = Change(added: [IndexPath(section: 0, row: UInt32(step))])
+      history.append(&change, to: UInt64(step), at: Instant(nanoseconds: 0))
     }
     let each = history.bytes / 5000
     history.trim(bytes: each * 100, before: Instant(nanoseconds: 0))
