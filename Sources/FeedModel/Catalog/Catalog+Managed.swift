@@ -26,11 +26,9 @@ extension Catalog {
     let (former, type) = (state.definition, state.type)
     state.definition = definition
     state.type = definition.type
-    feed.structureDidChange()
     log.append(undo: {
       state.definition = former
       state.type = type
-      feed.structureDidChange()
     })
   }
 }

@@ -84,11 +84,7 @@ extension Catalog {
     guard state.type?.text != type?.text else { return }
     let (before, mark) = (state.type, log.mark)
     state.type = type
-    feed.structureDidChange()
-    log.append(undo: {
-      state.type = before
-      feed.structureDidChange()
-    })
+    log.append(undo: { state.type = before })
     do throws(FeedError) {
       for row in 0..<state.rows.count {
         if try state.retype(at: row, &log) { result.updated.append(IndexPath(section: 0, row: UInt32(row))) }

@@ -140,7 +140,7 @@ public class Feed {
   func joinSources() {}
   func leaveSources() {}
 
-  /// Sections of this feed may have come or gone, or its rows may have types now: whoever maps them must look again.
+  /// Sections of this feed may have come or gone: whoever maps them must look again.
   func structureDidChange() {
     for parent in parents { parent.feed.structureDidChange() }
   }

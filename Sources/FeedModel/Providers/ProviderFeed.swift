@@ -20,8 +20,6 @@ public class ProviderFeed: Feed {
   /// Where the sections of each child that shows begin, and of the others where the next one's do; one more entry for the
   /// end. Empty until asked for after the structure changed.
   @exclusivity(unchecked) private var starts: [Int] = []
-  /// Whether a child that shows has types, as long as neither changes.
-  @exclusivity(unchecked) private var haveTypes: Bool?
 
   public override var sectionCount: Int {
     if isGone { return 0 }
@@ -54,10 +52,8 @@ public class ProviderFeed: Feed {
   }
 
   public override var hasTypes: Bool {
-    if let haveTypes { return haveTypes }
-    let found = children[shownPlaces].contains(where: \.hasTypes)
-    haveTypes = found
-    return found
+    for place in shownPlaces where children[place].hasTypes { return true }
+    return false
   }
 
   override func shows(place: Int) -> Bool { shownPlaces.contains(place) }
@@ -88,7 +84,6 @@ public class ProviderFeed: Feed {
 
   override func structureDidChange() {
     if !starts.isEmpty { starts.removeAll(keepingCapacity: true) }
-    haveTypes = nil
     isRestructured = true
     super.structureDidChange()
   }

@@ -106,10 +106,14 @@ extension TreeReference {
     feeds[name] = feed
   }
 
-  /// Rows of a bin whose section went out and came in again are other rows.
-  mutating func renew(_ feed: String, bin: String) {
-    guard var known = feeds[feed], let place = known.bins.firstIndex(where: { $0.name == bin }) else { return }
-    for row in known.bins[place].rows.indices { known.bins[place].rows[row].token = token() }
+  /// Rows of a bin whose section went out and came in again are other rows; one that came to it from another bin is not one
+  /// of them.
+  mutating func renew(_ feed: String, _ bin: TreeFeed.Bin) {
+    guard var known = feeds[feed], let place = known.bins.firstIndex(where: { $0.name == bin.name }) else { return }
+    let tokens = Set(bin.rows.map(\.token))
+    for row in known.bins[place].rows.indices where tokens.contains(known.bins[place].rows[row].token) {
+      known.bins[place].rows[row].token = token()
+    }
     feeds[feed] = known
   }
 }

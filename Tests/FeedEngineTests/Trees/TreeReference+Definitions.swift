@@ -53,7 +53,7 @@ extension TreeReference {
   mutating func renewBins(of name: String, before: [TreeFeed.Bin], _ change: Change) {
     for section in change.sectionsDeleted where before.indices.contains(Int(section)) {
       let bin = before[Int(section)]
-      if feeds[name]?.bins.contains(where: { $0.instance == bin.instance }) ?? false { renew(name, bin: bin.name) }
+      if feeds[name]?.bins.contains(where: { $0.instance == bin.instance }) ?? false { renew(name, bin) }
     }
   }
 

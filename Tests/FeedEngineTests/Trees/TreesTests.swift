@@ -5,7 +5,8 @@ import Testing
 /// Random trees of all kinds of feeds under random mutations, with watchers on everything, against a reference that puts
 /// everything together anew after each operation.
 ///
-/// 100,000 operations over all fixed seeds, or as many as `FEEDD_TREE_OPERATIONS` says; a fresh one gets an eighth of it.
+/// 100,000 operations over all fixed seeds, or as many as `FEEDD_TREE_OPERATIONS` says; a fresh one gets an eighth of it,
+/// or the seed that `FEEDD_TREE_SEED` names.
 @Suite struct TreesTests {
   /// A tree is begun anew after so many operations.
   private static let life = 500
@@ -14,13 +15,17 @@ import Testing
     getenv("FEEDD_TREE_OPERATIONS").flatMap { Int(String(cString: $0)) } ?? 100_000
   }
 
+  private static var fresh: UInt64 {
+    getenv("FEEDD_TREE_SEED").flatMap { UInt64(String(cString: $0)) } ?? .random(in: 1000...(.max))
+  }
+
   @Test(arguments: UInt64(1)...8)
   func fixedSeed(_ seed: UInt64) {
     run(seed: seed, operations: Self.operations / 8)
   }
 
   @Test func freshSeed() {
-    run(seed: UInt64.random(in: 1000...(.max)), operations: Self.operations / 8)
+    run(seed: Self.fresh, operations: Self.operations / 8)
   }
 
   private func run(seed: UInt64, operations: Int) {
