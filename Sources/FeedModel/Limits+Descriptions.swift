@@ -73,7 +73,8 @@ extension Limits {
       name: "bookmarkInterval", flag: "bookmark-interval", help: "seconds of quiet after which a watch gets a bookmark",
       range: 1...86_400, keyPath: \.bookmarkInterval),
     .init(
-      name: "maxQuerySteps", flag: "max-query-steps", help: "steps that one query may take over one document",
+      name: "maxQuerySteps", flag: "max-query-steps",
+      help: "steps of one query over one document, or of all filters over one element",
       range: 1000...1_000_000_000, keyPath: \.maxQuerySteps),
     .init(
       name: "maxQueryBytes", flag: "max-query-bytes", help: "bytes of elements that one query may join",

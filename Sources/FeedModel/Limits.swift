@@ -43,7 +43,8 @@ public struct Limits: Sendable, Equatable {
   public var bookmarkInterval = 30
   /// Bytes of elements that one `query` may join into one document.
   public var maxQueryBytes = 16 << 20
-  /// Steps, about one a value looked at, that one `query` may take over a joined document or over one element.
+  /// Steps, about one a value looked at, that one `query` may take over a joined document or over one element,
+  /// and all filters of a collection together over one element.
   public var maxQuerySteps = 2_000_000
 
   public init() {}

@@ -27,10 +27,11 @@ public struct Filter: Sendable {
 
   /// As `accepts(_:)`, within a number of steps: about one for a node visited.
   ///
-  /// `steps` is what is left afterwards. Below zero it ran out, and the result is false and means nothing.
+  /// `steps` is what is left afterwards. Below zero it ran out, and the result is false and means nothing. The same element
+  /// always takes the same steps.
   public func accepts(_ element: JSONView, steps: inout Int) -> Bool {
     withExtendedLifetime(program) {
-      var evaluation = Evaluation(program, root: element, steps: steps)
+      var evaluation = Evaluation(program, root: element, steps: steps, isRepeatable: true)
       let accepted = evaluation.accepts(entry, current: element)
       steps = evaluation.steps
       return accepted && !evaluation.isExhausted

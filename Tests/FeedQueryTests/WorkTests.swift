@@ -98,4 +98,30 @@ import Testing
       #expect(steps < 0)
     }
   }
+
+  /// What is stored and executed again must be refused again: nothing learnt makes a filter cheaper.
+  @Test(arguments: [
+    "search(@.text, '(a|b)*a(a|b){89}$')", "search(@.text, @.pattern)", "match(@.text, @.text)", "count(@..*) > 3",
+    "search(@.text, @.broken)",
+  ])
+  func aFilterAlwaysTakesTheSameSteps(text: String) throws {
+    let element =
+      #"{"text":"\#(String(repeating: "ab", count: 500))","pattern":"(a|b)*a(a|b){9}$","broken":"(","tags":[1,2,3]}"#
+    let filter = try Filter(parsing: text)
+    try withJSON(element) { element in
+      var first = 10_000_000
+      let accepted = filter.accepts(element, steps: &first)
+      let cost = 10_000_000 - first
+      #expect(cost > 0)
+      for other in [#"{"text":"x","pattern":"y","broken":"["}"#, #"{"text":"abba","pattern":"b+"}"#] {
+        try withJSON(other) { _ = filter.accepts($0) }
+      }
+      var exact = cost
+      #expect(filter.accepts(element, steps: &exact) == accepted)
+      #expect(exact == 0)
+      var short = cost - 1
+      #expect(!filter.accepts(element, steps: &short))
+      #expect(short < 0)
+    }
+  }
 }

@@ -20,7 +20,7 @@ extension CollectionState {
     let known = try find(value, index: place)
     if let known { touchRows(known) }
     if let known, Self.equal(elements.text(of: known).text, element.text) { return }
-    guard decide(element) else {
+    guard try decide(element, index: place) else {
       if let known { remove(known, &log) }
       return
     }
@@ -59,14 +59,26 @@ extension CollectionState {
   }
 
   /// Lets every bin judge the element and keeps the verdicts; false when no bin accepts it.
-  func decide(_ element: JSONView) -> Bool {
+  ///
+  /// The filters share the steps of one query, so that one element cannot hold everybody up for longer than that. What an
+  /// element takes does not depend on what was judged before: it is the same when the journal is replayed.
+  private func decide(_ element: JSONView, index place: Int) throws(FeedError) -> Bool {
     var any = false
+    var steps = limits.maxQuerySteps
     for bin in bins.indices {
-      let accepted = !(any && definition.exclusive) && (bins[bin].filter?.accepts(element) ?? true)
+      let accepted = !(any && definition.exclusive) && (bins[bin].filter?.accepts(element, steps: &steps) ?? true)
       verdicts[bin] = accepted
       any = any || accepted
+      if steps < 0 { throw tooManySteps(place) }
     }
     return any
+  }
+
+  private func tooManySteps(_ place: Int) -> FeedError {
+    .limitExceeded(
+      limit: "maxQuerySteps", value: limits.maxQuerySteps,
+      reason: "the filters of \(feed) take too many steps over element \(place); push a smaller one, write simpler "
+        + "filters, or start feedd with a larger --max-query-steps")
   }
 
   /// Brings the rows of an element in line with the verdicts, bin by bin.

@@ -9,7 +9,9 @@ extension Evaluation {
       withString(pattern) { pattern in
         work &-= (value.count &+ pattern.count) &>> 4 &+ 1
         return tables.patterns[Int(index)]._withUnsafeGuaranteedRef { compiled in
-          compiled.matches(value, pattern: pattern, work: &work)
+          isRepeatable
+            ? compiled.matches(value, pattern: pattern, repeatableWork: &work)
+            : compiled.matches(value, pattern: pattern, work: &work)
         }
       }
     }

@@ -6,9 +6,13 @@ struct Evaluation {
   let root: JSONView
   /// Steps that may still be taken: about one a node that is visited. Below zero the run is over and its results are void.
   var steps: Int
+  /// Whether the same program takes the same steps over the same value, whatever it has been run over before: regular
+  /// expressions are charged for what they may have to learn instead of what they do.
+  let isRepeatable: Bool
 
   @inline(__always)
-  init(_ program: Program, root: JSONView, steps: Int) {
+  init(_ program: Program, root: JSONView, steps: Int, isRepeatable: Bool = false) {
+    self.isRepeatable = isRepeatable
     tables = program.tables
     self.root = root
     self.steps = steps

@@ -44,6 +44,20 @@ final class Pattern: Sendable {
     return regexp.matches(value, isWhole: isWhole, work: &work)
   }
 
+  /// As `matches(_:pattern:work:)`, but the work is the same each time: that of a matcher that knows nothing yet, which is
+  /// bounded by the sizes of the value and of the expression.
+  func matches(
+    _ value: UnsafeRawBufferPointer, pattern: UnsafeRawBufferPointer, repeatableWork work: inout Int
+  ) -> Bool? {
+    var unlimited = Int.max
+    let regexp = isConstant ? constant : compiled(pattern, work: &unlimited)
+    if !isConstant { work &-= pattern.count &+ (regexp?.cost ?? 0) }
+    guard let regexp else { return false }
+    work &-= regexp.work(over: value.count)
+    guard work >= 0 else { return nil }
+    return regexp.matches(value, isWhole: isWhole, work: &unlimited)
+  }
+
   private func compiled(_ pattern: UnsafeRawBufferPointer, work: inout Int) -> RegexpMatcher? {
     last.withLock { last in
       if let last, last.text.elementsEqual(pattern) { return last.regexp }

@@ -1,0 +1,75 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+
+/// The steps that the filters of a collection share over one element.
+@Suite struct FilterStepsTests {
+  private static let limits = {
+    var limits = Limits()
+    limits.maxQuerySteps = 5000
+    return limits
+  }()
+
+  private func update(_ harness: EngineHarness, _ client: ConnectionID, _ feed: String, _ element: String) -> String {
+    harness.ask(client, "update", #"{"feed":"\#(feed)","element":\#(element)}"#).first ?? ""
+  }
+
+  private func digest(_ harness: EngineHarness, _ client: ConnectionID, _ feed: String) -> String {
+    harness.ask(client, "verify", #"{"feed":"\#(feed)"}"#).first ?? ""
+  }
+
+  /// Each filter alone is within the limit; together they are not, and then nothing has changed.
+  @Test func areOneBudgetForAllBins() {
+    let harness = EngineHarness(limits: Self.limits)
+    let client = harness.connect()
+    let bin = { (name: Int) in #"{"name":"b\#(name)","filter":"@..[?@ == 'x\#(name)']"}"# }
+    _ = harness.ask(client, "define", #"{"feed":"one","kind":"collection","bins":[\#(bin(0))]}"#)
+    let bins = (0..<8).map(bin).joined(separator: ",")
+    _ = harness.ask(client, "define", #"{"feed":"all","kind":"collection","bins":[\#(bins)]}"#)
+    _ = harness.ask(client, "define", #"{"feed":"first","kind":"collection","exclusive":true,"bins":[\#(bins)]}"#)
+    let values = ((0..<1000).map { "\($0)" } + (0..<8).map { "\"x\($0)\"" }).joined(separator: ",")
+    let element = #"{"id":1,"v":[\#(values)]}"#
+    // Exclusive: the first bin that accepts it ends the search.
+    for feed in ["one", "first"] {
+      #expect(update(harness, client, feed, element).contains(#""added":[[0,0]]"#))
+    }
+    #expect(update(harness, client, "all", #"{"id":1,"v":["x3"]}"#).contains(#""added":[[3,0]]"#))
+    let before = digest(harness, client, "all")
+    let refused = update(harness, client, "all", element)
+    #expect(refused.contains("-32007") && refused.contains(#""limit":"maxQuerySteps""#))
+    let several = harness.ask(
+      client, "update", #"{"feed":"all","elements":[{"id":2,"v":["x1"]},\#(element)]}"#)
+    #expect(several.first?.contains("-32007") == true)
+    #expect(digest(harness, client, "all") == before)
+    // It is refused to sort what is there into so many bins, too.
+    let rebinned = harness.ask(
+      client, "define", #"{"feed":"one","kind":"collection","replace":true,"bins":[\#(bins)]}"#)
+    #expect(rebinned.first?.contains("-32007") == true)
+    #expect(update(harness, client, "all", #"{"id":2,"v":["x1"]}"#).contains(#""added":[[1,0]]"#))
+  }
+
+  /// What was refused is refused again when the journal is replayed, though patterns have learnt something else by then.
+  @Test func areTheSameInReplay() throws {
+    let harness = EngineHarness(limits: Self.limits, isDurable: true)
+    let client = harness.connect()
+    let filters = ["search(@.t, '(a|b)*a(a|b){9}$')", "search(@.t, @.p)"]
+    let bins = filters.enumerated().map { #"{"name":"b\#($0)","filter":"\#($1)"}"# }.joined(separator: ",")
+    _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection","bins":[\#(bins)]}"#)
+    var refusals = 0
+    for id in 0..<60 {
+      let text = String(repeating: id % 3 == 0 ? "ab" : "ba", count: id * 100)
+      let answer = update(harness, client, "c", #"{"id":\#(id),"t":"\#(text)","p":"(a|b){\#(id % 7 + 1)}"}"#)
+      if answer.contains("-32007") { refusals += 1 }
+    }
+    #expect(refusals > 5 && refusals < 55)
+    let again = EngineHarness(limits: Self.limits)
+    for batch in harness.stored {
+      try batch.requests.withUnsafeBytes {
+        try again.engine.replay(JournalBatch(revision: batch.revision, at: batch.at, requests: $0))
+      }
+    }
+    #expect(digest(again, again.connect(), "c") == digest(harness, client, "c"))
+    #expect(again.engine.catalog.revision == harness.engine.catalog.revision)
+  }
+}
