@@ -18,7 +18,8 @@ extension Catalog {
     let index = try index(of: place, in: feed)
     let shows = feed is ComposedFeed || feed.children.isEmpty
     try checkGrowth(
-      of: feed, named: feed.name, children: feed.children + [child], showing: Array(feed.shown) + (shows ? [child] : []))
+      of: feed, named: feed.name, children: feed.children + [child], showing: Array(feed.shown) + (shows ? [child] : [])
+    )
     restructure(feed) {
       var children = feed.children
       children.insert(child, at: index)
