@@ -39,10 +39,12 @@ extension EventLoop {
 
   private mutating func resume(_ slot: ConnectionSlot) {
     slot.pointee.flags.remove(.isParked)
-    if slot.pointee.input.count > 0 {
+    let isDetached = slot.pointee.flags.contains(.isDetached)
+    // Half a frame of a peer that is gone does not become a whole one by waiting: its end is looked for.
+    if slot.pointee.input.count > 0 && !(isDetached && holdsHalfFrame(slot)) {
       take(slot, nil)
     } else {
-      if slot.pointee.flags.contains(.isDetached) { read(slot, isHungUp: true) }
+      if isDetached { read(slot, isHungUp: true) }
       settle(slot)
     }
   }

@@ -61,6 +61,12 @@ extension EventLoop {
     return false
   }
 
+  /// Whether what is held only begins a frame.
+  func holdsHalfFrame(_ slot: ConnectionSlot) -> Bool {
+    if case .incomplete = Frame.first(in: slot.pointee.input.bytes, maxFrame: engine.limits.maxFrame) { return true }
+    return false
+  }
+
   /// One read; nil when there was nothing, for now or for ever.
   private mutating func receive(_ slot: ConnectionSlot, _ space: UnsafeMutableRawBufferPointer) -> Int? {
     switch SocketIO.read(slot.pointee.descriptor, space) {

@@ -22,7 +22,7 @@ struct DisturbanceTests {
     #expect(try daemon.stop() == 0, "seed \(seed)")
     let found = try #require(daemon.log.firstMatch(of: /(\d+) turns of the loop/))
     let turns = try #require(Int(found.1))
-    #expect(turns < 5000, "seed \(seed)")
+    #expect(turns < 2000, "seed \(seed)")
   }
 
   /// One wrong thing; false when the client is to be dropped. What the daemon did to the connection before is its right.
