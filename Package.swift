@@ -39,39 +39,59 @@ let package = Package(
     .target(name: "CLinux"),
     .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
     module("FeedJSON"),
-    module("FeedQuery", ["FeedJSON"]),
-    module("FeedModel", ["FeedJSON", "FeedQuery"]),
-    module("FeedWire", ["FeedJSON", "FeedModel"]),
-    module("FeedEngine", ["FeedJSON", "FeedQuery", "FeedModel", "FeedWire"], settings: daemonSettings),
+    module("FeedQuery", ["FeedJSON"], settings: daemonSettings),
+    module("FeedChange", ["FeedJSON"]),
+    module("FeedModel", ["FeedJSON", "FeedQuery", "FeedChange"], settings: daemonSettings),
+    module("FeedWire", ["FeedJSON", "FeedChange"]),
+    module(
+      "FeedEngine", ["FeedJSON", "FeedQuery", "FeedChange", "FeedModel", "FeedWire"], settings: daemonSettings),
     module("FeedSQLite", ["CSQLite"]),
-    module("FeedSources", ["FeedJSON", "FeedModel", "FeedSQLite", "FeedSystem"]),
-    module("FeedStorage", ["FeedJSON", "FeedModel", "FeedSQLite", "FeedSystem"]),
+    module(
+      "FeedSources", ["FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem"], settings: daemonSettings),
+    module(
+      "FeedStorage", ["FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem"], settings: daemonSettings),
     module("FeedSystem", ["CLinux"]),
     module(
       "FeedServer",
-      ["CLinux", "FeedJSON", "FeedEngine", "FeedModel", "FeedSources", "FeedStorage", "FeedWire", "FeedSystem"],
+      [
+        "CLinux", "FeedJSON", "FeedChange", "FeedEngine", "FeedModel", "FeedSources", "FeedStorage", "FeedWire",
+        "FeedSystem",
+      ],
       settings: daemonSettings),
-    module("FeedClient", ["FeedJSON", "FeedModel", "FeedWire", "FeedSystem"]),
+    module("FeedClient", ["FeedJSON", "FeedChange", "FeedWire", "FeedSystem"]),
+    module("FeedCommands", ["FeedJSON", "FeedChange", "FeedClient", "FeedWire", "FeedSystem"]),
     program("feedd", ["FeedServer", "FeedEngine", "FeedSystem"]),
-    program("feedclient", ["FeedClient", "FeedJSON", "FeedModel", "FeedStorage", "FeedWire", "FeedSystem"]),
-    program("feedbench", ["CLinux", "FeedJSON", "FeedQuery", "FeedModel", "FeedWire", "FeedEngine", "FeedSystem"]),
-    .target(name: "TestSupport", dependencies: ["FeedSystem"], path: "Tests/TestSupport", swiftSettings: settings),
+    program("feedclient", ["FeedCommands", "FeedStorage", "FeedSystem"]),
+    program(
+      "feedbench",
+      ["CLinux", "FeedJSON", "FeedQuery", "FeedChange", "FeedModel", "FeedWire", "FeedEngine", "FeedSystem"]),
+    .target(
+      name: "TestSupport", dependencies: ["FeedJSON", "FeedChange", "FeedSystem"], path: "Tests/TestSupport",
+      swiftSettings: settings),
     tests("FeedJSONTests", ["FeedJSON"]),
     tests("FeedQueryTests", ["FeedQuery", "FeedJSON"]),
-    tests("FeedModelTests", ["FeedModel", "FeedJSON", "FeedQuery"]),
-    tests("FeedWireTests", ["FeedWire", "FeedJSON", "FeedModel"]),
-    tests("FeedEngineTests", ["FeedEngine", "FeedJSON", "FeedModel", "FeedWire"]),
+    tests("FeedChangeTests", ["FeedChange", "FeedJSON"]),
+    tests("FeedModelTests", ["FeedModel", "FeedChange", "FeedJSON", "FeedQuery"]),
+    tests("FeedWireTests", ["FeedWire", "FeedJSON", "FeedChange"]),
+    tests("FeedEngineTests", ["FeedEngine", "FeedJSON", "FeedChange", "FeedModel", "FeedWire"]),
     tests("FeedSQLiteTests", ["FeedSQLite"]),
     .target(name: "FaultyDisk", dependencies: ["CSQLite"], path: "Tests/FaultyDisk"),
     tests(
       "FeedStorageTests",
-      ["FeedStorage", "FeedEngine", "FeedJSON", "FeedModel", "FeedSQLite", "FeedSystem", "FaultyDisk"]),
-    tests("FeedSourcesTests", ["FeedSources", "FeedJSON", "FeedModel", "FeedSQLite", "FeedSystem"]),
+      ["FeedStorage", "FeedEngine", "FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem", "FaultyDisk"]),
+    tests("FeedSourcesTests", ["FeedSources", "FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem"]),
     tests("FeedSystemTests", ["FeedSystem"]),
-    tests("FeedServerTests", ["FeedServer", "FeedEngine", "FeedModel", "FeedSQLite", "FeedSystem", "feedd"]),
-    tests("FeedClientTests", ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem", "feedd", "feedclient"]),
+    tests(
+      "FeedServerTests", ["FeedServer", "FeedEngine", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem", "feedd"]),
+    tests("FeedClientTests", ["FeedClient", "FeedJSON", "FeedChange", "FeedWire", "FeedSystem", "feedd"]),
+    tests(
+      "FeedCommandsTests",
+      ["FeedCommands", "FeedClient", "FeedJSON", "FeedChange", "FeedWire", "FeedSystem", "feedd", "feedclient"]),
     tests(
       "EndToEndTests",
-      ["FeedClient", "FeedJSON", "FeedModel", "FeedWire", "FeedSystem", "feedd", "feedclient", "feedbench"]),
+      [
+        "FeedClient", "FeedJSON", "FeedChange", "FeedModel", "FeedWire", "FeedSystem", "feedd", "feedclient",
+        "feedbench",
+      ]),
   ]
 )

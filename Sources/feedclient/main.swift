@@ -1,4 +1,4 @@
-import FeedClient
+import FeedCommands
 import FeedStorage
 import FeedSystem
 import Glibc

@@ -1,3 +1,4 @@
+import FeedChange
 import FeedModel
 import FeedWire
 import Testing
@@ -21,10 +22,10 @@ import Testing
     let first = try vector.member("first").member("change").change()
     let second = try vector.member("second").member("change").change()
     let composed = try vector.member("composed")
-    #expect(try FeedModel.compose(first, second) == composed.member("change").change())
+    #expect(try FeedChange.compose(first, second) == composed.member("change").change())
 
     var rows = try vector.member("before").rows()
-    try apply(FeedModel.compose(first, second), to: &rows, elements: composed.member("elements").texts())
+    try apply(FeedChange.compose(first, second), to: &rows, elements: composed.member("elements").texts())
     #expect(try rows == vector.member("after").rows())
   }
 

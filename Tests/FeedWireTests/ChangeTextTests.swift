@@ -1,5 +1,5 @@
+import FeedChange
 import FeedJSON
-import FeedModel
 import TestSupport
 import Testing
 

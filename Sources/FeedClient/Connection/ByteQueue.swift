@@ -1,13 +1,13 @@
 /// Bytes that come at one end and are taken at the other: raw memory that is used again and again and grows with what
 /// comes.
-struct ByteQueue: ~Copyable {
+package struct ByteQueue: ~Copyable {
   private var block: UnsafeMutableRawPointer
   private var capacity: Int
   private var head = 0
   private var tail = 0
 
   /// - Parameter capacity: at least 4.
-  init(capacity: Int) {
+  package init(capacity: Int) {
     self.capacity = capacity
     block = .allocate(byteCount: capacity, alignment: 16)
   }
@@ -15,13 +15,13 @@ struct ByteQueue: ~Copyable {
   deinit { block.deallocate() }
 
   /// How many bytes have come and were not consumed.
-  var count: Int { tail - head }
+  package var count: Int { tail - head }
 
   /// Those bytes; valid until the next ``room(atLeast:)``, consumed or not.
-  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: block + head, count: tail - head) }
+  package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: block + head, count: tail - head) }
 
   /// Room to put bytes into, at least a quarter of the whole; tell ``didFill(_:)`` how much was put there.
-  mutating func room(atLeast minimum: Int = 1) -> UnsafeMutableRawBufferPointer {
+  package mutating func room(atLeast minimum: Int = 1) -> UnsafeMutableRawBufferPointer {
     if head == tail { (head, tail) = (0, 0) }
     while capacity - tail < max(minimum, capacity / 4) {
       if head >= capacity / 2 {
@@ -38,8 +38,8 @@ struct ByteQueue: ~Copyable {
   }
 
   /// Takes over the first `count` bytes of the last ``room(atLeast:)``.
-  mutating func didFill(_ count: Int) { tail += count }
+  package mutating func didFill(_ count: Int) { tail += count }
 
   /// Takes the first `count` bytes away.
-  mutating func consume(_ count: Int) { head += count }
+  package mutating func consume(_ count: Int) { head += count }
 }

@@ -20,7 +20,7 @@ public enum ClientError: Error, Equatable, Sendable {
 
 extension ClientError {
   /// The description without a full stop, so that a sentence can go on behind it.
-  var clause: String {
+  package var clause: String {
     let text = description
     return text.hasSuffix(".") ? String(text.dropLast()) : text
   }

@@ -1,5 +1,5 @@
+import FeedChange
 import FeedJSON
-import FeedModel
 
 /// A `delta` notification: what one or more commits changed in a feed (protocol, sections 4 and 7).
 public struct Delta: Equatable, Sendable {

@@ -1,42 +1,47 @@
+import FeedChange
 import FeedJSON
-import FeedModel
 
 /// Reads members of a message from the daemon; what is missing or of the wrong kind becomes a ``MalformedMessage``.
-struct MemberReader {
+package struct MemberReader {
   let object: JSONView
   /// The message's name, for errors.
   let place: StaticString
+
+  package init(object: JSONView, place: StaticString) {
+    self.object = object
+    self.place = place
+  }
 
   private func malformed(_ name: StaticString, _ expected: StaticString) -> MalformedMessage {
     MalformedMessage("\(place): \"\(name)\" is not \(expected)")
   }
 
-  func revision(_ name: StaticString) throws(MalformedMessage) -> UInt64 {
+  package func revision(_ name: StaticString) throws(MalformedMessage) -> UInt64 {
     guard let value = object.member(name)?.int.flatMap({ UInt64(exactly: $0) }) else {
       throw malformed(name, "a revision")
     }
     return value
   }
 
-  func string(_ name: StaticString) throws(MalformedMessage) -> String {
+  package func string(_ name: StaticString) throws(MalformedMessage) -> String {
     guard let value = object.member(name)?.string else { throw malformed(name, "a string") }
     return value
   }
 
   /// A flag that is false when absent.
-  func flag(_ name: StaticString) -> Bool { object.member(name)?.bool ?? false }
+  package func flag(_ name: StaticString) -> Bool { object.member(name)?.bool ?? false }
 
-  func array(_ name: StaticString) throws(MalformedMessage) -> JSONView.Elements {
+  package func array(_ name: StaticString) throws(MalformedMessage) -> JSONView.Elements {
     guard let value = object.member(name), value.kind == .array else { throw malformed(name, "an array") }
     return value.elements
   }
 
-  func path(_ name: StaticString) throws(MalformedMessage) -> IndexPath {
+  package func path(_ name: StaticString) throws(MalformedMessage) -> IndexPath {
     guard let path = object.member(name).flatMap(IndexPath.init) else { throw malformed(name, "[section, row]") }
     return path
   }
 
-  func paths(_ name: StaticString) throws(MalformedMessage) -> [IndexPath] {
+  package func paths(_ name: StaticString) throws(MalformedMessage) -> [IndexPath] {
     var paths: [IndexPath] = []
     for element in try array(name) {
       guard let path = IndexPath(element) else { throw malformed(name, "a list of [section, row]") }
@@ -46,7 +51,7 @@ struct MemberReader {
   }
 
   /// The sections of a watch's result or of a reset.
-  func sections(_ name: StaticString) throws(MalformedMessage) -> [SectionSummary] {
+  package func sections(_ name: StaticString) throws(MalformedMessage) -> [SectionSummary] {
     var sections: [SectionSummary] = []
     for element in try array(name) {
       guard let name = element.member("name")?.string, let count = element.member("count")?.int, count >= 0 else {
@@ -58,14 +63,14 @@ struct MemberReader {
   }
 
   /// Copies of the compact texts of the elements.
-  func texts(_ name: StaticString) throws(MalformedMessage) -> [[UInt8]] {
+  package func texts(_ name: StaticString) throws(MalformedMessage) -> [[UInt8]] {
     var texts: [[UInt8]] = []
     for element in try array(name) { texts.append(element.compactText) }
     return texts
   }
 
   /// The types of as many elements; nil when the message has none.
-  func types(count: Int) throws(MalformedMessage) -> [String?]? {
+  package func types(count: Int) throws(MalformedMessage) -> [String?]? {
     guard object.member("types") != nil else { return nil }
     var types: [String?] = []
     types.reserveCapacity(count)
@@ -77,7 +82,7 @@ struct MemberReader {
 
 extension IndexPath {
   /// The path that an array of two row numbers writes; nil for anything else.
-  init?(_ view: JSONView) {
+  package init?(_ view: JSONView) {
     guard view.kind == .array, view.count == 2 else { return nil }
     var elements = view.elements
     guard let section = elements.next()?.int.flatMap({ UInt32(exactly: $0) }),
@@ -89,7 +94,7 @@ extension IndexPath {
 
 extension JSONView {
   /// A copy of the value's text without white space outside strings.
-  var compactText: [UInt8] {
+  package var compactText: [UInt8] {
     if isCompact { return Array(text) }
     var buffer = ByteBuffer(capacity: text.count)
     buffer.append(compact: self)

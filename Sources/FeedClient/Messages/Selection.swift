@@ -1,5 +1,5 @@
+import FeedChange
 import FeedJSON
-import FeedModel
 
 /// A `selection` notification: which rows of a feed are selected now, by whoever did it.
 public struct Selection: Equatable, Sendable {

@@ -1,5 +1,5 @@
+import FeedChange
 import FeedJSON
-import FeedModel
 
 /// A `snapshot` notification: a stretch of a feed's rows, in flattened order (protocol, section 7).
 public struct SnapshotPart: Equatable, Sendable {

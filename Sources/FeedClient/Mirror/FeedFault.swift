@@ -1,4 +1,4 @@
-import FeedModel
+import FeedChange
 
 /// What a watcher found to be wrong in what it was sent: a bug in the daemon or in the watcher.
 ///

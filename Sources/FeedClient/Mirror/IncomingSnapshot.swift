@@ -1,4 +1,4 @@
-import FeedModel
+import FeedChange
 
 /// A snapshot whose parts are still coming: the sections it will have and the rows that are there already.
 struct IncomingSnapshot: Sendable {

@@ -1,4 +1,4 @@
-import FeedModel
+import FeedChange
 
 extension Mirror {
   /// Takes in a part of a snapshot.

@@ -1,4 +1,4 @@
-import FeedModel
+import FeedChange
 
 /// A copy of a feed, kept right by what a watch sends: snapshots, deltas and bookmarks, in the order they come.
 ///

@@ -1,3 +1,4 @@
+import FeedChange
 import FeedModel
 
 /// The feeds whose rows somebody reads from a database and hands in.

@@ -1,3 +1,4 @@
+import FeedChange
 import FeedModel
 
 /// Composes the changes that a watcher missed, a bounded number at a time, so that a long absence does not stop the loop.

@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 import FeedModel
 import FeedWire

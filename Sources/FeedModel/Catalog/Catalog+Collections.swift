@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 
 /// The operations on collections. Each leaves its change in `result` and, when it throws, nothing changed.

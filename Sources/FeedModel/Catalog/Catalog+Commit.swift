@@ -1,3 +1,5 @@
+import FeedChange
+
 /// From operations to one commit: undoing, composing, numbering, handing on to the feeds that show the rows, publishing.
 extension Catalog {
   /// Starts a commit.

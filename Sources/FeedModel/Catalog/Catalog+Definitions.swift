@@ -1,3 +1,5 @@
+import FeedChange
+
 /// Defining, redefining and undefining feeds.
 extension Catalog {
   /// Defines a feed. The same definition again is no change; another one for the same name needs `replace`, which keeps

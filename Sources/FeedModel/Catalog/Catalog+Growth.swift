@@ -1,3 +1,5 @@
+import FeedChange
+
 /// Bounds on what feeds show through each other. A feed may hang under many, so a few dozen small definitions could otherwise
 /// show one row more often than there are numbers.
 extension Catalog {

@@ -1,3 +1,5 @@
+import FeedChange
+
 /// The operations on managed feeds.
 extension Catalog {
   /// Makes a managed feed hold exactly these rows, in their order: rows of the same identity that keep their order stay,

@@ -1,3 +1,5 @@
+import FeedChange
+
 /// Where `insertChild` puts a child.
 public enum ChildPlace: Sendable, Equatable {
   case end

@@ -1,3 +1,4 @@
+import FeedChange
 import FeedQuery
 
 /// Redefining a feed that is there: it keeps what it holds.

@@ -1,3 +1,5 @@
+import FeedChange
+
 /// Commits that only change rows of one feed, as nearly all do.
 extension Catalog {
   /// Publishes the change of rows in `feed.net` and what it comes to in every feed that shows the rows. Returns false, with nothing

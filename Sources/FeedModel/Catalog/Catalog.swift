@@ -1,3 +1,5 @@
+import FeedChange
+
 /// Whoever publishes commits: told of every observed feed that a commit changed, once, after the change is in place.
 public protocol CommitObserver: AnyObject {
   /// `feed` went from revision `from` to its present one by `change`.

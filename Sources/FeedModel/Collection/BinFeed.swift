@@ -1,3 +1,5 @@
+import FeedChange
+
 /// One bin of a collection as a feed of its own, `collection/bin`: a single section.
 public final class BinFeed: Feed {
   /// The collection; it owns this feed and lives as long, but for a watch of a bin that is gone.

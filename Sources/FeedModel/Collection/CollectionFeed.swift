@@ -1,3 +1,5 @@
+import FeedChange
+
 /// A collection of bins (seed 004): a section for every bin, each with the elements that its filter accepts.
 /// `@exclusivity(unchecked)`: see `Catalog`.
 public final class CollectionFeed: Feed {

@@ -1,3 +1,5 @@
+import FeedChange
+
 /// Taking many elements out at once.
 extension CollectionState {
   /// Takes different elements out of all their bins and forgets them; leaves in `step` what that comes to.

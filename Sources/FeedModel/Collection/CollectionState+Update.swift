@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 
 /// The rules of bins (seed 004; DESIGN section 2, "bins are judged one by one").

@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 
 /// A collection's elements under another definition, and the change from the old bins to the new ones.

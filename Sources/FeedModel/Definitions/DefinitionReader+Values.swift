@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 
 /// Members that hold numbers and lists.

@@ -1,3 +1,5 @@
+import FeedChange
+
 /// The shared selection of a feed (seed 002, "Opt-In Behaviours"): which rows are selected, for everybody who asks.
 ///
 /// Selected is the element, not the place: a selected row keeps being selected while changes move it, and is dropped

@@ -1,3 +1,5 @@
+import FeedChange
+
 /// Anything with a name that can be watched: an ordered list of sections of rows (PROTOCOL section 3).
 ///
 /// Guarded by the engine's thread. Subclasses hold the rows; this class holds what all feeds share: the revision, the

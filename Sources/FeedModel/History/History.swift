@@ -1,3 +1,5 @@
+import FeedChange
+
 /// The recent changes of one feed, oldest first, for watchers that fell behind or come back.
 ///
 /// Only positions are kept, packed into 32-bit words in a ring: the elements of a composed change are read from the feed

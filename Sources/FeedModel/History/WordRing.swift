@@ -1,3 +1,5 @@
+import FeedChange
+
 /// A growing ring of 32-bit words addressed by how many were written before them.
 struct WordRing: ~Copyable {
   private var storage: UnsafeMutablePointer<UInt32>

@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 
 /// Taking up what an image stored, before the first client connects.

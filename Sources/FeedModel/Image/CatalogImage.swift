@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 
 /// Everything the daemon must keep, as of one revision, to be written in parts while the feeds go on changing.

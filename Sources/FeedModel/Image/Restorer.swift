@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 
 /// Why what was stored cannot be taken up again.

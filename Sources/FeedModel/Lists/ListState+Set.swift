@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 
 /// Making a list hold exactly what it is given, by as few changes as is cheap to find.

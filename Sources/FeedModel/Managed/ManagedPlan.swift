@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 
 /// What becomes of the rows of a managed feed when it is given others: which stay, which move, which go and which come.

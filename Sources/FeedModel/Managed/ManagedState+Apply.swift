@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 
 /// Making the rows what a plan says.

@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 
 /// Comparing the rows that are given with those that are there. Nothing changes here.

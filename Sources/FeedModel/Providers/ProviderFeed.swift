@@ -1,3 +1,5 @@
+import FeedChange
+
 /// A feed made of other feeds, its children, flattened to one list of sections (seed 002, `SectionProvider`).
 ///
 /// A child may be any feed or bin, and may hang under several parents, once directly in each. The mapping from tree to list
@@ -162,5 +164,17 @@ public class ProviderFeed: Feed {
       (oldPlace, newPlace) = (old + 1, new + 1)
     }
     return change
+  }
+}
+
+extension Change {
+  /// Lists all sections of a feed, with all their rows, as added from `section` on, and steps over them.
+  mutating func addSections(of feed: Feed, at section: inout Int) {
+    for index in 0..<feed.sectionCount {
+      let content = feed.section(at: index)
+      sectionsAdded.append(SectionAddition(at: UInt32(section), name: content.name))
+      for row in 0..<content.count { added.append(IndexPath(section: UInt32(section), row: UInt32(row))) }
+      section += 1
+    }
   }
 }

@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 
 /// From the JSON of a request to a stored version.

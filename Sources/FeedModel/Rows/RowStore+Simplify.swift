@@ -1,3 +1,5 @@
+import FeedChange
+
 /// What several steps come to: no row is listed that kept its identity, its place and its element (PROTOCOL section 4).
 extension RowStore {
   /// Steps whose rows are followed back to where they began; beyond that a row that left and came back stays listed twice.

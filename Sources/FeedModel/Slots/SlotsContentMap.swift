@@ -1,3 +1,5 @@
+import FeedChange
+
 /// Carries the rows of one content type across a change of its content.
 struct SlotsContentMap {
   private let deleted: [Int]

@@ -1,3 +1,5 @@
+import FeedChange
+
 /// The working of `SlotsLayout.change(to:contents:)`.
 ///
 /// Rows that both lists have fall into blocks: stretches that stand together, in the same order, in both. A block ends only where

@@ -1,3 +1,5 @@
+import FeedChange
+
 /// A feed whose rows are those of other feeds, interleaved by a pattern of types (seeds 000 and 001).
 ///
 /// One section; each row carries the name of its type. The list is never built: a row is found by the arithmetic of

@@ -1,3 +1,5 @@
+import FeedChange
+
 extension SlotsLayout {
   /// What happens to the list when it becomes `new`: as few rows as possible deleted, added and moved.
   ///

@@ -1,5 +1,5 @@
+import FeedChange
 import FeedJSON
-import FeedModel
 
 /// Errors as they stand on the wire (PROTOCOL section 8): code, a sentence that says what to change, and data.
 extension FeedError {

@@ -1,5 +1,5 @@
+import FeedChange
 import FeedJSON
-import FeedModel
 
 /// The DiffCollectionResult on the wire (PROTOCOL section 4).
 extension ByteBuffer {

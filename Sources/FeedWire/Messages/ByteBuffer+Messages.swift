@@ -1,5 +1,5 @@
+import FeedChange
 import FeedJSON
-import FeedModel
 
 /// The fixed parts of messages.
 extension ByteBuffer {

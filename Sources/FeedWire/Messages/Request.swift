@@ -1,5 +1,5 @@
+import FeedChange
 import FeedJSON
-import FeedModel
 
 /// One JSON-RPC 2.0 request as it stands in a frame; valid as long as the frame's bytes and tape.
 public struct Request {

@@ -1,4 +1,4 @@
-import FeedModel
+import FeedChange
 import FeedWire
 import TestSupport
 import Testing

@@ -1,4 +1,4 @@
-import FeedModel
+import FeedChange
 import TestSupport
 
 @testable import FeedClient

@@ -1,3 +1,4 @@
+import FeedChange
 import FeedModel
 import TestSupport
 
@@ -81,7 +82,7 @@ final class World {
     var rows = before
     do {
       let elements = (change.added + change.updated).map { after[Int($0.section)][Int($0.row)] }
-      try FeedModel.apply(change, to: &rows, elements: elements)
+      try FeedChange.apply(change, to: &rows, elements: elements)
     } catch {
       throw Mirror.Violation(description: "\(error): \(change) for \(what)")
     }
@@ -89,7 +90,7 @@ final class World {
     var unchanged = before
     let elements =
       (change.added.map { after[Int($0.section)][Int($0.row)] }) + change.updated.map { _ in Mirror.Row.none }
-    try FeedModel.apply(
+    try FeedChange.apply(
       Change(change, updated: []), to: &unchanged, elements: Array(elements.prefix(change.added.count)))
     for path in change.updated {
       let (old, new) = (unchanged[Int(path.section)][Int(path.row)], after[Int(path.section)][Int(path.row)])

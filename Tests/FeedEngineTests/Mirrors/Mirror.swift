@@ -1,3 +1,4 @@
+import FeedChange
 import FeedModel
 import FeedWire
 
@@ -149,7 +150,7 @@ extension Mirror {
     if change.isEmpty && !isEnd { throw Violation(description: "a delta of nothing: \(delta)") }
     var rows = sections.map(\.rows)
     do {
-      try FeedModel.apply(change, to: &rows, elements: Self.rows(delta["elements"], delta["types"]))
+      try FeedChange.apply(change, to: &rows, elements: Self.rows(delta["elements"], delta["types"]))
     } catch {
       throw Violation(description: "\(error): \(delta)")
     }

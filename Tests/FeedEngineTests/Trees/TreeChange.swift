@@ -1,3 +1,4 @@
+import FeedChange
 import FeedModel
 
 /// What a change says against what the reference knows to have happened.
@@ -34,7 +35,7 @@ struct TreeChange {
   private func checkContent() throws {
     var rows = before.sections.map { $0.rows.map(\.shown) }
     do {
-      try FeedModel.apply(change, to: &rows, elements: try listed().map(\.shown))
+      try FeedChange.apply(change, to: &rows, elements: try listed().map(\.shown))
     } catch let error as ChangeError {
       throw fail("\(error)")
     }
@@ -62,7 +63,7 @@ struct TreeChange {
     for move in change.moves {
       arrivals[Int(move.added)] = before[change.deleted[Int(move.deleted)]]?.token ?? 0
     }
-    try FeedModel.apply(placement, to: &tokens, elements: arrivals)
+    try FeedChange.apply(placement, to: &tokens, elements: arrivals)
     for (section, row) in after.paths {
       let token = after.sections[section].rows[row].token
       let expected = known.contains(token) ? token : 0

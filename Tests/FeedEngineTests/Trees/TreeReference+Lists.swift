@@ -1,3 +1,4 @@
+import FeedChange
 import FeedModel
 
 /// Arrays and singles.
@@ -58,7 +59,7 @@ extension TreeReference {
       var kept = result
       kept.updated = []
       let news = result.added.map { _ in token() }
-      try? FeedModel.apply(kept, to: &tokens, elements: news)
+      try? FeedChange.apply(kept, to: &tokens, elements: news)
     }
     feed.items = elements.enumerated().map { row, element in
       TreeFeed.Item(token: row < tokens[0].count ? tokens[0][row] : token(), element: element)

@@ -1,3 +1,4 @@
+import FeedChange
 import FeedModel
 
 /// All feeds of a daemon, rebuilt from scratch whenever they are looked at: what the random trees are compared with.

@@ -1,3 +1,4 @@
+@testable import FeedChange
 @testable import FeedModel
 
 /// Is the change the right one? (PROTOCOL section 4)
@@ -35,7 +36,7 @@ extension CollectionPair {
     let (old, new) = (Self.seen(before), Self.seen(reference))
     var rows = old
     let elements = (change.added + change.updated).map { new[Int($0.section)][Int($0.row)] }
-    do { try FeedModel.apply(change, to: &rows, elements: elements) } catch { throw fail("\(error)") }
+    do { try FeedChange.apply(change, to: &rows, elements: elements) } catch { throw fail("\(error)") }
     guard rows == new else { throw fail("the change does not lead there") }
     try checkMoves(change, old, new, fail)
     if !isExact { return }

@@ -1,3 +1,5 @@
+import FeedChange
+@testable import FeedChange
 @testable import FeedModel
 
 /// What is published of a commit: one change for the collection and one for each of its bins.
@@ -54,7 +56,7 @@ extension CollectionPair {
       return
     }
     let elements = (change.added + change.updated).map { after[Int($0.section)][Int($0.row)] }
-    do { try FeedModel.apply(change, to: &rows, elements: elements) } catch { throw Mismatch("\(name): \(error)") }
+    do { try FeedChange.apply(change, to: &rows, elements: elements) } catch { throw Mismatch("\(name): \(error)") }
     guard rows == after else { throw Mismatch("\(change) of \(name) leads from \(before) to \(rows), not \(after)") }
   }
 }

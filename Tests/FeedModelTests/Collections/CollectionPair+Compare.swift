@@ -1,5 +1,6 @@
 import FeedJSON
 
+@testable import FeedChange
 @testable import FeedModel
 
 /// Is the collection what the reference says?

@@ -1,6 +1,7 @@
 import FeedJSON
 import Testing
 
+@testable import FeedChange
 @testable import FeedModel
 
 /// A collection and its reference, led through the same operations.

@@ -2,6 +2,7 @@ import FeedJSON
 import TestSupport
 import Testing
 
+@testable import FeedChange
 @testable import FeedModel
 
 /// The ring of words and the history of changes against plain arrays.

@@ -1,6 +1,7 @@
 import FeedJSON
 import Testing
 
+@testable import FeedChange
 @testable import FeedModel
 
 /// Copies of feeds that follow nothing but the changes that the catalog publishes.

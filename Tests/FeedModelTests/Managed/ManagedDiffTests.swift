@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import FeedChange
 @testable import FeedModel
 
 @Suite("Rows of a managed feed")

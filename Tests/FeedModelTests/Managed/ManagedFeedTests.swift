@@ -3,6 +3,7 @@ import FeedQuery
 import TestSupport
 import Testing
 
+@testable import FeedChange
 @testable import FeedModel
 
 @Suite("Managed feeds")

@@ -1,5 +1,6 @@
 import FeedJSON
 
+@testable import FeedChange
 @testable import FeedModel
 
 /// One row of a made-up query.

@@ -1,5 +1,6 @@
 import TestSupport
 
+@testable import FeedChange
 @testable import FeedModel
 
 /// Makes random rules and random changes of contents.

@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import FeedChange
 @testable import FeedModel
 
 /// Changes of slots lists, against lists of tokens.

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import FeedChange
 @testable import FeedModel
 
 /// The examples that describe slots to their users.

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import FeedChange
 @testable import FeedModel
 
 /// Lists of thousands of millions of rows: whatever looked at all of them would never end.

@@ -1,0 +1,39 @@
+import FeedClient
+import FeedJSON
+
+/// JSON indented for people, with colours. What is short, or nested deeper than a screen could show, stays on one line.
+struct PrettyPrinter {
+  private static let maxDepth = 40
+  /// Arrays and objects of so many bytes are not broken into lines.
+  private static let shortLength = 60
+  let palette: Palette
+
+  func text(of view: JSONView) -> String {
+    var text = ""
+    add(view, indent: 0, to: &text)
+    return text
+  }
+
+  private func add(_ view: JSONView, indent: Int, to text: inout String) {
+    guard view.kind == .object || view.kind == .array, view.text.count > Self.shortLength, indent < Self.maxDepth else {
+      var line = LinePainter(width: LinePainter.unlimited, palette: palette)
+      if indent < Self.maxDepth { line.add(view) } else { line.add(String(decoding: view.compactText, as: UTF8.self)) }
+      text += line.text
+      return
+    }
+    let margin = "\n" + String(repeating: "  ", count: indent + 1)
+    var separator = ""
+    text += view.kind == .object ? "{" : "["
+    for member in view.members {
+      text += separator + margin + palette.paint(LinePainter.safe(member.key.source), .key) + ": "
+      add(member.value, indent: indent + 1, to: &text)
+      separator = ","
+    }
+    for element in view.elements {
+      text += separator + margin
+      add(element, indent: indent + 1, to: &text)
+      separator = ","
+    }
+    text += "\n" + String(repeating: "  ", count: indent) + (view.kind == .object ? "}" : "]")
+  }
+}

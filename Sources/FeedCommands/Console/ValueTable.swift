@@ -1,0 +1,58 @@
+import FeedClient
+import FeedJSON
+
+/// A list of objects as a table for people: a column a member in the order of first appearance, numbers to the right.
+struct ValueTable {
+  private var names: [String] = []
+  private var rows: [[String: JSONView]] = []
+
+  init(_ list: JSONView) {
+    for item in list.elements {
+      var row: [String: JSONView] = [:]
+      for entry in item.kind == .object ? Flattening.entries(of: item) : [("value", item)] {
+        if row.updateValue(entry.value, forKey: entry.name) == nil, !names.contains(entry.name) {
+          names.append(entry.name)
+        }
+      }
+      rows.append(row)
+    }
+  }
+
+  /// The lines, each ending with a new line; a sentence when there is nothing.
+  func text(width: Int, palette: Palette) -> String {
+    if rows.isEmpty { return palette.paint("nothing there", .dim) + "\n" }
+    let widths = names.map { name in
+      max(DisplayWidth.columns(of: name), rows.map { Self.columns($0[name]) }.max() ?? 0)
+    }
+    var text = line(width, palette) { painter, column in
+      painter.add(names[column], .bold)
+      painter.pad(to: Self.end(widths, column))
+    }
+    for row in rows {
+      text += line(width, palette) { painter, column in
+        let value = row[names[column]]
+        let spare = widths[column] - Self.columns(value)
+        if value?.kind == .number { painter.pad(to: painter.columns + spare) }
+        if let value { painter.add(Self.shown(value), value.role) }
+        painter.pad(to: Self.end(widths, column))
+      }
+    }
+    return text
+  }
+
+  private func line(_ width: Int, _ palette: Palette, _ add: (inout LinePainter, Int) -> Void) -> String {
+    var painter = LinePainter(width: width, palette: palette)
+    for column in names.indices { add(&painter, column) }
+    return painter.text + "\n"
+  }
+
+  /// Where a column ends, the two spaces behind it included.
+  private static func end(_ widths: [Int], _ column: Int) -> Int {
+    widths[...column].reduce(0) { $0 + $1 + 2 }
+  }
+
+  private static func columns(_ value: JSONView?) -> Int { value.map { DisplayWidth.columns(of: shown($0)) } ?? 0 }
+
+  /// A string without its quotes, anything else as it stands.
+  private static func shown(_ value: JSONView) -> String { LinePainter.safe(value.string ?? value.source(limit: 60)) }
+}

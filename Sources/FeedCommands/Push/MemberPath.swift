@@ -1,0 +1,75 @@
+import FeedClient
+import FeedJSON
+
+/// The way to one value inside another: names of members and indexes. A part of JSONPath small enough to be told by
+/// heart, for what the client looks up by itself; everything else is the daemon's to evaluate.
+struct MemberPath: Equatable, Sendable {
+  enum Step: Equatable, Sendable {
+    case name(String)
+    /// From 0; a negative one counts from the end.
+    case index(Int)
+  }
+
+  var steps: [Step]
+
+  /// The value at the end of the way; nil when there is none.
+  func resolve(_ root: JSONView) -> JSONView? {
+    var view = root
+    for step in steps {
+      let next: JSONView?
+      switch step {
+      case .name(var name):
+        next = name.withUTF8 { view.member(utf8: UnsafeRawBufferPointer($0)) }
+      case .index(let index):
+        guard view.kind == .array else { return nil }
+        next = view.element(at: index < 0 ? view.count + index : index)
+      }
+      guard let next else { return nil }
+      view = next
+    }
+    return view
+  }
+}
+
+extension MemberPath {
+  /// Reads a singular JSONPath of plain steps: `$`, then `.name`, `['name']`, `["name"]` or `[0]`. nil for anything
+  /// else, escapes in a name included.
+  init?(jsonPath text: String) {
+    guard text.first == "$" else { return nil }
+    var rest = text.dropFirst()
+    steps = []
+    while let first = rest.first {
+      rest = rest.dropFirst()
+      if first == "." {
+        let name = rest.prefix { Self.isNameCharacter($0) }
+        guard let initial = name.first, !initial.isNumber else { return nil }
+        steps.append(.name(String(name)))
+        rest = rest.dropFirst(name.count)
+      } else if first == "[", let end = rest.firstIndex(of: "]"), let step = Self.bracketed(rest[..<end]) {
+        steps.append(step)
+        rest = rest[rest.index(after: end)...]
+      } else {
+        return nil
+      }
+    }
+  }
+
+  /// Reads what stands between the braces of a template: names and indexes with points between them, such as
+  /// `user.name` or `tags.0`. nil when a part is empty.
+  init?(dotted text: some StringProtocol) {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.allSatisfy({ !$0.isEmpty }) else { return nil }
+    steps = parts.map { part in Int(part).map { .index($0) } ?? .name(String(part)) }
+  }
+
+  private static func isNameCharacter(_ character: Character) -> Bool {
+    character.isLetter || character.isNumber || character == "_" || !character.isASCII
+  }
+
+  private static func bracketed(_ text: Substring) -> Step? {
+    if let index = Int(text) { return .index(index) }
+    guard text.count >= 2, let quote = text.first, quote == "'" || quote == "\"", text.last == quote else { return nil }
+    let name = text.dropFirst().dropLast()
+    return name.contains("\\") || name.contains(quote) ? nil : .name(String(name))
+  }
+}

@@ -1,0 +1,74 @@
+import FeedClient
+import FeedJSON
+
+/// The feeds as a tree: composed feeds with their children below them, down to collections with their bins.
+struct FeedTree {
+  private struct Node {
+    var kind: String
+    var count: Int?
+    var children: [String]
+    /// The child of a segmented feed that shows.
+    var current: Int?
+  }
+
+  private var nodes: [String: Node] = [:]
+  private var names: [String] = []
+
+  /// The tree of the descriptions that `feeds` answers.
+  init(_ feeds: JSONView) {
+    for feed in feeds.elements {
+      guard let name = feed.member("feed")?.string else { continue }
+      var children = feed.member("children")?.elements.compactMap(\.string) ?? []
+      if let contents = feed.member("contents") { children += contents.members.compactMap(\.value.string) }
+      if feed.member("bins") != nil {
+        children += feed.member("sections")?.elements.compactMap { $0.member("name")?.string } ?? []
+      }
+      let isSegmented = feed.member("kind")?.string == "segmented"
+      nodes[name] = Node(
+        kind: feed.member("kind")?.string ?? "", count: feed.member("count")?.int, children: children,
+        current: isSegmented ? feed.member("current")?.int : nil)
+      names.append(name)
+      addBins(of: feed)
+    }
+  }
+
+  private mutating func addBins(of feed: JSONView) {
+    guard feed.member("bins") != nil, let sections = feed.member("sections") else { return }
+    for section in sections.elements {
+      guard let name = section.member("name")?.string else { continue }
+      nodes[name] = Node(kind: "bin", count: section.member("count")?.int, children: [], current: nil)
+    }
+  }
+
+  /// The lines: first the feeds that are nobody's child.
+  func lines(width: Int, palette: Palette) -> [String] {
+    let owned = Set(names.flatMap { nodes[$0]?.children ?? [] })
+    var lines: [String] = []
+    for name in names where !owned.contains(name) {
+      add(name, branch: "", margin: "", above: [], width, palette, to: &lines)
+    }
+    return lines
+  }
+
+  private func add(
+    _ name: String, branch: String, margin: String, above: Set<String>, isCurrent: Bool = false, _ width: Int,
+    _ palette: Palette, to lines: inout [String]
+  ) {
+    var line = LinePainter(width: width, palette: palette)
+    let node = nodes[name]
+    line.add(branch, .dim)
+    line.add(name, node?.kind == "bin" ? .key : .bold)
+    line.add("  \(node?.kind ?? "not there")", .dim)
+    if let count = node?.count { line.add("  \(Grouped.text(count))", .number) }
+    if isCurrent { line.add("  shows", .added) }
+    lines.append(line.text)
+    // A circle cannot be defined; a wrong answer must not become an endless tree.
+    guard let node, !above.contains(name) else { return }
+    for (place, child) in node.children.enumerated() {
+      let isLast = place == node.children.count - 1
+      add(
+        child, branch: margin + (isLast ? "└─ " : "├─ "), margin: margin + (isLast ? "   " : "│  "),
+        above: above.union([name]), isCurrent: node.current == place, width, palette, to: &lines)
+    }
+  }
+}

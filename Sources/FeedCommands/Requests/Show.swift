@@ -1,0 +1,86 @@
+import FeedChange
+import FeedClient
+import FeedJSON
+
+/// How results look to people, on a terminal.
+enum Show {
+  /// What a mutation did: its revision and how much came, went and changed.
+  static func mutation(_ result: JSONView, _ console: Console) {
+    if console.isJSON { return console.print(result) }
+    var line = LinePainter(width: console.terminal.columns, palette: console.palette)
+    line.add("revision \(result.member("revision")?.int ?? 0)", .dim)
+    let counts: [(StaticString, String, Palette.Role)] = [
+      ("added", "+", .added), ("updated", "~", .updated), ("deleted", "-", .deleted),
+    ]
+    var isEmpty = true
+    for (name, sign, role) in counts {
+      guard let count = result.member(name)?.count, count > 0 else { continue }
+      line.add(" \(sign)\(count)", role)
+      isEmpty = false
+    }
+    if isEmpty { line.add(" nothing changed", .dim) }
+    console.print(line.text)
+  }
+
+  /// That something was done, with the revision it made.
+  static func done(_ what: String) -> (JSONView, Console) -> Void {
+    { result, console in
+      if console.isJSON { return console.print(result) }
+      var line = LinePainter(width: console.terminal.columns, palette: console.palette)
+      line.add(what)
+      if let revision = result.member("revision")?.int { line.add("  revision \(revision)", .dim) }
+      console.print(line.text)
+    }
+  }
+
+  /// A result as it is: one line for programs, indented for people.
+  static func value(_ result: JSONView, _ console: Console) {
+    if console.isJSON { return console.print(result) }
+    console.print(PrettyPrinter(palette: console.palette).text(of: result))
+  }
+
+  /// A list inside the result: one item a line for programs, one line cut to the width for people.
+  static func items(_ name: StaticString) -> (JSONView, Console) -> Void {
+    { result, console in
+      guard let list = result.member(name), list.kind == .array else { return value(result, console) }
+      for item in list.elements {
+        if console.isJSON {
+          console.print(item)
+        } else {
+          var line = LinePainter(width: console.terminal.columns, palette: console.palette)
+          line.add(item)
+          console.print(line.text)
+        }
+      }
+    }
+  }
+
+  /// The items of a list in the result as a table: a column a member.
+  static func table(_ name: StaticString) -> (JSONView, Console) -> Void {
+    { result, console in
+      // A list that is the result itself is taken as well.
+      guard let list = result.kind == .array ? result : result.member(name), list.kind == .array else {
+        return value(result, console)
+      }
+      if console.isJSON {
+        for item in list.elements { console.print(item) }
+      } else {
+        console.printRaw(ValueTable(list).text(width: console.terminal.columns, palette: console.palette))
+      }
+    }
+  }
+
+  /// An object's members, one a line, names and values aligned; objects inside are written with points.
+  static func members(_ result: JSONView, _ console: Console) {
+    if console.isJSON { return console.print(result) }
+    let entries = Flattening.entries(of: result)
+    let width = entries.map { DisplayWidth.columns(of: $0.name) }.max() ?? 0
+    for entry in entries {
+      var line = LinePainter(width: console.terminal.columns, palette: console.palette)
+      line.add(entry.name, .key)
+      line.pad(to: width + 2)
+      line.add(entry.value)
+      console.print(line.text)
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import TestSupport
+import Testing
+
+@testable import FeedChange
+
+@Suite struct CRC32Tests {
+  /// One bit at a time, straight from the definition.
+  private func naive(_ bytes: [UInt8]) -> UInt32 {
+    var crc: UInt32 = 0xFFFF_FFFF
+    for byte in bytes {
+      crc ^= UInt32(byte)
+      for _ in 0..<8 {
+        crc = (crc >> 1) ^ (crc & 1 == 0 ? 0 : 0xEDB8_8320)
+      }
+    }
+    return ~crc
+  }
+
+  private func digest(_ text: String) -> String {
+    var crc = CRC32()
+    crc.update(Array(text.utf8))
+    return crc.hex8
+  }
+
+  @Test func knownValues() {
+    #expect(digest("") == "00000000")
+    #expect(digest("123456789") == "cbf43926")
+    #expect(digest("The quick brown fox jumps over the lazy dog") == "414fa339")
+    #expect(digest("feed2414") == "000ad412")
+  }
+
+  @Test func everyLengthAndAlignment() {
+    var random = SeededRandom(seed: 7)
+    let bytes = (0..<80).map { _ in UInt8.random(in: 0...255, using: &random) }
+    for start in 0..<9 {
+      for end in start...bytes.count {
+        var crc = CRC32()
+        bytes.withUnsafeBytes { crc.update(UnsafeRawBufferPointer(rebasing: $0[start..<end])) }
+        #expect(crc.value == naive(Array(bytes[start..<end])), "bytes \(start)..<\(end)")
+      }
+    }
+  }
+
+  @Test func piecesGiveTheSameAsTheWhole() {
+    var random = SeededRandom(seed: UInt64.random(in: 0...UInt64.max))
+    for _ in 0..<200 {
+      let bytes = (0..<Int.random(in: 0..<300, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
+      var crc = CRC32()
+      var place = 0
+      while place < bytes.count {
+        let end = min(bytes.count, place + Int.random(in: 1..<20, using: &random))
+        if end == place + 1 { crc.update(bytes[place]) } else { crc.update(Array(bytes[place..<end])) }
+        place = end
+      }
+      #expect(crc.value == naive(bytes), "seed \(random.seed)")
+    }
+  }
+}
+
+extension CRC32 {
+  fileprivate mutating func update(_ bytes: [UInt8]) {
+    bytes.withUnsafeBytes { update($0) }
+  }
+}

@@ -1,0 +1,88 @@
+import FeedClient
+import FeedSystem
+import Testing
+
+@testable import FeedCommands
+
+@Suite struct DefinitionBuilderTests {
+  /// What `feedclient define` makes of these words.
+  private func definition(_ words: String...) throws -> String {
+    let command = Command.define
+    let terminal = Terminal(descriptor: -1, environment: Environment([:]))
+    let options = try command.table.parse(words)
+    return try Invocation(
+      command: command, options: options, console: Console(terminal: terminal, errorTerminal: terminal, isJSON: true),
+      environment: Environment([:]), global: try Program.help.parse([])
+    ).definition()
+  }
+
+  @Test func binsWithFiltersAndOrders() throws {
+    let json = try definition(
+      "inbox", "--bin", "urgent=@.priority >= 8 && @.read == false", "--bin", "rest", "--sort",
+      "urgent=$.priority:desc", "--sort", "urgent=$['a:b']", "--exclusive", "--id", "$.key", "--type", "$.kind",
+      "--retain-count", "100", "--retain-seconds", "3600", "--replace")
+    #expect(
+      json == """
+        {"feed":"inbox","kind":"collection","id":"$.key","type":"$.kind","exclusive":true,"bins":[\
+        {"name":"urgent","filter":"@.priority >= 8 && @.read == false","sort":[\
+        {"by":"$.priority","order":"descending"},{"by":"$['a:b']","order":"ascending"}]},{"name":"rest"}],\
+        "retain":{"count":100,"seconds":3600},"replace":true}
+        """)
+  }
+
+  @Test func aPlainFeedAndItsOrder() throws {
+    #expect(try definition("log") == "{\"feed\":\"log\",\"kind\":\"collection\"}")
+    #expect(
+      try definition("log", "--sort", "all=$.time:ascending")
+        == #"{"feed":"log","kind":"collection","bins":[{"name":"all","sort":[{"by":"$.time","order":"ascending"}]}]}"#
+    )
+  }
+
+  @Test func otherKinds() throws {
+    #expect(
+      try definition("tabs", "--kind", "segmented", "--child", "home", "--child", "inbox/urgent", "--current", "0")
+        == "{\"feed\":\"tabs\",\"kind\":\"segmented\",\"children\":[\"home\",\"inbox/urgent\"],\"current\":0}")
+  }
+
+  @Test func slotsAndBehaviours() throws {
+    let json = try definition(
+      "mixed", "--kind", "slots", "--content", "Style=styles", "--content", "Ad=ads/active", "--pattern",
+      "Style,Style,Ad",
+      "--header", "Ad", "--repeatable", "Style", "--default", "Style", "--fixed", "0=Banner", "--multiple", "--no-move")
+    #expect(
+      json == #"""
+        {"feed":"mixed","kind":"slots","contents":{"Style":"styles","Ad":"ads/active"},\#
+        "pattern":["Style","Style","Ad"],"header":["Ad"],"repeatables":["Style"],"default":"Style",\#
+        "fixed":{"0":"Banner"},"movable":false,"multiple":true}
+        """#)
+    #expect(
+      try definition("f", "--kind", "array", "--no-multiple") == #"{"feed":"f","kind":"array","multiple":false}"#)
+    #expect(throws: Failure.self) { try definition("f", "--multiple", "--no-multiple") }
+    #expect(throws: Failure.self) { try definition("mixed", "--fixed", "x=Banner") }
+    #expect(throws: Failure.self) { try definition("mixed", "--content", "Style") }
+  }
+
+  @Test func jsonPassesAsItIs() throws {
+    #expect(try definition("{\"feed\": \"x\"}") == "{\"feed\": \"x\"}")
+    #expect(try definition("{\"feed\":\"x\"}", "--replace") == "{\"feed\":\"x\",\"replace\":true}")
+  }
+
+  @Test func whatCannotBeIsRefused() {
+    #expect(throws: Failure.usage("define: --bin '=x': expected NAME or NAME=FILTER")) {
+      try definition("f", "--bin", "=x")
+    }
+    #expect(throws: Failure.self) { try definition("f", "--bin", "a", "--bin", "a=1") }
+    #expect(throws: Failure.usage("define: --sort 'b=$.x': there is no --bin 'b'")) {
+      try definition("f", "--bin", "a", "--sort", "b=$.x")
+    }
+    #expect(throws: Failure.self) { try definition("f", "--sort", "all") }
+    #expect(throws: Failure.self) { try definition("f", "--sort", "all=") }
+    #expect(throws: Failure.usage("define: --bin goes with a feed's name; a JSON definition says it itself")) {
+      try definition("{\"feed\":\"x\"}", "--bin", "a")
+    }
+    #expect(throws: Failure.usage("define: the definition is not JSON: the text ends inside a value at byte 7")) {
+      try definition("{\"feed\"")
+    }
+    #expect(throws: UsageError.self) { try definition("f", "--retain-count", "0") }
+  }
+}

@@ -1,0 +1,123 @@
+import FeedChange
+import FeedClient
+import TestSupport
+import Testing
+
+@testable import FeedCommands
+
+@Suite struct LiveListTests {
+  private let plain = Palette(isOn: false)
+  private let second: UInt64 = 1_000_000_000
+
+  /// A mirror whose sections have rows 0..<count.
+  private func mirror(_ counts: [Int]) throws -> Mirror {
+    let summaries = counts.enumerated().map { SectionSummary(name: "s\($0.offset)", count: $0.element) }
+    var mirror = Mirror(WatchStart(feed: "f", epoch: "e", revision: 1, resumed: false, sections: summaries))
+    let elements = counts.flatMap { (0..<$0).map { utf8("\($0)") } }
+    try mirror.apply(
+      SnapshotPart(feed: "f", revision: 1, at: IndexPath(section: 0, row: 0), elements: elements, isLast: true))
+    return mirror
+  }
+
+  private func path(_ section: UInt32, _ row: UInt32) -> IndexPath { IndexPath(section: section, row: row) }
+
+  @Test func shortFeedsAreShownWhole() throws {
+    var list = LiveList(templates: Templates())
+    #expect(
+      list.lines(try mirror([2, 0, 1]), width: 20, height: 10, palette: plain) == [
+        "s0  2", "  0", "  1", "s1  0", "s2  1", "  0",
+      ])
+  }
+
+  @Test func changesAreMarkedForAWhile() throws {
+    var mirror = try mirror([3, 1])
+    var list = LiveList(templates: Templates())
+    let change = Change(
+      deleted: [path(0, 0), path(1, 0)], added: [path(0, 0), path(0, 3)], updated: [path(0, 1)],
+      moves: [Move(deleted: 1, added: 1)])
+    let elements = ["7", "8", "9"].map(utf8)
+    try mirror.apply(Delta(feed: "f", from: 1, revision: 2, change: change, elements: elements))
+    list.note(change, revision: 2, sections: 2, now: 5 * second)
+    let marked = ["s0  4 +1 ~1 >1 -1", "+ 7", "~ 9", "  2", "> 8", "s1  0"]
+    #expect(list.lines(mirror, width: 40, height: 10, palette: plain) == marked)
+    #expect(list.deadline == 7 * second)
+    list.expire(now: 6 * second)
+    #expect(list.lines(mirror, width: 40, height: 10, palette: plain) == marked)
+    list.expire(now: 7 * second)
+    #expect(list.deadline == nil)
+    #expect(
+      list.lines(mirror, width: 40, height: 10, palette: plain) == ["s0  4", "  7", "  9", "  2", "  8", "s1  0"])
+  }
+
+  @Test func longSectionsScrollToWhatChanged() throws {
+    var mirror = try mirror([100])
+    var list = LiveList(templates: Templates())
+    #expect(
+      list.lines(mirror, width: 40, height: 4, palette: plain) == ["s0  100  rows 0…2", "  0", "  1", "  2"])
+    func update(_ row: UInt32, _ revision: UInt64) throws -> [String] {
+      let change = Change(updated: [path(0, row)])
+      try mirror.apply(
+        Delta(feed: "f", from: revision - 1, revision: revision, change: change, elements: [utf8("\"new\"")]))
+      list.note(change, revision: revision, sections: 1, now: 0)
+      list.expire(now: .max)
+      return list.lines(mirror, width: 40, height: 4, palette: plain)
+    }
+    #expect(try update(50, 2)[0] == "s0  100  rows 48…50")
+    // What is in sight already does not move the list.
+    #expect(try update(49, 3)[0] == "s0  100  rows 48…50")
+    #expect(try update(10, 4)[0] == "s0  100  rows 10…12")
+    #expect(try update(99, 5)[0] == "s0  100  rows 97…99")
+    let gone = Change(deleted: (0..<95).map { path(0, $0) })
+    try mirror.apply(Delta(feed: "f", from: 5, revision: 6, change: gone, elements: []))
+    #expect(list.lines(mirror, width: 40, height: 4, palette: plain)[0] == "s0  5  rows 2…4")
+  }
+
+  @Test func sectionsComeAndGo() throws {
+    var mirror = try mirror([1, 1])
+    var list = LiveList(templates: Templates())
+    let change = Change(
+      added: [path(0, 0)], sectionsDeleted: [0], sectionsAdded: [SectionAddition(at: 0, name: "new")])
+    try mirror.apply(Delta(feed: "f", from: 1, revision: 2, change: change, elements: [utf8("5")]))
+    list.note(change, revision: 2, sections: 2, now: 0)
+    #expect(list.lines(mirror, width: 40, height: 10, palette: plain) == ["new  1 +1", "+ 5", "s1  1", "  0"])
+  }
+
+  @Test func selectedRowsAndTypesAreShown() throws {
+    var mirror = try mirror([2])
+    try mirror.apply(Selection(feed: "f", revision: 1, selected: [path(0, 1)]))
+    let change = Change(updated: [path(0, 0)])
+    try mirror.apply(
+      Delta(feed: "f", from: 1, revision: 2, change: change, elements: [utf8("{\"t\":1}")], types: ["Style"]))
+    var templates = Templates()
+    try templates.add("Style=<{t}>")
+    var list = LiveList(templates: templates)
+    list.note(change, revision: 2, sections: 1, now: 0)
+    #expect(list.lines(mirror, width: 40, height: 5, palette: plain) == ["s0  2 ~1", "~  Style <1>", " ● 1"])
+  }
+
+  @Test func moreSectionsThanLines() throws {
+    var list = LiveList(templates: Templates())
+    #expect(
+      list.lines(try mirror([5, 5, 5, 5]), width: 40, height: 3, palette: plain) == [
+        "s0  5  (no room)", "s1  5  (no room)", "… 2 more sections",
+      ])
+  }
+
+  @Test func layoutsFillTheScreenAndNoMore() {
+    var random = SeededRandom(seed: UInt64.random(in: 0...UInt64.max))
+    for _ in 0..<2000 {
+      let counts = (0..<Int.random(in: 0...8, using: &random)).map { _ in Int.random(in: 0...20, using: &random) }
+      let height = Int.random(in: 0...30, using: &random)
+      let layout = LiveLayout(counts: counts, height: height)
+      let lines = layout.rooms.reduce(layout.rooms.count, +) + (layout.hiddenSections > 0 ? 1 : 0)
+      let all = counts.reduce(counts.count, +)
+      #expect(lines <= max(height, layout.hiddenSections > 0 ? 1 : 0), "seed \(random.seed)")
+      #expect(layout.hiddenSections > 0 || lines == min(all, height), "seed \(random.seed), \(counts), \(height)")
+      #expect(layout.rooms.count + layout.hiddenSections == counts.count)
+      #expect(zip(layout.rooms, counts).allSatisfy { $0 <= $1 })
+      // Nobody is cut shorter than another who has more than a row over him.
+      let cut = zip(layout.rooms, counts).filter { $0 < $1 }.map(\.0)
+      #expect((layout.rooms.max() ?? 0) <= (cut.min() ?? .max - 1) + 1, "seed \(random.seed), \(counts), \(height)")
+    }
+  }
+}

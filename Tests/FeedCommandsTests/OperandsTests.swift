@@ -1,0 +1,72 @@
+import FeedClient
+import Testing
+
+@testable import FeedCommands
+
+@Suite struct OperandsTests {
+  @Test(arguments: [
+    ("17", "17"), ("-1.5e3", "-1.5e3"), ("\"17\"", "\"17\""), ("lamp", "\"lamp\""), ("01", "\"01\""), ("+1", "\"+1\""),
+    ("true", "\"true\""), ("null", "\"null\""), ("[1]", "\"[1]\""), ("{}", "\"{}\""), (" 1", "\" 1\""), ("", "\"\""),
+    ("\"a", "\"\\\"a\""), ("a\nb", "\"a\\nb\""), ("NaN", "\"NaN\""),
+  ])
+  func identities(word: String, json: String) { #expect(Operands.id(word) == json) }
+
+  @Test func children() {
+    #expect(Operands.child("2") == "2")
+    #expect(Operands.child("-1") == "-1")
+    #expect(Operands.child("inbox/urgent") == "\"inbox/urgent\"")
+  }
+
+  @Test func rowsAndPaths() {
+    #expect(Operands.rows("0,3,5") == [0, 3, 5])
+    #expect(Operands.rows("7") == [7])
+    #expect(Operands.rows("1,,2") == nil)
+    #expect(Operands.rows("-1") == nil)
+    #expect(Operands.rows("") == nil)
+    #expect(Operands.path("2,9")?.row == 9)
+    #expect(Operands.path("2") == nil)
+    #expect(Operands.path("2,9,1") == nil)
+  }
+
+  @Test func elementsMustBeJSON() throws {
+    #expect(try Elements.parse(["{}", "1", "\"x\""], of: "push") == ["{}", "1", "\"x\""])
+    let failure = #expect(throws: Failure.self) { try Elements.parse(["{}", "{\"a\":}"], of: "push") }
+    #expect(
+      failure == .usage("push: element 2 is not JSON: unexpected byte at byte 5; put it in single quotes: '{\"id\":1}'")
+    )
+    let bare = #expect(throws: Failure.self) { try Elements.parse(["hello"], of: "push") }
+    #expect(
+      bare
+        == .usage(
+          "push: element 1 is not JSON: unexpected byte at byte 0; a string needs quotes of its own: '\"hello\"'"))
+  }
+
+  @Test func aMemberAddedToAnObject() {
+    #expect(Operands.adding("\"a\":1", to: "{\"b\":2} ") == "{\"b\":2,\"a\":1}")
+    #expect(Operands.adding("\"a\":1", to: "{ }") == "{ \"a\":1}")
+    #expect(Operands.adding("\"a\":1", to: "{\"b\":{}}") == "{\"b\":{},\"a\":1}")
+  }
+
+  @Test func suggestions() throws {
+    #expect(CommandTable.similar(to: "wacth").first == "watch")
+    #expect(CommandTable.similar(to: "pus").first == "push")
+    #expect(CommandTable.similar(to: "snap").first == "snapshot")
+    #expect(CommandTable.similar(to: "frobnicate").isEmpty)
+    #expect(throws: Failure.usage("there is no command 'psuh'; did you mean push?")) { try Program.find("psuh") }
+    #expect(throws: Failure.usage("there is no command 'zzzzzz'; see feedclient --help")) { try Program.find("zzzzzz") }
+    #expect(Spelling.distance("kitten", "sitting") == 3)
+    #expect(Spelling.distance("ab", "ba") == 1)
+    #expect(Spelling.distance("", "abc") == 3)
+  }
+
+  @Test func everyCommandHasAHelpThatTeaches() {
+    for command in CommandTable.all {
+      let help = command.table.helpText(width: 80)
+      #expect(help.hasPrefix("Usage: feedclient \(command.name)"))
+      #expect(command.summary.count < 60, "\(command.name)")
+      #expect(!command.summary.hasSuffix("."), "\(command.name)")
+      #expect(CommandTable.all.filter { $0.name == command.name }.count == 1)
+      #expect(Program.help.notes.contains("  \(command.name) "), "\(command.name)")
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import FeedClient
+import TestSupport
+import Testing
+
+@testable import FeedCommands
+
+@Suite struct PrintingTests {
+  private func pretty(_ text: String) throws -> String {
+    try withJSON(text) { PrettyPrinter(palette: Palette(isOn: false)).text(of: $0) }
+  }
+
+  @Test func shortValuesStayOnALineAndLongOnesAreIndented() throws {
+    #expect(try pretty("{\"a\":1,\"b\":[1,2]}") == "{\"a\": 1, \"b\": [1, 2]}")
+    let long = String(repeating: "x", count: 50)
+    #expect(
+      try pretty("{\"text\":\"\(long)\",\"at\":[[0,1],[1,0]],\"none\":{}}") == """
+        {
+          "text": "\(long)",
+          "at": [[0, 1], [1, 0]],
+          "none": {}
+        }
+        """)
+    #expect(try pretty("[\"\(long)\",\"\(long)\"]") == "[\n  \"\(long)\",\n  \"\(long)\"\n]")
+    #expect(try pretty("17") == "17")
+  }
+
+  @Test func whatIsVeryDeepIsNotIndentedForEver() throws {
+    let deep = String(repeating: "[", count: 300) + String(repeating: "]", count: 300)
+    #expect(try pretty(deep).filter { $0 == "\n" }.count < 100)
+  }
+
+  @Test func tablesHaveAColumnAMember() throws {
+    let text = try withJSON("[{\"uid\":0,\"name\":\"push\"},{\"uid\":1000,\"name\":\"日本\",\"lag\":{\"rows\":3}}]") {
+      ValueTable($0).text(width: 60, palette: Palette(isOn: false))
+    }
+    #expect(text == "uid   name  lag.rows  \n   0  push            \n1000  日本         3  \n")
+    let none = try withJSON("[]") { ValueTable($0).text(width: 60, palette: Palette(isOn: false)) }
+    #expect(none == "nothing there\n")
+  }
+
+  @Test func objectsInsideAreNamedByTheirPath() throws {
+    let names = try withJSON("{\"a\":1,\"b\":{\"c\":2,\"d\":{}},\"e\":[{\"f\":1}]}") {
+      Flattening.entries(of: $0).map(\.name)
+    }
+    #expect(names == ["a", "b.c", "b.d", "e"])
+  }
+
+  @Test func feedsAsATree() throws {
+    let feeds = #"""
+      [{"feed":"home","kind":"composed","children":["banner","inbox/urgent","gone"],"count":3},
+       {"feed":"banner","kind":"single","count":1},
+       {"feed":"inbox","kind":"collection","bins":[],"count":2,
+        "sections":[{"name":"inbox/urgent","count":2},{"name":"inbox/rest","count":0}]},
+       {"feed":"tabs","kind":"segmented","children":["home","banner"],"current":1,"count":1}]
+      """#
+    let lines = try withJSON(feeds) { FeedTree($0).lines(width: 60, palette: Palette(isOn: false)) }
+    #expect(
+      lines == [
+        "inbox  collection  2", "├─ inbox/urgent  bin  2", "└─ inbox/rest  bin  0", "tabs  segmented  1",
+        "├─ home  composed  3", "│  ├─ banner  single  1", "│  ├─ inbox/urgent  bin  2", "│  └─ gone  not there",
+        "└─ banner  single  1  shows",
+      ])
+  }
+
+  @Test func aCircleIsNoEndlessTree() throws {
+    let feeds = #"[{"feed":"a","kind":"composed","children":["b"]},{"feed":"b","kind":"composed","children":["b"]}]"#
+    let lines = try withJSON(feeds) { FeedTree($0).lines(width: 60, palette: Palette(isOn: false)) }
+    #expect(lines == ["a  composed", "└─ b  composed", "   └─ b  composed"])
+  }
+
+  @Test func numbersForPeople() {
+    #expect(Grouped.text(0) == "0")
+    #expect(Grouped.text(999) == "999")
+    #expect(Grouped.text(1000) == "1,000")
+    #expect(Grouped.text(-1_234_567) == "-1,234,567")
+  }
+
+  @Test func progressIsShownTenTimesASecond() {
+    var progress = PushProgress(now: 0)
+    #expect(progress.line(now: 50_000_000, pushed: 5, refused: 0, width: 80) == nil)
+    #expect(progress.line(now: 500_000_000, pushed: 6000, refused: 0, width: 80) == "\r6,000 pushed, 12,000/s\u{1B}[K")
+    #expect(progress.line(now: 550_000_000, pushed: 6000, refused: 0, width: 80) == nil)
+    #expect(
+      progress.line(now: 1_000_000_000, pushed: 8000, refused: 2, width: 80)
+        == "\r8,000 pushed, 8,000/s, 2 refused\u{1B}[K")
+    // After a second the rate is that of what came since.
+    #expect(progress.line(now: 2_000_000_000, pushed: 8500, refused: 2, width: 20) == "\r8,500 pushed, 500/s…\u{1B}[K")
+    #expect(progress.summary(now: 4_000_000_000, pushed: 8500, refused: 0) == "8,500 pushed in 4.0 s, 2,125/s")
+  }
+
+  @Test func failuresTellWhatToDo() {
+    let data = utf8("{\"member\":\"filter\",\"text\":\"@.é >>> 3\",\"offset\":6}")
+    let refusal = RemoteError(code: -32004, message: "the filter does not parse", data: data)
+    #expect(
+      Explanation(.client(.refused(refusal))).lines == ["the filter does not parse (-32004)", "@.é >>> 3", "     ^"])
+    let plain = RemoteError(code: -32000, message: "no\u{1B}[2Jfeed")
+    #expect(Explanation(.client(.refused(plain))).lines == ["no\u{FFFD}[2Jfeed (-32000)"])
+    #expect(Explanation(.readerGone).lines.isEmpty)
+    #expect(
+      Explanation(.client(.fault(.gap(expected: 3, found: 5)))).lines[0].hasPrefix("gap found: a delta starts from"))
+  }
+
+  @Test func exitStatusesAreFixed() {
+    #expect(ExitStatus.done.rawValue == 0)
+    #expect(Failure.client(.refused(RemoteError(code: 1, message: ""))).status.rawValue == 1)
+    #expect(Failure.usage("").status.rawValue == 2)
+    #expect(Failure.client(.noDaemon(.init(code: 2, operation: ""))).status.rawValue == 3)
+    #expect(Failure.client(.closed(nil)).status.rawValue == 3)
+    #expect(Failure.client(.closed(Bye(reason: "shutdown", message: ""))).status.rawValue == 3)
+    #expect(Failure.client(.closed(Bye(reason: "quota", message: ""))).status.rawValue == 1)
+    #expect(Failure.client(.timedOut).status.rawValue == 4)
+    #expect(Failure.client(.fault(.unexpectedSnapshot(revision: 1))).status.rawValue == 5)
+    #expect(Failure.readerGone.status.rawValue == 0)
+  }
+}

@@ -1,0 +1,121 @@
+import FeedClient
+import FeedJSON
+import TestSupport
+import Testing
+
+@testable import FeedCommands
+
+@Suite struct PusherTests {
+  /// A daemon that keeps the last text of each identity, and refuses texts that say so, a request as a whole.
+  private struct Daemon: Equatable {
+    var elements: [Int: String] = [:]
+
+    mutating func take(_ texts: [String]) -> Bool {
+      if texts.contains(where: { $0.hasSuffix("bad") }) { return false }
+      for text in texts { elements[Int(text.prefix { $0 != ":" }) ?? 0] = text }
+      return true
+    }
+  }
+
+  private func texts(_ batch: PushBatch) -> [String] {
+    String(decoding: batch.bytes.bytes, as: UTF8.self).split(separator: ",").map(String.init)
+  }
+
+  private func add(_ text: String, line: Int, alone: Bool = false, to pusher: inout Pusher) {
+    Array(text.utf8).withUnsafeBytes { pusher.add($0, line: line, alone: alone) }
+  }
+
+  @Test func fullBatchesLeaveAndAPartOfOneWaitsWhileTwoAreUnderWay() {
+    var pusher = Pusher(window: .init(batchLines: 2, batchBytes: 1000, batches: 3, eager: 2))
+    for line in 1...7 { add("\(line):", line: line, to: &pusher) }
+    #expect(pusher.next()?.lines == [1, 2])
+    #expect(pusher.next()?.lines == [3, 4])
+    #expect(pusher.next()?.lines == [5, 6])
+    #expect(pusher.next() == nil)
+    pusher.accepted(revision: 1)
+    #expect(pusher.next() == nil)
+    pusher.accepted(revision: 2)
+    #expect(pusher.next()?.lines == [7])
+    #expect(pusher.unanswered == 3)
+    pusher.accepted(revision: 3)
+    pusher.accepted(revision: 4)
+    #expect(pusher.isIdle)
+    #expect(pusher.pushed == 7)
+    #expect(pusher.revision == 4)
+  }
+
+  @Test func batchesEndBeforeTheyGrowTooLong() {
+    var pusher = Pusher(window: .init(batchLines: 100, batchBytes: 10, batches: 9, eager: 2))
+    for line in 1...3 { add("\(line):234567", line: line, to: &pusher) }
+    add("4:" + String(repeating: "x", count: 50), line: 4, to: &pusher)
+    var batches: [[Int]] = []
+    while let batch = pusher.next() {
+      batches.append(batch.lines)
+      if batches.count > 1 { pusher.accepted(revision: 1) }
+    }
+    #expect(batches == [[1], [2], [3], [4]])
+  }
+
+  @Test func aRefusedBatchIsTriedLineByLineAndWhatFollowedItAgain() {
+    var pusher = Pusher(window: .init(batchLines: 3, batchBytes: 1000, batches: 3, eager: 2))
+    for (line, text) in ["1:a", "2:bad", "3:a", "1:b", "4:a", "5:a"].enumerated() {
+      add(text, line: line + 1, to: &pusher)
+    }
+    #expect(pusher.next()?.lines == [1, 2, 3])
+    #expect(pusher.next()?.lines == [4, 5, 6])
+    #expect(pusher.refused("no") == nil)
+    #expect(!pusher.wantsLines)
+    #expect(pusher.next() == nil)
+    pusher.accepted(revision: 1)
+    #expect(pusher.pushed == 0)
+    #expect(pusher.next()?.lines == [1])
+    #expect(pusher.next()?.lines == [2])
+    #expect(pusher.next()?.lines == [3])
+    pusher.accepted(revision: 2)
+    #expect(pusher.next()?.lines == [4, 5, 6])
+    #expect(pusher.refused("no") == Pusher.Refusal(line: 2, reason: "no"))
+    pusher.accepted(revision: 3)
+    pusher.accepted(revision: 4)
+    #expect(pusher.isIdle)
+    #expect(pusher.pushed == 5)
+  }
+
+  @Test func randomStreamsEndAsIfEachLineHadBeenPushedByItself() {
+    var random = SeededRandom(seed: UInt64.random(in: 0...UInt64.max))
+    for _ in 0..<300 {
+      var pusher = Pusher(
+        window: .init(
+          batchLines: Int.random(in: 1...5, using: &random), batchBytes: Int.random(in: 1...40, using: &random),
+          batches: Int.random(in: 1...4, using: &random), eager: Int.random(in: 1...3, using: &random)))
+      var daemon = Daemon()
+      var expected = Daemon()
+      var refusedLines: [Int] = []
+      var expectedRefusals: [Int] = []
+      var underWay: [PushBatch] = []
+      var line = 0
+      let total = Int.random(in: 0...60, using: &random)
+      while line < total || !pusher.isIdle {
+        if line < total, pusher.wantsLines, Bool.random(using: &random) {
+          line += 1
+          let isBad = Int.random(in: 0..<10, using: &random) == 0
+          let text = "\(Int.random(in: 0..<6, using: &random)):\(line)\(isBad ? "bad" : "")"
+          if !expected.take([text]) { expectedRefusals.append(line) }
+          // Some bad lines are known beforehand, as those without identity are.
+          add(text, line: line, alone: isBad && Bool.random(using: &random), to: &pusher)
+        } else if let batch = pusher.next() {
+          underWay.append(batch)
+        } else if !underWay.isEmpty {
+          if daemon.take(texts(underWay.removeFirst())) {
+            pusher.accepted(revision: line)
+          } else if let refusal = pusher.refused("bad") {
+            refusedLines.append(refusal.line)
+          }
+        }
+      }
+      #expect(daemon == expected, "seed \(random.seed)")
+      #expect(refusedLines == expectedRefusals, "seed \(random.seed)")
+      #expect(pusher.pushed == total - expectedRefusals.count, "seed \(random.seed)")
+      #expect(pusher.unanswered == 0, "seed \(random.seed)")
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import FeedClient
+import TestSupport
+import Testing
+
+@testable import FeedCommands
+
+@Suite struct ScreenTests {
+  /// A terminal that knows what ``Screen`` uses: clear, go to a line, erase to the end of the line, text.
+  private struct Emulator {
+    var rows: [Int: String] = [:]
+
+    mutating func take(_ text: String) {
+      for piece in text.components("\u{1B}[") where !piece.isEmpty {
+        if piece.hasPrefix("2J") {
+          rows = [:]
+        } else if let semicolon = piece.firstIndex(of: ";"), let row = Int(piece[..<semicolon]) {
+          rows[row - 1] = String(piece.drop { $0 != "H" }.dropFirst())
+        } else {
+          #expect(piece == "K")
+        }
+      }
+    }
+  }
+
+  @Test func whatIsShownIsWhatWasDrawn() {
+    var random = SeededRandom(seed: UInt64.random(in: 0...UInt64.max))
+    var screen = Screen()
+    var emulator = Emulator()
+    for step in 0..<500 {
+      let lines = (0..<Int.random(in: 0...6, using: &random)).map { _ in
+        String(repeating: "ab", count: Int.random(in: 0...2, using: &random))
+      }
+      if Int.random(in: 0..<20, using: &random) == 0 {
+        screen.invalidate()
+        emulator.rows = [0: "somebody else's", 9: "lines"]
+      }
+      emulator.take(screen.draw(lines))
+      let shown = emulator.rows.filter { !$0.value.isEmpty }
+      let expected = Dictionary(
+        uniqueKeysWithValues: lines.enumerated().filter { !$0.element.isEmpty }.map { ($0.offset, $0.element) })
+      #expect(shown == expected, "seed \(random.seed), step \(step)")
+    }
+  }
+
+  @Test func onlyDifferencesAreWritten() {
+    var screen = Screen()
+    _ = screen.draw(["a", "b", "c"])
+    #expect(screen.draw(["a", "b", "c"]) == "")
+    #expect(screen.draw(["a", "x", "c"]) == "\u{1B}[2;1Hx\u{1B}[K")
+    #expect(screen.draw(["a"]) == "\u{1B}[2;1H\u{1B}[K\u{1B}[3;1H\u{1B}[K")
+  }
+}
+
+extension String {
+  fileprivate func components(_ separator: String) -> [String] {
+    var parts: [String] = [""]
+    var rest = self[...]
+    while !rest.isEmpty {
+      if rest.hasPrefix(separator) {
+        parts.append("")
+        rest = rest.dropFirst(separator.count)
+      } else {
+        parts[parts.count - 1].append(rest.removeFirst())
+      }
+    }
+    return parts
+  }
+}

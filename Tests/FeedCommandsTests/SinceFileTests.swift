@@ -1,0 +1,75 @@
+import FeedClient
+import FeedSystem
+import TestSupport
+import Testing
+
+@testable import FeedCommands
+
+@Suite struct SinceFileTests {
+  private let directory: TemporaryDirectory
+  private var path: String { directory.file("since.json") }
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func write(_ text: String) throws { try SmallFile.replace(path, with: utf8(text)) }
+
+  private func contents() throws -> String { text(try SmallFile.read(path)) }
+
+  @Test func noFileAndAnEmptyOneHoldNothing() throws {
+    #expect(try SinceFile(path: path, feed: "f").position == nil)
+    try write("")
+    #expect(try SinceFile(path: path, feed: "f").position == nil)
+  }
+
+  @Test func whatIsSavedIsReadBack() throws {
+    var file = try SinceFile(path: path, feed: "f")
+    try file.save(nil)
+    #expect(throws: SystemError.self) { try contents() }
+    try file.save(FeedPosition(epoch: "é\"x", revision: 9_007_199_254_740_993))
+    #expect(try contents() == "{\"feed\":\"f\",\"epoch\":\"é\\\"x\",\"revision\":9007199254740993}\n")
+    let again = try SinceFile(path: path, feed: "f")
+    #expect(again.position == FeedPosition(epoch: "é\"x", revision: 9_007_199_254_740_993))
+  }
+
+  @Test func onlyANewPositionIsWritten() throws {
+    var file = try SinceFile(path: path, feed: "f")
+    let position = FeedPosition(epoch: "e", revision: 3)
+    try file.save(position)
+    try write("changed by somebody else")
+    try file.save(position)
+    #expect(try contents() == "changed by somebody else")
+    try file.save(FeedPosition(epoch: "e", revision: 4))
+    #expect(try contents().contains("\"revision\":4"))
+  }
+
+  @Test(arguments: [
+    "nonsense", "[]", "{}", "{\"epoch\":\"e\"}", "{\"epoch\":\"e\",\"revision\":-1}",
+    "{\"epoch\":1,\"revision\":1}", "{\"epoch\":\"e\",\"revision\":1.5}", "{\"epoch\":\"e\",\"revision\":1",
+  ])
+  func otherContentsAreRefusedAndKept(text: String) throws {
+    try write(text)
+    let failure = #expect(throws: Failure.self) { try SinceFile(path: path, feed: "f") }
+    #expect(failure?.status == .usage)
+    let lines = try #require(failure.map { Explanation($0).lines })
+    #expect(lines.count == 1)
+    #expect(lines[0].hasPrefix("cannot go on from \(path): it does not hold {"))
+    #expect(try contents() == text)
+  }
+
+  @Test func theFileOfAnotherFeedIsRefused() throws {
+    try write("{\"feed\":\"g\",\"epoch\":\"e\",\"revision\":1}")
+    #expect(throws: Failure.self) { try SinceFile(path: path, feed: "f") }
+    // One without a name was written by hand; it counts.
+    try write(" {\"epoch\":\"e\", \"revision\":1e3} ")
+    #expect(try SinceFile(path: path, feed: "f").position == FeedPosition(epoch: "e", revision: 1000))
+  }
+
+  @Test func aFileThatCannotBeWrittenIsAnError() throws {
+    let failure = #expect(throws: Failure.self) {
+      try SinceFile(path: directory.file("absent/since"), feed: "f")
+    }
+    #expect(failure?.status == .usage)
+    let folder = directory.file("absent")
+    #expect(failure.map { Explanation($0).lines } == ["cannot write in \(folder): No such file or directory"])
+  }
+}

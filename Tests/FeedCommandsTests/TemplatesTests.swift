@@ -1,0 +1,84 @@
+import FeedClient
+import TestSupport
+import Testing
+
+@testable import FeedCommands
+
+@Suite struct TemplatesTests {
+  private func shown(_ templates: String..., element: String, type: String? = nil, width: Int = 80) throws -> String {
+    var all = Templates()
+    for template in templates { try all.add(template) }
+    return try withJSON(element) { view in
+      var line = LinePainter(width: width, palette: Palette(isOn: false))
+      all.add(view, type: type, to: &line)
+      return line.text
+    }
+  }
+
+  private let song =
+    "{\"title\":\"So \\\"What\\\"\",\"by\":{\"name\":\"Davis\"},\"year\":1959,\"tags\":[\"cool\",\"modal\"],\"x\":null}"
+
+  @Test func membersStandInPlaceOfBraces() throws {
+    #expect(try shown("Song={title} by {by.name}", element: song, type: "Song") == "So \"What\" by Davis")
+    #expect(try shown("{year}: {tags.1} {tags.-1} {tags}", element: song) == "1959: modal modal [\"cool\", \"modal\"]")
+    #expect(try shown("[{x}{absent}{title.deeper}]", element: song) == "[]")
+    #expect(try shown("nothing", element: song) == "nothing")
+  }
+
+  @Test func theTypeChooses() throws {
+    #expect(try shown("A=a", "B=b", "other", element: "1", type: "B") == "b")
+    #expect(try shown("A=a", "B=b", "other", element: "1", type: "C") == "other")
+    #expect(try shown("A=a", element: "[1,2]", type: "C") == "[1, 2]")
+    #expect(try shown("A=a", element: "1", type: nil) == "1")
+    // An equals sign behind the first brace is text.
+    #expect(try shown("{year}=x", element: song) == "1959=x")
+  }
+
+  @Test func linesStayLinesAndAreCut() throws {
+    #expect(try shown("{t}!", element: "{\"t\":\"a\\nb\\u001b[2J\"}") == "a b\u{FFFD}[2J!")
+    #expect(try shown("{t}!", element: "{\"t\":\"abcdefgh\"}", width: 5) == "abcd…")
+  }
+
+  @Test(arguments: ["A={", "A={}", "A={a..b}", "{a"]) func badOnesAreRefused(template: String) {
+    var templates = Templates()
+    #expect(throws: Failure.self) { try templates.add(template) }
+  }
+
+  @Test(arguments: [
+    ("$", ""), ("$.id", "id"), ("$.user.name", "user.name"), ("$['a b']", "a b"), ("$[\"x\"][2].y", "x.2.y"),
+    ("$[-1]", "-1"), ("$._é", "_é"),
+  ])
+  func plainPathsAreFollowed(path: String, steps: String) {
+    let expected =
+      steps.isEmpty
+      ? [] : steps.split(separator: ".").map { Int($0).map { .index($0) } ?? MemberPath.Step.name(String($0)) }
+    #expect(MemberPath(jsonPath: path)?.steps == expected)
+  }
+
+  @Test(arguments: [
+    "", "id", "@.id", "$.", "$.1a", "$..id", "$.*", "$[*]", "$['a\\'b']", "$[", "$['a'", "$[?@.a]", "$[0:1]", "$ .a",
+  ])
+  func otherPathsAreLeftToTheDaemon(path: String) { #expect(MemberPath(jsonPath: path) == nil) }
+
+  @Test func pushTargets() throws {
+    func target(_ description: String) throws -> PushTarget { try withJSON(description) { PushTarget($0) } }
+    func alone(_ target: PushTarget, _ element: String) throws -> Bool {
+      try withJSON(element) { target.mustTravelAlone($0) }
+    }
+    let plain = try target("{\"feed\":\"f\",\"kind\":\"collection\",\"id\":\"$.a.b\"}")
+    #expect(plain.method == "update")
+    #expect(try !alone(plain, "{\"a\":{\"b\":1}}"))
+    #expect(try !alone(plain, "{\"a\":{\"b\":\"x\"}}"))
+    for element in ["{\"a\":1}", "{\"a\":{\"b\":null}}", "{\"a\":{\"b\":[]}}", "7"] {
+      #expect(try alone(plain, element))
+    }
+    let obscure = try target("{\"feed\":\"f\",\"kind\":\"collection\",\"id\":\"$['\\\\u0061']\"}")
+    #expect(try alone(obscure, "{\"a\":1}"))
+    let array = try target("{\"feed\":\"f\",\"kind\":\"array\"}")
+    #expect(array.method == "insert")
+    #expect(try !alone(array, "7"))
+    let single = try target("{\"feed\":\"f\",\"kind\":\"single\"}")
+    #expect(single.method == "put")
+    #expect(try alone(single, "7"))
+  }
+}

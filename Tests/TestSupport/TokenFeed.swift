@@ -1,0 +1,96 @@
+import FeedChange
+
+/// A feed whose rows and sections are told apart by tokens, so that what a change did can be read off two states naively.
+package struct TokenFeed: Equatable {
+  package struct Row: Equatable {
+    package var token: Int
+    package var version = 0
+  }
+  package struct Section: Equatable {
+    package var token: Int
+    package var name = ""
+    package var rows: [Row] = []
+  }
+
+  package var sections: [Section]
+  /// For a token that came by a move: the token that it had before.
+  package var origins: [Int: Int] = [:]
+  private var lastToken: Int
+
+  package init(rowCounts: [Int]) {
+    var token = 0
+    func next() -> Int {
+      token += 1
+      return token
+    }
+    sections = rowCounts.map { count in
+      Section(token: next(), rows: (0..<count).map { _ in Row(token: next()) })
+    }
+    lastToken = token
+  }
+
+  package var rowCounts: [Int] { sections.map(\.rows.count) }
+
+  /// Applies a change step by step as the protocol words it.
+  package func applying(_ change: Change) -> TokenFeed {
+    var feed = self
+    var taken: [Int] = []
+    for path in change.deleted.reversed() {
+      taken.insert(feed.sections[Int(path.section)].rows.remove(at: Int(path.row)).token, at: 0)
+    }
+    for section in change.sectionsDeleted.reversed() { feed.sections.remove(at: Int(section)) }
+    for addition in change.sectionsAdded {
+      feed.lastToken += 1
+      feed.sections.insert(Section(token: feed.lastToken, name: addition.name), at: Int(addition.at))
+    }
+    for (place, path) in change.added.enumerated() {
+      feed.lastToken += 1
+      feed.sections[Int(path.section)].rows.insert(Row(token: feed.lastToken), at: Int(path.row))
+      if let move = change.moves.first(where: { Int($0.added) == place }) {
+        feed.origins[feed.lastToken] = taken[Int(move.deleted)]
+      }
+    }
+    for path in change.updated { feed.sections[Int(path.section)].rows[Int(path.row)].version += 1 }
+    return feed
+  }
+
+  /// The change between this state and a later one of the same history.
+  package func change(to later: TokenFeed) -> Change {
+    var change = Change()
+    let sectionsNow = Set(later.sections.map(\.token))
+    let sectionsThen = Set(sections.map(\.token))
+    let rowsNow = Set(later.sections.flatMap { $0.rows.map(\.token) })
+    var rowsThen: [Int: Row] = [:]
+    var placeOfDeleted: [Int: Int] = [:]
+    for (s, section) in sections.enumerated() {
+      if !sectionsNow.contains(section.token) { change.sectionsDeleted.append(UInt32(s)) }
+      for (r, row) in section.rows.enumerated() {
+        rowsThen[row.token] = row
+        if sectionsNow.contains(section.token), !rowsNow.contains(row.token) {
+          placeOfDeleted[row.token] = change.deleted.count
+          change.deleted.append(IndexPath(section: UInt32(s), row: UInt32(r)))
+        }
+      }
+    }
+    for (s, section) in later.sections.enumerated() {
+      if !sectionsThen.contains(section.token) {
+        change.sectionsAdded.append(SectionAddition(at: UInt32(s), name: section.name))
+      }
+      for (r, row) in section.rows.enumerated() {
+        let path = IndexPath(section: UInt32(s), row: UInt32(r))
+        if let then = rowsThen[row.token] {
+          if then.version != row.version { change.updated.append(path) }
+          continue
+        }
+        var source: Int? = row.token
+        while let token = source, rowsThen[token] == nil { source = later.origins[token] }
+        if let source, let place = placeOfDeleted[source] {
+          change.moves.append(Move(deleted: UInt32(place), added: UInt32(change.added.count)))
+        }
+        change.added.append(path)
+      }
+    }
+    change.moves.sort { $0.deleted < $1.deleted }
+    return change
+  }
+}
