@@ -52,7 +52,7 @@ public enum LogEvent {
   case lost(reason: String)
 }
 
-/// Requests that are stored together and executed at one moment. Immutable once sealed; the turn pools the objects.
+/// Requests that are stored together and executed at one moment. Immutable.
 ///
 /// The frames are as they came: a 4-byte big-endian length and a JSON text each, in order of execution.
 public final class LogBatch: @unchecked Sendable {
@@ -62,22 +62,19 @@ public final class LogBatch: @unchecked Sendable {
   public let at: Instant
   /// The revision before the batch; nil when other batches were in flight as it was sealed.
   public let revision: UInt64?
-  /// The framed requests. Valid as long as the batch.
+  /// The framed requests. Valid as long as the batch, and until the log reported it as stored or failed: the turn reuses the
+  /// memory then.
   public let frames: UnsafeRawBufferPointer
-  /// Called when the last reference to the batch goes, with the memory of `frames`.
-  private let release: (@Sendable (UnsafeRawBufferPointer) -> Void)?
+  /// What owns the memory of `frames`; nil when the caller keeps it alive.
+  private let owner: AnyObject?
 
-  /// - Parameter release: returns the memory of `frames` to its owner; nil when the memory outlives the batch.
   public init(
-    number: UInt64, at: Instant, revision: UInt64?, frames: UnsafeRawBufferPointer,
-    release: (@Sendable (UnsafeRawBufferPointer) -> Void)? = nil
+    number: UInt64, at: Instant, revision: UInt64?, frames: UnsafeRawBufferPointer, owner: AnyObject? = nil
   ) {
     self.number = number
     self.at = at
     self.revision = revision
     self.frames = frames
-    self.release = release
+    self.owner = owner
   }
-
-  deinit { release?(frames) }
 }
