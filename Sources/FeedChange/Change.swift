@@ -67,3 +67,33 @@ public struct Change: Equatable, Sendable {
     deleted.isEmpty && added.isEmpty && sectionsDeleted.isEmpty && sectionsAdded.isEmpty
   }
 }
+
+/// One moved row of a change, told by its places in the change's `deleted` and `added`, not by index paths.
+@frozen
+public struct Move: Hashable, Sendable {
+  /// The place in `deleted` of where the row was.
+  public var deleted: UInt32
+  /// The place in `added` of where the row is now.
+  public var added: UInt32
+
+  /// The pair of those two places.
+  @inlinable
+  public init(deleted: UInt32, added: UInt32) {
+    self.deleted = deleted
+    self.added = added
+  }
+}
+
+/// A section that a change adds.
+public struct SectionAddition: Hashable, Sendable {
+  /// The section's index after the change.
+  public var at: UInt32
+  /// The section's name: the feed, or bin of a feed, whose rows it holds.
+  public var name: String
+
+  /// The addition of a section called `name` that stands at `at` after the change.
+  public init(at: UInt32, name: String) {
+    self.at = at
+    self.name = name
+  }
+}

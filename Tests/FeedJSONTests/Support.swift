@@ -1,16 +1,6 @@
 import FeedJSON
+import TestSupport
 import Testing
-
-/// Scans a text and looks at its value while both live.
-func withJSON<R>(_ text: String, _ body: (JSONView) throws -> R) throws -> R {
-  try withJSON(Array(text.utf8), body)
-}
-
-/// Scans bytes and looks at their value while both live.
-func withJSON<R>(_ bytes: [UInt8], _ body: (JSONView) throws -> R) throws -> R {
-  var scanner = JSONScanner()
-  return try bytes.withUnsafeBytes { try body(scanner.scan($0)) }
-}
 
 /// Why the bytes are refused; nil when they are accepted. They are copied to a block of exactly their size, so that a
 /// look past either end is an error where memory is checked.

@@ -1,13 +1,7 @@
 import FeedJSON
+import TestSupport
 
 @testable import FeedQuery
-
-/// Scans a text that is valid JSON and gives its value to `body`.
-func withJSON<Result>(_ text: String, _ body: (JSONView) throws -> Result) throws -> Result {
-  var scanner = JSONScanner()
-  let bytes = Array(text.utf8)
-  return try bytes.withUnsafeBytes { try body(try scanner.scan($0)) }
-}
 
 /// The texts of the nodes that a path selects, in order.
 func nodes(_ path: String, in json: String) throws -> [String] {

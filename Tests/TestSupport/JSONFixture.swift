@@ -1,8 +1,12 @@
 import FeedJSON
 
-/// Scans a text that a test wrote and lends its view to `body`.
+/// Scans `text`, which must be valid JSON, and gives its value to `body`.
 package func withJSON<Result>(_ text: String, _ body: (JSONView) throws -> Result) throws -> Result {
-  let bytes = Array(text.utf8)
+  try withJSON(Array(text.utf8), body)
+}
+
+/// Scans `bytes`, which must be valid JSON, and gives their value to `body`.
+package func withJSON<Result>(_ bytes: [UInt8], _ body: (JSONView) throws -> Result) throws -> Result {
   var scanner = JSONScanner()
   return try bytes.withUnsafeBytes { try body(try scanner.scan($0)) }
 }

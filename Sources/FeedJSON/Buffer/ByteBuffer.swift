@@ -74,3 +74,95 @@ import Glibc
 
 // The block has one owner, which goes along when the buffer is handed to another thread.
 extension ByteBuffer: @unchecked Sendable {}
+
+extension ByteBuffer {
+  /// One byte.
+  @inlinable @inline(__always) public mutating func append(_ byte: UInt8) {
+    reserve(1)
+    block[used] = byte
+    used &+= 1
+  }
+
+  /// The UTF-8 of a literal of more than one character.
+  ///
+  /// Always inlined: where the literal is known its length is, and the copy becomes a few stores.
+  @inlinable @inline(__always) public mutating func append(_ text: StaticString) {
+    let length = text.utf8CodeUnitCount
+    reserve(length)
+    memcpy(block + used, text.utf8Start, length)
+    used &+= length
+  }
+
+  /// A copy of the bytes, which must not be this buffer's own.
+  @inlinable public mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    guard let source = bytes.baseAddress else { return }
+    reserve(bytes.count)
+    memcpy(block + used, source, bytes.count)
+    used &+= bytes.count
+  }
+
+  /// The UTF-8 of a string as it is, without quotes.
+  @inlinable public mutating func append(string: String) {
+    var string = string
+    string.withUTF8 { append(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// Four bytes, most significant first.
+  @inlinable public mutating func appendUInt32BigEndian(_ value: UInt32) {
+    reserve(4)
+    UnsafeMutableRawPointer(block + used).storeBytes(of: value.bigEndian, as: UInt32.self)
+    used &+= 4
+  }
+
+  /// Replaces four bytes that were written before; an offset past the end changes nothing.
+  @inlinable public mutating func overwriteUInt32BigEndian(at offset: Int, _ value: UInt32) {
+    guard offset >= 0, offset <= used &- 4 else { return }
+    UnsafeMutableRawPointer(block + offset).storeBytes(of: value.bigEndian, as: UInt32.self)
+  }
+}
+
+extension ByteBuffer {
+  /// The decimal digits of an integer, with a minus sign when it is below zero.
+  public mutating func append(integer value: Int) {
+    if value < 0 { append(UInt8(ascii: "-")) }
+    append(integer: UInt64(value.magnitude))
+  }
+
+  /// The decimal digits of an integer.
+  @inlinable public mutating func append(integer value: UInt32) { append(integer: UInt64(value)) }
+
+  /// The decimal digits of an integer.
+  public mutating func append(integer value: UInt64) {
+    if value < 10 { return append(UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: value)) }
+    let length = Self.digitCount(value)
+    reserve(length)
+    var place = block + (used &+ length)
+    var rest = value
+    // Two digits a step: there are half as many divisions, each of which waits for the one before.
+    while rest >= 10 {
+      let (quotient, pair) = rest.quotientAndRemainder(dividingBy: 100)
+      place -= 2
+      let digits = Self.pairs.utf8Start + Int(truncatingIfNeeded: pair &* 2)
+      place[0] = digits[0]
+      place[1] = digits[1]
+      rest = quotient
+    }
+    if place > block + used { block[used] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest) }
+    used &+= length
+  }
+
+  /// The decimal digits of 0 to 99, two each.
+  private static let pairs: StaticString = """
+    00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354555657\
+    585960616263646566676869707172737475767778798081828384858687888990919293949596979899
+    """
+
+  private static func digitCount(_ value: UInt64) -> Int {
+    var (count, rest) = (1, value)
+    while rest >= 10_000 {
+      count &+= 4
+      rest /= 10_000
+    }
+    return count &+ (rest >= 1000 ? 3 : rest >= 100 ? 2 : rest >= 10 ? 1 : 0)
+  }
+}

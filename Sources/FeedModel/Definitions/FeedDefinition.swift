@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 import FeedQuery
 
@@ -49,5 +50,259 @@ extension FeedDefinition.Content {
     case .slots(let slots): slots.contents.map(\.feed)
     default: []
     }
+  }
+}
+
+extension FeedDefinition {
+  /// Reads a definition as `define` takes it (PROTOCOL section 6). Unknown members are ignored.
+  ///
+  /// - Throws: `invalidParams` naming the member, `badQuery` with the offset into a filter or path, `limitExceeded`.
+  public init(parsing object: JSONView, limits: Limits) throws(FeedError) {
+    guard object.kind == .object else {
+      throw .invalidParams(member: "params", reason: "must be an object that describes a feed")
+    }
+    let reader = DefinitionReader(object: object, place: "")
+    let name = try reader.name("feed")
+    guard let kind = try reader.string("kind") else {
+      throw reader.refuse("kind", "is missing: give one of \(FeedDefinition.kinds.joined(separator: ", "))")
+    }
+    let behaviours = try Behaviours(reading: reader)
+    self.init(
+      name: name, content: try Content(kind: kind, reading: reader, limits: limits), behaviours: behaviours)
+  }
+}
+
+extension FeedDefinition.Content {
+  fileprivate init(kind: String, reading reader: DefinitionReader, limits: Limits) throws(FeedError) {
+    switch kind {
+    case "collection": self = .collection(try CollectionDefinition(reading: reader, limits: limits))
+    case "array": self = .list(ListDefinition(shape: .array, type: try reader.singularPath("type")))
+    case "single": self = .list(ListDefinition(shape: .single, type: try reader.singularPath("type")))
+    case "composed": self = .composed(children: try reader.feedNames("children") ?? [])
+    case "segmented":
+      let children = try reader.feedNames("children") ?? []
+      let current = try reader.integer("current") ?? 0
+      self = .segmented(children: children, current: min(max(current, -1), children.count - 1))
+    case "slots": self = .slots(try SlotsDefinition(reading: reader))
+    case "managed": self = .managed(try ManagedDefinition(reading: reader))
+    default:
+      throw reader.refuse(
+        "kind", "is \"\(kind)\"; it must be one of \(FeedDefinition.kinds.joined(separator: ", "))")
+    }
+  }
+}
+
+extension Behaviours {
+  fileprivate init(reading reader: DefinitionReader) throws(FeedError) {
+    self.init()
+    selectable = try reader.bool("selectable", default: selectable)
+    multiple = try reader.bool("multiple", default: multiple)
+    editable = try reader.bool("editable", default: editable)
+    movable = try reader.bool("movable", default: movable)
+  }
+}
+
+extension FeedDefinition {
+  /// Appends the definition's members without the braces, defaults included, so that reading it gives an equal one.
+  public func appendMembers(to out: inout ByteBuffer) {
+    out.append("\"feed\":")
+    out.appendJSONString(name)
+    out.append(",\"kind\":")
+    out.appendJSONString(kind)
+    switch content {
+    case .collection(let collection): collection.appendMembers(to: &out)
+    case .list(let list):
+      if let type = list.type { out.append(member: "type", type.text) }
+    case .composed(let children): out.append(member: "children", children)
+    case .segmented(let children, let current):
+      out.append(member: "children", children)
+      out.append(",\"current\":")
+      out.append(integer: current)
+    case .slots(let slots): slots.appendMembers(to: &out)
+    case .managed(let managed): managed.appendMembers(to: &out)
+    }
+    behaviours.appendMembers(to: &out)
+  }
+}
+
+extension Behaviours {
+  /// Only what differs from the defaults.
+  fileprivate func appendMembers(to out: inout ByteBuffer) {
+    let defaults = Behaviours()
+    if selectable != defaults.selectable { out.append(selectable ? ",\"selectable\":true" : ",\"selectable\":false") }
+    if multiple != defaults.multiple { out.append(multiple ? ",\"multiple\":true" : ",\"multiple\":false") }
+    if editable != defaults.editable { out.append(editable ? ",\"editable\":true" : ",\"editable\":false") }
+    if movable != defaults.movable { out.append(movable ? ",\"movable\":true" : ",\"movable\":false") }
+  }
+}
+
+extension ManagedDefinition {
+  fileprivate func appendMembers(to out: inout ByteBuffer) {
+    out.append(member: "database", database)
+    out.append(member: "query", query)
+    out.append(member: "id", id)
+    if let section { out.append(member: "section", section) }
+    if let type { out.append(member: "type", type.text) }
+  }
+}
+
+extension SlotsDefinition {
+  fileprivate func appendMembers(to out: inout ByteBuffer) {
+    out.append(",\"contents\":{")
+    for (place, content) in contents.enumerated() {
+      if place > 0 { out.append(UInt8(ascii: ",")) }
+      out.appendJSONString(content.type)
+      out.append(UInt8(ascii: ":"))
+      out.appendJSONString(content.feed)
+    }
+    out.append(UInt8(ascii: "}"))
+    out.append(member: "pattern", pattern)
+    if !repeatables.isEmpty { out.append(member: "repeatables", repeatables) }
+    if !header.isEmpty { out.append(member: "header", header) }
+    if let defaultType { out.append(member: "default", defaultType) }
+    if fixed.isEmpty { return }
+    out.append(",\"fixed\":{")
+    for (place, entry) in fixed.enumerated() {
+      out.append(place > 0 ? ",\"" : "\"")
+      out.append(integer: entry.position)
+      out.append("\":")
+      out.appendJSONString(entry.type)
+    }
+    out.append(UInt8(ascii: "}"))
+  }
+}
+
+extension CollectionDefinition {
+  fileprivate func appendMembers(to out: inout ByteBuffer) {
+    out.append(",\"id\":")
+    out.appendJSONString(id.text)
+    if let type {
+      out.append(",\"type\":")
+      out.appendJSONString(type.text)
+    }
+    out.append(exclusive ? ",\"exclusive\":true" : ",\"exclusive\":false")
+    out.append(",\"bins\":[")
+    for (index, bin) in bins.enumerated() {
+      if index > 0 { out.append(UInt8(ascii: ",")) }
+      bin.append(to: &out)
+    }
+    out.append(UInt8(ascii: "]"))
+    retain?.append(to: &out)
+  }
+}
+
+extension CollectionDefinition.Bin {
+  fileprivate func append(to out: inout ByteBuffer) {
+    out.append("{\"name\":")
+    out.appendJSONString(name)
+    if let filter {
+      out.append(",\"filter\":")
+      out.appendJSONString(filter.text)
+    }
+    if !sort.isEmpty {
+      out.append(",\"sort\":[")
+      for (index, term) in sort.enumerated() {
+        out.append(index > 0 ? ",{\"by\":" : "{\"by\":")
+        out.appendJSONString(term.by.text)
+        out.append(term.descending ? ",\"order\":\"descending\"}" : ",\"order\":\"ascending\"}")
+      }
+      out.append(UInt8(ascii: "]"))
+    }
+    out.append(UInt8(ascii: "}"))
+  }
+}
+
+extension CollectionDefinition.Retention {
+  fileprivate func append(to out: inout ByteBuffer) {
+    out.append(",\"retain\":{")
+    if let count {
+      out.append("\"count\":")
+      out.append(integer: count)
+    }
+    if let seconds {
+      out.append(count == nil ? "\"seconds\":" : ",\"seconds\":")
+      out.append(number: seconds)
+    }
+    out.append(UInt8(ascii: "}"))
+  }
+}
+
+extension ByteBuffer {
+  fileprivate mutating func append(member name: StaticString, _ value: String) {
+    append(",\"")
+    append(name)
+    append("\":")
+    appendJSONString(value)
+  }
+
+  fileprivate mutating func append(member name: StaticString, _ values: [String]) {
+    append(",\"")
+    append(name)
+    append("\":[")
+    for (place, value) in values.enumerated() {
+      if place > 0 { append(UInt8(ascii: ",")) }
+      appendJSONString(value)
+    }
+    append(UInt8(ascii: "]"))
+  }
+
+  /// Appends a finite number; a whole one without a fraction.
+  fileprivate mutating func append(number: Double) {
+    if let whole = Int(exactly: number) {
+      append(integer: whole)
+    } else {
+      append(string: "\(number)")
+    }
+  }
+}
+
+/// The rule for names of feeds and bins: `[A-Za-z0-9._-]{1,128}` (PROTOCOL section 3).
+public enum FeedName {
+  public static let maxLength = 128
+
+  /// Whether `name` may name a feed or a bin.
+  public static func isValid(_ name: String) -> Bool {
+    let utf8 = name.utf8
+    return (1...maxLength).contains(utf8.count) && utf8.allSatisfy(isAllowed)
+  }
+
+  /// Whether `name` may stand for a feed or for one bin of a collection, `collection/bin`.
+  public static func isValidReference(_ name: String) -> Bool {
+    let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+    return parts.count <= 2 && parts.allSatisfy { isValid(String($0)) }
+  }
+
+  private static func isAllowed(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
+      true
+    default: false
+    }
+  }
+}
+
+/// What may be done with the rows of a feed besides watching them (seed 002, "Opt-In Behaviours").
+public struct Behaviours: Equatable, Sendable {
+  /// Whether rows may be selected.
+  public var selectable = true
+  /// Whether several rows may be selected at a time; otherwise a selection takes the place of the one before.
+  public var multiple = true
+  /// Whether elements may be put in, taken out or replaced.
+  public var editable = true
+  /// Whether rows may be moved.
+  public var movable = true
+
+  public init() {}
+}
+
+/// What an `array` or a `single` feed is made of.
+public struct ListDefinition: Equatable, Sendable {
+  public let shape: ListFeed.Shape
+  /// Where an element names its type.
+  public let type: SingularPath?
+
+  public static func == (a: ListDefinition, b: ListDefinition) -> Bool {
+    a.shape == b.shape && a.type?.text == b.type?.text
   }
 }

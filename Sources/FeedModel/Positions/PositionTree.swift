@@ -69,3 +69,125 @@ public final class PositionTree {
     #endif
   }
 }
+
+/// What is asked of nodes of any level; level 0 are the leaves.
+extension PositionTree {
+  func parent(of node: NodeID, level: UInt32) -> NodeID {
+    level == 0 ? leaves.header(node).pointee.parent : inners.header(node).pointee.parent
+  }
+
+  func slot(of node: NodeID, level: UInt32) -> Int {
+    Int(level == 0 ? leaves.header(node).pointee.slot : inners.header(node).pointee.slot)
+  }
+
+  /// How many items are in or below the node.
+  func size(of node: NodeID, level: UInt32) -> UInt32 {
+    level == 0 ? UInt32(leaves.header(node).pointee.count) : inners.header(node).pointee.size
+  }
+
+  /// Tells the children at `slots` of `node` their parent and place.
+  func adopt(_ slots: Range<Int>, of node: NodeID) {
+    let children = inners.children(node)
+    if inners.header(node).pointee.level == 1 {
+      for slot in slots {
+        let header = leaves.header(children[slot])
+        header.pointee.parent = node
+        header.pointee.slot = UInt16(truncatingIfNeeded: slot)
+      }
+    } else {
+      for slot in slots {
+        let header = inners.header(children[slot])
+        header.pointee.parent = node
+        header.pointee.slot = UInt16(truncatingIfNeeded: slot)
+      }
+    }
+  }
+
+  /// Copies children to a place in another inner node, or the same; their starts become greater by `shift` (modulo 2^32).
+  /// The counts and sizes are the caller's to set, and the children to be adopted.
+  func moveChildren(from source: NodeID, _ start: Int, count: Int, to target: NodeID, _ place: Int, shift: UInt32) {
+    (inners.children(target) + place).update(from: inners.children(source) + start, count: count)
+    let starts = inners.starts(target) + place
+    starts.update(from: inners.starts(source) + start, count: count)
+    for index in 0..<count { starts[index] &+= shift }
+    if keyed { (inners.firstKeys(target) + place).update(from: inners.firstKeys(source) + start, count: count) }
+  }
+
+  /// Whether nothing stands before the inner node on its level. O(log n).
+  func isFirst(_ node: NodeID) -> Bool {
+    var node = node
+    while node != root {
+      if inners.header(node).pointee.slot != 0 { return false }
+      node = inners.header(node).pointee.parent
+    }
+    return true
+  }
+
+  /// Whether nothing stands after the inner node on its level. O(log n).
+  func isLast(_ node: NodeID) -> Bool {
+    var node = node
+    while node != root {
+      let header = inners.header(node)
+      node = header.pointee.parent
+      if header.pointee.slot + 1 != inners.header(node).pointee.count { return false }
+    }
+    return true
+  }
+}
+
+extension PositionTree {
+  /// The row at which an element with `key` belongs after its equals: the first row whose key is greater, or is the same while
+  /// `isAfter` says of its item that it sorts after the new element; `count` when there is none.
+  ///
+  /// The rows must be in that order: keys ascending and, among equal keys, items that sort after the new element behind those
+  /// that do not. Of a keyed tree only. O(log n), and `isAfter` is asked O(log n) times, about equal keys only.
+  public func upperBound(key: UInt64, isAfter: (UInt32) -> Bool) -> Int {
+    precondition(keyed, "the tree has no keys")
+    var node = root
+    var level = height
+    var row = 0
+    while level > 0 {
+      let keys = inners.firstKeys(node)
+      let children = inners.children(node)
+      let count = Int(inners.header(node).pointee.count)
+      let after = Self.boundary(keys, from: 1, to: count, key: key) { slot in
+        isAfter(firstItem(of: children[slot], level: level - 1))
+      }
+      row += Int(inners.starts(node)[after - 1])
+      node = children[after - 1]
+      level -= 1
+    }
+    let items = leaves.items(node)
+    let count = Int(leaves.header(node).pointee.count)
+    return row + Self.boundary(leaves.keys(node), from: 0, to: count, key: key) { isAfter(items[$0]) }
+  }
+
+  /// The first index of ascending `keys` whose key is greater than `key`, or equal and `isAfter`.
+  @inline(__always)
+  private static func boundary(
+    _ keys: UnsafeMutablePointer<UInt64>, from start: Int, to end: Int, key: UInt64, isAfter: (Int) -> Bool
+  ) -> Int {
+    var low = start
+    var high = end
+    while low < high {
+      let middle = (low &+ high) / 2
+      let found = keys[middle]
+      if found > key || (found == key && isAfter(middle)) {
+        high = middle
+      } else {
+        low = middle &+ 1
+      }
+    }
+    return low
+  }
+
+  private func firstItem(of node: NodeID, level: Int) -> UInt32 {
+    var node = node
+    var level = level
+    while level > 0 {
+      node = inners.children(node)[0]
+      level -= 1
+    }
+    return leaves.items(node)[0]
+  }
+}

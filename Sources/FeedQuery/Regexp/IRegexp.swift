@@ -1,3 +1,5 @@
+import Synchronization
+
 /// An I-Regexp (RFC 9485), matched in time linear in the text whatever the expression says.
 ///
 /// `.` is every character but line feed and carriage return. `^` and `$` outside brackets are the beginning and the end of the text;
@@ -37,5 +39,34 @@ public struct IRegexp: Sendable {
   public func searches(in text: String) -> Bool {
     var text = text
     return text.withUTF8 { searches(in: UnsafeRawBufferPointer($0)) }
+  }
+}
+
+/// A compiled regular expression with what it has learnt; several threads may use it, one after another.
+final class RegexpMatcher: @unchecked Sendable {
+  /// Guards the two automata, which grow while they match.
+  private let lock = Mutex(())
+  private let whole: LazyAutomaton
+  private let part: LazyAutomaton
+  /// What compiling cost, in the unit of `work`.
+  let cost: Int
+  /// Instructions of the program.
+  private let size: Int
+
+  init(parsing text: String) throws(RegexpFailure) {
+    let program = try RegexpProgram(try RegexpParser.parse(text))
+    cost = (program.instructions.count + program.classes.starts.count + program.classes.work) >> 3
+    size = program.instructions.count
+    whole = LazyAutomaton(program, isSearch: false)
+    part = LazyAutomaton(program, isSearch: true)
+  }
+
+  /// What matching so many bytes is charged where it must not depend on what was learnt: about the time that it takes with
+  /// an expression of a few instructions, and in proportion for larger ones.
+  func work(over bytes: Int) -> Int { bytes &* size &>> 5 }
+
+  /// Whether all of `text` matches, or for a search some part of it. Nil when `work` runs out before that is known.
+  func matches(_ text: UnsafeRawBufferPointer, isWhole: Bool, work: inout Int) -> Bool? {
+    lock.withLock { _ in (isWhole ? whole : part).run(text, work: &work) }
   }
 }

@@ -1,0 +1,143 @@
+extension Change {
+  /// Puts into `part` what this change does to the rows of one section, as a change of a feed of that section alone.
+  ///
+  /// - Parameters:
+  ///   - before: the section's index before the change.
+  ///   - after: its index after it, where it must have stayed the same section.
+  ///
+  /// O(log size + what is found).
+  package func extract(before: UInt32, after: UInt32, into part: inout Change) {
+    part.removeAll(keepingCapacity: true)
+    let deletedRange = deleted.range(of: before)
+    let addedRange = added.range(of: after)
+    for place in deletedRange { part.deleted.append(IndexPath(section: 0, row: deleted[place].row)) }
+    for place in addedRange { part.added.append(IndexPath(section: 0, row: added[place].row)) }
+    for place in updated.range(of: after) { part.updated.append(IndexPath(section: 0, row: updated[place].row)) }
+    if deletedRange.isEmpty || addedRange.isEmpty { return }
+    for move in moves where deletedRange.contains(Int(move.deleted)) && addedRange.contains(Int(move.added)) {
+      part.moves.append(
+        Move(
+          deleted: move.deleted &- UInt32(deletedRange.lowerBound), added: move.added &- UInt32(addedRange.lowerBound)))
+    }
+  }
+}
+
+extension Change {
+  /// Whether the section at `before` is, by this change, the one at `after`. O(sections listed).
+  package func keepsSection(from before: Int, as after: Int) -> Bool {
+    if sectionsDeleted.isEmpty && sectionsAdded.isEmpty { return before == after }
+    if sectionsDeleted.contains(UInt32(before)) || sectionsAdded.contains(where: { $0.at == UInt32(after) }) {
+      return false
+    }
+    let gone = sectionsDeleted.count { $0 < UInt32(before) }
+    let come = sectionsAdded.count { $0.at < UInt32(after) }
+    return before - gone == after - come
+  }
+}
+
+extension Array where Element == IndexPath {
+  /// The places of the paths in one section, of an ascending array. O(log n).
+  package func range(of section: UInt32) -> Range<Int> {
+    let start = firstIndex(atOrAfter: IndexPath(section: section, row: 0))
+    return
+      start..<Swift.max(
+        start, section == .max ? count : firstIndex(atOrAfter: IndexPath(section: section &+ 1, row: 0)))
+  }
+
+  private func firstIndex(atOrAfter path: IndexPath) -> Int {
+    var (low, high) = (0, count)
+    while low < high {
+      let middle = (low &+ high) / 2
+      if self[middle] < path { low = middle &+ 1 } else { high = middle }
+    }
+    return low
+  }
+}
+
+/// Putting the changes of children together into the change of their parent.
+extension Change {
+  /// Appends a child's change, whose sections begin at `before` and then at `after`. The change must come after all that
+  /// is here already, in both coordinates. O(size of the child's change).
+  @inlinable package mutating func append(_ child: borrowing Change, before: Int, after: Int) {
+    if child.onlyUpdates {
+      for path in child.updated { updated.append(path.shifted(by: UInt32(after))) }
+      return
+    }
+    let (deletedCount, addedCount) = (UInt32(deleted.count), UInt32(added.count))
+    let (before, after) = (UInt32(before), UInt32(after))
+    for path in child.deleted { deleted.append(path.shifted(by: before)) }
+    for path in child.added { added.append(path.shifted(by: after)) }
+    for path in child.updated { updated.append(path.shifted(by: after)) }
+    for move in child.moves {
+      moves.append(Move(deleted: move.deleted &+ deletedCount, added: move.added &+ addedCount))
+    }
+    for section in child.sectionsDeleted { sectionsDeleted.append(section &+ before) }
+    for section in child.sectionsAdded {
+      sectionsAdded.append(SectionAddition(at: section.at &+ after, name: section.name))
+    }
+  }
+
+  /// Lists `count` sections from `section` on as deleted and steps over them.
+  package mutating func removeSections(_ count: Int, at section: inout Int) {
+    for index in section..<(section + count) { sectionsDeleted.append(UInt32(index)) }
+    section += count
+  }
+}
+
+extension IndexPath {
+  /// The path with its section moved on by `sections`.
+  @inlinable package func shifted(by sections: UInt32) -> IndexPath {
+    IndexPath(packed: packed &+ UInt64(sections) << 32)
+  }
+}
+
+extension Change {
+  /// The same change for the feed's rows in one flat list: all paths are of section 0, counted over the sections in order, and the
+  /// rows of deleted sections are listed.
+  ///
+  /// - Parameters:
+  ///   - before: the row counts of the sections before the change.
+  ///   - after: those after it.
+  ///
+  /// O(size + sections + rows of deleted sections).
+  public func flattened(before: [Int], after: [Int]) -> Change {
+    let startsBefore = before.starts()
+    let startsAfter = after.starts()
+    func flat(_ path: IndexPath, _ starts: [Int]) -> IndexPath {
+      IndexPath(section: 0, row: UInt32(truncatingIfNeeded: starts[Int(path.section)]) &+ path.row)
+    }
+    var result = Change()
+    var places: [UInt32] = []
+    places.reserveCapacity(deleted.count)
+    var next = 0
+    for section in sectionsDeleted {
+      while next < deleted.count, deleted[next].section < section {
+        places.append(UInt32(truncatingIfNeeded: result.deleted.count))
+        result.deleted.append(flat(deleted[next], startsBefore))
+        next += 1
+      }
+      for row in 0..<before[Int(section)] {
+        result.deleted.append(flat(IndexPath(section: section, row: UInt32(truncatingIfNeeded: row)), startsBefore))
+      }
+    }
+    for path in deleted[next...] {
+      places.append(UInt32(truncatingIfNeeded: result.deleted.count))
+      result.deleted.append(flat(path, startsBefore))
+    }
+    result.added = added.map { flat($0, startsAfter) }
+    result.updated = updated.map { flat($0, startsAfter) }
+    result.moves = moves.map { Move(deleted: places[Int($0.deleted)], added: $0.added) }
+    return result
+  }
+}
+
+extension Array where Element == Int {
+  /// For every section the row, in one flat list, of its first row.
+  fileprivate func starts() -> [Int] {
+    var sum = 0
+    return map { count in
+      defer { sum += count }
+      return sum
+    }
+  }
+}

@@ -1,0 +1,136 @@
+extension Change {
+  /// Checks that the change is well formed and fits a feed that has `rowCounts` rows in its sections.
+  ///
+  /// O(size of the change + sections).
+  public func validate(rowCounts: [Int]) throws(ChangeError) {
+    try checkAscending(deleted, .deleted)
+    try checkAscending(added, .added)
+    try checkAscending(updated, .updated)
+    try checkAscending(sectionsDeleted, .sectionsDeleted)
+    try checkAscending(sectionsAdded.map(\.at), .sectionsAdded)
+    var counts = rowCounts
+    try checkDeleted(&counts)
+    try checkSections(&counts)
+    try checkAdded(&counts)
+    try checkUpdated(counts)
+    try checkMoves()
+  }
+
+  private func checkAscending<Value: Comparable>(_ values: [Value], _ list: ChangeError.List) throws(ChangeError) {
+    for place in values.indices.dropFirst() where values[place - 1] >= values[place] {
+      throw .notAscending(list, place: place)
+    }
+  }
+
+  private func checkDeleted(_ counts: inout [Int]) throws(ChangeError) {
+    var gone = 0
+    for (place, path) in deleted.enumerated() {
+      let section = Int(path.section)
+      guard section < counts.count else { throw .sectionOutOfRange(.deleted, place: place, section: path.section) }
+      while gone < sectionsDeleted.count, sectionsDeleted[gone] < path.section { gone += 1 }
+      if gone < sectionsDeleted.count, sectionsDeleted[gone] == path.section {
+        throw .rowOfDeletedSection(place: place, path)
+      }
+    }
+    // From the back, so that what was counted off already lies behind the row that is looked at.
+    for (place, path) in deleted.enumerated().reversed() {
+      guard Int(path.row) < counts[Int(path.section)] else { throw .rowOutOfRange(.deleted, place: place, path) }
+      counts[Int(path.section)] -= 1
+    }
+  }
+
+  private func checkSections(_ counts: inout [Int]) throws(ChangeError) {
+    for (place, section) in sectionsDeleted.enumerated().reversed() {
+      guard Int(section) < counts.count else {
+        throw .sectionOutOfRange(.sectionsDeleted, place: place, section: section)
+      }
+      counts.remove(at: Int(section))
+    }
+    for (place, addition) in sectionsAdded.enumerated() {
+      guard Int(addition.at) <= counts.count else {
+        throw .sectionOutOfRange(.sectionsAdded, place: place, section: addition.at)
+      }
+      counts.insert(0, at: Int(addition.at))
+    }
+  }
+
+  private func checkAdded(_ counts: inout [Int]) throws(ChangeError) {
+    for (place, path) in added.enumerated() {
+      let section = Int(path.section)
+      guard section < counts.count else { throw .sectionOutOfRange(.added, place: place, section: path.section) }
+      guard Int(path.row) <= counts[section] else { throw .rowOutOfRange(.added, place: place, path) }
+      counts[section] += 1
+    }
+  }
+
+  private func checkUpdated(_ counts: [Int]) throws(ChangeError) {
+    var next = 0
+    for (place, path) in updated.enumerated() {
+      let section = Int(path.section)
+      guard section < counts.count else { throw .sectionOutOfRange(.updated, place: place, section: path.section) }
+      guard Int(path.row) < counts[section] else { throw .rowOutOfRange(.updated, place: place, path) }
+      while next < added.count, added[next] < path { next += 1 }
+      if next < added.count, added[next] == path { throw .addedAndUpdated(place: place, path) }
+    }
+  }
+
+  private func checkMoves() throws(ChangeError) {
+    if moves.isEmpty { return }
+    var taken = [Bool](repeating: false, count: added.count)
+    for (place, move) in moves.enumerated() {
+      guard Int(move.deleted) < deleted.count, Int(move.added) < added.count, !taken[Int(move.added)],
+        place == 0 || moves[place - 1].deleted < move.deleted
+      else { throw .badMove(place: place) }
+      taken[Int(move.added)] = true
+    }
+  }
+}
+
+/// Why a change does not fit the sections it is applied to: the reader of a feed has missed something, or the writer of the
+/// change has a fault.
+public enum ChangeError: Error, Equatable, Sendable {
+  /// One of the lists of a change.
+  public enum List: String, Sendable {
+    case deleted
+    case added
+    case updated
+    case sectionsDeleted = "sections.deleted"
+    case sectionsAdded = "sections.added"
+  }
+
+  /// The entry at that place of the list is not greater than the one before it.
+  case notAscending(List, place: Int)
+  /// The row, at that place of the list, is not there, or would be added past the end.
+  case rowOutOfRange(List, place: Int, IndexPath)
+  /// The section, at that place of the list, is not there, or would be added past the end.
+  case sectionOutOfRange(List, place: Int, section: UInt32)
+  /// The row at that place of `deleted` is listed although its whole section is deleted.
+  case rowOfDeletedSection(place: Int, IndexPath)
+  /// The row at that place of `updated` is also in `added`.
+  case addedAndUpdated(place: Int, IndexPath)
+  /// The move at that place names an entry that is not there, or that an earlier move names, or is out of order.
+  case badMove(place: Int)
+  /// There must be one element for each of `added` and then of `updated`.
+  case elementCount(expected: Int, found: Int)
+}
+
+extension ChangeError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .notAscending(let list, let place):
+      "\(list.rawValue)[\(place)] is not greater than the entry before it"
+    case .rowOutOfRange(let list, let place, let path):
+      "\(list.rawValue)[\(place)] is \(path), which is out of range"
+    case .sectionOutOfRange(let list, let place, let section):
+      "\(list.rawValue)[\(place)] names section \(section), which is out of range"
+    case .rowOfDeletedSection(let place, let path):
+      "deleted[\(place)] is \(path), a row of a section that is deleted as a whole"
+    case .addedAndUpdated(let place, let path):
+      "updated[\(place)] is \(path), which is also added"
+    case .badMove(let place):
+      "moves[\(place)] does not pair an entry of deleted with an entry of added"
+    case .elementCount(let expected, let found):
+      "the change needs \(expected) elements and has \(found)"
+    }
+  }
+}

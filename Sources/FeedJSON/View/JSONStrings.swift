@@ -1,0 +1,173 @@
+import Glibc
+
+extension JSONView {
+  /// Whether this is a string with at least one escape: its text is not its decoded value.
+  @inlinable public var hasEscapes: Bool { token.pointee.info & JSONToken.hasEscapes != 0 }
+
+  /// What stands between the quotes; nil for other kinds.
+  @inlinable var quotedBytes: UnsafeBufferPointer<UInt8>? {
+    guard isKind(.string) else { return nil }
+    return UnsafeBufferPointer(start: start + 1, count: Int(token.pointee.length) &- 2)
+  }
+
+  /// The decoded string; surrogates that stand alone become U+FFFD. Nil for other kinds.
+  public var string: String? {
+    guard let raw = quotedBytes else { return nil }
+    guard hasEscapes else { return String(decoding: raw, as: UTF8.self) }
+    return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: raw.count) { room in
+      let count = DecodedBytes(raw, surrogates: .replace).write(to: room)
+      return String(decoding: room[..<count], as: UTF8.self)
+    }
+  }
+
+  /// Gives the decoded bytes, without a copy when there are no escapes. Nil for other kinds.
+  ///
+  /// UTF-8, save that an escaped surrogate that stands alone is three bytes as in WTF-8, so that comparing bytes is
+  /// comparing code points. The bytes are valid only inside `body`.
+  public func withDecodedUTF8<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R? {
+    guard let raw = quotedBytes else { return nil }
+    guard hasEscapes else { return body(UnsafeRawBufferPointer(raw)) }
+    return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: raw.count) { room in
+      let count = DecodedBytes(raw).write(to: room)
+      return body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<count]))
+    }
+  }
+
+  /// Whether this is a string with that decoded value.
+  @inlinable @inline(__always) public func stringEquals(_ other: StaticString) -> Bool {
+    // Most that are not equal differ in length; escapes only make a string longer than what it spells.
+    if Int(token.pointee.length) < other.utf8CodeUnitCount &+ 2 { return false }
+    if Int(token.pointee.length) != other.utf8CodeUnitCount &+ 2 && !hasEscapes { return false }
+    return other.withUTF8Buffer { stringEquals(bytes: $0) }
+  }
+
+  /// Whether this is a string whose decoded value is these bytes.
+  @inlinable public func stringEquals(utf8 other: UnsafeRawBufferPointer) -> Bool {
+    other.withMemoryRebound(to: UInt8.self) { stringEquals(bytes: $0) }
+  }
+
+  @usableFromInline func stringEquals(bytes other: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard let raw = quotedBytes else { return false }
+    if hasEscapes { return decodedEquals(other) }
+    guard raw.count == other.count else { return false }
+    guard let a = raw.baseAddress, let b = other.baseAddress else { return true }
+    return Words.equal(a, b, raw.count)
+  }
+
+  func decodedEquals(_ other: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard let raw = quotedBytes else { return false }
+    var decoded = DecodedBytes(raw)
+    for byte in other where decoded.next() != byte { return false }
+    return decoded.next() == nil
+  }
+
+  /// Orders two strings by code points: -1, 0 or 1. Values that are no strings count as empty strings.
+  public func compareString(_ other: JSONView) -> Int {
+    let (a, b) = (quotedBytes, other.quotedBytes)
+    guard let a, let b, let first = a.baseAddress, let second = b.baseAddress else {
+      return (a == nil ? 0 : 1) &- (b == nil ? 0 : 1)
+    }
+    if !hasEscapes && !other.hasEscapes {
+      let order = memcmp(first, second, min(a.count, b.count))
+      return order != 0 ? Int(order.signum()) : (a.count &- b.count).signum()
+    }
+    var (left, right) = (DecodedBytes(a), DecodedBytes(b))
+    while true {
+      switch (left.next(), right.next()) {
+      case (nil, nil): return 0
+      case (nil, _): return -1
+      case (_, nil): return 1
+      case (let l?, let r?): if l != r { return l < r ? -1 : 1 }
+      }
+    }
+  }
+}
+
+/// The decoded bytes of what stands between the quotes of a validated string, one by one and without allocation.
+struct DecodedBytes: IteratorProtocol {
+  /// What becomes of an escaped surrogate that stands alone.
+  enum Surrogates {
+    /// Three bytes as in WTF-8, which keep it apart from all else and in code point order.
+    case keep
+    /// U+FFFD.
+    case replace
+  }
+
+  private var p: UnsafePointer<UInt8>
+  private let end: UnsafePointer<UInt8>
+  private let surrogates: Surrogates
+  /// Bytes of an escape that are still to be given, the next one lowest.
+  private var pending: UInt32 = 0
+
+  init(_ raw: UnsafeBufferPointer<UInt8>, surrogates: Surrogates = .keep) {
+    let start = raw.baseAddress ?? UnsafePointer(Self.nothing.utf8Start)
+    p = start
+    end = start + raw.count
+    self.surrogates = surrogates
+  }
+
+  private static let nothing: StaticString = ""
+
+  mutating func next() -> UInt8? {
+    if pending != 0 {
+      let byte = UInt8(truncatingIfNeeded: pending)
+      pending &>>= 8
+      return byte
+    }
+    guard p < end else { return nil }
+    guard p.pointee == UInt8(ascii: "\\") else {
+      defer { p += 1 }
+      return p.pointee
+    }
+    let bytes = unescape()
+    pending = bytes &>> 8
+    return UInt8(truncatingIfNeeded: bytes)
+  }
+
+  /// Writes everything that is left; gives the number of bytes, which is never more than the raw ones.
+  consuming func write(to room: UnsafeMutableBufferPointer<UInt8>) -> Int {
+    var count = 0
+    while count < room.count, let byte = next() {
+      room[count] = byte
+      count &+= 1
+    }
+    return count
+  }
+
+  /// The UTF-8 of the escape at `p`, first byte lowest. No byte of a sequence is zero but that of U+0000, which is one
+  /// alone.
+  private mutating func unescape() -> UInt32 {
+    let letter = p[1]
+    guard letter == UInt8(ascii: "u") else {
+      p += 2
+      switch letter {
+      case UInt8(ascii: "b"): return 0x08
+      case UInt8(ascii: "f"): return 0x0C
+      case UInt8(ascii: "n"): return 0x0A
+      case UInt8(ascii: "r"): return 0x0D
+      case UInt8(ascii: "t"): return 0x09
+      default: return UInt32(letter)
+      }
+    }
+    let unit = Hex.unit(p + 2)
+    p += 6
+    guard unit & 0xF800 == 0xD800 else { return Self.encode(unit) }
+    if unit < 0xDC00, end - p >= 6, p[0] == UInt8(ascii: "\\"), p[1] == UInt8(ascii: "u") {
+      let low = Hex.unit(p + 2)
+      if low & 0xFC00 == 0xDC00 {
+        p += 6
+        return Self.encode(0x10000 &+ (unit & 0x3FF) &<< 10 | (low & 0x3FF))
+      }
+    }
+    return Self.encode(surrogates == .keep ? unit : 0xFFFD)
+  }
+
+  private static func encode(_ c: UInt32) -> UInt32 {
+    if c < 0x80 { return c }
+    let last = 0x80 | c & 0x3F
+    if c < 0x800 { return last &<< 8 | 0xC0 | c &>> 6 }
+    let third = 0x80 | (c &>> 6) & 0x3F
+    if c < 0x10000 { return last &<< 16 | third &<< 8 | 0xE0 | c &>> 12 }
+    return last &<< 24 | third &<< 16 | (0x80 | (c &>> 12) & 0x3F) &<< 8 | 0xF0 | c &>> 18
+  }
+}

@@ -1,0 +1,222 @@
+extension PositionTree {
+  /// Inserts `item`, which must not be in the tree, so that it stands at `row`, which must be in `0...count`. O(log n).
+  ///
+  /// In a keyed tree `row` must be such that keys stay in order, as `upperBound(key:isAfter:)` finds it.
+  public func insert(_ item: UInt32, at row: Int, key: UInt64 = 0) {
+    precondition(row >= 0 && row <= count, "row out of range")
+    precondition(item != .max && count < Int(UInt32.max) - 1, "too many items")
+    precondition(!contains(item), "the item is in the tree already")
+    leafOf.reserve(item)
+    var place = locateGap(before: row)
+    if Int(leaves.header(place.leaf).pointee.count) == leafLimit {
+      place = makeRoom(at: place, for: key)
+    }
+    let (leaf, offset) = place
+    if hasSnapshots { preserve(leaf) }
+    put(item, key, at: place)
+    leafOf.table[Int(truncatingIfNeeded: item)] = leaf
+    count &+= 1
+    resizeAncestors(of: leaf, by: 1)
+    if keyed && offset == 0 { firstKeyChanged(in: leaf) }
+    #if CHECK_INVARIANTS
+      sampleInvariants()
+    #endif
+  }
+
+  /// Where an item goes to stand at `row`: right behind the item before, so between two leaves it is the end of the left one.
+  @inline(__always)
+  private func locateGap(before row: Int) -> Place {
+    if row > 0 {
+      let place = locate(row &- 1)
+      return (place.leaf, place.offset &+ 1)
+    }
+    var node = root
+    for _ in 0..<height { node = inners.children(node)[0] }
+    return (node, 0)
+  }
+
+  /// Puts an item into a leaf that has room.
+  @inline(__always)
+  private func put(_ item: UInt32, _ key: UInt64, at place: Place) {
+    let (leaf, offset) = place
+    let header = leaves.header(leaf)
+    let behind = Int(truncatingIfNeeded: header.pointee.count) &- offset
+    let items = leaves.items(leaf) + offset
+    (items + 1).update(from: items, count: behind)
+    items.pointee = item
+    if keyed {
+      let keys = leaves.keys(leaf) + offset
+      (keys + 1).update(from: keys, count: behind)
+      keys.pointee = key
+    }
+    header.pointee.count &+= 1
+  }
+
+  /// Tells the nodes above `leaf` that it holds so many items more (modulo 2^32: less).
+  @inline(__always)
+  func resizeAncestors(of leaf: NodeID, by difference: UInt32) {
+    let header = leaves.header(leaf)
+    var node = header.pointee.parent
+    var slot = Int(truncatingIfNeeded: header.pointee.slot)
+    while node != .none {
+      let header = inners.header(node)
+      header.pointee.size &+= difference
+      let starts = inners.starts(node)
+      let count = Int(truncatingIfNeeded: header.pointee.count)
+      slot &+= 1
+      while slot < count {
+        starts[slot] &+= difference
+        slot &+= 1
+      }
+      slot = Int(truncatingIfNeeded: header.pointee.slot)
+      node = header.pointee.parent
+    }
+  }
+
+  /// Tells the nodes above `leaf`, which is not empty, the key of its first item.
+  func firstKeyChanged(in leaf: NodeID) {
+    let header = leaves.header(leaf)
+    setFirstKey(leaves.keys(leaf)[0], at: Int(header.pointee.slot), of: header.pointee.parent)
+  }
+
+  /// Tells `node` (or none), and the nodes above it as far as it matters, the first key of its child at `slot`.
+  func setFirstKey(_ key: UInt64, at slot: Int, of node: NodeID) {
+    var node = node
+    var slot = slot
+    while node != .none {
+      inners.firstKeys(node)[slot] = key
+      if slot != 0 { return }
+      slot = Int(inners.header(node).pointee.slot)
+      node = inners.header(node).pointee.parent
+    }
+  }
+}
+
+extension PositionTree {
+  /// Makes room at a place of a full leaf, and tells where that place is then.
+  ///
+  /// At the very end and the very beginning of the tree a new leaf is started, so that lists which grow there have full leaves;
+  /// elsewhere half of the items go to a new leaf.
+  func makeRoom(at place: Place, for key: UInt64) -> Place {
+    let (leaf, offset) = place
+    let header = leaves.header(leaf)
+    if offset == leafLimit && header.pointee.next == .none {
+      return (addLeaf(beside: leaf, after: true, key: key), 0)
+    }
+    if offset == 0 && header.pointee.previous == .none {
+      return (addLeaf(beside: leaf, after: false, key: key), 0)
+    }
+    if hasSnapshots { preserve(leaf) }
+    let half = leafLimit / 2
+    let new = leaves.allocate()
+    moveItems(from: leaf, half, count: leafLimit - half, to: new, 0)
+    leaves.header(leaf).pointee.count = UInt16(half)
+    leaves.header(new).pointee.count = UInt16(leafLimit - half)
+    link(new, after: leaf)
+    addSibling(new, of: leaf, level: 0, after: true, key: keyed ? leaves.keys(new)[0] : 0)
+    return offset <= half ? place : (new, offset - half)
+  }
+
+  private func addLeaf(beside leaf: NodeID, after: Bool, key: UInt64) -> NodeID {
+    let new = leaves.allocate()
+    if after {
+      link(new, after: leaf)
+    } else {
+      leaves.header(new).pointee.next = leaf
+      leaves.header(leaf).pointee.previous = new
+    }
+    addSibling(new, of: leaf, level: 0, after: after, key: key)
+    return new
+  }
+
+  private func link(_ new: NodeID, after leaf: NodeID) {
+    let next = leaves.header(leaf).pointee.next
+    leaves.header(new).pointee.previous = leaf
+    leaves.header(new).pointee.next = next
+    leaves.header(leaf).pointee.next = new
+    if next != .none { leaves.header(next).pointee.previous = new }
+  }
+
+  /// Copies items, with their keys, to a place in another leaf and tells the table. The counts are the caller's to set.
+  func moveItems(from source: NodeID, _ start: Int, count: Int, to target: NodeID, _ place: Int) {
+    let items = leaves.items(target) + place
+    items.update(from: leaves.items(source) + start, count: count)
+    if keyed { (leaves.keys(target) + place).update(from: leaves.keys(source) + start, count: count) }
+    let table = leafOf.table
+    for index in 0..<count { table[Int(truncatingIfNeeded: items[index])] = target }
+  }
+
+  /// Enters `new` into the parent of `node`, right after or before it.
+  ///
+  /// Both are of `level` (0: leaves). What `new` holds was taken out of `node` already, or it is empty; the nodes above still
+  /// count both together. `key` is the first of `new`.
+  private func addSibling(_ new: NodeID, of node: NodeID, level: UInt32, after: Bool, key: UInt64) {
+    if parent(of: node, level: level) == .none { growRoot() }
+    var parent = parent(of: node, level: level)
+    var slot = slot(of: node, level: level)
+    var start = inners.starts(parent)[slot]
+    if after {
+      slot += 1
+      start += size(of: node, level: level)
+    }
+    if Int(inners.header(parent).pointee.count) == innerLimit {
+      (parent, slot, start) = makeRoom(in: parent, slot, start, size: size(of: new, level: level), key: key)
+    }
+    let count = Int(inners.header(parent).pointee.count)
+    let children = inners.children(parent) + slot
+    (children + 1).update(from: children, count: count - slot)
+    children.pointee = new
+    let starts = inners.starts(parent) + slot
+    (starts + 1).update(from: starts, count: count - slot)
+    starts.pointee = start
+    if keyed {
+      let keys = inners.firstKeys(parent) + slot
+      (keys + 1).update(from: keys, count: count - slot)
+      keys.pointee = key
+    }
+    inners.setCount(of: parent, count + 1)
+    adopt(slot..<count + 1, of: parent)
+  }
+
+  /// Makes room for a child of `size` items at `slot` of a full inner node, and tells the node, slot and start for it.
+  private func makeRoom(
+    in node: NodeID, _ slot: Int, _ start: UInt32, size: UInt32, key: UInt64
+  ) -> (NodeID, Int, UInt32) {
+    let level = inners.header(node).pointee.level
+    let new = inners.allocate(level: level)
+    if slot == innerLimit && isLast(node) {
+      inners.header(node).pointee.size -= size
+      inners.header(new).pointee.size = size
+      addSibling(new, of: node, level: level, after: true, key: key)
+      return (new, 0, 0)
+    }
+    if slot == 0 && isFirst(node) {
+      addSibling(new, of: node, level: level, after: false, key: key)
+      return (new, 0, 0)
+    }
+    let half = innerLimit / 2
+    let before = inners.starts(node)[half]
+    moveChildren(from: node, half, count: innerLimit - half, to: new, 0, shift: 0 &- before)
+    inners.setCount(of: node, half)
+    inners.setCount(of: new, innerLimit - half)
+    inners.header(new).pointee.size = inners.header(node).pointee.size - before
+    inners.header(node).pointee.size = before
+    adopt(0..<innerLimit - half, of: new)
+    addSibling(new, of: node, level: level, after: true, key: keyed ? inners.firstKeys(new)[0] : 0)
+    return slot <= half ? (node, slot, start) : (new, slot - half, start - before)
+  }
+
+  /// Puts a new root above the old one.
+  private func growRoot() {
+    let old = root
+    let key = !keyed ? 0 : height > 0 ? inners.firstKeys(old)[0] : leaves.keys(old)[0]
+    root = inners.allocate(level: UInt32(height + 1))
+    height += 1
+    inners.setCount(of: root, 1)
+    inners.header(root).pointee.size = UInt32(truncatingIfNeeded: count)
+    inners.children(root)[0] = old
+    inners.starts(root)[0] = 0
+    if keyed { inners.firstKeys(root)[0] = key }
+    adopt(0..<1, of: root)
+  }
+}

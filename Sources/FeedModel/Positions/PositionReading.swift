@@ -1,0 +1,161 @@
+extension PositionTree {
+  /// A place in a leaf.
+  typealias Place = (leaf: NodeID, offset: Int)
+
+  /// The item at `row`, which must be in `0..<count`. O(log n).
+  public subscript(row: Int) -> UInt32 {
+    let place = locate(row)
+    return leaves.items(place.leaf)[place.offset]
+  }
+
+  /// The key of the item at `row`, which must be in `0..<count`, of a keyed tree. O(log n).
+  public func key(at row: Int) -> UInt64 {
+    precondition(keyed, "the tree has no keys")
+    let place = locate(row)
+    return leaves.keys(place.leaf)[place.offset]
+  }
+
+  /// Whether `item` is in the tree. O(1).
+  public func contains(_ item: UInt32) -> Bool {
+    leafOf[item] != .none
+  }
+
+  /// Reads a word of each part of memory that `row(of:)` will look at, so that it is on its way while the caller waits for
+  /// other memory. The result means nothing but must be used, or nothing is read.
+  @inline(__always)
+  func touch(_ item: UInt32) -> UInt32 {
+    let leaf = leafOf[item]
+    if leaf == .none { return 0 }
+    let items = leaves.items(leaf)
+    return UInt32(leaves.header(leaf).pointee.count) ^ items[20] ^ items[52] ^ items[84] ^ items[116]
+  }
+
+  /// The row of `item`; nil when it is not in the tree. O(log n).
+  public func row(of item: UInt32) -> Int? {
+    let leaf = leafOf[item]
+    if leaf == .none { return nil }
+    return firstRow(of: leaf) + offset(of: item, in: leaf)
+  }
+
+  /// Calls `body` with the items of `rows`, which must be within `0..<count`, in order. O(log n + rows). `body` must not change
+  /// the tree.
+  public func forEach(in rows: Range<Int>, _ body: (UInt32) -> Void) {
+    precondition(rows.lowerBound >= 0 && rows.upperBound <= count, "rows out of range")
+    if rows.isEmpty { return }
+    var (leaf, offset) = locate(rows.lowerBound)
+    var left = rows.count
+    while left > 0 {
+      let header = leaves.header(leaf)
+      let items = leaves.items(leaf)
+      let end = Swift.min(Int(header.pointee.count), offset + left)
+      left -= end - offset
+      while offset < end {
+        body(items[offset])
+        offset += 1
+      }
+      leaf = header.pointee.next
+      offset = 0
+    }
+  }
+
+  /// Where the item at `row` stands.
+  @inline(__always)
+  func locate(_ row: Int) -> Place {
+    precondition(row >= 0 && row < count, "row out of range")
+    var row = UInt32(truncatingIfNeeded: row)
+    var node = root
+    var level = height
+    while level > 0 {
+      let slot = inners.slot(of: node, row: row)
+      row &-= inners.starts(node)[slot]
+      node = inners.children(node)[slot]
+      level &-= 1
+    }
+    return (node, Int(truncatingIfNeeded: row))
+  }
+
+  /// The row of the first item of `leaf`.
+  @inline(__always)
+  func firstRow(of leaf: NodeID) -> Int {
+    let header = leaves.header(leaf)
+    var node = header.pointee.parent
+    var slot = Int(truncatingIfNeeded: header.pointee.slot)
+    var row: UInt32 = 0
+    while node != .none {
+      row &+= inners.starts(node)[slot]
+      let header = inners.header(node)
+      slot = Int(truncatingIfNeeded: header.pointee.slot)
+      node = header.pointee.parent
+    }
+    return Int(truncatingIfNeeded: row)
+  }
+
+  /// Where `item` stands in `leaf`, which holds it.
+  @inline(__always)
+  func offset(of item: UInt32, in leaf: NodeID) -> Int {
+    let items = leaves.items(leaf)
+    var offset = 0
+    while items[offset] != item { offset &+= 1 }
+    return offset
+  }
+}
+
+/// What is done to many items at once.
+extension PositionTree {
+  /// The rows, ascending, of those of the items that are in the tree. O(n + items).
+  func rows(ofAll items: [UInt32]) -> [Int] {
+    var isWanted = [Bool](repeating: false, count: Int(items.max() ?? 0) + 1)
+    for item in items { isWanted[Int(item)] = true }
+    var rows: [Int] = []
+    var row = 0
+    forEach(in: 0..<count) { item in
+      if Int(item) < isWanted.count, isWanted[Int(item)] { rows.append(row) }
+      row += 1
+    }
+    return rows
+  }
+
+  /// For every item up to the greatest its row, -1 for those that are not in the tree. O(n + greatest item).
+  func rowsByItem() -> [Int] {
+    var rows: [Int] = []
+    var row = 0
+    forEach(in: 0..<count) { item in
+      if rows.count <= Int(item) {
+        rows.append(contentsOf: repeatElement(-1, count: max(Int(item) + 1 - rows.count, rows.count)))
+      }
+      rows[Int(item)] = row
+      row += 1
+    }
+    return rows
+  }
+
+  /// Removes the items at many rows, ascending, by building the tree anew from what stays. O(n).
+  func removeAll(at rows: [Int]) {
+    var staying: [(item: UInt32, key: UInt64)] = []
+    staying.reserveCapacity(count - rows.count)
+    var (row, next) = (0, 0)
+    forEachWithKey { item, key in
+      if next < rows.count, rows[next] == row {
+        next += 1
+      } else {
+        staying.append((item, key))
+      }
+      row += 1
+    }
+    removeAll()
+    for (item, key) in staying { insert(item, at: count, key: key) }
+  }
+
+  /// Calls `body` with every item and its key, 0 in a tree without keys, in order. O(n). `body` must not change the tree.
+  func forEachWithKey(_ body: (UInt32, UInt64) -> Void) {
+    if count == 0 { return }
+    var leaf = locate(0).leaf
+    while leaf != .none {
+      let header = leaves.header(leaf)
+      for offset in 0..<Int(header.pointee.count) {
+        body(leaves.items(leaf)[offset], keyed ? leaves.keys(leaf)[offset] : 0)
+      }
+      leaf = header.pointee.next
+    }
+  }
+}

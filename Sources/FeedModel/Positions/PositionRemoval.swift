@@ -1,0 +1,233 @@
+extension PositionTree {
+  /// Removes the item at `row`, which must be in `0..<count`, and returns it. O(log n).
+  @discardableResult
+  public func remove(at row: Int) -> UInt32 {
+    let place = locate(row)
+    let item = leaves.items(place.leaf)[place.offset]
+    take(item, at: place)
+    return item
+  }
+
+  /// Removes `item` and returns the row that it had; nil when it is not in the tree. O(log n), less than finding the row and
+  /// removing there.
+  @discardableResult
+  public func remove(_ item: UInt32) -> Int? {
+    let leaf = leafOf[item]
+    if leaf == .none { return nil }
+    let offset = offset(of: item, in: leaf)
+    let row = firstRow(of: leaf) + offset
+    take(item, at: (leaf, offset))
+    return row
+  }
+
+  @inline(__always)
+  private func take(_ item: UInt32, at place: Place) {
+    let (leaf, offset) = place
+    if hasSnapshots { preserve(leaf) }
+    let header = leaves.header(leaf)
+    let left = Int(truncatingIfNeeded: header.pointee.count) &- 1
+    let items = leaves.items(leaf) + offset
+    items.update(from: items + 1, count: left &- offset)
+    if keyed {
+      let keys = leaves.keys(leaf) + offset
+      keys.update(from: keys + 1, count: left &- offset)
+    }
+    header.pointee.count = UInt16(truncatingIfNeeded: left)
+    leafOf.table[Int(truncatingIfNeeded: item)] = .none
+    count &-= 1
+    resizeAncestors(of: leaf, by: 0 &- 1)
+    if left < leafMinimum {
+      joinIfPoor(leaf)
+    } else if keyed && offset == 0 {
+      firstKeyChanged(in: leaf)
+    }
+    #if CHECK_INVARIANTS
+      sampleInvariants()
+    #endif
+  }
+
+  /// Puts `item` in the place of the item at `row`, which must be in `0..<count`. It must not be in the tree elsewhere. O(log n).
+  ///
+  /// In a keyed tree keys must stay in order.
+  public func replace(at row: Int, with item: UInt32, key: UInt64 = 0) {
+    let (leaf, offset) = locate(row)
+    let old = leaves.items(leaf)[offset]
+    precondition(item != .max && (item == old || !contains(item)), "the item is in the tree already")
+    if hasSnapshots { preserve(leaf) }
+    leafOf.reserve(item)
+    leafOf.table[Int(truncatingIfNeeded: old)] = .none
+    leafOf.table[Int(truncatingIfNeeded: item)] = leaf
+    leaves.items(leaf)[offset] = item
+    if keyed {
+      leaves.keys(leaf)[offset] = key
+      if offset == 0 { firstKeyChanged(in: leaf) }
+    }
+    #if CHECK_INVARIANTS
+      sampleInvariants()
+    #endif
+  }
+}
+
+/// Joining nodes that became poor. The first and the last node of a level may be as poor as they like, so that lists which
+/// shrink at their ends move nothing; the others hold at least a quarter.
+extension PositionTree {
+  var leafMinimum: Int { leafLimit / 4 + 1 }
+  var innerMinimum: Int { innerLimit / 4 + 1 }
+
+  /// Joins a leaf that lost an item with a neighbour, or levels the two, or removes it when it is empty.
+  func joinIfPoor(_ leaf: NodeID) {
+    let header = leaves.header(leaf)
+    let parent = header.pointee.parent
+    if parent == .none { return }
+    let slot = Int(header.pointee.slot)
+    if header.pointee.count == 0 {
+      unlink(leaf)
+      removeChild(at: slot, of: parent)
+      leaves.deallocate(leaf)
+      return
+    }
+    if keyed { firstKeyChanged(in: leaf) }
+    if header.pointee.previous == .none || header.pointee.next == .none { return }
+    let count = Int(inners.header(parent).pointee.count)
+    if count > 1 { joinLeaves(at: slot + 1 < count ? slot : slot - 1, of: parent) }
+  }
+
+  /// Joins or levels the leaves at `slot` and the one after it.
+  private func joinLeaves(at slot: Int, of parent: NodeID) {
+    let left = inners.children(parent)[slot]
+    let right = inners.children(parent)[slot + 1]
+    if hasSnapshots {
+      preserve(left)
+      preserve(right)
+    }
+    let inLeft = Int(leaves.header(left).pointee.count)
+    let inRight = Int(leaves.header(right).pointee.count)
+    let total = inLeft + inRight
+    if total <= leafLimit * 3 / 4 {
+      moveItems(from: right, 0, count: inRight, to: left, inLeft)
+      leaves.header(left).pointee.count = UInt16(total)
+      unlink(right)
+      removeChild(at: slot + 1, of: parent)
+      leaves.deallocate(right)
+      return
+    }
+    let goal = total / 2
+    if inLeft < goal {
+      moveItems(from: right, 0, count: goal - inLeft, to: left, inLeft)
+      shiftItems(of: right, from: goal - inLeft, count: total - goal, to: 0)
+    } else {
+      shiftItems(of: right, from: 0, count: inRight, to: inLeft - goal)
+      moveItems(from: left, goal, count: inLeft - goal, to: right, 0)
+    }
+    leaves.header(left).pointee.count = UInt16(goal)
+    leaves.header(right).pointee.count = UInt16(total - goal)
+    inners.starts(parent)[slot + 1] = inners.starts(parent)[slot] + UInt32(goal)
+    if keyed { inners.firstKeys(parent)[slot + 1] = leaves.keys(right)[0] }
+  }
+
+  /// Moves items within their leaf.
+  private func shiftItems(of leaf: NodeID, from start: Int, count: Int, to place: Int) {
+    let items = leaves.items(leaf)
+    (items + place).update(from: items + start, count: count)
+    if keyed {
+      let keys = leaves.keys(leaf)
+      (keys + place).update(from: keys + start, count: count)
+    }
+  }
+
+  private func unlink(_ leaf: NodeID) {
+    let header = leaves.header(leaf)
+    let previous = header.pointee.previous
+    let next = header.pointee.next
+    if previous != .none { leaves.header(previous).pointee.next = next }
+    if next != .none { leaves.header(next).pointee.previous = previous }
+  }
+
+  /// Takes a child, whose items are gone or counted with a neighbour now, off an inner node.
+  private func removeChild(at slot: Int, of node: NodeID) {
+    let count = Int(inners.header(node).pointee.count) - 1
+    moveChildren(from: node, slot + 1, count: count - slot, to: node, slot, shift: 0)
+    inners.setCount(of: node, count)
+    adopt(slot..<count, of: node)
+    let parent = inners.header(node).pointee.parent
+    let slotOfNode = Int(inners.header(node).pointee.slot)
+    if count == 0 {
+      removeChild(at: slotOfNode, of: parent)
+      inners.deallocate(node)
+      return
+    }
+    if keyed && slot == 0 { setFirstKey(inners.firstKeys(node)[0], at: slotOfNode, of: parent) }
+    if parent == .none {
+      shrinkRoot()
+    } else if count < innerMinimum && !isFirst(node) && !isLast(node) {
+      let count = Int(inners.header(parent).pointee.count)
+      if count > 1 { joinInners(at: slotOfNode + 1 < count ? slotOfNode : slotOfNode - 1, of: parent) }
+    }
+  }
+
+  /// Takes roots with a single child away.
+  private func shrinkRoot() {
+    while height > 0 && inners.header(root).pointee.count == 1 {
+      let old = root
+      root = inners.children(old)[0]
+      height -= 1
+      inners.deallocate(old)
+      if height == 0 {
+        leaves.header(root).pointee.parent = .none
+      } else {
+        inners.header(root).pointee.parent = .none
+      }
+    }
+  }
+
+  /// Joins or levels the inner nodes at `slot` and the one after it.
+  private func joinInners(at slot: Int, of parent: NodeID) {
+    let left = inners.children(parent)[slot]
+    let right = inners.children(parent)[slot + 1]
+    let inLeft = Int(inners.header(left).pointee.count)
+    let inRight = Int(inners.header(right).pointee.count)
+    let total = inLeft + inRight
+    if total <= innerLimit * 3 / 4 {
+      moveChildren(from: right, 0, count: inRight, to: left, inLeft, shift: inners.header(left).pointee.size)
+      setShape(of: left, count: total, size: inners.header(left).pointee.size + inners.header(right).pointee.size)
+      adopt(inLeft..<total, of: left)
+      removeChild(at: slot + 1, of: parent)
+      inners.deallocate(right)
+      return
+    }
+    levelInners(left, right, goal: total / 2)
+    adopt(Swift.min(inLeft, total / 2)..<total / 2, of: left)
+    adopt(0..<total - total / 2, of: right)
+    inners.starts(parent)[slot + 1] = inners.starts(parent)[slot] + inners.header(left).pointee.size
+    if keyed { inners.firstKeys(parent)[slot + 1] = inners.firstKeys(right)[0] }
+  }
+
+  /// Moves children between neighbours so that the left one has `goal`.
+  private func levelInners(_ left: NodeID, _ right: NodeID, goal: Int) {
+    let inLeft = Int(inners.header(left).pointee.count)
+    let inRight = Int(inners.header(right).pointee.count)
+    let sizeOfLeft = inners.header(left).pointee.size
+    let sizeOfRight = inners.header(right).pointee.size
+    if inLeft < goal {
+      let moved = goal - inLeft
+      let items = inners.starts(right)[moved]
+      moveChildren(from: right, 0, count: moved, to: left, inLeft, shift: sizeOfLeft)
+      moveChildren(from: right, moved, count: inRight - moved, to: right, 0, shift: 0 &- items)
+      setShape(of: left, count: goal, size: sizeOfLeft + items)
+      setShape(of: right, count: inRight - moved, size: sizeOfRight - items)
+    } else {
+      let moved = inLeft - goal
+      let before = inners.starts(left)[goal]
+      let items = sizeOfLeft - before
+      moveChildren(from: right, 0, count: inRight, to: right, moved, shift: items)
+      moveChildren(from: left, goal, count: moved, to: right, 0, shift: 0 &- before)
+      setShape(of: left, count: goal, size: before)
+      setShape(of: right, count: inRight + moved, size: sizeOfRight + items)
+    }
+  }
+
+  private func setShape(of node: NodeID, count: Int, size: UInt32) {
+    inners.setCount(of: node, count)
+    inners.header(node).pointee.size = size
+  }
+}
