@@ -29,12 +29,12 @@ import Testing
   }
 
   @Test func elementsMustBeJSON() throws {
-    #expect(try Elements.parse(["{}", "1", "\"x\""], of: "push") == ["{}", "1", "\"x\""])
-    let failure = #expect(throws: Failure.self) { try Elements.parse(["{}", "{\"a\":}"], of: "push") }
+    #expect(try ElementArguments.parse(["{}", "1", "\"x\""], of: "push") == ["{}", "1", "\"x\""])
+    let failure = #expect(throws: Failure.self) { try ElementArguments.parse(["{}", "{\"a\":}"], of: "push") }
     #expect(
       failure == .usage("push: element 2 is not JSON: unexpected byte at byte 5; put it in single quotes: '{\"id\":1}'")
     )
-    let bare = #expect(throws: Failure.self) { try Elements.parse(["hello"], of: "push") }
+    let bare = #expect(throws: Failure.self) { try ElementArguments.parse(["hello"], of: "push") }
     #expect(
       bare
         == .usage(

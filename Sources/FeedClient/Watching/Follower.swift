@@ -29,18 +29,18 @@ public final class Follower {
 
   public typealias Handler = (Event) throws(ClientError) -> Verdict
 
-  let path: String
-  let keepsMirror: Bool
-  var watcher: Watcher
-  var connection: Connection?
+  private let path: String
+  private let keepsMirror: Bool
+  private var watcher: Watcher
+  private var connection: Connection?
   /// The request of the watcher that is not answered yet.
-  var pendingID: Int?
-  var restsUntil: UInt64?
+  private var pendingID: Int?
+  private var restsUntil: UInt64?
   private var hasStarted = false
   private var isPaused = false
   /// The rows, when they are wanted and known: a watch that went on from the position of an earlier process has none
   /// before the daemon starts it over.
-  public internal(set) var mirror: Mirror?
+  public private(set) var mirror: Mirror?
 
   /// A follower that has not connected yet.
   /// - Parameters:
@@ -116,5 +116,169 @@ public final class Follower {
       }
     }
     return .proceed
+  }
+}
+
+extension Follower {
+  /// Does what the watcher says.
+  /// - Parameter cause: what went wrong, for those who are told to wait.
+  private func perform(_ action: Watcher.Action, cause: ClientError? = nil, _ handle: Handler) throws(ClientError) {
+    let options = watcher.options
+    switch action {
+    case .connect:
+      try connect(handle)
+    case .sendHello:
+      pendingID = connection?.send("hello") { Connection.appendHello(client: options.client, to: &$0) }
+      try connection?.flush()
+    case .sendWatch(let since, let initial):
+      pendingID = connection?.send("watch") { options.appendWatch(since: since, initial: initial, to: &$0) }
+      try connection?.flush()
+    case .rest(let nanoseconds):
+      restsUntil = MonotonicClock.now &+ nanoseconds
+      _ = try handle(.waiting(cause ?? .closed(nil)))
+    case .read:
+      return
+    case .fail(let error):
+      connection = nil
+      throw error
+    }
+  }
+
+  private func connect(_ handle: Handler) throws(ClientError) {
+    do throws(ClientError) {
+      connection = try Connection.open(path: path, timeout: .seconds(1))
+    } catch {
+      return try perform(watcher.failedToConnect(error), cause: error, handle)
+    }
+    try perform(watcher.connected(), handle)
+  }
+
+  /// Begins a watch that the daemon has answered.
+  private func begin(_ start: WatchStart, _ handle: Handler) throws(ClientError) -> Verdict {
+    let action = watcher.started(start)
+    if keepsMirror { beginMirror(start) }
+    try perform(action, handle)
+    return try handle(.started(start))
+  }
+
+  private func beginMirror(_ start: WatchStart) {
+    if mirror != nil {
+      mirror?.restart(start)
+    } else if !start.resumed, watcher.asksForSnapshot || start.sections.allSatisfy({ $0.count == 0 }) {
+      mirror = Mirror(start, initial: watcher.asksForSnapshot)
+    }
+  }
+}
+
+extension WatchOptions {
+  /// The parameters of `watch`.
+  fileprivate func appendWatch(since: FeedPosition?, initial: Bool, to params: inout ByteBuffer) {
+    params.append("{\"feed\":")
+    params.appendJSONString(feed)
+    if let since {
+      params.append(",\"since\":{\"epoch\":")
+      params.appendJSONString(since.epoch)
+      params.append(",\"revision\":")
+      params.append(integer: since.revision)
+      params.append("}")
+    }
+    if !initial { params.append(",\"initial\":false") }
+    if let throttle {
+      params.append(",\"throttle\":")
+      params.append(integer: throttle)
+    }
+    params.append("}")
+  }
+}
+
+extension Follower {
+  /// Takes a message into account and gives it to the handler.
+  private func take(_ message: Message, _ handle: Handler) throws(ClientError) -> Verdict {
+    switch message {
+    // An answer without an id says that what was sent could not be read at all.
+    case .response(let id, let result) where id == pendingID || id == 0:
+      pendingID = nil
+      return try takeAnswer(result, handle)
+    case .response(let id, let result):
+      return try handle(.response(id: id, result))
+    case .notification(let notification):
+      guard notification.kind == .bye || notification.concerns(watcher.options.feed) else { return .proceed }
+      guard watcher.isWatching || notification.kind == .bye else { return .proceed }
+      let verdict = try handle(.notification(notification, try record(notification)))
+      if notification.endsFeed { try perform(watcher.ended(), handle) }
+      return verdict
+    }
+  }
+
+  /// The answer to `hello` or `watch`.
+  private func takeAnswer(
+    _ result: Result<JSONView, RemoteError>, _ handle: Handler
+  ) throws(ClientError) -> Verdict {
+    switch result {
+    case .failure(let error):
+      try perform(watcher.refused(error), cause: .refused(error), handle)
+    case .success(let view) where watcher.isGreeting:
+      _ = try reading { () throws(MalformedMessage) in try ServerHello(view) }
+      try perform(watcher.greeted(), handle)
+    case .success(let view):
+      return try begin(try reading { () throws(MalformedMessage) in try WatchStart(view) }, handle)
+    }
+    return .proceed
+  }
+
+  /// Brings progress and mirror up to date.
+  /// - Returns: the delta that the mirror has taken in.
+  private func record(_ notification: Notification) throws(ClientError) -> Delta? {
+    let params = notification.params
+    switch notification.kind {
+    case .snapshot:
+      let reader = MemberReader(object: params, place: "snapshot")
+      let revision = try reading { () throws(MalformedMessage) in try reader.revision("revision") }
+      try checking { () throws(FeedFault) in
+        try watcher.took(snapshot: revision, isReset: reader.flag("reset"), isLast: reader.flag("last"))
+      }
+      if keepsMirror {
+        try add(try reading { () throws(MalformedMessage) in try SnapshotPart(params) })
+      }
+    case .delta:
+      let reader = MemberReader(object: params, place: "delta")
+      let from = try reading { () throws(MalformedMessage) in try reader.revision("from") }
+      let revision = try reading { () throws(MalformedMessage) in try reader.revision("revision") }
+      try checking { () throws(FeedFault) in try watcher.took(deltaFrom: from, to: revision) }
+      guard mirror != nil else { return nil }
+      let delta = try reading { () throws(MalformedMessage) in try Delta(params) }
+      try checking { () throws(FeedFault) in try mirror?.apply(delta) }
+      return delta
+    case .bookmark:
+      let bookmark = try reading { () throws(MalformedMessage) in try Bookmark(params) }
+      try checking { () throws(FeedFault) in
+        try watcher.took(bookmark)
+        try mirror?.apply(bookmark)
+      }
+    case .selection:
+      guard mirror != nil else { return nil }
+      let selection = try reading { () throws(MalformedMessage) in try Selection(params) }
+      try checking { () throws(FeedFault) in try mirror?.apply(selection) }
+    case .bye, .other: break
+    }
+    return nil
+  }
+
+  private func add(_ part: SnapshotPart) throws(ClientError) {
+    if mirror == nil, let sections = part.resetSections, let progress = watcher.progress {
+      // Going on from an earlier process there were no rows; now the daemon sends them all.
+      mirror = Mirror(
+        WatchStart(
+          feed: part.feed, epoch: progress.epoch, revision: part.revision, resumed: false, sections: sections))
+    }
+    try checking { () throws(FeedFault) in _ = try mirror?.apply(part) }
+  }
+
+  private func reading<Value>(_ read: () throws(MalformedMessage) -> Value) throws(ClientError) -> Value {
+    do throws(MalformedMessage) { return try read() } catch { throw .malformed(error) }
+  }
+
+  private func checking(_ check: () throws(FeedFault) -> Void) throws(ClientError) {
+    do throws(FeedFault) { try check() } catch { throw .fault(error) }
   }
 }

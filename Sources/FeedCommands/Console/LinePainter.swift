@@ -1,4 +1,5 @@
 import FeedClient
+import FeedJSON
 
 /// Builds one line of a terminal: pieces with colours, cut at the width, with nothing in it that a terminal could obey.
 struct LinePainter {
@@ -58,5 +59,137 @@ extension LinePainter {
     safe.unicodeScalars.append(
       contentsOf: text.unicodeScalars.map { DisplayWidth.isUnsafe($0) ? "\u{FFFD}" : $0 })
     return safe
+  }
+}
+
+extension LinePainter {
+  /// Adds a JSON value on one line, its parts coloured, until the line is full.
+  mutating func add(_ view: JSONView) {
+    if isCut { return }
+    switch view.kind {
+    case .object:
+      add("{")
+      var isFirst = true
+      for member in view.members {
+        if isCut { return }
+        if !isFirst { add(", ", .dim) }
+        isFirst = false
+        add(member.key.source, .key)
+        add(": ", .dim)
+        add(member.value)
+      }
+      add("}")
+    case .array:
+      add("[")
+      var isFirst = true
+      for element in view.elements {
+        if isCut { return }
+        if !isFirst { add(", ", .dim) }
+        isFirst = false
+        add(element)
+      }
+      add("]")
+    default:
+      add(view.source(limit: room), view.role)
+    }
+  }
+}
+
+extension JSONView {
+  /// The colour of a scalar.
+  var role: Palette.Role {
+    switch kind {
+    case .string: .string
+    case .number: .number
+    case .null, .true, .false: .literal
+    case .object, .array: .plain
+    }
+  }
+
+  /// The text of a scalar as it stands in the source.
+  var source: String { String(decoding: text, as: UTF8.self) }
+
+  /// The beginning of the source text, enough to fill so many columns.
+  func source(limit columns: Int) -> String {
+    // A character that takes a column has at most four bytes; some slack for those that take none.
+    let bytes = Swift.max(columns, 1) * 8
+    guard text.count > bytes else { return source }
+    return String(decoding: text.prefix(bytes), as: UTF8.self)
+  }
+}
+
+/// The colours of text on a terminal, by meaning; nothing at all when they are off.
+struct Palette: Equatable, Sendable {
+  /// What a piece of text is.
+  enum Role: Sendable {
+    case plain, dim, bold
+    case key, string, number, literal
+    case added, updated, moved, deleted, selected
+    case title, error
+  }
+
+  var isOn: Bool
+
+  /// The text in the colour of its role.
+  func paint(_ text: String, _ role: Role) -> String {
+    guard isOn, let code = Self.code(role) else { return text }
+    return "\u{1B}[\(code)m\(text)\u{1B}[0m"
+  }
+
+  private static func code(_ role: Role) -> String? {
+    switch role {
+    case .plain: nil
+    case .dim: "2"
+    case .bold: "1"
+    case .key: "36"
+    case .string: "32"
+    case .number: "33"
+    case .literal: "35"
+    case .added: "1;32"
+    case .updated: "1;33"
+    case .moved: "1;36"
+    case .deleted: "1;31"
+    case .selected: "1;35"
+    case .title: "1;4"
+    case .error: "1;31"
+    }
+  }
+}
+
+/// How many columns of a terminal a character takes, and which ones must not get there.
+enum DisplayWidth {
+  /// 0 for marks that join the character before, 2 for East Asian wide ones and emoji, 1 for the rest.
+  static func columns(of scalar: Unicode.Scalar) -> Int {
+    let value = scalar.value
+    if value < 0x300 { return 1 }
+    switch scalar.properties.generalCategory {
+    case .nonspacingMark, .enclosingMark, .format: return 0
+    default: break
+    }
+    return isWide(value) ? 2 : 1
+  }
+
+  /// The columns of a text whose scalars are all printable.
+  static func columns(of text: String) -> Int { text.unicodeScalars.reduce(0) { $0 + columns(of: $1) } }
+
+  /// Whether a terminal could take the character as a command, or turn the line around: control characters and the
+  /// bidirectional ones. They are shown as U+FFFD.
+  static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.value {
+    case 0..<0x20, 0x7F..<0xA0, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+    default: false
+    }
+  }
+
+  /// The blocks that Unicode's EastAsianWidth calls wide or full-width, roughly: whole blocks, since a terminal's own
+  /// table differs in the corners anyway.
+  private static func isWide(_ value: UInt32) -> Bool {
+    switch value {
+    case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0x33FF, 0x3400...0x4DBF, 0x4E00...0x9FFF, 0xA000...0xA4CF,
+      0xA960...0xA97F, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6,
+      0x1F300...0x1F64F, 0x1F680...0x1F6FF, 0x1F900...0x1F9FF, 0x1FA70...0x1FAFF, 0x20000...0x3FFFD:
+      true
+    default: false
+    }
   }
 }

@@ -109,3 +109,79 @@ struct Pusher {
     again = nil
   }
 }
+
+/// Some lines on their way to the daemon in one request. Kept until it is answered, to be sent again if it must.
+///
+/// Owned by one ``Pusher``.
+final class PushBatch {
+  /// The elements with commas between them.
+  private(set) var bytes = ByteBuffer()
+  /// The number of each element's line, from 1.
+  private(set) var lines: [Int] = []
+  /// Where each element begins in `bytes`.
+  private var starts: [Int] = []
+
+  /// How many elements there are.
+  var count: Int { lines.count }
+
+  /// Adds the element of a line.
+  func add(_ element: UnsafeRawBufferPointer, line: Int) {
+    if !lines.isEmpty { bytes.append(UInt8(ascii: ",")) }
+    starts.append(bytes.count)
+    lines.append(line)
+    bytes.append(element)
+  }
+
+  /// A batch for each element alone, in order.
+  func singles() -> [PushBatch] {
+    lines.indices.map { place in
+      let end = place + 1 < starts.count ? starts[place + 1] - 1 : bytes.count
+      let single = PushBatch()
+      single.add(UnsafeRawBufferPointer(rebasing: bytes.bytes[starts[place]..<end]), line: lines[place])
+      return single
+    }
+  }
+}
+
+/// What pushing means for the feed at hand: the method, and what an element needs.
+struct PushTarget: Equatable {
+  var feed: String
+  var method: String
+  /// Whether a request takes many elements.
+  var takesMany: Bool
+  /// Where the identity is; nil when elements need none.
+  var id: MemberPath?
+  /// Whether the identity is at a path that only the daemon can follow.
+  var hasObscureID = false
+
+  /// The target of a feed that is described so.
+  init(_ description: JSONView) {
+    feed = description.member("feed")?.string ?? ""
+    switch description.member("kind")?.string {
+    case "array": (method, takesMany) = ("insert", true)
+    case "single": (method, takesMany) = ("put", false)
+    default:
+      (method, takesMany) = ("update", true)
+      let path = description.member("id")?.string ?? "$.id"
+      id = MemberPath(jsonPath: path)
+      hasObscureID = id == nil
+    }
+  }
+
+  /// Whether the element must have a request of its own: it will be refused, or nobody here can tell.
+  func mustTravelAlone(_ element: JSONView) -> Bool {
+    if !takesMany || hasObscureID { return true }
+    guard let id else { return false }
+    let kind = id.resolve(element)?.kind
+    return kind != .string && kind != .number
+  }
+
+  /// Writes the parameters of the request that pushes a batch.
+  func append(_ batch: PushBatch, to params: inout ByteBuffer) {
+    params.append("{\"feed\":")
+    params.appendJSONString(feed)
+    params.append(takesMany ? ",\"elements\":[" : ",\"element\":")
+    params.append(batch.bytes.bytes)
+    params.append(takesMany ? "]}" : "}")
+  }
+}

@@ -1,6 +1,7 @@
 import FeedChange
 import FeedClient
 import FeedSystem
+import Glibc
 
 /// `watch` on a terminal: the feed as a list that is redrawn in place.
 final class LiveDisplay: WatchDisplay {
@@ -82,5 +83,76 @@ final class LiveDisplay: WatchDisplay {
     screen.invalidate()
     console.printRaw(Screen.leave)
     try? console.flush()
+  }
+}
+
+/// A terminal's screen, redrawn in place: only the lines that differ from those it shows are written. Pure: it makes
+/// the bytes.
+struct Screen {
+  /// Another screen than the shell's, without a cursor and without wrapping.
+  static let enter = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l"
+  /// Back to the shell's screen.
+  static let leave = "\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
+
+  private var shown: [String]?
+
+  /// Everything must be drawn anew: the size has changed, or the screen was somebody else's.
+  mutating func invalidate() { shown = nil }
+
+  /// What makes the terminal show `lines`; empty when it does already.
+  mutating func draw(_ lines: [String]) -> String {
+    var text = shown == nil ? "\u{1B}[2J" : ""
+    let old = shown ?? []
+    for row in 0..<max(lines.count, old.count) {
+      let line = row < lines.count ? lines[row] : ""
+      if row < old.count ? old[row] == line : line.isEmpty { continue }
+      text += "\u{1B}[\(row + 1);1H\(line)\u{1B}[K"
+    }
+    shown = lines
+    return text
+  }
+}
+
+/// What a person at a terminal may do to a program that owns the screen: end it, stop it, resize it. As events that are
+/// polled, so that the screen is always given back as a shell wants it.
+final class TerminalSignals {
+  private let queue: SignalQueue
+  private let display: LiveDisplay
+
+  /// Takes over the signals of a terminal for `display`.
+  init(_ display: LiveDisplay) throws(Failure) {
+    self.display = display
+    do throws(SystemError) {
+      queue = try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH])
+    } catch {
+      throw .system(error)
+    }
+  }
+
+  /// To be polled for reading.
+  var descriptor: Int32 { queue.descriptor }
+
+  /// Does what the signals ask for.
+  /// - Returns: whether the program shall end.
+  func handle() throws(Failure) -> Bool {
+    do throws(SystemError) {
+      while let arrival = try queue.next() {
+        switch arrival.signal {
+        case SIGWINCH: display.refresh()
+        case SIGTSTP: stop()
+        default: return true
+        }
+      }
+    } catch {
+      throw .system(error)
+    }
+    return false
+  }
+
+  /// Stops as the terminal asked, with the shell's screen in sight; comes back when the shell says so.
+  private func stop() {
+    display.leave()
+    kill(getpid(), SIGSTOP)
+    display.refresh()
   }
 }

@@ -47,7 +47,7 @@ struct SinceFile: Equatable {
   /// Writes the position, unless the file holds it already.
   mutating func save(_ position: FeedPosition?) throws(Failure) {
     guard let position, position != self.position else { return }
-    var object = Parameters()
+    var object = ParameterWriter()
     object.add("feed", feed)
     object.add("epoch", position.epoch)
     object.add("revision", json: "\(position.revision)")

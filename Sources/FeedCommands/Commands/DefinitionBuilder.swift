@@ -1,0 +1,180 @@
+import FeedClient
+import FeedSystem
+
+/// A feed's definition put together from the options of `define` (protocol, section 6).
+struct DefinitionBuilder: Equatable {
+  struct Bin: Equatable {
+    var name: String
+    var filter: String?
+    var sort: [SortTerm] = []
+  }
+
+  struct SortTerm: Equatable {
+    var by: String
+    var descending: Bool
+  }
+
+  var feed: String
+  var kind = "collection"
+  var id: String?
+  var type: String?
+  var exclusive = false
+  var bins: [Bin] = []
+  var retainCount: Int?
+  var retainSeconds: String?
+  var children: [String] = []
+  var current: Int?
+  var slots = Slots()
+  /// What may not be done with the rows, and that several may be selected.
+  var behaviours: [String: Bool] = [:]
+
+  init(feed: String) { self.feed = feed }
+
+  /// Adds a bin from `NAME` or `NAME=FILTER`.
+  mutating func addBin(_ word: String) throws(Failure) {
+    let (name, filter) = Self.split(word)
+    guard !name.isEmpty else { throw .usage("define: --bin '\(word)': expected NAME or NAME=FILTER") }
+    guard !bins.contains(where: { $0.name == name }) else {
+      throw .usage("define: --bin '\(name)' stands twice; join the filters with ||")
+    }
+    bins.append(Bin(name: name, filter: filter))
+  }
+
+  /// Adds an order from `NAME=PATH`, `NAME=PATH:asc` or `NAME=PATH:desc`, where NAME is a bin; those of one bin break
+  /// one another's ties. Without any bin, NAME must be `all`, the one there is then.
+  mutating func addSort(_ word: String) throws(Failure) {
+    let (name, path) = Self.split(word)
+    guard !name.isEmpty, var path, !path.isEmpty else {
+      throw .usage("define: --sort '\(word)': expected BIN=PATH or BIN=PATH:desc")
+    }
+    var descending = false
+    for (suffix, isDescending) in [(":desc", true), (":descending", true), (":asc", false), (":ascending", false)]
+    where path.hasSuffix(suffix) {
+      path.removeLast(suffix.count)
+      descending = isDescending
+    }
+    if bins.isEmpty, name == "all" { bins.append(Bin(name: name)) }
+    guard let place = bins.firstIndex(where: { $0.name == name }) else {
+      throw .usage("define: --sort '\(word)': there is no --bin '\(name)'")
+    }
+    bins[place].sort.append(SortTerm(by: path, descending: descending))
+  }
+
+  /// What stands before and behind the first equals sign; nil behind it when there is none.
+  static func split(_ word: String) -> (String, String?) {
+    guard let equals = word.firstIndex(of: "=") else { return (word, nil) }
+    return (String(word[..<equals]), String(word[word.index(after: equals)...]))
+  }
+}
+
+extension DefinitionBuilder {
+  /// The JSON object that `define` takes.
+  /// - Parameter replace: whether another definition of that name gives way.
+  func json(replace: Bool) -> String {
+    var params = ParameterWriter()
+    params.add("feed", feed)
+    params.add("kind", kind)
+    if let id { params.add("id", id) }
+    if let type { params.add("type", type) }
+    if exclusive { params.add("exclusive", true) }
+    if !bins.isEmpty { params.add("bins", json: bins.map(\.json)) }
+    if retainCount != nil || retainSeconds != nil {
+      var retain = ParameterWriter()
+      if let retainCount { retain.add("count", retainCount) }
+      if let retainSeconds { retain.add("seconds", json: retainSeconds) }
+      params.add("retain", json: retain.finish())
+    }
+    if !children.isEmpty { params.add("children", json: children.map(Operands.quoted)) }
+    if let current { params.add("current", current) }
+    slots.add(to: &params)
+    for name in behaviours.keys.sorted() { params.add(name, behaviours[name] ?? false) }
+    if replace { params.add("replace", true) }
+    return params.finish()
+  }
+}
+
+extension DefinitionBuilder.Bin {
+  fileprivate var json: String {
+    var object = ParameterWriter()
+    object.add("name", name)
+    if let filter { object.add("filter", filter) }
+    if !sort.isEmpty { object.add("sort", json: sort.map(\.json)) }
+    return object.finish()
+  }
+}
+
+extension DefinitionBuilder.SortTerm {
+  fileprivate var json: String {
+    var object = ParameterWriter()
+    object.add("by", by)
+    object.add("order", descending ? "descending" : "ascending")
+    return object.finish()
+  }
+}
+
+extension DefinitionBuilder {
+  /// The part of a definition that only slots feeds have.
+  struct Slots: Equatable {
+    var contents: [(type: String, feed: String)] = []
+    var pattern: [String] = []
+    var header: [String] = []
+    var repeatables: [String] = []
+    var defaultType: String?
+    var fixed: [(row: Int, type: String)] = []
+
+    init() {}
+
+    /// Reads the options of `define`.
+    init(_ options: ParsedOptions) throws(Failure) {
+      for word in options.texts("content") {
+        let (type, feed) = DefinitionBuilder.split(word)
+        guard !type.isEmpty, let feed, !feed.isEmpty else {
+          throw .usage("define: --content '\(word)': expected TYPE=FEED")
+        }
+        contents.append((type, feed))
+      }
+      for word in options.texts("fixed") {
+        let (row, type) = DefinitionBuilder.split(word)
+        guard let row = Int(row), row >= 0, let type, !type.isEmpty else {
+          throw .usage("define: --fixed '\(word)': expected ROW=TYPE, such as 0=Banner")
+        }
+        fixed.append((row, type))
+      }
+      pattern = Self.types(options, "pattern")
+      header = Self.types(options, "header")
+      repeatables = Self.types(options, "repeatable")
+      defaultType = options.text("default")
+    }
+
+    private static func types(_ options: ParsedOptions, _ name: String) -> [String] {
+      options.texts(name).flatMap { $0.split(separator: ",").map(String.init) }
+    }
+
+    static func == (left: Slots, right: Slots) -> Bool { left.json == right.json }
+
+    /// The members that were given.
+    private var json: String {
+      var object = ParameterWriter()
+      add(to: &object)
+      return object.finish()
+    }
+
+    /// Adds the members that were given.
+    func add(to params: inout ParameterWriter) {
+      if !contents.isEmpty {
+        var object = ParameterWriter()
+        for content in contents { object.add(content.type, content.feed) }
+        params.add("contents", json: object.finish())
+      }
+      if !pattern.isEmpty { params.add("pattern", json: pattern.map(Operands.quoted)) }
+      if !header.isEmpty { params.add("header", json: header.map(Operands.quoted)) }
+      if !repeatables.isEmpty { params.add("repeatables", json: repeatables.map(Operands.quoted)) }
+      if let defaultType { params.add("default", defaultType) }
+      if !fixed.isEmpty {
+        var object = ParameterWriter()
+        for entry in fixed { object.add("\(entry.row)", entry.type) }
+        params.add("fixed", json: object.finish())
+      }
+    }
+  }
+}
