@@ -12,6 +12,9 @@ public struct ChunkedList<Element> {
   public private(set) var count = 0
   private let chunkCapacity: Int
 
+  /// How many chunks there are, for tests.
+  var chunkCount: Int { chunks.count }
+
   /// An empty list.
   public init() { self.init(chunkCapacity: 256) }
 

@@ -71,7 +71,7 @@ import Testing
         #expect(list[row] == reference[row], "seed \(random.seed), step \(step)")
       }
       // Merging keeps the chunks from becoming many and thin.
-      #expect(list.chunks.count <= 2 + reference.count / 2, "seed \(random.seed), step \(step)")
+      #expect(list.chunkCount <= 2 + reference.count / 2, "seed \(random.seed), step \(step)")
     }
   }
 }
