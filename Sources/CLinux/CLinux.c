@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -55,18 +56,8 @@ int clinux_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
 
 int clinux_open(const char *path, int flags, unsigned int mode) { return open(path, flags | O_CLOEXEC, mode); }
 
-struct clinux_option_step clinux_next_option(int argc, char *const *argv, const char *short_options,
-                                             const struct option *long_options, int restart) {
-  if (restart) {
-    optind = 0;
-    opterr = 0;
-  }
-  optarg = NULL;
-  optopt = 0;
-  struct clinux_option_step step;
-  step.result = getopt_long(argc, argv, short_options, long_options, NULL);
-  step.next = optind;
-  step.offender = optopt;
-  step.value = optarg;
-  return step;
+void clinux_name_thread(const char *name) {
+  char text[16] = {0};
+  strncpy(text, name, sizeof text - 1);
+  pthread_setname_np(pthread_self(), text);
 }

@@ -4,23 +4,23 @@ import Synchronization
 /// Where readers leave their reports for the loop.
 final class SourceMailbox: Sendable {
   private let reports = Mutex<[SourceReport]>([])
-  private let wakeup: Wakeup
+  private let wakeUp: WakeUp
 
   init() throws(SystemError) {
-    wakeup = try Wakeup()
+    wakeUp = try WakeUp()
   }
 
   /// Readable while there are reports.
-  var descriptor: Int32 { wakeup.descriptor }
+  var descriptor: Int32 { wakeUp.descriptor }
 
   func post(_ report: SourceReport) {
     reports.withLock { $0.append(report) }
-    wakeup.signal()
+    wakeUp.signal()
   }
 
   /// The reports that came, in order.
   func take() -> [SourceReport] {
-    wakeup.take()
+    wakeUp.clear()
     return reports.withLock { reports in
       defer { reports = [] }
       return reports

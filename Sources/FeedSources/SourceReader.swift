@@ -10,31 +10,31 @@ final class SourceReader: Sendable {
   }
 
   private let task = Mutex<Task>(.none)
-  private let wakeup: Wakeup
+  private let wakeUp: WakeUp
   private let mailbox: SourceMailbox
 
   init(_ mailbox: SourceMailbox) throws(SystemError) {
-    wakeup = try Wakeup()
+    wakeUp = try WakeUp()
     self.mailbox = mailbox
-    try WorkerThread.start { self.run() }
+    try Thread("source") { self.run() }
   }
 
   /// Has the database looked at; the report goes to the mailbox.
   func look(_ specification: SourceSpecification, generation: Int) {
     task.withLock { $0 = .look(specification, generation: generation) }
-    wakeup.signal()
+    wakeUp.signal()
   }
 
   /// Ends the thread once it has done what it does.
   func end() {
     task.withLock { $0 = .end }
-    wakeup.signal()
+    wakeUp.signal()
   }
 
   private func run() {
     var connection = SourceConnection()
     while true {
-      wakeup.wait()
+      wakeUp.wait()
       let next = task.withLock { task in
         defer { task = .none }
         return task

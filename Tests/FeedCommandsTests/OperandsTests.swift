@@ -54,9 +54,6 @@ import Testing
     #expect(CommandTable.similar(to: "frobnicate").isEmpty)
     #expect(throws: Failure.usage("there is no command 'psuh'; did you mean push?")) { try Program.find("psuh") }
     #expect(throws: Failure.usage("there is no command 'zzzzzz'; see feedclient --help")) { try Program.find("zzzzzz") }
-    #expect(Spelling.distance("kitten", "sitting") == 3)
-    #expect(Spelling.distance("ab", "ba") == 1)
-    #expect(Spelling.distance("", "abc") == 3)
   }
 
   @Test func everyCommandHasAHelpThatTeaches() {

@@ -2,7 +2,6 @@
 // _GNU_SOURCE is defined in CLinux.c alone: here it would make types that the Glibc module has in another form.
 #ifndef CLINUX_H
 #define CLINUX_H
-#include <getopt.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/epoll.h>
@@ -43,28 +42,14 @@ int clinux_set_nonblocking(int descriptor, int on);
 /// FD_CLOEXEC on or off. 0, or -1 and errno.
 int clinux_set_close_on_exec(int descriptor, int on);
 
-/// What getopt_long leaves in its global variables after a step.
-struct clinux_option_step {
-  /// What getopt_long returned: the option's val, '?', ':' or -1.
-  int result;
-  /// Index of the next argument to look at.
-  int next;
-  /// The option that an error is about; 0 when it is an unknown or ambiguous long one.
-  int offender;
-  /// The value, or NULL. Points into argv.
-  const char *value;
-};
-
-/// One step of getopt_long, silent about errors. `restart` other than 0 begins a new argument vector.
-/// The C library keeps its state in global variables: one parse at a time.
-struct clinux_option_step clinux_next_option(int argc, char *const *argv, const char *short_options,
-                                             const struct option *long_options, int restart);
-
 /// pipe2 with O_CLOEXEC. 0, or -1 and errno.
 int clinux_pipe(int ends[2]);
 
 /// 1 when the descriptor is open in this process, else 0.
 int clinux_is_open(int descriptor);
+
+/// Names the calling thread; a name of more than 15 bytes is truncated.
+void clinux_name_thread(const char *name);
 
 /// open(2) with O_CLOEXEC added; the variadic mode spelled out. The descriptor, or -1 and errno.
 int clinux_open(const char *path, int flags, unsigned int mode);

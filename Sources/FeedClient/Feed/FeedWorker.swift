@@ -60,8 +60,11 @@ final class FeedWorker: Sendable {
       return !state.isStarted
     }
     guard mustStart else { return }
-    guard wake != nil, ThreadStart.detach({ self.run() }) else {
-      answer(.failure(.system(SystemError(code: EAGAIN, operation: "start a thread"))))
+    do throws(SystemError) {
+      guard wake != nil else { throw SystemError(code: EMFILE, operation: "create an event descriptor") }
+      try Thread("feed") { self.run() }
+    } catch {
+      answer(.failure(.system(error)))
       return stop()
     }
   }

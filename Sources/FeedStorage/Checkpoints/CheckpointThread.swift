@@ -1,5 +1,5 @@
 import FeedSQLite
-import Glibc
+import FeedSystem
 import Synchronization
 
 /// A thread that checkpoints whenever it is woken, on a connection of its own.
@@ -11,36 +11,20 @@ final class CheckpointThread: Sendable {
   private let isWorking = Atomic<Bool>(false)
   private let movedPages = Atomic<Int>(0)
   private let isEnding = Atomic<Bool>(false)
-  private let thread = Atomic<UInt>(0)
-  private nonisolated(unsafe) let signal: UnsafeMutablePointer<sem_t>
+  private let thread = Mutex<Thread?>(nil)
+  private let wakeUp: WakeUp?
 
   init(path: String, vfs: String?) {
     self.path = path
     self.vfs = vfs
-    signal = .allocate(capacity: 1)
-    sem_init(signal, 0, 0)
-  }
-
-  deinit {
-    sem_destroy(signal)
-    signal.deallocate()
+    wakeUp = try? WakeUp()
   }
 
   /// Starts the thread, which keeps this object alive. Without it the writer moves all pages itself.
   func start() {
-    var number: pthread_t = 0
-    let this = Unmanaged.passRetained(self)
-    let result = pthread_create(
-      &number, nil,
-      { context in
-        if let context { Unmanaged<CheckpointThread>.fromOpaque(context).takeRetainedValue().run() }
-        return nil
-      }, this.toOpaque())
-    if result == 0 {
-      thread.store(UInt(number), ordering: .relaxed)
-    } else {
-      this.release()
-    }
+    guard let wakeUp else { return }
+    let started = try? Thread("checkpoint") { self.run(wakeUp) }
+    thread.withLock { $0 = started }
   }
 
   /// Whether a pass is over: `moved` is its result.
@@ -56,27 +40,23 @@ final class CheckpointThread: Sendable {
 
   /// Has the thread make a pass.
   func wake() {
-    if thread.load(ordering: .relaxed) == 0 { return }
+    if thread.withLock({ $0 == nil }) { return }
     isWorking.store(true, ordering: .releasing)
-    sem_post(signal)
+    wakeUp?.signal()
   }
 
   /// Ends the thread and waits for it.
   func stop() {
-    let number = thread.exchange(0, ordering: .relaxed)
-    if number == 0 { return }
+    guard let running = thread.withLock({ $0.take() }) else { return }
     isEnding.store(true, ordering: .releasing)
-    sem_post(signal)
-    pthread_join(pthread_t(number), nil)
+    wakeUp?.signal()
+    running.join()
   }
 
-  private func run() {
-    var signals = sigset_t()
-    sigfillset(&signals)
-    pthread_sigmask(SIG_BLOCK, &signals, nil)
+  private func run(_ wakeUp: WakeUp) {
     var database: Database?
     while true {
-      while sem_wait(signal) != 0 {}
+      wakeUp.wait()
       if isEnding.load(ordering: .acquiring) { return }
       if database == nil {
         database = try? Database(path: path, access: .readWrite, vfs: vfs)

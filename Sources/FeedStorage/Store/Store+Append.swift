@@ -1,6 +1,7 @@
 import FeedJSON
 import FeedModel
 import FeedSQLite
+import FeedSystem
 
 /// The journal.
 extension Store {
@@ -31,7 +32,7 @@ extension Store {
         }
       }
     }
-    appendedAt = StoreClock.now
+    appendedAt = MonotonicClock.now
     mark.advance(to: sequence)
     newestMoment = max(newestMoment, moment)
     journalBytes += requests.count + Self.rowOverhead

@@ -1,5 +1,6 @@
 import FeedModel
 import FeedSQLite
+import FeedSystem
 
 /// Work in the background: images and what they make superfluous.
 extension Store {
@@ -13,7 +14,7 @@ extension Store {
   /// Whether an image should be begun now.
   public var wantsImage: Bool {
     guard writer == nil, waste.isEmpty, journalBytes > 0 else { return false }
-    let now = StoreClock.now
+    let now = MonotonicClock.now
     if now < imagesResumeAt { return false }
     return journalBytes > max(policy.journalBytes, imageBytes) || now >= nextImageMoment
   }
@@ -29,7 +30,7 @@ extension Store {
   /// Nanoseconds until `wantsImage` or `hasWork` may become true without a batch; nil when only a batch can bring that about.
   public var pauseLeft: UInt64? {
     guard journalBytes > 0 || writer != nil || !waste.isEmpty else { return nil }
-    let now = StoreClock.now
+    let now = MonotonicClock.now
     let isWorking = writer != nil || !waste.isEmpty
     if isWorking && checkpoints.wantsPause { return Self.briefPause }
     let moment = isWorking ? imagesResumeAt : max(nextImageMoment, imagesResumeAt)
@@ -39,7 +40,7 @@ extension Store {
   /// Whether `work` has something to do now.
   public var hasWork: Bool {
     guard writer != nil || !waste.isEmpty, !checkpoints.wantsPause else { return false }
-    return imagesResumeAt == 0 || StoreClock.now >= imagesResumeAt
+    return imagesResumeAt == 0 || MonotonicClock.now >= imagesResumeAt
   }
 
   /// Begins an image, which must be of the state after the last batch.
@@ -63,7 +64,7 @@ extension Store {
   /// Does a small part of the work; `isBusy`: requests wait for the turn's end.
   public func work(isBusy: Bool) {
     let step = isBusy ? policy.step / Self.busyShare : policy.step
-    let deadline = StoreClock.now &+ step
+    let deadline = MonotonicClock.now &+ step
     do throws(SQLiteError) {
       if let writer {
         try write(writer, until: deadline)
@@ -94,13 +95,13 @@ extension Store {
     try background { () throws(SQLiteError) in
       repeat {
         isOver = try !writer.writePart()
-      } while !isOver && StoreClock.now < deadline
+      } while !isOver && MonotonicClock.now < deadline
       if isOver { try writer.complete() }
     }
     guard isOver else { return }
     self.writer = nil
     imageBytes = writer.bytes
-    imagedAt = StoreClock.now
+    imagedAt = MonotonicClock.now
     journalBytes = try journalBytes(after: writer.journal)
     waste = try images(before: writer.id).map { .image($0) } + [.journal(upTo: writer.journal)]
   }
@@ -111,7 +112,7 @@ extension Store {
     try background { () throws(SQLiteError) in
       repeat {
         isLeft = try WasteRemover(database).removePiece(of: first)
-      } while isLeft && StoreClock.now < deadline
+      } while isLeft && MonotonicClock.now < deadline
     }
     if !isLeft { waste.removeFirst() }
   }
@@ -138,7 +139,7 @@ extension Store {
       report(
         true, "\(StorageError(error, path: path)) (nothing is lost: the journal is kept until an image is written)")
     }
-    imagesResumeAt = StoreClock.now &+ Self.pause
+    imagesResumeAt = MonotonicClock.now &+ Self.pause
   }
 
   /// Bytes of the batches after one.

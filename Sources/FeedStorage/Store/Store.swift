@@ -1,5 +1,6 @@
 import FeedModel
 import FeedSQLite
+import FeedSystem
 
 /// The daemon's memory across restarts: a journal of what changed, and images of everything from time to time.
 ///
@@ -64,7 +65,7 @@ public final class Store {
     mark = StateMarkFile(
       StateMark(epoch: epoch, boot: boot, isSynced: durability == .disk, sequence: sequence), of: path)
     checkpoints = try Checkpoints(database, path: path, vfs: vfs)
-    imagedAt = StoreClock.now
+    imagedAt = MonotonicClock.now
     appendedAt = imagedAt
   }
 

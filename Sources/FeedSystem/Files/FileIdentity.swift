@@ -1,27 +1,28 @@
 import Glibc
 
-/// Which file it is, whatever it is called.
+/// Which file it is, independent of its name: device and inode.
 public struct FileIdentity: Equatable, Sendable {
   let device: UInt
-  let node: UInt
-  let mode: UInt32
+  let inode: UInt
+  /// The type bits of the mode (`S_IFMT`).
+  private let type: UInt32
 
-  /// The file at `path`, a symbolic link not followed; nil when there is none or it cannot be looked at.
-  init?(at path: String) {
+  /// The file at `path` without following a symbolic link; nil when it does not exist or cannot be examined.
+  public init?(at path: String) {
     var status = stat()
     guard lstat(path, &status) == 0 else { return nil }
     self.init(status)
   }
 
-  /// The file at `path`, symbolic links followed.
+  /// The file at `path`; symbolic links are followed.
   public init(following path: String) throws(SystemError) {
     var status = stat()
-    guard stat(path, &status) == 0 else { throw .last("look at", path) }
+    guard stat(path, &status) == 0 else { throw .last("examine", path) }
     self.init(status)
   }
 
   /// The file behind an open descriptor.
-  init?(of descriptor: Int32) {
+  public init?(of descriptor: Int32) {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { return nil }
     self.init(status)
@@ -29,10 +30,11 @@ public struct FileIdentity: Equatable, Sendable {
 
   private init(_ status: stat) {
     device = UInt(status.st_dev)
-    node = UInt(status.st_ino)
-    mode = status.st_mode
+    inode = UInt(status.st_ino)
+    type = status.st_mode & S_IFMT
   }
 
-  var isSocket: Bool { mode & S_IFMT == S_IFSOCK }
-  var isDirectory: Bool { mode & S_IFMT == S_IFDIR }
+  public var isRegularFile: Bool { type == S_IFREG }
+  public var isDirectory: Bool { type == S_IFDIR }
+  public var isSocket: Bool { type == S_IFSOCK }
 }

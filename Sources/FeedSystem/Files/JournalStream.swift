@@ -8,6 +8,6 @@ public enum JournalStream {
     guard let text = environment.nonEmpty("JOURNAL_STREAM"), let file = FileIdentity(of: descriptor) else {
       return false
     }
-    return text == "\(file.device):\(file.node)"
+    return text == "\(file.device):\(file.inode)"
   }
 }

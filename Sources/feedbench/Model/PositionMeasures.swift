@@ -42,12 +42,12 @@ struct PositionMeasures {
     for run in 0...report.runs {
       var (inserting, removing): (UInt64, UInt64) = (0, 0)
       for round in 0..<rounds {
-        let start = CPUClock.now
+        let start = ProcessorClock.now
         for index in 0..<batch { tree.insert(UInt32(size + index), at: rows[(round + index) % rows.count]) }
-        let middle = CPUClock.now
+        let middle = ProcessorClock.now
         for index in 0..<batch { tree.remove(UInt32(size + (index * 7919) % batch)) }
         inserting += middle - start
-        removing += CPUClock.now - middle
+        removing += ProcessorClock.now - middle
         for index in 0..<batch { tree.remove(UInt32(size + index)) }
       }
       if run > 0 {

@@ -1,3 +1,4 @@
+import FeedSystem
 /// What several runs of one case took, in nanoseconds.
 struct Sample {
   private let times: [Double]
@@ -13,9 +14,9 @@ struct Sample {
   static func measure(runs: Int, _ body: () throws -> Void) rethrows -> Sample {
     var times: [Double] = []
     for run in 0...runs {
-      let start = CPUClock.now
+      let start = ProcessorClock.now
       try body()
-      let end = CPUClock.now
+      let end = ProcessorClock.now
       if run > 0 { times.append(Double(end - start)) }
     }
     return Sample(times)

@@ -1,5 +1,4 @@
 import FeedSystem
-import Glibc
 import Synchronization
 
 /// Watches a feed on a thread of its own and reads until the snapshot has come to its end.
@@ -7,7 +6,7 @@ final class SnapshotReader: Sendable {
   private let stream: UnixStream
   private let done = Atomic<Bool>(false)
   private let failed = Atomic<Bool>(false)
-  private let thread = Atomic<UInt>(0)
+  private let thread = Mutex<Thread?>(nil)
 
   /// The answers to `watch` and `sync`, which come before and after the snapshot's parts, are shorter than this.
   private static let shortLength = 250
@@ -18,22 +17,13 @@ final class SnapshotReader: Sendable {
 
   /// Sends `watch` and begins to read.
   func start() throws {
-    var thread = pthread_t()
-    let reader = Unmanaged.passRetained(self).toOpaque()
-    let code = pthread_create(
-      &thread, nil,
-      { reader in
-        guard let reader else { return nil }
-        Unmanaged<SnapshotReader>.fromOpaque(reader).takeRetainedValue().read()
-        return nil
-      }, reader)
-    guard code == 0 else { throw SystemError(code: code, operation: "start a thread") }
-    self.thread.store(UInt(thread), ordering: .relaxed)
+    let started = try Thread("snapshot") { self.read() }
+    thread.withLock { $0 = started }
   }
 
   /// Waits for the thread's end.
   func join() throws {
-    pthread_join(pthread_t(thread.load(ordering: .relaxed)), nil)
+    thread.withLock { $0.take() }?.join()
     if failed.load(ordering: .relaxed) { throw BenchError("the snapshot could not be read to its end") }
   }
 

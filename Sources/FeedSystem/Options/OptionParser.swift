@@ -1,0 +1,122 @@
+/// Reads a command line from left to right by the conventions of GNU `getopt_long`.
+///
+/// `--name VALUE`, `--name=VALUE`, `-n VALUE`, `-nVALUE` and clusters such as `-hn VALUE`. Long names may be shortened while
+/// they stay unique. `--` ends the options. A single `-` and negative numbers are operands.
+struct OptionParser {
+  private let options: [OptionDescription]
+  private let arguments: [String]
+  private let stopsAtOperand: Bool
+  /// The index of the next word to read.
+  private var next = 0
+  private var parsed = ParsedOptions()
+
+  init(_ options: [OptionDescription], _ arguments: [String], stopsAtOperand: Bool) {
+    self.options = options
+    self.arguments = arguments
+    self.stopsAtOperand = stopsAtOperand
+  }
+
+  /// Reads all words.
+  /// - Throws: the first mistake.
+  mutating func parse() throws(UsageError) -> ParsedOptions {
+    while next < arguments.count {
+      let word = arguments[next]
+      if Self.isOperand(word) {
+        if stopsAtOperand { break }
+        parsed.operands.append(word)
+        next += 1
+        continue
+      }
+      next += 1
+      if word == "--" { break }
+      if word.hasPrefix("--") {
+        try readLong(word.dropFirst(2))
+      } else {
+        try readLetters(word.dropFirst())
+      }
+    }
+    parsed.operands += arguments[next...]
+    return parsed
+  }
+
+  /// Whether a word is neither an option nor `--`.
+  private static func isOperand(_ word: String) -> Bool {
+    guard word.utf8.first == UInt8(ascii: "-"), let second = word.utf8.dropFirst().first else { return true }
+    return (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(second) && Double(word) != nil
+  }
+
+  /// Reads `name` or `name=value`.
+  private mutating func readLong(_ word: Substring) throws(UsageError) {
+    let equals = word.firstIndex(of: "=")
+    let option = try option(named: String(word[..<(equals ?? word.endIndex)]))
+    let value = equals.map { String(word[word.index(after: $0)...]) }
+    if option.value == .none {
+      guard value == nil else { throw UsageError("--\(option.name) takes no value") }
+      try record(option, "")
+    } else {
+      if let value { return try record(option, value) }
+      try record(option, try takeValue(of: option))
+    }
+  }
+
+  /// Reads one letter or a cluster of letters; the rest after one that takes a value is its value.
+  private mutating func readLetters(_ letters: Substring) throws(UsageError) {
+    var rest = letters
+    while let letter = rest.popFirst() {
+      guard let option = options.first(where: { $0.letter == letter }) else {
+        throw UsageError("unknown option -\(letter)")
+      }
+      if option.value == .none {
+        try record(option, "")
+      } else {
+        return try record(option, try rest.isEmpty ? takeValue(of: option) : String(rest))
+      }
+    }
+  }
+
+  private mutating func takeValue(of option: OptionDescription) throws(UsageError) -> String {
+    guard next < arguments.count else {
+      throw UsageError("--\(option.name): a value is missing, expected \(option.value.expectation)")
+    }
+    defer { next += 1 }
+    return arguments[next]
+  }
+
+  private mutating func record(_ option: OptionDescription, _ value: String) throws(UsageError) {
+    guard option.value == .none || option.value.accepts(value) else {
+      throw UsageError("--\(option.name) '\(value)': expected \(option.value.expectation)")
+    }
+    guard option.value == .none || option.repeats || !parsed.contains(option.name) else {
+      throw UsageError("--\(option.name) is given twice and takes one value")
+    }
+    parsed.record(option.name, value)
+  }
+
+  /// The option of this name, or the only one whose name starts with it.
+  private func option(named name: String) throws(UsageError) -> OptionDescription {
+    if let exact = options.first(where: { $0.name == name }) { return exact }
+    let candidates = name.isEmpty ? [] : options.filter { $0.name.hasPrefix(name) }
+    if candidates.count == 1 { return candidates[0] }
+    if candidates.count > 1 {
+      throw UsageError("--\(name) is short for more than one option: \(Self.list(candidates))")
+    }
+    let close = options.filter { Spelling.distance($0.name, name) <= 2 }
+    throw UsageError("unknown option --\(name)" + (close.isEmpty ? "" : ", did you mean \(Self.list(close))?"))
+  }
+
+  private static func list(_ options: [OptionDescription]) -> String {
+    options.map { "--\($0.name)" }.joined(separator: ", ")
+  }
+}
+
+extension OptionTable {
+  /// Reads the words after the program's name; see ``OptionParser`` for the syntax. An option takes one value unless it
+  /// repeats; one without a value may be given again.
+  /// - Parameter stopsAtOperand: whether the first operand ends the options, as before the name of a command; otherwise
+  ///   options and operands may be mixed.
+  /// - Throws: the first mistake.
+  public func parse(_ arguments: [String], stopsAtOperand: Bool = false) throws(UsageError) -> ParsedOptions {
+    var parser = OptionParser(options, arguments, stopsAtOperand: stopsAtOperand)
+    return try parser.parse()
+  }
+}

@@ -1,0 +1,63 @@
+import Glibc
+
+/// The clock for deadlines and durations: nanoseconds since an unspecified start, never set back.
+public enum MonotonicClock {
+  /// The present time in nanoseconds. Costs a few tens of nanoseconds (vDSO).
+  public static var now: UInt64 { nanoseconds(CLOCK_MONOTONIC) }
+
+  /// Milliseconds from now until `deadline`, rounded up so that a wait does not end early; 0 when it has passed.
+  /// Shaped for `poll` and `epoll_wait`: never negative.
+  public static func milliseconds(until deadline: UInt64) -> Int32 {
+    let now = now
+    guard deadline > now else { return 0 }
+    let (whole, rest) = (deadline - now).quotientAndRemainder(dividingBy: 1_000_000)
+    return Int32(clamping: whole &+ (rest > 0 ? 1 : 0))
+  }
+}
+
+/// The time of day.
+public enum WallClock {
+  /// Nanoseconds since 1970-01-01 00:00 UTC. An administrator may set this clock back.
+  public static var now: UInt64 { nanoseconds(CLOCK_REALTIME) }
+
+  /// The present time as RFC 3339 text in UTC with milliseconds: `2026-03-01T12:00:00.123Z`.
+  public static var text: String { text(now) }
+
+  /// The text of a time in nanoseconds since 1970; see ``text``.
+  public static func text(_ nanoseconds: UInt64) -> String {
+    var seconds = time_t(nanoseconds / 1_000_000_000)
+    var parts = tm()
+    gmtime_r(&seconds, &parts)
+    func digits(_ value: Int, _ width: Int) -> String {
+      let text = "\(value)"
+      return String(repeating: "0", count: max(width - text.utf8.count, 0)) + text
+    }
+    let date =
+      "\(digits(Int(parts.tm_year) + 1900, 4))-\(digits(Int(parts.tm_mon) + 1, 2))-\(digits(Int(parts.tm_mday), 2))"
+    let clock = "\(digits(Int(parts.tm_hour), 2)):\(digits(Int(parts.tm_min), 2)):\(digits(Int(parts.tm_sec), 2))"
+    return "\(date)T\(clock).\(digits(Int(nanoseconds / 1_000_000 % 1000), 3))Z"
+  }
+}
+
+/// The processor time of this process. Other programs on the machine do not count in it, so it suits measurements.
+public enum ProcessorClock {
+  /// Nanoseconds of processor time used so far.
+  public static var now: UInt64 { nanoseconds(CLOCK_PROCESS_CPUTIME_ID) }
+}
+
+private func nanoseconds(_ clock: clockid_t) -> UInt64 {
+  var time = timespec()
+  let result = clock_gettime(clock, &time)
+  assert(result == 0, "the kernel has no clock \(clock)")
+  return UInt64(truncatingIfNeeded: time.tv_sec) &* 1_000_000_000 &+ UInt64(truncatingIfNeeded: time.tv_nsec)
+}
+
+extension Duration {
+  /// Whole nanoseconds, clamped to the range from 0 to about 292 years.
+  public var clampedNanoseconds: UInt64 {
+    let (seconds, attoseconds) = components
+    guard seconds >= 0, attoseconds >= 0 else { return 0 }
+    guard seconds < 9_000_000_000 else { return 9_000_000_000_000_000_000 }
+    return UInt64(seconds) * 1_000_000_000 + UInt64(attoseconds) / 1_000_000_000
+  }
+}
