@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import unittest
 
 from documents import PROTOCOL, ROOT, section, support
@@ -118,54 +117,6 @@ class Completions(unittest.TestCase):
             if shutil.which(shell):
                 done = subprocess.run([shell, "-n", str(self.FOLDER / name)], capture_output=True, text=True)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
-
-
-class Install(unittest.TestCase):
-    def install(self, **variables):
-        """Installs what is built into a folder of its own, which is returned."""
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        environment = {name: value for name, value in os.environ.items() if name not in ("PREFIX", "DESTDIR")}
-        environment["FEEDD_BIN_DIR"] = os.path.dirname(support.binary("feedd"))
-        environment.update((name, value.format(folder=folder.name)) for name, value in variables.items())
-        subprocess.run([ROOT / "scripts" / "install"], check=True, capture_output=True, env=environment)
-        return folder.name
-
-    def test_everything_is_put_in_its_place(self):
-        root = self.install(DESTDIR="{folder}", PREFIX="/opt/feedd") + "/opt/feedd"
-        for file in (
-            "bin/feedd",
-            "bin/feedclient",
-            "share/man/man8/feedd.8",
-            "share/man/man1/feedclient.1",
-            "share/bash-completion/completions/feedclient",
-            "share/bash-completion/completions/feedd",
-            "share/zsh/site-functions/_feedclient",
-            "share/fish/vendor_completions.d/feedclient.fish",
-            "lib/systemd/system/feedd.service",
-            "lib/systemd/system/feedd.socket",
-            "lib/sysusers.d/feedd.conf",
-        ):
-            self.assertTrue(os.path.isfile(f"{root}/{file}"), file)
-        with open(f"{root}/lib/systemd/system/feedd.service", encoding="utf-8") as unit:
-            self.assertRegex(unit.read(), r"(?m)^ExecStart=[-@:+!]*/opt/feedd/bin/feedd$")
-        done = subprocess.run([f"{root}/bin/feedd", "--version"], capture_output=True, text=True, check=True)
-        self.assertRegex(done.stdout, r"\Afeedd \d+\.\d+")
-
-    def test_the_units_of_the_repository_are_those_of_the_default_prefix(self):
-        root = self.install(DESTDIR="{folder}") + "/usr/local"
-        for name in ("feedd.service", "feedd.socket"):
-            with open(f"{root}/lib/systemd/system/{name}", encoding="utf-8") as unit:
-                self.assertEqual(unit.read(), (ROOT / "scripts" / "systemd" / name).read_text(encoding="utf-8"))
-
-    def test_the_service_manager_finds_no_fault_in_installed_units(self):
-        if not shutil.which("systemd-analyze"):
-            self.skipTest("there is no systemd-analyze")
-        units = self.install(PREFIX="{folder}") + "/lib/systemd/system/"
-        command = ["systemd-analyze", "verify", units + "feedd.service", units + "feedd.socket"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
-
 
 
 if __name__ == "__main__":

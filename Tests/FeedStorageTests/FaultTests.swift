@@ -16,7 +16,9 @@ import Testing
   private static let kinds = [FAULTY_DISK_FULL, FAULTY_DISK_WRITE, FAULTY_DISK_SYNC]
 
   /// Turns with a fault at a random call; then an end, with the fault still there or not, and a start.
-  @Test(arguments: 0..<12) func acknowledgedStaysAndRefusedNeverHappens(_ number: Int) throws {
+  @Test(arguments: 0..<TestEffort.count(12, long: 300)) func acknowledgedStaysAndRefusedNeverHappens(_ number: Int)
+    throws
+  {
     let directory = try TemporaryDirectory()
     let path = directory.file("state.sqlite")
     var requests = RandomRequests(seed: UInt64(number))

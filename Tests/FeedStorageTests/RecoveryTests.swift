@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test(arguments: 0..<8) func randomHistoriesAreRecovered(_ number: Int) throws {
+  @Test(arguments: 0..<TestEffort.count(8, long: 200)) func randomHistoriesAreRecovered(_ number: Int) throws {
     let seed = UInt64(number)
     let directory = try TemporaryDirectory()
     let path = directory.file("state.sqlite")

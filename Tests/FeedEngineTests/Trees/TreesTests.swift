@@ -5,14 +5,14 @@ import Testing
 /// Random trees of all kinds of feeds under random mutations, with watchers on everything, against a reference that puts
 /// everything together anew after each operation.
 ///
-/// 100,000 operations over all fixed seeds, or as many as `FEEDD_TREE_OPERATIONS` says; a fresh one gets an eighth of it,
-/// or the seed that `FEEDD_TREE_SEED` names.
+/// 40,000 operations over all fixed seeds, a million with `scripts/test --long`, or `FEEDD_TREE_OPERATIONS`. A fresh seed,
+/// or that of `FEEDD_TREE_SEED`, runs an eighth of them.
 @Suite struct TreesTests {
   /// A tree is begun anew after so many operations.
   private static let life = 500
 
   private static var operations: Int {
-    getenv("FEEDD_TREE_OPERATIONS").flatMap { Int(String(cString: $0)) } ?? 100_000
+    TestEffort.count(40_000, long: 1_000_000, variable: "FEEDD_TREE_OPERATIONS")
   }
 
   private static var fresh: UInt64 {

@@ -1,0 +1,203 @@
+"""The options of the scripts, and what scripts/install puts where."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from documents import ROOT, support
+
+SCRIPTS = ROOT / "scripts"
+NAMES = sorted(path.name for path in SCRIPTS.iterdir() if path.is_file())
+
+
+def run(*words, **options):
+    return subprocess.run([SCRIPTS / words[0], *words[1:]], capture_output=True, text=True, **options)
+
+
+class Options(unittest.TestCase):
+    def test_every_script_has_help(self):
+        self.assertIn("install", NAMES)
+        for name in NAMES:
+            for option in ("-h", "--help"):
+                done = run(name, option)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), name)
+                self.assertRegex(done.stdout, rf"(?i)\Ausage: scripts/{name}\b", name)
+                self.assertIn("--help", done.stdout)
+
+    def test_every_script_refuses_unknown_options(self):
+        for name in NAMES:
+            done = run(name, "--nonsense")
+            expected = f"scripts/{name}: unknown option '--nonsense'; run scripts/{name} --help\n"
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", expected))
+
+    def test_unexpected_arguments_are_refused(self):
+        for name in ("run", "test", "lint", "vectors", "limits", "openrpc", "install"):
+            done = run(name, "nonsense")
+            expected = f"scripts/{name}: unexpected argument 'nonsense'; run scripts/{name} --help\n"
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", expected))
+
+    def test_bad_values_of_the_test_script(self):
+        for words, why in (
+            (["--sanitize=memory"], "unknown sanitizer 'memory'; use address or thread"),
+            (["--sanitize"], "missing value of --sanitize; use --sanitize=address or --sanitize=thread"),
+            (["--filter"], "missing value of --filter"),
+        ):
+            done = run("test", *words)
+            self.assertEqual((done.returncode, done.stderr), (2, f"scripts/test: {why}; run scripts/test --help\n"))
+
+
+class Install(unittest.TestCase):
+    SHARED = (
+        "bin/feedd",
+        "bin/feedclient",
+        *(f"share/man/man{path.suffix[1:]}/{path.name}" for path in sorted((SCRIPTS / "man").iterdir())),
+        "share/bash-completion/completions/feedclient",
+        "share/bash-completion/completions/feedd",
+        "share/zsh/site-functions/_feedclient",
+        "share/fish/vendor_completions.d/feedclient.fish",
+    )
+    SYSTEM = (
+        "lib/systemd/system/feedd.service",
+        "lib/systemd/system/feedd.socket",
+        "lib/systemd/user/feedd.service",
+        "lib/systemd/user/feedd.socket",
+        "lib/sysusers.d/feedd.conf",
+    )
+    USER = ("share/systemd/user/feedd.service", "share/systemd/user/feedd.socket")
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.bin = os.path.dirname(support.binary("feedd"))
+
+    def run_install(self, *options, **variables):
+        environment = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        environment |= {"HOME": self.folder, "FEEDD_BIN_DIR": self.bin, **variables}
+        return run("install", *options, env=environment)
+
+    def install(self, *options, **variables):
+        done = self.run_install(*options, **variables)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.splitlines()
+
+    def files(self):
+        return sorted(str(path) for path in pathlib.Path(self.folder).rglob("*") if path.is_file())
+
+    def test_a_package_has_every_file(self):
+        listed = self.install(DESTDIR=self.folder, PREFIX="/opt/feedd")
+        root = f"{self.folder}/opt/feedd"
+        self.assertEqual(sorted(listed), sorted(f"{root}/{file}" for file in self.SHARED + self.SYSTEM))
+        self.assertEqual(self.files(), sorted(listed))
+        for kind in ("system", "user"):
+            with open(f"{root}/lib/systemd/{kind}/feedd.service", encoding="utf-8") as unit:
+                self.assertRegex(unit.read(), r"(?m)^ExecStart=[-@:+!]*/opt/feedd/bin/feedd$")
+        done = subprocess.run([f"{root}/bin/feedd", "--version"], capture_output=True, text=True, check=True)
+        self.assertRegex(done.stdout, r"\Afeedd \d+\.\d+")
+
+    def test_a_user_needs_no_other_directory_than_home(self):
+        listed = self.install("--user")
+        root = f"{self.folder}/.local"
+        self.assertEqual(sorted(listed), sorted(f"{root}/{file}" for file in self.SHARED + self.USER))
+        with open(f"{root}/share/systemd/user/feedd.service", encoding="utf-8") as unit:
+            self.assertIn(f"\nExecStart={root}/bin/feedd\n", unit.read())
+
+    def test_uninstall_removes_what_was_installed_and_nothing_else(self):
+        for options in ([], ["--user"]):
+            variables = {} if options else {"PREFIX": f"{self.folder}/prefix"}
+            kept = pathlib.Path(self.folder) / ("prefix" if not options else ".local") / "bin" / "other"
+            installed = self.install(*options, **variables)
+            kept.write_text("kept")
+            self.assertEqual(
+                self.install(*options, "--uninstall", **variables), [f"removed {path}" for path in installed]
+            )
+            self.assertEqual(self.files(), [str(kept)])
+            self.assertEqual(self.install(*options, "--uninstall", **variables), [])
+            kept.unlink()
+
+    def test_missing_programs_are_named(self):
+        done = self.run_install("--no-build", FEEDD_BIN_DIR="/nonexistent", PREFIX=self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(
+            done.stderr,
+            "scripts/install: cannot find /nonexistent/feedd; run scripts/install without --no-build\n",
+        )
+
+    def test_it_never_builds_under_sudo(self):
+        done = self.run_install(FEEDD_BIN_DIR="", SUDO_USER="ann", PREFIX=self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"\Ascripts/install: cannot build under sudo; ")
+
+    def test_a_relative_prefix_is_refused(self):
+        done = self.run_install(PREFIX="local")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("PREFIX must be an absolute path: 'local'", done.stderr)
+
+    @unittest.skipIf(os.getuid() != 0 or not shutil.which("setpriv"), "it needs root and setpriv")
+    def test_only_the_copying_runs_under_sudo(self):
+        os.chmod(self.folder, 0o755)
+        os.mkdir(f"{self.folder}/tools")
+        sudo = pathlib.Path(self.folder) / "tools" / "sudo"
+        sudo.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+        sudo.chmod(0o755)
+        tools = pathlib.Path(self.folder) / "bin"
+        tools.mkdir()
+        for program in ("feedd", "feedclient"):
+            (tools / program).write_text("")
+            (tools / program).chmod(0o755)
+        package = pathlib.Path(self.folder) / "package"
+        shutil.copytree(SCRIPTS, package / "scripts")
+        command = ["setpriv", "--reuid=65534", "--clear-groups", package / "scripts" / "install", "--uninstall"]
+        environment = {
+            "PATH": f"{sudo.parent}:{os.environ['PATH']}",
+            "HOME": "/",
+            "PREFIX": "/usr/local",
+            "FEEDD_BIN_DIR": str(tools),
+        }
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        self.assertEqual(done.stderr, "scripts/install: copying to /usr/local with sudo\n")
+        self.assertEqual(
+            done.stdout.splitlines(),
+            [
+                "env",
+                "PREFIX=/usr/local",
+                "DESTDIR=",
+                f"FEEDD_BIN_DIR={tools}",
+                str(package / "scripts" / "install"),
+                "--no-build",
+                "--uninstall",
+            ],
+        )
+
+    def test_the_units_of_the_repository_are_those_of_the_default_prefix(self):
+        self.install(DESTDIR=self.folder)
+        for installed, source in (("system", ""), ("user", "user/")):
+            for name in ("feedd.service", "feedd.socket"):
+                unit = pathlib.Path(f"{self.folder}/usr/local/lib/systemd/{installed}/{name}")
+                self.assertEqual(unit.read_bytes(), (SCRIPTS / "systemd" / (source + name)).read_bytes())
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "there is no systemd-analyze")
+    def test_the_service_manager_accepts_the_installed_units(self):
+        self.install(PREFIX=self.folder)
+        for kind in ("system", "user"):
+            units = [f"{self.folder}/lib/systemd/{kind}/feedd.{suffix}" for suffix in ("service", "socket")]
+            environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder}
+            command = ["systemd-analyze", f"--{kind}", "verify", *units]
+            done = subprocess.run(command, capture_output=True, text=True, env=environment)
+            self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""), kind)
+
+
+class Tests(unittest.TestCase):
+    def test_long_versions_are_named_in_the_help_of_the_test_script(self):
+        text = run("test", "--help").stdout
+        effort = (ROOT / "Tests" / "TestSupport" / "TestEffort.swift").read_text(encoding="utf-8")
+        [variable] = set(re.findall(r"FEEDD_LONG\w*", effort))
+        self.assertIn(f"{variable}=1", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
