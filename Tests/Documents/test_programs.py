@@ -1,12 +1,15 @@
 """What the programs say of themselves, the man pages, the specification and the completions agree."""
 
+import grp
+import json
 import os
 import re
 import shutil
 import subprocess
+import tempfile
 import unittest
 
-from documents import PROTOCOL, ROOT, section, support
+from documents import METHODS, PROTOCOL, ROOT, section, support
 
 MAN = ROOT / "scripts" / "man"
 
@@ -27,6 +30,15 @@ def commands():
 
 def manual(name):
     return (MAN / name).read_text(encoding="utf-8").replace("\\-", "-")
+
+
+def section_of_manual(text, title):
+    return re.search(rf"^\.SH {title}\n(.*?)(?=^\.SH |\Z)", text, re.MULTILINE | re.DOTALL).group(1)
+
+
+def lowered(conditions):
+    """The conditions of errors as one sentence each, without the notes on data and the marks of code."""
+    return {code: text.replace("`", "")[0].lower() + text.replace("`", "")[1:] for code, text in conditions.items()}
 
 
 class Manuals(unittest.TestCase):
@@ -60,6 +72,37 @@ class Manuals(unittest.TestCase):
         self.assertIn("--bin", helped)
         self.assertEqual(repeated(manual("feedclient.1").split(".SH COMMANDS")[1], r"^\.BI? (?=--)"), helped)
         self.assertEqual(repeated(help_of("feedd"), r"^ +(?=--)"), set())
+
+
+    def test_the_page_of_the_protocol_has_every_method_notification_and_error(self):
+        text = manual("feedd-protocol.7")
+        methods = section_of_manual(text, "METHODS")
+        self.assertEqual(sorted(re.findall(r"^\.BR? (\w+)", methods, re.MULTILINE)), sorted(METHODS))
+        notifications = {path.stem for path in (PROTOCOL / "schemas" / "notifications").iterdir()}
+        found = re.findall(r"^\.BR? (\w+)", section_of_manual(text, "NOTIFICATIONS"), re.MULTILINE)
+        self.assertEqual(set(found), notifications)
+        table = section((PROTOCOL / "README.md").read_text(encoding="utf-8"), "8. Errors")
+        specified = {
+            code: condition for code, condition in re.findall(r"^\| (-\d+) \| ([^|]*) \|", table, re.MULTILINE)
+        }
+        errors = re.findall(r"^\.B (-\d+)\n(.*)\.$", section_of_manual(text, "ERRORS"), re.MULTILINE)
+        self.assertEqual({code: why[0].lower() + why[1:] for code, why in errors}, lowered(specified))
+
+    def test_the_page_of_the_configuration_has_every_member_and_its_example_is_valid(self):
+        text = manual("feedd.conf.5")
+        schemas = PROTOCOL / "schemas" / "configuration.json"
+        whole = json.loads(schemas.read_text(encoding="utf-8"))
+        self.assertEqual(set(re.findall(r"^\.B (\w+)", section_of_manual(text, "MEMBERS"), re.M)) - {"feedclient"}, set(whole["properties"]))
+        rule = whole["properties"]["access"]["items"]["properties"]
+        rules = re.findall(r"^\.BR? ([a-z, \"]+)", section_of_manual(text, "RULES"), re.MULTILINE)
+        words = set(re.findall(r"[a-z]+", " ".join(rules))) - {"and", "read", "write", "define", "admin"}
+        self.assertEqual(words, set(rule))
+        example = re.search(r"^\.nf\n(.*?)^\.fi", text, re.MULTILINE | re.DOTALL).group(1)
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write(example.replace("staff", grp.getgrgid(os.getgid()).gr_name))
+            file.flush()
+            done = subprocess.run([support.binary("feedd"), "--check-config", file.name], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 class Limits(unittest.TestCase):

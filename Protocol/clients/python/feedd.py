@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""A client of feedd, of the Python standard library alone (3.9 or later). Copy the three files where you need them.
+"""A client of feedd that needs only the standard library of Python 3.9 or later.
+
+Copy feedd.py, feedd_mirror.py and feedd_text.py into your project.
 
     import feedd
     with feedd.Connection() as connection:
@@ -10,8 +12,8 @@
             if mirror.apply(message):
                 print(mirror.revision, mirror.values())
 
-Elements are JSON text and stay so: what comes from the daemon is `bytes`, exactly as another program pushed it, and
-`bytes` given to a method are sent as they are; `json.loads` makes a value of them. Anything else is encoded.
+Elements are JSON text. Elements from the daemon are `bytes`, exactly as another program pushed them; `json.loads` decodes
+them. `bytes` given to a method are sent unchanged. Any other value is encoded as JSON.
 """
 
 import collections
@@ -32,7 +34,7 @@ __all__ = ["Closed", "Connection", "Gap", "Mirror", "Notification", "Refused", "
 
 
 class Refused(Exception):
-    """The daemon's error to one request, which changed nothing."""
+    """The error of one request, which changed nothing. `code`, `message` and `data` are those of the daemon."""
 
     def __init__(self, error):
         super().__init__(f"{error['message']} ({error['code']})")
@@ -40,7 +42,7 @@ class Refused(Exception):
 
 
 class Closed(ConnectionError):
-    """The connection is over; `reason` is the one the daemon gave in its `bye`, or None."""
+    """The connection is closed. `reason` is that of the daemon's `bye`, or None."""
 
     def __init__(self, message, reason=None):
         super().__init__(message)
@@ -51,7 +53,7 @@ Notification = collections.namedtuple("Notification", "method params")
 
 
 def socket_path(path=None):
-    """Where the daemon listens: `path`, else $FEEDD_SOCKET, else the user's run-time folder, else the system's."""
+    """Returns the path of the socket: `path`, $FEEDD_SOCKET, $XDG_RUNTIME_DIR/feedd.sock if it exists, or the system's."""
     if path or os.environ.get("FEEDD_SOCKET"):
         return path or os.environ["FEEDD_SOCKET"]
     own = os.path.join(os.environ.get("XDG_RUNTIME_DIR") or "/nonexistent", "feedd.sock")
@@ -59,10 +61,10 @@ def socket_path(path=None):
 
 
 class Connection:
-    """One connection. Blocking, and not to be shared between threads without a lock."""
+    """A blocking connection. Threads that share it must use a lock."""
 
     def __init__(self, path=None, client="feedd.py", timeout=None):
-        """Connects and says hello; `hello` is the daemon's answer. OSError when there is no daemon."""
+        """Connects and calls `hello`, whose result is kept in `hello`. Raises OSError if there is no daemon."""
         self.timeout = timeout
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._input, self._read = bytearray(), 0
@@ -88,7 +90,7 @@ class Connection:
         return self._socket.fileno()
 
     def send(self, method, **params):
-        """Sends a request without waiting for its answer, which `answer` gives for the id returned."""
+        """Sends a request without waiting for its answer. Returns the id to pass to `answer`."""
         self._next += 1
         message = {"jsonrpc": "2.0", "id": self._next, "method": method}
         if params:
@@ -97,7 +99,7 @@ class Connection:
         return self._next
 
     def answer(self, id):
-        """The result of the request with that id. Raises Refused for an error."""
+        """Returns the result of the request with that id. Raises Refused for an error."""
         while id not in self._answers:
             self._sort(self.receive())
         message = self._answers.pop(id)
@@ -106,14 +108,15 @@ class Connection:
         return message["result"]
 
     def call(self, method, **params):
-        """One request and its result."""
+        """Sends one request and returns its result."""
         return self.answer(self.send(method, **params))
 
     def push(self, feed, elements, each=None, window=256):
-        """Updates a collection with the elements, one request each, `window` of them under way at a time.
+        """Updates a collection with the elements, one request each, with at most `window` unanswered requests.
 
-        Returns how many were accepted. `each(place, result, refused)` is called for every answer in order, one of the
-        two being None; without it the first refusal is raised, after the answers to what was sent already are in.
+        Returns the number of accepted elements. Calls `each(place, result, refused)` for every answer in order; either
+        `result` or `refused` is None. Without `each`, stops at the first refusal, waits for the answers to requests that
+        were already sent, and raises it.
         """
         accepted, first, waiting = 0, None, collections.deque()
 
@@ -142,12 +145,12 @@ class Connection:
         return accepted
 
     def watch(self, feed, **options):
-        """Starts watching; `since`, `initial` and `throttle` are those of the method. A feed is watched once."""
+        """Starts watching a feed. Options: `since`, `initial`, `throttle`. A second watch of the same feed ends the first."""
         self._queued = collections.deque(m for m in self._queued if m.params.get("feed") != feed)
         return Watch(self, feed, self.call("watch", feed=feed, **options))
 
     def notification(self, feed=None, timeout=None):
-        """The next notification (of that feed, or `bye`). TimeoutError after `timeout` seconds without one."""
+        """Returns the next notification, of that feed if given. Raises Closed on `bye`, TimeoutError after `timeout` seconds."""
         limit = None if timeout is None else time.monotonic() + timeout
         while True:
             for place, message in enumerate(self._queued):
@@ -159,11 +162,11 @@ class Connection:
             self._sort(self.receive(None if limit is None else max(0, limit - time.monotonic())))
 
     def receive(self, timeout=None):
-        """The next message, whatever it is. Closed at the end of the stream, TimeoutError when none comes in time."""
+        """Returns the next message of any kind. Raises Closed at the end of the stream, and TimeoutError."""
         return decode(self.receive_text(timeout))
 
     def receive_text(self, timeout=None):
-        """The text of the next message, byte for byte."""
+        """Returns the text of the next message, byte for byte."""
         timeout = self.timeout if timeout is None else timeout
         limit = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -172,11 +175,11 @@ class Connection:
                 return frame
             ready, _, _ = select.select([self], [], [], None if limit is None else max(0, limit - time.monotonic()))
             if not ready:
-                raise TimeoutError(f"no message within {timeout} s")
+                raise TimeoutError(f"timed out after {timeout} s")
             self._fill()
 
     def transmit(self, body):
-        """Sends one frame; reads while it cannot write, for a daemon whose queue to us is full reads nothing from us."""
+        """Sends one frame. Reads while it cannot write: the daemon reads nothing from a client whose output queue is full."""
         rest = memoryview(struct.pack(">I", len(body)) + body)
         while rest:
             try:
@@ -220,7 +223,7 @@ class Connection:
 
 
 class Watch:
-    """The notifications of one watched feed, in order. `result` is what `watch` was answered with."""
+    """An iterator over the notifications of one watched feed. `result` is the result of `watch`."""
 
     def __init__(self, connection, feed, result):
         self.connection, self.feed, self.result = connection, feed, result
@@ -229,7 +232,7 @@ class Watch:
         return self
 
     def __next__(self):
-        """Waits for the next; ends when the daemon says `bye`."""
+        """Waits for the next notification. Ends when the daemon sends `bye`."""
         try:
             return self.next()
         except Closed as closed:
@@ -238,7 +241,7 @@ class Watch:
             raise StopIteration from None
 
     def next(self, timeout=None):
-        """The next notification. Closed when there are no more, TimeoutError when none comes in time."""
+        """Returns the next notification. Raises Closed when the connection ends, and TimeoutError."""
         return self.connection.notification(self.feed, timeout)
 
     def stop(self):
@@ -248,14 +251,14 @@ class Watch:
 # --- The command ---
 
 _USAGE = """usage: feedd.py [--socket PATH] push FEED [ELEMENT...|-]
-       feedd.py [--socket PATH] watch FEED [COUNT]     the notifications, one a line
-       feedd.py [--socket PATH] mirror FEED [COUNT]    what verify would say of a copy, after each change
+       feedd.py [--socket PATH] watch FEED [COUNT]     print the notifications, one a line
+       feedd.py [--socket PATH] mirror FEED [COUNT]    print revision, counts and digest of a copy after each change
        feedd.py [--socket PATH] verify FEED
        feedd.py [--socket PATH] call METHOD [PARAMS]"""
 
 
 def main(arguments):
-    """0 done, 1 refused, 2 usage, 3 no daemon, 5 a gap."""
+    """Runs a command. Returns 0 on success, 1 if refused, 2 for a usage error, 3 without a daemon, 5 for a gap."""
     path = None
     if arguments[:1] == ["--socket"] and len(arguments) > 1:
         path, arguments = arguments[1], arguments[2:]

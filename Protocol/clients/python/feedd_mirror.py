@@ -1,4 +1,4 @@
-"""A copy of a watched feed, kept by the notifications of its watch."""
+"""A copy of a watched feed, kept up to date by the notifications of its watch."""
 
 import json
 import zlib
@@ -6,11 +6,11 @@ from decimal import Decimal
 
 
 class Gap(Exception):
-    """A message does not follow from what came before it: a fault of the daemon or of this client."""
+    """A message does not follow from the messages before it. The copy is wrong; watch again without `since`."""
 
 
 class Section:
-    """A section's name, its elements as text, and their types (all None where the feed has none)."""
+    """The name of a section, its elements as text, and their types (None for elements without a type)."""
 
     __slots__ = ("name", "count", "elements", "types")
 
@@ -19,7 +19,7 @@ class Section:
 
 
 class Mirror:
-    """A copy of a watched feed, right at every revision, or Gap is raised."""
+    """A copy of a watched feed. It is correct at every revision; a message that does not fit raises Gap."""
 
     def __init__(self, result):
         self.feed, self.sections, self.revision, self.epoch, self.whole = result["feed"], [], None, None, False
@@ -27,10 +27,10 @@ class Mirror:
         self.restart(result)
 
     def restart(self, result):
-        """Goes on with the result of another `watch` of the same feed, which was given this mirror's `since`."""
+        """Continues with the result of another `watch` of the same feed that was called with `since` of this mirror."""
         if result["resumed"]:
             if self.since is None or self.since["epoch"] != result["epoch"]:
-                raise Gap("resumed from a place that this mirror never was at")
+                raise Gap("resumed from a position that this mirror never had")
             self.revision = self.since["revision"]
         else:
             self.revision, self.whole = result["revision"], False
@@ -38,23 +38,23 @@ class Mirror:
         self.epoch = result["epoch"]
 
     def apply(self, message):
-        """Takes a notification in. True when the mirror is whole and this message changed it."""
+        """Applies a notification. Returns whether the mirror is complete and this message changed it."""
         params = message.params
         if message.method == "delta":
             self._delta(params)
         elif message.method == "snapshot":
             self._part(params)
         elif message.method == "bookmark":
-            self._expect(self.whole and params["revision"] == self.revision, "a bookmark of another revision")
+            self._expect(self.whole and params["revision"] == self.revision, "unexpected revision of a bookmark")
             self.since = {"epoch": params["epoch"], "revision": params["current"]}
         return self.whole and message.method in ("delta", "snapshot")
 
     def values(self):
-        """The elements decoded, a list a section; numbers that are not integers become Decimal."""
+        """Returns the decoded elements, one list for each section. Numbers that are not integers become Decimal."""
         return [[json.loads(text, parse_float=Decimal) for text in section.elements] for section in self.sections]
 
     def digest(self):
-        """What `verify` answers at this revision."""
+        """Returns the digest that `verify` returns at this revision."""
         text = b"[" + b",".join(b"[" + b",".join(section.elements) + b"]" for section in self.sections) + b"]"
         return f"{zlib.crc32(text):08x}"
 
@@ -76,44 +76,44 @@ class Mirror:
         if part.get("reset"):
             self.revision, self.whole = part["revision"], False
             self._clear(part["sections"])
-        self._expect(not self.whole and part["revision"] == self.revision, "a part of a snapshot out of place")
+        self._expect(not self.whole and part["revision"] == self.revision, "unexpected part of a snapshot")
         at, row = part["at"]
         types = part.get("types") or [None] * len(part["elements"])
-        self._expect(all(len(s.elements) == s.count for s in self.sections[:at]), "a part of a snapshot is missing")
+        self._expect(all(len(s.elements) == s.count for s in self.sections[:at]), "missing part of a snapshot")
         for element, type in zip(part["elements"], types):
             while at < len(self.sections) and len(self.sections[at].elements) == self.sections[at].count:
                 at, row = at + 1, 0
-            self._expect(at < len(self.sections), "more elements than the sections count")
-            self._expect(len(self.sections[at].elements) == row, "a part of a snapshot is missing")
+            self._expect(at < len(self.sections), "more elements than the counts of the sections")
+            self._expect(len(self.sections[at].elements) == row, "missing part of a snapshot")
             self.sections[at].elements.append(element)
             self.sections[at].types.append(type)
             row += 1
         if part["last"]:
-            self._expect(all(len(s.elements) == s.count for s in self.sections), "a snapshot with rows missing")
+            self._expect(all(len(s.elements) == s.count for s in self.sections), "missing rows in a snapshot")
             self._arrive(part["revision"])
 
     def _delta(self, delta):
-        self._expect(self.whole and delta["from"] == self.revision, f"a delta from revision {delta['from']}")
+        self._expect(self.whole and delta["from"] == self.revision, f"unexpected delta from revision {delta['from']}")
         added, updated, elements = delta["added"], delta["updated"], delta["elements"]
-        self._expect(len(elements) == len(added) + len(updated), "a delta with elements missing")
+        self._expect(len(elements) == len(added) + len(updated), "missing elements in a delta")
         content = list(zip(elements, delta.get("types") or [None] * len(elements)))
         sections, structure = self.sections, delta.get("sections", {})
         self._expect(
-            all(s < len(sections) and r < len(sections[s].elements) for s, r in delta["deleted"]), "no such row"
+            all(s < len(sections) and r < len(sections[s].elements) for s, r in delta["deleted"]), "row out of range"
         )
         for at, row in reversed(delta["deleted"]):
             del sections[at].elements[row], sections[at].types[row]
         for at in reversed(structure.get("deleted", [])):
-            self._expect(at < len(sections), "no such section")
+            self._expect(at < len(sections), "section out of range")
             del sections[at]
         for addition in structure.get("added", []):
-            self._expect(addition["at"] <= len(sections), "no place for a section")
+            self._expect(addition["at"] <= len(sections), "new section out of range")
             sections.insert(addition["at"], Section(addition["name"]))
         for (at, row), (element, type) in zip(added, content):
-            self._expect(at < len(sections) and row <= len(sections[at].elements), "no place for a row")
+            self._expect(at < len(sections) and row <= len(sections[at].elements), "new row out of range")
             sections[at].elements.insert(row, element)
             sections[at].types.insert(row, type)
         for (at, row), (element, type) in zip(updated, content[len(added) :]):
-            self._expect(at < len(sections) and row < len(sections[at].elements), "no such row to update")
+            self._expect(at < len(sections) and row < len(sections[at].elements), "updated row out of range")
             sections[at].elements[row], sections[at].types[row] = element, type
         self._arrive(delta["revision"])

@@ -1,6 +1,6 @@
-"""JSON text for feedd's client: values in which elements stay the text that was pushed, digit for digit.
+"""JSON for the client of feedd: decoded values in which elements remain the text that was pushed, digit for digit.
 
-The daemon sends valid and compact JSON, so finding where a value ends is enough to cut it out.
+The daemon sends valid, compact JSON. To extract a value it is therefore enough to find its end.
 """
 
 import json
@@ -12,12 +12,12 @@ _SCALAR = re.compile(rb"[^,\]}\s]+")
 _NESTING = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _SPACE = re.compile(rb"[ \t\r\n]*")
 
-#: Members whose values are elements of users: an array of them, or one.
+#: Members whose values are elements: an array of elements, or one element.
 _LISTS, _SINGLES = ("elements", "nodes"), ("element",)
 
 
 def _end(text, at):
-    """The index behind the value that starts at `at`."""
+    """Returns the index after the value that starts at `at`."""
     if text[at] in b"{[":
         depth = 0
         for found in _NESTING.finditer(text, at):
@@ -39,7 +39,7 @@ def _skip(text, at):
 
 
 def items(text):
-    """The texts of an array's items."""
+    """Returns the texts of the items of an array."""
     result, at = [], _skip(text, 1)
     while text[at] not in b"]":
         end = _end(text, at)
@@ -51,7 +51,7 @@ def items(text):
 
 
 def members(text):
-    """The names of an object's members and the texts of their values, in order."""
+    """Returns the names of the members of an object and the texts of their values, in order."""
     result, at = [], _skip(text, 1)
     while text[at] not in b"}":
         end = _end(text, at)
@@ -66,7 +66,7 @@ def members(text):
 
 
 def decode(text):
-    """The value of a message, in which elements are left as their text and no number is rounded."""
+    """Decodes a message. Elements remain text, and no number is rounded."""
     if text[:1] == b"{":
         return {name: _member(name, value) for name, value in members(text)}
     if text[:1] == b"[" and (b'"element' in text or b'"nodes"' in text):
@@ -81,7 +81,7 @@ def _member(name, text):
 
 
 def encode(value):
-    """The JSON text of a value in which `bytes` stand for themselves."""
+    """Encodes a value as JSON. `bytes` in it are inserted unchanged."""
     if isinstance(value, (bytes, bytearray)):
         return bytes(value)
     if isinstance(value, dict):
