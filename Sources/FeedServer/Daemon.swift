@@ -47,7 +47,7 @@ public enum Daemon {
   private static func start(_ options: DaemonOptions, _ environment: Environment, _ log: Log) throws -> EventLoop {
     StandardStreams.ignoreBrokenPipes()
     SignalQueue.ignoreFileSizeLimit()
-    let signals = try SignalQueue([SignalQueue.terminate, SignalQueue.interrupt, SignalQueue.hangUp])
+    let signals = try Signals()
     let file = ConfigurationFile(options)
     let configuration = try file?.read()
     var options = options
@@ -66,7 +66,7 @@ public enum Daemon {
       drainTimeout: options.drainTimeout)
     loop.configurationFile = file
     if let file, let configuration { try loop.apply(configuration, file) }
-    loop.tell(.ready, .status("listening at \(listener.path)"), .mainPID(ProcessIdentity.pid))
+    loop.service.tell(.ready, .status("listening at \(listener.path)"), .mainPID(ProcessIdentity.pid))
     log.write(
       .notice,
       "feedd \(ProgramVersion.text) listens at \(listener.path)\(listener.isInherited ? " (handed over)" : ""), "

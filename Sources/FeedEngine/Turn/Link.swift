@@ -32,7 +32,7 @@ public protocol Link: ~Copyable {
 }
 
 /// Something that happened on a link.
-public enum LinkEvent {
+public enum LinkEvent: Equatable {
   /// A peer connected.
   case accepted(Peer)
   /// There is input, or the end of it. `hungUp`: the peer does not read any more either.
@@ -44,7 +44,7 @@ public enum LinkEvent {
 }
 
 /// The result of one read.
-public enum ReadOutcome {
+public enum ReadOutcome: Equatable {
   /// So many bytes were read, at least 1. Fewer than there was space for mean that there are no more for now.
   case bytes(Int)
   case wouldBlock
@@ -55,7 +55,7 @@ public enum ReadOutcome {
 }
 
 /// The result of one write.
-public enum WriteOutcome {
+public enum WriteOutcome: Equatable {
   /// So many bytes were written. Fewer than were offered mean that the peer takes no more for now.
   case bytes(Int)
   case wouldBlock

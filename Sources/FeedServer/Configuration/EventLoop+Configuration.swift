@@ -10,10 +10,21 @@ extension EventLoop {
     arrangeSources()
   }
 
+  /// Reads the databases of the managed feeds, and no others, when these may have changed.
+  mutating func arrangeSources() {
+    do throws(SystemError) {
+      guard let opened = try sources.arrange(engine, now: now) else { return }
+      try poll.add(opened.files, .readable, token: Self.fileEventToken)
+      try poll.add(opened.reports, .readable, token: Self.sourceReportToken)
+    } catch {
+      log.write(.error, "\(error); managed feeds are not read")
+    }
+  }
+
   /// Reads the configuration again; the service manager is told as it expects. A file that cannot be used changes nothing.
   mutating func reload(_ cause: String) {
-    tell(.reloading)
-    defer { tell(.ready) }
+    service.tell(.reloading)
+    defer { service.tell(.ready) }
     guard let file = configurationFile else {
       log.write(.notice, "\(cause): there is no configuration file to read again; start feedd with --config FILE")
       return
@@ -23,10 +34,10 @@ extension EventLoop {
       let configuration = try file.read()
       try apply(configuration, file)
       warnOfLimits(file.limits(configuration))
-      tell(.status("listening; configuration read again"))
+      service.tell(.status("listening; configuration read again"))
     } catch {
       log.write(.error, "\(error); nothing was changed")
-      tell(.status("listening; the configuration could not be read again: see the log"))
+      service.tell(.status("listening; the configuration could not be read again: see the log"))
     }
   }
 

@@ -60,9 +60,8 @@ extension EventLoop {
     let message = "feedd has no file descriptors left; try again later, or raise its limit of open files (LimitNOFILE)."
     var farewell = ByteBuffer()
     farewell.appendByeFrame(reason: "descriptors", message: message)
-    writer.slices[0] = farewell.bytes
     // A new socket has room for so little; and if not, closing says enough.
-    _ = writer.write(1, to: descriptor)
+    _ = SocketIO.write(descriptor, farewell.bytes)
     SocketIO.close(descriptor)
     turnedAway += 1
     sayTurnedAway(error)

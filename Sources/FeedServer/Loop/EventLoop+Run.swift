@@ -6,7 +6,7 @@ extension EventLoop {
   /// Turns until a signal asked for the end and the connections are drained.
   /// - Throws: when the event queue itself fails.
   mutating func run() throws(SystemError) {
-    while phase != .over { try turn() }
+    while !shutdown.isOver { try turn() }
   }
 
   private mutating func turn() throws(SystemError) {
@@ -29,8 +29,8 @@ extension EventLoop {
     switch event.token {
     case Self.listenerToken: acceptConnections()
     case Self.signalToken: takeSignals()
-    case Self.fileEventToken: sources?.takeEvents(now: now.nanoseconds)
-    case Self.sourceReportToken: takeSourceReports()
+    case Self.fileEventToken: sources.takeFileEvents(now: now)
+    case Self.sourceReportToken: sources.takeReports(engine, now: now)
     default:
       guard let slot = ConnectionSlot(bitPattern: UInt(event.token)), slot.isOpen else { return }
       if event.isWritable && slot.pointee.flags.contains(.isBlocked) {
@@ -50,31 +50,18 @@ extension EventLoop {
     }
     consider(engine.nextDeadline)
     consider(acceptanceResumesAt)
-    consider(nextWatchdog)
+    consider(service.deadline)
     consider(nextStoreMoment)
-    consider(sources?.nextDeadline.map(Instant.init(nanoseconds:)))
-    if case .draining(let end) = phase { consider(end) }
+    consider(sources.deadline)
+    consider(shutdown.deadline)
     return deadline.map { clock.milliseconds(until: $0) } ?? -1
   }
 
   private mutating func attendTimers() {
     if let moment = acceptanceResumesAt, moment <= now { resumeAcceptance() }
     arrangeSources()
-    sources?.attend(now: now.nanoseconds)
-    if let moment = nextWatchdog, moment <= now, let interval = notify.watchdogInterval {
-      // Half the interval, as the service manager advises.
-      nextWatchdog = now.adding(nanoseconds: interval.clampedNanoseconds / 2)
-      tell(.watchdog)
-    }
-    if case .draining(let end) = phase, connections.count == 0 || end <= now { endDraining() }
-  }
-
-  /// Tells the service manager; a failure is worth a line and no more.
-  func tell(_ messages: Notify.Message...) {
-    do throws(SystemError) {
-      try notify.send(messages)
-    } catch {
-      log.write(.warning, "\(error)")
-    }
+    sources.attend(now: now)
+    service.attend(now: now)
+    if shutdown.isDue(openConnections: connections.count, now: now) { endDraining() }
   }
 }

@@ -9,33 +9,30 @@ extension EventLoop {
   /// Does what the signals that came ask for.
   mutating func takeSignals() {
     do throws(SystemError) {
-      while let arrival = try signals.next() { take(arrival) }
+      while let request = try signals.next() { take(request) }
     } catch {
       log.write(.error, "\(error)")
     }
   }
 
-  private mutating func take(_ arrival: SignalQueue.Arrival) {
-    let name = SignalQueue.name(arrival.signal)
-    let sender = arrival.pid == 0 ? "" : " from pid \(arrival.pid) (uid \(arrival.uid))"
-    if arrival.signal == SignalQueue.hangUp {
-      reload("\(name)\(sender)")
-    } else if phase == .serving {
-      drain("\(name)\(sender)")
-    } else {
-      log.write(.notice, "\(name)\(sender) again: ending at once")
-      phase = .draining(until: now)
+  private mutating func take(_ request: Signals.Request) {
+    switch request {
+    case .reload(let cause): reload(cause)
+    case .end(let cause):
+      guard shutdown.request(cause, now: now) else {
+        return log.write(.notice, "\(cause) again: ending at once")
+      }
+      if let cause = shutdown.begin(now: now) { drain(cause) }
     }
   }
 
   /// Takes the connections that wait already, then no more; says `bye` to all and goes on until everything is written.
   private mutating func drain(_ cause: String) {
     acceptConnections(atMost: Self.longestQueue)
-    tell(.stopping, .status("ending, \(connections.count) connections are told"))
+    service.tell(.stopping, .status("ending, \(connections.count) connections are told"))
     log.write(.notice, "\(cause): ending, \(connections.count) connections are told")
     listener = nil
     acceptanceResumesAt = nil
-    phase = .draining(until: now.adding(nanoseconds: drainTimeout.clampedNanoseconds))
     engine.shutDown(reason: "shutdown", message: "feedd is ending; connect again when it is back.", now: now)
   }
 
@@ -43,7 +40,7 @@ extension EventLoop {
   mutating func endDraining() {
     let left = connections.open
     for slot in left { close(slot) }
-    phase = .over
+    shutdown.finish()
     store?.close { engine.catalog.makeImage() }
     if left.isEmpty {
       log.write(.notice, "ended")

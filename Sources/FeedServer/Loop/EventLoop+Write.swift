@@ -20,11 +20,11 @@ extension EventLoop {
     let id = slot.pointee.id
     if slot.pointee.flags.contains(.isDeaf) { drop(slot) }
     while !slot.pointee.flags.contains(.isBlocked) {
-      let count = engine.output(of: id, into: writer.slices)
+      let count = engine.output(of: id, into: slices)
       guard count > 0 else { break }
       var offered = 0
-      for index in 0..<count { offered &+= writer.slices[index].count }
-      switch writer.write(count, to: slot.pointee.descriptor) {
+      for index in 0..<count { offered &+= slices[index].count }
+      switch writer.write(UnsafeBufferPointer(rebasing: slices[..<count]), to: slot.pointee.descriptor) {
       case .bytes(let written):
         engine.didWrite(id, written)
         if written < offered { block(slot) }
@@ -49,10 +49,10 @@ extension EventLoop {
   private func drop(_ slot: ConnectionSlot) {
     slot.pointee.flags.remove(.isBlocked)
     while true {
-      let count = engine.output(of: slot.pointee.id, into: writer.slices)
+      let count = engine.output(of: slot.pointee.id, into: slices)
       guard count > 0 else { return }
       var offered = 0
-      for index in 0..<count { offered &+= writer.slices[index].count }
+      for index in 0..<count { offered &+= slices[index].count }
       engine.didWrite(slot.pointee.id, offered)
     }
   }

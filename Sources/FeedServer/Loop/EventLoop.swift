@@ -1,6 +1,5 @@
 import FeedEngine
 import FeedModel
-import FeedSources
 import FeedStorage
 import FeedSystem
 
@@ -15,11 +14,10 @@ struct EventLoop: ~Copyable {
   private let state: DurableState?
   let clock: ServerClock
   let log: Log
-  let notify: Notify
-  let drainTimeout: Duration
   let poll: EventPoll
-  let signals: SignalQueue
-  let writer: SliceWriter
+  let signals: Signals
+  let writer = SliceWriter()
+  let slices: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>
   /// What is read from sockets in a turn lands here, one connection behind the other; only what was not executed is kept
   /// beyond the turn.
   let scratch: UnsafeMutableRawBufferPointer
@@ -27,24 +25,18 @@ struct EventLoop: ~Copyable {
   var scratchUsed = 0
   /// What this turn has to execute, in order.
   var inputs: [TurnInput] = []
-  /// Batches that could not be stored since the last that could.
-  var failedBatches = 0
+  var health = LogHealth()
   var listener: UnixListener?
   var reserve: ReserveDescriptor
   var connections = ConnectionTable()
   var now: Instant
-  var phase = Phase.serving
+  var shutdown: Shutdown
+  var service: ServiceManager
   /// Until when no connection is accepted because there are no descriptors; nil when all is well.
   var acceptanceResumesAt: Instant?
-  /// When the service manager is told next that the loop turns; nil when it does not want to know.
-  var nextWatchdog: Instant?
-
   /// The file that SIGHUP has read again; nil when there is none.
   var configurationFile: ConfigurationFile?
-  /// The databases of managed feeds; nil until there is one.
-  var sources: SourceSet?
-  /// The engine's count of changes of managed feeds when `sources` was arranged.
-  var arrangedVersion: Int?
+  var sources = ManagedSources()
 
   /// Connections whose input the engine did not want.
   var parked: [ConnectionSlot] = []
@@ -61,13 +53,6 @@ struct EventLoop: ~Copyable {
   var turns = 0
   var accepted = 0
 
-  enum Phase: Equatable {
-    case serving
-    /// Nothing is accepted; what is queued is written until then.
-    case draining(until: Instant)
-    case over
-  }
-
   /// What the event queue hands back for descriptors that are no connections; an address is never so small.
   static let listenerToken: UInt64 = 1
   static let signalToken: UInt64 = 2
@@ -82,7 +67,7 @@ struct EventLoop: ~Copyable {
 
   init(
     engine: Engine, state: DurableState?, clock: ServerClock, listener: UnixListener,
-    signals: consuming SignalQueue, notify: Notify, log: Log, drainTimeout: Duration
+    signals: consuming Signals, notify: Notify, log: Log, drainTimeout: Duration
   ) throws(SystemError) {
     let poll = try EventPoll()
     try poll.add(signals.descriptor, .readable, token: Self.signalToken)
@@ -93,18 +78,21 @@ struct EventLoop: ~Copyable {
     self.engine = engine
     self.clock = clock
     self.state = state
-    self.notify = notify
     self.log = log
-    self.drainTimeout = drainTimeout
-    writer = SliceWriter()
+    shutdown = Shutdown(drainTimeout: drainTimeout)
+    slices = .allocate(capacity: SliceWriter.capacity)
+    slices.initialize(repeating: UnsafeRawBufferPointer(start: nil, count: 0))
     reserve = ReserveDescriptor()
     scratch = .allocate(byteCount: Self.turnCapacity, alignment: 4096)
     now = clock.now
     nextRefusalLine = now
-    nextWatchdog = notify.watchdogInterval == nil ? nil : now
+    service = ServiceManager(notify, log, now: now)
   }
 
-  deinit { scratch.deallocate() }
+  deinit {
+    scratch.deallocate()
+    slices.deallocate()
+  }
 
   /// Where changes are stored; nil when nothing is kept.
   var store: Store? { state?.store }

@@ -12,18 +12,16 @@ extension EventLoop {
     do throws(StorageError) {
       try store.append(revision: batch.revision, at: batch.at.nanoseconds, requests: batch.requests)
       engine.didStore()
-      if failedBatches > 0 {
-        log.write(.notice, "\(store.path): storing works again; \(failedBatches) batches were refused meanwhile")
-        tell(.status("listening, storing works again"))
-        failedBatches = 0
+      if let report = health.didStore() {
+        log.write(.notice, report.line)
+        service.tell(.status(report.status))
       }
     } catch {
       engine.storageDidFail(error.description)
-      if failedBatches == 0 {
-        log.write(.error, "\(error); changes are refused until it works again, reading goes on")
-        tell(.status("storing fails: \(error)"))
+      if let report = health.didFail(error.description) {
+        log.write(.error, report.line)
+        service.tell(.status(report.status))
       }
-      failedBatches &+= 1
     }
   }
 

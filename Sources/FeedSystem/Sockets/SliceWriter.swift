@@ -1,29 +1,21 @@
 import CLinux
 import Glibc
 
-/// Writes many pieces of memory to a socket in one call; it owns the table that the kernel wants them in.
+/// Writes many pieces of memory to a socket in one call. It owns the table in which the kernel wants them.
 public struct SliceWriter: ~Copyable {
-  /// The pieces to write, in order; the caller fills in the first of them.
-  public let slices: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>
+  /// The most pieces that the kernel takes in one call.
+  public static let capacity = 1024
   private let vectors: UnsafeMutablePointer<iovec>
 
-  /// - Parameter capacity: the most pieces of one call; the kernel takes 1024.
-  public init(capacity: Int = 1024) {
-    let capacity = min(max(capacity, 1), 1024)
-    slices = .allocate(capacity: capacity)
-    slices.initialize(repeating: UnsafeRawBufferPointer(start: nil, count: 0))
-    vectors = .allocate(capacity: capacity)
-  }
+  public init() { vectors = .allocate(capacity: Self.capacity) }
 
-  deinit {
-    slices.deallocate()
-    vectors.deallocate()
-  }
+  deinit { vectors.deallocate() }
 
-  /// Writes the first `count` slices, as many bytes as the socket takes. Never waits; a peer that is gone is `EPIPE`,
-  /// never a signal. O(`count`).
+  /// Writes the slices in order, as many bytes as the socket takes; at most ``capacity`` of them. Never waits. A peer that is
+  /// gone is `EPIPE`, never a signal. O(slices).
   @inline(__always)
-  public func write(_ count: Int, to descriptor: Int32) -> SocketIO.Transfer {
+  public func write(_ slices: UnsafeBufferPointer<UnsafeRawBufferPointer>, to descriptor: Int32) -> SocketIO.Transfer {
+    let count = min(slices.count, Self.capacity)
     for index in 0..<count {
       let slice = slices[index]
       vectors[index] = iovec(iov_base: UnsafeMutableRawPointer(mutating: slice.baseAddress), iov_len: slice.count)

@@ -23,6 +23,12 @@ public enum SocketIO {
     transfer(retryingInterrupts { recv(descriptor, space.baseAddress, space.count, Int32(MSG_DONTWAIT)) })
   }
 
+  /// Writes as many of the bytes as the socket takes. A peer that is gone is `EPIPE`, never a signal.
+  public static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
+    let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
+    return transfer(retryingInterrupts { send(descriptor, bytes.baseAddress, bytes.count, flags) })
+  }
+
   /// Closes a descriptor that the caller owns.
   public static func close(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
 

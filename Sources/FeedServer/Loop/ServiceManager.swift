@@ -1,0 +1,40 @@
+import FeedModel
+import FeedSystem
+
+/// The connection to the service manager: state notifications and the watchdog's keep-alive messages.
+///
+/// Without a service manager all calls do nothing. A message that cannot be sent is logged and otherwise ignored.
+struct ServiceManager {
+  private let notify: Notify
+  private let log: Log
+  /// Nanoseconds between two keep-alive messages, half of what the manager allows; nil when it does not ask for them.
+  private let interval: UInt64?
+  private var nextWatchdog: Instant?
+
+  init(_ notify: Notify, _ log: Log, now: Instant) {
+    self.notify = notify
+    self.log = log
+    interval = notify.watchdogInterval.map { $0.clampedNanoseconds / 2 }
+    nextWatchdog = interval == nil ? nil : now
+  }
+
+  /// Sends the messages as one notification.
+  func tell(_ messages: Notify.Message...) {
+    do throws(SystemError) {
+      try notify.send(messages)
+    } catch {
+      log.write(.warning, "\(error)")
+    }
+  }
+
+  /// When ``attend(now:)`` has something to send; nil for never.
+  var deadline: Instant? { nextWatchdog }
+
+  /// Sends a keep-alive message if one is due.
+  mutating func attend(now: Instant) {
+    assert((interval == nil) == (nextWatchdog == nil), "the watchdog has an interval and a next moment, or neither")
+    guard let interval, let moment = nextWatchdog, moment <= now else { return }
+    nextWatchdog = now.adding(nanoseconds: interval)
+    tell(.watchdog)
+  }
+}

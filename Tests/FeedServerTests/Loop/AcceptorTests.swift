@@ -1,0 +1,132 @@
+import FeedEngine
+import FeedModel
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+@testable import FeedServer
+
+private let now = Instant(nanoseconds: 1_000_000_000_000)
+
+@Suite("Accepting connections")
+struct AcceptorTests {
+  let directory: TemporaryDirectory
+  let path: String
+  let listener: UnixListener
+  let log = Log(threshold: .error, style: .timestamps, descriptor: -1)
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = directory.file("s")
+    listener = try UnixListener.bind(path: path)
+  }
+
+  /// Takes all connections that the acceptor gives, and closes them.
+  func take(_ acceptor: inout Acceptor, at time: Instant = now) -> Int {
+    var count = 0
+    while let connection = acceptor.next(now: time, openConnections: 0) {
+      SocketIO.close(connection.descriptor)
+      count += 1
+    }
+    return count
+  }
+
+  @Test("the peer's credentials come with the connection")
+  func peer() throws {
+    var acceptor = Acceptor(listener, log)
+    acceptor.beginTurn()
+    #expect(acceptor.next(now: now, openConnections: 0) == nil)
+    let client = try UnixStream.connect(path: path)
+    acceptor.beginTurn()
+    let connection = try #require(acceptor.next(now: now, openConnections: 0))
+    SocketIO.close(connection.descriptor)
+    #expect(connection.peer.pid == getpid())
+    #expect(connection.peer.uid == getuid())
+    #expect(acceptor.accepted == 1)
+    withExtendedLifetime(client) {}
+  }
+
+  @Test("a turn takes a bounded number of connections and the next turn the rest")
+  func budget() throws {
+    let clients = try (0..<(Acceptor.perTurn + 6)).map { _ in try UnixStream.connect(path: path) }
+    var acceptor = Acceptor(listener, log)
+    #expect(take(&acceptor) == 0)
+    acceptor.beginTurn()
+    #expect(take(&acceptor) == Acceptor.perTurn)
+    acceptor.beginTurn()
+    #expect(take(&acceptor) == 6)
+    withExtendedLifetime(clients) {}
+  }
+
+  @Test("the end of listening takes the connections that wait already")
+  func end() throws {
+    let clients = try (0..<(Acceptor.perTurn + 6)).map { _ in try UnixStream.connect(path: path) }
+    var acceptor = Acceptor(listener, log)
+    acceptor.endListening()
+    #expect(acceptor.descriptor == listener.descriptor)
+    #expect(take(&acceptor) == Acceptor.perTurn + 6)
+    #expect(acceptor.descriptor == nil)
+    acceptor.endListening()
+    acceptor.beginTurn()
+    #expect(take(&acceptor) == 0)
+    withExtendedLifetime(clients) {}
+  }
+
+  @Test("accepting pauses after a failure and resumes when told to")
+  func pause() throws {
+    let client = try UnixStream.connect(path: path)
+    let failure = SystemError(code: EINVAL, operation: "accept a connection at", path: path)
+    let outcomes = Outcomes([.failed(failure)])
+    var acceptor = Acceptor(listener, log, accept: outcomes.next)
+    acceptor.beginTurn()
+    #expect(take(&acceptor) == 0)
+    #expect(acceptor.isPaused)
+    #expect(acceptor.deadline == now.adding(nanoseconds: 200_000_000))
+    acceptor.beginTurn()
+    #expect(take(&acceptor) == 0)
+    acceptor.resume()
+    #expect(!acceptor.isPaused)
+    #expect(acceptor.deadline == nil)
+    acceptor.beginTurn()
+    #expect(take(&acceptor) == 1)
+    withExtendedLifetime(client) {}
+  }
+
+  @Test("without descriptors a client is told so and closed, with the descriptor kept in reserve")
+  func reserve() throws {
+    let client = try UnixStream.connect(path: path)
+    let exhausted = UnixListener.Accepted.exhausted(SystemError(code: EMFILE, operation: "accept a connection at"))
+    let outcomes = Outcomes([exhausted])
+    var acceptor = Acceptor(listener, log, accept: outcomes.next)
+    acceptor.beginTurn()
+    #expect(take(&acceptor) == 0)
+    #expect(!acceptor.isPaused)
+    let farewell = try RawClient(client).receiveToEnd()
+    #expect(farewell.count == 1)
+    #expect(farewell.first?.contains("\"reason\":\"descriptors\"") == true)
+  }
+
+  @Test("accepting pauses when not even the reserve helps, and ends all the same")
+  func exhausted() throws {
+    let exhausted = UnixListener.Accepted.exhausted(SystemError(code: ENFILE, operation: "accept a connection at"))
+    let outcomes = Outcomes([exhausted, exhausted, exhausted, exhausted])
+    var acceptor = Acceptor(listener, log, accept: outcomes.next)
+    acceptor.beginTurn()
+    #expect(take(&acceptor) == 0)
+    #expect(acceptor.isPaused)
+    acceptor.endListening()
+    #expect(!acceptor.isPaused)
+    #expect(take(&acceptor) == 0)
+    #expect(acceptor.descriptor == nil)
+  }
+}
+
+/// Results of the first calls of `accept`; later calls reach the listener.
+private final class Outcomes {
+  private var left: [UnixListener.Accepted]
+  init(_ outcomes: [UnixListener.Accepted]) { left = outcomes }
+  func next(_ listener: UnixListener) -> UnixListener.Accepted {
+    left.isEmpty ? listener.accept() : left.removeFirst()
+  }
+}

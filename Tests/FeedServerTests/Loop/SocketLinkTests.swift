@@ -1,0 +1,218 @@
+import FeedEngine
+import FeedModel
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+@testable import FeedServer
+
+@Suite("Sockets as a link")
+struct SocketLinkTests {
+  /// A listener, its path, and what happens at it.
+  struct Place {
+    let directory: TemporaryDirectory
+    let path: String
+    let clock = ServerClock(after: 0)
+
+    init() throws {
+      directory = try TemporaryDirectory()
+      path = directory.file("s")
+    }
+
+    func makeLink() throws -> SocketLink {
+      try SocketLink(UnixListener.bind(path: path), Log(threshold: .error, style: .timestamps))
+    }
+
+    /// Waits for events and returns all of them; accepted connections are numbered from `number` on.
+    func events(_ link: inout SocketLink, number: Int = 0, milliseconds: Int32 = 10_000) throws -> [LinkEvent] {
+      var (number, events) = (number, [LinkEvent]())
+      _ = try link.wait(milliseconds: milliseconds, clock)
+      while let event = link.nextEvent() {
+        if case .accepted = event {
+          link.assign(ConnectionID(rawValue: number))
+          number += 1
+        }
+        events.append(event)
+      }
+      link.checkInvariants()
+      return events
+    }
+
+    /// Connects a client, whose connection gets this number.
+    func connect(_ link: inout SocketLink, _ number: Int) throws -> UnixStream {
+      let client = try UnixStream.connect(path: path)
+      let events = try events(&link, number: number)
+      guard events.count == 1, case .accepted(let peer) = events[0] else { throw TestFailure("\(events)") }
+      #expect(peer.pid == getpid())
+      return client
+    }
+  }
+
+  private static let first = ConnectionID(rawValue: 0)
+
+  private func read(_ link: inout SocketLink, _ id: ConnectionID, _ count: Int = 100) -> (ReadOutcome, [UInt8]) {
+    var bytes = [UInt8](repeating: 0, count: count)
+    let outcome = bytes.withUnsafeMutableBytes { link.read(id, into: $0) }
+    if case .bytes(let count) = outcome { return (outcome, Array(bytes[..<count])) }
+    return (outcome, [])
+  }
+
+  private func write(_ link: inout SocketLink, _ id: ConnectionID, _ parts: [[UInt8]]) -> WriteOutcome {
+    let joined = parts.flatMap { $0 }
+    return joined.withUnsafeBytes { bytes in
+      var start = 0
+      let slices = parts.map { part in
+        defer { start += part.count }
+        return UnsafeRawBufferPointer(rebasing: bytes[start..<(start + part.count)])
+      }
+      return slices.withUnsafeBufferPointer { link.write(id, $0) }
+    }
+  }
+
+  private func send(_ client: UnixStream, _ bytes: [UInt8]) throws {
+    try bytes.withUnsafeBytes { try client.writeAll($0) }
+  }
+
+  @Test("a connection is accepted, read, written and closed")
+  func life() throws {
+    let place = try Place()
+    var link = try place.makeLink()
+    let client = try place.connect(&link, 0)
+    #expect(link.count == 1)
+    #expect(link.connections == [Self.first])
+    try send(client, [1, 2, 3])
+    #expect(try place.events(&link) == [.readable(Self.first, hungUp: false)])
+    #expect(read(&link, Self.first).1 == [1, 2, 3])
+    #expect(read(&link, Self.first).0 == .wouldBlock)
+    #expect(write(&link, Self.first, [[4], [5, 6]]) == .bytes(3))
+    var space = [UInt8](repeating: 0, count: 10)
+    #expect(try space.withUnsafeMutableBytes { try client.read(into: $0) } == 3)
+    #expect(space[..<3] == [4, 5, 6])
+    link.close(Self.first)
+    #expect(link.count == 0)
+    #expect(try space.withUnsafeMutableBytes { try client.read(into: $0) } == 0)
+    #expect(read(&link, Self.first).0 == .failed)
+    #expect(write(&link, Self.first, [[1]]) == .failed)
+    link.close(Self.first)
+    link.checkInvariants()
+  }
+
+  @Test("the end of the input is read after the bytes before it, also when the peer hung up")
+  func end() throws {
+    let place = try Place()
+    var link = try place.makeLink()
+    let half = try place.connect(&link, 0)
+    try send(half, [7])
+    half.shutDown(.writing)
+    #expect(try place.events(&link) == [.readable(Self.first, hungUp: false)])
+    #expect(read(&link, Self.first).1 == [7])
+    #expect(read(&link, Self.first).0 == .end)
+    half.shutDown(.reading)
+    #expect(try place.events(&link) == [.readable(Self.first, hungUp: true)])
+    #expect(write(&link, Self.first, [[1]]) == .failed)
+  }
+
+  @Test("nothing is reported of a connection that is not watched, not even that its peer hung up")
+  func unwatched() throws {
+    let place = try Place()
+    var link = try place.makeLink()
+    var client: UnixStream? = try place.connect(&link, 0)
+    link.watch(Self.first, reading: false, writing: false)
+    try send(try #require(client), [7])
+    #expect(try place.events(&link, milliseconds: 0) == [])
+    client = nil
+    #expect(try place.events(&link, milliseconds: 0) == [])
+    #expect(try place.events(&link, milliseconds: 0) == [])
+    link.watch(Self.first, reading: true, writing: false)
+    #expect(try place.events(&link) == [.readable(Self.first, hungUp: true)])
+    #expect(read(&link, Self.first).1 == [7])
+  }
+
+  @Test("a full socket takes part of the bytes and is reported when it takes more")
+  func backpressure() throws {
+    let place = try Place()
+    var link = try place.makeLink()
+    let client = try place.connect(&link, 0)
+    let large = [UInt8](repeating: 9, count: 4 << 20)
+    guard case .bytes(let count) = write(&link, Self.first, [large]) else { throw TestFailure("nothing was written") }
+    #expect(count < large.count)
+    #expect(write(&link, Self.first, [large]) == .wouldBlock)
+    link.watch(Self.first, reading: true, writing: true)
+    #expect(try place.events(&link, milliseconds: 0) == [])
+    var left = count
+    var space = [UInt8](repeating: 0, count: 64 << 10)
+    while left > 0 { left -= try space.withUnsafeMutableBytes { try client.read(into: $0) } ?? 0 }
+    #expect(try place.events(&link) == [.writable(Self.first)])
+    try send(client, [1])
+    #expect(try place.events(&link) == [.writable(Self.first), .readable(Self.first, hungUp: false)])
+    link.watch(Self.first, reading: true, writing: false)
+    #expect(try place.events(&link) == [.readable(Self.first, hungUp: false)])
+  }
+
+  @Test("an event of a connection that was closed in the same turn is dropped, also when its number is in use again")
+  func staleEvents() throws {
+    let place = try Place()
+    var link = try place.makeLink()
+    let clients = [try place.connect(&link, 0), try place.connect(&link, 1)]
+    for client in clients { try send(client, [1]) }
+    _ = try link.wait(milliseconds: 10_000, place.clock)
+    guard case .readable(let id, _)? = link.nextEvent() else { throw TestFailure("no event") }
+    link.close(ConnectionID(rawValue: 1 - id.rawValue))
+    #expect(link.nextEvent() == nil)
+    link.checkInvariants()
+    link.close(id)
+    let again = try UnixStream.connect(path: place.path)
+    #expect(try place.events(&link, number: 1).count == 1)
+    try send(again, [2])
+    #expect(try place.events(&link) == [.readable(ConnectionID(rawValue: 1), hungUp: false)])
+    withExtendedLifetime(clients) {}
+  }
+
+  @Test("many connections come and go in random order and each reads its own bytes")
+  func many() throws {
+    let place = try Place()
+    var link = try place.makeLink()
+    var random = SeededRandom(seed: 7)
+    var clients: [Int: UnixStream] = [:]
+    for step in 0..<600 {
+      let number = Int.random(in: 0..<200, using: &random)
+      if clients[number] != nil {
+        link.close(ConnectionID(rawValue: number))
+        clients[number] = nil
+      } else {
+        let client = try place.connect(&link, number)
+        clients[number] = client
+        try send(client, [UInt8(step & 255)])
+        let id = ConnectionID(rawValue: number)
+        #expect(try place.events(&link) == [.readable(id, hungUp: false)])
+        #expect(read(&link, id).1 == [UInt8(step & 255)])
+      }
+      #expect(link.count == clients.count)
+    }
+    link.checkInvariants()
+  }
+
+  @Test("other descriptors wake the loop by name")
+  func wakes() throws {
+    let place = try Place()
+    var link = try place.makeLink()
+    let wakeUp = try WakeUp()
+    try link.add(wakeUp.descriptor, as: .sourceReports)
+    #expect(try link.wait(milliseconds: 0, place.clock) == [])
+    wakeUp.signal()
+    #expect(try link.wait(milliseconds: 10_000, place.clock) == .sourceReports)
+    #expect(link.nextEvent() == nil)
+  }
+
+  @Test("after the end of listening, waiting connections are accepted and later ones refused")
+  func endListening() throws {
+    let place = try Place()
+    var link = try place.makeLink()
+    let client = try UnixStream.connect(path: place.path)
+    link.endListening()
+    #expect(try place.events(&link, milliseconds: 0).count == 1)
+    #expect(throws: SystemError.self) { try UnixStream.connect(path: place.path) }
+    withExtendedLifetime(client) {}
+  }
+}
