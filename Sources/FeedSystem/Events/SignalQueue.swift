@@ -18,6 +18,12 @@ public struct SignalQueue: ~Copyable {
     public var signal: Int32
     public var pid: Int32
     public var uid: UInt32
+
+    public init(signal: Int32, pid: Int32, uid: UInt32) {
+      self.signal = signal
+      self.pid = pid
+      self.uid = uid
+    }
   }
 
   /// Blocks `signals` on this thread and on those it starts from now on, and queues them here.

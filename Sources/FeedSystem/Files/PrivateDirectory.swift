@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// A directory that only its user may enter.
@@ -22,5 +23,45 @@ public enum PrivateDirectory {
     let mask = umask(0o077)
     defer { umask(mask) }
     return try body()
+  }
+}
+
+/// A lock file held by this process until this value goes; the file goes with it.
+public struct FileLock: ~Copyable {
+  private let handle: Descriptor
+  let path: String
+
+  /// Makes the file at `path` and locks it.
+  /// - Returns: nil when another process holds it.
+  public static func acquire(_ path: String) throws(SystemError) -> FileLock? {
+    while true {
+      // Only its owner may open it: a reader could hold the lock as well.
+      let number = retryingInterrupts { clinux_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600) }
+      guard number >= 0 else { throw .last("make the lock file", path) }
+      let handle = Descriptor(owning: number)
+      guard retryingInterrupts({ flock(number, LOCK_EX | LOCK_NB) }) == 0 else {
+        if currentErrno() == EWOULDBLOCK { return nil }
+        throw .last("lock", path)
+      }
+      // The former holder may have removed the file between our open and our lock; then the lock means nothing.
+      if FileIdentity(of: number) == FileIdentity(at: path) { return FileLock(handle: handle, path: path) }
+    }
+  }
+
+  private init(handle: consuming Descriptor, path: String) {
+    self.handle = handle
+    self.path = path
+    let text = "\(getpid())\n"
+    ftruncate(self.handle.rawValue, 0)
+    // Only a hint for whoever finds the file locked: a failure to write it changes nothing.
+    _ = Glibc.write(self.handle.rawValue, text, text.utf8.count)
+  }
+
+  deinit { unlink(path) }
+
+  /// The process that wrote itself into the lock file at `path`, if one did.
+  public static func holder(_ path: String) -> Int32? {
+    guard let bytes = try? SmallFile.read(path, limit: 64) else { return nil }
+    return Int32(String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
   }
 }

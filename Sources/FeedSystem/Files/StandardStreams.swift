@@ -52,3 +52,73 @@ public enum StandardStreams {
   /// Makes a write to a closed pipe fail with `EPIPE` instead of killing the process.
   public static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
 }
+
+/// Two descriptors, closed on exec: what is written into one is read from the other.
+public struct Pipe: ~Copyable {
+  /// What is read from; nil once it was closed or given away.
+  public var reading: Descriptor?
+  /// What is written to; nil once it was closed or given away.
+  public var writing: Descriptor?
+
+  public init() throws(SystemError) {
+    var ends: [Int32] = [-1, -1]
+    guard clinux_pipe(&ends) == 0 else { throw .last("make a pipe") }
+    reading = Descriptor(owning: ends[0])
+    writing = Descriptor(owning: ends[1])
+  }
+
+  /// The number to read from; -1 once that end was closed or given away.
+  public var readingNumber: Int32 { Self.number(reading) }
+
+  /// The number to write to; -1 once that end was closed or given away.
+  public var writingNumber: Int32 { Self.number(writing) }
+
+  private static func number(_ end: borrowing Descriptor?) -> Int32 {
+    switch end {
+    case .some(let descriptor): descriptor.rawValue
+    case .none: -1
+    }
+  }
+}
+
+/// Whether what is written on standard error goes straight to the journal, which takes a priority before each line.
+public enum JournalStream {
+  /// Compares `$JOURNAL_STREAM` (device and inode, set by the service manager) with the descriptor: a program whose standard
+  /// error was redirected elsewhere keeps the variable but does not write to the journal.
+  public static func isConnected(to descriptor: Int32, _ environment: Environment) -> Bool {
+    guard let text = environment.nonEmpty("JOURNAL_STREAM"), let file = FileIdentity(of: descriptor) else {
+      return false
+    }
+    return text == "\(file.device):\(file.inode)"
+  }
+}
+
+/// What a program may assume of the terminal, if there is one, behind one of its standard descriptors.
+public struct Terminal: Equatable, Sendable {
+  /// Whether the descriptor is a terminal at all.
+  public var isTerminal: Bool
+  /// Columns, from `$COLUMNS` or the terminal; ``defaultColumns`` when neither says.
+  public var columns: Int
+  /// Rows, from the terminal; nil when it does not say.
+  public var rows: Int?
+  /// Whether colours and other escape sequences are welcome: a terminal, no `NO_COLOR`, and not a `dumb` one.
+  public var allowsColor: Bool
+  /// Whether the cursor can be moved (a terminal that is not `dumb`); colour aside.
+  public var canRedraw: Bool
+
+  public static let defaultColumns = 80
+
+  /// Looks at `descriptor` (1 is standard output) now; look again after SIGWINCH. Two system calls at most.
+  public init(descriptor: Int32, environment: Environment) {
+    isTerminal = isatty(descriptor) == 1
+    var width: Int32 = 0
+    var height: Int32 = 0
+    let known = isTerminal && clinux_window_size(descriptor, &width, &height) == 0
+    rows = known && height > 0 ? Int(height) : nil
+    let measured = known && width > 0 ? Int(width) : Terminal.defaultColumns
+    columns = environment.nonEmpty("COLUMNS").flatMap { Int($0) }.flatMap { $0 > 0 ? $0 : nil } ?? measured
+    let isDumb = environment.nonEmpty("TERM") == nil || environment["TERM"] == "dumb"
+    canRedraw = isTerminal && !isDumb
+    allowsColor = canRedraw && environment.nonEmpty("NO_COLOR") == nil
+  }
+}

@@ -1,4 +1,5 @@
 import CLinux
+import Glibc
 
 /// Who is at the other end of a Unix socket, as the kernel recorded it when the peer connected (or listened).
 public struct PeerCredentials: Equatable, Sendable {
@@ -31,5 +32,28 @@ public struct PeerCredentials: Equatable, Sendable {
     return [UInt32](unsafeUninitializedCapacity: Int(count)) { groups, written in
       written = clinux_peer_groups(descriptor, groups.baseAddress, count) == count ? Int(count) : 0
     }
+  }
+}
+
+/// The users and groups of this machine.
+public enum Accounts {
+  /// The number of a user; nil when there is no such user.
+  public static func user(named name: String) -> UInt32? {
+    guard let entry = getpwnam(name) else { return nil }
+    return entry.pointee.pw_uid
+  }
+
+  /// The number of a group and the users listed as its members; nil when there is no such group. Users whose first group it
+  /// is are not listed there.
+  public static func group(named name: String) -> (gid: UInt32, members: [UInt32])? {
+    guard let entry = getgrnam(name) else { return nil }
+    let gid = entry.pointee.gr_gid
+    var names: [String] = []
+    var next = entry.pointee.gr_mem
+    while let member = next?.pointee {
+      names.append(String(cString: member))
+      next = next?.successor()
+    }
+    return (gid, names.compactMap(user(named:)))
   }
 }

@@ -17,7 +17,7 @@ struct ShutdownTests {
     #expect(!shutdown.isDue(openConnections: 0, now: moment(1)))
     #expect(shutdown.deadline == nil)
 
-    #expect(shutdown.request("SIGTERM", now: moment(10)))
+    #expect(shutdown.request("SIGTERM", now: moment(10)) == true)
     #expect(!shutdown.isDue(openConnections: 0, now: moment(10)))
     #expect(shutdown.begin(now: moment(10)) == "SIGTERM")
     #expect(shutdown.begin(now: moment(10)) == nil)
@@ -31,15 +31,15 @@ struct ShutdownTests {
     #expect(shutdown.isOver)
     #expect(shutdown.deadline == nil)
     #expect(!shutdown.isDue(openConnections: 0, now: moment(20)))
-    #expect(!shutdown.request("SIGTERM", now: moment(20)))
+    #expect(shutdown.request("SIGTERM", now: moment(20)) == false)
   }
 
   @Test("a second request ends the draining at once")
   func secondRequest() {
     var shutdown = Shutdown(drainTimeout: .seconds(3600))
-    #expect(shutdown.request("SIGTERM", now: moment(1)))
+    #expect(shutdown.request("SIGTERM", now: moment(1)) == true)
     _ = shutdown.begin(now: moment(1))
-    #expect(!shutdown.request("SIGINT", now: moment(2)))
+    #expect(shutdown.request("SIGINT", now: moment(2)) == false)
     #expect(shutdown.isDue(openConnections: 7, now: moment(2)))
   }
 }

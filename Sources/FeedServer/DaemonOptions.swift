@@ -1,0 +1,200 @@
+import FeedModel
+import FeedStorage
+import FeedSystem
+
+/// What the command line of `feedd` asks for.
+public struct DaemonOptions: Sendable, Equatable {
+  /// `--socket`, or the default of the environment.
+  public var socketPath: String
+  /// Whether `--socket` was given.
+  public var namesSocket = false
+  /// `--state`: where a durable daemon keeps its state; nil: the default of the environment.
+  public var stateDirectory: String?
+  public var durability = Durability.process
+  /// `--image-interval` and what else there is to images.
+  public var images = ImagePolicy()
+  /// `--config`: definitions, access rules and limits.
+  public var configurationPath: String?
+  public var limits = Limits()
+  /// The names of the limits that the command line sets.
+  public var givenLimits: Set<String> = []
+  /// The longest time between SIGTERM and the end.
+  public var drainTimeout: Duration = .seconds(5)
+  public var logLevel = LogLevel.info
+
+  /// How durably a commit is stored before it is published.
+  public enum Durability: String, Sendable, CaseIterable {
+    /// Not at all.
+    case memory
+    /// It survives the daemon.
+    case process
+    /// It survives a loss of power.
+    case disk
+  }
+}
+
+extension DaemonOptions {
+  /// What a command line comes to.
+  public enum Outcome: Equatable, Sendable {
+    case run(DaemonOptions)
+    /// `--check`: a state directory is to be verified.
+    case check(DaemonOptions)
+    /// `--check-config`: the file is read and the daemon not started.
+    case checkConfiguration(DaemonOptions)
+    /// `--help` or `--version`: to be printed on standard output.
+    case print(String)
+  }
+
+  /// Reads the words after the program's name.
+  /// - Parameter width: the columns of the help.
+  public static func parse(
+    _ arguments: [String], environment: Environment, width: Int
+  ) throws(UsageError) -> Outcome {
+    let defaultSocket = SocketPath.daemonDefault(environment)
+    let table = table(defaultSocket: defaultSocket, defaultState: StatePath.standard(environment))
+    let parsed = try table.parse(arguments)
+    if parsed.wantsHelp { return .print(table.helpText(width: width)) }
+    if parsed.wantsVersion { return .print("feedd \(ProgramVersion.text)\n") }
+    if let word = parsed.operands.first { throw UsageError("unexpected word '\(word)': feedd takes options only") }
+    var options = DaemonOptions(socketPath: defaultSocket)
+    try options.take(parsed)
+    if let path = parsed.text("check-config") {
+      options.configurationPath = path
+      return .checkConfiguration(options)
+    }
+    return parsed.contains("check") ? .check(options) : .run(options)
+  }
+
+  private mutating func take(_ parsed: ParsedOptions) throws(UsageError) {
+    configurationPath = parsed.text("config")
+    durability = parsed.text("durability").flatMap(Durability.init(rawValue:)) ?? durability
+    if let interval = parsed.duration("image-interval") {
+      images.interval = max(1, Int(clamping: interval.components.seconds))
+    }
+    images.journalBytes = parsed.bytes("image-journal") ?? images.journalBytes
+    if let path = parsed.text("socket") {
+      socketPath = path
+      namesSocket = true
+    }
+    stateDirectory = parsed.text("state")
+    drainTimeout = parsed.duration("drain-timeout") ?? drainTimeout
+    logLevel = parsed.text("log-level").flatMap(LogLevel.init(name:)) ?? logLevel
+    for limit in Limits.all {
+      if let number = limit.unit.number(limit.flag, in: parsed) {
+        limits[keyPath: limit.keyPath] = number
+        givenLimits.insert(limit.name)
+      }
+    }
+  }
+}
+
+extension DaemonOptions {
+  /// The command line of `feedd`.
+  /// - Parameters:
+  ///   - socketPath: the default path, for the help.
+  ///   - statePath: the default state directory, for the help; nil when there is none.
+  public static func table(defaultSocket socketPath: String, defaultState statePath: String?) -> OptionTable {
+    OptionTable(
+      program: "feedd", usage: ["[OPTION]..."],
+      about: """
+        Owns lists for the programs of this machine: they push JSON elements over a Unix socket, feedd sorts them into bins, \
+        composes feeds, and tells every watcher by position what changed.
+        """,
+      groups: [places(socketPath, statePath), running, OptionGroup("Limits", Limits.all.map(limit))],
+      notes: """
+        BYTES may be written with K, M or G (powers of 1024), TIME with ms, s, m, h or d.
+        Exit codes: 0 ended as asked, 1 failed at run time, 2 the command line is wrong.
+        """)
+  }
+
+  private static func places(_ socketPath: String, _ statePath: String?) -> OptionGroup {
+    OptionGroup(
+      "Places",
+      [
+        OptionDescription("socket", value: .text("PATH"), help: "where clients connect to", defaultText: socketPath),
+        OptionDescription(
+          "state", value: .text("DIR"), help: "where everything is kept, unless durability is memory",
+          defaultText: statePath),
+        OptionDescription(
+          "config", value: .text("FILE"), help: "definitions, access rules and limits; SIGHUP has it read again"),
+        OptionDescription(
+          "check-config", value: .text("FILE"), help: "say whether such a file is right, and end"),
+      ])
+  }
+
+  private static let running = OptionGroup(
+    "Running",
+    [
+      OptionDescription(
+        "durability", value: .choice(Durability.allCases.map(\.rawValue)),
+        help:
+          "what a change survives before it is published: nothing, the end of the daemon, or the loss of power as well",
+        defaultText: "process"),
+      OptionDescription(
+        "image-interval", value: .duration(.seconds(1)...(.seconds(31_536_000))),
+        help: "how often all elements are written anew even if little has changed", defaultText: "6h"),
+      OptionDescription(
+        "image-journal", value: .bytes(4096...(1 << 40)),
+        help: "bytes of journal, if that is more than the last image has, after which all elements are written anew",
+        defaultText: ByteCount.text(ImagePolicy().journalBytes)),
+      OptionDescription("check", help: "verify the state directory, say what it holds, and exit"),
+      OptionDescription(
+        "drain-timeout", value: .duration(.zero...(.seconds(3600))),
+        help: "the longest time to finish writing to clients after SIGTERM", defaultText: "5s"),
+      OptionDescription(
+        "log-level", value: .choice(LogLevel.allCases.map(\.name)), help: "the least important lines to log",
+        defaultText: "info"),
+    ])
+
+  private static func limit(_ limit: LimitDescription) -> OptionDescription {
+    OptionDescription(
+      limit.flag, value: limit.unit.value(in: limit.range), help: limit.help,
+      defaultText: limit.unit.text(Limits()[keyPath: limit.keyPath]))
+  }
+}
+
+/// What a limit counts, and so how its flag is written.
+enum LimitUnit {
+  case items
+  case bytes
+  case seconds
+
+  func value(in range: ClosedRange<Int>) -> OptionValue {
+    switch self {
+    case .items: .integer(range)
+    case .bytes: .bytes(range)
+    case .seconds: .duration(.seconds(range.lowerBound)...(.seconds(range.upperBound)))
+    }
+  }
+
+  func text(_ number: Int) -> String {
+    switch self {
+    case .items: "\(number)"
+    case .bytes: ByteCount.text(number)
+    case .seconds: TimeSpan.text(.seconds(number))
+    }
+  }
+
+  /// The number that the flag was given, in this unit; part of a second counts as a whole one.
+  func number(_ flag: String, in options: ParsedOptions) -> Int? {
+    switch self {
+    case .items: options.integer(flag)
+    case .bytes: options.bytes(flag)
+    case .seconds:
+      options.duration(flag).map { time in
+        Int(clamping: time.components.seconds) + (time.components.attoseconds > 0 ? 1 : 0)
+      }
+    }
+  }
+}
+
+extension LimitDescription {
+  /// The unit, which is the first word of the help.
+  var unit: LimitUnit {
+    switch help.prefix(while: { $0 != " " }) {
+    case "bytes": .bytes
+    case "seconds": .seconds
+    default: .items
+    }
+  }
+}
