@@ -1,7 +1,7 @@
-/// The CRC-32 of zlib, gzip and PNG (polynomial 0xEDB88320, reflected), taken piece by piece.
+/// An incremental CRC-32 as in zlib, gzip and PNG (polynomial 0xEDB88320, reflected).
 ///
-/// `verify` answers with this digest of a feed, and a mirror compares its own with it. Eight bytes are folded in at a
-/// time with eight tables ("slicing by 8"): about a byte per processor cycle, without any special instruction.
+/// It is the digest of the method `verify`. The implementation processes eight bytes at a time with eight tables
+/// ("slicing by 8"), about one byte a processor cycle.
 ///
 ///     var digest = CRC32()
 ///     digest.update(bytes)
@@ -9,10 +9,10 @@
 public struct CRC32: Sendable, Equatable {
   @usableFromInline var state: UInt32 = 0xFFFF_FFFF
 
-  /// The digest of no bytes at all.
+  /// Creates the digest of no bytes.
   @inlinable public init() {}
 
-  /// The digest of everything given to `update` so far. O(1); more may follow.
+  /// The digest of the bytes given to `update` so far. O(1).
   @inlinable public var value: UInt32 { ~state }
 
   /// The digest as the protocol writes it: eight lower-case hexadecimal digits.
@@ -21,12 +21,12 @@ public struct CRC32: Sendable, Equatable {
     return String(repeating: "0", count: 8 - digits.utf8.count) + digits
   }
 
-  /// Takes in one byte.
+  /// Appends one byte.
   public mutating func update(_ byte: UInt8) {
     state = (state >> 8) ^ CRC32Tables.shared.base[Int((state ^ UInt32(byte)) & 0xFF)]
   }
 
-  /// Takes in the bytes in order. O(n).
+  /// Appends bytes. O(n).
   public mutating func update(_ bytes: UnsafeRawBufferPointer) {
     let table = CRC32Tables.shared.base
     var crc = state
@@ -43,11 +43,11 @@ public struct CRC32: Sendable, Equatable {
   }
 }
 
-/// The eight tables of 256 words that ``CRC32`` looks up, made once a process at first use and never changed after.
+/// The eight tables of 256 words that ``CRC32`` uses, computed at first use.
 struct CRC32Tables: @unchecked Sendable {
   static let shared = CRC32Tables()
 
-  /// Table k starts at word 256 * k and advances a byte past k more zero bytes.
+  /// Table k begins at word 256 * k. It maps a byte to its effect after k more bytes.
   let base: UnsafePointer<UInt32>
 
   private init() {
@@ -66,7 +66,7 @@ struct CRC32Tables: @unchecked Sendable {
     base = UnsafePointer(words)
   }
 
-  /// The state after eight bytes, given as a little-endian word whose low half already has the old state mixed in.
+  /// Returns the state after eight bytes, given as a little-endian word whose low half is combined with the old state.
   @inline(__always)
   static func fold(_ word: UInt64, _ table: UnsafePointer<UInt32>) -> UInt32 {
     @inline(__always) func part(_ byte: UInt64) -> UInt32 {

@@ -1,27 +1,31 @@
-/// What happened to a feed between two of its revisions, by position: the DiffCollectionResult of the protocol.
+/// The difference between two revisions of a feed, by position.
 ///
-/// To apply it: remove `deleted` from the back; remove `sectionsDeleted` from the back; insert `sectionsAdded` in ascending
-/// order, empty; insert `added` in ascending order; replace `updated`. So `deleted` and `sectionsDeleted` are in the
-/// coordinates before the change, everything else in those after it, and a row of a surviving section that is listed
-/// nowhere kept its element and its order among its like.
+/// `deleted` and `sectionsDeleted` are in coordinates before the change, all other lists in coordinates after it. A row
+/// that is not listed, of a section that is not listed, keeps its element and its order among the other such rows.
 ///
-/// All lists are strictly ascending, `moves` by `Move.deleted`. Rows of a deleted section are not in `deleted`; rows of an
-/// added one are all in `added`. No row of `added` is in `updated`.
+/// To apply a change: remove the rows of `deleted` from the last to the first, remove `sectionsDeleted` from the last to
+/// the first, insert `sectionsAdded` in ascending order and empty, insert `added` in ascending order, replace `updated`.
+/// ``apply(_:to:elements:)`` does that.
+///
+/// Invariant: all lists are strictly ascending, `moves` by `Move.deleted`. Rows of a deleted section are not in `deleted`.
+/// All rows of an added section are in `added`. No row is in both `added` and `updated`.
+///
+/// See "The change" in `Protocol/README.md`.
 public struct Change: Equatable, Sendable {
-  /// The rows that left, before-coordinates.
+  /// The rows that were removed or moved away. Coordinates before the change.
   public var deleted: [IndexPath]
-  /// The rows that came, after-coordinates.
+  /// The rows that were inserted or moved here. Coordinates after the change.
   public var added: [IndexPath]
-  /// The rows that stayed and have another element, after-coordinates.
+  /// The rows that stayed and have a new element. Coordinates after the change.
   public var updated: [IndexPath]
-  /// Pairs of one of `deleted` and one of `added` that are the same row; every place stands in at most one pair.
+  /// Pairs of an entry of `deleted` and an entry of `added` that are the same row. An entry is in at most one pair.
   public var moves: [Move]
-  /// The sections that left with all their rows, before-coordinates.
+  /// The sections that were removed with all their rows. Coordinates before the change.
   public var sectionsDeleted: [UInt32]
-  /// The sections that came, after-coordinates.
+  /// The sections that were inserted. Coordinates after the change.
   public var sectionsAdded: [SectionAddition]
 
-  /// A change of the given lists, which must be as the type's description says; they are not checked here.
+  /// Creates a change from lists that satisfy the invariant. They are not checked; see `validate(rowCounts:)`.
   @inlinable public init(
     deleted: [IndexPath] = [], added: [IndexPath] = [], updated: [IndexPath] = [], moves: [Move] = [],
     sectionsDeleted: [UInt32] = [], sectionsAdded: [SectionAddition] = []
@@ -34,22 +38,22 @@ public struct Change: Equatable, Sendable {
     self.sectionsAdded = sectionsAdded
   }
 
-  /// The change that changes nothing.
+  /// The empty change.
   public static let empty = Change()
 
-  /// Whether nothing changes. O(1).
+  /// Whether the change lists no row and no section. O(1).
   @inlinable public var isEmpty: Bool {
     deleted.isEmpty && added.isEmpty && updated.isEmpty && sectionsDeleted.isEmpty && sectionsAdded.isEmpty
   }
 
-  /// How many rows and sections are listed; a move counts twice. O(1).
+  /// The number of rows and sections listed. A move counts twice. O(1).
   @inlinable public var size: Int {
     deleted.count + added.count + updated.count + sectionsDeleted.count + sectionsAdded.count
   }
 
-  /// Makes this the empty change, keeping its memory for the next one when asked to.
+  /// Empties all lists, and keeps their memory if `keepingCapacity`.
   @inlinable public mutating func removeAll(keepingCapacity: Bool = false) {
-    // Most lists of most changes are empty already, and to look costs less than to empty them.
+    // Most lists are empty already, and the test is cheaper than the call.
     if !deleted.isEmpty { deleted.removeAll(keepingCapacity: keepingCapacity) }
     if !added.isEmpty { added.removeAll(keepingCapacity: keepingCapacity) }
     if keepingCapacity && updated.count == 1 {
@@ -62,36 +66,53 @@ public struct Change: Equatable, Sendable {
     if !sectionsAdded.isEmpty { sectionsAdded.removeAll(keepingCapacity: keepingCapacity) }
   }
 
-  /// Whether rows are replaced at most: nothing comes, goes or moves, so before- and after-coordinates are the same.
+  /// Whether the change replaces elements only, so that coordinates before and after it are the same.
   @inlinable public var onlyUpdates: Bool {
     deleted.isEmpty && added.isEmpty && sectionsDeleted.isEmpty && sectionsAdded.isEmpty
   }
 }
 
-/// One moved row of a change, told by its places in the change's `deleted` and `added`, not by index paths.
+/// A moved row of a change, as its indexes in the change's `deleted` and `added`.
 @frozen
 public struct Move: Hashable, Sendable {
-  /// The place in `deleted` of where the row was.
+  /// The index in `deleted` of the row's old path.
   public var deleted: UInt32
-  /// The place in `added` of where the row is now.
+  /// The index in `added` of the row's new path.
   public var added: UInt32
+  /// Whether the row is known to have the same element as before the move.
+  ///
+  /// Clients are not told, so two moves that differ in this alone are equal. It decides whether a row that moves away and
+  /// back is an updated row: see `Change.normalizingMoves()`.
+  public var keepsElement: Bool
 
-  /// The pair of those two places.
+  /// Creates a move between the entries with those indexes.
   @inlinable
-  public init(deleted: UInt32, added: UInt32) {
+  public init(deleted: UInt32, added: UInt32, keepsElement: Bool = false) {
     self.deleted = deleted
     self.added = added
+    self.keepsElement = keepsElement
+  }
+
+  @inlinable
+  public static func == (left: Move, right: Move) -> Bool {
+    left.deleted == right.deleted && left.added == right.added
+  }
+
+  @inlinable
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(deleted)
+    hasher.combine(added)
   }
 }
 
-/// A section that a change adds.
+/// A section that a change inserts.
 public struct SectionAddition: Hashable, Sendable {
   /// The section's index after the change.
   public var at: UInt32
-  /// The section's name: the feed, or bin of a feed, whose rows it holds.
+  /// The section's name: that of the feed or the bin whose rows it holds.
   public var name: String
 
-  /// The addition of a section called `name` that stands at `at` after the change.
+  /// Creates the insertion of the section `name` at index `at`.
   public init(at: UInt32, name: String) {
     self.at = at
     self.name = name

@@ -1,7 +1,8 @@
-/// Applies a change to a copy of the feed, in the way that the protocol tells.
+/// Applies a change to a copy of the feed.
 ///
-/// `elements` are those of `change.added` and then those of `change.updated`. When the change does not fit, the error says
-/// where and `sections` is as it was: the reader has missed a change and must start over from a snapshot.
+/// - Parameter elements: the elements of `change.added`, then those of `change.updated`.
+/// - Throws: where the change does not fit. `sections` is then unchanged. The copy has missed a change, so its owner must
+///   ask for a snapshot.
 ///
 /// O(size of the change + rows of the sections it touches).
 public func apply<Element>(
@@ -24,8 +25,9 @@ public func apply<Element>(
 }
 
 extension Change {
-  /// Removes and inserts the sections of the change, which must fit, in any list with one entry a section: their rows, their
-  /// names, their views. Rows are left alone.
+  /// Removes and inserts the sections of the change in a list with one entry for each section. Rows are not changed.
+  ///
+  /// - Precondition: the change fits the list.
   public func applySections<Section>(to sections: inout [Section], make: (SectionAddition) -> Section) {
     for section in sectionsDeleted.reversed() { sections.remove(at: Int(section)) }
     for addition in sectionsAdded { sections.insert(make(addition), at: Int(addition.at)) }
@@ -33,7 +35,7 @@ extension Change {
 }
 
 extension Array where Element == IndexPath {
-  /// The ranges of ascending paths that share a section.
+  /// The ranges of paths of one section, of an ascending array.
   fileprivate func runsOfSections() -> [Range<Int>] {
     var runs: [Range<Int>] = []
     var start = 0
@@ -46,10 +48,10 @@ extension Array where Element == IndexPath {
 }
 
 extension Array {
-  /// Up to so many rows are moved in place, each at the price of shifting what follows; more are done in one pass.
+  /// The most rows that are removed or inserted one by one; more are done in one pass over the section.
   private static var rowsInPlace: Int { 2 }
 
-  /// Removes the rows at `paths`, ascending, all there.
+  /// Removes the rows at `paths`, which are ascending and exist.
   fileprivate mutating func removeRows(_ paths: ArraySlice<IndexPath>) {
     if paths.count <= Self.rowsInPlace {
       for path in paths.reversed() { remove(at: Int(path.row)) }
@@ -68,7 +70,7 @@ extension Array {
     removeLast(count - kept)
   }
 
-  /// Inserts `elements` so that they stand at the rows of `paths`, ascending, none past the end.
+  /// Inserts `elements` at the rows of `paths`, which are ascending and not past the end.
   fileprivate mutating func insertRows(_ paths: ArraySlice<IndexPath>, _ elements: ArraySlice<Element>) {
     if paths.count <= Self.rowsInPlace {
       for (path, element) in zip(paths, elements) { insert(element, at: Int(path.row)) }

@@ -1,17 +1,17 @@
-/// The one change that does what `first` and then `second` do: the before-coordinates are those of `first`, the
-/// after-coordinates those of `second`.
+/// Returns the change that has the effect of `first` followed by `second`.
 ///
-/// Added then deleted vanishes, added then updated is added, updated then deleted is deleted, moved and moved again is one
-/// move, moved then deleted is a plain delete; a section that came and went is not mentioned. A row deleted by `first` and
-/// added by `second` stays both, since positions do not tell that it is the same element.
+/// A row added and then deleted is not listed. A row added and then updated is added, one updated and then deleted is
+/// deleted, one moved twice is moved once, one moved and then deleted is deleted. A section added and then deleted is not
+/// listed. A row deleted by `first` and added by `second` is in both lists, because positions do not tell that it is the
+/// same element. A row that moved away and back is listed as a move: `Change.normalizingMoves()` removes it.
 ///
-/// The empty change is the identity. The composition is associative, except that a pair of `moves` (optional by nature) can be
-/// missing when a row passed through a section that went later and the later changes were composed first: once the way out of
-/// the section is a row of a deleted section it is not listed, and nothing is left to pair. Composing from the front keeps
-/// every pair.
+/// The empty change is the identity. Composition is associative, with one exception: a pair of `moves` can be lost when a
+/// row moved through a section that was deleted later and the later changes are composed first. Composing from the first
+/// change on keeps every pair.
 ///
-/// Both must be well formed, as `Change.validate` checks, and `second` must fit what `first` leaves.
-/// O(size of the two changes), whatever the length of the feed.
+/// - Precondition: both changes are well formed and `second` fits the feed after `first` (`Change.validate(rowCounts:)`).
+///
+/// O(size of both changes), independent of the length of the feed.
 public func compose(_ first: Change, _ second: Change) -> Change {
   if first.isEmpty { return second }
   if second.isEmpty { return first }
@@ -21,7 +21,7 @@ public func compose(_ first: Change, _ second: Change) -> Change {
   return ChangeComposer(first, second).composed()
 }
 
-/// The ascending union of two ascending lists.
+/// Returns the ascending union of two ascending lists.
 func mergeAscending<Value: Comparable>(_ left: [Value], _ right: [Value]) -> [Value] {
   if left.isEmpty { return right }
   if right.isEmpty { return left }
@@ -44,25 +44,27 @@ func mergeAscending<Value: Comparable>(_ left: [Value], _ right: [Value]) -> [Va
   return merged
 }
 
-/// Composes many changes into one as they come.
+/// Composes a sequence of changes into one, incrementally.
 ///
-/// It keeps partial compositions in order of arrival, each at least twice as large as the next, so every entry takes part in
-/// O(log n) compositions however many changes are added, and a large change is not copied for each small one after it.
+/// It holds partial compositions in order of arrival. Invariant: each is at least twice as large as the next one. So an
+/// entry takes part in O(log n) compositions, and a large change is not copied for each small change that follows it.
+///
+///     var accumulator = ChangeAccumulator()
+///     for change in history { accumulator.add(change) }
+///     let change = accumulator.finish().normalizingMoves()
 public struct ChangeAccumulator: Sendable {
   private var parts: [Change] = []
 
-  /// An accumulator to which nothing was added: its composition is the empty change.
+  /// Creates an accumulator whose composition is the empty change.
   public init() {}
 
-  /// True only when the composition is empty; when false it may still turn out to be.
+  /// Whether the composition is known to be empty. It can be empty although this is false.
   public var isEmpty: Bool { parts.isEmpty }
 
-  /// An upper bound for the size of the composition, for limits. O(log n).
+  /// An upper bound of the size of the composition. O(log n).
   public var size: Int { parts.reduce(0) { $0 + $1.size } }
 
-  /// Adds a change whose before-coordinates are the after-coordinates of the one added last.
-  ///
-  /// Amortised O(log n) for each entry of `change`.
+  /// Adds a change that follows the one added last. Amortised O(log n) for each entry of `change`.
   public mutating func add(_ change: Change) {
     if change.isEmpty { return }
     var last = change
@@ -71,9 +73,10 @@ public struct ChangeAccumulator: Sendable {
       last = compose(previous, last)
     }
     if !last.isEmpty { parts.append(last) }
+    checkInvariants()
   }
 
-  /// The composition of everything added since the start or the last `finish()`; more may be added to it. O(size).
+  /// Returns the composition of the changes added since the start or the last `finish()`. More may be added. O(size).
   public mutating func composed() -> Change {
     guard var result = parts.popLast() else { return .empty }
     while let previous = parts.popLast() { result = compose(previous, result) }
@@ -81,7 +84,7 @@ public struct ChangeAccumulator: Sendable {
     return result
   }
 
-  /// The composition of everything added since the start or the last `finish()`, and starts over. O(size).
+  /// Returns the composition of the changes added since the start or the last `finish()`, and starts over. O(size).
   public mutating func finish() -> Change {
     let result = composed()
     parts.removeAll(keepingCapacity: true)
@@ -89,25 +92,39 @@ public struct ChangeAccumulator: Sendable {
   }
 }
 
-/// The working of `compose(_:_:)`. The state between the two changes is called the middle.
+extension ChangeAccumulator {
+  /// Checks in debug builds that each part is at least twice as large as the next one. O(parts), which is O(log n).
+  func checkInvariants() {
+    #if CHECK_INVARIANTS
+      for (part, next) in zip(parts, parts.dropFirst()) { precondition(part.size >= 2 * next.size) }
+      precondition(parts.allSatisfy { !$0.isEmpty })
+    #endif
+  }
+}
+
+/// The implementation of `compose(_:_:)`. The state between the two changes is called the middle.
 struct ChangeComposer {
-  /// Stands for "no place" in the tables below.
+  /// The value for "no index" in the tables below.
   private static let none = UInt32.max
 
   private let first: Change
   private let second: Change
   private var result = Change()
 
-  /// For every entry of `second.deleted` the entry of `first.added` that it takes away again, or none.
+  /// For each entry of `second.deleted`, the index of the entry of `first.added` that it removes, or `none`.
   private var undone: [UInt32] = []
-  /// The places in the result's `deleted` of `first.deleted` and `second.deleted`, or none.
+  /// For each entry of `first.deleted` and `second.deleted`, its index in the result's `deleted`, or `none`.
   private var deletedOfFirst: [UInt32] = []
   private var deletedOfSecond: [UInt32] = []
-  /// The places in the result's `added` of `first.added` and `second.added`, or none.
+  /// For each entry of `first.added` and `second.added`, its index in the result's `added`, or `none`.
   private var addedOfFirst: [UInt32] = []
   private var addedOfSecond: [UInt32] = []
-  /// The rows of `first.added` that survive `second`, in the coordinates after `second`, ascending.
+  /// The rows of `first.added` that `second` leaves in place, in coordinates after `second`, ascending.
   private var carried: [IndexPath] = []
+  /// For each entry of `carried`, its index in the result's `added`.
+  private var carriedPlaces: [UInt32] = []
+  /// The indexes in the result's `added` of rows that `first` added and `second` updated.
+  private var updatedLater: Set<UInt32> = []
 
   init(_ first: Change, _ second: Change) {
     self.first = first
@@ -147,8 +164,8 @@ struct ChangeComposer {
     result.sectionsAdded.append(contentsOf: second.sectionsAdded[next...])
   }
 
-  /// Merges what `first` deleted with what `second` deleted of the rows that were there before `first`. Rows whose section
-  /// goes are not listed.
+  /// Merges `first.deleted` with those entries of `second.deleted` that existed before `first`, without rows of deleted
+  /// sections.
   private mutating func composeDeleted() {
     deletedOfFirst = [UInt32](repeating: Self.none, count: first.deleted.count)
     deletedOfSecond = [UInt32](repeating: Self.none, count: second.deleted.count)
@@ -185,7 +202,7 @@ struct ChangeComposer {
     appendOfFirst(before: nil, &self)
   }
 
-  /// Merges what `second` added with what `first` added and `second` left in.
+  /// Merges `second.added` with those entries of `first.added` that `second` leaves in place.
   private mutating func composeAdded() {
     addedOfFirst = [UInt32](repeating: Self.none, count: first.added.count)
     addedOfSecond = [UInt32](repeating: Self.none, count: second.added.count)
@@ -208,11 +225,12 @@ struct ChangeComposer {
       addedOfFirst[place] = UInt32(truncatingIfNeeded: result.added.count)
       result.added.append(after)
       carried.append(after)
+      carriedPlaces.append(addedOfFirst[place])
     }
     appendOfSecond(before: nil, &self)
   }
 
-  /// Merges what `first` updated and `second` left in with what `second` updated, without the rows that `first` added.
+  /// Merges the updates of both changes, without the rows that `first` added.
   private mutating func composeUpdated() {
     var forward = ChangeMap(forward: second)
     let ofFirst = first.updated.compactMap { path -> IndexPath? in
@@ -224,20 +242,29 @@ struct ChangeComposer {
       var next = 0
       ofSecond.removeAll { path in
         while next < carried.count, carried[next] < path { next += 1 }
-        return next < carried.count && carried[next] == path
+        guard next < carried.count, carried[next] == path else { return false }
+        updatedLater.insert(carriedPlaces[next])
+        return true
       }
     }
     result.updated = mergeAscending(ofFirst, ofSecond)
   }
 
-  /// Joins the moves of both over the places found above; a pair one of whose ends is not listed any more is no move.
+  /// Joins the moves of both changes by the indexes found above. A pair is dropped if one of its ends is not listed.
   private mutating func composeMoves() {
-    var secondMove = [UInt32](repeating: Self.none, count: second.deleted.count)
-    for move in second.moves { secondMove[Int(move.deleted)] = addedOfSecond[Int(move.added)] }
+    /// Where a row goes: its index in the result's `added`, and whether it has the same element there.
+    typealias Target = (added: UInt32, keepsElement: Bool)
+    let nowhere: Target = (Self.none, false)
+    let updatedFirst = updatedBeforeMoving()
+    var secondMove = [Target](repeating: nowhere, count: second.deleted.count)
+    for move in second.moves {
+      let keeps = move.keepsElement && !updatedFirst.contains(move.deleted)
+      secondMove[Int(move.deleted)] = (addedOfSecond[Int(move.added)], keeps)
+    }
 
-    var fate = addedOfFirst
-    var target = [UInt32](repeating: Self.none, count: result.deleted.count)
-    for place in second.deleted.indices where secondMove[place] != Self.none {
+    var fate: [Target] = addedOfFirst.map { ($0, !updatedLater.contains($0)) }
+    var target = [Target](repeating: nowhere, count: result.deleted.count)
+    for place in second.deleted.indices where secondMove[place].added != Self.none {
       if undone[place] != Self.none {
         fate[Int(undone[place])] = secondMove[place]
       } else if deletedOfSecond[place] != Self.none {
@@ -245,10 +272,25 @@ struct ChangeComposer {
       }
     }
     for move in first.moves where deletedOfFirst[Int(move.deleted)] != Self.none {
-      target[Int(deletedOfFirst[Int(move.deleted)])] = fate[Int(move.added)]
+      let next = fate[Int(move.added)]
+      target[Int(deletedOfFirst[Int(move.deleted)])] = (next.added, next.keepsElement && move.keepsElement)
     }
-    for (deleted, added) in target.enumerated() where added != Self.none {
-      result.moves.append(Move(deleted: UInt32(truncatingIfNeeded: deleted), added: added))
+    for (deleted, target) in target.enumerated() where target.added != Self.none {
+      result.moves.append(
+        Move(
+          deleted: UInt32(truncatingIfNeeded: deleted), added: target.added, keepsElement: target.keepsElement))
     }
+  }
+
+  /// The indexes in `second.deleted` of rows that `first` updated.
+  private func updatedBeforeMoving() -> Set<UInt32> {
+    var result: Set<UInt32> = []
+    var next = 0
+    for (place, path) in second.deleted.enumerated() {
+      while next < first.updated.count, first.updated[next] < path { next += 1 }
+      if next == first.updated.count { break }
+      if first.updated[next] == path { result.insert(UInt32(truncatingIfNeeded: place)) }
+    }
+    return result
   }
 }

@@ -1,15 +1,16 @@
-/// Carries index paths across a change, from its before-coordinates to its after-coordinates or back.
+/// Maps index paths from before a change to after it, or back.
 ///
-/// The paths are asked for in ascending order (the same one may be asked for again), and so a map costs O(change + questions)
-/// in all, whatever the length of the feed.
+/// - Precondition: paths are mapped in ascending order; the same path may be mapped repeatedly.
+///
+/// All calls together cost O(size of the change + calls), independent of the length of the feed.
 public struct ChangeMap {
-  /// What became of a row.
+  /// The fate of a row.
   public enum Destination: Equatable, Sendable {
-    /// It stands there now.
+    /// It has this path.
     case at(IndexPath)
-    /// It is that entry of the list that takes rows away: `deleted` on the way forward, `added` on the way back.
+    /// It is the entry with this index of the list that removes rows: `deleted` forward, `added` backward.
     case listed(Int)
-    /// Its section is gone.
+    /// Its section was removed.
     case sectionGone
   }
 
@@ -19,27 +20,27 @@ public struct ChangeMap {
 
   private var nextRemoved = 0
   private var nextInserted = 0
-  /// Where the entries of the current section begin in `removed`, and those of its target in `inserted`.
+  /// The indexes in `removed` of the first entry of `section`, and in `inserted` of the first entry of `target`.
   private var firstRemoved = 0
   private var firstInserted = 0
   private var section: UInt32?
   private var target: UInt32?
 
-  /// From the coordinates before `change` to those after it.
+  /// Creates a map from coordinates before `change` to those after it.
   public init(forward change: Change) {
     removed = change.deleted
     inserted = change.added
     sections = SectionMap(removed: change.sectionsDeleted, inserted: change.sectionsAdded.map(\.at))
   }
 
-  /// From the coordinates after `change` to those before it.
+  /// Creates a map from coordinates after `change` to those before it.
   public init(backward change: Change) {
     removed = change.added
     inserted = change.deleted
     sections = SectionMap(removed: change.sectionsAdded.map(\.at), inserted: change.sectionsDeleted)
   }
 
-  /// What became of the row at `path`. A moved row counts as listed, not as standing in its new place.
+  /// Returns the fate of the row at `path`. A moved row is `listed`.
   public mutating func map(_ path: IndexPath) -> Destination {
     if path.section != section { enter(path.section) }
     while nextRemoved < removed.count, removed[nextRemoved] < path { nextRemoved += 1 }
@@ -67,21 +68,21 @@ public struct ChangeMap {
   }
 }
 
-/// Carries section indexes across a change, asked in ascending order.
+/// Maps section indexes across a change, in ascending order.
 struct SectionMap {
   private let removed: [UInt32]
   private let inserted: [UInt32]
   private var nextRemoved = 0
   private var nextInserted = 0
 
-  /// A map over a change that removes `removed` (coordinates of the origin) and inserts `inserted` (of the destination).
+  /// Creates a map across a change that removes `removed`, in coordinates of the origin, and inserts `inserted`, in
+  /// coordinates of the destination.
   init(removed: [UInt32], inserted: [UInt32]) {
     self.removed = removed
     self.inserted = inserted
   }
 
-  /// Where `section` stands in the destination; nil when it was removed. Never ask for a section before one asked for
-  /// already. Amortised O(1) over the two lists and the questions.
+  /// Returns the index of `section` in the destination; nil if it was removed. Amortised O(1).
   mutating func map(_ section: UInt32) -> UInt32? {
     while nextRemoved < removed.count, removed[nextRemoved] < section { nextRemoved += 1 }
     if nextRemoved < removed.count, removed[nextRemoved] == section { return nil }

@@ -1,13 +1,14 @@
+import FeedJSON
+
 extension Change {
-  /// The same change without the moves that move nothing: rows that stand, after it, where they stood among the rows that
-  /// stay. As many rows as possible are let stay.
+  /// Returns the same change without moves that have no effect: those of rows that keep their order among the rows that
+  /// stay. It removes as many moves as possible.
   ///
-  /// Compositions leave such pairs behind, as when a row goes somewhere and comes back. A change does not tell whether the
-  /// element of a moved row is another one now; with `asUpdates` these rows are listed in `updated`, without it they are not
-  /// mentioned any more.
+  /// A composition contains such moves when a row moves away and back. The row is listed as updated instead, unless the
+  /// move keeps its element; then the row is not listed.
   ///
   /// O(size + m log m) for m moves.
-  public func normalizingMoves(asUpdates: Bool) -> Change {
+  public func normalizingMoves() -> Change {
     let still = movesThatStay()
     if still.isEmpty { return self }
 
@@ -23,16 +24,15 @@ extension Change {
     let newAdded = result.added.removeMarked(stays.added)
     result.moves = moves.compactMap { move in
       if stays.deleted[Int(move.deleted)] { return nil }
-      return Move(deleted: newDeleted[Int(move.deleted)], added: newAdded[Int(move.added)])
+      return Move(
+        deleted: newDeleted[Int(move.deleted)], added: newAdded[Int(move.added)], keepsElement: move.keepsElement)
     }
-    if asUpdates {
-      let rows = added.indices.filter { stays.added[$0] }.map { added[$0] }
-      result.updated = mergeAscending(updated, rows)
-    }
+    let replaced = still.lazy.map { moves[$0] }.filter { !$0.keepsElement }.map { added[Int($0.added)] }
+    result.updated = mergeAscending(updated, replaced.sorted())
     return result
   }
 
-  /// The places in `moves` of a largest set of moves that keep their order among each other and among the surviving rows.
+  /// The indexes of a largest set of moves whose rows keep their order among each other and among the rows that stay.
   private func movesThatStay() -> [Int] {
     if moves.isEmpty { return [] }
     let gapBefore = deleted.gaps()
@@ -49,7 +49,7 @@ extension Change {
 }
 
 extension Array where Element == IndexPath {
-  /// For every one of these ascending rows, how many unlisted rows of its section stand before it.
+  /// For each of these ascending rows, the number of rows of its section before it that are not in this list.
   fileprivate func gaps() -> [UInt32] {
     var start = 0
     return indices.map { place in
@@ -58,7 +58,7 @@ extension Array where Element == IndexPath {
     }
   }
 
-  /// Removes the entries that are marked and returns the new place of every entry that was there.
+  /// Removes the marked entries. Returns the new index of each old entry.
   fileprivate mutating func removeMarked(_ marked: [Bool]) -> [UInt32] {
     var places: [UInt32] = []
     places.reserveCapacity(count)
@@ -75,21 +75,16 @@ extension Array where Element == IndexPath {
   }
 }
 
-/// The indexes of one longest strictly increasing subsequence of `values`, ascending. O(n log n).
+/// Returns the indexes of a longest strictly increasing subsequence of `values`. O(n log n).
 package func longestIncreasing<Value: Comparable>(_ values: [Value]) -> [Int] {
   if values.indices.dropFirst().allSatisfy({ values[$0 - 1] < values[$0] }) { return Array(values.indices) }
-  /// `tails[k]` ends the subsequence of length k + 1 whose end is the smallest so far.
+  /// `tails[k]` is the index of the smallest value that ends an increasing subsequence of length k + 1.
   var tails: [Int] = []
   var previous = [Int](repeating: -1, count: values.count)
   for (index, value) in values.enumerated() {
-    var low = 0
-    var high = tails.count
-    while low < high {
-      let middle = (low + high) / 2
-      if values[tails[middle]] < value { low = middle + 1 } else { high = middle }
-    }
-    if low > 0 { previous[index] = tails[low - 1] }
-    if low == tails.count { tails.append(index) } else { tails[low] = index }
+    let length = tails.indices.partitionPoint { values[tails[$0]] < value }
+    if length > 0 { previous[index] = tails[length - 1] }
+    if length == tails.count { tails.append(index) } else { tails[length] = index }
   }
   var result: [Int] = []
   var next = tails.last ?? -1

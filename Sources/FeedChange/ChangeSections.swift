@@ -1,11 +1,14 @@
+import FeedJSON
+
+/// The change of one section: from the change of its feed, and back.
 extension Change {
-  /// Puts into `part` what this change does to the rows of one section, as a change of a feed of that section alone.
+  /// Stores in `part` the effect of this change on one section, as the change of a feed of that section alone.
   ///
   /// - Parameters:
   ///   - before: the section's index before the change.
-  ///   - after: its index after it, where it must have stayed the same section.
+  ///   - after: its index after the change.
   ///
-  /// O(log size + what is found).
+  /// O(log size + rows found).
   package func extract(before: UInt32, after: UInt32, into part: inout Change) {
     part.removeAll(keepingCapacity: true)
     let deletedRange = deleted.range(of: before)
@@ -17,13 +20,14 @@ extension Change {
     for move in moves where deletedRange.contains(Int(move.deleted)) && addedRange.contains(Int(move.added)) {
       part.moves.append(
         Move(
-          deleted: move.deleted &- UInt32(deletedRange.lowerBound), added: move.added &- UInt32(addedRange.lowerBound)))
+          deleted: move.deleted &- UInt32(deletedRange.lowerBound), added: move.added &- UInt32(addedRange.lowerBound),
+          keepsElement: move.keepsElement))
     }
   }
 }
 
 extension Change {
-  /// Whether the section at `before` is, by this change, the one at `after`. O(sections listed).
+  /// Whether the section at index `before` has index `after` after this change. O(sections listed).
   package func keepsSection(from before: Int, as after: Int) -> Bool {
     if sectionsDeleted.isEmpty && sectionsAdded.isEmpty { return before == after }
     if sectionsDeleted.contains(UInt32(before)) || sectionsAdded.contains(where: { $0.at == UInt32(after) }) {
@@ -36,28 +40,20 @@ extension Change {
 }
 
 extension Array where Element == IndexPath {
-  /// The places of the paths in one section, of an ascending array. O(log n).
+  /// The indexes of the paths in one section, of an ascending array. O(log n).
   package func range(of section: UInt32) -> Range<Int> {
-    let start = firstIndex(atOrAfter: IndexPath(section: section, row: 0))
-    return
-      start..<Swift.max(
-        start, section == .max ? count : firstIndex(atOrAfter: IndexPath(section: section &+ 1, row: 0)))
-  }
-
-  private func firstIndex(atOrAfter path: IndexPath) -> Int {
-    var (low, high) = (0, count)
-    while low < high {
-      let middle = (low &+ high) / 2
-      if self[middle] < path { low = middle &+ 1 } else { high = middle }
-    }
-    return low
+    let start = indices.partitionPoint { self[$0].section < section }
+    return start..<(start..<count).partitionPoint { self[$0].section == section }
   }
 }
 
-/// Putting the changes of children together into the change of their parent.
+/// The change of a parent feed from the changes of its children.
 extension Change {
-  /// Appends a child's change, whose sections begin at `before` and then at `after`. The change must come after all that
-  /// is here already, in both coordinates. O(size of the child's change).
+  /// Appends the change of a child whose first section has index `before` and then `after`.
+  ///
+  /// - Precondition: the child's sections follow all sections listed so far, in both coordinates.
+  ///
+  /// O(size of the child's change).
   @inlinable package mutating func append(_ child: borrowing Change, before: Int, after: Int) {
     if child.onlyUpdates {
       for path in child.updated { updated.append(path.shifted(by: UInt32(after))) }
@@ -69,7 +65,9 @@ extension Change {
     for path in child.added { added.append(path.shifted(by: after)) }
     for path in child.updated { updated.append(path.shifted(by: after)) }
     for move in child.moves {
-      moves.append(Move(deleted: move.deleted &+ deletedCount, added: move.added &+ addedCount))
+      moves.append(
+        Move(
+          deleted: move.deleted &+ deletedCount, added: move.added &+ addedCount, keepsElement: move.keepsElement))
     }
     for section in child.sectionsDeleted { sectionsDeleted.append(section &+ before) }
     for section in child.sectionsAdded {
@@ -77,7 +75,7 @@ extension Change {
     }
   }
 
-  /// Lists `count` sections from `section` on as deleted and steps over them.
+  /// Appends `count` sections, the first of which is `section`, to `sectionsDeleted`, and advances `section` by `count`.
   package mutating func removeSections(_ count: Int, at section: inout Int) {
     for index in section..<(section + count) { sectionsDeleted.append(UInt32(index)) }
     section += count
@@ -85,19 +83,19 @@ extension Change {
 }
 
 extension IndexPath {
-  /// The path with its section moved on by `sections`.
+  /// The path with `sections` added to its section.
   @inlinable package func shifted(by sections: UInt32) -> IndexPath {
     IndexPath(packed: packed &+ UInt64(sections) << 32)
   }
 }
 
 extension Change {
-  /// The same change for the feed's rows in one flat list: all paths are of section 0, counted over the sections in order, and the
-  /// rows of deleted sections are listed.
+  /// Returns the same change for a feed that has the rows of all sections in one section. Rows of deleted sections are
+  /// listed.
   ///
   /// - Parameters:
   ///   - before: the row counts of the sections before the change.
-  ///   - after: those after it.
+  ///   - after: the row counts after it.
   ///
   /// O(size + sections + rows of deleted sections).
   public func flattened(before: [Int], after: [Int]) -> Change {
@@ -126,13 +124,15 @@ extension Change {
     }
     result.added = added.map { flat($0, startsAfter) }
     result.updated = updated.map { flat($0, startsAfter) }
-    result.moves = moves.map { Move(deleted: places[Int($0.deleted)], added: $0.added) }
+    result.moves = moves.map {
+      Move(deleted: places[Int($0.deleted)], added: $0.added, keepsElement: $0.keepsElement)
+    }
     return result
   }
 }
 
 extension Array where Element == Int {
-  /// For every section the row, in one flat list, of its first row.
+  /// For each section, the number of rows in the sections before it.
   fileprivate func starts() -> [Int] {
     var sum = 0
     return map { count in

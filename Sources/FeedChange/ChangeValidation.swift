@@ -1,7 +1,7 @@
 extension Change {
-  /// Checks that the change is well formed and fits a feed that has `rowCounts` rows in its sections.
+  /// Checks the invariant of the change, and that it fits a feed with these row counts.
   ///
-  /// O(size of the change + sections).
+  /// - Throws: the first violation. O(size of the change + sections).
   public func validate(rowCounts: [Int]) throws(ChangeError) {
     try checkAscending(deleted, .deleted)
     try checkAscending(added, .added)
@@ -86,8 +86,7 @@ extension Change {
   }
 }
 
-/// Why a change does not fit the sections it is applied to: the reader of a feed has missed something, or the writer of the
-/// change has a fault.
+/// The reason why a change is malformed or does not fit a feed.
 public enum ChangeError: Error, Equatable, Sendable {
   /// One of the lists of a change.
   public enum List: String, Sendable {
@@ -98,19 +97,19 @@ public enum ChangeError: Error, Equatable, Sendable {
     case sectionsAdded = "sections.added"
   }
 
-  /// The entry at that place of the list is not greater than the one before it.
+  /// An entry of the list is not greater than the one before it.
   case notAscending(List, place: Int)
-  /// The row, at that place of the list, is not there, or would be added past the end.
+  /// A row of the list does not exist, or would be inserted past the end.
   case rowOutOfRange(List, place: Int, IndexPath)
-  /// The section, at that place of the list, is not there, or would be added past the end.
+  /// A section of the list does not exist, or would be inserted past the end.
   case sectionOutOfRange(List, place: Int, section: UInt32)
-  /// The row at that place of `deleted` is listed although its whole section is deleted.
+  /// A row of `deleted` belongs to a deleted section.
   case rowOfDeletedSection(place: Int, IndexPath)
-  /// The row at that place of `updated` is also in `added`.
+  /// A row of `updated` is also in `added`.
   case addedAndUpdated(place: Int, IndexPath)
-  /// The move at that place names an entry that is not there, or that an earlier move names, or is out of order.
+  /// A move names an entry that does not exist or that an earlier move names, or is out of order.
   case badMove(place: Int)
-  /// There must be one element for each of `added` and then of `updated`.
+  /// The number of elements is not that of `added` and `updated` together.
   case elementCount(expected: Int, found: Int)
 }
 
@@ -118,19 +117,19 @@ extension ChangeError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .notAscending(let list, let place):
-      "\(list.rawValue)[\(place)] is not greater than the entry before it"
+      "\(list.rawValue)[\(place)]: not greater than the entry before it"
     case .rowOutOfRange(let list, let place, let path):
-      "\(list.rawValue)[\(place)] is \(path), which is out of range"
+      "\(list.rawValue)[\(place)]: row \(path) is out of range"
     case .sectionOutOfRange(let list, let place, let section):
-      "\(list.rawValue)[\(place)] names section \(section), which is out of range"
+      "\(list.rawValue)[\(place)]: section \(section) is out of range"
     case .rowOfDeletedSection(let place, let path):
-      "deleted[\(place)] is \(path), a row of a section that is deleted as a whole"
+      "deleted[\(place)]: row \(path) belongs to a deleted section"
     case .addedAndUpdated(let place, let path):
-      "updated[\(place)] is \(path), which is also added"
+      "updated[\(place)]: row \(path) is also added"
     case .badMove(let place):
-      "moves[\(place)] does not pair an entry of deleted with an entry of added"
+      "moves[\(place)]: does not pair an entry of deleted with an entry of added"
     case .elementCount(let expected, let found):
-      "the change needs \(expected) elements and has \(found)"
+      "expected \(expected) elements, found \(found)"
     }
   }
 }

@@ -1,19 +1,19 @@
-/// What a request can be refused for. Each case carries what a person needs to see what to change; the codes and
-/// sentences on the wire are made from it in one place, by FeedWire.
+/// The reason why a request was refused.
 ///
-/// An error changes nothing: whoever throws one leaves the state as it was.
+/// Each case carries what its message needs. FeedWire maps the cases to the codes and messages of the protocol. A function
+/// that throws one has changed nothing.
 public enum FeedError: Error, Equatable, Sendable {
   case unknownFeed(String)
-  /// The definition contradicts what is defined already.
+  /// The definition contradicts the existing one.
   case definitionConflict(feed: String, reason: String)
   case wrongKind(feed: String, kind: String, wanted: String)
-  /// The element number `index` of the request has no identity at `path`; an empty path: it is an identity itself.
+  /// Element `index` of the request has no identity at `path`. If `path` is empty, the element itself must be an identity.
   case noIdentity(feed: String, index: Int, path: String, found: String)
-  /// `member` holds a filter or path that does not parse at `offset`, in bytes of `text`.
+  /// The filter or path in `member` does not parse. `offset` is in bytes of `text`.
   case badQuery(member: String, text: String, offset: Int, reason: String)
   case indexOutOfRange(feed: String, index: Int, count: Int, what: String)
   case permissionDenied(reason: String)
-  /// A limit by its name, with its value and what to do.
+  /// The limit with that name and value was exceeded. `reason` says what to do.
   case limitExceeded(limit: String, value: Int, reason: String)
   case storageFailed(reason: String)
   case parseError(offset: Int, reason: String)
@@ -21,14 +21,14 @@ public enum FeedError: Error, Equatable, Sendable {
   case methodNotFound(String)
   case invalidParams(member: String, reason: String)
   case internalError(reason: String)
-  /// The operation number `index` of a transaction was refused, so none was applied.
+  /// Operation `index` of a transaction was refused, so none was applied.
   indirect case operationFailed(index: Int, FeedError)
-  /// An error that does not name its feed itself, of a request that did.
+  /// An error of a request that names a feed, without a feed of its own.
   indirect case ofFeed(String, FeedError)
 }
 
 extension FeedError {
-  /// The error with the feed that its request named, unless it names one already.
+  /// Returns the error with the feed that its request named, unless it already names one.
   public func naming(_ feed: String?) -> FeedError {
     guard let feed else { return self }
     switch self {

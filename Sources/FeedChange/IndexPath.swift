@@ -1,19 +1,19 @@
-/// A row by its section and its place in that section, both from 0, in the flattened coordinates of one feed.
+/// The position of a row in a feed: its section, and its row in that section, both from 0.
 ///
-/// Whether the coordinates are those before or after a change is told by whoever holds the path. The two numbers are
-/// packed into one word, so that comparing paths compares sections first and rows second at the price of one integer.
+/// Both numbers are packed into one word, so that comparing two paths is one integer comparison: sections first, then
+/// rows.
 @frozen
 public struct IndexPath: Hashable, Comparable, Sendable {
   /// The section in the upper half, the row in the lower.
   public let packed: UInt64
 
-  /// The path with that packed value.
+  /// Creates a path from its packed value.
   @inlinable
   public init(packed: UInt64) {
     self.packed = packed
   }
 
-  /// The path of `row` in `section`.
+  /// Creates the path of `row` in `section`.
   @inlinable
   public init(section: UInt32, row: UInt32) {
     packed = UInt64(section) << 32 | UInt64(row)

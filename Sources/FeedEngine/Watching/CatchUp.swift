@@ -34,6 +34,6 @@ struct CatchUp {
     }
     if accumulator.size > maxSize { return .outOfReach }
     if place < history.endPlace { return .more }
-    return .complete(accumulator.finish().normalizingMoves(asUpdates: true))
+    return .complete(accumulator.finish().normalizingMoves())
   }
 }

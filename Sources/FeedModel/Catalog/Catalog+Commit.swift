@@ -116,7 +116,7 @@ extension Catalog {
       if let store = feed.rowStore, !rebinned.contains(where: { $0 === feed }) {
         feed.net = store.simplify(composed, log, since: .start)
       } else {
-        feed.net = composed.normalizingMoves(asUpdates: true)
+        feed.net = composed.normalizingMoves()
       }
     }
     return nil

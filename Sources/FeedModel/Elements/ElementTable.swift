@@ -1,7 +1,6 @@
 /// The elements of one feed, addressed by small handles that stay the same while an element lives.
 ///
 /// Guarded by the engine's thread. Records lie in one raw array, so that a handle finds its record with one addition.
-/// `@exclusivity(unchecked)`: see `Catalog`.
 public final class ElementTable {
   struct Record {
     var text: ElementText
@@ -13,18 +12,18 @@ public final class ElementTable {
 
   static let none = UInt32.max
 
-  @exclusivity(unchecked) private(set) var records: UnsafeMutablePointer<Record>
-  @exclusivity(unchecked) private(set) var capacity: Int
-  @exclusivity(unchecked) private var used = 0
-  @exclusivity(unchecked) private var firstFree = ElementTable.none
-  @exclusivity(unchecked) private var arrivals: UInt64 = 0
+  private(set) var records: UnsafeMutablePointer<Record>
+  private(set) var capacity: Int
+  private var used = 0
+  private var firstFree = ElementTable.none
+  private var arrivals: UInt64 = 0
   /// Living elements.
-  @exclusivity(unchecked) private(set) var count = 0
+  private(set) var count = 0
   /// Bytes of the living elements' versions.
-  @exclusivity(unchecked) private(set) var bytes = 0
+  private(set) var bytes = 0
   /// The ends of the order of change.
-  @exclusivity(unchecked) private(set) var oldest = ElementTable.none
-  @exclusivity(unchecked) private(set) var newest = ElementTable.none
+  private(set) var oldest = ElementTable.none
+  private(set) var newest = ElementTable.none
 
   init() {
     capacity = 16

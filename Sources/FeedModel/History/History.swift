@@ -6,7 +6,6 @@ import FeedJSON
 /// Only positions are kept, packed into 32-bit words in a ring: the elements of a composed change are read from the feed
 /// as it is now. Appending a change of one row costs a few words and, once the ring has grown, no allocation.
 /// Guarded by the engine's thread.
-/// `@exclusivity(unchecked)`: see `Catalog`.
 public final class History {
   struct Record {
     /// The feed's revision after the change.
@@ -17,13 +16,13 @@ public final class History {
   }
 
   /// The revision from which the kept changes lead on; an older watcher is out of reach.
-  @exclusivity(unchecked) public private(set) var base: UInt64
+  public private(set) var base: UInt64
   /// The revision to which they lead.
-  @exclusivity(unchecked) public private(set) var end: UInt64
-  @exclusivity(unchecked) private(set) var words = WordRing()
-  @exclusivity(unchecked) private(set) var records: [Record] = []
+  public private(set) var end: UInt64
+  private(set) var words = WordRing()
+  private(set) var records: [Record] = []
   /// Records before this one are trimmed.
-  @exclusivity(unchecked) private(set) var first = 0
+  private(set) var first = 0
 
   init(base: UInt64) {
     self.base = base
@@ -49,12 +48,7 @@ public final class History {
 
   /// The place of the first change that a watcher at `revision` has not seen; places stay valid while not trimmed.
   public func place(after revision: UInt64) -> Int {
-    var (low, high) = (first, records.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if records[middle].to <= revision { low = middle + 1 } else { high = middle }
-    }
-    return low
+    (first..<records.count).partitionPoint { records[$0].to <= revision }
   }
 
   /// One past the place of the last change.

@@ -49,6 +49,9 @@ struct WordRing: ~Copyable {
 
 /// A change as words: a header of counts, then the lists.
 extension WordRing {
+  /// The bit of a move's second word for `Move.keepsElement`. A change never lists 2^31 rows.
+  private static let keepsElement: UInt32 = 1 << 31
+
   /// Appends a change with its sections shifted. It is only read.
   mutating func append(_ change: inout Change, shift: UInt32 = 0) {
     if change.onlyUpdates && change.updated.count == 1 {
@@ -65,7 +68,7 @@ extension WordRing {
     append(change.updated, shift)
     for move in change.moves {
       append(move.deleted)
-      append(move.added)
+      append(move.added | (move.keepsElement ? Self.keepsElement : 0))
     }
     for section in change.sectionsDeleted { append(section &+ shift) }
     for addition in change.sectionsAdded { append(SectionAddition(at: addition.at &+ shift, name: addition.name)) }
@@ -115,7 +118,11 @@ extension WordRing {
     change.deleted = (0..<counts[0]).map { _ in reader.path(self) }
     change.added = (0..<counts[1]).map { _ in reader.path(self) }
     change.updated = (0..<counts[2]).map { _ in reader.path(self) }
-    change.moves = (0..<counts[3]).map { _ in Move(deleted: reader.next(self), added: reader.next(self)) }
+    change.moves = (0..<counts[3]).map { _ in
+      let (deleted, added) = (reader.next(self), reader.next(self))
+      return Move(
+        deleted: deleted, added: added & ~Self.keepsElement, keepsElement: added & Self.keepsElement != 0)
+    }
     change.sectionsDeleted = (0..<counts[4]).map { _ in reader.next(self) }
     change.sectionsAdded = (0..<counts[5]).map { _ in reader.section(self) }
     return change

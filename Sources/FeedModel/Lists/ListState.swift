@@ -57,7 +57,7 @@ final class ListState: RowStore {
     insertRow(handle, section: 0, at: target, key: 0, &log)
     step.deleted.append(IndexPath(section: 0, row: UInt32(row)))
     step.added.append(IndexPath(section: 0, row: UInt32(target)))
-    step.moves.append(Move(deleted: 0, added: 0))
+    step.moves.append(Move(deleted: 0, added: 0, keepsElement: true))
   }
 
   fileprivate func makeText(_ element: JSONView) throws(FeedError) -> ElementText {

@@ -1,3 +1,5 @@
+import FeedJSON
+
 /// An ordered list of item handles that finds the row of an item, the item of a row, and the row where a new one belongs, each
 /// in O(log n), and lets the list be read in parts while it changes.
 ///
@@ -17,19 +19,17 @@ public final class PositionTree {
   let leafLimit: Int
   let innerLimit: Int
 
-  // Checking at run time that accesses to these do not overlap would cost as much as finding a row. They cannot: no closure of
-  // a caller is run while one of them is being changed.
-  @exclusivity(unchecked) var leaves: LeafPool
-  @exclusivity(unchecked) var inners: InnerPool
-  @exclusivity(unchecked) var leafOf = LeafTable()
+  var leaves: LeafPool
+  var inners: InnerPool
+  var leafOf = LeafTable()
   /// A leaf while `height` is 0, else an inner node.
-  @exclusivity(unchecked) var root: NodeID
+  var root: NodeID
   /// How many levels of inner nodes there are.
-  @exclusivity(unchecked) var height = 0
+  var height = 0
   /// How many items there are.
-  @exclusivity(unchecked) public internal(set) var count = 0
+  public internal(set) var count = 0
   /// The snapshots that are not read to their end; they take themselves off when they are, or go.
-  @exclusivity(unchecked) var snapshots: [Unmanaged<PositionSnapshot>] = []
+  var snapshots: [Unmanaged<PositionSnapshot>] = []
   #if CHECK_INVARIANTS
     var mutations = 0
   #endif
@@ -167,18 +167,10 @@ extension PositionTree {
   private static func boundary(
     _ keys: UnsafeMutablePointer<UInt64>, from start: Int, to end: Int, key: UInt64, isAfter: (Int) -> Bool
   ) -> Int {
-    var low = start
-    var high = end
-    while low < high {
-      let middle = (low &+ high) / 2
-      let found = keys[middle]
-      if found > key || (found == key && isAfter(middle)) {
-        high = middle
-      } else {
-        low = middle &+ 1
-      }
+    (start..<end).partitionPoint { place in
+      let found = keys[place]
+      return found < key || (found == key && !isAfter(place))
     }
-    return low
   }
 
   private func firstItem(of node: NodeID, level: Int) -> UInt32 {

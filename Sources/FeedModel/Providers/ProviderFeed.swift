@@ -1,4 +1,5 @@
 import FeedChange
+import FeedJSON
 
 /// A feed made of other feeds, its children, flattened to one list of sections (seed 002, `SectionProvider`).
 ///
@@ -45,12 +46,8 @@ public class ProviderFeed: Feed {
     map()
     // The last child that begins there or before it: those that do not show, and those without sections, begin where the
     // one after them does.
-    var (low, high) = (0, children.count &- 1)
-    while low < high {
-      let middle = (low &+ high &+ 1) / 2
-      if starts[middle] <= index { low = middle } else { high = middle &- 1 }
-    }
-    return children[low].section(at: index &- starts[low])
+    let child = (1..<Swift.max(children.count, 1)).partitionPoint { starts[$0] <= index } &- 1
+    return children[child].section(at: index &- starts[child])
   }
 
   public override var hasTypes: Bool {

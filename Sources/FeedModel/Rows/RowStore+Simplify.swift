@@ -21,7 +21,7 @@ extension RowStore {
     }
     var change = change
     pairReturned(&change, entries)
-    change = change.normalizingMoves(asUpdates: true)
+    change = change.normalizingMoves()
     dropUnchanged(from: &change.updated, entries)
     return change
   }
@@ -50,7 +50,12 @@ extension RowStore {
       }
       (targets[deleted], sources[added]) = (added, deleted)
     }
-    change.moves = targets.map { Move(deleted: $0, added: $1) }.sorted { $0.deleted < $1.deleted }
+    let kept = Set(change.moves.lazy.filter(\.keepsElement))
+    change.moves = targets.map { deleted, added in
+      let move = Move(deleted: deleted, added: added)
+      return Move(deleted: deleted, added: added, keepsElement: kept.contains(move))
+    }
+    change.moves.sort { $0.deleted < $1.deleted }
   }
 
   /// Where a row that an entry removed stood before the first entry; nil when it came in later. O(index).

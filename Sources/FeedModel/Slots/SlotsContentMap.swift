@@ -1,4 +1,5 @@
 import FeedChange
+import FeedJSON
 
 /// Carries the rows of one content type across a change of its content.
 struct SlotsContentMap {
@@ -33,12 +34,6 @@ struct SlotsContentMap {
 
   /// How many added rows stand before the survivor of that rank.
   private func countOfAdded(upTo rank: Int) -> Int {
-    var low = 0
-    var high = added.count
-    while low < high {
-      let middle = (low + high) / 2
-      if added[middle] - middle <= rank { low = middle + 1 } else { high = middle }
-    }
-    return low
+    added.indices.partitionPoint { added[$0] - $0 <= rank }
   }
 }

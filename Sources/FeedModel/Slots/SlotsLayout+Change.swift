@@ -1,4 +1,5 @@
 import FeedChange
+import FeedJSON
 
 extension SlotsLayout {
   /// What happens to the list when it becomes `new`: as few rows as possible deleted, added and moved.
@@ -7,7 +8,8 @@ extension SlotsLayout {
   ///   - new: the layout of the changed contents. Its rule may be another one; types must have the same indexes.
   ///   - contents: for each type the change of its content, whose rows are counted in one flat list: all paths are of section 0.
   ///
-  /// The result is of section 0. A row that moved within its content but stands where it stood in the list is listed as updated.
+  /// The result is of section 0. A row that moved within its content but not in the list is listed as updated, unless the
+  /// move keeps the element.
   ///
   /// O(c · (log c + p) + p · types) for c rows and places that change in the list and a pattern of p types, whatever the lengths of
   /// the list and the contents.
@@ -36,30 +38,36 @@ extension SlotsLayout {
       row = block.new + block.count
     }
     change.added.append(rows: row..<new.count)
+    let replaced = new.replacedRows(contents)
     for (index, block) in blocks.enumerated() where !block.stays {
       for step in 0..<block.count {
+        let place = replaced.indices.partitionPoint { replaced[$0] < block.new + step }
         change.moves.append(
           Move(
             deleted: UInt32(truncatingIfNeeded: placesInDeleted[index] + step),
-            added: UInt32(truncatingIfNeeded: placesInAdded[index] + step)))
+            added: UInt32(truncatingIfNeeded: placesInAdded[index] + step),
+            keepsElement: place == replaced.count || replaced[place] != block.new + step))
       }
     }
-    change.updated = new.updatedRows(contents, staying: byNewRow.map { blocks[$0] }.filter(\.stays))
+    let staying = byNewRow.map { blocks[$0] }.filter(\.stays)
+    change.updated = replaced.filter { row in
+      let place = staying.countOfPrefix { $0.new <= row } - 1
+      return place >= 0 && row < staying[place].new + staying[place].count
+    }.map { IndexPath(section: 0, row: UInt32(truncatingIfNeeded: $0)) }
     return change
   }
 
-  /// The rows of this list, ascending, that show updated rows of the contents, or moved ones, and did not come or move in the list.
-  private func updatedRows(_ contents: [Change], staying blocks: [SlotsDifference.Block]) -> [IndexPath] {
+  /// The rows of this list, ascending, that show rows of the contents whose element may be another one: updated rows, and
+  /// moved rows unless the move keeps the element.
+  private func replacedRows(_ contents: [Change]) -> [Int] {
     var rows: [Int] = []
     for (type, change) in contents.enumerated() {
-      let moved = change.moves.map { change.added[Int($0.added)] }
+      let moved = change.moves.lazy.filter { !$0.keepsElement }.map { change.added[Int($0.added)] }
       for path in change.updated + moved {
-        guard let row = row(of: SlotsItem(type: type, index: Int(path.row))) else { continue }
-        let place = blocks.countOfPrefix { $0.new <= row } - 1
-        if place >= 0 && row < blocks[place].new + blocks[place].count { rows.append(row) }
+        if let row = row(of: SlotsItem(type: type, index: Int(path.row))) { rows.append(row) }
       }
     }
-    return rows.sorted().map { IndexPath(section: 0, row: UInt32(truncatingIfNeeded: $0)) }
+    return rows.sorted()
   }
 }
 

@@ -1,3 +1,5 @@
+import FeedJSON
+
 /// Where the rows of several content types stand in one list, by arithmetic: the list itself is never built.
 ///
 /// Made for every state of the contents: O(pattern length · types), whatever the counts. A layout never changes; one kept from
@@ -81,12 +83,7 @@ public final class SlotsLayout: Sendable {
     guard item.index >= 0, item.type >= 0, item.type < appearances.count else { return nil }
     // Looked at in place: to take parts out would count references to their lists.
     let type = item.type
-    var (low, high) = (0, appearances[type].count)
-    while low < high {
-      let middle = (low &+ high) / 2
-      if appearances[type][middle].first <= item.index { low = middle &+ 1 } else { high = middle }
-    }
-    let place = low &- 1
+    let place = appearances[type].indices.partitionPoint { appearances[type][$0].first <= item.index } &- 1
     if place >= 0 {
       let run = appearances[type][place].run
       let (pass, slot) = (item.index - appearances[type][place].first)
@@ -101,13 +98,7 @@ public final class SlotsLayout: Sendable {
 
   /// The row, after fixed rows are inserted, of a row before.
   private func final(_ base: Int) -> Int {
-    var low = 0
-    var high = fixedRows.count
-    while low < high {
-      let middle = (low + high) / 2
-      if fixedRows[middle] - middle <= base { low = middle + 1 } else { high = middle }
-    }
-    return base + low
+    base + fixedRows.indices.partitionPoint { fixedRows[$0] - $0 <= base }
   }
 
   /// Rows that follow one another by the same rule.
@@ -135,12 +126,6 @@ public final class SlotsLayout: Sendable {
 extension Array {
   /// How many of the first elements satisfy `isBefore`, which none after them does. O(log n).
   func countOfPrefix(where isBefore: (Element) -> Bool) -> Int {
-    var low = 0
-    var high = count
-    while low < high {
-      let middle = (low + high) / 2
-      if isBefore(self[middle]) { low = middle + 1 } else { high = middle }
-    }
-    return low
+    indices.partitionPoint { isBefore(self[$0]) }
   }
 }

@@ -1,3 +1,5 @@
+import FeedJSON
+
 /// Divides all code points into classes so that the members of a class belong to the same sets of a regular expression.
 struct CodePointClasses: Sendable {
   /// A member of each class; their number is that of the classes.
@@ -67,12 +69,7 @@ struct CodePointClasses: Sendable {
   /// The class of a code point. O(log intervals).
   func search(_ codePoint: UInt32) -> UInt16 {
     starts.withUnsafeBufferPointer { starts in
-      var (low, high) = (0, starts.count)
-      while high &- low > 1 {
-        let middle = (low &+ high) / 2
-        if starts[middle] <= codePoint { low = middle } else { high = middle }
-      }
-      return intervalClasses[low]
+      intervalClasses[starts.indices.partitionPoint { starts[$0] <= codePoint } &- 1]
     }
   }
 }
@@ -104,12 +101,7 @@ extension CodePointClasses {
         codePoint = codePoint &<< 6 | UInt32(position.pointee & 0x3F)
         position += 1
       }
-      var (low, high) = (0, starts.count)
-      while high &- low > 1 {
-        let middle = (low &+ high) / 2
-        if starts[middle] <= codePoint { low = middle } else { high = middle }
-      }
-      return Int(intervalClasses[low])
+      return Int(intervalClasses[starts.indices.partitionPoint { starts[$0] <= codePoint } &- 1])
     }
   }
 

@@ -1,3 +1,5 @@
+import FeedJSON
+
 /// A set of code points as ascending ranges that neither touch nor overlap.
 struct CodePointSet: Hashable, Sendable {
   /// First and last code point of each range.
@@ -36,12 +38,8 @@ struct CodePointSet: Hashable, Sendable {
 
   /// O(log ranges).
   func contains(_ codePoint: UInt32) -> Bool {
-    var (low, high) = (0, ranges.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if ranges[middle].upperBound < codePoint { low = middle + 1 } else { high = middle }
-    }
-    return low < ranges.count && ranges[low].lowerBound <= codePoint
+    let place = ranges.indices.partitionPoint { ranges[$0].upperBound < codePoint }
+    return place < ranges.count && ranges[place].lowerBound <= codePoint
   }
 
   /// `.`: everything but line feed and carriage return (RFC 9485, section 5.3).

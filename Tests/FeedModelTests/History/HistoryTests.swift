@@ -16,7 +16,8 @@ import Testing
     }
     var change = Change(deleted: rows(), added: rows(), updated: rows())
     for place in 0..<min(change.deleted.count, change.added.count) {
-      change.moves.append(Move(deleted: UInt32(place), added: UInt32(place)))
+      let keeps = Bool.random(using: &random)
+      change.moves.append(Move(deleted: UInt32(place), added: UInt32(place), keepsElement: keeps))
     }
     if Int.random(in: 0..<5, using: &random) == 0 {
       change.sectionsDeleted = [0, .max]
@@ -84,6 +85,7 @@ import Testing
       #expect(history.endPlace - place == wanted.count, "seed \(seed)")
       guard let first = wanted.first, let found = history.change(at: place) else { continue }
       #expect(found.change == first.change && found.to == first.to, "seed \(seed)")
+      #expect(found.change.moves.map(\.keepsElement) == first.change.moves.map(\.keepsElement), "seed \(seed)")
     }
     #expect(history.change(at: history.endPlace) == nil)
   }

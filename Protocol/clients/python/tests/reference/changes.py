@@ -27,10 +27,10 @@ def apply(sections, change, elements):
 class Row:
     """A row that can be told from every other row, whatever it holds."""
 
-    __slots__ = ("element", "origin")
+    __slots__ = ("element", "origin", "replaced")
 
-    def __init__(self, element, origin=None):
-        self.element, self.origin = element, origin
+    def __init__(self, element, origin=None, replaced=False):
+        self.element, self.origin, self.replaced = element, origin, replaced
 
 
 class Section:
@@ -40,18 +40,38 @@ class Section:
         self.name, self.rows = name, rows
 
 
+def same(first, second):
+    """Whether two elements have the same text."""
+    return getattr(first, "text", first) == getattr(second, "text", second)
+
+
+def most_in_order(places, fixed):
+    """The indexes of a largest ascending choice of `places` that has all the fixed ones, which ascend."""
+    best = []
+    for index, place in enumerate(places):
+        found = []
+        for earlier in range(index):
+            if places[earlier] < place and not any(fixed[earlier + 1 : index]) and len(best[earlier]) > len(found):
+                found = best[earlier]
+        if not found and any(fixed[:index]):
+            best.append([])
+            continue
+        best.append(found + [index])
+    ends = [chain for i, chain in enumerate(best) if chain and not any(fixed[i + 1 :])]
+    return max(ends, key=len, default=[])
+
+
 class Tracker:
     """Follows rows and sections by their own identity through changes, and tells the change from start to end."""
 
     def __init__(self, sections):
         self.sections = [Section(s["name"], [Row(element) for element in s["rows"]]) for s in sections]
         self.before = [(section, list(section.rows)) for section in self.sections]
-        self.touched = set()
 
     def apply(self, change, elements):
         elements = iter(elements)
         gone = [self.sections[at].rows[row] for at, row in change["deleted"]]
-        origins = {j: gone[i].origin or gone[i] for i, j in change.get("moves", [])}
+        sources = {j: gone[i] for i, j in change.get("moves", [])}
         for at, row in reversed(change["deleted"]):
             del self.sections[at].rows[row]
         structure = change.get("sections", {})
@@ -60,20 +80,42 @@ class Tracker:
         for addition in structure.get("added", []):
             self.sections.insert(addition["at"], Section(addition["name"], []))
         for place, (at, row) in enumerate(change["added"]):
-            self.sections[at].rows.insert(row, Row(next(elements), origins.get(place)))
+            element, source = next(elements), sources.get(place)
+            if source is None:
+                added = Row(element)
+            else:
+                added = Row(element, source.origin or source, source.replaced or not same(source.element, element))
+            self.sections[at].rows.insert(row, added)
         for at, row in change["updated"]:
             self.sections[at].rows[row].element = next(elements)
-            self.touched.add(self.sections[at].rows[row])
+            self.sections[at].rows[row].replaced = True
+
+    def put_back(self):
+        """Makes moved rows that are in order among the rows that stay the rows they were; as many as possible."""
+        for section, rows in self.before:
+            if section not in self.sections:
+                continue
+            places = {row: place for place, row in enumerate(rows)}
+            # Rows of this section by the place that they had, in their present order; a row that stayed always counts.
+            candidates = [row for row in section.rows if (row.origin or row) in places]
+            stays = [row in places for row in candidates]
+            order = [places[row.origin or row] for row in candidates]
+            for index in most_in_order(order, stays):
+                row = candidates[index]
+                if row.origin is not None:
+                    row.origin.element, row.origin.replaced = row.element, row.replaced
+                    section.rows[section.rows.index(row)] = row.origin
 
     def change(self):
         """The change from the first state to this one, and the elements of its added and updated rows."""
+        self.put_back()
         kept = set(self.sections)
         old = {section for section, _ in self.before}
         places = {row: (s, r) for s, (_, rows) in enumerate(self.before) for r, row in enumerate(rows)}
         now = {row: (s, r) for s, section in enumerate(self.sections) for r, row in enumerate(section.rows)}
         listed = [row for section, rows in self.before if section in kept for row in rows if row not in now]
         added = [row for row in now if row not in places]
-        updated = [row for row in now if row in places and row in self.touched]
+        updated = [row for row in now if row in places and row.replaced]
         order = {row: i for i, row in enumerate(listed)}
         moves = sorted([order[row.origin], j] for j, row in enumerate(added) if row.origin in order)
         result = {"deleted": [list(places[row]) for row in listed], "added": [list(now[row]) for row in added]}
