@@ -159,7 +159,7 @@ extension Limits {
   /// - Throws: `invalidParams` for a name that is no limit or a value out of its range.
   public mutating func take(_ object: JSONView) throws(FeedError) {
     for member in object.members {
-      let name = member.key.string ?? ""
+      let name = member.key.string(atMost: 64) ?? ""
       guard let limit = Limits.all.first(where: { $0.name == name }) else {
         throw .invalidParams(member: "limits.\(name)", reason: "is no limit; see feedd --help")
       }

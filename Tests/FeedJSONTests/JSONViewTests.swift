@@ -94,6 +94,18 @@ import Testing
 
 /// Decoded strings, their comparison and their order.
 @Suite struct JSONViewStringTests {
+  @Test func stringsUpToALength() throws {
+    for (text, length) in [("\"\"", 0), ("\"abc\"", 3), ("\"\\u0061\\u0062\"", 2), ("\"é\\n\"", 3), ("\"\\ud83d\\ude00\"", 4)] {
+      try withJSON(text) { view in
+        for limit in 0...8 { #expect(view.string(atMost: limit) == (limit >= length ? view.string : nil), "\(text) \(limit)") }
+      }
+    }
+    for text in ["1", "null", "[\"a\"]", "{}"] {
+      try withJSON(text) { #expect($0.string(atMost: 100) == nil) }
+    }
+    try withJSON("\"" + String(repeating: "\\u0041", count: 129) + "\"") { #expect($0.string(atMost: 128) == nil) }
+  }
+
   /// Source, decoded string, decoded bytes when they differ from that.
   static let strings: [(String, String, [UInt8]?)] = [
     (#""""#, "", nil), (#""plain""#, "plain", nil), (#""é日😀""#, "é日😀", nil),

@@ -125,4 +125,43 @@ import Testing
       #expect(short < 0)
     }
   }
+
+  /// An array of numbers whose first element is nested, so that elements are found by walking.
+  private static func longArray(_ count: Int) -> String {
+    "[[0]" + String(repeating: ",0", count: count - 2) + ",1]"
+  }
+
+  private func cost(_ path: String, _ json: String) throws -> Int {
+    try withJSON(json) { root in
+      var steps = Int.max
+      try JSONPath(parsing: path).evaluate(root, steps: &steps) { _ in }
+      return Int.max - steps
+    }
+  }
+
+  @Test(arguments: ["$[?@ == $[%]]", "$[?@ == $[-1]]", "$[?$[-2] == @ || $[0][0] == @]"])
+  func oneFarIndexInAFilterIsWalkedToOnce(_ path: String) throws {
+    func path(_ count: Int) -> String { path.replacing("%", with: "\(count - 1)") }
+    #expect(try nodes(path(60_000), in: Self.longArray(60_000)).isEmpty == false)
+    let (small, large) = (try cost(path(30_000), Self.longArray(30_000)), try cost(path(60_000), Self.longArray(60_000)))
+    #expect(small > 30_000 && large < small * 5 / 2)
+    #expect(large < 500_000)
+  }
+
+  @Test(arguments: ["$[?@ == $[59999] || @ == $[59998]]", "$[?$[-1] == $[-2] && @ == 2]"])
+  func severalFarIndexesInAFilterAreCharged(_ path: String) throws {
+    try withJSON(Self.longArray(60_000)) { root in
+      var steps = 2_000_000
+      try JSONPath(parsing: path).evaluate(root, steps: &steps) { _ in }
+      #expect(steps < 0)
+    }
+  }
+
+  @Test func indexesOfDifferentArraysAreNotConfused() throws {
+    let row = "[[9]" + String(repeating: ",7", count: 99)
+    let json = "[" + (0..<50).map { "\(row),\($0)]" }.joined(separator: ",") + "]"
+    #expect(try nodes("$[*][100]", in: json) == (0..<50).map(String.init))
+    #expect(try nodes("$[?@[100] == 17][100]", in: json) == ["17"])
+    #expect(try nodes("$[?@[-1] == $[49][100]][100]", in: json) == ["49"])
+  }
 }

@@ -98,10 +98,13 @@ extension JSONView {
   /// The elements of an array in order; none for other kinds.
   @inlinable public var elements: Elements { Elements(self) }
 
-  /// The element with that index, from 0; nil past the ends and for other kinds. O(1) among scalars, else O(index).
+  /// Whether all elements of an array are scalars, so that `element(at:)` is O(1).
+  @inlinable public var hasOnlyScalars: Bool { Int(token.pointee.span) == count &+ 1 }
+
+  /// The element at `index`; nil if it is out of range and for other kinds. O(1) if `hasOnlyScalars`, otherwise O(index).
   @inlinable public func element(at index: Int) -> JSONView? {
     guard index >= 0, index < count, isKind(.array) else { return nil }
-    if Int(token.pointee.span) == count &+ 1 { return JSONView(base: base, token: token + (index &+ 1)) }
+    if hasOnlyScalars { return JSONView(base: base, token: token + (index &+ 1)) }
     var element = token + 1
     for _ in 0..<index { element += Int(element.pointee.span) }
     return JSONView(base: base, token: element)

@@ -20,6 +20,16 @@ extension JSONView {
     }
   }
 
+  /// The decoded string if it has at most `limit` bytes of UTF-8; nil for longer strings and for other kinds.
+  ///
+  /// A string that no escape can make short enough is refused without being decoded. O(min(length, 6 · limit)).
+  public func string(atMost limit: Int) -> String? {
+    // No escape has more than six bytes for each byte that it decodes to.
+    guard let raw = quotedBytes, raw.count / (hasEscapes ? 6 : 1) <= limit else { return nil }
+    guard let string, string.utf8.count <= limit else { return nil }
+    return string
+  }
+
   /// Gives the decoded bytes, without a copy when there are no escapes. Nil for other kinds.
   ///
   /// UTF-8, save that an escaped surrogate that stands alone is three bytes as in WTF-8, so that comparing bytes is

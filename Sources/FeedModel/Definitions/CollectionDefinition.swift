@@ -33,6 +33,9 @@ public struct CollectionDefinition: Equatable, Sendable {
     public let seconds: Double?
   }
 
+  /// The most terms of a bin's sort.
+  public static let maxSortTerms = 64
+
   public let id: SingularPath
   public let type: SingularPath?
   /// Whether an element sits only in the first bin that accepts it.
@@ -89,6 +92,9 @@ extension CollectionDefinition.Bin {
 
   private static func sort(_ reader: DefinitionReader) throws(FeedError) -> [CollectionDefinition.SortTerm] {
     guard let array = try reader.array("sort") else { return [] }
+    guard array.count <= CollectionDefinition.maxSortTerms else {
+      throw reader.refuse("sort", "must have at most \(CollectionDefinition.maxSortTerms) terms")
+    }
     var terms: [CollectionDefinition.SortTerm] = []
     for (index, element) in array.elements.enumerated() {
       guard element.kind == .object else {
@@ -106,10 +112,11 @@ extension CollectionDefinition.SortTerm {
       throw reader.refuse("by", "is missing: give the path to sort by, such as \"$.priority\"")
     }
     self.by = by
-    switch try reader.string("order") {
+    let orders = "must be \"ascending\" or \"descending\""
+    switch try reader.string("order", atMost: FeedName.maxLength, else: orders) {
     case nil, "ascending": descending = false
     case "descending": descending = true
-    default: throw reader.refuse("order", "must be \"ascending\" or \"descending\"")
+    default: throw reader.refuse("order", orders)
     }
   }
 }

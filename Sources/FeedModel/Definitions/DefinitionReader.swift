@@ -18,6 +18,16 @@ struct DefinitionReader {
     return string
   }
 
+  /// Reads a string of at most `limit` bytes. A longer one is refused for `reason` without being decoded.
+  func string(
+    _ member: StaticString, atMost limit: Int, else reason: @autoclosure () -> String
+  ) throws(FeedError) -> String? {
+    guard let value = object.member(member) else { return nil }
+    guard value.kind == .string else { throw refuse("\(member)", "must be a string") }
+    guard let string = value.string(atMost: limit) else { throw refuse("\(member)", reason()) }
+    return string
+  }
+
   func bool(_ member: StaticString, default fallback: Bool = false) throws(FeedError) -> Bool {
     guard let value = object.member(member) else { return fallback }
     guard let bool = value.bool else { throw refuse("\(member)", "must be true or false") }
@@ -32,15 +42,27 @@ struct DefinitionReader {
 
   /// A name by the rule of `FeedName`.
   func name(_ member: StaticString) throws(FeedError) -> String {
-    guard let name = try string(member) else { throw refuse("\(member)", "is missing: give it a name") }
-    guard FeedName.isValid(name) else {
-      throw refuse("\(member)", "must be 1 to \(FeedName.maxLength) of the characters A-Z a-z 0-9 . _ -")
+    let rule = "must be 1 to \(FeedName.maxLength) of the characters A-Z a-z 0-9 . _ -"
+    guard let name = try string(member, atMost: FeedName.maxLength, else: rule) else {
+      throw refuse("\(member)", "is missing: give it a name")
     }
+    guard FeedName.isValid(name) else { throw refuse("\(member)", rule) }
     return name
   }
 
+  /// Reads the text of a path or a filter.
+  private func query(_ member: StaticString) throws(FeedError) -> String? {
+    guard let value = object.member(member), value.kind == .string else { return try string(member) }
+    let limit = QueryLimits.textLength
+    guard let text = value.string(atMost: limit) else {
+      throw .badQuery(
+        member: place + "\(member)", text: "", offset: limit, reason: "the text is longer than \(limit) bytes: shorten it")
+    }
+    return text
+  }
+
   func singularPath(_ member: StaticString) throws(FeedError) -> SingularPath? {
-    guard let text = try string(member) else { return nil }
+    guard let text = try query(member) else { return nil }
     do {
       return try SingularPath(parsing: text)
     } catch {
@@ -49,7 +71,7 @@ struct DefinitionReader {
   }
 
   func filter(_ member: StaticString) throws(FeedError) -> Filter? {
-    guard let text = try string(member) else { return nil }
+    guard let text = try query(member) else { return nil }
     do {
       return try Filter(parsing: text)
     } catch {
@@ -93,9 +115,14 @@ extension DefinitionReader {
 
   /// Names of feeds or bins.
   func feedNames(_ member: StaticString) throws(FeedError) -> [String]? {
-    guard let names = try strings(member) else { return nil }
-    for (index, name) in names.enumerated() where !FeedName.isValidReference(name) {
-      throw refuse("\(member)[\(index)]", "must name a feed, or a bin as collection/bin")
+    guard let array = try array(member) else { return nil }
+    var names: [String] = []
+    for (index, element) in array.elements.enumerated() {
+      guard element.kind == .string else { throw refuse("\(member)[\(index)]", "must be a string") }
+      guard let name = element.string(atMost: FeedName.maxReferenceLength), FeedName.isValidReference(name) else {
+        throw refuse("\(member)[\(index)]", "must name a feed, or a bin as collection/bin")
+      }
+      names.append(name)
     }
     return names
   }

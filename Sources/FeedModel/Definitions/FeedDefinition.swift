@@ -63,8 +63,9 @@ extension FeedDefinition {
     }
     let reader = DefinitionReader(object: object, place: "")
     let name = try reader.name("feed")
-    guard let kind = try reader.string("kind") else {
-      throw reader.refuse("kind", "is missing: give one of \(FeedDefinition.kinds.joined(separator: ", "))")
+    let kinds = FeedDefinition.kinds.joined(separator: ", ")
+    guard let kind = try reader.string("kind", atMost: FeedName.maxLength, else: "must be one of \(kinds)") else {
+      throw reader.refuse("kind", "is missing: give one of \(kinds)")
     }
     let behaviours = try Behaviours(reading: reader)
     self.init(
@@ -259,6 +260,8 @@ extension ByteBuffer {
 /// The rule for names of feeds and bins: `[A-Za-z0-9._-]{1,128}` (PROTOCOL section 3).
 public enum FeedName {
   public static let maxLength = 128
+  /// Bytes of the longest reference, `collection/bin`.
+  public static let maxReferenceLength = 2 * maxLength + 1
 
   /// Whether `name` may name a feed or a bin.
   public static func isValid(_ name: String) -> Bool {

@@ -46,8 +46,8 @@ extension SlotsDefinition {
     var places: [String: Int] = [:]
     for member in object.members {
       let type = member.key.string ?? ""
-      guard let feed = member.value.string, FeedName.isValidReference(feed) else {
-        throw reader.refuse("contents.\(type)", "must name a feed, or a bin as collection/bin")
+      guard let feed = member.value.string(atMost: FeedName.maxReferenceLength), FeedName.isValidReference(feed) else {
+        throw reader.refuse("contents.\(type.prefix(64))", "must name a feed, or a bin as collection/bin")
       }
       if let former = places.updateValue(contents.count, forKey: type) { contents[former] = nil }
       contents.append(Content(type: type, feed: feed))
@@ -60,7 +60,8 @@ extension SlotsDefinition {
     guard object.kind == .object else { throw reader.refuse("fixed", "must be an object from position to type") }
     var fixed: [Int: String] = [:]
     for member in object.members {
-      let key = member.key.string ?? ""
+      // No position has more digits; a longer name is refused without being decoded.
+      let key = member.key.string(atMost: 64) ?? ""
       guard let position = Int(key), let type = member.value.string else {
         throw reader.refuse("fixed.\(key)", "must be a position from 0 on, with the name of a type")
       }

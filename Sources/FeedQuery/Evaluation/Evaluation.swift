@@ -9,6 +9,18 @@ struct Evaluation {
   /// Whether the same program takes the same steps over the same value, whatever it has been run over before: regular
   /// expressions are charged for what they may have to learn instead of what they do.
   let isRepeatable: Bool
+  /// The element that an index selector found last, after a long walk.
+  private var found: FoundElement?
+
+  private struct FoundElement {
+    let selector: UnsafePointer<Selector>
+    /// The array, by the offset of its text.
+    let array: Int
+    let element: JSONView
+  }
+
+  /// Walks to indexes below this are repeated rather than remembered.
+  private static let shortWalk = 64
 
   @inline(__always)
   init(_ program: Program, root: JSONView, steps: Int, isRepeatable: Bool = false) {
@@ -49,10 +61,25 @@ struct Evaluation {
       steps &-= node.count &>> 2
       return node.member(utf8: tables.slice(name))
     case .index(let index):
-      if index >= 0 { return node.element(at: index) }
-      return node.kind == .array ? node.element(at: node.count &+ index) : nil
+      let position = index >= 0 ? index : node.count &+ index
+      return node.hasOnlyScalars ? node.element(at: position) : walk(selector, node, to: position)
     case .wildcard, .slice, .filter:
       return nil
     }
+  }
+
+  /// Walks to an element of an array that has nested elements, and charges the walk.
+  ///
+  /// The element is remembered for its selector: a filter that compares every element with `$[59999]` walks once.
+  @inline(never)
+  private mutating func walk(_ selector: UnsafePointer<Selector>, _ array: JSONView, to position: Int) -> JSONView? {
+    guard position >= 0, position < array.count, array.kind == .array else { return nil }
+    if let found, found.selector == selector, found.array == array.byteOffset { return found.element }
+    steps &-= position &>> 2
+    guard !isExhausted, let element = array.element(at: position) else { return nil }
+    if position >= Self.shortWalk {
+      found = FoundElement(selector: selector, array: array.byteOffset, element: element)
+    }
+    return element
   }
 }
