@@ -1,7 +1,7 @@
-/// Eight bytes at a time in a plain word: the tests that the scanner and the writer do on every byte of a text.
+/// Tests of eight bytes at a time, in one word, for the scanner and the writer.
 ///
-/// Each mask has the top bit of a byte set where the test holds. Bits above the lowest one set may be wrong (a borrow
-/// or carry runs upwards), the lowest one is exact: use it alone.
+/// Each test returns a mask with the top bit of a byte set where the test holds. Only the lowest set bit is exact: a borrow
+/// or carry can set wrong bits above it.
 @usableFromInline enum Words {
   @usableFromInline static let ones: UInt64 = 0x0101_0101_0101_0101
   @usableFromInline static let tops: UInt64 = 0x8080_8080_8080_8080
@@ -10,26 +10,26 @@
     UInt64(littleEndian: UnsafeRawPointer(p).loadUnaligned(as: UInt64.self))
   }
 
-  /// Bytes that end a plain run inside a string: quote, reverse solidus, control characters, and all that is not ASCII.
+  /// The bytes that are not plain in a string: quotes, backslashes, control characters and non-ASCII bytes.
   ///
-  /// Flipping bit 1 puts the quote next to the control characters, so that one subtraction finds both; what is not
-  /// ASCII has its top bit in one of the two differences.
+  /// Flipping bit 1 moves the quote next to the control characters, so that one subtraction finds both. A non-ASCII byte
+  /// has its top bit set in one of the two differences.
   @inline(__always) static func stringStops(_ w: UInt64) -> UInt64 {
     let quoteOrControl = (w ^ (ones &* 0x02)) &- (ones &* 0x21)
     let solidus = (w ^ (ones &* 0x5C)) &- ones
     return (quoteOrControl | solidus) & tops
   }
 
-  /// Bytes that are not decimal digits.
+  /// The bytes that are not decimal digits.
   @inline(__always) static func nonDigits(_ w: UInt64) -> UInt64 {
     let x = w ^ (ones &* 0x30)
     return (x | (x &+ (ones &* 0x76))) & tops
   }
 
-  /// Index, 0–7, of the lowest byte in a mask that is not zero.
+  /// The index, 0–7, of the lowest byte set in a mask that is not zero.
   @inline(__always) static func firstIndex(_ mask: UInt64) -> Int { mask.trailingZeroBitCount &>> 3 }
 
-  /// How many bytes at `p`, at most `count`, are those of a little-endian word.
+  /// The number of bytes at `p`, at most `count`, that equal the first bytes of a little-endian word.
   @inline(never)
   static func commonBytes(
     _ p: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>, _ word: UInt64, _ count: Int
@@ -39,7 +39,7 @@
     return i
   }
 
-  /// Whether two ranges of bytes are equal: memcmp without a call for the short ones.
+  /// Whether two ranges of bytes are equal. Faster than `memcmp` for short ranges.
   @inline(__always) static func equal(_ a: UnsafePointer<UInt8>, _ b: UnsafePointer<UInt8>, _ count: Int) -> Bool {
     if count >= 8 {
       var i = 0
@@ -65,9 +65,9 @@
   }
 }
 
-/// Hexadecimal digits of `\u` escapes.
+/// Hexadecimal digits, as in `\u` escapes.
 enum Hex {
-  /// 0–15, or 16 and more for a byte that is no hexadecimal digit.
+  /// The value of a digit, 0–15; 16 or more if the byte is not a hexadecimal digit.
   @inline(__always)
   static func value(_ byte: UInt8) -> UInt8 {
     let decimal = byte &- UInt8(ascii: "0")
@@ -76,13 +76,13 @@ enum Hex {
     return letter < 6 ? letter &+ 10 : 0xFF
   }
 
-  /// The code unit that four digits spell; the caller has checked them.
+  /// The code unit of four digits at `p`, which the caller has checked.
   @inline(__always)
   static func unit(_ p: UnsafePointer<UInt8>) -> UInt32 {
     UInt32(value(p[0])) &<< 12 | UInt32(value(p[1])) &<< 8 | UInt32(value(p[2])) &<< 4 | UInt32(value(p[3]))
   }
 
-  /// The digit for 0–15, lower case.
+  /// The lower-case digit for a value of 0–15.
   @inline(__always)
   static func digit(_ value: UInt8) -> UInt8 {
     value < 10 ? UInt8(ascii: "0") &+ value : UInt8(ascii: "a") &+ (value &- 10)

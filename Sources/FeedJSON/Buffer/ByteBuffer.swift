@@ -1,15 +1,22 @@
 import Glibc
 
-/// Bytes in one growing block of raw memory: what every message is written into.
+/// A growing buffer of bytes in one block of raw memory. All messages are written into one.
 ///
-/// Appending is O(bytes) amortised; the block doubles. Running out of memory ends the process, as it does with the
-/// standard library's collections: what a client may make the daemon hold is limited before it gets here.
+/// Appending is O(bytes) amortized: the block doubles. Running out of memory aborts the process, as with the standard
+/// library's collections; limits are checked before bytes are appended.
+///
+///     var out = ByteBuffer()
+///     out.append("{\"count\":")
+///     out.append(integer: 3)
+///     out.append(UInt8(ascii: "}"))
+///
+/// Invariant: `count` is at most `capacity`, which is at least 32.
 @frozen public struct ByteBuffer: ~Copyable {
   @usableFromInline var block: UnsafeMutablePointer<UInt8>
   @usableFromInline var used: Int
   @usableFromInline var room: Int
 
-  /// An empty buffer with room for `capacity` bytes.
+  /// Creates an empty buffer with room for `capacity` bytes.
   public init(capacity: Int = 0) {
     room = max(capacity, Self.smallest)
     block = Self.allocate(nil, room)
@@ -22,23 +29,24 @@ import Glibc
 
   private static let smallest = 32
 
-  /// The first byte; moves when the buffer grows.
+  /// The first byte. It moves when the buffer grows.
   @inlinable public var pointer: UnsafeMutablePointer<UInt8> { block }
 
-  /// Number of bytes that fit without growing.
+  /// The number of bytes that fit without growing.
   @inlinable public var capacity: Int { room }
 
-  /// Number of bytes written.
+  /// The number of bytes written.
   @inlinable public var count: Int { used }
 
-  /// Whether nothing was written.
+  /// Whether `count` is 0.
   @inlinable public var isEmpty: Bool { used == 0 }
 
-  /// What was written; valid until the next change.
+  /// The bytes written. Valid until the next mutation.
   @inlinable public var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: block, count: used) }
 
-  /// Makes room for that many more bytes.
+  /// Makes room for `more` bytes.
   @inlinable public mutating func reserve(_ more: Int) {
+    assert(more >= 0)
     if room &- used < more { grow(more) }
   }
 
@@ -52,7 +60,7 @@ import Glibc
     return block.assumingMemoryBound(to: UInt8.self)
   }
 
-  /// Forgets everything; without `keepingCapacity` the memory as well.
+  /// Removes all bytes, and frees the memory unless `keepingCapacity`.
   public mutating func removeAll(keepingCapacity: Bool) {
     used = 0
     guard !keepingCapacity, room > Self.smallest else { return }
@@ -60,32 +68,32 @@ import Glibc
     room = Self.smallest
   }
 
-  /// Forgets everything from `count` on; a count past the end changes nothing.
+  /// Removes the bytes from `count` on. A count past the end has no effect.
   @inlinable public mutating func truncate(to count: Int) {
     if count >= 0 && count < used { used = count }
   }
 
-  /// Counts bytes that the caller wrote at `pointer + count`, after `reserve`.
+  /// Adds `more` bytes, which the caller has written at `pointer + count` after `reserve`.
   @inlinable public mutating func didWrite(_ more: Int) {
     assert(more >= 0 && more <= room - used)
     used &+= more
   }
 }
 
-// The block has one owner, which goes along when the buffer is handed to another thread.
+// The buffer owns its block, and moves with it from thread to thread.
 extension ByteBuffer: @unchecked Sendable {}
 
 extension ByteBuffer {
-  /// One byte.
+  /// Appends one byte.
   @inlinable @inline(__always) public mutating func append(_ byte: UInt8) {
     reserve(1)
     block[used] = byte
     used &+= 1
   }
 
-  /// The UTF-8 of a literal of more than one character.
+  /// Appends a literal.
   ///
-  /// Always inlined: where the literal is known its length is, and the copy becomes a few stores.
+  /// Always inlined, so that the copy of a literal of known length is a few stores.
   @inlinable @inline(__always) public mutating func append(_ text: StaticString) {
     let length = text.utf8CodeUnitCount
     reserve(length)
@@ -93,7 +101,7 @@ extension ByteBuffer {
     used &+= length
   }
 
-  /// A copy of the bytes, which must not be this buffer's own.
+  /// Appends bytes, which must not be those of this buffer.
   @inlinable public mutating func append(_ bytes: UnsafeRawBufferPointer) {
     guard let source = bytes.baseAddress else { return }
     reserve(bytes.count)
@@ -101,20 +109,20 @@ extension ByteBuffer {
     used &+= bytes.count
   }
 
-  /// The UTF-8 of a string as it is, without quotes.
+  /// Appends the UTF-8 of a string, without quotes or escapes.
   @inlinable public mutating func append(string: String) {
     var string = string
     string.withUTF8 { append(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Four bytes, most significant first.
+  /// Appends four bytes, most significant first.
   @inlinable public mutating func appendUInt32BigEndian(_ value: UInt32) {
     reserve(4)
     UnsafeMutableRawPointer(block + used).storeBytes(of: value.bigEndian, as: UInt32.self)
     used &+= 4
   }
 
-  /// Replaces four bytes that were written before; an offset past the end changes nothing.
+  /// Replaces the four bytes at `offset`. An offset past the end has no effect.
   @inlinable public mutating func overwriteUInt32BigEndian(at offset: Int, _ value: UInt32) {
     guard offset >= 0, offset <= used &- 4 else { return }
     UnsafeMutableRawPointer(block + offset).storeBytes(of: value.bigEndian, as: UInt32.self)
@@ -122,23 +130,23 @@ extension ByteBuffer {
 }
 
 extension ByteBuffer {
-  /// The decimal digits of an integer, with a minus sign when it is below zero.
+  /// Appends the decimal digits of an integer, after a minus sign if it is negative.
   public mutating func append(integer value: Int) {
     if value < 0 { append(UInt8(ascii: "-")) }
     append(integer: UInt64(value.magnitude))
   }
 
-  /// The decimal digits of an integer.
+  /// Appends the decimal digits of an integer.
   @inlinable public mutating func append(integer value: UInt32) { append(integer: UInt64(value)) }
 
-  /// The decimal digits of an integer.
+  /// Appends the decimal digits of an integer.
   public mutating func append(integer value: UInt64) {
     if value < 10 { return append(UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: value)) }
     let length = Self.digitCount(value)
     reserve(length)
     var place = block + (used &+ length)
     var rest = value
-    // Two digits a step: there are half as many divisions, each of which waits for the one before.
+    // Two digits a step halve the number of divisions, each of which depends on the one before.
     while rest >= 10 {
       let (quotient, pair) = rest.quotientAndRemainder(dividingBy: 100)
       place -= 2
@@ -151,7 +159,7 @@ extension ByteBuffer {
     used &+= length
   }
 
-  /// The decimal digits of 0 to 99, two each.
+  /// The two digits of each number from 0 to 99.
   private static let pairs: StaticString = """
     00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354555657\
     585960616263646566676869707172737475767778798081828384858687888990919293949596979899

@@ -1,14 +1,14 @@
 extension ByteBuffer {
-  /// A string as JSON: quoted, with only those escapes that RFC 8259 demands.
+  /// Appends a JSON string with only the escapes that RFC 8259 requires.
   public mutating func appendJSONString(_ string: String) {
     var string = string
     string.withUTF8 { appendJSONString(utf8: UnsafeRawBufferPointer($0)) }
   }
 
-  /// Bytes of UTF-8 as a JSON string: quoted, with only those escapes that RFC 8259 demands.
+  /// Appends UTF-8 as a JSON string with only the escapes that RFC 8259 requires.
   ///
-  /// A surrogate in three bytes, as `JSONView.withDecodedUTF8` gives it, is escaped; any other byte that is not UTF-8
-  /// becomes U+FFFD, so that what is written can be read again.
+  /// A surrogate in three bytes, as from `JSONView.withDecodedUTF8`, is escaped. Any other invalid byte becomes U+FFFD, so
+  /// that the result is always valid.
   public mutating func appendJSONString(utf8: UnsafeRawBufferPointer) {
     reserve(utf8.count &+ 2)
     append(UInt8(ascii: "\""))
@@ -45,7 +45,7 @@ extension ByteBuffer {
     byte >= 0x20 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
   }
 
-  /// Writes what cannot stand in a string as it is; gives the number of bytes it stands for.
+  /// Appends an escape for the bytes at `p`. Returns their number.
   private mutating func appendEscape(_ p: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>) -> Int {
     let byte = p.pointee
     switch byte {

@@ -1,21 +1,20 @@
-/// A JSON number taken apart without rounding: sign, significant digits, power of ten. Points into the text, which it
-/// does not own.
+/// The exact value of a JSON number: sign, significant digits, power of ten. It points into the text, which it does not own.
 ///
-/// The value is 0.d₁d₂…dₙ × 10^exponent with d₁ and dₙ not zero; zero has no digits. A written
-/// exponent beyond ±2⁶² is taken as ±2⁶²: no text has digits enough to make up for it.
+/// The value is 0.d₁d₂…dₙ × 10^exponent, where d₁ and dₙ are not zero. Zero has no digits. A written exponent beyond ±2⁶²
+/// counts as ±2⁶², which no text has enough digits to offset.
 public struct JSONNumber {
-  /// Whether the value is below zero; false for -0.
+  /// Whether the value is negative; false for -0.
   public private(set) var isNegative = false
-  /// Number of digits from the first to the last that is not zero, 0 for zero.
+  /// The number of digits from the first to the last non-zero digit; 0 for zero.
   public private(set) var digitCount = 0
-  /// Power of ten of the digit before the first significant one.
+  /// The power of ten by which 0.d₁d₂…dₙ is multiplied.
   public private(set) var exponent = 0
-  /// The first significant digit; the decimal point may stand between the digits.
+  /// The first significant digit. The decimal point can be between the digits.
   let firstDigit: UnsafePointer<UInt8>
 
   private static let exponentLimit = 1 << 62
 
-  /// - Parameter text: a number of RFC 8259. Other text gives some number; nothing is read outside it.
+  /// - Parameter text: a number of RFC 8259. For other text the value is unspecified, but nothing outside it is read.
   public init(_ text: UnsafeRawBufferPointer) {
     self = text.withMemoryRebound(to: UInt8.self) { JSONNumber($0) }
   }
@@ -53,7 +52,7 @@ public struct JSONNumber {
     exponent = shift &+ Self.power(p, end)
   }
 
-  /// The exponent part at `p`, 0 when there is none.
+  /// The value of the exponent part at `start`; 0 if there is none.
   private static func power(_ start: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>) -> Int {
     var p = start
     guard p < end, p.pointee | 0x20 == UInt8(ascii: "e") else { return 0 }
@@ -72,7 +71,7 @@ public struct JSONNumber {
 
   private static let zero: StaticString = "0"
 
-  /// The digits, 0–9 each, without the decimal point.
+  /// The values of the digits, 0–9, without the decimal point.
   var digits: Digits { Digits(p: firstDigit, left: digitCount) }
 
   struct Digits: Sequence, IteratorProtocol {
@@ -90,11 +89,11 @@ public struct JSONNumber {
 }
 
 extension JSONNumber {
-  /// The value when it is exactly an integer in the range of `Int`.
+  /// The value if it is an integer in the range of `Int`.
   public var int: Int? {
     guard digitCount > 0 else { return 0 }
     guard exponent >= digitCount, exponent <= 19 else { return nil }
-    // Downwards, because Int.min has no positive counterpart.
+    // Accumulated as a negative number, because Int.min has no positive counterpart.
     var value = 0
     for digit in digits {
       guard let next = Self.timesTenMinus(value, digit) else { return nil }
@@ -114,7 +113,7 @@ extension JSONNumber {
     return overflow || underflow ? nil : difference
   }
 
-  /// The value of a text of at most 18 bytes when it is digits with or without a minus sign before them.
+  /// The value of a text of at most 18 bytes if it is an optional minus sign and digits.
   @inline(__always)
   static func shortInteger(_ text: UnsafeBufferPointer<UInt8>) -> Int? {
     guard var p = text.baseAddress, text.count <= 18 else { return nil }
@@ -133,7 +132,7 @@ extension JSONNumber {
 }
 
 extension JSONNumber {
-  /// Orders two numbers of RFC 8259 by their exact values: -1, 0 or 1. O(digits).
+  /// Compares two numbers of RFC 8259 by exact value: -1, 0 or 1. O(digits).
   public static func compare(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int {
     a.withMemoryRebound(to: UInt8.self) { a in
       b.withMemoryRebound(to: UInt8.self) { b in
@@ -145,14 +144,14 @@ extension JSONNumber {
     }
   }
 
-  /// Orders by exact value: -1, 0 or 1.
+  /// Compares by exact value: -1, 0 or 1.
   public func compare(_ other: JSONNumber) -> Int {
     let (mine, theirs) = (sign, other.sign)
     if mine != theirs { return mine < theirs ? -1 : 1 }
     return mine * compareMagnitude(other)
   }
 
-  /// -1, 0 or 1.
+  /// The sign of the value: -1, 0 or 1.
   public var sign: Int { digitCount == 0 ? 0 : isNegative ? -1 : 1 }
 
   private func compareMagnitude(_ other: JSONNumber) -> Int {
@@ -161,7 +160,7 @@ extension JSONNumber {
     while let a = left.next(), let b = right.next() {
       if a != b { return a < b ? -1 : 1 }
     }
-    // No trailing zeros are counted, so the one with more digits is more.
+    // There are no trailing zeros, so the number with more digits is greater.
     return (digitCount &- other.digitCount).signum()
   }
 }

@@ -1,15 +1,15 @@
 extension JSONNumber {
-  /// Appends a key for a number of RFC 8259 that `memcmp` orders as the values are ordered.
+  /// Appends a sort key for a number of RFC 8259: `memcmp` orders keys as the values are ordered.
   ///
-  /// Equal values have the same key however they are written, and no key is the beginning of another, so keys can be
-  /// concatenated. A number of d significant digits takes 2 + ⌈d/2⌉ bytes, its first 14 digits within the first 8.
+  /// Equal values have equal keys, however they are written. No key is a prefix of another, so keys can be concatenated. A
+  /// number of d significant digits has a key of 2 + ⌈d/2⌉ bytes, with the first 14 digits in the first 8 bytes.
   public static func appendOrderedKey(of text: UnsafeRawBufferPointer, to buffer: inout ByteBuffer) {
     if appendIntegerKey(of: text, to: &buffer) { return }
     JSONNumber(text).appendOrderedKey(to: &buffer)
   }
 
-  /// The key of a text that is digits with or without a minus sign before them, as those of most sort keys are; false, and
-  /// nothing is appended, for any other. It is the key that the number taken apart has.
+  /// Appends the same key as `appendOrderedKey(to:)` for a text of an optional minus sign and digits, as most sort keys are.
+  /// Returns false and appends nothing for any other text.
   private static func appendIntegerKey(of text: UnsafeRawBufferPointer, to buffer: inout ByteBuffer) -> Bool {
     guard let base = text.baseAddress, text.count <= 20 else { return false }
     let start = base.assumingMemoryBound(to: UInt8.self)
@@ -36,8 +36,8 @@ extension JSONNumber {
     return true
   }
 
-  /// The layout: a byte for sign and exponent (0x80 is zero and stands alone), eight more for an exponent that does not
-  /// fit, then two digits a byte as 1–100, then 0. Below zero every byte is complemented.
+  /// Appends the key of the number: a byte for sign and exponent, eight more bytes for an exponent that does not fit in it,
+  /// a byte of 1–100 for each two digits, and a 0. The key of zero is 0x80 alone. A negative number has all bytes inverted.
   public func appendOrderedKey(to buffer: inout ByteBuffer) {
     guard digitCount > 0 else { return buffer.append(0x80) }
     let flip: UInt8 = isNegative ? 0xFF : 0
@@ -59,6 +59,6 @@ extension JSONNumber {
     buffer.append(flip)
   }
 
-  /// Exponents that are part of the first byte, 0x82–0xFE.
+  /// The exponents that fit in the first byte, as 0x82–0xFE.
   private static let shortExponents = -44...80
 }

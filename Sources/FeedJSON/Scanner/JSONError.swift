@@ -1,51 +1,51 @@
-/// Why a text is not the one strict JSON value that was expected, and where.
+/// The reason why a text is not exactly one strict JSON value, and its position.
 public struct JSONError: Error, Equatable, Sendable {
-  /// What is wrong at `offset`.
+  /// The kinds of errors.
   public enum Kind: UInt8, Sendable {
-    /// A byte that cannot stand here.
+    /// A byte that is not allowed here.
     case unexpectedByte
     /// The text ends inside a value.
     case truncated
-    /// Not UTF-8: a stray continuation byte, an overlong form, a surrogate, or a code point beyond U+10FFFF.
+    /// Invalid UTF-8: a stray continuation byte, an overlong form, a surrogate, or a code point above U+10FFFF.
     case invalidUTF8
-    /// Not a number of RFC 8259, section 6.
+    /// Not a number as RFC 8259, section 6, defines it.
     case invalidNumber
-    /// A control character inside a string.
+    /// An unescaped control character in a string.
     case invalidString
-    /// A reverse solidus followed by something that is no escape.
+    /// A backslash that does not begin an escape.
     case invalidEscape
-    /// More containers inside each other than the scanner's limit.
+    /// Containers nested deeper than the scanner's limit.
     case tooDeep
-    /// Something follows the value.
+    /// Text after the value.
     case trailingBytes
-    /// Nothing but white space.
+    /// No value: empty, or white space only.
     case empty
-    /// Longer than offsets of 32 bits reach.
+    /// Longer than 32-bit offsets can address, or out of memory.
     case tooLarge
   }
 
-  /// Offset of the offending byte in the text; the length of the text when it ended too early.
+  /// The offset of the offending byte; the length of the text if it is truncated.
   public var offset: Int
-  /// What is wrong there.
+  /// The kind of the error.
   public var kind: Kind
 
-  /// An error of that kind at that offset.
+  /// Creates an error of `kind` at `offset`.
   public init(offset: Int, kind: Kind) {
     self.offset = offset
     self.kind = kind
   }
 
-  /// A sentence for people, without the offset.
+  /// The reason in words, without the offset.
   public var message: String {
     switch kind {
     case .unexpectedByte: "unexpected byte"
     case .truncated: "the text ends inside a value"
-    case .invalidUTF8: "the bytes are not UTF-8"
-    case .invalidNumber: "not a JSON number"
-    case .invalidString: "a control character in a string has to be escaped"
-    case .invalidEscape: "unknown escape in a string"
+    case .invalidUTF8: "invalid UTF-8"
+    case .invalidNumber: "invalid number"
+    case .invalidString: "unescaped control character in a string"
+    case .invalidEscape: "invalid escape in a string"
     case .tooDeep: "arrays and objects are nested too deeply"
-    case .trailingBytes: "there is more than one value"
+    case .trailingBytes: "unexpected text after the value"
     case .empty: "there is no value"
     case .tooLarge: "the text is longer than 4 GiB"
     }

@@ -1,15 +1,19 @@
-/// Turns bytes into a tape of tokens and keeps the tape's memory for the next text.
+/// Scans JSON texts into tapes of tokens, and reuses the tape's memory for the next text.
 ///
-/// Accepts exactly the texts of RFC 8259 in strict UTF-8, without a byte order mark. O(n) in time; no recursion, no
-/// allocation once the tape is as large as the texts need (a token for every value and member name, 16 bytes each).
+/// Accepts exactly the texts of RFC 8259 in strict UTF-8, without a byte order mark. O(n), without recursion. It allocates
+/// only to enlarge the tape, which has a 16-byte token for each value and member name.
+///
+///     var scanner = JSONScanner()
+///     let view = try scanner.scan(bytes)
+///     let priority = view.member("priority")?.int
 public struct JSONScanner: ~Copyable {
-  /// How many containers may stand inside each other.
+  /// The deepest nesting of containers that is accepted. `[[]]` has depth 2.
   public let maxDepth: Int
   private var tape: Tape?
-  /// The most tokens that a text has needed since `releaseUnused()`.
+  /// The most tokens that a text has needed since the last `releaseUnused()`.
   private var needed = 0
 
-  /// - Parameter maxDepth: deepest nesting accepted; `[[]]` has depth 2.
+  /// Creates a scanner without a tape.
   public init(maxDepth: Int = 512) {
     self.maxDepth = maxDepth
   }
@@ -18,10 +22,10 @@ public struct JSONScanner: ~Copyable {
     tape?.deallocate()
   }
 
-  /// Validates exactly one JSON text, white space around it allowed.
+  /// Scans a text of exactly one JSON value, with optional white space around it.
   ///
-  /// - Returns: the value, valid until the next scan by this scanner and only while `bytes` stay in place.
-  /// - Throws: the first thing wrong. Nothing of a refused text can be seen.
+  /// - Returns: the value. It is valid until the next scan by this scanner, and while `bytes` stay in place.
+  /// - Throws: the first error of the text.
   public mutating func scan(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> JSONView {
     guard bytes.count <= Int(UInt32.max) else { throw JSONError(offset: 0, kind: .tooLarge) }
     guard let start = bytes.baseAddress, bytes.count > 0 else { throw JSONError(offset: 0, kind: .empty) }
@@ -29,7 +33,7 @@ public struct JSONScanner: ~Copyable {
     let base = start.assumingMemoryBound(to: UInt8.self)
     var pass = ScanPass(base: base, count: bytes.count, tape: tape, maxDepth: maxDepth)
     let accepted = pass.run()
-    // The pass may have moved the tape even when the text is refused.
+    // The pass may have moved the tape, even if the text is refused.
     self.tape = pass.tape
     needed = max(needed, pass.next - pass.tape.start)
     guard accepted else { throw JSONError(offset: pass.p - base, kind: pass.fault) }
@@ -38,21 +42,22 @@ public struct JSONScanner: ~Copyable {
 
   private static let firstCapacity = 64
 
-  /// Tokens of a tape that is kept in any case: a mebibyte.
+  /// The size of a tape, in tokens, that `releaseUnused()` keeps in any case: 1 MiB.
   private static let keptCapacity = 1 << 16
 
-  /// Tokens that fit without taking memory.
+  /// The number of tokens that fit without allocating.
   public var capacity: Int { tape?.capacity ?? 0 }
 
-  /// Gives the tape's memory back when it is larger than a mebibyte and more than four times what the texts have needed
-  /// since the last call; views of the last scan end. Called now and then, it keeps what a steady load needs and gives
-  /// back what one large text took.
+  /// Frees the tape if it is larger than 1 MiB and more than four times as large as the texts since the last call needed.
+  /// Views of the last scan become invalid.
+  ///
+  /// Called periodically, it keeps the memory that a steady load needs and frees what one large text took.
   public mutating func releaseUnused() {
     releaseMemory(beyond: max(Self.keptCapacity, needed &* 4))
     needed = 0
   }
 
-  /// Gives the tape's memory back when it is larger than `tokens` tokens; views of the last scan end.
+  /// Frees the tape if it has room for more than `tokens` tokens. Views of the last scan become invalid.
   public mutating func releaseMemory(beyond tokens: Int = 0) {
     guard let tape, tape.capacity > tokens else { return }
     tape.deallocate()
@@ -60,5 +65,5 @@ public struct JSONScanner: ~Copyable {
   }
 }
 
-// The tape has one owner, which goes along when the scanner is handed to another thread; its views are not Sendable.
+// The scanner owns the tape, and the views are not Sendable.
 extension JSONScanner: @unchecked Sendable {}

@@ -1,11 +1,11 @@
-/// A number in all its forms (RFC 8259, section 6), for those that `ScanPass` does not do itself.
+/// The scanner of numbers in all their forms (RFC 8259, section 6), for those that `ScanPass` does not do itself.
 struct NumberTail {
-  /// Behind the number, or where it is wrong.
+  /// The end of the number, or the position of the error.
   private(set) var end: UnsafePointer<UInt8>
-  /// Flags for the token.
+  /// The flags of the token.
   private(set) var flags = JSONToken.isPlainInteger
   private(set) var isWrong = false
-  /// Why the number is refused, when it is wrong.
+  /// The error, if `isWrong`.
   private(set) var fault = JSONError.Kind.invalidNumber
 
   @inline(never)
@@ -42,7 +42,7 @@ struct NumberTail {
     skipDigits(limit)
   }
 
-  /// One digit or more.
+  /// Skips one digit or more.
   private mutating func skipDigits(_ limit: UnsafePointer<UInt8>) {
     let start = end
     while limit - end >= 8 {
@@ -62,15 +62,14 @@ struct NumberTail {
   @inline(__always) static func isDigit(_ byte: UInt8) -> Bool { byte &- UInt8(ascii: "0") < 10 }
 }
 
-/// The rest of a string from its first byte that is not plain: escapes, text that is not ASCII, and the last bytes of a
-/// text.
+/// The scanner of strings from their first byte that is not plain: escapes, non-ASCII text, and the last bytes of a text.
 struct StringTail {
-  /// Behind the closing quote, or where the string is wrong.
+  /// The position after the closing quote, or that of the error.
   private(set) var end: UnsafePointer<UInt8>
-  /// Flags for the token.
+  /// The flags of the token.
   private(set) var flags: UInt32 = 0
   private(set) var isWrong = false
-  /// Why the string is refused, when it is wrong.
+  /// The error, if `isWrong`.
   private(set) var fault = JSONError.Kind.truncated
 
   @inline(never)
@@ -104,13 +103,13 @@ struct StringTail {
     return tail
   }
 
-  /// Always false.
+  /// Records an error. Returns false.
   private mutating func refuse(_ kind: JSONError.Kind) -> Bool {
     (isWrong, fault) = (true, kind)
     return false
   }
 
-  /// A run of sequences of two bytes or more.
+  /// Skips a run of multi-byte sequences.
   @inline(__always)
   private mutating func skipMultibyte(_ limit: UnsafePointer<UInt8>) -> Bool {
     repeat {
@@ -121,7 +120,7 @@ struct StringTail {
     return true
   }
 
-  /// An escape of RFC 8259, section 7. Surrogates may stand alone: the grammar allows it.
+  /// Skips an escape (RFC 8259, section 7). The grammar allows unpaired surrogates.
   @inline(__always)
   private mutating func skipEscape(_ limit: UnsafePointer<UInt8>) -> Bool {
     flags = JSONToken.hasEscapes
@@ -151,9 +150,9 @@ struct StringTail {
   }
 }
 
-/// Strict UTF-8 (RFC 3629): no overlong forms, no surrogates, nothing beyond U+10FFFF.
+/// Validation of strict UTF-8 (RFC 3629): no overlong forms, no surrogates, nothing above U+10FFFF.
 enum UTF8Check {
-  /// Length, 2–4, of the well-formed sequence that begins at `p` with a byte that is not ASCII; 0 when there is none.
+  /// The length, 2–4, of the well-formed sequence at `p`, whose first byte is not ASCII; 0 if it is not well formed.
   @inline(__always)
   static func sequenceLength(_ p: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>) -> Int {
     let lead = p[0]

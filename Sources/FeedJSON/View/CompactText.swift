@@ -1,5 +1,5 @@
 extension ByteBuffer {
-  /// The text of a value without the white space outside strings. O(bytes); one copy when there is none.
+  /// Appends the text of a value without white space outside strings. O(bytes); one copy if there is no such space.
   public mutating func append(compact view: JSONView) {
     guard !view.isCompact else { return append(view.text) }
     reserve(view.text.count)
@@ -8,7 +8,7 @@ extension ByteBuffer {
 }
 
 extension JSONView {
-  /// Number of bytes that `ByteBuffer.append(compact:)` writes. O(1) for a compact value, else O(bytes).
+  /// The number of bytes that `ByteBuffer.append(compact:)` appends. O(1) for a compact value, otherwise O(bytes).
   public var compactLength: Int {
     guard !isCompact else { return text.count }
     var length = 0
@@ -16,13 +16,13 @@ extension JSONView {
     return length
   }
 
-  /// Gives the text in pieces, in order, leaving out white space between tokens.
+  /// Calls `body` with the pieces of the text between white space outside strings, in order.
   func forEachCompactPiece(_ body: (UnsafeRawBufferPointer) -> Void) {
     var p = start
     var token = token
     while token < tokenEnd {
       if token.pointee.info & JSONToken.kindMask == UInt32(JSONKind.string.rawValue) {
-        // Only strings may hold bytes that look like white space; all else is looked at byte by byte.
+        // Spaces in strings are kept; all other text is split at spaces.
         let string = base + Int(token.pointee.offset)
         Self.splitAtSpaces(p, string, body)
         body(UnsafeRawBufferPointer(start: string, count: Int(token.pointee.length)))

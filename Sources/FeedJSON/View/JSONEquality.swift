@@ -1,10 +1,10 @@
 extension JSONView {
-  /// Whether two values are equal as RFC 9535, section 2.3.5.2.2, says: numbers by exact value, strings by code points,
-  /// arrays in order, objects as maps from name to value (the last of a name that stands twice).
+  /// Whether two values are equal by RFC 9535, section 2.3.5.2.2: numbers by exact value, strings by code points, arrays
+  /// by their elements in order, objects as maps, where the last member of a name counts.
   ///
-  /// O(n log n) in the length of the texts; O(n) when they are the same bytes.
+  /// O(n log n) in the length of the texts; O(n) if they are the same bytes.
   public func equals(_ other: JSONView) -> Bool {
-    // Only here: done for every container inside, this alone would cost a pass over the text for every level.
+    // Not repeated for nested containers: that would cost a pass over the text for each level.
     if sameText(other) { return true }
     switch shallow(other) {
     case .equal: return true
@@ -24,7 +24,7 @@ extension JSONView {
 
   private enum Shallow { case equal, different, containers }
 
-  /// Decides what can be decided without going into containers.
+  /// Compares as far as possible without looking into containers.
   private func shallow(_ other: JSONView) -> Shallow {
     guard kind == other.kind else { return .different }
     switch kind {
@@ -44,7 +44,7 @@ extension JSONView {
     return (hasEscapes || other.hasEscapes) && compareString(other) == 0
   }
 
-  /// Adds what has to be equal for two containers of one kind to be equal; false when they cannot be.
+  /// Adds the pairs that must be equal for two containers of one kind to be equal. Returns false if they cannot be.
   private func pairChildren(_ other: JSONView, _ work: inout [(JSONView, JSONView)]) -> Bool {
     if isKind(.array) {
       guard count == other.count else { return false }
@@ -60,7 +60,7 @@ extension JSONView {
     return true
   }
 
-  /// The members by name, the last one of each.
+  /// The last member of each name, sorted by name.
   private func sortedMembers() -> [Member] {
     var sorted = Array(members)
     sorted.sort { a, b in

@@ -1,5 +1,5 @@
 extension JSONView {
-  /// A name and its value.
+  /// A member of an object.
   @frozen public struct Member {
     /// The name, a string.
     public let key: JSONView
@@ -12,7 +12,7 @@ extension JSONView {
     }
   }
 
-  /// The members of an object in the order of the text, names that stand twice included; none for other kinds.
+  /// A sequence of the members of an object in the order of the text, duplicate names included; empty for other kinds.
   @frozen public struct Members: Sequence, IteratorProtocol {
     @usableFromInline let base: UnsafePointer<UInt8>
     @usableFromInline var token: UnsafePointer<JSONToken>
@@ -33,23 +33,22 @@ extension JSONView {
     }
   }
 
-  /// The members of an object in the order of the text, names that stand twice included; none for other kinds.
+  /// The members of an object in the order of the text, duplicate names included; empty for other kinds.
   @inlinable public var members: Members { Members(self) }
 
-  /// The value of the last member with that name; nil when there is none or this is no object. O(members).
+  /// The value of the last member `name`; nil if there is none and for other kinds. O(members).
   @inlinable public func member(_ name: StaticString) -> JSONView? {
     name.withUTF8Buffer { findMember($0) }
   }
 
-  /// The value of the last member whose decoded name is these bytes; nil when there is none or this is no object.
-  /// O(members).
+  /// The value of the last member whose decoded name is `name`; nil if there is none and for other kinds. O(members).
   @inlinable public func member(utf8 name: UnsafeRawBufferPointer) -> JSONView? {
     name.withMemoryRebound(to: UInt8.self) { findMember($0) }
   }
 
   @usableFromInline func findMember(_ name: UnsafeBufferPointer<UInt8>) -> JSONView? {
     guard isKind(.object) else { return nil }
-    // A name of 4 GiB is no name of this text: with its quotes it would not have been scanned.
+    // No text has a name of 4 GiB.
     guard let quoted = UInt32(exactly: name.count &+ 2) else { return nil }
     let end = tokenEnd
     var key = token + 1
@@ -74,7 +73,7 @@ extension JSONView {
 }
 
 extension JSONView {
-  /// The elements of an array in order; none for other kinds.
+  /// A sequence of the elements of an array; empty for other kinds.
   @frozen public struct Elements: Sequence, IteratorProtocol {
     @usableFromInline let base: UnsafePointer<UInt8>
     @usableFromInline var token: UnsafePointer<JSONToken>
@@ -95,7 +94,7 @@ extension JSONView {
     }
   }
 
-  /// The elements of an array in order; none for other kinds.
+  /// The elements of an array; empty for other kinds.
   @inlinable public var elements: Elements { Elements(self) }
 
   /// Whether all elements of an array are scalars, so that `element(at:)` is O(1).

@@ -1,16 +1,16 @@
 import Glibc
 
 extension JSONView {
-  /// Whether this is a string with at least one escape: its text is not its decoded value.
+  /// Whether this is a string with at least one escape.
   @inlinable public var hasEscapes: Bool { token.pointee.info & JSONToken.hasEscapes != 0 }
 
-  /// What stands between the quotes; nil for other kinds.
+  /// The text between the quotes; nil for other kinds.
   @inlinable var quotedBytes: UnsafeBufferPointer<UInt8>? {
     guard isKind(.string) else { return nil }
     return UnsafeBufferPointer(start: start + 1, count: Int(token.pointee.length) &- 2)
   }
 
-  /// The decoded string; surrogates that stand alone become U+FFFD. Nil for other kinds.
+  /// The decoded string, with U+FFFD for unpaired surrogates; nil for other kinds.
   public var string: String? {
     guard let raw = quotedBytes else { return nil }
     guard hasEscapes else { return String(decoding: raw, as: UTF8.self) }
@@ -30,10 +30,10 @@ extension JSONView {
     return string
   }
 
-  /// Gives the decoded bytes, without a copy when there are no escapes. Nil for other kinds.
+  /// Calls `body` with the decoded bytes, which are not copied if there are no escapes. Returns nil for other kinds.
   ///
-  /// UTF-8, save that an escaped surrogate that stands alone is three bytes as in WTF-8, so that comparing bytes is
-  /// comparing code points. The bytes are valid only inside `body`.
+  /// The bytes are UTF-8, except that an unpaired surrogate is three bytes, as in WTF-8, so that comparing bytes compares
+  /// code points. They are valid only in `body`.
   public func withDecodedUTF8<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R? {
     guard let raw = quotedBytes else { return nil }
     guard hasEscapes else { return body(UnsafeRawBufferPointer(raw)) }
@@ -43,15 +43,15 @@ extension JSONView {
     }
   }
 
-  /// Whether this is a string with that decoded value.
+  /// Whether this is a string whose decoded value is `other`.
   @inlinable @inline(__always) public func stringEquals(_ other: StaticString) -> Bool {
-    // Most that are not equal differ in length; escapes only make a string longer than what it spells.
+    // Most unequal strings differ in length. An escape is never shorter than what it decodes to.
     if Int(token.pointee.length) < other.utf8CodeUnitCount &+ 2 { return false }
     if Int(token.pointee.length) != other.utf8CodeUnitCount &+ 2 && !hasEscapes { return false }
     return other.withUTF8Buffer { stringEquals(bytes: $0) }
   }
 
-  /// Whether this is a string whose decoded value is these bytes.
+  /// Whether this is a string whose decoded value is `other`.
   @inlinable public func stringEquals(utf8 other: UnsafeRawBufferPointer) -> Bool {
     other.withMemoryRebound(to: UInt8.self) { stringEquals(bytes: $0) }
   }
@@ -71,7 +71,7 @@ extension JSONView {
     return decoded.next() == nil
   }
 
-  /// Orders two strings by code points: -1, 0 or 1. Values that are no strings count as empty strings.
+  /// Compares two strings by code points: -1, 0 or 1. A value of another kind is less than any string.
   public func compareString(_ other: JSONView) -> Int {
     let (a, b) = (quotedBytes, other.quotedBytes)
     guard let a, let b, let first = a.baseAddress, let second = b.baseAddress else {
@@ -93,11 +93,11 @@ extension JSONView {
   }
 }
 
-/// The decoded bytes of what stands between the quotes of a validated string, one by one and without allocation.
+/// The decoded bytes of a valid string, one by one, without allocation.
 struct DecodedBytes: IteratorProtocol {
-  /// What becomes of an escaped surrogate that stands alone.
+  /// The decoding of an unpaired surrogate.
   enum Surrogates {
-    /// Three bytes as in WTF-8, which keep it apart from all else and in code point order.
+    /// Three bytes, as in WTF-8, which keep the order of code points.
     case keep
     /// U+FFFD.
     case replace
@@ -106,7 +106,7 @@ struct DecodedBytes: IteratorProtocol {
   private var p: UnsafePointer<UInt8>
   private let end: UnsafePointer<UInt8>
   private let surrogates: Surrogates
-  /// Bytes of an escape that are still to be given, the next one lowest.
+  /// The remaining bytes of an escape, the next one lowest.
   private var pending: UInt32 = 0
 
   init(_ raw: UnsafeBufferPointer<UInt8>, surrogates: Surrogates = .keep) {
@@ -134,7 +134,7 @@ struct DecodedBytes: IteratorProtocol {
     return UInt8(truncatingIfNeeded: bytes)
   }
 
-  /// Writes everything that is left; gives the number of bytes, which is never more than the raw ones.
+  /// Writes the remaining bytes to `room`. Returns their number, which is at most that of the raw bytes.
   consuming func write(to room: UnsafeMutableBufferPointer<UInt8>) -> Int {
     var count = 0
     while count < room.count, let byte = next() {
@@ -144,8 +144,7 @@ struct DecodedBytes: IteratorProtocol {
     return count
   }
 
-  /// The UTF-8 of the escape at `p`, first byte lowest. No byte of a sequence is zero but that of U+0000, which is one
-  /// alone.
+  /// The UTF-8 of the escape at `p`, the first byte lowest. Only U+0000 has a zero byte.
   private mutating func unescape() -> UInt32 {
     let letter = p[1]
     guard letter == UInt8(ascii: "u") else {

@@ -1,10 +1,10 @@
-/// One value of a scanned text: two pointers, not owned, cheap to copy.
+/// A value of a scanned text: two pointers, not owned, cheap to copy.
 ///
-/// Valid until the next scan by the scanner that made it, and only while the scanned bytes stay where they are.
+/// It is valid until the next scan by the scanner that made it, and while the scanned bytes stay in place.
 @frozen public struct JSONView {
   /// The first byte of the scanned text.
   @usableFromInline let base: UnsafePointer<UInt8>
-  /// This value on the tape.
+  /// The token of this value.
   @usableFromInline let token: UnsafePointer<JSONToken>
 
   @inlinable init(base: UnsafePointer<UInt8>, token: UnsafePointer<JSONToken>) {
@@ -12,31 +12,31 @@
     self.token = token
   }
 
-  /// What the value is.
+  /// The kind of the value.
   @inlinable public var kind: JSONKind {
-    // Every token is written by the scanner with one of the seven kinds.
+    // The scanner writes only the seven kinds.
     JSONKind(rawValue: UInt8(truncatingIfNeeded: token.pointee.info & JSONToken.kindMask)).unsafelyUnwrapped
   }
 
-  /// Whether the value is of that kind.
+  /// Whether the value is of `kind`.
   @inlinable func isKind(_ kind: JSONKind) -> Bool {
     token.pointee.info & JSONToken.kindMask == UInt32(kind.rawValue)
   }
 
-  /// The source text of the value, white space inside included, with quotes or brackets.
+  /// The source text of the value, including quotes or brackets and white space in it.
   @inlinable public var text: UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(start: start, count: Int(token.pointee.length))
   }
 
-  /// Offset in bytes of `text` in the scanned text.
+  /// The offset of `text` in the scanned text, in bytes.
   @inlinable public var byteOffset: Int { Int(token.pointee.offset) }
 
   @inlinable var start: UnsafePointer<UInt8> { base + Int(token.pointee.offset) }
 
-  /// Behind the last token of this value.
+  /// The position after the last token of this value.
   @inlinable var tokenEnd: UnsafePointer<JSONToken> { token + Int(token.pointee.span) }
 
-  /// Whether there is no white space outside strings inside this value.
+  /// Whether the value has no white space outside strings.
   @inlinable public var isCompact: Bool { token.pointee.info & JSONToken.hasSpaces == 0 }
 
   /// The value of `true` or `false`; nil for other kinds.
@@ -47,7 +47,7 @@
   /// Whether this is `null`.
   @inlinable public var isNull: Bool { isKind(.null) }
 
-  /// Number of members (names that stand twice count twice) or elements; 0 for scalars. O(1) below 16 million, then
+  /// The number of elements, or of members, duplicate names included; 0 for scalars. O(1) below 16 million, otherwise
   /// O(count).
   @inlinable public var count: Int {
     let stored = token.pointee.info &>> JSONToken.countShift
@@ -63,8 +63,8 @@
 }
 
 extension JSONView {
-  /// The value of a number that is exactly an integer in the range of `Int`, however it is written (`1e2` and `1.0`
-  /// are). Nil for all other numbers and kinds.
+  /// The value of a number that is an integer in the range of `Int`, however it is written, such as `1e2` or `1.0`; nil for
+  /// other numbers and kinds.
   public var int: Int? {
     guard isKind(.number) else { return nil }
     let bytes = UnsafeBufferPointer(start: start, count: Int(token.pointee.length))

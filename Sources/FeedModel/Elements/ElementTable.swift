@@ -1,10 +1,14 @@
-/// The elements of one feed, addressed by small handles that stay the same while an element lives.
+/// The elements of one feed, addressed by handles: small numbers that do not change while an element lives.
 ///
-/// Guarded by the engine's thread. Records lie in one raw array, so that a handle finds its record with one addition.
+/// Records are in one raw array, so that a handle is resolved by one addition. The living elements are linked in the order
+/// of change. Invariant: `count` and `bytes` are those of the linked elements; each text's `owner` is its handle; free and
+/// retired handles are not linked.
+///
+/// Not safe for use by several threads at once.
 public final class ElementTable {
   struct Record {
     var text: ElementText
-    /// Neighbours in the order of change; `none` at either end. A free record uses `older` for the free list.
+    /// The neighbours in the order of change; `none` at the ends. `older` of a free record is the next free one.
     var older: UInt32
     var newer: UInt32
     var hash: UInt32
@@ -17,13 +21,16 @@ public final class ElementTable {
   private var used = 0
   private var firstFree = ElementTable.none
   private var arrivals: UInt64 = 0
-  /// Living elements.
+  /// The number of living elements.
   private(set) var count = 0
-  /// Bytes of the living elements' versions.
+  /// The bytes of the living elements.
   private(set) var bytes = 0
-  /// The ends of the order of change.
+  /// The first and last element in the order of change.
   private(set) var oldest = ElementTable.none
   private(set) var newest = ElementTable.none
+  #if CHECK_INVARIANTS
+    private var mutations = 0
+  #endif
 
   init() {
     capacity = 16
@@ -40,7 +47,7 @@ public final class ElementTable {
     records[Int(handle)].text
   }
 
-  /// Adds an element as the newest; takes over the reference to `text`. O(1) amortised.
+  /// Adds an element as the newest. Takes ownership of `text`. Amortized O(1).
   func add(_ text: ElementText, hash: UInt32, at now: Instant) -> UInt32 {
     let handle = takeFreeHandle()
     (records + Int(handle)).initialize(
@@ -52,51 +59,56 @@ public final class ElementTable {
     count &+= 1
     bytes &+= text.footprint
     link(handle, before: Self.none)
+    sampleInvariants()
     return handle
   }
 
-  /// Takes an element out of the order and the counts, but keeps its handle and its text until `free`, so that the
-  /// removal can be undone.
+  /// Removes an element from the order and the counts. Its handle and text stay until `free`, so that `revive` can undo
+  /// the removal.
   func retire(_ handle: UInt32) {
     unlink(handle)
     count &-= 1
     bytes &-= records[Int(handle)].text.footprint
+    sampleInvariants()
   }
 
-  /// Undoes `retire`; `newer` is the neighbour it stood before.
+  /// Undoes `retire`. `newer` is the neighbour that followed the element.
   func revive(_ handle: UInt32, before newer: UInt32) {
     count &+= 1
     bytes &+= records[Int(handle)].text.footprint
     link(handle, before: newer)
+    sampleInvariants()
   }
 
-  /// Gives a retired handle back and lets go of its text.
+  /// Frees a retired handle and releases its text.
   func free(_ handle: UInt32) {
     records[Int(handle)].text.release()
     records[Int(handle)].older = firstFree
     firstFree = handle
   }
 
-  /// Exchanges the version of an element, which carries its own `changedAt`, and returns the one before, whose reference
-  /// goes to the caller. O(1).
+  /// Replaces the text of an element by one that has its own `changedAt`. Returns the old text, whose ownership passes to
+  /// the caller. O(1).
   func exchange(_ handle: UInt32, _ text: ElementText) -> ElementText {
     let before = records[Int(handle)].text
     bytes &+= text.footprint &- before.footprint
     records[Int(handle)].text = text
     text.owner = handle
     text.arrival = before.arrival
+    sampleInvariants()
     return before
   }
 
-  /// Puts an element in the order of change just before `newer`, or at its new end.
+  /// Moves an element in the order of change to just before `newer`, or to the newest end.
   func reorder(_ handle: UInt32, before newer: UInt32, changedAt: Instant) {
     records[Int(handle)].text.changedAt = changedAt
     guard newer != handle, records[Int(handle)].newer != newer else { return }
     unlink(handle)
     link(handle, before: newer)
+    sampleInvariants()
   }
 
-  /// Every living element, from the longest unchanged on.
+  /// Calls `body` with each living element in the order of change, the oldest first.
   func forEach(_ body: (UInt32) -> Void) {
     var next = oldest
     while next != Self.none {
@@ -106,13 +118,13 @@ public final class ElementTable {
     }
   }
 
-  /// Makes an element that was stored before the one that arrived then; later ones arrive after it.
+  /// Sets the arrival number of a restored element. Later elements get greater numbers.
   func restoreArrival(_ handle: UInt32, _ arrival: UInt64) {
     records[Int(handle)].text.arrival = arrival
     arrivals = max(arrivals, arrival &+ 1)
   }
 
-  /// Makes an element the one that changed last.
+  /// Moves an element to the newest end of the order of change.
   func moveToNewest(_ handle: UInt32) {
     unlink(handle)
     link(handle, before: Self.none)
@@ -152,14 +164,47 @@ public final class ElementTable {
   }
 }
 
+extension ElementTable {
+  @inline(__always)
+  private func sampleInvariants() {
+    #if CHECK_INVARIANTS
+      mutations &+= 1
+      if count <= 64 || mutations % 4096 == 0 { checkInvariants() }
+    #endif
+  }
+
+  #if CHECK_INVARIANTS
+    /// Checks the links in both directions, the counts and the owners. O(n).
+    func checkInvariants() {
+      var (linked, total, older, next) = (0, 0, Self.none, oldest)
+      while next != Self.none {
+        let record = records[Int(next)]
+        precondition(Int(next) < used && record.older == older, "a link to an older element is wrong")
+        precondition(record.text.owner == next, "the text of an element has another owner")
+        linked += 1
+        total += record.text.footprint
+        (older, next) = (next, record.newer)
+        precondition(linked <= count, "more elements are linked than counted")
+      }
+      precondition(older == newest && linked == count && total == bytes, "the counts of elements are wrong")
+      var (free, length) = (firstFree, 0)
+      while free != Self.none {
+        length += 1
+        precondition(Int(free) < used && length + count <= used, "the free list is wrong")
+        free = records[Int(free)].older
+      }
+    }
+  #endif
+}
+
 /// The orders of arrival and of change.
 extension ElementTable {
-  /// The living elements in the order in which they arrived. O(n log n), or O(n) when they are in that order already.
+  /// The living elements in the order of arrival. O(n log n); O(n) if arrival and change have the same order.
   func inOrderOfArrival() -> [UInt32] {
     sorted { $0.arrival }
   }
 
-  /// So many of the elements that changed last longest ago, or all; ascending by the time of change. O(count).
+  /// The first `count` elements in the order of change. O(count).
   func longestUnchanged(_ count: Int) -> [UInt32] {
     var found: [UInt32] = []
     var next = oldest
@@ -170,12 +215,12 @@ extension ElementTable {
     return found
   }
 
-  /// Puts the order of change right after elements were added in another one. O(n log n), or O(n) when it is right.
+  /// Sorts the order of change by time, after elements were added in another order. O(n log n); O(n) if it is sorted.
   func sortByChange() {
     for handle in sorted(by: { $0.changedAt.nanoseconds }) { moveToNewest(handle) }
   }
 
-  /// The living elements, ascending by a number of theirs; those with equal ones by arrival.
+  /// The living elements in ascending order of `number`, then of arrival.
   private func sorted(by number: (ElementText) -> UInt64) -> [UInt32] {
     var keys: [(number: UInt64, arrival: UInt64, handle: UInt32)] = []
     keys.reserveCapacity(count)

@@ -1,12 +1,12 @@
 import FeedJSON
 import Glibc
 
-/// The canonical bytes of an identity: a string or a number of an element (PROTOCOL section 6).
+/// The canonical bytes of an identity, which is a string or a number: equal identities have equal bytes.
 ///
-/// Strings are their decoded characters behind an `s`; integers, however they are written, their value behind an `i`; all
-/// other numbers their exact value behind an `n`. So `1`, `1.0` and `10e-1` are one identity and `"1"` is another.
+/// A string is `s` and its decoded characters. An integer, however it is written, is `i` and its value. Any other number is
+/// `n` and its exact value. So `1`, `1.0` and `10e-1` are the same identity, and `"1"` is another one.
 enum Identity {
-  /// Appends the canonical bytes; false when the value is neither a string nor a number.
+  /// Appends the canonical bytes. Returns false if the value is neither a string nor a number.
   static func append(_ value: JSONView, to buffer: inout ByteBuffer) -> Bool {
     switch value.kind {
     case .string:
@@ -27,7 +27,7 @@ enum Identity {
     }
   }
 
-  /// A hash that depends on a seed of the process, so that nobody can prepare colliding identities.
+  /// Hashes the bytes with a seed that is random for each process, so that clients cannot choose colliding identities.
   static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64) -> UInt32 {
     var state = seed ^ (UInt64(truncatingIfNeeded: bytes.count) &* 0x9E37_79B9_7F4A_7C15)
     var offset = 0
@@ -50,14 +50,19 @@ enum Identity {
   }
 }
 
-/// Finds an element by its identity: an open-addressing table of (hash, handle) words with linear probing.
+/// An index from identities to elements: a hash table with linear probing.
 ///
-/// Each word holds the 32-bit hash above the handle plus one, so that a probe reads an element only when the hashes
-/// agree. Removal moves later words back, so there are no tombstones. Expected O(1); growth is O(n), amortised O(1).
+/// A word is the 32-bit hash above the handle plus one, so that a probe reads an element only if the hashes are equal.
+/// Removal moves later words back, so there are no tombstones. Expected O(1); growth is amortized O(1).
+///
+/// Invariant: `count` words are not zero, at most three quarters of all; no zero word is between a word and its home slot.
 struct IdentityIndex: ~Copyable {
   private var words: UnsafeMutablePointer<UInt64>
   private var mask: Int
   private(set) var count = 0
+  #if CHECK_INVARIANTS
+    private var mutations = 0
+  #endif
 
   init() {
     mask = 15
@@ -69,7 +74,7 @@ struct IdentityIndex: ~Copyable {
     words.deallocate()
   }
 
-  /// The element with this identity, if the table's elements have one.
+  /// The element of `table` with this identity, if there is one.
   func find(_ identity: UnsafeRawBufferPointer, hash: UInt32, in table: ElementTable) -> UInt32? {
     var slot = Int(hash) & mask
     while words[slot] != 0 {
@@ -84,14 +89,15 @@ struct IdentityIndex: ~Copyable {
     return nil
   }
 
-  /// Adds an element that is not in the table.
+  /// Inserts an element that is not in the index.
   mutating func insert(_ handle: UInt32, hash: UInt32) {
     if count &* 4 >= (mask &+ 1) &* 3 { grow() }
     place(UInt64(hash) << 32 | UInt64(handle &+ 1))
     count &+= 1
+    sampleInvariants()
   }
 
-  /// Takes an element out; one that is not there is left alone.
+  /// Removes an element. It is no error if the element is not in the index.
   mutating func remove(_ handle: UInt32, hash: UInt32) {
     let word = UInt64(hash) << 32 | UInt64(handle &+ 1)
     var slot = Int(hash) & mask
@@ -101,14 +107,39 @@ struct IdentityIndex: ~Copyable {
     }
     closeGap(at: slot)
     count &-= 1
+    sampleInvariants()
   }
+
+  @inline(__always)
+  private mutating func sampleInvariants() {
+    #if CHECK_INVARIANTS
+      mutations &+= 1
+      if mask <= 255 || mutations % 4096 == 0 { checkInvariants() }
+    #endif
+  }
+
+  #if CHECK_INVARIANTS
+    /// Checks the count and that each word is reachable from its home slot. O(capacity + probes).
+    func checkInvariants() {
+      var found = 0
+      for slot in 0...mask where words[slot] != 0 {
+        found += 1
+        var probe = Int(words[slot] >> 32) & mask
+        while probe != slot {
+          precondition(words[probe] != 0, "a word of the identity index is not reachable")
+          probe = (probe &+ 1) & mask
+        }
+      }
+      precondition(found == count && count &* 4 <= (mask &+ 1) &* 3, "the count of the identity index is wrong")
+    }
+  #endif
 
   private mutating func closeGap(at emptied: Int) {
     var gap = emptied
     var slot = (gap &+ 1) & mask
     while words[slot] != 0 {
       let home = Int(words[slot] >> 32) & mask
-      // The word may move back unless its home lies cyclically after the gap.
+      // The word can move to the gap unless its home slot is cyclically after the gap.
       if (slot &- home) & mask >= (slot &- gap) & mask {
         words[gap] = words[slot]
         gap = slot

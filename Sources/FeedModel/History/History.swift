@@ -1,27 +1,31 @@
 import FeedChange
 import FeedJSON
 
-/// The recent changes of one feed, oldest first, for watchers that fell behind or come back.
+/// The recent changes of one feed, oldest first, for watchers that are behind or resume.
 ///
-/// Only positions are kept, packed into 32-bit words in a ring: the elements of a composed change are read from the feed
-/// as it is now. Appending a change of one row costs a few words and, once the ring has grown, no allocation.
-/// Guarded by the engine's thread.
+/// Only positions are kept, as 32-bit words in a ring; elements are read from the feed when a change is sent. Appending a
+/// change of one row costs a few words, and no allocation once the ring has grown.
+///
+/// Invariant: the revisions and the starts of the records ascend; `base` is before the first kept record, `end` is that of
+/// the last one.
+///
+/// Not safe for use by several threads at once.
 public final class History {
   struct Record {
     /// The feed's revision after the change.
     let to: UInt64
-    /// Where the words of the change begin, counted from the first word ever written.
+    /// The position in the ring of the first word of the change.
     let start: UInt64
     let at: Instant
   }
 
-  /// The revision from which the kept changes lead on; an older watcher is out of reach.
+  /// The revision before the first kept change. An older watcher needs a snapshot.
   public private(set) var base: UInt64
-  /// The revision to which they lead.
+  /// The revision after the last change.
   public private(set) var end: UInt64
   private(set) var words = WordRing()
   private(set) var records: [Record] = []
-  /// Records before this one are trimmed.
+  /// The index of the first kept record.
   private(set) var first = 0
 
   init(base: UInt64) {
@@ -29,54 +33,58 @@ public final class History {
     end = base
   }
 
-  /// How many changes are kept.
+  /// The number of kept changes.
   public var count: Int { records.count - first }
-  /// Bytes that the kept changes occupy.
+  /// The bytes of the kept changes.
   public var bytes: Int { words.count * 4 + count * MemoryLayout<Record>.stride }
 
-  /// Appends a change with its sections shifted. It is only read; it is lent so that none of its lists is counted as used twice.
+  /// Appends a change with `shift` added to its sections. The change is not modified; `inout` avoids reference counting.
   func append(_ change: inout Change, shift: UInt32 = 0, to revision: UInt64, at now: Instant) {
+    assert(revision > end, "revisions of a history ascend")
     records.append(Record(to: revision, start: words.end, at: now))
     end = revision
     words.append(&change, shift: shift)
   }
 
-  /// Whether a watcher at `revision` can be brought up to date from here.
+  /// Whether the kept changes bring a watcher at `revision` up to date.
   public func reaches(_ revision: UInt64) -> Bool {
     revision >= base
   }
 
-  /// The place of the first change that a watcher at `revision` has not seen; places stay valid while not trimmed.
+  /// The place of the first change after `revision`. Places are valid until `trim` or `compact`. O(log n).
   public func place(after revision: UInt64) -> Int {
     (first..<records.count).partitionPoint { records[$0].to <= revision }
   }
 
-  /// One past the place of the last change.
+  /// The place after the last change.
   public var endPlace: Int { records.count }
 
-  /// The change at a place and the revision it leads to; nil when there is none.
+  /// The change at a place and the revision after it; nil if there is none.
   public func change(at place: Int) -> (change: Change, to: UInt64)? {
     guard place >= first, place < records.count else { return nil }
     return (words.change(at: records[place].start), records[place].to)
   }
 
-  /// Lets go of the oldest changes beyond `bytes` and of those made before `moment`. Amortised O(1) a change.
+  /// Discards the oldest changes beyond `bytes`, and those made before `moment`. Amortized O(1) for each change.
   public func trim(bytes most: Int, before moment: Instant) {
     while first < records.count, bytes > most || records[first].at < moment {
       base = records[first].to
       first += 1
       words.trim(to: first < records.count ? records[first].start : words.end)
     }
+    #if CHECK_INVARIANTS
+      checkInvariants()
+    #endif
   }
 
-  /// Moves the kept records to the front of their array once more than half of it is trimmed; places change.
+  /// Frees the memory of trimmed records once they are more than half. Places change.
   public func compact() {
     guard first > 1024, first * 2 > records.count else { return }
     records.removeFirst(first)
     first = 0
   }
 
-  /// Appends a change that was packed before; false when its words are not one change.
+  /// Appends a packed change. Returns false if the words are not exactly one change.
   func append(words packed: [UInt32], to revision: UInt64, at now: Instant) -> Bool {
     guard WordRing.isOneChange(packed) else { return false }
     records.append(Record(to: revision, start: words.end, at: now))
@@ -85,20 +93,35 @@ public final class History {
     return true
   }
 
-  /// Forgets everything: nobody can be brought up to date from before `revision`.
+  /// Discards all changes and starts again at `revision`.
   func restart(at revision: UInt64) {
     first = records.count
     words.trim(to: words.end)
     (base, end) = (revision, revision)
   }
+
+  #if CHECK_INVARIANTS
+    /// Checks the ends of the records and, of short histories, their order. O(1), or O(n) for at most 64 records.
+    func checkInvariants() {
+      precondition(first <= records.count && base <= end, "the ends of a history are wrong")
+      guard first < records.count, let last = records.last else { return }
+      precondition(records[first].to > base && last.to == end, "the revisions of a history are wrong")
+      precondition(records[first].start == words.start, "the words of a history do not begin with its first record")
+      guard count <= 64 else { return }
+      for place in (first + 1)..<max(records.count, first + 1) {
+        let (former, record) = (records[place - 1], records[place])
+        precondition(record.to > former.to && record.start > former.start, "the records of a history are not ascending")
+      }
+    }
+  #endif
 }
 
-/// Recent changes as bytes, all numbers little-endian: the revision after the change and its moment in 8 bytes each, the
-/// number of words in 4, the words in 4 each; then the next.
+/// The stored form of recent changes. A record is the revision after the change and its moment in 8 bytes each, the number of
+/// words in 4 bytes, and the words in 4 bytes each, all little-endian.
 public enum HistoryRecords {
   static let headLength = 20
 
-  /// Reads records until the bytes end; nil when they do not end with a record.
+  /// Reads all records; nil if the last one is incomplete.
   public static func read(_ bytes: UnsafeRawBufferPointer) -> [HistoryDump.Record]? {
     var records: [HistoryDump.Record] = []
     var offset = 0
@@ -120,8 +143,8 @@ public enum HistoryRecords {
 }
 
 extension History {
-  /// Appends the records after one revision and up to another as bytes: at least one, if there is one, and no more than fit in
-  /// `most` bytes. Returns the last one's revision; nil when there is none. O(log n + bytes), without allocation.
+  /// Appends the records after revision `last` up to `revision`: at least one, and no more than fit in `most` bytes. Returns
+  /// the revision of the last one appended; nil if there is none. O(log n + bytes), without allocation of its own.
   func pack(after last: UInt64, upTo revision: UInt64, most: Int, into out: inout ByteBuffer) -> UInt64? {
     var place = max(self.place(after: last), first)
     let start = out.count

@@ -1,10 +1,12 @@
 import FeedChange
 
-/// A growing ring of 32-bit words addressed by how many were written before them.
+/// A growing ring of 32-bit words. The position of a word is the number of words written before it.
+///
+/// Invariant: `start` is at most `end`, and at most `mask + 1` words are kept.
 struct WordRing: ~Copyable {
   private var storage: UnsafeMutablePointer<UInt32>
   private var mask: UInt64
-  /// The oldest word still kept, and one past the newest.
+  /// The position of the oldest word kept, and the position after the newest.
   private(set) var start: UInt64 = 0
   private(set) var end: UInt64 = 0
 
@@ -20,7 +22,10 @@ struct WordRing: ~Copyable {
 
   var count: Int { Int(end &- start) }
 
-  subscript(position: UInt64) -> UInt32 { storage[Int(position & mask)] }
+  subscript(position: UInt64) -> UInt32 {
+    assert(position >= start && position < end)
+    return storage[Int(position & mask)]
+  }
 
   mutating func append(_ word: UInt32) {
     if end &- start > mask { grow() }
@@ -28,13 +33,15 @@ struct WordRing: ~Copyable {
     end &+= 1
   }
 
+  /// Discards the words before `position`.
   mutating func trim(to position: UInt64) {
+    assert(position >= start && position <= end)
     start = position
   }
 
   private mutating func grow() {
     let larger = (mask &+ 1) &* 2
-    // What is not written yet is never read, and to fill it would touch memory that may never be needed.
+    // Unwritten words are never read, and initializing them would touch memory that may never be needed.
     let copy = UnsafeMutablePointer<UInt32>.allocate(capacity: Int(larger))
     var position = start
     while position < end {
@@ -52,7 +59,7 @@ extension WordRing {
   /// The bit of a move's second word for `Move.keepsElement`. A change never lists 2^31 rows.
   private static let keepsElement: UInt32 = 1 << 31
 
-  /// Appends a change with its sections shifted. It is only read.
+  /// Appends a change with `shift` added to its sections. The change is not modified; `inout` avoids reference counting.
   mutating func append(_ change: inout Change, shift: UInt32 = 0) {
     if change.onlyUpdates && change.updated.count == 1 {
       return append(update: change.updated[0], shift)
@@ -74,7 +81,7 @@ extension WordRing {
     for addition in change.sectionsAdded { append(SectionAddition(at: addition.at &+ shift, name: addition.name)) }
   }
 
-  /// Whether words are exactly one packed change: its counts add up to its length.
+  /// Whether the words are exactly one packed change, by its counts.
   static func isOneChange(_ words: [UInt32]) -> Bool {
     guard words.count >= 6 else { return false }
     let fixed = 6 + words[0..<4].reduce(0) { $0 + Int($1) * 2 } + Int(words[4])
@@ -95,7 +102,7 @@ extension WordRing {
     append(path.row)
   }
 
-  /// A change that replaces one row, as most do.
+  /// Appends a change that replaces one row, the most frequent kind.
   private mutating func append(update path: IndexPath, _ shift: UInt32) {
     while end &- start &+ 8 > mask &+ 1 { grow() }
     for place in UInt64(0)..<6 { storage[Int((end &+ place) & mask)] = place == 2 ? 1 : 0 }
@@ -110,7 +117,7 @@ extension WordRing {
     for byte in section.name.utf8 { append(UInt32(byte)) }
   }
 
-  /// Reads back the change whose words begin at `position`.
+  /// Reads the change whose words begin at `position`.
   func change(at position: UInt64) -> Change {
     var reader = WordReader(position: position)
     let counts = (0..<6).map { _ in Int(reader.next(self)) }

@@ -1,18 +1,18 @@
 import Glibc
 
-/// For every item handle the leaf that it stands in: a flat table, grown on demand to the greatest handle asked to be kept.
+/// A map from item handles to their leaves: a flat table that grows to the greatest reserved handle.
 struct LeafTable {
   private var memory: UnsafeMutablePointer<NodeID>?
   private var capacity = 0
 
-  /// The leaf of `item`; `.none` when it is in no leaf.
+  /// The leaf of `item`; `.none` if it is in no leaf.
   @inline(__always)
   subscript(item: UInt32) -> NodeID {
     let index = Int(truncatingIfNeeded: item)
     return index < capacity ? memory.unsafelyUnwrapped[index] : .none
   }
 
-  /// Makes `subscript` of `item`, and what `table` gives at its place, good to be written.
+  /// Makes room for `item` in `table`.
   mutating func reserve(_ item: UInt32) {
     let index = Int(truncatingIfNeeded: item)
     if index < capacity { return }
@@ -24,11 +24,11 @@ struct LeafTable {
     capacity = newCapacity
   }
 
-  /// The table itself, good until the next `reserve`. Its entries are only those of items that were reserved.
+  /// The entries of the reserved items. Valid until the next `reserve`.
   @inline(__always)
   var table: UnsafeMutablePointer<NodeID> { memory.unsafelyUnwrapped }
 
-  /// Forgets every item and gives the memory back.
+  /// Removes all items and frees the memory.
   mutating func removeAll() {
     Glibc.free(memory)
     memory = nil

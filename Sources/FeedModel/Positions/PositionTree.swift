@@ -1,45 +1,48 @@
 import FeedJSON
 
-/// An ordered list of item handles that finds the row of an item, the item of a row, and the row where a new one belongs, each
-/// in O(log n), and lets the list be read in parts while it changes.
+/// An ordered list of item handles, with the row of an item, the item of a row and the row of a new item each in O(log n), and
+/// snapshots that are read in parts while the list changes.
 ///
-/// A handle is any number that its owner uses for an element, each at most once in a tree; a table with one entry a handle
-/// leads from an item to its leaf, so handles should be dense. Rows count from 0. The tree is a B+tree in flat memory: leaves
-/// of up to 124 items, inner nodes of up to 64 children with the number of items before each, and a link from every node to
-/// its parent.
+/// A handle is a number that its owner chose for an element. It is at most once in a tree. Handles should be dense, because
+/// a table from handles to leaves has an entry for each. Rows count from 0.
 ///
-/// A keyed tree stores an ordering key with every item, of which it keeps the order that its owner gave it: see
+/// The tree is a B+tree in flat memory: leaves of up to 124 items, inner nodes of up to 64 children with the number of items
+/// before each, and a link from each node to its parent. A keyed tree stores a sort key with each item; see
 /// `upperBound(key:isAfter:)`.
 ///
-/// Not safe for use by several threads at once. A tree never holds more than `UInt32.max - 1` items.
+///     let rows = PositionTree(keyed: false)
+///     rows.insert(handle, at: 0)
+///     rows.row(of: handle)  // 0
+///
+/// Invariant: see `checkInvariants()`. Not safe for use by several threads at once. At most `UInt32.max - 1` items.
 public final class PositionTree {
-  /// Whether a key is stored with every item.
+  /// Whether each item has a key.
   public let keyed: Bool
-  /// How many items a leaf and how many children an inner node may hold: the capacities of the pools, less in tests.
+  /// The most items of a leaf and the most children of an inner node: the capacities of the pools, less in tests.
   let leafLimit: Int
   let innerLimit: Int
 
   var leaves: LeafPool
   var inners: InnerPool
   var leafOf = LeafTable()
-  /// A leaf while `height` is 0, else an inner node.
+  /// A leaf if `height` is 0, otherwise an inner node.
   var root: NodeID
-  /// How many levels of inner nodes there are.
+  /// The number of levels of inner nodes.
   var height = 0
-  /// How many items there are.
+  /// The number of items.
   public internal(set) var count = 0
-  /// The snapshots that are not read to their end; they take themselves off when they are, or go.
+  /// The snapshots that are not read to their end. They remove themselves when they are, and when they are freed.
   var snapshots: [Unmanaged<PositionSnapshot>] = []
   #if CHECK_INVARIANTS
     var mutations = 0
   #endif
 
-  /// An empty tree.
+  /// Creates an empty tree.
   public convenience init(keyed: Bool) {
     self.init(keyed: keyed, leafLimit: LeafPool.capacity, innerLimit: InnerPool.capacity)
   }
 
-  /// An empty tree with smaller nodes, so that small tests reach every way of splitting and joining them. Limits are at least 4.
+  /// Creates an empty tree with smaller nodes, so that small tests split and join nodes in every way. Limits are at least 4.
   init(keyed: Bool, leafLimit: Int, innerLimit: Int) {
     self.keyed = keyed
     self.leafLimit = leafLimit
@@ -55,7 +58,7 @@ public final class PositionTree {
     leafOf.removeAll()
   }
 
-  /// Removes every item and gives the memory back. O(memory), and O(n) while a snapshot has not read them.
+  /// Removes all items and frees the memory. O(memory), and O(n) if a snapshot has not read them.
   public func removeAll() {
     if hasSnapshots { preserveAll() }
     leaves.removeAll()
@@ -70,7 +73,7 @@ public final class PositionTree {
   }
 }
 
-/// What is asked of nodes of any level; level 0 are the leaves.
+/// Operations on nodes of any level. Leaves have level 0.
 extension PositionTree {
   func parent(of node: NodeID, level: UInt32) -> NodeID {
     level == 0 ? leaves.header(node).pointee.parent : inners.header(node).pointee.parent
@@ -80,12 +83,12 @@ extension PositionTree {
     Int(level == 0 ? leaves.header(node).pointee.slot : inners.header(node).pointee.slot)
   }
 
-  /// How many items are in or below the node.
+  /// The number of items in or below the node.
   func size(of node: NodeID, level: UInt32) -> UInt32 {
     level == 0 ? UInt32(leaves.header(node).pointee.count) : inners.header(node).pointee.size
   }
 
-  /// Tells the children at `slots` of `node` their parent and place.
+  /// Sets the parent and slot of the children at `slots` of `node`.
   func adopt(_ slots: Range<Int>, of node: NodeID) {
     let children = inners.children(node)
     if inners.header(node).pointee.level == 1 {
@@ -103,8 +106,8 @@ extension PositionTree {
     }
   }
 
-  /// Copies children to a place in another inner node, or the same; their starts become greater by `shift` (modulo 2^32).
-  /// The counts and sizes are the caller's to set, and the children to be adopted.
+  /// Copies children to `place` in another inner node or the same, and adds `shift` to their starts, modulo 2^32. The caller
+  /// sets counts and sizes and calls `adopt`.
   func moveChildren(from source: NodeID, _ start: Int, count: Int, to target: NodeID, _ place: Int, shift: UInt32) {
     (inners.children(target) + place).update(from: inners.children(source) + start, count: count)
     let starts = inners.starts(target) + place
@@ -113,7 +116,7 @@ extension PositionTree {
     if keyed { (inners.firstKeys(target) + place).update(from: inners.firstKeys(source) + start, count: count) }
   }
 
-  /// Whether nothing stands before the inner node on its level. O(log n).
+  /// Whether the inner node is the first of its level. O(log n).
   func isFirst(_ node: NodeID) -> Bool {
     var node = node
     while node != root {
@@ -123,7 +126,7 @@ extension PositionTree {
     return true
   }
 
-  /// Whether nothing stands after the inner node on its level. O(log n).
+  /// Whether the inner node is the last of its level. O(log n).
   func isLast(_ node: NodeID) -> Bool {
     var node = node
     while node != root {
@@ -136,11 +139,13 @@ extension PositionTree {
 }
 
 extension PositionTree {
-  /// The row at which an element with `key` belongs after its equals: the first row whose key is greater, or is the same while
-  /// `isAfter` says of its item that it sorts after the new element; `count` when there is none.
+  /// Returns the row for a new element with `key`, after its equals: the first row with a greater key, or with the same key
+  /// and an item for which `isAfter` is true; `count` if there is none.
   ///
-  /// The rows must be in that order: keys ascending and, among equal keys, items that sort after the new element behind those
-  /// that do not. Of a keyed tree only. O(log n), and `isAfter` is asked O(log n) times, about equal keys only.
+  /// - Parameter isAfter: whether an item sorts after the new element. Called O(log n) times, for equal keys only.
+  /// - Precondition: the tree is keyed. Keys ascend and, among equal keys, items for which `isAfter` is true come last.
+  ///
+  /// O(log n).
   public func upperBound(key: UInt64, isAfter: (UInt32) -> Bool) -> Int {
     precondition(keyed, "the tree has no keys")
     var node = root
@@ -162,7 +167,7 @@ extension PositionTree {
     return row + Self.boundary(leaves.keys(node), from: 0, to: count, key: key) { isAfter(items[$0]) }
   }
 
-  /// The first index of ascending `keys` whose key is greater than `key`, or equal and `isAfter`.
+  /// The first index of ascending `keys` whose key is greater than `key`, or equal while `isAfter` is true.
   @inline(__always)
   private static func boundary(
     _ keys: UnsafeMutablePointer<UInt64>, from start: Int, to end: Int, key: UInt64, isAfter: (Int) -> Bool

@@ -1,13 +1,15 @@
 import FeedJSON
 
-/// A set of code points as ascending ranges that neither touch nor overlap.
+/// A set of code points, as ranges.
+///
+/// Invariant: the ranges ascend and neither touch nor overlap.
 struct CodePointSet: Hashable, Sendable {
-  /// First and last code point of each range.
+  /// The first and last code point of each range.
   private(set) var ranges: [ClosedRange<UInt32>]
 
   static let last: UInt32 = 0x10FFFF
 
-  /// The union of `ranges`, which may be in any order and overlap. O(n log n).
+  /// Creates the union of ranges in any order. O(n log n).
   init(union ranges: [ClosedRange<UInt32>]) {
     var merged: [ClosedRange<UInt32>] = []
     for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
@@ -18,13 +20,14 @@ struct CodePointSet: Hashable, Sendable {
       }
     }
     self.ranges = merged
+    checkInvariants()
   }
 
   init(_ codePoint: UInt32) {
     ranges = [codePoint...codePoint]
   }
 
-  /// All code points that are not in the set.
+  /// The set of all other code points.
   var complement: CodePointSet {
     var result: [ClosedRange<UInt32>] = []
     var next: UInt32 = 0
@@ -36,7 +39,7 @@ struct CodePointSet: Hashable, Sendable {
     return CodePointSet(union: result)
   }
 
-  /// O(log ranges).
+  /// Whether the set has this code point. O(log ranges).
   func contains(_ codePoint: UInt32) -> Bool {
     let place = ranges.indices.partitionPoint { ranges[$0].upperBound < codePoint }
     return place < ranges.count && ranges[place].lowerBound <= codePoint
@@ -44,4 +47,13 @@ struct CodePointSet: Hashable, Sendable {
 
   /// `.`: everything but line feed and carriage return (RFC 9485, section 5.3).
   static let dot = CodePointSet(union: [0x0A...0x0A, 0x0D...0x0D]).complement
+
+  /// Checks in debug builds that the ranges ascend with a gap between them. O(ranges).
+  func checkInvariants() {
+    #if CHECK_INVARIANTS
+      for (range, next) in zip(ranges, ranges.dropFirst()) {
+        precondition(range.upperBound < next.lowerBound && next.lowerBound - range.upperBound > 1)
+      }
+    #endif
+  }
 }

@@ -1,14 +1,17 @@
-/// A deterministic automaton that is made while it runs: a state is a set of instructions of the program, and a transition is
-/// computed the first time that it is taken.
+/// A deterministic automaton that is built while it runs. A state is a set of instructions of the program. A transition is
+/// computed when it is first taken.
 ///
-/// A step over a known transition costs one look into a table; making one costs at most the size of the program. Both are bounded,
-/// so time is linear in the text whatever the expression. The states are forgotten when they fill `QueryLimits.regexpCache`.
+/// A known transition costs one table lookup, a new one at most the size of the program, so matching takes time linear in the
+/// text for any expression. All states are discarded when they exceed `QueryLimits.regexpCache`.
+///
+/// Invariant: `numbers` has each state but the first; the instructions of all states fill `pool`; `transitions` has room for
+/// `capacity` states.
 final class LazyAutomaton {
   let program: RegexpProgram
-  /// Any part of the text may match: the beginning of the program joins every state.
+  /// Whether any part of the text may match, so that each state includes the beginning of the program.
   let isSearch: Bool
   let classCount: Int
-  /// For each state, where each class leads: a state's number, with `final` added where the run can end.
+  /// For each state and class the number of the next state, with `final` added if the run can end there.
   var transitions: UnsafeMutablePointer<UInt32>
   var states: [State] = []
   /// The instructions of all states, one after another.
@@ -18,19 +21,19 @@ final class LazyAutomaton {
   var closure: RegexpClosure
 
   struct State {
-    /// Where the instructions of the state stand in the pool.
+    /// The instructions of the state, as a range of the pool.
     var instructions: Range<Int>
-    /// It has matched, whatever follows.
+    /// Whether the text matches, whatever follows.
     var accepts: Bool
-    /// It has matched if the text ends here.
+    /// Whether the text matches if it ends here.
     var acceptsAtEnd: Bool
-    /// Nothing can match any more.
+    /// Whether nothing can match any more.
     var isDead: Bool { instructions.isEmpty && !acceptsAtEnd }
   }
 
-  /// Not computed yet.
+  /// The mark of a transition that is not computed yet.
   static let unknown = UInt32.max
-  /// Set in a transition to a state whose answer is known already.
+  /// The flag of a transition to a state that decides the match.
   static let final: UInt32 = 1 << 30
   /// The number of the first state, at the beginning of the text.
   static let first: UInt32 = 0
@@ -45,12 +48,12 @@ final class LazyAutomaton {
     capacity = 1
   }
 
-  /// States that there is room for in `transitions`.
+  /// The number of states for which `transitions` has room.
   var capacity: Int
 
   deinit { transitions.deallocate() }
 
-  /// Runs over UTF-8; nil when `work` runs out.
+  /// Matches UTF-8. Returns nil if `work` runs out.
   func run(_ text: UnsafeRawBufferPointer, work: inout Int) -> Bool? {
     if states.isEmpty { begin() }
     var state = Self.first
@@ -80,7 +83,7 @@ final class LazyAutomaton {
 }
 
 extension LazyAutomaton {
-  /// Forgets all states and makes the first one.
+  /// Discards all states and creates the first one.
   func begin() {
     states.removeAll(keepingCapacity: true)
     pool.removeAll(keepingCapacity: true)
@@ -90,7 +93,7 @@ extension LazyAutomaton {
     _ = append(atStart: true)
   }
 
-  /// Computes where `number` leads from a state and remembers it.
+  /// Computes and stores the transition from a state over the class `number`.
   func step(from state: UInt32, over number: Int, work: inout Int) -> UInt32 {
     let example = program.classes.examples[number]
     closure.begin()
@@ -105,11 +108,11 @@ extension LazyAutomaton {
     return next
   }
 
-  /// The state of the instructions in `closure`; tells whether the other states were forgotten for it.
+  /// Returns the state of the instructions in `closure`, and whether all other states were discarded for it.
   private func intern() -> (number: UInt32, forgot: Bool) {
     closure.sort()
     var key = closure.instructions
-    // An accepting state differs from others by this mark alone.
+    // -1 marks an accepting state.
     if closure.accepts { key.append(-1) }
     if let number = numbers[key] { return (number, false) }
     var forgot = false
@@ -122,10 +125,12 @@ extension LazyAutomaton {
     }
     let number = append(atStart: false)
     numbers[key] = number
+    assert(numbers.count == states.count - 1 && states.last?.instructions.upperBound == pool.count)
+    assert(states.count <= capacity && number & ~Self.final == states.count - 1)
     return (number, forgot)
   }
 
-  /// Makes a state of the instructions in `closure`; gives its number, marked when the run can end there.
+  /// Creates a state from the instructions in `closure`. Returns its number, with `final` if it decides the match.
   private func append(atStart: Bool) -> UInt32 {
     let first = pool.count
     pool.append(contentsOf: closure.instructions)
@@ -146,7 +151,7 @@ extension LazyAutomaton {
     return state.isDead || (isSearch && accepts) ? number | Self.final : number
   }
 
-  /// Makes room for the transitions of the last state, none of them known.
+  /// Adds the row of transitions of the last state, all unknown.
   private func addRow() {
     if states.count > capacity {
       let larger = UnsafeMutablePointer<UInt32>.allocate(capacity: capacity * 2 * classCount)
@@ -159,13 +164,13 @@ extension LazyAutomaton {
   }
 }
 
-/// Collects the instructions that can be reached without reading a code point. Keeps its memory between uses.
+/// The set of instructions that can be reached without reading a code point. It keeps its memory between uses.
 struct RegexpClosure {
-  /// What was reached: the instructions that wait for a code point or for the end of the text.
+  /// The instructions reached that wait for a code point or for the end of the text.
   var instructions: [Int32] = []
-  /// The match was reached.
+  /// Whether the match was reached.
   var accepts = false
-  /// Instructions looked at since `begin`.
+  /// The number of instructions visited since `begin`.
   private(set) var visits = 0
   /// The round in which each instruction was last reached.
   private var reached: [UInt32]
