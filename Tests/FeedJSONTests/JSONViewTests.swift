@@ -95,9 +95,13 @@ import Testing
 /// Decoded strings, their comparison and their order.
 @Suite struct JSONViewStringTests {
   @Test func stringsUpToALength() throws {
-    for (text, length) in [("\"\"", 0), ("\"abc\"", 3), ("\"\\u0061\\u0062\"", 2), ("\"é\\n\"", 3), ("\"\\ud83d\\ude00\"", 4)] {
+    for (text, length) in [
+      ("\"\"", 0), ("\"abc\"", 3), ("\"\\u0061\\u0062\"", 2), ("\"é\\n\"", 3), ("\"\\ud83d\\ude00\"", 4),
+    ] {
       try withJSON(text) { view in
-        for limit in 0...8 { #expect(view.string(atMost: limit) == (limit >= length ? view.string : nil), "\(text) \(limit)") }
+        for limit in 0...8 {
+          #expect(view.string(atMost: limit) == (limit >= length ? view.string : nil), "\(text) \(limit)")
+        }
       }
     }
     for text in ["1", "null", "[\"a\"]", "{}"] {

@@ -143,7 +143,9 @@ import Testing
   func oneFarIndexInAFilterIsWalkedToOnce(_ template: String) throws {
     func path(_ count: Int) -> String { template.replacing("%", with: "\(count - 1)") }
     #expect(try nodes(path(60_000), in: Self.longArray(60_000)).isEmpty == false)
-    let (small, large) = (try cost(path(30_000), Self.longArray(30_000)), try cost(path(60_000), Self.longArray(60_000)))
+    let (small, large) = (
+      try cost(path(30_000), Self.longArray(30_000)), try cost(path(60_000), Self.longArray(60_000))
+    )
     #expect(small > 30_000 && large < small * 5 / 2)
     #expect(large < 500_000)
   }

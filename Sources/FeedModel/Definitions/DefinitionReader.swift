@@ -56,7 +56,8 @@ struct DefinitionReader {
     let limit = QueryLimits.textLength
     guard let text = value.string(atMost: limit) else {
       throw .badQuery(
-        member: place + "\(member)", text: "", offset: limit, reason: "the text is longer than \(limit) bytes: shorten it")
+        member: place + "\(member)", text: "", offset: limit,
+        reason: "the text is longer than \(limit) bytes: shorten it")
     }
     return text
   }
