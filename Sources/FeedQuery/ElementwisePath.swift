@@ -1,16 +1,16 @@
 import FeedJSON
 
-/// A path over an array, in a form that is evaluated element by element, so that the array need not exist as one text.
+/// A path over an array that is evaluated element by element, so that the array need not exist as one text.
 ///
-/// The nodes of the path are those that `evaluate` gives for the elements at `selection(count:)`, one element after another.
+/// The nodes of the path are those that `evaluate` emits for the elements at `selection(count:)`, in that order.
 public struct ElementwisePath: Sendable {
   private let program: Program
-  /// What follows the first segment, with the element as its root.
+  /// The segments after the first one, with the element as root.
   private let rest: Int32
   private let first: First
 
   private enum First {
-    /// A name selects nothing from an array.
+    /// Nothing: a name selects nothing from an array.
     case none
     case all
     case index(Int)
@@ -19,7 +19,7 @@ public struct ElementwisePath: Sendable {
     case filter(Int32)
   }
 
-  /// Nil when the path cannot be evaluated that way.
+  /// Returns nil if the path cannot be evaluated element by element.
   init?(_ syntax: QuerySyntax) {
     guard let segment = syntax.segments.first, !segment.isDescendant, segment.selectors.count == 1,
       !syntax.filtersUseRoot
@@ -40,7 +40,7 @@ public struct ElementwisePath: Sendable {
     program = Program(builder)
   }
 
-  /// The elements to look at, of an array with `count` of them.
+  /// The indexes of the elements to evaluate, of an array of `count` elements.
   public func selection(count: Int) -> ElementSelection {
     switch first {
     case .none: return ElementSelection(first: 0, step: 1, count: 0)
@@ -54,13 +54,13 @@ public struct ElementwisePath: Sendable {
     }
   }
 
-  /// Gives `emit` the nodes that come from one element of the selection, in order.
+  /// Calls `emit` with the nodes of one element of the selection, in order.
   public func evaluate(_ element: JSONView, _ emit: (JSONView) throws -> Void) rethrows {
     var steps = Int.max
     try evaluate(element, steps: &steps, emit)
   }
 
-  /// As `evaluate(_:_:)`, within a number of steps; see `JSONPath.evaluate(_:steps:_:)`.
+  /// Like `evaluate(_:_:)`, with at most `steps` steps; see `JSONPath.evaluate(_:steps:_:)`.
   public func evaluate(_ element: JSONView, steps: inout Int, _ emit: (JSONView) throws -> Void) rethrows {
     var evaluation = Evaluation(program, root: element, steps: steps)
     defer { steps = evaluation.steps }
@@ -76,17 +76,17 @@ public struct ElementwisePath: Sendable {
 }
 
 extension JSONPath {
-  /// The path in a form for arrays that is evaluated element by element.
+  /// The path in a form that is evaluated element by element; nil if it needs the whole array.
   ///
-  /// Nil unless the first segment is a child segment with one selector and no filter refers to `$`: such a path needs the whole array.
+  /// That is so unless the first segment is a child segment with one selector and no filter refers to `$`.
   public func elementwise() -> ElementwisePath? { ElementwisePath(syntax) }
 }
 
-/// Rows of an array, from a first one in equal steps, forwards or backwards.
+/// Indexes of an array in equal steps, ascending or descending.
 public struct ElementSelection: Sequence, IteratorProtocol, Sendable {
   private var row: Int
   private let step: Int
-  /// How many rows are left.
+  /// The number of indexes left.
   public private(set) var count: Int
 
   init(first: Int, step: Int, count: Int) {
@@ -99,7 +99,7 @@ public struct ElementSelection: Sequence, IteratorProtocol, Sendable {
     guard count > 0 else { return nil }
     count -= 1
     let result = row
-    // Behind the last row the sum may pass the range of Int, and is not used.
+    // After the last index the sum can overflow, and is not used.
     row = result &+ step
     return result
   }

@@ -1,14 +1,19 @@
 import FeedJSON
 
-/// A condition on an element: a `logical-expr` of RFC 9535, what stands inside `[?…]`. `@` and `$` are both the element.
+/// A condition on an element: a `logical-expr` of RFC 9535, as inside `[?…]`. Both `@` and `$` are the element.
+///
+///     let filter = try Filter(parsing: "@.priority >= 8")
+///     filter.accepts(element)
 public struct Filter: Sendable {
-  /// The text it was made of.
+  /// The source text.
   public let text: String
   private let program: Program
-  /// The first test of the filter.
+  /// The index of the first test.
   private let entry: Int32
 
-  /// Refuses what RFC 9535 does not allow, function calls that are not well typed included, and what exceeds `QueryLimits`.
+  /// Parses a filter.
+  ///
+  /// - Throws: if the text is not well-formed and valid by RFC 9535, or exceeds `QueryLimits`.
   public init(parsing text: String) throws(QueryError) {
     let parsed = try PathParser.condition(text)
     var builder = ProgramBuilder()
@@ -19,16 +24,16 @@ public struct Filter: Sendable {
 
   /// Whether the filter accepts the element. Comparisons of singular queries and literals allocate nothing.
   ///
-  /// The work can exceed any bound that the element's size suggests (`@..*..*..*`): pass `steps` where the filter is a stranger's.
+  /// The work is not bounded by the size of the element (`@..*..*..*`). Use `accepts(_:steps:)` for filters of clients.
   public func accepts(_ element: JSONView) -> Bool {
     var steps = Int.max
     return accepts(element, steps: &steps)
   }
 
-  /// As `accepts(_:)`, within a number of steps: about one for a node visited.
+  /// Like `accepts(_:)`, with at most `steps` steps, about one for each node visited.
   ///
-  /// `steps` is what is left afterwards. Below zero it ran out, and the result is false and means nothing. The same element
-  /// always takes the same steps.
+  /// `steps` is decremented by the steps taken. If it is below zero afterwards, they ran out and the result is void. The same
+  /// element always takes the same steps.
   public func accepts(_ element: JSONView, steps: inout Int) -> Bool {
     withExtendedLifetime(program) {
       var evaluation = Evaluation(program, root: element, steps: steps, isRepeatable: true)

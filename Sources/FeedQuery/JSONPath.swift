@@ -1,19 +1,22 @@
 import FeedJSON
 
-/// A path of RFC 9535: the nodes that it selects from a value.
+/// A JSONPath query (RFC 9535). Of members with the same name it sees the last one.
 ///
-/// Of members with one name, paths see the last.
+///     let path = try JSONPath(parsing: "$[?@.priority >= 8].title")
+///     path.evaluate(root) { node in … }
 public struct JSONPath: Sendable {
-  /// The text it was made of.
+  /// The source text.
   public let text: String
-  /// Whether it selects at most one node whatever the value (RFC 9535, section 2.3.5.1).
+  /// Whether the path is a singular query (RFC 9535, section 2.3.5.1): it selects at most one node of any value.
   public let isSingular: Bool
   let program: Program
-  /// Index of the query in the program.
+  /// The index of the query in the program.
   let query: Int32
   let syntax: QuerySyntax
 
-  /// Refuses what RFC 9535 does not allow, function calls that are not well typed included, and what exceeds `QueryLimits`.
+  /// Parses a path.
+  ///
+  /// - Throws: if the text is not well-formed and valid by RFC 9535, or exceeds `QueryLimits`.
   public init(parsing text: String) throws(QueryError) {
     let parsed = try PathParser.query(text)
     var builder = ProgramBuilder()
@@ -24,17 +27,17 @@ public struct JSONPath: Sendable {
     self.text = text
   }
 
-  /// Gives `emit` the nodes in the order of the RFC, a node as often as it is selected.
+  /// Calls `emit` with the nodes in the order of the RFC, each as often as it is selected.
   ///
-  /// The work can exceed any bound that the size of the value suggests (`$..*..*..*`): pass `steps` where the path is a stranger's.
+  /// The work is not bounded by the size of the value (`$..*..*..*`). Use `evaluate(_:steps:_:)` for paths of clients.
   public func evaluate(_ root: JSONView, _ emit: (JSONView) throws -> Void) rethrows {
     var steps = Int.max
     try evaluate(root, steps: &steps, emit)
   }
 
-  /// As `evaluate(_:_:)`, within a number of steps: about one for a node visited.
+  /// Like `evaluate(_:_:)`, with at most `steps` steps, about one for each node visited.
   ///
-  /// `steps` is what is left afterwards. Below zero it ran out, the evaluation stopped there, and the nodes given are not all.
+  /// `steps` is decremented by the steps taken. If it is below zero afterwards, they ran out and nodes are missing.
   public func evaluate(_ root: JSONView, steps: inout Int, _ emit: (JSONView) throws -> Void) rethrows {
     var evaluation = Evaluation(program, root: root, steps: steps)
     defer { steps = evaluation.steps }
@@ -46,11 +49,11 @@ public struct JSONPath: Sendable {
   }
 }
 
-/// Why the text of a path, a filter or a regular expression was refused.
+/// The reason why the text of a path, a filter or a regular expression was refused.
 public struct QueryError: Error, Equatable, Sendable {
-  /// Where the trouble is: bytes of UTF-8 from the start of the text, from 0 to its length.
+  /// The position of the error in the text, in bytes of UTF-8.
   public let offset: Int
-  /// What is wrong there and what to change, one sentence.
+  /// The reason, and what to change.
   public let message: String
 
   public init(offset: Int, message: String) {
@@ -63,19 +66,19 @@ extension QueryError: CustomStringConvertible {
   public var description: String { "at byte \(offset): \(message)" }
 }
 
-/// What a query may not exceed, all of it checked while its text is read.
+/// The limits of queries. All are checked when the text is parsed.
 public enum QueryLimits {
-  /// Bytes of the text of a query, a filter or a regular expression.
+  /// The most bytes of the text of a query, a filter or a regular expression.
   public static let textLength = 1 << 20
-  /// Parentheses, filters and function calls inside one another.
+  /// The deepest nesting of parentheses, filters and function calls.
   public static let nesting = 64
-  /// Groups of a regular expression inside one another.
+  /// The deepest nesting of groups of a regular expression.
   public static let regexpNesting = 100
-  /// Instructions of a regular expression after its repetitions have been written out.
+  /// The most instructions of a regular expression, with its repetitions unrolled.
   public static let regexpInstructions = 4_096
-  /// Work spent on telling the character classes of a regular expression apart.
+  /// The most work to compute the character classes of a regular expression.
   static let regexpClassWork = 500_000
-  /// Bytes of states that a regular expression keeps, for each of its two ways of matching.
+  /// The most bytes of states that a regular expression keeps, for each of its two automata.
   static let regexpCache = 1 << 20
   /// The largest magnitude of an index or a slice bound: the I-JSON range of exact integers (RFC 9535, section 2.1).
   public static let largestInteger = 9_007_199_254_740_991

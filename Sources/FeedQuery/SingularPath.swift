@@ -1,13 +1,15 @@
 import FeedJSON
 
-/// A singular query of RFC 9535: names and indexes only, so at most one node.
+/// A singular query of RFC 9535: names and indexes only, so that it selects at most one node.
 public struct SingularPath: Sendable {
-  /// The text it was made of.
+  /// The source text.
   public let text: String
   private let program: Program
   private let query: Int32
 
-  /// Refuses what `JSONPath` refuses, and paths that may select several nodes.
+  /// Parses a singular query.
+  ///
+  /// - Throws: if the text is no path, or a path that can select several nodes.
   public init(parsing text: String) throws(QueryError) {
     let parsed = try PathParser.query(text)
     if let place = parsed.segments.firstIndex(where: { !$0.isSingular }) {
@@ -21,10 +23,10 @@ public struct SingularPath: Sendable {
     self.text = text
   }
 
-  /// `$.id`, where an element's identity is unless its feed says otherwise.
+  /// `$.id`, the default path of an element's identity.
   public static let id = SingularPath(member: "id")
 
-  /// `$.name` of one member.
+  /// Creates the path `$.member`.
   ///
   /// - Parameter member: a name of letters, digits and `_`.
   init(member: StaticString) {
@@ -35,7 +37,7 @@ public struct SingularPath: Sendable {
     text = "$.\(member)"
   }
 
-  /// The node, if there is one. O(members looked at); allocates nothing.
+  /// Returns the node, if there is one. O(members visited), without allocation.
   public func resolve(_ root: JSONView) -> JSONView? {
     withExtendedLifetime(program) {
       var evaluation = Evaluation(program, root: root, steps: .max)

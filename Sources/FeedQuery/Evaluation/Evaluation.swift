@@ -1,13 +1,13 @@
 import FeedJSON
 
-/// One run of a program over one value: what `$` is, and how much work is left.
+/// One run of a program over one value: the root and the work that is left.
 struct Evaluation {
   let tables: ProgramTables
   let root: JSONView
-  /// Steps that may still be taken: about one a node that is visited. Below zero the run is over and its results are void.
+  /// The steps left, about one for each node visited. Below zero the run has ended and its results are void.
   var steps: Int
-  /// Whether the same program takes the same steps over the same value, whatever it has been run over before: regular
-  /// expressions are charged for what they may have to learn instead of what they do.
+  /// Whether the same program always takes the same steps over the same value: a regular expression is charged for the most
+  /// work that it can have, independent of the states that it has built before.
   let isRepeatable: Bool
   /// The element that an index selector found last, after a long walk.
   private var found: FoundElement?
@@ -33,7 +33,7 @@ struct Evaluation {
   @inline(__always)
   var isExhausted: Bool { steps < 0 }
 
-  /// Charges the work of looking at `bytes` bytes.
+  /// Charges the work of reading `bytes` bytes.
   @inline(__always)
   mutating func charge(bytes: Int) {
     steps &-= bytes &>> 4

@@ -2,7 +2,7 @@ import FeedJSON
 import Glibc
 
 extension Evaluation {
-  /// Runs the filter that begins with test `entry` for the node `current`. False when the steps run out.
+  /// Runs the filter that begins with test `entry` for the node `current`. Returns false if the steps run out.
   @inline(__always)
   mutating func accepts(_ entry: Int32, current: JSONView) -> Bool {
     var next = entry
@@ -40,7 +40,7 @@ extension Evaluation {
     return withNodes(index, current: current) { evaluation, nodes in nodes.next(&evaluation) != nil }
   }
 
-  /// Gives the nodes of a query, one by one as they are asked for.
+  /// Calls `body` with a cursor over the nodes of a query.
   mutating func withNodes<Result>(
     _ index: Int32, current: JSONView, _ body: (inout Evaluation, inout NodeCursor) throws -> Result
   ) rethrows -> Result {
@@ -85,7 +85,7 @@ extension Evaluation {
     }
   }
 
-  /// Scalars of a string, elements of an array, members of an object; nothing for the rest.
+  /// The number of scalars of a string, elements of an array or members of an object; nothing for other values.
   private mutating func length(_ value: QueryValue) -> QueryValue {
     switch value {
     case .nothing, .integer:
@@ -108,7 +108,7 @@ extension Evaluation {
   }
 }
 
-/// Number of scalars in UTF-8: its bytes that do not continue a sequence.
+/// The number of scalars of UTF-8, which is that of its bytes that are not continuation bytes.
 private func scalars(_ utf8: UnsafeRawBufferPointer) -> Int {
   var count = 0
   for byte in utf8 where byte & 0xC0 != 0x80 { count &+= 1 }
@@ -116,7 +116,7 @@ private func scalars(_ utf8: UnsafeRawBufferPointer) -> Int {
 }
 
 extension Evaluation {
-  /// How `node` stands to a literal (RFC 9535, section 2.3.5.2.2).
+  /// The relation of `node` to a literal (RFC 9535, section 2.3.5.2.2).
   @inline(__always)
   mutating func relation(_ node: JSONView, _ literal: UnsafePointer<Literal>) -> ComparisonOperator {
     let kind = node.kind
@@ -143,7 +143,7 @@ extension Evaluation {
     return Self.relation(node.withStringBytes { Self.order($0, right) })
   }
 
-  /// How two values stand to one another.
+  /// The relation of two values.
   mutating func relation(_ left: QueryValue, _ right: QueryValue) -> ComparisonOperator {
     switch (left, right) {
     case (.nothing, .nothing): .equal
@@ -179,7 +179,7 @@ extension Evaluation {
     }
   }
 
-  /// How the integer of a function stands to a value of another origin.
+  /// The relation of the result of a function to another value.
   private func relation(_ left: Int, _ right: QueryValue) -> ComparisonOperator {
     let number: UnsafeRawBufferPointer
     switch right {
@@ -197,7 +197,7 @@ extension Evaluation {
     order < 0 ? .less : order == 0 ? .equal : .greater
   }
 
-  /// Orders two UTF-8 strings by scalars, which is by bytes.
+  /// Compares two UTF-8 strings by scalars, which is the order of their bytes.
   @inline(__always)
   private static func order(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
     let common = min(left.count, right.count)
@@ -210,7 +210,7 @@ extension Evaluation {
 }
 
 extension Evaluation {
-  /// Runs `match` or `search`; false when either side is no string.
+  /// Runs `match` or `search`. Returns false if either argument is not a string.
   mutating func matches(_ index: Int32, value: Int32, pattern: Int32, current: JSONView) -> Bool {
     let (value, pattern) = (self.value(value, current: current), self.value(pattern, current: current))
     var work = steps
@@ -228,7 +228,7 @@ extension Evaluation {
     return result ?? false
   }
 
-  /// Gives the decoded bytes of a string; nil for other values and when `body` gives nil.
+  /// Calls `body` with the decoded bytes of a string. Returns nil for other values.
   private func withString(_ value: QueryValue, _ body: (UnsafeRawBufferPointer) -> Bool?) -> Bool? {
     switch value {
     case .node(let node) where node.kind == .string: node.withStringBytes(body)
@@ -239,9 +239,10 @@ extension Evaluation {
 }
 
 extension JSONView {
-  /// Gives the decoded bytes of this string. Without escapes, nearly always, that is a piece of the text and the call is inlined.
+  /// Calls `body` with the decoded bytes of this string. For a string without escapes, which is the usual case, they are part of
+  /// the text and the call is inlined.
   ///
-  /// Surrogates that stand alone are three bytes, as `withDecodedUTF8` says.
+  /// Unpaired surrogates are three bytes, as in `withDecodedUTF8`.
   @inline(__always)
   func withStringBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     if !hasEscapes {

@@ -1,19 +1,21 @@
 import FeedJSON
 
-/// The nodes of a query one after another, in the order of RFC 9535, computed as they are asked for.
+/// An iterator over the nodes of a query, in the order of RFC 9535.
 ///
-/// A segment that may select several nodes keeps a frame with its place; the frames are a stack of their own, so neither the depth of
-/// the value nor the length of the query uses the stack of the thread. There are never more frames than levels of the value.
+/// A segment that can select several nodes keeps its position in a frame. The frames are a stack in memory, so neither the depth
+/// of the value nor the length of the query uses the stack of the thread.
+///
+/// Invariant: there are at most as many frames as levels of the value.
 struct NodeCursor: ~Copyable {
   private var frames: UnsafeMutablePointer<NodeFrame>
   private var capacity: Int
   private var depth = 0
-  /// Whether `frames` was allocated here, rather than lent by the caller.
+  /// Whether `frames` was allocated here rather than lent by the caller.
   private var ownsFrames = false
   private var start: JSONView?
   private let query: Query
 
-  /// Frames that cost no allocation.
+  /// The number of frames that need no allocation.
   private static let lent = 6
 
   private init(_ query: Query, from start: JSONView, frames: UnsafeMutablePointer<NodeFrame>) {
@@ -28,7 +30,7 @@ struct NodeCursor: ~Copyable {
     if ownsFrames { frames.deallocate() }
   }
 
-  /// Gives `body` a cursor over the nodes of `query`, which begins at `start`.
+  /// Calls `body` with a cursor over the nodes of `query`, evaluated at `start`.
   static func over<Result>(
     _ query: Query, from start: JSONView, _ body: (inout NodeCursor) throws -> Result
   ) rethrows -> Result {
@@ -39,7 +41,7 @@ struct NodeCursor: ~Copyable {
     }
   }
 
-  /// The next node; nil after the last and when the steps run out.
+  /// Returns the next node; nil after the last one and when the steps run out.
   mutating func next(_ evaluation: inout Evaluation) -> JSONView? {
     if let node = start {
       start = nil
@@ -62,7 +64,8 @@ struct NodeCursor: ~Copyable {
     return nil
   }
 
-  /// Follows the query from `node`, which its first `segment` segments selected: a node of the result, or nothing yet.
+  /// Follows the query from `node`, which its first `segment` segments selected. Returns a node of the result, or nil if a
+  /// frame was pushed or nothing is selected.
   private mutating func enter(_ node: JSONView, segment: Int32, _ evaluation: inout Evaluation) -> JSONView? {
     var (node, segment) = (node, segment)
     while segment < query.segmentCount {
@@ -79,7 +82,7 @@ struct NodeCursor: ~Copyable {
     return node
   }
 
-  /// Puts a frame on the stack for a value that has children.
+  /// Pushes a frame for a value that has children.
   private mutating func push(_ node: JSONView, segment: Int32, _ evaluation: inout Evaluation) {
     guard node.kind == .array || node.kind == .object, node.count > 0 else { return }
     if depth == capacity { grow() }

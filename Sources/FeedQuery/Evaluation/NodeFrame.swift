@@ -1,40 +1,40 @@
 import FeedJSON
 
-/// A segment at work on one node: which of its selectors is under way and where it stands.
+/// The position of a segment in one node: its current selector and the children that are left.
 struct NodeFrame {
-  /// What a frame does next.
+  /// The result of a step of a frame.
   enum Move {
     /// This child is selected.
     case select(JSONView)
-    /// A descendant segment goes on with this child.
+    /// A descendant segment continues with this child.
     case descend(JSONView)
     case finish
   }
 
-  /// Where the selected children come from.
+  /// The source of selected children.
   private enum Source {
-    /// The next selector is yet to begin.
+    /// None: the next selector has not begun.
     case idle
     case children
     /// The children that a filter accepts.
     case filtered(Int32)
     /// Every `step`th of the next elements, `left` of them.
     case stride(step: Int, left: Int)
-    /// What is left of `notes.rows`, from the back.
+    /// The rest of `notes.rows`, from the back.
     case rows
-    /// All selectors are done: the children, for the segment itself.
+    /// All selectors are done. The children, for a descendant segment.
     case descent
   }
 
   let node: JSONView
-  /// Index of the segment in its query.
+  /// The index of the segment in its query.
   let segment: Int32
   private let isDescendant: Bool
   private var selector: Int32
   private let selectorEnd: Int32
   private var source = Source.idle
   private var children: NodeChildren
-  /// What does not fit in a frame; released by the cursor.
+  /// State that does not fit in a frame. The cursor releases it.
   private(set) var notes: Unmanaged<FrameNotes>?
 
   init(_ node: JSONView, segment: Int32, _ entry: Segment) {
@@ -84,7 +84,7 @@ struct NodeFrame {
 }
 
 extension NodeFrame {
-  /// Begins with the next selector, or with the descent when there is none left.
+  /// Begins the next selector, or the descent if there is none left.
   private mutating func begin(_ evaluation: inout Evaluation) -> Move? {
     guard selector < selectorEnd else {
       guard isDescendant else { return .finish }
@@ -118,7 +118,7 @@ extension NodeFrame {
       source = .stride(step: rows.step, left: rows.count)
       return
     }
-    // An array cannot be walked backwards: what is selected is collected first.
+    // An array cannot be walked backwards, so the selected elements are collected first.
     skip(rows.first + (rows.count - 1) * rows.step, &evaluation)
     var collected: [JSONView] = []
     collected.reserveCapacity(rows.count)
@@ -144,7 +144,8 @@ extension NodeFrame {
   }
 }
 
-/// The children of a node: the elements of an array, or the values of an object's members, of each name the last.
+/// An iterator over the children of a node: the elements of an array, or the values of an object's members, the last of each
+/// name.
 struct NodeChildren {
   private enum Place {
     case elements(JSONView.Elements)
@@ -152,7 +153,7 @@ struct NodeChildren {
   }
 
   private var place: Place
-  /// Few enough members to look for a later one of the same name each time.
+  /// Whether there are few enough members to look for a later one of the same name each time.
   private let isSmall: Bool
 
   init(_ node: JSONView) {
@@ -160,7 +161,7 @@ struct NodeChildren {
     isSmall = node.count <= ShadowedMembers.few
   }
 
-  /// The next child; `notes` tells which members of a large object are hidden.
+  /// Returns the next child. `notes` has the shadowed members of a large object.
   mutating func next(_ notes: Unmanaged<FrameNotes>?) -> JSONView? {
     switch place {
     case .elements(var elements):
@@ -183,11 +184,11 @@ struct NodeChildren {
   }
 }
 
-/// What a frame needs to remember in rare cases.
+/// State of a frame that few frames need.
 final class FrameNotes {
-  /// Selected elements that are still to be given, the last one first.
+  /// The selected elements that are left, the last one first.
   var rows: [JSONView] = []
-  /// The places of the values that a later member of the same name hides.
+  /// The offsets of the values of shadowed members.
   let shadowed: Set<Int>
 
   init(shadowed: Set<Int> = []) {

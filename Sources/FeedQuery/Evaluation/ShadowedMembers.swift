@@ -1,8 +1,8 @@
 import FeedJSON
 
-/// Finds the members of an object that a later member of the same name hides: queries see the last of a name.
+/// Finds the members of an object that are shadowed by a later member of the same name: queries see the last one.
 ///
-/// Objects of up to `few` members are searched pair by pair without allocation; larger ones once, with a hash table.
+/// Objects of up to `few` members are searched pair by pair without allocation, larger ones once with a hash table.
 enum ShadowedMembers {
   static let few = 16
 
@@ -15,7 +15,7 @@ enum ShadowedMembers {
     return false
   }
 
-  /// Number of members of `object` that are hidden.
+  /// The number of shadowed members of `object`.
   static func count(in object: JSONView, _ evaluation: inout Evaluation) -> Int {
     evaluation.steps &-= object.count
     if object.count > few { return find(in: object).count }
@@ -27,7 +27,7 @@ enum ShadowedMembers {
     return count
   }
 
-  /// The places in the text (`byteOffset`) of the values that are hidden. O(members).
+  /// The offsets in the text (`byteOffset`) of the values of shadowed members. O(members).
   static func find(in object: JSONView) -> Set<Int> {
     var last: [MemberName: Int] = [:]
     last.reserveCapacity(object.count)

@@ -1,24 +1,24 @@
 import FeedJSON
 
-/// Divides all code points into classes so that the members of a class belong to the same sets of a regular expression.
+/// A partition of all code points into classes: the members of a class belong to the same sets of a regular expression.
 struct CodePointClasses: Sendable {
-  /// A member of each class; their number is that of the classes.
+  /// A member of each class.
   private(set) var examples: [UInt32] = [0]
-  /// Class of each ASCII code point.
+  /// The class of each ASCII code point.
   private(set) var ascii: [UInt16]
-  /// First code points of intervals, ascending, the first 0, and the class of each.
+  /// The first code points of the intervals, ascending from 0, and the class of each interval.
   private(set) var starts: [UInt32] = [0]
   private(set) var intervalClasses: [UInt16] = [0]
 
-  /// Steps that it took to tell the classes apart.
+  /// The steps that computing the classes took.
   private(set) var work = 0
 
-  /// One class of everything.
+  /// Creates one class of all code points.
   init() {
     ascii = Array(repeating: 0, count: 128)
   }
 
-  /// The classes that tell the sets apart.
+  /// Creates the classes that distinguish the sets.
   init(telling sets: [CodePointSet]) throws(RegexpFailure) {
     self.init()
     let edges = Self.edges(of: sets)
@@ -54,7 +54,7 @@ struct CodePointClasses: Sendable {
 
   private typealias Edge = (codePoint: UInt32, set: Int32, begins: Bool)
 
-  /// Where each set begins and ends, ascending, and the beginning of everything.
+  /// The first code points of ranges and those after their ends, ascending, and 0.
   private static func edges(of sets: [CodePointSet]) -> [Edge] {
     var edges: [Edge] = [(0, -1, false)]
     for (index, set) in sets.enumerated() {
@@ -81,9 +81,9 @@ extension CodePointClasses {
     let starts: UnsafeBufferPointer<UInt32>
     let intervalClasses: UnsafePointer<UInt16>
 
-    /// The class of the code point at `position`, which moves behind it; never beyond `end`.
+    /// Returns the class of the code point at `position` and advances past it, at most to `end`.
     ///
-    /// Three bytes of a surrogate are a code point like any other. A sequence that is cut short gives some class.
+    /// A surrogate in three bytes is a code point like any other. A truncated sequence has some class.
     @inline(__always)
     func next(_ position: inout UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>) -> Int {
       let lead = position.pointee

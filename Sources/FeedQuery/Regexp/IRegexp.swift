@@ -1,17 +1,19 @@
 import Synchronization
 
-/// An I-Regexp (RFC 9485), matched in time linear in the text whatever the expression says.
+/// An I-Regexp (RFC 9485). Matching takes time linear in the text for any expression.
 ///
-/// `.` is every character but line feed and carriage return. `^` and `$` outside brackets are the beginning and the end of the text;
-/// `\^` and `[$]` are the characters. Categories (`\p{Lu}`) are those of the Unicode version of the Swift runtime.
+/// `.` matches every character except line feed and carriage return. `^` and `$` outside brackets match the beginning and the end
+/// of the text; write `\^` and `[$]` for the characters. Categories (`\p{Lu}`) are those of the Swift runtime's Unicode version.
 ///
-/// Values may be shared between threads; matching on one of them is one thread at a time.
+/// Values can be shared between threads, which match one at a time.
 public struct IRegexp: Sendable {
-  /// The text it was made of.
+  /// The source text.
   public let text: String
   private let matcher: RegexpMatcher
 
-  /// Refuses what is no I-Regexp, and what exceeds a limit of `QueryLimits`, such as `a{1000}{1000}`.
+  /// Parses an expression.
+  ///
+  /// - Throws: if the text is no I-Regexp, or exceeds `QueryLimits`, such as `a{1000}{1000}`.
   public init(parsing text: String) throws(QueryError) {
     do { matcher = try RegexpMatcher(parsing: text) } catch { throw error.error }
     self.text = text
@@ -42,13 +44,13 @@ public struct IRegexp: Sendable {
   }
 }
 
-/// A compiled regular expression with what it has learnt; several threads may use it, one after another.
+/// A compiled regular expression with the states it has built. Threads use it one at a time.
 final class RegexpMatcher: @unchecked Sendable {
   /// Guards the two automata, which grow while they match.
   private let lock = Mutex(())
   private let whole: LazyAutomaton
   private let part: LazyAutomaton
-  /// What compiling cost, in the unit of `work`.
+  /// The cost of compiling, in the unit of `work`.
   let cost: Int
   /// Instructions of the program.
   private let size: Int

@@ -1,14 +1,14 @@
-/// A regular expression as a nondeterministic automaton (Thompson's construction), over classes of code points that it cannot
-/// tell apart. Immutable.
+/// A regular expression as a nondeterministic automaton (Thompson's construction) over classes of code points that it does not
+/// distinguish. Immutable.
 struct RegexpProgram: Sendable {
   enum Instruction: Sendable {
-    /// Goes on to `next` over a code point of a set.
+    /// Reads a code point of a set and continues at `next`.
     case set(Int32, next: Int32)
-    /// Goes on to either.
+    /// Continues at both.
     case split(Int32, Int32)
-    /// Goes on at the beginning of the text.
+    /// Continues if at the beginning of the text.
     case start(next: Int32)
-    /// Goes on at the end of the text.
+    /// Continues if at the end of the text.
     case end(next: Int32)
     case match
   }
@@ -33,7 +33,7 @@ struct RegexpProgram: Sendable {
     setIndexes = [:]
   }
 
-  /// Adds what matches `syntax` and then goes on to `next`; gives where it begins.
+  /// Adds instructions that match `syntax` and continue at `next`. Returns the first one.
   private mutating func add(_ syntax: RegexpSyntax, next: Int32) -> Int32 {
     switch syntax {
     case .set(let set): return append(.set(index(of: set), next: next))
@@ -51,7 +51,7 @@ struct RegexpProgram: Sendable {
       }
       return entry ?? next
     case .repeated(let part, let min, let max):
-      // What matches only nothing matches nothing any number of times.
+      // A repetition of the empty expression is empty.
       if part.size == 0 { return next }
       return add(part, min: min, max: max, next: next)
     }
@@ -68,7 +68,7 @@ struct RegexpProgram: Sendable {
       let split = append(.split(next, next))
       let first = add(part, next: split)
       instructions[Int(split)] = .split(first, next)
-      // With one time at least, the part inside the loop is that one.
+      // If the part is repeated at least once, the one in the loop is the first.
       entry = min == 0 ? split : first
       copies = Swift.max(min - 1, 0)
     }
@@ -90,7 +90,7 @@ struct RegexpProgram: Sendable {
   }
 }
 
-/// A regular expression as it was written (RFC 9485, section 4).
+/// The syntax tree of a regular expression (RFC 9485, section 4).
 indirect enum RegexpSyntax: Equatable, Sendable {
   /// One code point of a set.
   case set(CodePointSet)
@@ -98,13 +98,13 @@ indirect enum RegexpSyntax: Equatable, Sendable {
   case start
   /// `$`: the end of the text.
   case end
-  /// One after another; none is the empty expression.
+  /// A sequence. An empty one is the empty expression.
   case sequence([RegexpSyntax])
   case alternatives([RegexpSyntax])
   /// At least `min` times and at most `max` times, or any number of times.
   case repeated(RegexpSyntax, min: Int, max: Int?)
 
-  /// Number of instructions when repetitions are written out; saturates.
+  /// The number of instructions with repetitions unrolled; saturated.
   var size: Int {
     switch self {
     case .set, .start, .end: 1
@@ -127,11 +127,11 @@ indirect enum RegexpSyntax: Equatable, Sendable {
   }
 }
 
-/// Why a regular expression was refused.
+/// The reason why a regular expression was refused.
 enum RegexpFailure: Error {
-  /// The text is no I-Regexp.
+  /// The text is not an I-Regexp.
   case syntax(QueryError)
-  /// It is one, but exceeds a limit of ours.
+  /// The expression exceeds a limit.
   case limit(QueryError)
 
   var error: QueryError {

@@ -1,16 +1,16 @@
-/// A query as it was written: `$` or `@` and segments (RFC 9535, section 2.1).
+/// The syntax tree of a query: `$` or `@` and segments (RFC 9535, section 2.1).
 struct QuerySyntax: Equatable, Sendable {
-  /// `$` rather than `@`.
+  /// Whether the query begins with `$` rather than `@`.
   var isAbsolute: Bool
   var segments: [SegmentSyntax]
 
-  /// A singular query: it selects at most one node whatever the value (RFC 9535, section 2.3.5.1).
+  /// Whether the query selects at most one node of any value (RFC 9535, section 2.3.5.1).
   var isSingular: Bool { segments.allSatisfy(\.isSingular) }
 }
 
 /// A child or descendant segment.
 struct SegmentSyntax: Equatable, Sendable {
-  /// Where the segment is written: bytes into the text of the query.
+  /// The offset of the segment in the text of the query, in bytes.
   var offset: Int
   var isDescendant: Bool
   var selectors: [SelectorSyntax]
@@ -39,9 +39,9 @@ struct SliceBounds: Equatable, Sendable {
   var end: Int?
   var step: Int
 
-  /// The rows that the slice selects from an array of `count` elements, as a first row, a step and a number of rows.
+  /// The indexes that the slice selects from an array of `count` elements: the first one, the step and their number.
   ///
-  /// Bounds are at most 2^53 − 1 in magnitude, so no sum below can overflow.
+  /// Bounds have a magnitude of at most 2^53 − 1, so no sum overflows.
   func rows(count: Int) -> (first: Int, step: Int, count: Int) {
     func normalized(_ bound: Int) -> Int { bound >= 0 ? bound : count + bound }
     if step > 0 {
@@ -56,17 +56,17 @@ struct SliceBounds: Equatable, Sendable {
   }
 }
 
-/// One of the six comparison operators, as the set of relations that satisfy it.
+/// A comparison operator, as the set of relations that satisfy it.
 ///
-/// `<=` is "less or equal" by definition (RFC 9535, section 2.3.5.2.2), so values that are equal but have no order, such as `true`,
-/// satisfy it; `!=` is everything but "equal".
+/// `<=` is "less or equal" (RFC 9535, section 2.3.5.2.2), so equal values without an order, such as `true`, satisfy it. `!=` is all
+/// relations but "equal".
 struct ComparisonOperator: OptionSet, Hashable, Sendable {
   let rawValue: UInt8
 
   static let less = ComparisonOperator(rawValue: 1)
   static let equal = ComparisonOperator(rawValue: 2)
   static let greater = ComparisonOperator(rawValue: 4)
-  /// Neither equal nor ordered: other types, or one side is nothing.
+  /// Neither equal nor ordered: different types, or one side is nothing.
   static let unrelated = ComparisonOperator(rawValue: 8)
 
   static let notEqual: ComparisonOperator = [.less, .greater, .unrelated]
@@ -80,22 +80,22 @@ indirect enum ConditionSyntax: Equatable, Sendable {
   case all([ConditionSyntax])
   case not(ConditionSyntax)
   case comparison(ComparisonOperator, OperandSyntax, OperandSyntax)
-  /// A query by itself: true when it selects at least one node.
+  /// A query as a test: true if it selects at least one node.
   case exists(QuerySyntax)
   case pattern(PatternSyntax)
 }
 
 /// `match(value, pattern)` or `search(value, pattern)`.
 struct PatternSyntax: Equatable, Sendable {
-  /// `match`: the whole string, rather than some part of it.
+  /// Whether the whole string must match (`match`), rather than a part of it (`search`).
   var isWhole: Bool
   var value: OperandSyntax
   var pattern: OperandSyntax
-  /// Where the pattern is written: bytes into the text of the query.
+  /// The offset of the pattern in the text of the query, in bytes.
   var patternOffset: Int
 }
 
-/// What yields one JSON value or nothing: a `comparable`, or an argument of type `ValueType`.
+/// An expression that yields one JSON value or nothing: a `comparable`, or an argument of type `ValueType`.
 indirect enum OperandSyntax: Equatable, Sendable {
   case literal(LiteralSyntax)
   /// A singular query.
