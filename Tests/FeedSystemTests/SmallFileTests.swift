@@ -1,4 +1,5 @@
 import FeedSystem
+import Foundation
 import Glibc
 import TestSupport
 import Testing
@@ -15,7 +16,40 @@ struct SmallFileTests {
     }
     #expect(#expect(throws: SystemError.self) { try SmallFile.read(path, limit: 2) }?.code == EFBIG)
     #expect(#expect(throws: SystemError.self) { try SmallFile.read(directory.file("none")) }?.code == ENOENT)
+    #expect(#expect(throws: SystemError.self) { try SmallFile.read(directory.path) }?.code == EISDIR)
     let folder = directory.file("no/f")
     #expect(#expect(throws: SystemError.self) { try SmallFile.replace(folder, with: []) }?.code == ENOENT)
+  }
+
+  @Test("a FIFO and a device are refused without waiting for a writer")
+  func onlyRegularFiles() throws {
+    let directory = try TemporaryDirectory()
+    let fifo = directory.file("fifo")
+    #expect(mkfifo(fifo, 0o600) == 0)
+    for path in [fifo, "/dev/zero"] {
+      #expect(#expect(throws: SystemError.self) { try SmallFile.read(path) }?.code == EINVAL)
+    }
+  }
+
+  @Test("a symbolic link is followed only where that is asked for, and replaced, not written through")
+  func links() throws {
+    let directory = try TemporaryDirectory()
+    let (target, link) = (directory.file("target"), directory.file("link"))
+    try SmallFile.replace(target, with: [1])
+    #expect(symlink(target, link) == 0)
+    #expect(try SmallFile.read(link) == [1])
+    #expect(#expect(throws: SystemError.self) { try SmallFile.read(link, followsLinks: false) }?.code == ELOOP)
+    try SmallFile.replace(link, with: [2])
+    #expect(try SmallFile.read(target) == [1])
+    #expect(try SmallFile.read(link, followsLinks: false) == [2])
+  }
+
+  @Test("nothing is left beside a file that was replaced or could not be")
+  func noLeftovers() throws {
+    let directory = try TemporaryDirectory()
+    try SmallFile.replace(directory.file("f"), with: [1], durable: true)
+    #expect(throws: SystemError.self) { try SmallFile.replace(directory.path, with: [1]) }
+    let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+    #expect(names == ["f"])
   }
 }

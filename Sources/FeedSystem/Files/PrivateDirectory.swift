@@ -11,9 +11,18 @@ public enum PrivateDirectory {
       throw SystemError(code: ENOTDIR, operation: "keep files in", path: path)
     }
     if let slash = path.lastIndex(of: "/"), slash != path.startIndex { try make(String(path[..<slash])) }
-    if mkdir(path, 0o700) == 0 { return }
+    if mkdir(path, 0o700) == 0 { return try sync(FilePath.directory(of: path)) }
     let error = SystemError.last("make the directory", path)
     if error.code != EEXIST { throw error }
+  }
+
+  /// Waits until the disk has the names in a directory.
+  static func sync(_ path: String) throws(SystemError) {
+    let number = retryingInterrupts { clinux_open(path, O_RDONLY | O_DIRECTORY, 0) }
+    guard number >= 0 else { throw .last("open", path) }
+    let directory = Descriptor(owning: number)
+    // EINVAL: the file system cannot sync a directory.
+    if fsync(directory.rawValue) != 0, currentErrno() != EINVAL { throw .last("sync", path) }
   }
 
   /// Does something whose new files only this user may read or write. Not to be called while another thread makes files.

@@ -3,12 +3,23 @@ import Glibc
 
 /// Whole files that fit in memory: configuration, lock and bookmark files.
 public enum SmallFile {
-  /// The bytes of the file at `path`.
-  /// - Parameter limit: the most bytes to take; a larger file is `EFBIG`.
-  public static func read(_ path: String, limit: Int = 16 << 20) throws(SystemError) -> [UInt8] {
-    let number = retryingInterrupts { clinux_open(path, O_RDONLY, 0) }
+  /// Returns the bytes of the regular file at `path`. Never blocks on a FIFO or a device: these are refused.
+  /// - Parameters:
+  ///   - limit: the most bytes to read; a larger file is `EFBIG`.
+  ///   - followsLinks: whether `path` may be a symbolic link; otherwise a link is `ELOOP`.
+  /// - Throws: `EISDIR` for a directory, `EINVAL` for anything else that is not a regular file.
+  public static func read(
+    _ path: String, limit: Int = 16 << 20, followsLinks: Bool = true
+  ) throws(SystemError) -> [UInt8] {
+    let flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | (followsLinks ? 0 : O_NOFOLLOW)
+    let number = retryingInterrupts { clinux_open(path, flags, 0) }
     guard number >= 0 else { throw .last("open", path) }
     let file = Descriptor(owning: number)
+    guard let identity = FileIdentity(of: number) else { throw .last("examine", path) }
+    guard identity.isRegularFile else {
+      throw SystemError(
+        code: identity.isDirectory ? EISDIR : EINVAL, operation: "read", path: path, advice: "name a regular file")
+    }
     var contents: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 16 << 10)
     while true {
@@ -22,21 +33,23 @@ public enum SmallFile {
     }
   }
 
-  /// Puts `contents` in the place of the file at `path`, or makes it: a reader sees the old bytes or the new ones, never
-  /// a mixture, since the new ones are written beside it and renamed.
-  /// - Parameter durable: whether the bytes are on the disk when this returns.
+  /// Replaces the file at `path`, or creates it. A reader sees the old bytes or the new ones, never a mixture: the new ones
+  /// are written to a file of a random name beside it, which is then renamed. A symbolic link at `path` is replaced, not
+  /// followed.
+  /// - Parameter durable: whether the bytes and the name are on the disk when this returns.
   public static func replace(_ path: String, with contents: [UInt8], durable: Bool = false) throws(SystemError) {
-    let temporary = "\(path).\(getpid()).new"
+    let temporary = "\(path).\(try Random.hex128()).new"
     do throws(SystemError) {
       try write(contents, to: temporary, durable: durable)
       guard rename(temporary, path) == 0 else { throw SystemError.last("replace", path) }
     } catch {
-      unlink(temporary)
+      if error.code != EEXIST { unlink(temporary) }
       throw error
     }
+    if durable { try PrivateDirectory.sync(FilePath.directory(of: path)) }
   }
 
-  /// Finds out whether ``replace(_:with:durable:)`` would be allowed to write beside the file at `path`.
+  /// Checks that ``replace(_:with:durable:)`` may write beside the file at `path`.
   /// - Throws: an error whose path is that of the directory.
   public static func checkReplaceable(_ path: String) throws(SystemError) {
     let directory = FilePath.directory(of: path)
@@ -44,7 +57,7 @@ public enum SmallFile {
   }
 
   private static func write(_ contents: [UInt8], to path: String, durable: Bool) throws(SystemError) {
-    let number = retryingInterrupts { clinux_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o644) }
+    let number = retryingInterrupts { clinux_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o644) }
     guard number >= 0 else { throw .last("create", path) }
     let file = Descriptor(owning: number)
     var written = 0
@@ -55,7 +68,7 @@ public enum SmallFile {
       guard count >= 0 else { throw .last("write", path) }
       written += count
     }
-    if durable, fsync(file.rawValue) != 0 { throw .last("store", path) }
+    if durable, fsync(file.rawValue) != 0 { throw .last("sync", path) }
   }
 }
 
