@@ -19,6 +19,7 @@ public enum Daemon {
       case .check(let options): return check(options, environment)
       case .run(let options): return run(options, environment)
       case .checkConfiguration(let options): return checkConfiguration(options)
+      case .reload(let pid): return reload(pid)
       }
     } catch {
       try? StandardStreams.writeAll("feedd: \(error)\nTry 'feedd --help'.\n", to: StandardStreams.error)
@@ -47,6 +48,7 @@ public enum Daemon {
   private static func start(_ options: DaemonOptions, _ environment: Environment, _ log: Log) throws -> EventLoop {
     StandardStreams.ignoreBrokenPipes()
     SignalQueue.ignoreFileSizeLimit()
+    SignalQueue.endOnCrash()
     let signals = try Signals()
     let file = ConfigurationFile(options)
     let configuration = try file?.read()

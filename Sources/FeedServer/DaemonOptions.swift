@@ -37,10 +37,12 @@ extension DaemonOptions {
   /// What a command line comes to.
   public enum Outcome: Equatable, Sendable {
     case run(DaemonOptions)
-    /// `--check`: a state directory is to be verified.
+    /// `--check`: verify the state directory.
     case check(DaemonOptions)
-    /// `--check-config`: the file is read and the daemon not started.
+    /// `--check-config`: verify a configuration file.
     case checkConfiguration(DaemonOptions)
+    /// `--reload`: verify the configuration file of the daemon with this process number, then signal it.
+    case reload(Int)
     /// `--help` or `--version`: to be printed on standard output.
     case print(String)
   }
@@ -62,6 +64,7 @@ extension DaemonOptions {
       options.configurationPath = path
       return .checkConfiguration(options)
     }
+    if let pid = parsed.integer("reload") { return .reload(pid) }
     return parsed.contains("check") ? .check(options) : .run(options)
   }
 
@@ -97,52 +100,58 @@ extension DaemonOptions {
     OptionTable(
       program: "feedd", usage: ["[OPTION]..."],
       about: """
-        Owns lists for the programs of this machine: they push JSON elements over a Unix socket, feedd sorts them into bins, \
-        composes feeds, and tells every watcher by position what changed.
+        Keeps lists for the programs of this machine in sync. Programs push JSON elements over a Unix socket; feedd sorts \
+        them into bins, composes feeds, and tells every watcher by position what changed.
         """,
-      groups: [places(socketPath, statePath), running, OptionGroup("Limits", Limits.all.map(limit))],
+      examples: """
+        feedd --socket "$XDG_RUNTIME_DIR/feedd.sock"    run a daemon of your own
+        feedd --config feedd.json --durability disk     survive a loss of power
+        feedd --check-config feedd.json                 find mistakes in a file
+        """,
+      groups: [files(socketPath, statePath), operation, OptionGroup("Limits", Limits.all.map(limit))],
       notes: """
-        BYTES may be written with K, M or G (powers of 1024), TIME with ms, s, m, h or d.
-        Exit codes: 0 ended as asked, 1 failed at run time, 2 the command line is wrong.
+        BYTES takes the suffixes K, M and G (powers of 1024), TIME takes ms, s, m, h and d.
+        Exit status: 0 ended as asked, 1 failed at run time, 2 wrong command line.
         """)
   }
 
-  private static func places(_ socketPath: String, _ statePath: String?) -> OptionGroup {
+  private static func files(_ socketPath: String, _ statePath: String?) -> OptionGroup {
     OptionGroup(
-      "Places",
+      "Files",
       [
-        OptionDescription("socket", value: .text("PATH"), help: "where clients connect to", defaultText: socketPath),
+        OptionDescription("socket", value: .text("PATH"), help: "socket for clients", defaultText: socketPath),
         OptionDescription(
-          "state", value: .text("DIR"), help: "where everything is kept, unless durability is memory",
+          "state", value: .text("DIR"), help: "state directory; unused with --durability memory",
           defaultText: statePath),
         OptionDescription(
-          "config", value: .text("FILE"), help: "definitions, access rules and limits; SIGHUP has it read again"),
-        OptionDescription(
-          "check-config", value: .text("FILE"), help: "say whether such a file is right, and end"),
+          "config", value: .text("FILE"), help: "definitions, access rules and limits; SIGHUP reads the file again"),
       ])
   }
 
-  private static let running = OptionGroup(
-    "Running",
+  private static let operation = OptionGroup(
+    "Operation",
     [
+      OptionDescription("check", help: "verify the state directory, print what it contains and exit"),
+      OptionDescription("check-config", value: .text("FILE"), help: "verify a configuration file and exit"),
+      OptionDescription(
+        "reload", value: .integer(1...4_194_304),
+        help: "verify the configuration file of the daemon with process ID N, make the daemon read it, and exit"),
       OptionDescription(
         "durability", value: .choice(Durability.allCases.map(\.rawValue)),
-        help:
-          "what a change survives before it is published: nothing, the end of the daemon, or the loss of power as well",
+        help: "what a change survives before it is answered: nothing, a crash of the daemon, or a loss of power",
         defaultText: "process"),
       OptionDescription(
         "image-interval", value: .duration(.seconds(1)...(.seconds(31_536_000))),
-        help: "how often all elements are written anew even if little has changed", defaultText: "6h"),
+        help: "longest time between two images of all elements", defaultText: "6h"),
       OptionDescription(
         "image-journal", value: .bytes(4096...(1 << 40)),
-        help: "bytes of journal, if that is more than the last image has, after which all elements are written anew",
+        help: "bytes of journal after which a new image is written, unless the last image is larger",
         defaultText: ByteCount.text(ImagePolicy().journalBytes)),
-      OptionDescription("check", help: "verify the state directory, say what it holds, and exit"),
       OptionDescription(
         "drain-timeout", value: .duration(.zero...(.seconds(3600))),
-        help: "the longest time to finish writing to clients after SIGTERM", defaultText: "5s"),
+        help: "longest time to write queued output after SIGTERM", defaultText: "5s"),
       OptionDescription(
-        "log-level", value: .choice(LogLevel.allCases.map(\.name)), help: "the least important lines to log",
+        "log-level", value: .choice(LogLevel.allCases.map(\.name)), help: "least severe level to log",
         defaultText: "info"),
     ])
 

@@ -2,8 +2,8 @@ import FeedSystem
 
 /// The daemon's log on standard error: one line an event.
 ///
-/// A line never waits for its reader: one that does not fit into the pipe is dropped, and the next that fits says how many
-/// were.
+/// Writing never blocks: a line that does not fit into the pipe is discarded. Nor can clients flood the log: each level above
+/// debug has a limit of lines a second. A later line says how many are missing.
 public final class Log {
   /// How a line begins.
   public enum Style: Sendable {
@@ -19,12 +19,26 @@ public final class Log {
   private let threshold: LogLevel
   private let style: Style
   private let descriptor: Int32
+  private let linesPerSecond: Int
+  private let clock: () -> UInt64
+  /// Lines discarded because the reader was too slow.
   private var dropped = 0
+  /// By level: the second that is counted, the lines written in it, and the lines left out since the last one written.
+  private var rates: [(second: UInt64, written: Int, leftOut: Int)]
 
-  public init(threshold: LogLevel, style: Style, descriptor: Int32 = StandardStreams.error) {
+  /// - Parameters:
+  ///   - linesPerSecond: the most lines of one level in a second; debug lines are not limited.
+  ///   - clock: nanoseconds of a monotonic clock.
+  public init(
+    threshold: LogLevel, style: Style, descriptor: Int32 = StandardStreams.error, linesPerSecond: Int = 200,
+    clock: @escaping () -> UInt64 = { MonotonicClock.now }
+  ) {
     self.threshold = threshold
     self.style = style
     self.descriptor = descriptor
+    self.linesPerSecond = linesPerSecond
+    self.clock = clock
+    rates = Array(repeating: (0, 0, 0), count: LogLevel.debug.rawValue + 1)
   }
 
   /// Whether lines of this level are written: the caller may spare the making of a message.
@@ -32,7 +46,7 @@ public final class Log {
 
   /// Writes one line. Control characters in `message` are replaced, so that no client can forge a line.
   public func write(_ level: LogLevel, _ message: @autoclosure () -> String) {
-    guard isEnabled(level) else { return }
+    guard isEnabled(level), isWithinRate(level) else { return }
     guard isWritable else {
       dropped &+= 1
       return
@@ -40,13 +54,31 @@ public final class Log {
     if dropped > 0 {
       let count = dropped
       dropped = 0
-      put(.warning, "\(count) lines before this one are missing: the reader of the log was too slow")
+      put(.warning, "\(count) lines missing here: the reader of the log was too slow")
       guard isWritable else {
         dropped = 1
         return
       }
     }
     put(level, message())
+  }
+
+  /// Counts a line; false when its level has had its lines of this second. The first line after that reports how many were
+  /// left out.
+  private func isWithinRate(_ level: LogLevel) -> Bool {
+    if level == .debug { return true }
+    let second = clock() / 1_000_000_000
+    if rates[level.rawValue].second != second {
+      let leftOut = rates[level.rawValue].leftOut
+      rates[level.rawValue] = (second, 0, 0)
+      if leftOut > 0 { put(level, "\(leftOut) \(level.name) lines left out: more than \(linesPerSecond) in a second") }
+    }
+    if rates[level.rawValue].written == linesPerSecond {
+      rates[level.rawValue].leftOut += 1
+      return false
+    }
+    rates[level.rawValue].written += 1
+    return true
   }
 
   private var isWritable: Bool { (try? Readiness.writable.wait(on: descriptor, timeout: .zero)) == .writable }

@@ -44,25 +44,58 @@ extension Daemon {
 }
 
 extension Daemon {
-  /// Says whether a configuration file is right: read, and applied to a daemon that has no feeds yet.
-  /// - Returns: 0 when it is, else 1.
+  /// `--check-config`: reads a configuration file and applies it to an engine without feeds.
+  /// - Returns: 0 when it is right, else 1.
   static func checkConfiguration(_ options: DaemonOptions) -> Int32 {
     do {
       guard let file = ConfigurationFile(options) else { return 2 }
-      let configuration = try file.read()
-      var options = options
-      options.limits = file.limits(configuration)
-      let engine = try makeEngine(options, nil, Log(threshold: .error, style: .timestamps))
-      _ = try file.apply(configuration, to: engine, now: ServerClock(after: 0).now)
+      let configuration = try verify(file, options)
       let rules =
-        configuration.access.map { "\($0.count) access rules" } ?? "no access rules: everybody may do everything"
-      try StandardStreams.writeAll(
-        "\(file.path): ok: \(configuration.feedCount) feeds, \(configuration.limits.count) limits, \(rules)\n",
-        to: StandardStreams.output)
+        configuration.access.map { counted($0.count, "access rule") }
+        ?? "no access rules: every client may do everything"
+      let (feeds, limits) = (counted(configuration.feedCount, "feed"), counted(configuration.limits.count, "limit"))
+      try StandardStreams.writeAll("\(file.path): ok: \(feeds), \(limits), \(rules)\n", to: StandardStreams.output)
       return 0
     } catch {
       try? StandardStreams.writeAll("\(error)\n", to: StandardStreams.error)
       return 1
     }
   }
+
+  /// `--reload`: verifies the configuration file that a running daemon was started with, then sends the daemon SIGHUP. So a
+  /// service manager's reload fails when the file is bad, and the daemon keeps the configuration it has.
+  /// - Returns: 0 when the signal was sent, else 1.
+  static func reload(_ pid: Int) -> Int32 {
+    do {
+      guard try SmallFile.read("/proc/\(pid)/comm") == SmallFile.read("/proc/self/comm") else {
+        throw UsageError("cannot reload process \(pid): it is not feedd")
+      }
+      let words = try SmallFile.read("/proc/\(pid)/cmdline").split(separator: 0, omittingEmptySubsequences: false)
+      let arguments = words.dropFirst().dropLast().map { String(decoding: $0, as: UTF8.self) }
+      guard case .run(var options) = try DaemonOptions.parse(arguments, environment: Environment([:]), width: 80) else {
+        throw UsageError("cannot reload process \(pid): it does not run as a daemon")
+      }
+      if let path = options.configurationPath {
+        options.configurationPath = path.hasPrefix("/") ? path : "/proc/\(pid)/cwd/\(path)"
+        if let file = ConfigurationFile(options) { _ = try verify(file, options) }
+      }
+      try ProcessIdentity.send(SignalQueue.hangUp, to: Int32(pid))
+      return 0
+    } catch {
+      try? StandardStreams.writeAll("feedd: \(error)\n", to: StandardStreams.error)
+      return 1
+    }
+  }
+
+  /// Reads a configuration file and applies it to an engine without feeds.
+  private static func verify(_ file: ConfigurationFile, _ options: DaemonOptions) throws -> Configuration {
+    let configuration = try file.read()
+    var options = options
+    options.limits = file.limits(configuration)
+    let engine = try makeEngine(options, nil, Log(threshold: .error, style: .timestamps))
+    _ = try file.apply(configuration, to: engine, now: ServerClock(after: 0).now)
+    return configuration
+  }
+
+  private static func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 }

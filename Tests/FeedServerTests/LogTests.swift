@@ -44,7 +44,7 @@ struct LogTests {
 
   @Test func neverWaitForTheirReader() throws {
     let pipe = try Pipe()
-    let log = Log(threshold: .info, style: .journal, descriptor: pipe.writingNumber)
+    let log = Log(threshold: .info, style: .journal, descriptor: pipe.writingNumber, linesPerSecond: .max)
     let line = String(repeating: "x", count: 1000)
     for _ in 0..<1000 { log.write(.info, line) }
     let before = try contents(pipe).split(separator: "\n")
@@ -54,8 +54,34 @@ struct LogTests {
     let after = try contents(pipe)
     #expect(
       after
-        == "<4>\(1000 - before.count) lines before this one are missing: the reader of the log was too slow\n<6>again\n"
+        == "<4>\(1000 - before.count) lines missing here: the reader of the log was too slow\n<6>again\n"
     )
+  }
+
+  @Test("each level has its lines of a second, and a later line says how many were left out")
+  func rates() throws {
+    let pipe = try Pipe()
+    let time = Time()
+    let log = Log(
+      threshold: .debug, style: .journal, descriptor: pipe.writingNumber, linesPerSecond: 2, clock: { time.now })
+    for number in 1...4 { log.write(.warning, "w\(number)") }
+    log.write(.error, "e")
+    for number in 1...3 { log.write(.debug, "d\(number)") }
+    let first = try contents(pipe)
+    #expect(first == "<4>w1\n<4>w2\n<3>e\n<7>d1\n<7>d2\n<7>d3\n")
+    time.now = 1_000_000_000
+    log.write(.error, "e")
+    log.write(.warning, "w5")
+    let second = try contents(pipe)
+    #expect(second == "<3>e\n<4>2 warning lines left out: more than 2 in a second\n<4>w5\n")
+    time.now = 2_000_000_000
+    log.write(.warning, "w6")
+    let third = try contents(pipe)
+    #expect(third == "<4>w6\n")
+  }
+
+  private final class Time {
+    var now: UInt64 = 0
   }
 
   @Test func timesAreUTC() {

@@ -56,6 +56,12 @@ public struct SignalQueue: ~Copyable {
     return nil
   }
 
+  /// Makes the signals of a crash end the process at once, whatever handlers the runtime has installed: a backtrace would
+  /// write the process's memory into the log and keep a dying daemon from being restarted.
+  public static func endOnCrash() {
+    for number in [SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV] { signal(number, SIG_DFL) }
+  }
+
   /// Lets a write beyond the limit of a file's size fail instead of ending the process.
   public static func ignoreFileSizeLimit() { signal(SIGXFSZ, SIG_IGN) }
 

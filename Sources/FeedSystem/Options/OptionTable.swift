@@ -8,14 +8,19 @@ public struct OptionTable: Equatable, Sendable {
   public var usage: [String]
   /// What it does, in a paragraph.
   public var about: String
+  /// Command lines with comments, printed as they are; empty for none.
+  public var examples: String
   public var groups: [OptionGroup]
   /// Paragraphs after the options: examples, exit codes. Printed line by line as they are.
   public var notes: String
 
-  public init(program: String, usage: [String], about: String, groups: [OptionGroup], notes: String = "") {
+  public init(
+    program: String, usage: [String], about: String, examples: String = "", groups: [OptionGroup], notes: String = ""
+  ) {
     self.program = program
     self.usage = usage
     self.about = about
+    self.examples = examples
     self.groups = groups + [OptionGroup("Information", [.help, .version])]
     self.notes = notes
   }

@@ -7,6 +7,11 @@ public enum ProcessIdentity {
   public static var uid: UInt32 { geteuid() }
   public static var gid: UInt32 { getegid() }
 
+  /// Sends a signal to a process.
+  public static func send(_ signal: Int32, to pid: Int32) throws(SystemError) {
+    guard kill(pid, signal) == 0 else { throw .last("send \(SignalQueue.name(signal)) to process \(pid)") }
+  }
+
   /// Ends the process.
   public static func exit(_ code: Int32) -> Never { Glibc.exit(code) }
 }
@@ -47,12 +52,32 @@ public struct Environment: Sendable {
   }
 }
 
-/// Which run of the system this is.
+/// Which boot of the system this is.
 public enum BootIdentity {
-  /// A random text that changes with each start of the system; empty where the system does not tell.
-  public static var current: String {
-    guard let bytes = try? SmallFile.read("/proc/sys/kernel/random/boot_id", limit: 256) else { return "" }
-    return String(decoding: bytes.prefix { $0 > UInt8(ascii: " ") }, as: UTF8.self)
+  /// The variable by which a service manager tells the identity to a service that cannot see `/proc/sys`, with or without
+  /// dashes (`%b` in a unit file).
+  public static let variable = "FEEDD_BOOT_ID"
+
+  /// A random text that changes with each boot: a UUID in lower case with dashes. Empty when nothing tells it.
+  public static var current: String { of(.current) }
+
+  /// The kernel's identity, else that of the environment.
+  static func of(_ environment: Environment, file: String = "/proc/sys/kernel/random/boot_id") -> String {
+    if let bytes = try? SmallFile.read(file, limit: 256), let identity = uuid(String(decoding: bytes, as: UTF8.self)) {
+      return identity
+    }
+    return environment[variable].flatMap(uuid) ?? ""
+  }
+
+  /// The text as a UUID with dashes; nil when it is none.
+  private static func uuid(_ text: String) -> String? {
+    let digits = text.lowercased().filter { $0 != "-" && !$0.isWhitespace }
+    guard digits.utf8.count == 32, digits.allSatisfy(\.isHexDigit) else { return nil }
+    var rest = digits[...]
+    return [8, 4, 4, 4, 12].map { count in
+      defer { rest = rest.dropFirst(count) }
+      return String(rest.prefix(count))
+    }.joined(separator: "-")
   }
 }
 

@@ -65,6 +65,6 @@ struct ConfigurationFileTests {
     let process = try ChildProcess(BuildProducts.program("feedd"), ["--check-config", path])
     #expect(try process.waitForExit() == 0)
     try process.output.waitForEnd()
-    #expect(process.output.text == "\(path): ok: 1 feeds, 0 limits, 1 access rules\n")
+    #expect(process.output.text == "\(path): ok: 1 feed, 0 limits, 1 access rule\n")
   }
 }
