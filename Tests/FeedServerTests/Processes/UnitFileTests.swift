@@ -14,7 +14,7 @@ struct UnitFileTests {
     let program = try BuildProducts.program("feedd")
     return try ["feedd.service", "feedd.socket"].map { name in
       let text = try String(contentsOfFile: "\(Self.folder)/\(name)", encoding: .utf8)
-      let copy = text.replacingOccurrences(of: "ExecStart=/usr/local/bin/feedd", with: "ExecStart=\(program)")
+      let copy = text.replacingOccurrences(of: "=/usr/local/bin/feedd", with: "=\(program)")
       #expect(name == "feedd.socket" || copy != text)
       let path = directory.file(name)
       try SmallFile.replace(path, with: Array(copy.utf8))
@@ -35,8 +35,10 @@ struct UnitFileTests {
   @Test func sayWhatTheDaemonReliesOn() throws {
     let service = try String(contentsOfFile: "\(Self.folder)/feedd.service", encoding: .utf8).split(separator: "\n")
     let lines = [
-      "Type=notify", "ExecReload=/bin/kill -HUP $MAINPID", "RuntimeDirectory=feedd", "StateDirectory=feedd",
-      "Restart=on-failure", "NoNewPrivileges=yes", "ProtectSystem=strict", "RestrictAddressFamilies=AF_UNIX",
+      "Type=notify", "ExecReload=/usr/local/bin/feedd --reload $MAINPID", "RuntimeDirectory=feedd",
+      "StateDirectory=feedd",
+      "Restart=on-failure", "StartLimitIntervalSec=0", "Environment=FEEDD_BOOT_ID=%b", "NoNewPrivileges=yes",
+      "ProtectSystem=strict", "RestrictAddressFamilies=AF_UNIX",
     ]
     for line in lines { #expect(service.contains(Substring(line))) }
     // With it the kernel would show every client's user as nobody.

@@ -1,0 +1,299 @@
+"""The service under a real systemd, booted in a container on an overlay of this machine.
+
+Needs root, systemd-nspawn (package systemd-container) and the programs named by FEEDD_BIN_DIR; skipped otherwise. Nothing
+outside a temporary folder is changed.
+"""
+
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "Protocol" / "clients" / "python" / "tests")]
+
+import support  # noqa: E402
+from support import feedd  # noqa: E402
+
+PATIENCE = 60
+
+
+def missing():
+    """Why the tests cannot run here; None when they can."""
+    if os.geteuid() != 0:
+        return "only root can boot a container"
+    for program in ("systemd-nspawn", "nsenter"):
+        if not shutil.which(program):
+            return f"there is no {program}; install the package systemd-container"
+    if not os.path.exists("/lib/systemd/systemd"):
+        return "this machine has no systemd"
+    if not os.environ.get("FEEDD_BIN_DIR"):
+        return "FEEDD_BIN_DIR names no folder with feedd in it"
+    return None
+
+
+class Container:
+    """A booted system: this machine's files, with changes kept in a tmpfs."""
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="feedd-systemd-")
+        self.root = f"{self.folder}/root"
+        self.process = None
+        self.mounts = []
+        try:
+            self._mount()
+            self._install()
+            self._boot()
+        except BaseException:
+            self.close()
+            raise
+
+    def _mount(self):
+        changes = f"{self.folder}/changes"
+        os.mkdir(changes)
+        os.mkdir(self.root)
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", changes], check=True)
+        self.mounts.append(changes)
+        os.mkdir(f"{changes}/upper")
+        os.mkdir(f"{changes}/work")
+        layers = f"lowerdir=/,upperdir={changes}/upper,workdir={changes}/work"
+        done = subprocess.run(["mount", "-t", "overlay", "overlay", "-o", layers, self.root], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise unittest.SkipTest(f"an overlay cannot be mounted here: {done.stderr.strip()}")
+        self.mounts.append(self.root)
+
+    def _install(self):
+        environment = dict(os.environ, DESTDIR=self.root)
+        environment.pop("PREFIX", None)
+        subprocess.run([ROOT / "scripts" / "install"], check=True, capture_output=True, env=environment)
+        # An empty file gives the container an identity of its own.
+        pathlib.Path(f"{self.root}/etc/machine-id").write_text("")
+
+    def _boot(self):
+        self.console = open(f"{self.folder}/console", "wb")
+        self.process = subprocess.Popen(
+            ["systemd-nspawn", "-D", self.root, "--register=no", "--keep-unit", "-b", "systemd.unit=basic.target"],
+            stdin=subprocess.DEVNULL,
+            stdout=self.console,
+            stderr=subprocess.STDOUT,
+        )
+        self.leader = self.wait(self._leader, "the container's first process")
+        self.wait(lambda: self.output("systemctl", "is-system-running") in ("running", "degraded"), "the container's boot")
+        self.run("systemd-sysusers")
+
+    def _leader(self):
+        if self.process.poll() is not None:
+            console = pathlib.Path(f"{self.folder}/console").read_text(errors="replace")
+            raise unittest.SkipTest(f"systemd-nspawn cannot boot here: {console[-500:]}")
+        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        # The first child only prepares the container; the system manager follows.
+        for child in children:
+            try:
+                if pathlib.Path(f"/proc/{child}/comm").read_text().strip() == "systemd":
+                    return int(child)
+            except FileNotFoundError:
+                pass
+        return None
+
+    def wait(self, condition, what):
+        """Waits until the condition gives something true, and returns it."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            result = condition()
+            if result:
+                return result
+            time.sleep(0.05)
+        raise AssertionError(f"waited {PATIENCE} s for {what}\n{self.log()}")
+
+    def command(self, *arguments, **options):
+        return subprocess.run(
+            ["nsenter", "-t", str(self.leader), "-a", *arguments], capture_output=True, text=True, timeout=PATIENCE, **options
+        )
+
+    def run(self, *arguments):
+        done = self.command(*arguments)
+        if done.returncode != 0:
+            raise AssertionError(f"{' '.join(arguments)}: {done.stdout}{done.stderr}\n{self.log()}")
+        return done.stdout.strip()
+
+    def output(self, *arguments):
+        return self.command(*arguments).stdout.strip()
+
+    def show(self, unit, name):
+        return self.output("systemctl", "show", "--value", "-p", name, unit)
+
+    def main_pid(self):
+        return int(self.show("feedd.service", "MainPID") or 0)
+
+    def log(self):
+        if not getattr(self, "leader", None):
+            return ""
+        return self.output("journalctl", "--no-pager", "-u", "feedd.service", "-u", "feedd.socket", "-o", "cat")
+
+    def connect(self):
+        """A client of the daemon's socket, from outside the container."""
+        return feedd.Connection(f"/proc/{self.leader}/root/run/feedd/feedd.sock", timeout=PATIENCE)
+
+    def close(self):
+        if self.process:
+            if getattr(self, "leader", None):
+                self.command("systemctl", "poweroff", "--force", "--force")
+            try:
+                self.process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+            self.console.close()
+        for mount in reversed(self.mounts):
+            subprocess.run(["umount", mount], check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@unittest.skipIf(missing(), missing())
+class Service(unittest.TestCase):
+    """One container for all tests; each leaves the service stopped and its state empty."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.container = Container()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.container.close()
+
+    def setUp(self):
+        self.container.run("systemctl", "start", "feedd.socket")
+
+    def tearDown(self):
+        container = self.container
+        container.command("systemctl", "stop", "feedd.socket", "feedd.service")
+        container.command("systemctl", "reset-failed")
+        shutil.rmtree(f"{container.root}/etc/systemd/system/feedd.service.d", ignore_errors=True)
+        container.command("sh", "-c", "rm -rf /var/lib/feedd/*")
+        container.command("systemctl", "daemon-reload")
+
+    def configure(self, text):
+        """Adds lines to the service's section of the unit."""
+        folder = pathlib.Path(self.container.root) / "etc/systemd/system/feedd.service.d"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "test.conf").write_text(f"[Service]\n{text}\n")
+        self.container.run("systemctl", "daemon-reload")
+
+    def start(self):
+        """Starts the service by connecting, and returns the connection."""
+        connection = self.container.connect()
+        self.addCleanup(connection.close)
+        connection.call("ping")
+        return connection
+
+    def wait_for_new_pid(self, old):
+        def check():
+            pid = self.container.main_pid()
+            return pid if pid not in (0, old) and self.container.show("feedd.service", "ActiveState") == "active" else None
+
+        return self.container.wait(check, "the service's restart")
+
+    def fill(self, connection):
+        """Defines a feed with three elements; returns epoch and revision of a watch."""
+        connection.call("define", feed="inbox", kind="collection")
+        for number in range(3):
+            connection.call("update", feed="inbox", element={"id": number})
+        watch = connection.watch("inbox")
+        return watch.result["epoch"], watch.result["revision"]
+
+    def resume(self, epoch, revision):
+        """Resumes the watch on a new connection; returns its result."""
+        connection = self.start()
+        return connection.watch("inbox", since={"epoch": epoch, "revision": revision}).result
+
+    def test_a_client_starts_the_service_and_is_served(self):
+        self.assertEqual(self.container.show("feedd.service", "ActiveState"), "inactive")
+        connection = self.start()
+        self.assertEqual(self.container.show("feedd.service", "ActiveState"), "active")
+        self.assertIn("listening", self.container.show("feedd.service", "StatusText"))
+        self.assertEqual(self.container.show("feedd.service", "MainPID"), str(self.container.main_pid()))
+
+    def test_after_a_crash_watchers_resume_by_deltas(self):
+        epoch, revision = self.fill(self.start())
+        for _ in range(2):
+            pid = self.container.main_pid()
+            self.container.run("kill", "-KILL", str(pid))
+            self.wait_for_new_pid(pid)
+            result = self.resume(epoch, revision)
+            self.assertEqual((result["epoch"], result["resumed"]), (epoch, True), self.container.log())
+
+    def test_a_stop_keeps_everything_for_the_next_start(self):
+        epoch, revision = self.fill(self.start())
+        self.container.run("systemctl", "stop", "feedd.service")
+        self.assertEqual(self.container.show("feedd.service", "Result"), "success")
+        result = self.resume(epoch, revision)
+        self.assertEqual((result["epoch"], result["resumed"]), (epoch, True))
+
+    def test_the_watchdog_restarts_a_daemon_that_hangs(self):
+        self.configure("WatchdogSec=2")
+        epoch, revision = self.fill(self.start())
+        pid = self.container.main_pid()
+        self.container.run("kill", "-STOP", str(pid))
+        self.wait_for_new_pid(pid)
+        self.assertIn("Watchdog timeout", self.container.output("journalctl", "--no-pager", "-o", "cat", "-u", "feedd.service"))
+        result = self.resume(epoch, revision)
+        self.assertEqual((result["epoch"], result["resumed"]), (epoch, True))
+
+    def test_signals_of_a_crash_end_the_daemon_without_a_backtrace(self):
+        self.start()
+        for signal in ("ABRT", "QUIT", "SEGV"):
+            pid = self.container.main_pid()
+            self.container.run("kill", f"-{signal}", str(pid))
+            self.wait_for_new_pid(pid)
+        self.assertNotIn("Registers", self.container.log())
+
+    def test_an_upgrade_continues_with_the_same_state(self):
+        epoch, revision = self.fill(self.start())
+        program = f"{self.container.root}/usr/local/bin/feedd"
+        shutil.copy2(program, f"{program}.new")
+        os.rename(f"{program}.new", program)
+        pid = self.container.main_pid()
+        self.container.run("systemctl", "restart", "feedd.service")
+        self.wait_for_new_pid(pid)
+        result = self.resume(epoch, revision)
+        self.assertEqual((result["epoch"], result["resumed"]), (epoch, True))
+
+    def configure_file(self, text):
+        path = pathlib.Path(self.container.root) / "etc/feedd.json"
+        path.write_text(text)
+        return "/etc/feedd.json"
+
+    def test_reload_reads_the_configuration_and_fails_when_it_is_bad(self):
+        path = self.configure_file('{"feeds": [{"feed": "a", "kind": "collection"}]}')
+        self.configure(f"ExecStart=\nExecStart=/usr/local/bin/feedd --config {path}")
+        connection = self.start()
+        self.assertEqual([feed["feed"] for feed in connection.call("feeds")["feeds"]], ["a"])
+        self.configure_file('{"feeds": [{"feed": "a", "kind": "collection"}, {"feed": "b", "kind": "collection"}]}')
+        self.container.run("systemctl", "reload", "feedd.service")
+        self.container.wait(lambda: len(connection.call("feeds")["feeds"]) == 2, "the new feed")
+        self.configure_file('{"feeds": [')
+        self.assertNotEqual(self.container.command("systemctl", "reload", "feedd.service").returncode, 0)
+        self.assertEqual(len(connection.call("feeds")["feeds"]), 2)
+        self.assertEqual(self.container.show("feedd.service", "ActiveState"), "active")
+
+    def test_a_crash_loop_keeps_the_socket(self):
+        path = self.configure_file('{"feeds": [')
+        self.configure(f"ExecStart=\nExecStart=/usr/local/bin/feedd --config {path}\nRestartSec=100ms")
+        with socket.socket(socket.AF_UNIX) as waiting:
+            waiting.connect(f"/proc/{self.container.leader}/root/run/feedd/feedd.sock")
+            self.container.wait(lambda: int(self.container.show("feedd.service", "NRestarts") or 0) >= 12, "restarts")
+            self.assertEqual(self.container.show("feedd.socket", "ActiveState"), "active", self.container.log())
+            self.configure_file("{}")
+            self.container.wait(
+                lambda: self.container.show("feedd.service", "ActiveState") == "active", "the service after the repair"
+            )
+        self.start()
+
+
+if __name__ == "__main__":
+    unittest.main()
