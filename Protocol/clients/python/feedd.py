@@ -188,6 +188,13 @@ class Connection:
                 readable, _, _ = select.select([self], [self], [])
                 if readable:
                     self._fill()
+            except (BrokenPipeError, ConnectionResetError):
+                self._drain()
+
+    def _drain(self):
+        """Reads what the daemon sent before it closed the connection, and raises Closed with the reason of its `bye`."""
+        while True:
+            self._sort(self.receive())
 
     def _sort(self, message):
         if isinstance(message, list):
@@ -212,7 +219,10 @@ class Connection:
         return bytes(memoryview(self._input)[start : self._read])
 
     def _fill(self):
-        data = self._socket.recv(1 << 18)
+        try:
+            data = self._socket.recv(1 << 18)
+        except ConnectionResetError:
+            data = b""
         if not data:
             bye = next((m for m in self._queued if m.method == "bye"), Notification("bye", {}))
             raise Closed(bye.params.get("message", "the daemon closed the connection"), bye.params.get("reason"))
