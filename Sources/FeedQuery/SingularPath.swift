@@ -9,13 +9,13 @@ public struct SingularPath: Sendable {
 
   /// Parses a singular query.
   ///
-  /// - Throws: if the text is no path, or a path that can select several nodes.
+  /// - Throws: if the text is not a path, or the path can select several nodes.
   public init(parsing text: String) throws(QueryError) {
     let parsed = try PathParser.query(text)
     if let place = parsed.segments.firstIndex(where: { !$0.isSingular }) {
-      let advice = "keep to names and indexes, as in `$.a[0]`"
+      let advice = "use names and indexes only, as in `$.a[0]`"
       let offset = parsed.segments[place].offset
-      throw QueryError(offset: offset, message: "this segment may select several nodes where one is needed: \(advice)")
+      throw QueryError(offset: offset, message: "this segment may select several nodes where one is needed; \(advice)")
     }
     var builder = ProgramBuilder()
     query = try builder.add(parsed)
@@ -31,6 +31,7 @@ public struct SingularPath: Sendable {
   /// - Parameter member: a name of letters, digits and `_`.
   init(member: StaticString) {
     let name = member.withUTF8Buffer { Array($0) }
+    assert(name.allSatisfy { isNameFirst($0) || isDigit($0) }, "the name needs quotes")
     var builder = ProgramBuilder()
     query = builder.add(name: name)
     program = Program(builder)

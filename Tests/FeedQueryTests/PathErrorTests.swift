@@ -2,7 +2,7 @@ import Testing
 
 @testable import FeedQuery
 
-/// Where texts are refused and what the message asks to change.
+/// The offsets and messages of syntax errors.
 @Suite struct PathErrorTests {
   @Test(arguments: [
     ("", 0, "write `$`"), (" $", 0, "remove the blank space"), ("$ ", 1, "remove the blank space"),
@@ -21,19 +21,21 @@ import Testing
     ("$[- 1]", 3, "expected a digit"), ("$[1.0]", 3, "remove the fraction"), ("$[1e2]", 3, "remove the fraction"),
     ("$[9007199254740992]", 2, "out of range"), ("$[0, -9007199254740992]", 5, "out of range"),
     ("$[1:+2]", 4, "remove the `+`"),
-    ("$[1:2:3:4]", 7, "two colons"), ("$[1:2:a]", 6, "expected `,` or `]`"),
+    ("$[1:2:3:4]", 7, "more than two colons"), ("$[1:2:a]", 6, "expected `,` or `]`"),
     ("$[1:99999999999999999999999]", 4, "out of range"),
     ("$['a", 4, "begins at byte 2 is not closed"), ("$[\"a", 4, "add `\"`"), ("$['\\", 4, "rest of an escape"),
-    ("$['\\x']", 3, "no escape"),
+    ("$['\\x']", 3, "not an escape"),
     ("$['\\\"']", 3, "only the quote"), ("$[\"\\'\"]", 3, "only the quote"), ("$['a\nb']", 4, "\\u000A"),
     ("$['\\u12']", 7, "four hexadecimal"),
-    ("$['\\ud800']", 3, "in a pair"), ("$['\\uDC00']", 3, "in a pair"), ("$['é\\ud800\\u0041']", 5, "in a pair"),
-    ("$[?@.a==]", 8, "found `]`"), ("$[?]", 3, "found `]`"), ("$[?@.a=1]", 6, "written `==`"),
+    ("$['\\ud800']", 3, "unpaired surrogate"), ("$['\\uDC00']", 3, "unpaired surrogate"),
+    ("$['é\\ud800\\u0041']", 5, "unpaired surrogate"),
+    ("$[?@.a==]", 8, "found `]`"), ("$[?]", 3, "found `]`"), ("$[?@.a=1]", 6, "write `==`"),
     ("$[?@.a=~'x']", 6, "`match("),
-    ("$[?@.a===1]", 8, "found `=`"), ("$[?@.a==1==2]", 9, "do not chain"), ("$[?@.a<@.b<@.c]", 10, "do not chain"),
+    ("$[?@.a===1]", 8, "found `=`"), ("$[?@.a==1==2]", 9, "cannot be chained"),
+    ("$[?@.a<@.b<@.c]", 10, "cannot be chained"),
     ("$[?true]", 3, "compare it"),
-    ("$[?'a' && @.b]", 3, "compare it"), ("$[?@.a & @.b]", 7, "written `&&`"), ("$[?@.a | @.b]", 7, "written `||`"),
-    ("$[?@.a && ]", 10, "found `]`"), ("$[?!!@.a]", 4, "stands once"), ("$[?!@.a==1]", 4, "write `!(… == …)`"),
+    ("$[?'a' && @.b]", 3, "compare it"), ("$[?@.a & @.b]", 7, "write `&&`"), ("$[?@.a | @.b]", 7, "write `||`"),
+    ("$[?@.a && ]", 10, "found `]`"), ("$[?!!@.a]", 4, "repeated `!`"), ("$[?!@.a==1]", 4, "write `!(… == …)`"),
     ("$[?(@.a)==1]", 3, "cannot be compared"),
     ("$[?1==(@.a)]", 6, "cannot be compared"), ("$[?(@.a]", 7, "expected `&&`"), ("$[?(@.a", 7, "the `(` at byte 3"),
     ("$[?@.a)]", 6, "expected `,`"),
@@ -43,7 +45,7 @@ import Testing
     ("$[?@.a==1.]", 10, "digit after `.`"),
     ("$[?@.a==.1]", 8, "`0.1`"), ("$[?@.a==1e]", 10, "the exponent"), ("$[?@.a=={}]", 8, "objects"),
     ("$[?@.a==[1]]", 8, "write `@[…]`"),
-    ("$[?foo(@.a)]", 3, "there is no function"), ("$[?count (@.a)==1]", 8, "remove the blank space"),
+    ("$[?foo(@.a)]", 3, "unknown function"), ("$[?count (@.a)==1]", 8, "remove the blank space"),
     ("$[?count()==1]", 3, "one argument, not 0"),
     ("$[?count(@.a,@.b)==1]", 3, "not 2"), ("$[?count(1)==1]", 9, "takes a query"), ("$[?count(@.a)]", 3, "compare it"),
     ("$[?length(@.*)==1]", 10, "may select"),
@@ -54,14 +56,14 @@ import Testing
     ("$[?length(match(@.a,'a'))==1]", 10, "is a condition"), ("$[?count(@.a", 12, "not closed"),
     ("$[?count(@.a;@.b)==1]", 12, "expected `,`"),
     ("$[?match(@.a, '[a-z]{5000}')]", 14, "too large"),
-  ]) func refusesAtTheRightPlace(path: String, offset: Int, message: String) {
+  ]) func reportsOffsetOfError(path: String, offset: Int, message: String) {
     let error = refusal(path)
     #expect(error?.offset == offset, "\(path): \(String(describing: error))")
     #expect(error?.message.contains(message) == true, "\(path): \(String(describing: error))")
   }
 
   @Test(arguments: [
-    ("", 0, "empty"), ("  ", 2, "empty"), ("?@.a", 0, "leave out `?`"), ("@.a == 1)", 8, "closes nothing"),
+    ("", 0, "empty"), ("  ", 2, "empty"), ("?@.a", 0, "remove the `?`"), ("@.a == 1)", 8, "unmatched `)`"),
     ("@.a == 1 2", 9, "end of the filter"),
     ("@.a = 1", 4, "`==`"), ("$[0", 3, "not closed"), ("@.a ==", 6, "the end of the text"),
   ]) func refusesFilters(filter: String, offset: Int, message: String) throws {

@@ -1,14 +1,16 @@
 import Synchronization
 
-/// The regular expression of one `match` or `search` in a filter.
+/// The regular expression of a `match` or `search` in a filter.
 ///
-/// A text that is no I-Regexp matches nothing, as RFC 9535, sections 2.4.6 and 2.4.7, say.
+/// A text that is not an I-Regexp matches nothing (RFC 9535, sections 2.4.6 and 2.4.7). Can be shared between threads.
 final class Pattern: Sendable {
+  /// Whether the whole string must match (`match`), rather than a part of it (`search`).
   let isWhole: Bool
-  /// The pattern is a literal: what it was compiled to, nil when it is no I-Regexp.
+  /// The compiled literal; nil if it is not an I-Regexp or `isConstant` is false.
   private let constant: RegexpMatcher?
+  /// Whether the pattern is a literal of the query.
   private let isConstant: Bool
-  /// The pattern of the last evaluation, when it comes from the value.
+  /// The pattern of the last evaluation, if it is read from the value.
   private let last = Mutex<Last?>(nil)
 
   private struct Last {
@@ -16,14 +18,16 @@ final class Pattern: Sendable {
     var regexp: RegexpMatcher?
   }
 
-  /// A pattern that is read from the value each time.
+  /// Creates a pattern that is read from the value at each evaluation.
   init(isWhole: Bool) {
     self.isWhole = isWhole
     constant = nil
     isConstant = false
   }
 
-  /// A pattern that stands in the query, at `offset`. Throws when it is an I-Regexp that exceeds a limit.
+  /// Creates a pattern from a literal at `offset` in the query.
+  ///
+  /// - Throws: if the literal is an I-Regexp that exceeds a limit.
   init(isWhole: Bool, constant text: [UInt8], at offset: Int) throws(QueryError) {
     self.isWhole = isWhole
     isConstant = true
@@ -34,18 +38,18 @@ final class Pattern: Sendable {
         constant = nil
         return
       }
-      throw QueryError(offset: offset, message: "in the regular expression, \(error.message)")
+      throw QueryError(offset: offset, message: "regular expression: \(error.message)")
     }
   }
 
-  /// Whether `value` matches; `pattern` is looked at only if it is not constant. Nil when `work` runs out.
+  /// Whether `value` matches; nil if `work` runs out. `pattern` is ignored if the pattern is a literal.
   func matches(_ value: UnsafeRawBufferPointer, pattern: UnsafeRawBufferPointer, work: inout Int) -> Bool? {
     guard let regexp = isConstant ? constant : compiled(pattern, work: &work) else { return false }
     return regexp.matches(value, isWhole: isWhole, work: &work)
   }
 
-  /// As `matches(_:pattern:work:)`, but the work is the same each time: that of a matcher that knows nothing yet, which is
-  /// bounded by the sizes of the value and of the expression.
+  /// Like `matches(_:pattern:work:)`, but charges the same work each time: an upper bound that depends only on the sizes of
+  /// the value and of the expression.
   func matches(
     _ value: UnsafeRawBufferPointer, pattern: UnsafeRawBufferPointer, repeatableWork work: inout Int
   ) -> Bool? {
@@ -58,6 +62,7 @@ final class Pattern: Sendable {
     return regexp.matches(value, isWhole: isWhole, work: &unlimited)
   }
 
+  /// The matcher of `pattern`; nil if it is not an I-Regexp. The last one is cached. Charges the work of compiling.
   private func compiled(_ pattern: UnsafeRawBufferPointer, work: inout Int) -> RegexpMatcher? {
     last.withLock { last in
       if let last, last.text.elementsEqual(pattern) { return last.regexp }

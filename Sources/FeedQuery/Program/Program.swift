@@ -1,15 +1,18 @@
 import FeedJSON
 
-/// A query or filter in the form that runs: tables of fixed-size entries that refer to one another by index.
+/// A compiled query or filter: tables of fixed-size entries that refer to each other by index.
 ///
-/// Immutable once made. The tables are raw memory owned by this object, so that evaluating touches no reference count and allocates
-/// nothing; only the patterns, which keep what they learn, guard themselves.
+/// Immutable. The tables are raw memory owned by the program, so evaluation needs neither reference counting nor allocation.
+/// Patterns cache states and are synchronized by themselves.
+///
+/// Invariant: each index in an entry is in its table (checked in debug builds).
 final class Program: @unchecked Sendable {
   let tables: ProgramTables
   private let release: () -> Void
 
-  /// Copies what `builder` collected into tables.
+  /// Copies the tables of `builder`.
   init(_ builder: borrowing ProgramBuilder) {
+    builder.checkInvariants()
     let names = Self.table(builder.bytes)
     let literals = Self.table(builder.literals)
     let selectors = Self.table(builder.selectors)
@@ -47,9 +50,9 @@ final class Program: @unchecked Sendable {
   }
 }
 
-/// Where the tables of a program are. Valid as long as the program.
+/// The addresses of the tables of a program. Valid while the program exists.
 struct ProgramTables {
-  /// Names and literals, one after another.
+  /// The bytes of all names and literals.
   let bytes: UnsafePointer<UInt8>
   let literals: UnsafePointer<Literal>
   let selectors: UnsafePointer<Selector>
@@ -66,7 +69,7 @@ struct ProgramTables {
   }
 }
 
-/// A piece of the program's bytes.
+/// A range in the bytes of the program.
 struct ByteRange {
   var offset: UInt32
   var count: UInt32
@@ -75,9 +78,9 @@ struct ByteRange {
 /// A literal of a comparison.
 struct Literal {
   var kind: JSONKind
-  /// The text of a number, the decoded value of a string.
+  /// The text of a number or the decoded string; empty for other kinds.
   var bytes: ByteRange
-  /// The value of a number when it is an integer in the range of `Int`.
+  /// The value of a number, if it is an integer in the range of `Int`.
   var integer: Int?
 }
 
@@ -87,30 +90,30 @@ enum Selector {
   case wildcard
   case index(Int)
   case slice(SliceBounds)
-  /// The filter's first test.
+  /// The index of the first test of the filter.
   case filter(Int32)
 }
 
-/// A segment: selectors that stand one after another in their table.
+/// A segment: a range of the selectors.
 struct Segment {
   var firstSelector: Int32
   var selectorCount: Int32
   var isDescendant: Bool
-  /// One selector, a name or an index, and not of a descendant segment.
+  /// Whether it is a child segment with one selector, which is a name or an index.
   var isSingular: Bool
 }
 
-/// A query: segments that stand one after another in their table.
+/// A query: a range of the segments.
 struct Query {
   var isAbsolute: Bool
   var isSingular: Bool
   var firstSegment: Int32
   var segmentCount: Int32
-  /// The selectors of a singular query stand one after another too; this is the first.
+  /// The index of the first selector. The selectors of a singular query are a range too.
   var firstSelector: Int32
 }
 
-/// What yields one value or nothing.
+/// An expression that yields one value or nothing. The payload is an index.
 enum Operand {
   case literal(Int32)
   /// A singular query.
@@ -121,10 +124,10 @@ enum Operand {
   case value(Int32)
 }
 
-/// One test of a filter and where to go from there: another test, or one of the two ends.
+/// A test of a filter, with the index of the next test for each result, or `accept` or `reject`.
 struct Test {
   enum Check {
-    /// A singular query with a literal: nearly every comparison there is.
+    /// Compares a singular query with a literal, the most frequent comparison.
     case compareNode(ComparisonOperator, query: Int32, literal: Int32)
     case compare(ComparisonOperator, Int32, Int32)
     case exists(query: Int32)
@@ -135,8 +138,8 @@ struct Test {
   var onTrue: Int32
   var onFalse: Int32
 
-  /// The filter accepts.
+  /// The filter accepts the node.
   static let accept: Int32 = -1
-  /// The filter does not accept.
+  /// The filter rejects the node.
   static let reject: Int32 = -2
 }

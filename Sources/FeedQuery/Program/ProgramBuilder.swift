@@ -1,6 +1,6 @@
 import FeedJSON
 
-/// Turns syntax into the tables of a program.
+/// Compiles syntax to the tables of a program.
 struct ProgramBuilder {
   var bytes: [UInt8] = []
   var literals: [Literal] = []
@@ -11,9 +11,9 @@ struct ProgramBuilder {
   var tests: [Test] = []
   var patterns: [Pattern] = []
 
-  /// Adds a query; gives its index.
+  /// Adds a query. Returns its index.
   mutating func add(_ syntax: QuerySyntax) throws(QueryError) -> Int32 {
-    // Filters inside add tables of their own, so this query's selectors are made first and then put down in one piece.
+    // Nested filters append selectors of their own. So the selectors of this query are compiled first and appended together.
     var made: [Selector] = []
     for segment in syntax.segments {
       for selector in segment.selectors { made.append(try compile(selector)) }
@@ -34,7 +34,7 @@ struct ProgramBuilder {
     return Self.append(query, to: &queries)
   }
 
-  /// Adds the query `$.name`; gives its index.
+  /// Adds the query `$.name`. Returns its index.
   mutating func add(name: [UInt8]) -> Int32 {
     let query = Query(
       isAbsolute: true, isSingular: true, firstSegment: Int32(segments.count), segmentCount: 1,
@@ -96,14 +96,14 @@ struct ProgramBuilder {
 }
 
 extension ProgramBuilder {
-  /// Adds a filter; gives its first test.
+  /// Adds a filter. Returns the index of its first test.
   mutating func add(_ condition: ConditionSyntax) throws(QueryError) -> Int32 {
     try add(condition, onTrue: Test.accept, onFalse: Test.reject)
   }
 
-  /// Adds the tests of `condition` from the last to the first, each knowing where to go from it; gives the first.
+  /// Adds the tests of `condition` from the last to the first, with their targets. Returns the index of the first one.
   ///
-  /// `&&`, `||` and `!` leave no trace but these targets: running a filter is one loop without a stack.
+  /// `&&`, `||` and `!` are compiled to targets alone, so a filter runs in one loop without a stack.
   private mutating func add(
     _ condition: ConditionSyntax, onTrue: Int32, onFalse: Int32
   ) throws(QueryError) -> Int32 {
@@ -156,11 +156,33 @@ extension ProgramBuilder {
 }
 
 extension ComparisonOperator {
-  /// The operator that says the same with its sides exchanged.
+  /// The operator with the same meaning when its sides are exchanged.
   var mirrored: ComparisonOperator {
     var mirrored = subtracting([.less, .greater])
     if contains(.less) { mirrored.insert(.greater) }
     if contains(.greater) { mirrored.insert(.less) }
     return mirrored
+  }
+}
+
+extension ProgramBuilder {
+  /// Checks in debug builds that each range and index of an entry is in its table. O(entries).
+  func checkInvariants() {
+    assert(
+      segments.allSatisfy { $0.firstSelector >= 0 && Int($0.firstSelector) + Int($0.selectorCount) <= selectors.count },
+      "a segment has selectors outside the table")
+    assert(
+      queries.allSatisfy { $0.firstSegment >= 0 && Int($0.firstSegment) + Int($0.segmentCount) <= segments.count },
+      "a query has segments outside the table")
+    assert(
+      tests.allSatisfy { isTarget($0.onTrue) && isTarget($0.onFalse) }, "a test continues at a test that does not exist"
+    )
+    assert(
+      literals.allSatisfy { Int($0.bytes.offset) + Int($0.bytes.count) <= bytes.count },
+      "a literal has bytes outside the table")
+  }
+
+  private func isTarget(_ index: Int32) -> Bool {
+    index == Test.accept || index == Test.reject || tests.indices.contains(Int(index))
   }
 }

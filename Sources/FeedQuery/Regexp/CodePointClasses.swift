@@ -49,7 +49,7 @@ struct CodePointClasses: Sendable {
   }
 
   private static let tooMany = RegexpFailure.limit(
-    QueryError(offset: 0, message: "the expression has too many different character classes: use fewer or smaller ones")
+    QueryError(offset: 0, message: "the expression has too many different character classes; use fewer or smaller ones")
   )
 
   private typealias Edge = (codePoint: UInt32, set: Int32, begins: Bool)

@@ -1,15 +1,15 @@
-/// The sets behind `\p{…}`: Unicode's general categories, from the standard library's tables.
+/// The sets of `\p{…}`: the general categories of Unicode, from the tables of the standard library.
 struct GeneralCategories: Sendable {
   private let sets: [String: CodePointSet]
 
-  /// Made once, at the first use, in about 20 ms.
+  /// The only instance. The first use takes about 20 ms.
   static let shared = GeneralCategories()
 
-  /// The set of a category's name as RFC 9485 allows it, such as `L` or `Lu`; nil for other names.
+  /// The set of a category of RFC 9485, such as `L` or `Lu`; nil for other names.
   func set(_ name: String) -> CodePointSet? { sets[name] }
 
   private init() {
-    // Planes 4 to 13 are empty in every version of Unicode so far, planes 15 and 16 are for private use and will stay so.
+    // Planes 4 to 13 are unassigned in all versions of Unicode so far; planes 15 and 16 are for private use.
     var ranges: [String: [ClosedRange<UInt32>]] = [
       "Cn": [0x40000...0xDFFFF, 0xFFFFE...0xFFFFF, 0x10FFFE...0x10FFFF],
       "Co": [0xF0000...0xFFFFD, 0x100000...0x10FFFD],
@@ -28,8 +28,11 @@ struct GeneralCategories: Sendable {
     self.sets = sets
   }
 
-  /// Adds the code points of `part`, which holds no surrogates, to the ranges of their categories.
+  /// Adds the code points of `part` to the ranges of their categories.
+  ///
+  /// - Precondition: `part` has no surrogates.
   private static func collect(_ part: ClosedRange<UInt32>, into ranges: inout [String: [ClosedRange<UInt32>]]) {
+    assert(!part.overlaps(0xD800...0xDFFF), "the range has surrogates")
     var (name, first): (String?, UInt32) = (nil, part.lowerBound)
     var current: Unicode.GeneralCategory?
     for codePoint in part {

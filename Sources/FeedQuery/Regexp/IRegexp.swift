@@ -52,7 +52,7 @@ final class RegexpMatcher: @unchecked Sendable {
   private let part: LazyAutomaton
   /// The cost of compiling, in the unit of `work`.
   let cost: Int
-  /// Instructions of the program.
+  /// The number of instructions of the program.
   private let size: Int
 
   init(parsing text: String) throws(RegexpFailure) {
@@ -63,11 +63,11 @@ final class RegexpMatcher: @unchecked Sendable {
     part = LazyAutomaton(program, isSearch: true)
   }
 
-  /// What matching so many bytes is charged where it must not depend on what was learnt: about the time that it takes with
-  /// an expression of a few instructions, and in proportion for larger ones.
+  /// The work charged for matching `bytes` bytes if it must not depend on the cached states. It is proportional to the size
+  /// of the expression.
   func work(over bytes: Int) -> Int { bytes &* size &>> 5 }
 
-  /// Whether all of `text` matches, or for a search some part of it. Nil when `work` runs out before that is known.
+  /// Whether all of `text` matches, or a part of it if `isWhole` is false. Nil if `work` runs out first.
   func matches(_ text: UnsafeRawBufferPointer, isWhole: Bool, work: inout Int) -> Bool? {
     lock.withLock { _ in (isWhole ? whole : part).run(text, work: &work) }
   }

@@ -1,6 +1,6 @@
-/// A backslash and what follows.
+/// An escape: a backslash and the characters that belong to it.
 enum RegexpEscape {
-  /// One character, which may also begin or end a range.
+  /// A character, which can also begin or end a range.
   case character(UInt32)
   /// `\p{…}` or `\P{…}`.
   case category(CodePointSet)
@@ -14,7 +14,7 @@ enum RegexpEscape {
 }
 
 extension RegexpParser {
-  /// Reads `[…]`, which stands here.
+  /// Parses a class, `[…]`.
   mutating func characterClass() throws(RegexpFailure) -> CodePointSet {
     let open = cursor.offset
     cursor.advance()
@@ -22,11 +22,11 @@ extension RegexpParser {
     var ranges: [ClosedRange<UInt32>] = []
     if cursor.take("-") { ranges.append(0x2D...0x2D) }
     while !cursor.take("]") {
-      guard !cursor.isAtEnd else { throw .syntax(cursor.error(at: open, "this `[` is not closed: add `]`")) }
+      guard !cursor.isAtEnd else { throw .syntax(cursor.error(at: open, "this `[` is not closed; add `]`")) }
       let start = cursor.offset
       if cursor.take("-") {
         guard cursor.take("]") else {
-          throw .syntax(cursor.error(at: start, "a `-` that is no range stands first or last in `[…]`: write `\\-`"))
+          throw .syntax(cursor.error(at: start, "misplaced `-` in `[…]`; write `\\-`"))
         }
         ranges.append(0x2D...0x2D)
         break
@@ -34,13 +34,13 @@ extension RegexpParser {
       try member(into: &ranges)
     }
     guard !ranges.isEmpty else {
-      throw .syntax(cursor.error(at: open, "the class is empty: put a character between `[` and `]`"))
+      throw .syntax(cursor.error(at: open, "the class is empty; put a character between `[` and `]`"))
     }
     let set = CodePointSet(union: ranges)
     return isNegated ? set.complement : set
   }
 
-  /// Reads a character, a range or a category inside a class.
+  /// Parses a character, a range or a category in a class.
   private mutating func member(into ranges: inout [ClosedRange<UInt32>]) throws(RegexpFailure) {
     let start = cursor.offset
     let first: UInt32
@@ -58,10 +58,10 @@ extension RegexpParser {
     cursor.advance()
     let second = cursor.offset
     guard case .character(let last) = try classItem() else {
-      throw .syntax(cursor.error(at: second, "a range ends with a character: write `\\-` before a category"))
+      throw .syntax(cursor.error(at: second, "a range must end with a character; write `\\-` before a category"))
     }
     guard first <= last else {
-      throw .syntax(cursor.error(at: start, "the range runs backwards: exchange its ends"))
+      throw .syntax(cursor.error(at: start, "the ends of the range descend; exchange its ends"))
     }
     ranges.append(first...last)
   }
@@ -73,13 +73,13 @@ extension RegexpParser {
       throw .syntax(cursor.error("write `\\` before \(cursor.found) inside `[…]`"))
     default:
       guard let codePoint = cursor.takeScalar() else {
-        throw .syntax(cursor.error("this class is not closed: add `]`"))
+        throw .syntax(cursor.error("this class is not closed; add `]`"))
       }
       return .character(codePoint)
     }
   }
 
-  /// Reads an escape, whose `\` stands here.
+  /// Parses an escape, beginning at its `\`.
   mutating func escape() throws(RegexpFailure) -> RegexpEscape {
     let start = cursor.offset
     cursor.advance()
@@ -113,10 +113,10 @@ extension RegexpParser {
       case UInt8(ascii: "$"): "write `[$]`"
       default: "write the character itself"
       }
-    return cursor.error(at: start, "an I-Regexp has no escape `\\` before \(cursor.found): \(advice)")
+    return cursor.error(at: start, "unknown escape `\\` before \(cursor.found); \(advice)")
   }
 
-  /// Reads `p{…}`.
+  /// Parses a category, `p{…}`.
   private mutating func category(from start: Int, isNegated: Bool) throws(RegexpFailure) -> CodePointSet {
     cursor.advance()
     guard cursor.take("{") else {
@@ -130,7 +130,7 @@ extension RegexpParser {
     }
     guard let set = GeneralCategories.shared.set(name) else {
       throw .syntax(
-        cursor.error(at: nameStart, "`\(name)` is no general category: write one such as `L`, `Lu` or `Nd`"))
+        cursor.error(at: nameStart, "`\(name)` is not a general category; write one such as `L`, `Lu` or `Nd`"))
     }
     return isNegated ? set.complement : set
   }

@@ -1,11 +1,13 @@
-/// Reads the text of an I-Regexp, by recursive descent over the grammar of RFC 9485, section 4.
+/// A recursive descent parser for I-Regexp (RFC 9485, section 4).
 ///
-/// The grammar counts `^` and `$` among the normal characters, while the mappings of section 5 and the compliance suite of RFC 9535
-/// leave them with the meaning that they have everywhere else; they are anchors here. `\^` and `[$]` are the characters.
+/// `^` and `$` are anchors. In the grammar they are normal characters, but in the mappings of RFC 9485, section 5, and in the
+/// compliance suite of RFC 9535 they are anchors. `\^` and `[$]` are the characters.
+///
+/// Nesting is bounded by `QueryLimits.regexpNesting`, so no text can exhaust the stack.
 struct RegexpParser {
   var cursor: TextCursor
   private var nesting = 0
-  /// Atoms read so far.
+  /// The number of atoms read so far.
   private var atoms = 0
 
   static func parse(_ text: String) throws(RegexpFailure) -> RegexpSyntax {
@@ -13,7 +15,7 @@ struct RegexpParser {
     do { cursor = try TextCursor(text) } catch { throw .limit(error) }
     var parser = RegexpParser(cursor: cursor)
     let syntax = try parser.alternatives()
-    guard parser.cursor.isAtEnd else { throw .syntax(parser.cursor.error("this `)` closes nothing: write `\\)`")) }
+    guard parser.cursor.isAtEnd else { throw .syntax(parser.cursor.error("unmatched `)`; write `\\)`")) }
     return syntax
   }
 
@@ -47,7 +49,7 @@ struct RegexpParser {
     case UInt8(ascii: "\\"): return .set(try escape().set)
     case UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "?"), UInt8(ascii: "{"):
       throw .syntax(
-        cursor.error("\(cursor.found) has nothing before it to repeat: write `\\` before it for the character"))
+        cursor.error("\(cursor.found) has nothing before it to repeat; write `\\` before it for the character"))
     case UInt8(ascii: "]"), UInt8(ascii: "}"):
       throw .syntax(cursor.error("write `\\` before \(cursor.found)"))
     default:
@@ -59,27 +61,28 @@ struct RegexpParser {
     let open = cursor.offset - 1
     guard nesting < QueryLimits.regexpNesting else {
       let limit = QueryLimits.regexpNesting
-      throw .limit(cursor.error(at: open, "groups are nested more than \(limit) levels deep: write fewer parentheses"))
+      throw .limit(cursor.error(at: open, "groups are nested more than \(limit) levels deep; write fewer parentheses"))
     }
     if cursor.byte == UInt8(ascii: "?") {
-      throw .syntax(cursor.error("an I-Regexp has no `(?…)`: use plain parentheses"))
+      throw .syntax(cursor.error("`(?…)` is not supported; use plain parentheses"))
     }
     nesting += 1
     defer { nesting -= 1 }
     let inner = try alternatives()
-    guard cursor.take(")") else { throw .syntax(cursor.error(at: open, "this `(` is not closed: add `)`")) }
+    guard cursor.take(")") else { throw .syntax(cursor.error(at: open, "this `(` is not closed; add `)`")) }
     return inner
   }
 
   func tooLarge(at offset: Int) -> RegexpFailure {
     let limit = QueryLimits.regexpInstructions
     return .limit(
-      cursor.error(at: offset, "the expression is too large (more than \(limit) steps): repeat less or shorten it"))
+      cursor.error(
+        at: offset, "the expression is too large (more than \(limit) instructions); repeat less or shorten it"))
   }
 }
 
 extension RegexpParser {
-  /// Reads the quantifier after an atom, if there is one.
+  /// Parses the quantifier after an atom, if there is one.
   mutating func quantified(_ atom: RegexpSyntax) throws(RegexpFailure) -> RegexpSyntax {
     let start = cursor.offset
     var syntax = atom
@@ -98,13 +101,13 @@ extension RegexpParser {
     switch cursor.byte {
     case UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "?"), UInt8(ascii: "{"):
       throw .syntax(
-        cursor.error("an I-Regexp has one quantifier after an atom: remove \(cursor.found) or use parentheses"))
+        cursor.error("more than one quantifier; remove \(cursor.found) or use parentheses"))
     default:
       return syntax
     }
   }
 
-  /// Reads what follows `{`: `n}`, `n,}` or `n,m}`.
+  /// Parses the rest of a quantifier after `{`: `n}`, `n,}` or `n,m}`.
   private mutating func bounded(_ atom: RegexpSyntax, from start: Int) throws(RegexpFailure) -> RegexpSyntax {
     let least = try count()
     var most: Int? = least
@@ -115,12 +118,12 @@ extension RegexpParser {
       throw .syntax(cursor.error("expected `}` after the number of repetitions, found \(cursor.found)"))
     }
     if let most, most < least {
-      throw .syntax(cursor.error(at: start, "the most repetitions are fewer than the least: exchange the numbers"))
+      throw .syntax(cursor.error(at: start, "the maximum of repetitions is below the minimum; exchange the numbers"))
     }
     return .repeated(atom, min: least, max: most)
   }
 
-  /// Reads a number; one that is far too large stays just that.
+  /// Parses a number. Saturates at 10^9, which exceeds all limits.
   private mutating func count() throws(RegexpFailure) -> Int {
     let start = cursor.offset
     var value = 0
@@ -130,7 +133,7 @@ extension RegexpParser {
     }
     guard cursor.offset > start else {
       throw .syntax(
-        cursor.error("expected a number of repetitions, found \(cursor.found): write `\\{` for the character"))
+        cursor.error("expected a number of repetitions, found \(cursor.found); write `\\{` for the character"))
     }
     return value
   }

@@ -25,7 +25,7 @@ struct RegexpProgram: Sendable {
     classes = CodePointClasses()
     guard syntax.size < QueryLimits.regexpInstructions else {
       let limit = QueryLimits.regexpInstructions
-      let message = "the expression is too large (more than \(limit) steps): repeat less or shorten it"
+      let message = "the expression is too large (more than \(limit) instructions); repeat less or shorten it"
       throw .limit(QueryError(offset: 0, message: message))
     }
     entry = add(syntax, next: Self.match)

@@ -1,5 +1,5 @@
 extension PathParser {
-  /// Reads a `logical-expr`: `&&` binds more tightly than `||`.
+  /// Parses a `logical-expr`. `&&` has a higher precedence than `||`.
   mutating func condition() throws(QueryError) -> ConditionSyntax {
     var alternatives = [try conjunction()]
     while try takeConnective("|", named: "or") { alternatives.append(try conjunction()) }
@@ -12,7 +12,7 @@ extension PathParser {
     return parts.count == 1 ? parts[0] : .all(parts)
   }
 
-  /// Passes over blank space, a doubled `character` and blank space; stays where it was when there is none.
+  /// Skips blank space, a doubled `character` and blank space. Returns false and does not move if there is none.
   private mutating func takeConnective(_ character: Character, named name: String) throws(QueryError) -> Bool {
     let end = cursor.offset
     cursor.skipBlanks()
@@ -22,7 +22,7 @@ extension PathParser {
       return false
     }
     guard cursor.take(character) else {
-      throw cursor.error(at: start, "logical \(name) is written `\(character)\(character)`")
+      throw cursor.error(at: start, "unexpected `\(character)`; write `\(character)\(character)` for a logical \(name)")
     }
     cursor.skipBlanks()
     return true
@@ -37,7 +37,7 @@ extension PathParser {
       return isNegated ? .not(inner) : inner
     }
     if isNegated, cursor.byte == UInt8(ascii: "!") {
-      throw cursor.error("`!` stands once: remove one or use parentheses")
+      throw cursor.error("repeated `!`; remove one or use parentheses")
     }
     let term = try term()
     guard let comparison = try comparisonOperator() else {
@@ -45,7 +45,7 @@ extension PathParser {
       return isNegated ? .not(test) : test
     }
     guard !isNegated else {
-      throw cursor.error(at: start, "`!` applies to a test or to parentheses: write `!(… == …)`")
+      throw cursor.error(at: start, "`!` applies to a test or to parentheses; write `!(… == …)`")
     }
     let left = try operand(term, at: start, of: "a comparison")
     cursor.skipBlanks()
@@ -57,46 +57,46 @@ extension PathParser {
   private mutating func rightSide() throws(QueryError) -> OperandSyntax {
     let start = cursor.offset
     if cursor.byte == UInt8(ascii: "(") {
-      throw cursor.error("parentheses cannot be compared: compare values and join conditions with `&&` and `||`")
+      throw cursor.error("parentheses cannot be compared; compare values and join conditions with `&&` and `||`")
     }
     let term = try term()
     return try operand(term, at: start, of: "a comparison")
   }
 
-  /// Reads what follows `(`, up to its `)`.
+  /// Parses a condition in parentheses, after `(`.
   private mutating func parenthesised(from open: Int) throws(QueryError) -> ConditionSyntax {
     cursor.skipBlanks()
     let inner = try nested { parser throws(QueryError) in try parser.condition() }
     cursor.skipBlanks()
     guard cursor.take(")") else {
-      if cursor.isAtEnd { throw cursor.error("the `(` at byte \(open) is not closed: add `)`") }
+      if cursor.isAtEnd { throw cursor.error("the `(` at byte \(open) is not closed; add `)`") }
       throw cursor.error("expected `&&`, `||` or `)` here, found \(cursor.found)")
     }
     let end = cursor.offset
     if try comparisonOperator() != nil {
       throw cursor.error(
-        at: open, "parentheses cannot be compared: compare values and join conditions with `&&` and `||`")
+        at: open, "parentheses cannot be compared; compare values and join conditions with `&&` and `||`")
     }
     cursor.rewind(to: end)
     return inner
   }
 
-  /// Takes a term that stands alone as a condition.
+  /// Converts a term that is used alone as a condition.
   private func test(_ term: Term, at start: Int) throws(QueryError) -> ConditionSyntax {
     switch term {
     case .query(let query): return .exists(query)
     case .pattern(let pattern): return .pattern(pattern)
     case .literal:
-      throw cursor.error(at: start, "a value alone is no condition: compare it, as in `@.a == 1`")
+      throw cursor.error(at: start, "a value alone is not a condition; compare it, as in `@.a == 1`")
     case .function(let name, _):
       throw cursor.error(
-        at: start, "`\(name)` yields a value, which is no condition: compare it, as in `\(name)(…) > 1`")
+        at: start, "`\(name)` yields a value, which is not a condition; compare it, as in `\(name)(…) > 1`")
     }
   }
 }
 
 extension PathParser {
-  /// Reads blank space and a comparison operator; stays where it was when there is none.
+  /// Parses blank space and a comparison operator. Returns nil and does not move if there is none.
   mutating func comparisonOperator() throws(QueryError) -> ComparisonOperator? {
     let end = cursor.offset
     cursor.skipBlanks()
@@ -107,7 +107,7 @@ extension PathParser {
     if cursor.take("<") { return .less }
     if cursor.take(">") { return .greater }
     if cursor.byte == UInt8(ascii: "=") {
-      throw cursor.error("equality is written `==`, and a regular expression as `match(value, 'pattern')`")
+      throw cursor.error("unexpected `=`; write `==`, or `match(value, 'pattern')` for a regular expression")
     }
     cursor.rewind(to: end)
     return nil
@@ -118,12 +118,12 @@ extension PathParser {
     cursor.skipBlanks()
     let start = cursor.offset
     if try comparisonOperator() != nil {
-      throw cursor.error(at: start, "comparisons do not chain: join two with `&&`")
+      throw cursor.error(at: start, "comparisons cannot be chained; join two with `&&`")
     }
     cursor.rewind(to: end)
   }
 
-  /// Takes a term where one value is needed (`comparable`, or an argument of type `ValueType`).
+  /// Converts a term that is used as one value: a `comparable`, or an argument of type `ValueType`.
   func operand(_ term: Term, at start: Int, of use: String) throws(QueryError) -> OperandSyntax {
     switch term {
     case .literal(let literal): return .literal(literal)
@@ -131,13 +131,13 @@ extension PathParser {
     case .query(let query):
       guard query.isSingular else {
         let advice = "name one member or element, or use `value(…)` or `count(…)`"
-        throw cursor.error(at: start, "this query may select several nodes and \(use) takes one value: \(advice)")
+        throw cursor.error(at: start, "this query may select several nodes and \(use) takes one value; \(advice)")
       }
       return .query(query)
     case .pattern(let pattern):
       let name = pattern.isWhole ? "match" : "search"
       throw cursor.error(
-        at: start, "`\(name)` is a condition and \(use) takes a value: use it alone, or negated as `!\(name)(…)`")
+        at: start, "`\(name)` is a condition and \(use) takes a value; use it alone, or negated as `!\(name)(…)`")
     }
   }
 }

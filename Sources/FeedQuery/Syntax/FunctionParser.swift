@@ -2,6 +2,7 @@
 enum QueryFunction: String, CaseIterable {
   case length, count, match, search, value
 
+  /// The number of arguments.
   var arity: Int {
     switch self {
     case .length, .count, .value: 1
@@ -11,12 +12,13 @@ enum QueryFunction: String, CaseIterable {
 }
 
 extension PathParser {
-  /// Reads the arguments of a call whose `(` stands here, and checks that it is well typed.
+  /// Parses the arguments of a call, beginning at `(`, and checks their number and types.
   mutating func call(_ name: String, at start: Int) throws(QueryError) -> Term {
     guard let function = QueryFunction(rawValue: name) else {
       let known = QueryFunction.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", ")
-      throw cursor.error(at: start, "there is no function `\(name)`: the functions are \(known)")
+      throw cursor.error(at: start, "unknown function `\(name)`; use one of \(known)")
     }
+    assert(cursor.byte == UInt8(ascii: "("), "the cursor is not at the arguments")
     cursor.advance()
     cursor.skipBlanks()
     let arguments = try nested { parser throws(QueryError) in try parser.arguments(of: function, at: start) }
@@ -56,7 +58,7 @@ extension PathParser {
   private func notAfterArgument(of function: QueryFunction, at start: Int) -> QueryError {
     switch cursor.byte {
     case nil:
-      cursor.error("the `(` of `\(function.rawValue)` at byte \(start) is not closed: add `)`")
+      cursor.error("the `(` of `\(function.rawValue)` at byte \(start) is not closed; add `)`")
     case UInt8(ascii: "="), UInt8(ascii: "!"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "&"),
       UInt8(ascii: "|"):
       conditionGiven(to: function)
@@ -68,7 +70,7 @@ extension PathParser {
   private func conditionGiven(to function: QueryFunction) -> QueryError {
     let kind = function == .count || function == .value ? "a query" : "a value"
     return cursor.error(
-      "`\(function.rawValue)` takes \(kind), not a condition: move the condition out of its parentheses")
+      "`\(function.rawValue)` takes \(kind), not a condition; move the condition out of its parentheses")
   }
 
   private func value(_ argument: Argument, of function: QueryFunction) throws(QueryError) -> OperandSyntax {
@@ -78,7 +80,7 @@ extension PathParser {
   private func nodes(_ argument: Argument, of function: QueryFunction) throws(QueryError) -> QuerySyntax {
     guard case .query(let query) = argument.term else {
       let name = function.rawValue
-      throw cursor.error(at: argument.offset, "`\(name)` takes a query: write one that begins with `@` or `$`")
+      throw cursor.error(at: argument.offset, "`\(name)` takes a query; write one that begins with `@` or `$`")
     }
     return query
   }

@@ -1,5 +1,5 @@
 extension PathParser {
-  /// Reads `$` or `@`, which stands here, and the segments after it.
+  /// Parses a query, beginning at its `$` or `@`.
   mutating func query() throws(QueryError) -> QuerySyntax {
     var query = QuerySyntax(isAbsolute: cursor.byte == UInt8(ascii: "$"), segments: [])
     cursor.advance()
@@ -7,7 +7,7 @@ extension PathParser {
       let end = cursor.offset
       cursor.skipBlanks()
       guard cursor.byte == UInt8(ascii: ".") || cursor.byte == UInt8(ascii: "[") else {
-        // Blank space belongs to a query only between segments.
+        // Blank space is part of a query only between segments.
         cursor.rewind(to: end)
         return query
       }
@@ -30,7 +30,7 @@ extension PathParser {
     return SegmentSyntax(offset: start, isDescendant: isDescendant, selectors: selectors)
   }
 
-  /// Reads `*` or a member name without quotes.
+  /// Parses `*` or a member name without quotes.
   private mutating func shorthand(after dots: String) throws(QueryError) -> SelectorSyntax {
     if cursor.take("*") { return .wildcard }
     let start = cursor.offset
@@ -46,15 +46,15 @@ extension PathParser {
     switch byte {
     case 0x20, 0x09, 0x0A, 0x0D: cursor.error("remove the blank space after `\(dots)`")
     case UInt8(ascii: "0")...UInt8(ascii: "9"):
-      cursor.error("a name after `\(dots)` cannot begin with a digit: write an index as `[0]`, a name as `['0']`")
+      cursor.error("a name after `\(dots)` cannot begin with a digit; write an index as `[0]`, a name as `['0']`")
     case UInt8(ascii: "["), UInt8(ascii: "."): cursor.error("remove one `.`: a segment is `.name`, `..name` or `[…]`")
-    case UInt8(ascii: "'"), UInt8(ascii: "\""): cursor.error("a quoted name stands in brackets: write `['name']`")
+    case UInt8(ascii: "'"), UInt8(ascii: "\""): cursor.error("a quoted name must be in brackets; write `['name']`")
     default:
-      cursor.error("expected a name or `*` after `\(dots)`, found \(cursor.found): other names are written `['…']`")
+      cursor.error("expected a name or `*` after `\(dots)`, found \(cursor.found); other names are written `['…']`")
     }
   }
 
-  /// Reads `[selector, …]`.
+  /// Parses `[selector, …]`.
   private mutating func bracketed() throws(QueryError) -> [SelectorSyntax] {
     let open = cursor.offset
     cursor.advance()
@@ -65,7 +65,7 @@ extension PathParser {
       cursor.skipBlanks()
       if cursor.take("]") { return selectors }
       guard cursor.take(",") else {
-        if cursor.isAtEnd { throw cursor.error("the `[` at byte \(open) is not closed: add `]`") }
+        if cursor.isAtEnd { throw cursor.error("the `[` at byte \(open) is not closed; add `]`") }
         throw cursor.error("expected `,` or `]` here, found \(cursor.found)")
       }
       cursor.skipBlanks()
@@ -74,7 +74,7 @@ extension PathParser {
 }
 
 extension PathParser {
-  /// Reads one selector of a bracketed selection (RFC 9535, section 2.3).
+  /// Parses one selector of a bracketed selection (RFC 9535, section 2.3).
   mutating func selector() throws(QueryError) -> SelectorSyntax {
     switch cursor.byte {
     case UInt8(ascii: "'"), UInt8(ascii: "\""):
@@ -96,13 +96,13 @@ extension PathParser {
   private func notASelector() -> QueryError {
     switch cursor.byte {
     case nil: cursor.error("expected a selector and `]`, found the end of the text")
-    case UInt8(ascii: "]"): cursor.error("expected a selector before `]`: write `*` to select everything")
-    case UInt8(ascii: ","): cursor.error("expected a selector before `,`: remove the comma")
+    case UInt8(ascii: "]"): cursor.error("expected a selector before `]`; write `*` to select everything")
+    case UInt8(ascii: ","): cursor.error("expected a selector before `,`; remove the comma")
     case UInt8(ascii: "@"), UInt8(ascii: "$"):
-      cursor.error("a query inside brackets needs a `?` before it: write `[?…]`")
-    case UInt8(ascii: "("): cursor.error("a filter begins with `?`: write `[?(…)]`")
-    case UInt8(ascii: "+"): cursor.error("remove the `+`: a positive index has no sign")
-    case let byte? where isNameFirst(byte): cursor.error("a name inside brackets needs quotes: write `['name']`")
+      cursor.error("a query inside brackets needs a `?` before it; write `[?…]`")
+    case UInt8(ascii: "("): cursor.error("a filter begins with `?`; write `[?(…)]`")
+    case UInt8(ascii: "+"): cursor.error("remove the `+`; a positive index has no sign")
+    case let byte? where isNameFirst(byte): cursor.error("a name inside brackets needs quotes; write `['name']`")
     default: cursor.error("expected a name in quotes, an index, a slice, `*` or `?`, found \(cursor.found)")
     }
   }
@@ -122,12 +122,12 @@ extension PathParser {
     bounds.end = try bound()
     if cursor.take(":") {
       bounds.step = try bound() ?? 1
-      if cursor.byte == UInt8(ascii: ":") { throw cursor.error("a slice has two colons at most: remove this one") }
+      if cursor.byte == UInt8(ascii: ":") { throw cursor.error("more than two colons in a slice; remove this one") }
     }
     return .slice(bounds)
   }
 
-  /// Reads an optional bound after a colon, and the blank space around it.
+  /// Parses an optional bound after a colon, with the blank space around it.
   private mutating func bound() throws(QueryError) -> Int? {
     cursor.skipBlanks()
     switch cursor.byte {
@@ -136,34 +136,34 @@ extension PathParser {
       cursor.skipBlanks()
       return value
     case UInt8(ascii: "+"):
-      throw cursor.error("remove the `+`: a positive bound has no sign")
+      throw cursor.error("remove the `+`; a positive bound has no sign")
     default:
       return nil
     }
   }
 
-  /// Reads an `int`: no leading zero, no `-0`, within the range of exact integers.
+  /// Parses an `int`, which has no leading zero, is not `-0` and is in the range of exact integers.
   private mutating func integer() throws(QueryError) -> Int {
     let start = cursor.offset
     let isNegative = cursor.take("-")
     let digits = cursor.offset
     var magnitude = 0
     while let byte = cursor.byte, isDigit(byte) {
-      // Once too large it stays so; the value no longer matters.
+      // A value above the limit is refused below, so its other digits do not matter.
       if magnitude <= QueryLimits.largestInteger { magnitude = magnitude * 10 + Int(byte - UInt8(ascii: "0")) }
       cursor.advance()
     }
     guard cursor.offset > digits else { throw cursor.error("expected a digit after `-`, found \(cursor.found)") }
     if cursor.bytes[digits] == UInt8(ascii: "0") {
-      if cursor.offset > digits + 1 { throw cursor.error(at: start, "an integer has no leading zero: remove it") }
-      if isNegative { throw cursor.error(at: start, "`-0` is not an index: write `0`") }
+      if cursor.offset > digits + 1 { throw cursor.error(at: start, "an integer has no leading zero; remove it") }
+      if isNegative { throw cursor.error(at: start, "`-0` is not an index; write `0`") }
     }
     guard magnitude <= QueryLimits.largestInteger else {
       let limit = QueryLimits.largestInteger
-      throw cursor.error(at: start, "this integer is out of range: write one between -\(limit) and \(limit)")
+      throw cursor.error(at: start, "this integer is out of range; write one between -\(limit) and \(limit)")
     }
     if cursor.byte == UInt8(ascii: ".") || cursor.byte == UInt8(ascii: "e") || cursor.byte == UInt8(ascii: "E") {
-      throw cursor.error("an index or slice bound is an integer: remove the fraction or exponent")
+      throw cursor.error("an index or slice bound is an integer; remove the fraction or exponent")
     }
     return isNegative ? -magnitude : magnitude
   }

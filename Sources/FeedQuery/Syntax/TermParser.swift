@@ -1,8 +1,8 @@
-/// What may stand on a side of a comparison, alone as a test, or as an argument, before its types are judged.
+/// A side of a comparison, a test or an argument, before its type is checked.
 enum Term {
   case literal(LiteralSyntax)
   case query(QuerySyntax)
-  /// A function that yields a value, with the name it has.
+  /// A function that yields a value, with its name.
   case function(String, OperandSyntax)
   /// `match` or `search`.
   case pattern(PatternSyntax)
@@ -26,22 +26,22 @@ extension PathParser {
 
   private func notATerm() -> QueryError {
     switch cursor.byte {
-    case UInt8(ascii: "+"): cursor.error("remove the `+`: a positive number has no sign")
+    case UInt8(ascii: "+"): cursor.error("remove the `+`; a positive number has no sign")
     case UInt8(ascii: "."): cursor.error("write `@.name` for a member and `0.1` for a fraction")
     case UInt8(ascii: "["): cursor.error("write `@[…]`: a query in a filter begins with `@` or `$`")
-    case UInt8(ascii: "{"): cursor.error("objects cannot be written in a filter: compare their members one by one")
+    case UInt8(ascii: "{"): cursor.error("objects cannot be written in a filter; compare their members one by one")
     default: cursor.error("expected a query, a value, a function or `(`, found \(cursor.found)")
     }
   }
 
-  /// Reads a number: like JSON's.
+  /// Parses a number, which has the syntax of JSON.
   private mutating func number() throws(QueryError) -> [UInt8] {
     let start = cursor.offset
     _ = cursor.take("-")
     let integer = cursor.offset
     try digits(after: "`-`")
     if cursor.bytes[integer] == UInt8(ascii: "0"), cursor.offset > integer + 1 {
-      throw cursor.error(at: start, "a number has no leading zero: remove it")
+      throw cursor.error(at: start, "a number has no leading zero; remove it")
     }
     if cursor.take(".") { try digits(after: "`.`") }
     if cursor.take("e") || cursor.take("E") {
@@ -57,7 +57,7 @@ extension PathParser {
     guard cursor.offset > start else { throw cursor.error("expected a digit after \(what), found \(cursor.found)") }
   }
 
-  /// Reads `true`, `false`, `null` or a call.
+  /// Parses `true`, `false`, `null` or a call.
   private mutating func word() throws(QueryError) -> Term {
     let start = cursor.offset
     while let byte = cursor.byte, isNameFirst(byte) || isDigit(byte) { cursor.advance() }
@@ -81,12 +81,12 @@ extension PathParser {
       return cursor.error("remove the blank space between `\(word)` and `(`")
     }
     return cursor.error(
-      at: start, "`\(word)` means nothing here: write a member as `@.\(word)`, a string as `'\(word)'`")
+      at: start, "unexpected word `\(word)`; write a member as `@.\(word)`, a string as `'\(word)'`")
   }
 }
 
 extension PathParser {
-  /// Reads a string literal in either kind of quotes and decodes it to UTF-8.
+  /// Parses a string literal in single or double quotes. Returns it decoded, as UTF-8.
   mutating func quoted() throws(QueryError) -> [UInt8] {
     let open = cursor.offset
     guard let quote = cursor.byte else { throw cursor.error("expected a string in quotes") }
@@ -107,7 +107,7 @@ extension PathParser {
       }
     }
     let character = quote == UInt8(ascii: "'") ? "'" : "\""
-    throw cursor.error("the string that begins at byte \(open) is not closed: add `\(character)`")
+    throw cursor.error("the string that begins at byte \(open) is not closed; add `\(character)`")
   }
 
   private mutating func escape(quote: UInt8, into decoded: inout [UInt8]) throws(QueryError) {
@@ -128,15 +128,15 @@ extension PathParser {
     case UInt8(ascii: "'"), UInt8(ascii: "\""):
       throw cursor.error(at: start, "remove this `\\`: only the quote that encloses the string is escaped")
     default:
-      throw cursor.error(at: start, "`\\` before \(cursor.found) is no escape: write `\\\\` for a backslash")
+      throw cursor.error(at: start, "`\\` before \(cursor.found) is not an escape; write `\\\\` for a backslash")
     }
     cursor.advance()
   }
 
-  /// Reads the digits after `\u`, and the second half of a surrogate pair.
+  /// Parses the digits after `\u`, and the second half of a surrogate pair.
   private mutating func unicodeEscape(from start: Int, into decoded: inout [UInt8]) throws(QueryError) {
     var value = try fourHexadecimalDigits()
-    let message = "a surrogate stands only in a pair: write a high one and then a low one, as in `\\uD83D\\uDE00`"
+    let message = "unpaired surrogate; write a high surrogate and then a low one, as in `\\uD83D\\uDE00`"
     if value >= 0xDC00, value <= 0xDFFF { throw cursor.error(at: start, message) }
     if value >= 0xD800, value <= 0xDBFF {
       guard cursor.take("\\", "u") else { throw cursor.error(at: start, message) }

@@ -1,14 +1,18 @@
-/// A position in a UTF-8 text that is being parsed. Reading past the end yields nil, never a trap.
+/// A position in a UTF-8 text that is being parsed. Reading past the end returns nil and does not trap.
+///
+/// Invariant: `offset` is at most the number of bytes.
 struct TextCursor {
   let bytes: [UInt8]
-  /// Bytes from the start of the text.
+  /// The position, in bytes from the start of the text.
   private(set) var offset = 0
 
-  /// Refuses a text that is longer than any query needs, so that what is made of it can be counted in 32 bits.
+  /// Creates a cursor at the start of `text`.
+  ///
+  /// - Throws: if the text exceeds `QueryLimits.textLength`, so that everything compiled from it is counted in 32 bits.
   init(_ text: String) throws(QueryError) {
     guard text.utf8.count <= QueryLimits.textLength else {
       let limit = QueryLimits.textLength
-      throw QueryError(offset: limit, message: "the text is longer than \(limit) bytes: shorten it")
+      throw QueryError(offset: limit, message: "the text is longer than \(limit) bytes; shorten it")
     }
     bytes = Array(text.utf8)
   }
@@ -20,30 +24,33 @@ struct TextCursor {
     offset + distance < bytes.count ? bytes[offset + distance] : nil
   }
 
+  /// Moves forward by `count` bytes, at most to the end.
   mutating func advance(by count: Int = 1) {
+    assert(count >= 0, "advancing backwards")
     offset = min(offset + count, bytes.count)
   }
 
-  /// Returns to a position that was read from `offset` before.
+  /// Returns to an earlier value of `offset`.
   mutating func rewind(to earlier: Int) {
+    assert(earlier >= 0 && earlier <= offset, "rewinding forwards")
     offset = earlier
   }
 
-  /// Passes over `expected` if it stands here.
+  /// Skips `expected`, an ASCII character. Returns false if it is not here.
   mutating func take(_ expected: Character) -> Bool {
     guard let value = expected.asciiValue, byte == value else { return false }
     offset += 1
     return true
   }
 
-  /// Passes over a two-character operator if it stands here.
+  /// Skips two ASCII characters. Returns false if they are not here.
   mutating func take(_ first: Character, _ second: Character) -> Bool {
     guard byte == first.asciiValue, byte(after: 1) == second.asciiValue, !isAtEnd else { return false }
     offset += 2
     return true
   }
 
-  /// Passes over the scalar that begins here; nil at the end.
+  /// Skips and returns the scalar that begins here; nil at the end.
   mutating func takeScalar() -> UInt32? {
     guard let lead = byte else { return nil }
     let length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4
@@ -55,12 +62,12 @@ struct TextCursor {
     return value
   }
 
-  /// Passes over blank space: space, tab, line feed, carriage return.
+  /// Skips blank space: space, tab, line feed and carriage return.
   mutating func skipBlanks() {
     while let byte, byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D { offset += 1 }
   }
 
-  /// What stands here, as an error message names it.
+  /// The character here, in the form used by error messages.
   var found: String {
     var copy = self
     guard let value = copy.takeScalar() else { return "the end of the text" }
@@ -73,13 +80,13 @@ struct TextCursor {
   func error(at offset: Int, _ message: String) -> QueryError { QueryError(offset: offset, message: message) }
 }
 
-/// Four hexadecimal digits at least, upper case.
+/// Returns `value` in upper-case hexadecimal, with at least four digits.
 func hexadecimal(_ value: UInt32) -> String {
   let digits = String(value, radix: 16, uppercase: true)
   return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
 }
 
-/// A letter, `_`, or a byte of a scalar beyond ASCII.
+/// Whether a name can begin with this byte: a letter, `_`, or a byte of a scalar outside ASCII.
 func isNameFirst(_ byte: UInt8) -> Bool {
   switch byte {
   case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "_"), 0x80...: true
