@@ -1,6 +1,6 @@
-/// A moment on the clock that the daemon's loop hands in: nanoseconds since an arbitrary, fixed origin, never going back.
+/// A point in time: nanoseconds since an arbitrary, fixed origin.
 ///
-/// The model and the engine own no clock, so that a simulator can drive them.
+/// The caller passes the current time to the model and the engine, which read no clock. So a simulator can drive them.
 @frozen public struct Instant: Hashable, Comparable, Sendable {
   /// Nanoseconds since the clock's origin.
   public var nanoseconds: UInt64
@@ -13,18 +13,19 @@
     a.nanoseconds < b.nanoseconds
   }
 
-  /// The moment `seconds` later; saturates instead of overflowing.
+  /// The instant `seconds` later. Negative values count as 0; the result saturates.
   @inlinable public func adding(seconds: Double) -> Instant {
-    adding(nanoseconds: UInt64(clamping: Int64(min(max(seconds, 0) * 1e9, 9e18))))
+    assert(!seconds.isNaN, "the time is not a number")
+    return adding(nanoseconds: UInt64(clamping: Int64(min(max(seconds, 0) * 1e9, 9e18))))
   }
 
-  /// The moment `nanoseconds` later; saturates instead of overflowing.
+  /// The instant `nanoseconds` later. The result saturates.
   @inlinable public func adding(nanoseconds more: UInt64) -> Instant {
     let (sum, overflow) = nanoseconds.addingReportingOverflow(more)
     return Instant(nanoseconds: overflow ? .max : sum)
   }
 
-  /// Nanoseconds from `earlier` to this moment; 0 when `earlier` is not earlier.
+  /// The nanoseconds from `earlier` to this instant; 0 if `earlier` is later.
   @inlinable public func since(_ earlier: Instant) -> UInt64 {
     nanoseconds > earlier.nanoseconds ? nanoseconds &- earlier.nanoseconds : 0
   }

@@ -1,25 +1,27 @@
 import FeedChange
 import FeedJSON
 
-/// Every bound the daemon keeps, with its default. Each has a name, a flag and a typed error (-32007 `data.limit`).
+/// The limits that the daemon enforces, with their defaults (Protocol/README.md, "Limits").
+///
+/// Each limit has a name, a flag of `feedd` and an entry in `Limits.all`.
 public struct Limits: Sendable, Equatable {
   /// Bytes of JSON in one frame.
   public var maxFrame = 16 << 20
-  /// Arrays and objects inside one another in a frame.
+  /// Levels of nested arrays and objects in a frame.
   public var maxDepth = 512
   /// Connections in all.
   public var maxConnections = 1024
   /// Connections of one user.
   public var maxConnectionsPerUser = 512
-  /// Connections kept for root and the daemon's own user once `maxConnections` is reached.
+  /// Connections reserved for root and the daemon's own user after `maxConnections` is reached.
   public var reservedConnections = 4
-  /// Feeds that are defined.
+  /// Defined feeds.
   public var maxFeeds = 10_000
   /// Bins of one collection.
   public var maxBins = 256
-  /// Sections that one feed shows.
+  /// Sections of one feed.
   public var maxSections = 65_536
-  /// Times that one feed may be shown by another, through different children.
+  /// Times that one feed contains another, through different children.
   public var maxRepeats = 64
   /// Elements of one feed.
   public var maxElements = 10_000_000
@@ -29,55 +31,54 @@ public struct Limits: Sendable, Equatable {
   public var maxBytes = 4 << 30
   /// Watches of one connection.
   public var maxWatches = 1024
-  /// Bytes waiting for one connection beyond which its deltas are held back and its requests are not read.
+  /// Bytes of queued output of one connection. Above it, deltas are held back and requests are not read.
   public var maxQueue = 1 << 20
-  /// Bytes waiting for all connections of one user, and of frames that they have begun, beyond which the one with the most
-  /// is closed.
+  /// Bytes of queued output and incomplete frames of all connections of one user. Above it, the connection with the most
+  /// bytes is closed.
   public var maxQueuePerUser = 256 << 20
-  /// Bytes of recent changes kept for one feed, for watchers that fell behind or come back.
+  /// Bytes of recent changes kept for one feed, for watchers that are behind or resume.
   public var historyBytes = 16 << 20
-  /// Bytes of recent changes kept for all feeds together; beyond them every feed's share shrinks alike.
+  /// Bytes of recent changes kept for all feeds together. Above it, the share of every feed shrinks in proportion.
   public var maxHistoryBytes = 256 << 20
   /// Seconds that recent changes are kept.
   public var historySeconds = 3600
-  /// Seconds that a half frame may make no progress.
+  /// Seconds without progress before an incomplete frame times out.
   public var frameTimeout = 30
-  /// Seconds of quiet after which a watch is told how far the daemon is.
+  /// Seconds without a delta after which a watch gets a bookmark.
   public var bookmarkInterval = 30
-  /// Bytes of elements that one `query` may join into one document.
+  /// Bytes of elements that one `query` joins into one document.
   public var maxQueryBytes = 16 << 20
-  /// Steps, about one a value looked at, that one `query` may take over a joined document or over one element,
-  /// and all filters of a collection together over one element.
+  /// Steps of one `query` over a joined document or over one element, and of all filters of a collection together over one
+  /// element. A step is about one value visited.
   public var maxQuerySteps = 2_000_000
 
   public init() {}
 
-  /// Bytes that one element may have so that a frame that carries it alone, with all that stands around it, stays within
-  /// `maxFrame`.
+  /// The maximum bytes of an element for which a frame with this element alone fits in `maxFrame`.
   public var elementRoom: Int {
     min(maxElementBytes, maxFrame - min(maxFrame / 2, 128 << 10))
   }
 }
 
-/// One limit as people meet it: its name in errors, its flag, its meaning.
+/// The description of a limit: its name in errors, its flag and its help text.
 public struct LimitDescription: Sendable {
   public let name: String
   /// The flag of `feedd`, without the dashes.
   public let flag: String
   public let help: String
-  /// What the value may be.
+  /// The allowed values.
   public let range: ClosedRange<Int>
   public let keyPath: WritableKeyPath<Limits, Int> & Sendable
 }
 
 extension Limits {
-  /// All limits, in the order in which `feedd --help` lists them.
+  /// All limits, in the order of `feedd --help`.
   public static let all: [LimitDescription] = [
     .init(
       name: "maxFrame", flag: "max-frame", help: "bytes of JSON in one frame", range: 1024...(1 << 30),
       keyPath: \.maxFrame),
     .init(
-      name: "maxDepth", flag: "max-depth", help: "arrays and objects inside one another", range: 8...10_000,
+      name: "maxDepth", flag: "max-depth", help: "levels of nested arrays and objects", range: 8...10_000,
       keyPath: \.maxDepth),
     .init(
       name: "maxConnections", flag: "max-connections", help: "connections in all", range: 1...1_000_000,
@@ -89,15 +90,15 @@ extension Limits {
       name: "reservedConnections", flag: "reserved-connections",
       help: "connections kept for root and the daemon's own user", range: 0...1000, keyPath: \.reservedConnections),
     .init(
-      name: "maxFeeds", flag: "max-feeds", help: "feeds that are defined", range: 1...1_000_000, keyPath: \.maxFeeds),
+      name: "maxFeeds", flag: "max-feeds", help: "defined feeds", range: 1...1_000_000, keyPath: \.maxFeeds),
     .init(
       name: "maxBins", flag: "max-bins", help: "bins of one collection, sections of one managed feed",
       range: 1...65_536, keyPath: \.maxBins),
     .init(
-      name: "maxSections", flag: "max-sections", help: "sections that one feed shows", range: 1...10_000_000,
+      name: "maxSections", flag: "max-sections", help: "sections of one feed", range: 1...10_000_000,
       keyPath: \.maxSections),
     .init(
-      name: "maxRepeats", flag: "max-repeats", help: "times that one feed shows another, through different children",
+      name: "maxRepeats", flag: "max-repeats", help: "times that one feed contains another, through different children",
       range: 1...65_536, keyPath: \.maxRepeats),
     .init(
       name: "maxElements", flag: "max-elements", help: "elements of one feed", range: 1...4_000_000_000,
@@ -112,11 +113,11 @@ extension Limits {
       name: "maxWatches", flag: "max-watches", help: "watches of one connection", range: 1...1_000_000,
       keyPath: \.maxWatches),
     .init(
-      name: "maxQueue", flag: "max-queue", help: "bytes waiting for one connection before its deltas are held back",
+      name: "maxQueue", flag: "max-queue", help: "queued bytes of one connection before its deltas are held back",
       range: 4096...(1 << 32), keyPath: \.maxQueue),
     .init(
       name: "maxQueuePerUser", flag: "max-queue-per-user",
-      help: "bytes waiting for and from one user before its largest connection is closed", range: 4096...(1 << 36),
+      help: "queued bytes to and from one user before the largest connection is closed", range: 4096...(1 << 36),
       keyPath: \.maxQueuePerUser),
     .init(
       name: "historyBytes", flag: "history-bytes", help: "bytes of recent changes kept for one feed",
@@ -128,7 +129,8 @@ extension Limits {
       name: "historySeconds", flag: "history-seconds", help: "seconds that recent changes are kept",
       range: 1...31_536_000, keyPath: \.historySeconds),
     .init(
-      name: "frameTimeout", flag: "frame-timeout", help: "seconds that a half frame may make no progress",
+      name: "frameTimeout", flag: "frame-timeout",
+      help: "seconds without progress before an incomplete frame times out",
       range: 1...86_400, keyPath: \.frameTimeout),
     .init(
       name: "bookmarkInterval", flag: "bookmark-interval", help: "seconds of quiet after which a watch gets a bookmark",
@@ -144,7 +146,7 @@ extension Limits {
 }
 
 extension Limits {
-  /// Appends `"maxFrame":…,…`, all limits by name.
+  /// Appends all limits as members without braces: `"maxFrame":…,…`.
   public func appendMembers(to out: inout ByteBuffer) {
     for (place, limit) in Limits.all.enumerated() {
       if place > 0 { out.append(UInt8(ascii: ",")) }
@@ -154,14 +156,14 @@ extension Limits {
     }
   }
 
-  /// Takes over the limits that an object names; others stay as they are.
+  /// Sets the limits that are members of `object`. Other limits are unchanged.
   ///
-  /// - Throws: `invalidParams` for a name that is no limit or a value out of its range.
+  /// - Throws: `invalidParams` for an unknown name or a value out of range.
   public mutating func take(_ object: JSONView) throws(FeedError) {
     for member in object.members {
       let name = member.key.string(atMost: 64) ?? ""
       guard let limit = Limits.all.first(where: { $0.name == name }) else {
-        throw .invalidParams(member: "limits.\(name)", reason: "is no limit; see feedd --help")
+        throw .invalidParams(member: "limits.\(name)", reason: "is not a limit; see feedd --help")
       }
       guard let value = member.value.int, limit.range.contains(value) else {
         throw .invalidParams(

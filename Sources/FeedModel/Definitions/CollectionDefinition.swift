@@ -2,14 +2,17 @@ import FeedChange
 import FeedJSON
 import FeedQuery
 
-/// What a `collection` feed is made of: where identity stands, which bins there are, what is kept (PROTOCOL section 6).
+/// The definition of a `collection` feed: the identity of its elements, its bins and its retention (Protocol/README.md,
+/// "Collections").
+///
+/// Invariant: there is at least one bin, no two bins have the same name, and each has at most `maxSortTerms` sort terms.
 public struct CollectionDefinition: Equatable, Sendable {
-  /// One bin: the elements a filter accepts, in an order.
+  /// A bin: the elements that its filter accepts, in the order of its sort.
   public struct Bin: Equatable, Sendable {
     public let name: String
-    /// Absent: every element is accepted.
+    /// The condition on elements. If nil, the bin accepts every element.
     public let filter: Filter?
-    /// Empty: order of arrival.
+    /// The sort terms, the most significant first. If empty, the order is that of arrival.
     public let sort: [SortTerm]
 
     public static func == (a: Bin, b: Bin) -> Bool {
@@ -17,7 +20,7 @@ public struct CollectionDefinition: Equatable, Sendable {
     }
   }
 
-  /// One term of a sort: a singular query and a direction.
+  /// A term of a sort: the path of the key, and the direction.
   public struct SortTerm: Equatable, Sendable {
     public let by: SingularPath
     public let descending: Bool
@@ -27,18 +30,22 @@ public struct CollectionDefinition: Equatable, Sendable {
     }
   }
 
-  /// Bounds on what is kept; elements unchanged for longest go first.
+  /// The limits on the elements that are kept. Those unchanged for the longest time are evicted first.
   public struct Retention: Equatable, Sendable {
+    /// The maximum number of elements.
     public let count: Int?
+    /// The maximum time that an element is kept unchanged.
     public let seconds: Double?
   }
 
-  /// The most terms of a bin's sort.
+  /// The maximum number of sort terms of a bin.
   public static let maxSortTerms = 64
 
+  /// The path of an element's identity.
   public let id: SingularPath
+  /// The path of an element's type, if elements have types.
   public let type: SingularPath?
-  /// Whether an element sits only in the first bin that accepts it.
+  /// Whether an element is only in the first bin that accepts it.
   public let exclusive: Bool
   public let bins: [Bin]
   public let retain: Retention?
@@ -50,12 +57,16 @@ public struct CollectionDefinition: Equatable, Sendable {
 }
 
 extension CollectionDefinition {
+  /// Reads the members of the definition.
+  ///
+  /// - Throws: `invalidParams`, `badQuery`, or `limitExceeded` for more bins than `limits` allows.
   init(reading reader: DefinitionReader, limits: Limits) throws(FeedError) {
     id = try reader.singularPath("id") ?? .id
     type = try reader.singularPath("type")
     exclusive = try reader.bool("exclusive")
     bins = try Self.bins(reader, limits: limits)
     retain = try Retention(reading: reader)
+    assert(!bins.isEmpty && bins.allSatisfy { $0.sort.count <= Self.maxSortTerms }, "the definition is malformed")
   }
 
   private static func bins(_ reader: DefinitionReader, limits: Limits) throws(FeedError) -> [Bin] {
@@ -71,7 +82,7 @@ extension CollectionDefinition {
     for (index, element) in array.elements.enumerated() {
       let bin = try Bin(reading: element, index: index)
       guard names.insert(bin.name).inserted else {
-        throw .invalidParams(member: "bins[\(index)].name", reason: "\"\(bin.name)\" names an earlier bin too")
+        throw .invalidParams(member: "bins[\(index)].name", reason: "duplicate bin name \"\(bin.name)\"")
       }
       bins.append(bin)
     }
@@ -109,7 +120,7 @@ extension CollectionDefinition.Bin {
 extension CollectionDefinition.SortTerm {
   fileprivate init(reading reader: DefinitionReader) throws(FeedError) {
     guard let by = try reader.singularPath("by") else {
-      throw reader.refuse("by", "is missing: give the path to sort by, such as \"$.priority\"")
+      throw reader.refuse("by", "is missing; give the path of the sort key, such as \"$.priority\"")
     }
     self.by = by
     let orders = "must be \"ascending\" or \"descending\""

@@ -2,12 +2,16 @@ import FeedChange
 import FeedJSON
 import FeedQuery
 
-/// Reads members of a definition, with errors that name the member and what it should hold.
+/// Reads the members of a definition. An error names the member and the expected value.
+///
+/// Each method returns nil, or its default, if the member is absent. Strings whose length is limited are refused without
+/// being decoded.
 struct DefinitionReader {
   let object: JSONView
-  /// Where the object stands in the request, such as `bins[2].`; empty for the definition itself.
+  /// The prefix of the members' names in errors, such as `bins[2].`; empty for the definition itself.
   let place: String
 
+  /// Returns the error for an invalid member.
   func refuse(_ member: String, _ reason: String) -> FeedError {
     .invalidParams(member: place + member, reason: reason)
   }
@@ -18,7 +22,9 @@ struct DefinitionReader {
     return string
   }
 
-  /// Reads a string of at most `limit` bytes. A longer one is refused for `reason` without being decoded.
+  /// Reads a string of at most `limit` bytes of UTF-8.
+  ///
+  /// - Throws: `invalidParams` with `reason` for a longer string, which is not decoded.
   func string(
     _ member: StaticString, atMost limit: Int, else reason: @autoclosure () -> String
   ) throws(FeedError) -> String? {
@@ -40,28 +46,31 @@ struct DefinitionReader {
     return value
   }
 
-  /// A name by the rule of `FeedName`.
+  /// Reads the name of a feed or a bin, which is required; see `FeedName`.
   func name(_ member: StaticString) throws(FeedError) -> String {
     let rule = "must be 1 to \(FeedName.maxLength) of the characters A-Z a-z 0-9 . _ -"
     guard let name = try string(member, atMost: FeedName.maxLength, else: rule) else {
-      throw refuse("\(member)", "is missing: give it a name")
+      throw refuse("\(member)", "is missing; give it a name")
     }
     guard FeedName.isValid(name) else { throw refuse("\(member)", rule) }
     return name
   }
 
-  /// Reads the text of a path or a filter.
+  /// Reads the text of a path or a filter, of at most `QueryLimits.textLength` bytes.
   private func query(_ member: StaticString) throws(FeedError) -> String? {
     guard let value = object.member(member), value.kind == .string else { return try string(member) }
     let limit = QueryLimits.textLength
     guard let text = value.string(atMost: limit) else {
       throw .badQuery(
         member: place + "\(member)", text: "", offset: limit,
-        reason: "the text is longer than \(limit) bytes: shorten it")
+        reason: "the text is longer than \(limit) bytes; shorten it")
     }
     return text
   }
 
+  /// Reads a singular path.
+  ///
+  /// - Throws: `badQuery` with the offset of the error.
   func singularPath(_ member: StaticString) throws(FeedError) -> SingularPath? {
     guard let text = try query(member) else { return nil }
     do {
@@ -71,6 +80,9 @@ struct DefinitionReader {
     }
   }
 
+  /// Reads a filter.
+  ///
+  /// - Throws: `badQuery` with the offset of the error.
   func filter(_ member: StaticString) throws(FeedError) -> Filter? {
     guard let text = try query(member) else { return nil }
     do {
@@ -81,7 +93,7 @@ struct DefinitionReader {
   }
 }
 
-/// Members that hold numbers and lists.
+/// Reads members that are numbers or lists.
 extension DefinitionReader {
   func positiveInteger(_ member: StaticString) throws(FeedError) -> Int? {
     guard let value = object.member(member) else { return nil }
@@ -103,7 +115,7 @@ extension DefinitionReader {
     return number
   }
 
-  /// Strings, such as type names.
+  /// Reads an array of strings, such as names of types.
   func strings(_ member: StaticString) throws(FeedError) -> [String]? {
     guard let array = try array(member) else { return nil }
     var strings: [String] = []
@@ -114,7 +126,7 @@ extension DefinitionReader {
     return strings
   }
 
-  /// Names of feeds or bins.
+  /// Reads an array of names of feeds or bins; see `FeedName.isValidReference`.
   func feedNames(_ member: StaticString) throws(FeedError) -> [String]? {
     guard let array = try array(member) else { return nil }
     var names: [String] = []

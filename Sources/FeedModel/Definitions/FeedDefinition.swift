@@ -2,17 +2,19 @@ import FeedChange
 import FeedJSON
 import FeedQuery
 
-/// A feed as `define` describes it: its name, what it is made of and what may be done with its rows.
+/// The definition of a feed: its name, its content and the operations that it allows (Protocol/README.md, "Definitions").
+///
+///     let definition = try FeedDefinition(parsing: params, limits: Limits())
 public struct FeedDefinition: Equatable, Sendable {
-  /// The kinds of feed and what each is made of.
+  /// The content of a feed, by kind.
   public enum Content: Equatable, Sendable {
     case collection(CollectionDefinition)
     case list(ListDefinition)
     case composed(children: [String])
-    /// `current` is the index of the child that shows, -1 for none.
+    /// `current` is the index of the active child; -1 if no child is active.
     case segmented(children: [String], current: Int)
     case slots(SlotsDefinition)
-    /// Allowed only in the daemon's own configuration.
+    /// Allowed only in the daemon's configuration.
     case managed(ManagedDefinition)
   }
 
@@ -20,7 +22,7 @@ public struct FeedDefinition: Equatable, Sendable {
   public let content: Content
   public let behaviours: Behaviours
 
-  /// The kind's name on the wire.
+  /// The name of the kind in messages.
   public var kind: String {
     switch content {
     case .collection: "collection"
@@ -32,7 +34,7 @@ public struct FeedDefinition: Equatable, Sendable {
     }
   }
 
-  /// The kinds that can be defined; `managed` only by the daemon's configuration.
+  /// The names of all kinds. `managed` is allowed only in the daemon's configuration.
   public static let kinds = ["array", "collection", "composed", "managed", "segmented", "single", "slots"]
 
   public init(name: String, content: Content, behaviours: Behaviours = Behaviours()) {
@@ -43,7 +45,7 @@ public struct FeedDefinition: Equatable, Sendable {
 }
 
 extension FeedDefinition.Content {
-  /// The names of the feeds and bins whose rows the feed shows.
+  /// The names of the feeds and bins whose rows the feed contains.
   var shown: [String] {
     switch self {
     case .composed(let children), .segmented(let children, _): children
@@ -54,9 +56,10 @@ extension FeedDefinition.Content {
 }
 
 extension FeedDefinition {
-  /// Reads a definition as `define` takes it (PROTOCOL section 6). Unknown members are ignored.
+  /// Reads the parameters of `define` (Protocol/README.md, "Definitions"). Unknown members are ignored.
   ///
-  /// - Throws: `invalidParams` naming the member, `badQuery` with the offset into a filter or path, `limitExceeded`.
+  /// - Throws: `invalidParams` with the name of the member, `badQuery` with the offset of the error in a filter or path, or
+  ///   `limitExceeded`.
   public init(parsing object: JSONView, limits: Limits) throws(FeedError) {
     guard object.kind == .object else {
       throw .invalidParams(member: "params", reason: "must be an object that describes a feed")
@@ -65,7 +68,7 @@ extension FeedDefinition {
     let name = try reader.name("feed")
     let kinds = FeedDefinition.kinds.joined(separator: ", ")
     guard let kind = try reader.string("kind", atMost: FeedName.maxLength, else: "must be one of \(kinds)") else {
-      throw reader.refuse("kind", "is missing: give one of \(kinds)")
+      throw reader.refuse("kind", "is missing; give one of \(kinds)")
     }
     let behaviours = try Behaviours(reading: reader)
     self.init(
@@ -88,7 +91,7 @@ extension FeedDefinition.Content {
     case "managed": self = .managed(try ManagedDefinition(reading: reader))
     default:
       throw reader.refuse(
-        "kind", "is \"\(kind)\"; it must be one of \(FeedDefinition.kinds.joined(separator: ", "))")
+        "kind", "is \"\(kind)\"; give one of \(FeedDefinition.kinds.joined(separator: ", "))")
     }
   }
 }
@@ -104,7 +107,7 @@ extension Behaviours {
 }
 
 extension FeedDefinition {
-  /// Appends the definition's members without the braces, defaults included, so that reading it gives an equal one.
+  /// Appends the members of the definition without braces, defaults included. Reading them gives an equal definition.
   public func appendMembers(to out: inout ByteBuffer) {
     out.append("\"feed\":")
     out.appendJSONString(name)
@@ -127,7 +130,7 @@ extension FeedDefinition {
 }
 
 extension Behaviours {
-  /// Only what differs from the defaults.
+  /// Appends the members that differ from their defaults.
   fileprivate func appendMembers(to out: inout ByteBuffer) {
     let defaults = Behaviours()
     if selectable != defaults.selectable { out.append(selectable ? ",\"selectable\":true" : ",\"selectable\":false") }
@@ -247,8 +250,9 @@ extension ByteBuffer {
     append(UInt8(ascii: "]"))
   }
 
-  /// Appends a finite number; a whole one without a fraction.
+  /// Appends a finite number, without a fraction if it is a whole number.
   fileprivate mutating func append(number: Double) {
+    precondition(number.isFinite, "JSON has no such number")
     if let whole = Int(exactly: number) {
       append(integer: whole)
     } else {
@@ -257,19 +261,20 @@ extension ByteBuffer {
   }
 }
 
-/// The rule for names of feeds and bins: `[A-Za-z0-9._-]{1,128}` (PROTOCOL section 3).
+/// The rule for names of feeds and bins: `[A-Za-z0-9._-]{1,128}` (Protocol/README.md, "Names").
 public enum FeedName {
+  /// The maximum number of bytes of a name.
   public static let maxLength = 128
-  /// Bytes of the longest reference, `collection/bin`.
+  /// The maximum number of bytes of a reference, `collection/bin`.
   public static let maxReferenceLength = 2 * maxLength + 1
 
-  /// Whether `name` may name a feed or a bin.
+  /// Whether `name` is a valid name of a feed or a bin.
   public static func isValid(_ name: String) -> Bool {
     let utf8 = name.utf8
     return (1...maxLength).contains(utf8.count) && utf8.allSatisfy(isAllowed)
   }
 
-  /// Whether `name` may stand for a feed or for one bin of a collection, `collection/bin`.
+  /// Whether `name` is a valid reference: the name of a feed, or `collection/bin`.
   public static func isValidReference(_ name: String) -> Bool {
     let parts = name.split(separator: "/", omittingEmptySubsequences: false)
     return parts.count <= 2 && parts.allSatisfy { isValid(String($0)) }
@@ -285,24 +290,24 @@ public enum FeedName {
   }
 }
 
-/// What may be done with the rows of a feed besides watching them (seed 002, "Opt-In Behaviours").
+/// The operations that a feed allows on its rows (Protocol/README.md, "Definitions").
 public struct Behaviours: Equatable, Sendable {
-  /// Whether rows may be selected.
+  /// Whether rows can be selected.
   public var selectable = true
-  /// Whether several rows may be selected at a time; otherwise a selection takes the place of the one before.
+  /// Whether several rows can be selected at a time. If not, a new selection replaces the previous one.
   public var multiple = true
-  /// Whether elements may be put in, taken out or replaced.
+  /// Whether elements can be inserted, removed and replaced.
   public var editable = true
-  /// Whether rows may be moved.
+  /// Whether rows can be moved.
   public var movable = true
 
   public init() {}
 }
 
-/// What an `array` or a `single` feed is made of.
+/// The definition of an `array` or a `single` feed (Protocol/README.md, "Arrays and singles").
 public struct ListDefinition: Equatable, Sendable {
   public let shape: ListFeed.Shape
-  /// Where an element names its type.
+  /// The path of an element's type, if elements have types.
   public let type: SingularPath?
 
   public static func == (a: ListDefinition, b: ListDefinition) -> Bool {

@@ -1,15 +1,21 @@
 import FeedChange
 import FeedJSON
 
-/// What a `slots` feed is made of: contents by type and the pattern that interleaves them (seeds 000 and 001).
+/// The definition of a `slots` feed: contents by type, and the pattern that interleaves them (Protocol/README.md, "Slots").
+///
+/// Invariant: no type has two contents, and the positions of `fixed` ascend.
 public struct SlotsDefinition: Equatable, Sendable {
-  /// The feed of each type, by the type's name; in the order of the definition.
+  /// The feed of each type, in the order of the definition.
   public let contents: [Content]
+  /// The types, in the order in which they alternate.
   public let pattern: [String]
+  /// The types whose content is repeated when it runs out.
   public let repeatables: [String]
+  /// The types of the first rows, before the pattern begins.
   public let header: [String]
+  /// The type that replaces exhausted types, if there is one.
   public let defaultType: String?
-  /// Types by the position they are fixed at, ascending.
+  /// The types at fixed positions, ascending by position.
   public let fixed: [Fixed]
 
   public struct Content: Equatable, Sendable {
@@ -27,21 +33,22 @@ extension SlotsDefinition {
   init(reading reader: DefinitionReader) throws(FeedError) {
     contents = try Self.contents(reader)
     guard let pattern = try reader.strings("pattern") else {
-      throw reader.refuse("pattern", "is missing: give the types in the order in which they alternate")
+      throw reader.refuse("pattern", "is missing; give the types in the order in which they alternate")
     }
     self.pattern = pattern
     repeatables = try reader.strings("repeatables") ?? []
     header = try reader.strings("header") ?? []
     defaultType = try reader.string("default")
     fixed = try Self.fixed(reader)
+    assert(zip(fixed, fixed.dropFirst()).allSatisfy { $0.position < $1.position }, "fixed positions do not ascend")
   }
 
   private static func contents(_ reader: DefinitionReader) throws(FeedError) -> [Content] {
     guard let object = reader.object.member("contents") else {
-      throw reader.refuse("contents", "is missing: give an object from type to feed")
+      throw reader.refuse("contents", "is missing; give an object from type to feed")
     }
     guard object.kind == .object else { throw reader.refuse("contents", "must be an object from type to feed") }
-    // Of a type that stands twice the last counts.
+    // If a type occurs twice, the last one is used.
     var contents: [Content?] = []
     var places: [String: Int] = [:]
     for member in object.members {
@@ -60,10 +67,10 @@ extension SlotsDefinition {
     guard object.kind == .object else { throw reader.refuse("fixed", "must be an object from position to type") }
     var fixed: [Int: String] = [:]
     for member in object.members {
-      // No position has more digits; a longer name is refused without being decoded.
+      // No position needs more digits. A longer key is refused without being decoded.
       let key = member.key.string(atMost: 64) ?? ""
       guard let position = Int(key), let type = member.value.string else {
-        throw reader.refuse("fixed.\(key)", "must be a position from 0 on, with the name of a type")
+        throw reader.refuse("fixed.\(key)", "must be a position, 0 or greater, with the name of a type")
       }
       fixed[position] = type
     }

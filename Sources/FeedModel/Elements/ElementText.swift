@@ -1,10 +1,11 @@
 import Glibc
 
-/// One version of an element: its identity, its sort keys and its compact JSON text in one counted block of memory.
+/// A version of an element: its identity, sort keys and compact JSON text in one reference-counted block of memory.
 ///
-/// A version never changes once made. It is shared by the element's record, by the undo log of the commit under way and
-/// by the snapshots that still have to send it; the last to let go frees it. The count is not atomic: the model lives
-/// on one thread.
+/// The text, identity and keys are immutable. The block is shared by the record of the element, the undo log of the current
+/// commit and the snapshots that have not sent it yet, and is freed with the last reference.
+///
+/// Not safe for use by several threads at once: the reference count is not atomic.
 @frozen public struct ElementText: Equatable {
   @usableFromInline struct Header {
     @usableFromInline var arrival: UInt64
@@ -20,16 +21,17 @@ import Glibc
 
   @usableFromInline let block: UnsafeMutableRawPointer
 
-  /// Copies the parts into a new block with one reference.
+  /// Copies the parts to a new block with one reference. Returns nil if the parts exceed 4 GiB or memory is exhausted.
   ///
   /// - Parameters:
-  ///   - identity: canonical identity bytes, see `Identity`; empty where elements have none.
-  ///   - keys: sort keys, each a 4-byte length and its bytes, see `SortOrder`.
-  ///   - text: compact JSON.
-  ///   - type: where in `text` the JSON string that names the element's type stands; empty when it has none.
+  ///   - identity: the canonical bytes of the identity, see `Identity`; empty if elements have none.
+  ///   - keys: the sort keys, each after its length in 4 bytes, see `SortOrder`.
+  ///   - text: the element as compact JSON.
+  ///   - type: the range in `text` of the JSON string with the element's type; empty if there is none.
   init?(
     identity: UnsafeRawBufferPointer, keys: UnsafeRawBufferPointer, text: UnsafeRawBufferPointer, type: Range<Int>
   ) {
+    assert(type.lowerBound >= 0 && type.upperBound <= text.count, "the type is outside the text")
     let size = MemoryLayout<Header>.size &+ identity.count &+ keys.count &+ text.count
     guard size < Int(UInt32.max), let block = malloc(size) else { return nil }
     block.initializeMemory(
@@ -48,13 +50,13 @@ import Glibc
     if let base = part.baseAddress, part.count > 0 { memcpy(place, base, part.count) }
   }
 
-  /// The block behind a pattern made by `bitPattern`.
+  /// The version with this `bitPattern`; nil for 0. Does not retain it.
   @inlinable public init?(bitPattern: UInt) {
     guard let block = UnsafeMutableRawPointer(bitPattern: bitPattern) else { return nil }
     self.block = block
   }
 
-  /// A plain number that stands for this version; it does not keep it alive.
+  /// The address of the version. Does not retain it.
   @inlinable public var bitPattern: UInt { UInt(bitPattern: block) }
 
   @usableFromInline var header: UnsafeMutablePointer<Header> {
@@ -65,59 +67,60 @@ import Glibc
     @inlinable get { block + MemoryLayout<Header>.size }
   }
 
-  /// The element as compact JSON. Valid while somebody holds a reference.
+  /// The element as compact JSON. Valid while there is a reference.
   @inlinable public var text: UnsafeRawBufferPointer {
     let start = body + Int(header.pointee.identityLength) + Int(header.pointee.keysLength)
     return UnsafeRawBufferPointer(start: start, count: Int(header.pointee.textLength))
   }
 
-  /// The JSON string (quotes included) that names the element's type; empty when it has none.
+  /// The JSON string, with its quotes, that is the element's type; empty if there is none.
   @inlinable public var type: UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(
       start: text.baseAddress.map { $0 + Int(header.pointee.typeOffset) }, count: Int(header.pointee.typeLength))
   }
 
-  /// The canonical identity; equal bytes mean one identity.
+  /// The canonical bytes of the identity, see `Identity`.
   var identity: UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(start: body, count: Int(header.pointee.identityLength))
   }
 
-  /// All sort keys, each behind its length.
+  /// All sort keys, each after its length.
   var keys: UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(
       start: body + Int(header.pointee.identityLength), count: Int(header.pointee.keysLength))
   }
 
-  /// The handle of the element that this is a version of; no two elements that live at one time have the same.
+  /// The handle of the element, unique among the living elements of its feed.
   public internal(set) var owner: UInt32 {
     get { header.pointee.owner }
     nonmutating set { header.pointee.owner = newValue }
   }
 
-  /// The place of the element among all that its feed ever took in; the same for all versions of an element.
+  /// The number of elements that the feed accepted before this one. All versions of an element have the same.
   public internal(set) var arrival: UInt64 {
     get { header.pointee.arrival }
     nonmutating set { header.pointee.arrival = newValue }
   }
 
-  /// When the element had been added or last become different, as of this version.
+  /// The time when the element was added or last changed, as of this version.
   public internal(set) var changedAt: Instant {
     get { Instant(nanoseconds: header.pointee.changedAt) }
     nonmutating set { header.pointee.changedAt = newValue.nanoseconds }
   }
 
-  /// One reference more.
+  /// Adds a reference.
   @inlinable public func retain() {
     header.pointee.references &+= 1
   }
 
-  /// One reference less; the last frees the block.
+  /// Releases a reference. The last release frees the block.
   @inlinable public func release() {
+    assert(header.pointee.references > 0, "the version was released too often")
     header.pointee.references &-= 1
     if header.pointee.references == 0 { free(block) }
   }
 
-  /// Bytes this version occupies, the header included.
+  /// The bytes of the block, with its header.
   var footprint: Int {
     let h = header.pointee
     return MemoryLayout<Header>.size &+ Int(h.identityLength) &+ Int(h.keysLength) &+ Int(h.textLength)

@@ -2,11 +2,11 @@ import FeedJSON
 import FeedQuery
 import Glibc
 
-/// The order of a sorted bin: one or more singular queries, each ascending or descending.
+/// The order of a sorted bin: singular paths, each ascending or descending.
 ///
-/// An element's key is a byte string such that comparing keys with `memcmp` compares elements as PROTOCOL section 6
-/// says: null < false < true < numbers by exact value < strings by code point < arrays and objects, equal among
-/// themselves; absent last in either direction. Keys delimit themselves: none is a prefix of another.
+/// The key of an element is a byte string. Comparing keys with `memcmp` gives the order of Protocol/README.md, "Collections":
+/// null, false, true, numbers by exact value, strings by code point, arrays and objects, which are equal to each other. An
+/// absent value is last in either direction. Invariant: no key is a prefix of another.
 struct SortOrder: Sendable {
   struct Term: Sendable {
     let path: SingularPath
@@ -25,7 +25,7 @@ struct SortOrder: Sendable {
     static let absent: UInt8 = 0xFF
   }
 
-  /// Appends the key of `element` behind its 4-byte length.
+  /// Appends the length of the key of `element` in 4 bytes, then the key.
   func appendKey(of element: JSONView, to buffer: inout ByteBuffer) {
     let start = buffer.count
     buffer.appendUInt32BigEndian(0)
@@ -53,7 +53,8 @@ struct SortOrder: Sendable {
     }
   }
 
-  /// Bytes with every zero followed by 0xFF and two zeros at the end: order is kept and no key is a prefix of another.
+  /// Appends bytes with 0xFF after each zero, and two zeros at the end. This keeps the order, and no result is a prefix of
+  /// another.
   private static func appendDelimited(_ bytes: UnsafeRawBufferPointer, to buffer: inout ByteBuffer) {
     for byte in bytes {
       buffer.append(byte)
@@ -63,7 +64,7 @@ struct SortOrder: Sendable {
     buffer.append(0)
   }
 
-  /// The key number `index` among the `keys` of an element's version.
+  /// The key with this index in the `keys` of an element. O(index).
   static func key(_ index: Int, in keys: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
     var offset = 0
     for _ in 0..<index { offset &+= 4 &+ length(at: offset, in: keys) }
@@ -75,7 +76,7 @@ struct SortOrder: Sendable {
     Int(UInt32(bigEndian: keys.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
   }
 
-  /// The first eight bytes of a key as a number, zeros where it is shorter: it orders as the key does, ties aside.
+  /// The first eight bytes of a key as a number, padded with zeros. Unequal prefixes have the order of their keys.
   static func prefix(of key: UnsafeRawBufferPointer) -> UInt64 {
     if key.count >= 8 { return UInt64(bigEndian: key.loadUnaligned(as: UInt64.self)) }
     var prefix: UInt64 = 0
@@ -83,11 +84,12 @@ struct SortOrder: Sendable {
     return prefix << UInt64(8 &* (8 &- key.count))
   }
 
-  /// Whether `a` orders after `b`.
+  /// Whether `a` sorts after `b`.
   static func isAfter(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
     compare(a, b) > 0
   }
 
+  /// Compares two keys as `memcmp` does; a proper prefix sorts first.
   static func compare(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int32 {
     guard let x = a.baseAddress, let y = b.baseAddress else {
       return a.count == b.count ? 0 : (a.count < b.count ? -1 : 1)

@@ -1,12 +1,12 @@
 import FeedChange
 import FeedJSON
 
-/// Everything the daemon must keep, as of one revision, to be written in parts while the feeds go on changing.
+/// The state of all feeds at one revision, which can be stored in parts while the feeds change.
 ///
-/// Making one copies no rows: O(feeds + rows / 100). Feeds come in an order in which each follows those it shows.
+/// Creating an image copies no rows: O(feeds + rows / 100). Invariant: a feed comes after the feeds that it contains.
 public final class CatalogImage {
   public let revision: UInt64
-  /// The moment of the last step before the image.
+  /// The time of the last step before the image.
   public let at: Instant
   public let feeds: [FeedImage]
 
@@ -17,18 +17,18 @@ public final class CatalogImage {
   }
 }
 
-/// One feed of an image.
+/// The state of one feed in an image.
 public final class FeedImage {
   public let name: String
-  /// The definition as it stands, children and active segment included, as JSON.
+  /// The current definition as JSON, with the current children and active segment.
   public let definition: String
-  /// The definition as it was given last, as JSON.
+  /// The definition as last given by a client, as JSON.
   public let given: String
   public let revision: UInt64
   /// The revisions of a collection's bins, in order.
   public let binRevisions: [UInt64]
   public let selection: [IndexPath]
-  /// The stored rows of each section; empty for a feed that shows the rows of others.
+  /// The stored rows of each section; empty for a feed that contains the rows of other feeds.
   public let sections: [SectionSnapshot]
   let history: History?
   let binHistories: [History?]
@@ -57,7 +57,7 @@ public final class FeedImage {
 }
 
 extension Catalog {
-  /// An image of everything as of the last commit.
+  /// Returns an image of the state after the last commit.
   public func makeImage() -> CatalogImage {
     let ordered = feeds.values.sorted { ($0.rank, $0.name) < ($1.rank, $1.name) }
     return CatalogImage(

@@ -1,12 +1,15 @@
 import FeedJSON
 
-/// The recent changes of a feed as words, to be stored and read back.
+/// The recent changes of a feed in stored form: packed as words.
+///
+/// Invariant of a valid dump: the revisions of the records ascend and are greater than `base`.
 public struct HistoryDump: Equatable, Sendable {
+  /// One stored change.
   public struct Record: Equatable, Sendable {
     /// The revision after the change.
     public let to: UInt64
     public let at: Instant
-    /// The change, packed as `WordRing` packs it.
+    /// The change as packed by `WordRing`.
     public let words: [UInt32]
 
     public init(to: UInt64, at: Instant, words: [UInt32]) {
@@ -16,7 +19,7 @@ public struct HistoryDump: Equatable, Sendable {
     }
   }
 
-  /// The revision from which the records lead on.
+  /// The revision before the first record.
   public let base: UInt64
   public let records: [Record]
 
@@ -27,7 +30,7 @@ public struct HistoryDump: Equatable, Sendable {
 }
 
 extension History {
-  /// A history that goes on from a dump; nil when the dump does not hold together.
+  /// Creates a history with the changes of a dump. Returns nil if the dump is not valid.
   convenience init?(_ dump: HistoryDump) {
     self.init(base: dump.base)
     var last = dump.base
@@ -38,22 +41,24 @@ extension History {
   }
 }
 
-/// The recent changes of an image's feed, read in parts while the feed goes on changing.
+/// The recent changes of a feed in an image, read in parts while the feed changes.
 extension FeedImage {
-  /// Those that keep recent changes: nil stands for the feed itself, a number for the bin of a collection.
+  /// The feed and bins that keep recent changes: nil for the feed itself, an index for a bin of a collection.
   public var remembering: [Int?] {
     let bins = binHistories.indices.filter { binHistories[$0] != nil }
     return (history == nil ? [] : [nil]) + bins
   }
 
-  /// The revision from which the kept changes lead on. It rises while the image is being read, so it counts when the last
-  /// part was read: what was read of changes before it is out of reach.
+  /// The revision before the first kept change.
+  ///
+  /// It can rise while the image is read, because old changes are discarded. Read it after the last part: changes up to it
+  /// that were read before are not usable.
   public func historyBase(of bin: Int?) -> UInt64? {
     kept(bin)?.base
   }
 
-  /// Appends the next changes after a revision, up to the image's own, as `HistoryRecords` has them: no more than fit in `most`
-  /// bytes, but one at least. Returns the last one's revision; nil when there are no more.
+  /// Appends the changes after revision `last` up to `revision` as records: at least one, and no more than fit in `most`
+  /// bytes. Returns the revision of the last one appended; nil if there is none.
   public func packChanges(
     of bin: Int?, after last: UInt64, upTo revision: UInt64, most: Int, into out: inout ByteBuffer
   ) -> UInt64? {

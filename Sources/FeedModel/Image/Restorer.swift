@@ -1,23 +1,25 @@
 import FeedChange
 import FeedJSON
 
-/// Why what was stored cannot be taken up again.
+/// The reason why stored content cannot be restored.
 public struct RestoreError: Error, Equatable, Sendable {
   public let feed: String
   public let reason: String
 }
 
-/// Builds the content of one feed from what an image stored: elements, which are numbered from 0 as they come, then each
-/// section's rows in order. Nothing is judged or sorted again, so the order is exactly what it was.
+/// Restores the content of one feed from an image: first the elements, numbered from 0, then the rows of each section in
+/// order.
+///
+/// Filters and sorts are not evaluated again, so the rows have exactly the stored order.
 public final class Restorer {
   private let feed: Feed
   private let store: RowStore
-  /// The handles of the elements, by their numbers.
+  /// The handle of each element, by its number.
   private var handles: [UInt32] = []
   private var scanner: JSONScanner
   private var log = UndoLog()
 
-  /// Nil for a feed that stores no rows.
+  /// Returns nil for a feed that stores no rows.
   init?(_ feed: Feed, maxDepth: Int) {
     guard let store = feed.rowStore else { return nil }
     self.feed = feed
@@ -27,8 +29,8 @@ public final class Restorer {
 
   /// Adds the next element.
   /// - Parameters:
-  ///   - arrival: what `ElementText.arrival` was.
-  ///   - changedAt: what `ElementText.changedAt` was.
+  ///   - arrival: the stored `ElementText.arrival`.
+  ///   - changedAt: the stored `ElementText.changedAt`.
   public func addElement(
     _ text: UnsafeRawBufferPointer, arrival: UInt64, changedAt: Instant
   ) throws(RestoreError) {
@@ -53,30 +55,32 @@ public final class Restorer {
   public func appendRow(section: Int, element number: UInt32) throws(RestoreError) {
     guard handles.indices.contains(Int(number)), store.sections.indices.contains(section) else {
       throw RestoreError(
-        feed: feed.name, reason: "a row of section \(section) names element \(number), which is not there")
+        feed: feed.name, reason: "a row of section \(section) refers to element \(number), which does not exist")
     }
     let handle = handles[Int(number)]
     let rows = store.sections[section].rows
     guard !rows.contains(handle) else {
-      throw RestoreError(feed: feed.name, reason: "element \(number) stands twice in section \(section)")
+      throw RestoreError(feed: feed.name, reason: "element \(number) is in section \(section) twice")
     }
     rows.insert(handle, at: rows.count, key: store.key(of: handle, section: section))
   }
 
-  /// Ends the work: puts the order of change right.
+  /// Finishes the feed: sorts its elements by the time of change.
   public func finish() {
     store.elements.sortByChange()
     feed.structureDidChange()
   }
 }
 
-/// Taking up what an image stored, before the first client connects.
+/// Restoring an image, before the first client connects.
 extension Catalog {
-  /// Defines a feed again as it stood, with its revisions and selection. Feeds that it shows must be there already.
+  /// Defines a stored feed again, with its revisions and selection.
+  ///
+  /// - Precondition: the feeds that it contains are restored already.
   public func restore(
     definition: JSONView, given: JSONView, revision: UInt64, binRevisions: [UInt64], selection: [IndexPath]
   ) throws(FeedError) -> Feed {
-    // What is there stays, even if it is more than a later run allowed.
+    // Stored feeds are kept even if they exceed the limits of this run.
     let kept = limits
     (limits.maxFeeds, limits.maxBins, limits.maxSections, limits.maxRepeats) = (.max, .max, .max, .max)
     defer { limits = kept }
@@ -100,12 +104,12 @@ extension Catalog {
     return feed
   }
 
-  /// What fills a feed with its stored rows; nil for a feed that shows the rows of others.
+  /// Returns a restorer for the rows of `feed`; nil for a feed that contains the rows of other feeds.
   public func restorer(of feed: Feed) -> Restorer? {
     Restorer(feed, maxDepth: limits.maxDepth)
   }
 
-  /// Takes up the recent changes of a feed (`bin` nil) or of one of a collection's bins. Returns whether they hold together.
+  /// Restores the recent changes of a feed, or of a bin of a collection. Returns false if the dump is not valid.
   public func restoreHistory(_ dump: HistoryDump, of feed: Feed, bin: Int? = nil) -> Bool {
     guard let history = History(dump) else { return false }
     if let bin {
@@ -117,8 +121,7 @@ extension Catalog {
     return true
   }
 
-  /// Ends restoring: the next commit follows `revision`, its steps come after `moment`, and providers know what their
-  /// children show.
+  /// Finishes restoring: sets the revision and time of the last commit, and updates the feeds that contain other feeds.
   public func finishRestoring(revision: UInt64, at moment: Instant) {
     self.revision = revision
     now = moment

@@ -1,7 +1,8 @@
 extension PositionTree {
-  /// Inserts `item`, which must not be in the tree, so that it stands at `row`, which must be in `0...count`. O(log n).
+  /// Inserts `item` at `row`. O(log n).
   ///
-  /// In a keyed tree `row` must be such that keys stay in order, as `upperBound(key:isAfter:)` finds it.
+  /// - Precondition: `item` is not in the tree, and `row` is in `0...count`. In a keyed tree the keys stay ascending, as at the
+  ///   row returned by `upperBound(key:isAfter:)`.
   public func insert(_ item: UInt32, at row: Int, key: UInt64 = 0) {
     precondition(row >= 0 && row <= count, "row out of range")
     precondition(item != .max && count < Int(UInt32.max) - 1, "too many items")
@@ -23,7 +24,8 @@ extension PositionTree {
     #endif
   }
 
-  /// Where an item goes to stand at `row`: right behind the item before, so between two leaves it is the end of the left one.
+  /// The place for an item that is inserted at `row`: after the item before it. Between two leaves it is the end of the left
+  /// one.
   @inline(__always)
   private func locateGap(before row: Int) -> Place {
     if row > 0 {
@@ -35,7 +37,7 @@ extension PositionTree {
     return (node, 0)
   }
 
-  /// Puts an item into a leaf that has room.
+  /// Inserts an item into a leaf that is not full.
   @inline(__always)
   private func put(_ item: UInt32, _ key: UInt64, at place: Place) {
     let (leaf, offset) = place
@@ -52,7 +54,7 @@ extension PositionTree {
     header.pointee.count &+= 1
   }
 
-  /// Tells the nodes above `leaf` that it holds so many items more (modulo 2^32: less).
+  /// Adds `difference`, modulo 2^32, to the sizes of the nodes above `leaf`, and to the starts of the children after it.
   @inline(__always)
   func resizeAncestors(of leaf: NodeID, by difference: UInt32) {
     let header = leaves.header(leaf)
@@ -73,13 +75,13 @@ extension PositionTree {
     }
   }
 
-  /// Tells the nodes above `leaf`, which is not empty, the key of its first item.
+  /// Updates the first keys of the nodes above `leaf`, which is not empty.
   func firstKeyChanged(in leaf: NodeID) {
     let header = leaves.header(leaf)
     setFirstKey(leaves.keys(leaf)[0], at: Int(header.pointee.slot), of: header.pointee.parent)
   }
 
-  /// Tells `node` (or none), and the nodes above it as far as it matters, the first key of its child at `slot`.
+  /// Sets the first key of the child at `slot` of `node`, which can be `.none`, and of each node above whose first key it is.
   func setFirstKey(_ key: UInt64, at slot: Int, of node: NodeID) {
     var node = node
     var slot = slot
@@ -93,10 +95,10 @@ extension PositionTree {
 }
 
 extension PositionTree {
-  /// Makes room at a place of a full leaf, and tells where that place is then.
+  /// Splits a full leaf so that an item can be inserted at `place`. Returns the new position of that place.
   ///
-  /// At the very end and the very beginning of the tree a new leaf is started, so that lists which grow there have full leaves;
-  /// elsewhere half of the items go to a new leaf.
+  /// At both ends of the tree a new leaf is started, so that a list that grows there has full leaves. Elsewhere half of the
+  /// items move to a new leaf.
   func makeRoom(at place: Place, for key: UInt64) -> Place {
     let (leaf, offset) = place
     let header = leaves.header(leaf)
@@ -117,6 +119,7 @@ extension PositionTree {
     return offset <= half ? place : (new, offset - half)
   }
 
+  /// Adds an empty leaf before or after `leaf`, which is at an end of the tree.
   private func addLeaf(beside leaf: NodeID, after: Bool, key: UInt64) -> NodeID {
     let new = leaves.allocate()
     if after {
@@ -137,7 +140,7 @@ extension PositionTree {
     if next != .none { leaves.header(next).pointee.previous = new }
   }
 
-  /// Copies items, with their keys, to a place in another leaf and tells the table. The counts are the caller's to set.
+  /// Copies items and keys to another leaf, and updates the table. The caller sets the counts.
   func moveItems(from source: NodeID, _ start: Int, count: Int, to target: NodeID, _ place: Int) {
     let items = leaves.items(target) + place
     items.update(from: leaves.items(source) + start, count: count)
@@ -146,10 +149,10 @@ extension PositionTree {
     for index in 0..<count { table[Int(truncatingIfNeeded: items[index])] = target }
   }
 
-  /// Enters `new` into the parent of `node`, right after or before it.
+  /// Inserts `new` into the parent of `node`, directly after or before it. `key` is the first key of `new`.
   ///
-  /// Both are of `level` (0: leaves). What `new` holds was taken out of `node` already, or it is empty; the nodes above still
-  /// count both together. `key` is the first of `new`.
+  /// - Precondition: both nodes have this level, 0 for leaves. `new` is empty or has items that were in `node`, and the sizes
+  ///   of the nodes above include the items of both.
   private func addSibling(_ new: NodeID, of node: NodeID, level: UInt32, after: Bool, key: UInt64) {
     if parent(of: node, level: level) == .none { growRoot() }
     var parent = parent(of: node, level: level)
@@ -178,7 +181,8 @@ extension PositionTree {
     adopt(slot..<count + 1, of: parent)
   }
 
-  /// Makes room for a child of `size` items at `slot` of a full inner node, and tells the node, slot and start for it.
+  /// Splits a full inner node so that a child of `size` items can be inserted at `slot`. Returns the node, slot and start of
+  /// that child.
   private func makeRoom(
     in node: NodeID, _ slot: Int, _ start: UInt32, size: UInt32, key: UInt64
   ) -> (NodeID, Int, UInt32) {
@@ -206,7 +210,7 @@ extension PositionTree {
     return slot <= half ? (node, slot, start) : (new, slot - half, start - before)
   }
 
-  /// Puts a new root above the old one.
+  /// Adds a root above the current one.
   private func growRoot() {
     let old = root
     let key = !keyed ? 0 : height > 0 ? inners.firstKeys(old)[0] : leaves.keys(old)[0]

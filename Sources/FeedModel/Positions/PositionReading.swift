@@ -1,14 +1,18 @@
 extension PositionTree {
-  /// A place in a leaf.
+  /// The position of an item: its leaf, and its offset in the leaf.
   typealias Place = (leaf: NodeID, offset: Int)
 
-  /// The item at `row`, which must be in `0..<count`. O(log n).
+  /// The item at `row`. O(log n).
+  ///
+  /// - Precondition: `row` is in `0..<count`.
   public subscript(row: Int) -> UInt32 {
     let place = locate(row)
     return leaves.items(place.leaf)[place.offset]
   }
 
-  /// The key of the item at `row`, which must be in `0..<count`, of a keyed tree. O(log n).
+  /// The key of the item at `row`. O(log n).
+  ///
+  /// - Precondition: the tree is keyed, and `row` is in `0..<count`.
   public func key(at row: Int) -> UInt64 {
     precondition(keyed, "the tree has no keys")
     let place = locate(row)
@@ -20,8 +24,9 @@ extension PositionTree {
     leafOf[item] != .none
   }
 
-  /// Reads a word of each part of memory that `row(of:)` will look at, so that it is on its way while the caller waits for
-  /// other memory. The result means nothing but must be used, or nothing is read.
+  /// Prefetches the memory that `row(of:)` reads, so that the cache misses of several items overlap.
+  ///
+  /// The result has no meaning, but must be used so that the compiler keeps the reads.
   @inline(__always)
   func touch(_ item: UInt32) -> UInt32 {
     let leaf = leafOf[item]
@@ -30,15 +35,16 @@ extension PositionTree {
     return UInt32(leaves.header(leaf).pointee.count) ^ items[20] ^ items[52] ^ items[84] ^ items[116]
   }
 
-  /// The row of `item`; nil when it is not in the tree. O(log n).
+  /// The row of `item`; nil if it is not in the tree. O(log n).
   public func row(of item: UInt32) -> Int? {
     let leaf = leafOf[item]
     if leaf == .none { return nil }
     return firstRow(of: leaf) + offset(of: item, in: leaf)
   }
 
-  /// Calls `body` with the items of `rows`, which must be within `0..<count`, in order. O(log n + rows). `body` must not change
-  /// the tree.
+  /// Calls `body` with the items of `rows` in order. O(log n + rows).
+  ///
+  /// - Precondition: `rows` is within `0..<count`, and `body` does not change the tree.
   public func forEach(in rows: Range<Int>, _ body: (UInt32) -> Void) {
     precondition(rows.lowerBound >= 0 && rows.upperBound <= count, "rows out of range")
     if rows.isEmpty { return }
@@ -58,7 +64,7 @@ extension PositionTree {
     }
   }
 
-  /// Where the item at `row` stands.
+  /// The place of the item at `row`.
   @inline(__always)
   func locate(_ row: Int) -> Place {
     precondition(row >= 0 && row < count, "row out of range")
@@ -90,7 +96,9 @@ extension PositionTree {
     return Int(truncatingIfNeeded: row)
   }
 
-  /// Where `item` stands in `leaf`, which holds it.
+  /// The offset of `item` in `leaf`.
+  ///
+  /// - Precondition: `leaf` is the leaf of `item`. The search has no bound.
   @inline(__always)
   func offset(of item: UInt32, in leaf: NodeID) -> Int {
     let items = leaves.items(leaf)
@@ -100,9 +108,9 @@ extension PositionTree {
   }
 }
 
-/// What is done to many items at once.
+/// Operations on many items.
 extension PositionTree {
-  /// The rows, ascending, of those of the items that are in the tree. O(n + items).
+  /// The rows of those `items` that are in the tree, ascending. O(n + greatest item).
   func rows(ofAll items: [UInt32]) -> [Int] {
     var isWanted = [Bool](repeating: false, count: Int(items.max() ?? 0) + 1)
     for item in items { isWanted[Int(item)] = true }
@@ -115,7 +123,7 @@ extension PositionTree {
     return rows
   }
 
-  /// For every item up to the greatest its row, -1 for those that are not in the tree. O(n + greatest item).
+  /// The row of each item up to the greatest one in the tree, -1 for items that are not in it. O(n + greatest item).
   func rowsByItem() -> [Int] {
     var rows: [Int] = []
     var row = 0
@@ -129,8 +137,10 @@ extension PositionTree {
     return rows
   }
 
-  /// Removes the items at many rows, ascending, by building the tree anew from what stays. O(n).
+  /// Removes the items at `rows`, which ascend, by rebuilding the tree. O(n log n).
   func removeAll(at rows: [Int]) {
+    assert(zip(rows, rows.dropFirst()).allSatisfy { $0 < $1 }, "the rows do not ascend")
+    precondition(rows.isEmpty || rows[0] >= 0 && rows[rows.count - 1] < count, "rows out of range")
     var staying: [(item: UInt32, key: UInt64)] = []
     staying.reserveCapacity(count - rows.count)
     var (row, next) = (0, 0)
@@ -146,7 +156,9 @@ extension PositionTree {
     for (item, key) in staying { insert(item, at: count, key: key) }
   }
 
-  /// Calls `body` with every item and its key, 0 in a tree without keys, in order. O(n). `body` must not change the tree.
+  /// Calls `body` with each item and its key, which is 0 in a tree without keys, in order. O(n).
+  ///
+  /// - Precondition: `body` does not change the tree.
   func forEachWithKey(_ body: (UInt32, UInt64) -> Void) {
     if count == 0 { return }
     var leaf = locate(0).leaf

@@ -1,5 +1,7 @@
 extension PositionTree {
-  /// Removes the item at `row`, which must be in `0..<count`, and returns it. O(log n).
+  /// Removes and returns the item at `row`. O(log n).
+  ///
+  /// - Precondition: `row` is in `0..<count`.
   @discardableResult
   public func remove(at row: Int) -> UInt32 {
     let place = locate(row)
@@ -8,8 +10,7 @@ extension PositionTree {
     return item
   }
 
-  /// Removes `item` and returns the row that it had; nil when it is not in the tree. O(log n), less than finding the row and
-  /// removing there.
+  /// Removes `item` and returns its row; nil if it is not in the tree. O(log n), and faster than `row(of:)` and `remove(at:)`.
   @discardableResult
   public func remove(_ item: UInt32) -> Int? {
     let leaf = leafOf[item]
@@ -20,6 +21,7 @@ extension PositionTree {
     return row
   }
 
+  /// Removes the item at a place.
   @inline(__always)
   private func take(_ item: UInt32, at place: Place) {
     let (leaf, offset) = place
@@ -37,7 +39,7 @@ extension PositionTree {
     count &-= 1
     resizeAncestors(of: leaf, by: 0 &- 1)
     if left < leafMinimum {
-      joinIfPoor(leaf)
+      mergeIfUnderfull(leaf)
     } else if keyed && offset == 0 {
       firstKeyChanged(in: leaf)
     }
@@ -46,9 +48,9 @@ extension PositionTree {
     #endif
   }
 
-  /// Puts `item` in the place of the item at `row`, which must be in `0..<count`. It must not be in the tree elsewhere. O(log n).
+  /// Replaces the item at `row` by `item`. O(log n).
   ///
-  /// In a keyed tree keys must stay in order.
+  /// - Precondition: `row` is in `0..<count`, and `item` is not at another row. In a keyed tree the keys stay ascending.
   public func replace(at row: Int, with item: UInt32, key: UInt64 = 0) {
     let (leaf, offset) = locate(row)
     let old = leaves.items(leaf)[offset]
@@ -68,14 +70,16 @@ extension PositionTree {
   }
 }
 
-/// Joining nodes that became poor. The first and the last node of a level may be as poor as they like, so that lists which
-/// shrink at their ends move nothing; the others hold at least a quarter.
+/// Merging of underfull nodes.
+///
+/// A node is at least a quarter full. The first and the last node of each level are exempt, so that a list that shrinks at an
+/// end moves no items.
 extension PositionTree {
   var leafMinimum: Int { leafLimit / 4 + 1 }
   var innerMinimum: Int { innerLimit / 4 + 1 }
 
-  /// Joins a leaf that lost an item with a neighbour, or levels the two, or removes it when it is empty.
-  func joinIfPoor(_ leaf: NodeID) {
+  /// Removes a leaf that is empty; merges an underfull one with a neighbour, or moves items between the two.
+  func mergeIfUnderfull(_ leaf: NodeID) {
     let header = leaves.header(leaf)
     let parent = header.pointee.parent
     if parent == .none { return }
@@ -89,11 +93,11 @@ extension PositionTree {
     if keyed { firstKeyChanged(in: leaf) }
     if header.pointee.previous == .none || header.pointee.next == .none { return }
     let count = Int(inners.header(parent).pointee.count)
-    if count > 1 { joinLeaves(at: slot + 1 < count ? slot : slot - 1, of: parent) }
+    if count > 1 { mergeLeaves(at: slot + 1 < count ? slot : slot - 1, of: parent) }
   }
 
-  /// Joins or levels the leaves at `slot` and the one after it.
-  private func joinLeaves(at slot: Int, of parent: NodeID) {
+  /// Merges the leaf at `slot` and the next one, or moves items between them so that both have half.
+  private func mergeLeaves(at slot: Int, of parent: NodeID) {
     let left = inners.children(parent)[slot]
     let right = inners.children(parent)[slot + 1]
     if hasSnapshots {
@@ -125,7 +129,7 @@ extension PositionTree {
     if keyed { inners.firstKeys(parent)[slot + 1] = leaves.keys(right)[0] }
   }
 
-  /// Moves items within their leaf.
+  /// Moves items within a leaf.
   private func shiftItems(of leaf: NodeID, from start: Int, count: Int, to place: Int) {
     let items = leaves.items(leaf)
     (items + place).update(from: items + start, count: count)
@@ -143,7 +147,7 @@ extension PositionTree {
     if next != .none { leaves.header(next).pointee.previous = previous }
   }
 
-  /// Takes a child, whose items are gone or counted with a neighbour now, off an inner node.
+  /// Removes a child from an inner node. Its items were removed before, or are counted by a neighbour.
   private func removeChild(at slot: Int, of node: NodeID) {
     let count = Int(inners.header(node).pointee.count) - 1
     moveChildren(from: node, slot + 1, count: count - slot, to: node, slot, shift: 0)
@@ -161,11 +165,11 @@ extension PositionTree {
       shrinkRoot()
     } else if count < innerMinimum && !isFirst(node) && !isLast(node) {
       let count = Int(inners.header(parent).pointee.count)
-      if count > 1 { joinInners(at: slotOfNode + 1 < count ? slotOfNode : slotOfNode - 1, of: parent) }
+      if count > 1 { mergeInners(at: slotOfNode + 1 < count ? slotOfNode : slotOfNode - 1, of: parent) }
     }
   }
 
-  /// Takes roots with a single child away.
+  /// Removes the root while it has a single child.
   private func shrinkRoot() {
     while height > 0 && inners.header(root).pointee.count == 1 {
       let old = root
@@ -180,8 +184,8 @@ extension PositionTree {
     }
   }
 
-  /// Joins or levels the inner nodes at `slot` and the one after it.
-  private func joinInners(at slot: Int, of parent: NodeID) {
+  /// Merges the inner node at `slot` and the next one, or moves children between them so that both have half.
+  private func mergeInners(at slot: Int, of parent: NodeID) {
     let left = inners.children(parent)[slot]
     let right = inners.children(parent)[slot + 1]
     let inLeft = Int(inners.header(left).pointee.count)
@@ -195,15 +199,15 @@ extension PositionTree {
       inners.deallocate(right)
       return
     }
-    levelInners(left, right, goal: total / 2)
+    balanceInners(left, right, goal: total / 2)
     adopt(Swift.min(inLeft, total / 2)..<total / 2, of: left)
     adopt(0..<total - total / 2, of: right)
     inners.starts(parent)[slot + 1] = inners.starts(parent)[slot] + inners.header(left).pointee.size
     if keyed { inners.firstKeys(parent)[slot + 1] = inners.firstKeys(right)[0] }
   }
 
-  /// Moves children between neighbours so that the left one has `goal`.
-  private func levelInners(_ left: NodeID, _ right: NodeID, goal: Int) {
+  /// Moves children between neighbours so that the left one has `goal` children.
+  private func balanceInners(_ left: NodeID, _ right: NodeID, goal: Int) {
     let inLeft = Int(inners.header(left).pointee.count)
     let inRight = Int(inners.header(right).pointee.count)
     let sizeOfLeft = inners.header(left).pointee.size

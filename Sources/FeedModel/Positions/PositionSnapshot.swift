@@ -1,23 +1,26 @@
-/// The items of a position tree as they were when the snapshot was made, read in order and in parts.
+/// The items of a position tree at one moment, read in order and in parts while the tree changes.
 ///
-/// The snapshot notes the leaves and nothing else. A leaf that it has not read is captured by the first mutation that touches
-/// it; the others are read where they are. It keeps its tree alive until it is read to the end, cancelled or dropped.
+/// A snapshot has the ids of the leaves. Before a mutation changes a leaf that is not read yet, the snapshot captures its items
+/// (copy on write); all other leaves are read from the tree. It retains the tree until it is read to the end, cancelled or
+/// released.
+///
+/// Invariant: the pending leaves and the captured ones have exactly the items that are not read.
 public final class PositionSnapshot {
-  /// How many items there are in all.
+  /// The number of items.
   public let count: Int
-  /// How many of them were read.
+  /// The number of items that were read.
   public private(set) var position = 0
 
   private var tree: PositionTree?
   private let capture: (UInt32) -> UInt
   private let release: (UInt) -> Void
   private var leaves: [NodeID]
-  /// The index in `leaves` of the leaf that is read next, and how many of its items, or of what is preserved of it, were read.
+  /// The index in `leaves` of the leaf that is read next, and the number of its items, or captured items, that were read.
   private var current = 0
   private var offset = 0
-  /// A bit for every leaf id: set while the leaf is unread and as it was, so that it is read in the tree.
+  /// A bit for each leaf id: set while the leaf is neither read nor changed, so that it is read from the tree.
   private var pending: [UInt64]
-  /// What was captured of leaves that changed, without what was read before.
+  /// The captured items of changed leaves, without those that were read before.
   private var preserved: [NodeID: [UInt]] = [:]
 
   init(
@@ -36,10 +39,13 @@ public final class PositionSnapshot {
     cancel()
   }
 
-  /// Reads up to `max` more items, hands what was captured of each to `body`, and returns how many there were: 0 at the end.
+  /// Reads up to `max` items, calls `body` with what was captured of each, and returns their number; 0 at the end.
   ///
-  /// What `body` gets is released after the call of `body`. `body` must not change the tree. O(max), with a lookup for each leaf.
+  /// The captured value is released after the call of `body`. O(max), with a lookup for each leaf.
+  ///
+  /// - Precondition: `max` is not negative, and `body` does not change the tree.
   public func next(max: Int, _ body: (UInt) -> Void) -> Int {
+    precondition(max >= 0, "a negative number of items")
     guard let tree else { return 0 }
     let goal = position + min(max, count - position)
     let start = position
@@ -55,7 +61,7 @@ public final class PositionSnapshot {
     return goal - start
   }
 
-  /// Releases everything that was captured and not read. There is nothing more to read then.
+  /// Releases the captured items that were not read, and the tree. Later reads return no items.
   public func cancel() {
     guard let tree else { return }
     tree.remove(self)
@@ -68,7 +74,7 @@ public final class PositionSnapshot {
     leaves = []
   }
 
-  /// Captures what was not read of `leaf` if that is needed: it is about to change.
+  /// Captures the unread items of `leaf`, which is about to change, if they are not captured yet.
   func preserve(_ leaf: NodeID) {
     guard let tree, isPending(leaf) else { return }
     setDone(leaf)
@@ -91,7 +97,7 @@ public final class PositionSnapshot {
     }
     if offset == available {
       setDone(leaf)
-      goOn()
+      advance()
     }
   }
 
@@ -106,11 +112,11 @@ public final class PositionSnapshot {
     }
     if offset == payloads.count {
       preserved[leaf] = nil
-      goOn()
+      advance()
     }
   }
 
-  private func goOn() {
+  private func advance() {
     current += 1
     offset = 0
   }
@@ -119,7 +125,7 @@ public final class PositionSnapshot {
     current < leaves.count && leaves[current] == leaf
   }
 
-  /// A leaf made after the snapshot has an id past the bits, or that of a leaf that was preserved when it went.
+  /// A leaf allocated after the snapshot has an id without a bit, or the id of a leaf that was captured before it was freed.
   private func isPending(_ leaf: NodeID) -> Bool {
     let word = Int(leaf / 64)
     return word < pending.count && pending[word] >> UInt64(leaf % 64) & 1 == 1
@@ -130,7 +136,7 @@ public final class PositionSnapshot {
   }
 
   #if CHECK_INVARIANTS
-    /// Checks that what is left to read adds up.
+    /// Checks that the number of items left to read is right. O(leaves).
     func checkInvariants() {
       guard let tree else { return }
       var left = 0
@@ -143,19 +149,17 @@ public final class PositionSnapshot {
 }
 
 extension PositionTree {
-  /// Whether there are snapshots that are neither read to their end nor dropped. While there are none, they cost a mutation one
-  /// branch.
+  /// Whether there are unfinished snapshots. Without any, the cost for a mutation is one branch.
   public var hasSnapshots: Bool { !snapshots.isEmpty }
 
-  /// The items that are in the tree now, to be read in parts while the tree goes on changing.
+  /// Returns a snapshot of the items that are in the tree now. O(n / 64), with four bytes for each leaf.
   ///
-  /// `capture` makes of an item what the snapshot hands out, and must keep that alive until `release` is called with it: for
-  /// example a retained pointer to the element's text. It is called when the item is read, or earlier, just before the
-  /// first change of the leaf it stands in; so the owner of the elements calls `contentWillChange(of:)` before it changes an
-  /// element behind its handle, and takes an item out of the tree before it gives the handle up. Neither closure may change
-  /// the tree.
+  /// `capture` returns the value that the snapshot passes on for an item, such as a retained pointer to the element's text.
+  /// The value must stay valid until `release` is called with it. `capture` is called when the item is read, or before the
+  /// first change of its leaf.
   ///
-  /// O(n / 64), with four bytes for each leaf.
+  /// - Precondition: the owner of the elements calls `contentWillChange(of:)` before it changes an element in place, and
+  ///   removes an item from the tree before it frees the handle. Neither closure changes the tree.
   public func makeSnapshot(
     capture: @escaping (UInt32) -> UInt, release: @escaping (UInt) -> Void
   ) -> PositionSnapshot {
@@ -164,16 +168,15 @@ extension PositionTree {
     return snapshot
   }
 
-  /// To be called before the element behind `item` changes while the item stays in its place, so that snapshots hand out the
-  /// element as it was. Nothing happens when the item is not in the tree. O(1) without snapshots, else at most one leaf is
-  /// captured for each.
+  /// Lets snapshots capture the element of `item` before it changes in place. Does nothing if `item` is not in the tree. O(1)
+  /// without snapshots; otherwise each captures at most one leaf.
   public func contentWillChange(of item: UInt32) {
     if !hasSnapshots { return }
     let leaf = leafOf[item]
     if leaf != .none { preserve(leaf) }
   }
 
-  /// Lets every snapshot that still needs `leaf` capture it. To be called before its items change, move or go.
+  /// Lets each snapshot that has not read `leaf` capture it. Called before its items change, move or are removed.
   func preserve(_ leaf: NodeID) {
     for snapshot in snapshots {
       snapshot._withUnsafeGuaranteedRef { $0.preserve(leaf) }
@@ -189,7 +192,7 @@ extension PositionTree {
     snapshots.removeAll { $0.toOpaque() == pointer }
   }
 
-  /// The ids of all leaves in order, read off the lowest inner nodes. O(n / 64).
+  /// The ids of all leaves in order, from the lowest inner nodes. O(n / 64).
   private func leavesInOrder() -> [NodeID] {
     var nodes = [root]
     for _ in 0..<height {
