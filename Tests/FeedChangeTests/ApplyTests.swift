@@ -3,12 +3,12 @@ import Testing
 
 @testable import FeedChange
 
-/// Applying to arrays, and what is refused.
+/// Applying changes to arrays, and refusing changes that do not fit.
 @Suite struct ApplyTests {
   private func row(_ section: UInt32, _ row: UInt32) -> IndexPath { IndexPath(section: section, row: row) }
 
   @Test(arguments: UInt64(1)...200)
-  func randomChangesAgainstTheProtocolsWords(_ seed: UInt64) throws {
+  func applyAgreesWithTheProtocol(_ seed: UInt64) throws {
     var changes = RandomChanges(random: SeededRandom(seed: seed), rows: 5, sections: 2)
     var feed = TokenFeed(rowCounts: [Int(seed % 9), 3, Int(seed % 4)])
     var mirror = feed.sections.map(\.rows)
@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  @Test func sectionsInAnyList() {
+  @Test func applySectionsToNames() {
     var names = ["a", "b", "c"]
     let change = Change(
       sectionsDeleted: [0, 2], sectionsAdded: [SectionAddition(at: 0, name: "x"), SectionAddition(at: 2, name: "y")])
@@ -69,7 +69,7 @@ import Testing
   ]
 
   @Test(arguments: misfits)
-  func misfitIsToldAndChangesNothing(_ change: Change, _ error: ChangeError) {
+  func changeThatDoesNotFitThrowsAndModifiesNothing(_ change: Change, _ error: ChangeError) {
     var mirror = [["a", "b"], ["c"]]
     let elements = [String](repeating: "new", count: change.added.count + change.updated.count)
     #expect(throws: error) { try apply(change, to: &mirror, elements: elements) }
@@ -77,7 +77,7 @@ import Testing
     #expect(!error.description.isEmpty)
   }
 
-  @Test func elementsMustBeAsManyAsListed() {
+  @Test func numberOfElementsMustMatch() {
     var mirror = [["a"]]
     let change = Change(added: [row(0, 1)], updated: [row(0, 0)])
     #expect(throws: ChangeError.elementCount(expected: 2, found: 1)) {

@@ -4,7 +4,7 @@ import Testing
 @testable import FeedChange
 
 @Suite struct CRC32Tests {
-  /// One bit at a time, straight from the definition.
+  /// CRC-32 one bit at a time, directly from its definition.
   private func naive(_ bytes: [UInt8]) -> UInt32 {
     var crc: UInt32 = 0xFFFF_FFFF
     for byte in bytes {
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func piecesGiveTheSameAsTheWhole() {
+  @Test func incrementalDigestEqualsDigestOfWhole() {
     var random = SeededRandom(seed: UInt64.random(in: 0...UInt64.max))
     for _ in 0..<200 {
       let bytes = (0..<Int.random(in: 0..<300, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }

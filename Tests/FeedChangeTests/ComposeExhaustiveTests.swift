@@ -3,9 +3,9 @@ import Testing
 
 @testable import FeedChange
 
-/// Every pair of small changes over small feeds, against what tokens tell.
+/// Every pair of small changes to small feeds, compared with feeds of tokens.
 @Suite struct ComposeExhaustiveTests {
-  /// Returns how many pairs were compared, so that a test can tell that it compared any.
+  /// Returns the number of pairs compared, so that a test can check that there were some.
   private func compareAllPairs(_ rowCounts: [Int], first: AllChanges, second: AllChanges) -> Int {
     let before = TokenFeed(rowCounts: rowCounts)
     var seconds: [[Int]: [Change]] = [:]
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(arguments: [[], [0], [1]])
-  func sectionsComeAndGo(_ rowCounts: [Int]) {
+  func sectionsAddedAndDeleted(_ rowCounts: [Int]) {
     let first = AllChanges(budget: 3, sectionsAdded: 2)
     let second = AllChanges(budget: 2)
     #expect(compareAllPairs(rowCounts, first: first, second: second) > 0)
@@ -53,8 +53,8 @@ import Testing
   }
 
   @Test func enumerationIsComplete() {
-    // Of one row in one section, at most one entry: nothing; the section goes; the row goes; one of two sections comes;
-    // a row comes before or after; the row is replaced.
+    // One row in one section, at most one entry: empty; section deleted; row deleted; section added before or after; row
+    // added before or after; row updated.
     #expect(AllChanges(budget: 1).changes(from: [1]).count == 8)
     // Two entries, no sections: also replaced and one of two places; deleted and added, each as a move or not; two come
     // at three pairs of places.

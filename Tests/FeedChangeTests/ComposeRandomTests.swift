@@ -3,9 +3,9 @@ import Testing
 
 @testable import FeedChange
 
-/// Long random histories; a failure prints the seed that replays it.
+/// Long random histories. A failure prints the seed.
 @Suite struct ComposeRandomTests {
-  /// Whether `change` is `full`, save for pairs of moves that another order of composing may lose.
+  /// Whether `change` is `full`, except for pairs of moves that another order of composition can lose.
   private func isSame(_ change: Change, _ full: Change) -> Bool {
     var without = full
     without.moves = change.moves
@@ -15,7 +15,7 @@ import Testing
   static let seeds: [UInt64] = Array(1...60)
 
   @Test(arguments: seeds)
-  func historyComposesInAnyOrder(_ seed: UInt64) {
+  func compositionIsIndependentOfGrouping(_ seed: UInt64) {
     var changes = RandomChanges(random: SeededRandom(seed: seed), rows: Int(seed % 5) + 1, sections: 2)
     let start = TokenFeed(rowCounts: [4, 0, 9])
     var feed = start
@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test(arguments: seeds)
-  func laws(_ seed: UInt64) {
+  func compositionIsAssociativeWithIdentity(_ seed: UInt64) {
     var changes = RandomChanges(random: SeededRandom(seed: seed), rows: 2)
     for round in 0..<50 {
       let start = TokenFeed(rowCounts: [Int(seed % 4), round % 7])
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func sectionsThatStayMakeItAssociativeInMovesToo() {
+  @Test func movesAreAssociativeIfNoSectionChanges() {
     for seed in Self.seeds {
       var changes = RandomChanges(random: SeededRandom(seed: seed), rows: 3, sections: 0)
       let start = TokenFeed(rowCounts: [Int(seed % 4), 3])
@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(arguments: seeds.prefix(20))
-  func accumulatorInPieces(_ seed: UInt64) {
+  func accumulatorIsReusable(_ seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var changes = RandomChanges(random: random, rows: 2)
     var feed = TokenFeed(rowCounts: [3, 3])

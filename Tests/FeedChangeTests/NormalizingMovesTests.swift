@@ -46,7 +46,7 @@ import Testing
   }
 
   @Test(arguments: [[1], [2], [3], [1, 1], [2, 1]])
-  func everySmallChangeLosesAsManyMovesAsPossible(_ rowCounts: [Int]) {
+  func smallChangesLoseMostMoves(_ rowCounts: [Int]) {
     let feed = TokenFeed(rowCounts: rowCounts)
     for change in AllChanges(budget: 4, sectionsAdded: 1).changes(from: rowCounts) where !change.moves.isEmpty {
       check(change, of: feed, "\(rowCounts)")
@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test(arguments: UInt64(1)...100)
-  func randomChangesLoseAsManyMovesAsPossible(_ seed: UInt64) {
+  func randomChangesLoseMostMoves(_ seed: UInt64) {
     var changes = RandomChanges(random: SeededRandom(seed: seed), rows: 5)
     for _ in 0..<10 {
       let feed = TokenFeed(rowCounts: [4, 2])

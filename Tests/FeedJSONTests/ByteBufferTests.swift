@@ -2,9 +2,9 @@ import FeedJSON
 import TestSupport
 import Testing
 
-/// The writer of everything.
+/// Appending to and truncating a buffer.
 @Suite struct ByteBufferTests {
-  @Test func growsAndKeepsWhatWasWritten() {
+  @Test func growingKeepsContents() {
     var buffer = ByteBuffer()
     var expected: [UInt8] = []
     var random = SeededRandom(seed: 3)
@@ -31,7 +31,7 @@ import Testing
     #expect(buffer.array == expected)
   }
 
-  @Test func reservedRoomDoesNotMove() {
+  @Test func reservedCapacityKeepsItsAddress() {
     var buffer = ByteBuffer(capacity: 10)
     buffer.reserve(1000)
     let before = buffer.pointer
@@ -40,7 +40,7 @@ import Testing
     #expect(buffer.capacity >= 1000)
   }
 
-  @Test func forgetting() {
+  @Test func truncatesAndRemovesAll() {
     var buffer = ByteBuffer()
     buffer.append("0123456789")
     buffer.truncate(to: 12)
@@ -101,7 +101,7 @@ import Testing
   }
 }
 
-/// Strings written as JSON.
+/// JSON strings written to a buffer.
 @Suite struct JSONStringWriterTests {
   private static func written(_ bytes: [UInt8]) -> String {
     var buffer = ByteBuffer()
@@ -109,13 +109,13 @@ import Testing
     return buffer.string
   }
 
-  @Test func onlyWhatHasToBeIsEscaped() {
+  @Test func escapesOnlyRequiredCharacters() {
     var buffer = ByteBuffer()
     buffer.appendJSONString("a/b \"q\" \\ é😀\u{7F}\u{8}\u{9}\u{A}\u{C}\u{D}\u{0}\u{1F}")
     #expect(buffer.string == #""a/b \"q\" \\ é😀\#u{7F}\b\t\n\f\r\u0000\u001f""#)
   }
 
-  @Test func everyCharacterComesBack() throws {
+  @Test func everyCharacterRoundTrips() throws {
     var block = ""
     for value in 0...0x10FFFF as ClosedRange<UInt32> {
       if let scalar = Unicode.Scalar(value) { block.unicodeScalars.append(scalar) }
@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func everyPlaceInAWord() throws {
+  @Test func escapesAtEveryOffsetInAWord() throws {
     for length in 0..<20 {
       for special in ["\"", "\\", "\n", "\u{1}", "é"] {
         for place in 0...length {
@@ -141,7 +141,7 @@ import Testing
     }
   }
 
-  @Test func surrogatesThatStandAloneAreEscaped() throws {
+  @Test func unpairedSurrogatesAreEscaped() throws {
     #expect(Self.written([0xED, 0xA0, 0x80]) == #""\ud800""#)
     #expect(Self.written([0x61, 0xED, 0xBF, 0xBF, 0x62]) == #""a\udfffb""#)
     let source = #""x\ud83dy\udc00""#
@@ -149,7 +149,7 @@ import Testing
     #expect(Self.written(bytes) == source)
   }
 
-  @Test func whatIsNotUTF8IsReplaced() throws {
+  @Test func invalidUTF8IsReplaced() throws {
     #expect(Self.written([0x61, 0xFF, 0x62]) == "\"a\u{FFFD}b\"")
     #expect(Self.written([0xC3]) == "\"\u{FFFD}\"")
     var random = SeededRandom(seed: 21)

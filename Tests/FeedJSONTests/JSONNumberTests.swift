@@ -2,7 +2,7 @@ import FeedJSON
 import TestSupport
 import Testing
 
-/// Exact order of decimals, and the keys that carry it.
+/// The exact order of decimals and of their keys.
 @Suite struct JSONNumberTests {
   private static func check(_ samples: [String], _ seed: UInt64? = nil) {
     let values = samples.map { (text: $0, exact: ReferenceDecimal($0), key: JSONNumber.key($0)) }
@@ -17,12 +17,12 @@ import Testing
     }
   }
 
-  @Test func fixedNumbersAreInOrder() { Self.check(NumberSamples.fixed) }
+  @Test func fixedNumbersAreOrdered() { Self.check(NumberSamples.fixed) }
 
   @Test(arguments: 0..<6)
-  func randomNumbersAreInOrder(_ seed: UInt64) { Self.check(NumberSamples.random(90, seed: seed), seed) }
+  func randomNumbersAreOrdered(_ seed: UInt64) { Self.check(NumberSamples.random(90, seed: seed), seed) }
 
-  @Test func exponentsBeyondEveryIntegerAreStillOrdered() {
+  @Test func hugeExponentsAreOrdered() {
     let huge = "99999999999999999999999999999999"
     let ascending = [
       "-1e\(huge)", "-1e9223372036854775807", "-1e4611686018427387904", "-1e400", "-1e-400", "-1e-\(huge)", "0",
@@ -54,8 +54,8 @@ import Testing
     #expect(Set(timestamps.map { JSONNumber.key($0).prefix(8) }).count == timestamps.count)
   }
 
-  @Test func keysCanFollowEachOther() {
-    // As the first part of a longer key a number must not let the second part decide too early.
+  @Test func keysCanBeConcatenated() {
+    // In a longer key the second part must decide only between equal numbers.
     let numbers = ["1", "10", "1.5", "12", "-1", "-1.5", "0"]
     for a in numbers {
       for b in numbers where JSONNumber.order(a, b) < 0 {
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  /// Spelling, and the integer that it is.
+  /// The text of a number and its integer value.
   static let integers: [(String, Int?)] = [
     ("0", 0), ("-0", 0), ("-0.00", 0), ("0e99999999999999999999", 0), ("7", 7), ("-7", -7), ("1.0", 1), ("1e2", 100),
     ("1.50e1", 15), ("-1200e-2", -12), ("0.5", nil), ("15e-1", nil), ("1e-1", nil),
@@ -80,12 +80,12 @@ import Testing
   func integerValue(_ text: String, _ expected: Int?) throws {
     let bytes = Array(text.utf8)
     #expect(bytes.withUnsafeBytes { JSONNumber($0).int } == expected)
-    // Only the view wants it valid.
+    // The text need not be valid JSON.
     guard text != "000" else { return }
     #expect(try withJSON("[\(text)]") { $0.element(at: 0)?.int } == expected)
   }
 
-  @Test func everyIntegerComesBack() throws {
+  @Test func integersRoundTrip() throws {
     var random = SeededRandom(seed: 5)
     for shift in 0..<64 {
       for value in [Int(bitPattern: UInt(random.next() >> UInt64(shift))), Int.max >> shift, Int.min >> shift] {
@@ -94,11 +94,11 @@ import Testing
     }
   }
 
-  @Test func otherKindsAreNoIntegers() throws {
+  @Test func otherKindsHaveNoIntegerValue() throws {
     for text in ["\"1\"", "true", "null", "[1]", "{}"] { #expect(try withJSON(text) { $0.int } == nil) }
   }
 
-  @Test func textThatIsNoNumberIsHarmless() {
+  @Test func invalidNumbersDoNotTrap() {
     for text in ["", "-", ".", "..", "e", "1..2", "-e5", "1e", "1e+", "abc", "--1", "1.2.3e4e5"] {
       let bytes = Array(text.utf8)
       for other in ["", "1", "1..2"] { #expect(abs(JSONNumber.order(text, other)) <= 1) }
@@ -107,9 +107,9 @@ import Testing
   }
 }
 
-/// Numbers in many spellings, among them many near each other and many that are equal.
+/// Numbers with different texts, many of them close to each other or equal.
 enum NumberSamples {
-  /// Values at which signs, lengths and powers change, each in several spellings.
+  /// Values at which the sign, the length or the exponent changes, each as several texts.
   static let fixed: [String] = [
     "0", "-0", "0.0", "-0.000", "0e5", "-0E-7", "1", "1.0", "10e-1", "0.1e1", "0.10E+1", "100e-2", "-1", "-1.00",
     "-10e-1",
@@ -131,7 +131,7 @@ enum NumberSamples {
 
   private static func one(_ random: inout SeededRandom) -> String {
     func digits(_ count: Int) -> String {
-      // Few different digits, so that numbers share beginnings.
+      // Few different digits, so that numbers share prefixes.
       String((0..<count).map { _ in "0019"[Int.random(in: 0..<4, using: &random)] })
     }
     var whole = digits(Int.random(in: 1...(random.next() % 4 == 0 ? 26 : 4), using: &random))
@@ -148,12 +148,12 @@ extension String {
 }
 
 extension JSONNumber {
-  /// Orders two spellings.
+  /// Compares the texts of two numbers.
   static func order(_ a: String, _ b: String) -> Int {
     Array(a.utf8).withUnsafeBytes { a in Array(b.utf8).withUnsafeBytes { compare(a, $0) } }
   }
 
-  /// The ordered key of a spelling.
+  /// The key of the text of a number.
   static func key(_ text: String) -> [UInt8] {
     var buffer = ByteBuffer()
     Array(text.utf8).withUnsafeBytes { appendOrderedKey(of: $0, to: &buffer) }

@@ -2,7 +2,7 @@ import FeedJSON
 import TestSupport
 import Testing
 
-/// Equality by meaning.
+/// Equality of JSON values.
 @Suite struct JSONViewEqualityTests {
   static let equal: [(String, String)] = [
     ("null", " null"), ("1", "1.0"), ("10", "1e1"), ("-0", "0"), ("0.1", "1e-1"), ("\"a\"", #""\u0061""#),
@@ -32,7 +32,7 @@ import Testing
     try withJSON(a) { a in try withJSON(b) { #expect(!a.equals($0) && !$0.equals(a)) } }
   }
 
-  @Test func orderOfMembersDoesNotMatterHoweverMany() throws {
+  @Test func equalityIgnoresOrderOfMembers() throws {
     var random = SeededRandom(seed: 11)
     for count in [2, 9, 40, 3000] {
       let members = (0..<count).map { "\"key\($0)\":{\"v\":[\($0)]}" }
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  /// Texts and damaged copies of them are equal when the reference finds the same meaning in both.
+  /// A text and a mutated copy are equal exactly if the reference reads equal values from both.
   @Test func generatedTexts() throws {
     var (same, other) = (0, 0)
     for seed in 0..<400 as Range<UInt64> {

@@ -2,7 +2,7 @@ import TestSupport
 import FeedJSON
 import Testing
 
-/// What a view says about its value.
+/// Kinds, members and elements of views.
 @Suite struct JSONViewTests {
   static let document =
     #"{"id":"x7","n":12, "deep":{"list":[1,[2,3],{"a":[]},"s"],"empty":{}},"\u0065sc":1,"n":-3.5e1,"t":true,"#
@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test func membersAreFoundByDecodedNameAndTheLastCounts() throws {
+  @Test func findsLastMemberWithDecodedName() throws {
     try withJSON(Self.document) { view in
       #expect(view.member("n")?.int == -35)
       #expect(view.member("esc")?.int == 1)
@@ -42,7 +42,7 @@ import Testing
     try withJSON(#"{"\u0061\u0062":1}"#) { #expect($0.member("abc") == nil && $0.member("a") == nil) }
   }
 
-  @Test func namesOfEveryLengthAreToldApart() throws {
+  @Test func namesOfEveryLengthAreDistinguished() throws {
     for length in 0..<30 {
       let name = String("abcdefghijklmnopqrstuvwxyz0123".prefix(length))
       for place in 0..<max(1, length) {
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test func compactnessIsThatOfTheValueItself() throws {
+  @Test func compactnessIgnoresSpaceAroundValue() throws {
     try withJSON(#" { "a b" : [1,2] , "c":[1, 2], "d":{ }, "e":[[ ]]} "#) { view in
       #expect(!view.isCompact)
       #expect(view.members.map(\.value.isCompact) == [true, false, false, false])
@@ -94,7 +94,7 @@ import Testing
 
 /// Decoded strings, their comparison and their order.
 @Suite struct JSONViewStringTests {
-  @Test func stringsUpToALength() throws {
+  @Test func stringsAreDecodedUpToALimit() throws {
     for (text, length) in [
       ("\"\"", 0), ("\"abc\"", 3), ("\"\\u0061\\u0062\"", 2), ("\"é\\n\"", 3), ("\"\\ud83d\\ude00\"", 4),
     ] {
@@ -146,8 +146,8 @@ import Testing
     }
   }
 
-  @Test func orderIsThatOfCodePoints() throws {
-    // Surrogates that stand alone have code points of their own, between U+D7FF and U+E000.
+  @Test func stringsAreOrderedByCodePoint() throws {
+    // Unpaired surrogates sort by their code points, between U+D7FF and U+E000.
     let ascending = [
       #""""#, #""\u0000""#, #""A""#, #""Aa""#, #""\u0041b""#, #""B""#, #""é""#, #""\ud7ff""#, #""\ud800""#,
       #""\ud800x""#,
@@ -165,7 +165,7 @@ import Testing
     }
   }
 
-  @Test func aLongStringWithEscapes() throws {
+  @Test func longStringWithEscapes() throws {
     let part = "line of a text with a quote \" and an é\n"
     let text = String(repeating: part, count: 3000)
     var buffer = ByteBuffer()

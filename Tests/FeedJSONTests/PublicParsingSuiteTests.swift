@@ -2,8 +2,8 @@ import FeedJSON
 import Foundation
 import Testing
 
-/// The public JSON parsing suite, when it stands next to the package: `y_` has to be accepted, `n_` refused, `i_` is
-/// free.
+/// The public JSON parsing suite, if it is next to the package: `y_` must be accepted, `n_` must be refused, `i_` can be
+/// either.
 enum PublicParsingSuite {
   static let folder = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -21,7 +21,7 @@ enum PublicParsingSuite {
   }
 }
 
-@Suite(.enabled(if: !PublicParsingSuite.files.isEmpty, "the public suite is not here"))
+@Suite(.enabled(if: !PublicParsingSuite.files.isEmpty, "the public suite is not next to the package"))
 struct PublicParsingSuiteTests {
   @Test func hasAllThreeClasses() {
     for prefix in ["y_", "n_", "i_"] {
@@ -35,7 +35,7 @@ struct PublicParsingSuiteTests {
     let failure = scanFailure(bytes)
     if name.hasPrefix("y_") { #expect(failure == nil) }
     if name.hasPrefix("n_") { #expect(failure != nil) }
-    // What is refused is refused inside the text, what is accepted survives a round trip.
+    // The offset of an error is in the text, and a valid text survives a round trip.
     if let failure {
       #expect((0...bytes.count).contains(failure.offset))
     } else {

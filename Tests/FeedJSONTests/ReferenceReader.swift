@@ -1,4 +1,4 @@
-/// Reads a text byte by byte and recursively. Nil from `read` is a refusal.
+/// A recursive reader of JSON, byte by byte. `read` returns nil for an invalid text.
 struct ReferenceReader {
   private let bytes: [UInt8]
   private var at = 0
@@ -6,7 +6,7 @@ struct ReferenceReader {
   private init(_ bytes: [UInt8]) { self.bytes = bytes }
 
   static func read(_ bytes: [UInt8]) -> ReferenceValue? {
-    // Strict UTF-8 is the standard library's word, not ours.
+    // The standard library decides what is valid UTF-8.
     guard String(validating: bytes, as: UTF8.self) != nil else { return nil }
     var reader = ReferenceReader(bytes)
     guard let value = reader.value() else { return nil }
@@ -89,7 +89,7 @@ struct ReferenceReader {
     return at - start
   }
 
-  /// The code units in UTF-16, so that pairs of surrogates need no care, then WTF-8 of them.
+  /// Decodes to UTF-16, so that surrogate pairs need no special case, then encodes as WTF-8.
   private mutating func string() -> [UInt8]? {
     at += 1
     var decoded: [UInt8] = []

@@ -1,26 +1,26 @@
 import FeedJSON
 
-/// A value as the slow, plain reading of RFC 8259 gives it: what the scanner is compared with.
+/// A value as read by the reference reader of RFC 8259, which the scanner is compared with.
 indirect enum ReferenceValue: Equatable {
   case null
   case bool(Bool)
-  /// The digits as they stand.
+  /// The digits in the text.
   case number(String)
-  /// The decoded bytes, surrogates that stand alone as in WTF-8.
+  /// The decoded bytes, with unpaired surrogates as in WTF-8.
   case string([UInt8])
   case array([ReferenceValue])
   case object([ReferenceMember])
 }
 
-/// A member of an object, name decoded.
+/// A member of an object, with its decoded name.
 struct ReferenceMember: Equatable {
   var name: [UInt8]
   var value: ReferenceValue
 }
 
 extension ReferenceValue {
-  /// The same for all values that are equal as RFC 9535, section 2.3.5.2.2, says. Nil when a number is too large to be
-  /// written out.
+  /// A text that is the same for all values that are equal by RFC 9535, section 2.3.5.2.2. Nil if a number is too large to
+  /// be written in full.
   var meaning: ReferenceValue? {
     switch self {
     case .number(let text): return ReferenceDecimal.reaches(text) ? .number(ReferenceDecimal(text).canonical) : nil
@@ -40,12 +40,12 @@ extension ReferenceValue {
   }
 }
 
-/// A decimal written out in full: the reference for exact comparison. Exponents have to be small.
+/// A decimal written in full: the reference for exact comparison. Exponents must be small.
 struct ReferenceDecimal: Comparable {
   private static let places = 400
 
   let isNegative: Bool
-  /// All digits from 10^(places-1) to 10^-places; no two ways to write one value.
+  /// All digits from 10^(places-1) to 10^-places. Equal values have equal digits.
   private let digits: [UInt8]
 
   init(_ text: String) {
@@ -70,7 +70,7 @@ struct ReferenceDecimal: Comparable {
     return a.isNegative ? !isLess && a.digits != b.digits : isLess
   }
 
-  /// The one spelling of the value that has neither exponent nor zeros to spare at its ends.
+  /// The canonical text of the value: without exponent and without redundant zeros.
   var canonical: String {
     let text = digits.map(String.init).joined()
     let whole = text.prefix(Self.places).drop { $0 == "0" }
@@ -78,7 +78,7 @@ struct ReferenceDecimal: Comparable {
     return (isNegative ? "-" : "") + whole + "." + String(fraction)
   }
 
-  /// Whether the digits of a spelling have places here.
+  /// Whether the digits of a number fit.
   static func reaches(_ text: String) -> Bool {
     let parts = text.lowercased().split(separator: "e")
     let exponent = parts.count > 1 ? Int(parts[1]) : 0
@@ -90,7 +90,7 @@ struct ReferenceDecimal: Comparable {
 }
 
 extension ReferenceValue {
-  /// The same value read through a view, by its public interface only.
+  /// The value of a view, read through its public interface.
   init?(_ view: JSONView) {
     switch view.kind {
     case .null: self = .null

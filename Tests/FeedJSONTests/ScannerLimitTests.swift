@@ -2,14 +2,14 @@ import TestSupport
 import FeedJSON
 import Testing
 
-/// Depth, sizes, word boundaries, and what one scan leaves to the next.
+/// Depth, sizes, word boundaries, and independence of successive scans.
 @Suite struct ScannerLimitTests {
   static func nested(_ depth: Int, _ open: String, _ close: String) -> [UInt8] {
     Array((String(repeating: open, count: depth) + "0" + String(repeating: close, count: depth)).utf8)
   }
 
   @Test(arguments: [0, 1, 2, 7, 512])
-  func depthIsCountedExactly(_ limit: Int) {
+  func depthLimitIsExact(_ limit: Int) {
     for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
       #expect(scanFailure(Self.nested(limit, open, close), maxDepth: limit) == nil)
       let failure = scanFailure(Self.nested(limit + 1, open, close), maxDepth: limit)
@@ -17,11 +17,11 @@ import Testing
     }
   }
 
-  @Test func depthFallsWhenContainersEnd() {
+  @Test func closedContainersDoNotCountAsDepth() {
     #expect(scanFailure(Array("[[],[],[[]],{\"a\":[]}]".utf8), maxDepth: 3) == nil)
   }
 
-  @Test func aMillionOpeningsAreRefusedWithoutRecursion() {
+  @Test func millionOpenBracketsAreRefusedWithoutRecursion() {
     let openings = [UInt8](repeating: UInt8(ascii: "["), count: 1_000_000)
     #expect(scanFailure(openings) == JSONError(offset: 512, kind: .tooDeep))
     #expect(scanFailure(openings, maxDepth: .max) == JSONError(offset: 1_000_000, kind: .truncated))
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  /// Every length of a string and every place of what ends its plain run, in the middle of a text and at its end.
+  /// Every length of a string and every offset of its first special character, in the middle of a text and at its end.
   @Test(arguments: ["\"", "\\n", "é", "日", "😀", "\u{1}"])
   func stringsOfEveryLength(_ piece: String) throws {
     for length in 0..<26 {
@@ -81,8 +81,8 @@ import Testing
     }
   }
 
-  /// Names are predicted from the text before: those of other lengths, and the same again, have to come out right.
-  @Test func namesOfAnEarlierTextDoNotShow() throws {
+  /// Names are predicted from the previous text. Names of other lengths, and the same names again, must be read correctly.
+  @Test func predictedNamesDoNotLeakIntoLaterTexts() throws {
     var scanner = JSONScanner()
     for first in 0..<20 {
       for second in [first, first + 1, first + 8, max(0, first - 1)] {
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test func aScannerGoesOnAfterARefusalAndAfterReleasingMemory() throws {
+  @Test func scannerIsReusableAfterErrorsAndReleasingMemory() throws {
     var scanner = JSONScanner()
     for text in ["[1,2", "[3]", "nope", "{\"a\":[4]}"] {
       let bytes = Array(text.utf8)
@@ -107,8 +107,8 @@ import Testing
     }
   }
 
-  /// What one large text took is given back, what a steady load needs is kept.
-  @Test func aScannerGivesBackWhatItHasNotNeeded() throws {
+  /// Memory for one large text is released; memory for a constant load is kept.
+  @Test func scannerReleasesUnneededMemory() throws {
     var scanner = JSONScanner()
     let large = Array("[\(String(repeating: "1,", count: 500_000))1]".utf8)
     let small = Array("[1,2,3]".utf8)

@@ -2,7 +2,7 @@ import FeedJSON
 import TestSupport
 import Testing
 
-/// Texts with a few bytes changed: accepted and refused as by the reference, and nothing is read outside them.
+/// Texts with a few changed bytes: the scanner agrees with the reference, and reads nothing outside the text.
 @Suite struct ScannerMutationTests {
   @Test(arguments: 0..<8)
   func agreesWithTheReference(_ part: UInt64) throws {
@@ -24,7 +24,7 @@ import Testing
     #expect(accepted > 50, "the changes leave enough texts valid to be worth comparing")
   }
 
-  @Test func pureNoiseDoesNoHarm() {
+  @Test func randomBytesDoNotTrap() {
     for seed in 0..<400 as Range<UInt64> {
       var random = SeededRandom(seed: seed)
       let noise = (0..<Int(random.next() % 64)).map { _ in

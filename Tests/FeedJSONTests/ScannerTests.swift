@@ -2,7 +2,7 @@ import FeedJSON
 import TestSupport
 import Testing
 
-/// What the scanner accepts and refuses, against a committed list and against the reference.
+/// Accepted and refused texts, compared with a fixed list and with the reference.
 @Suite struct ScannerTests {
   static let accepted = [
     "0", "-0", "1", "-1.5e+10", "1E-2", "0e1", "0.10", "123456789012345678901234567890", "true", "false", "null",
@@ -22,7 +22,7 @@ import Testing
     #expect(value == ReferenceReader.read(bytes))
   }
 
-  /// Text, what is wrong, and where.
+  /// A text, its error, and the offset of the error.
   static let refused: [(String, JSONError.Kind, Int)] = [
     ("", .empty, 0), (" \n", .empty, 2), ("[", .truncated, 1), ("{", .truncated, 1), ("[1", .truncated, 2),
     ("[1,", .truncated, 3), ("[1,]", .unexpectedByte, 3), ("[,1]", .unexpectedByte, 1), ("[1,,2]", .unexpectedByte, 3),
@@ -52,14 +52,14 @@ import Testing
     #expect(ReferenceReader.read(Array(text.utf8)) == nil, "\(text)")
   }
 
-  @Test func everyKindOfErrorHasAMessageOfItsOwn() {
+  @Test func errorMessagesAreDistinct() {
     let messages = (0..<64).compactMap { JSONError.Kind(rawValue: $0) }.map { JSONError(offset: 0, kind: $0).message }
     #expect(messages.count == 10)
     #expect(Set(messages).count == messages.count)
   }
 
-  /// One scanner for all texts, so that what an earlier text left on the tape has a chance to matter.
-  @Test func readsWhatTheReferenceReads() throws {
+  /// Uses one scanner for all texts, so that leftovers of an earlier text on the tape would be detected.
+  @Test func agreesWithTheReference() throws {
     var scanner = JSONScanner()
     for seed in 0..<600 as Range<UInt64> {
       var generator = TextGenerator(seed: seed)
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test func refusesEveryBeginningOfAContainer() {
+  @Test func refusesTruncatedContainers() {
     for seed in 0..<60 as Range<UInt64> {
       var generator = TextGenerator(seed: seed)
       var text = generator.text(size: 20)
@@ -84,16 +84,16 @@ import Testing
   }
 }
 
-/// Strict UTF-8 inside strings: the standard library says what is well-formed.
+/// Strict UTF-8 in strings, compared with the standard library.
 @Suite struct UTF8Tests {
-  /// Ends of all ranges that the tables of RFC 3629 know, and their neighbours.
+  /// The ends of all byte ranges of RFC 3629, and their neighbours.
   static let interesting: [UInt8] = [
     0x00, 0x22, 0x41, 0x5C, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED,
     0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF,
   ]
 
   private static func check(_ sequence: [UInt8]) {
-    // Quote, reverse solidus and control characters have tests of their own.
+    // Quotation mark, reverse solidus and control characters have their own tests.
     guard sequence.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5C }) else { return }
     let isValid = String(validating: sequence, as: UTF8.self) != nil
     for padding in [0, 9] {
@@ -121,14 +121,14 @@ import Testing
     }
   }
 
-  @Test func aSequenceThatTheTextCutsOff() {
+  @Test func truncatedSequences() {
     for character in ["é", "日", "😀"] {
       let bytes = [0x22] + Array(character.utf8)
       for length in 2..<bytes.count { #expect(scanFailure(Array(bytes[..<length]))?.kind == .invalidUTF8) }
     }
   }
 
-  @Test func outsideStringsNothingBeyondASCIIStands() {
+  @Test func nonASCIIOutsideStringsIsRefused() {
     #expect(scanFailure("[é]") == JSONError(offset: 1, kind: .unexpectedByte))
     #expect(scanFailure([0xFF, 0xFE]) == JSONError(offset: 0, kind: .unexpectedByte))
   }

@@ -2,8 +2,8 @@ import FeedJSON
 import TestSupport
 import Testing
 
-/// Why the bytes are refused; nil when they are accepted. They are copied to a block of exactly their size, so that a
-/// look past either end is an error where memory is checked.
+/// The error of the bytes; nil if they are valid. They are copied to a block of exactly their size, so that a sanitizer
+/// detects reads past either end.
 func scanFailure(_ bytes: [UInt8], maxDepth: Int = 512) -> JSONError? {
   var scanner = JSONScanner(maxDepth: maxDepth)
   let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
@@ -17,10 +17,10 @@ func scanFailure(_ bytes: [UInt8], maxDepth: Int = 512) -> JSONError? {
   }
 }
 
-/// Why the text is refused; nil when it is accepted.
+/// The error of the text; nil if it is valid.
 func scanFailure(_ text: String) -> JSONError? { scanFailure(Array(text.utf8)) }
 
-/// The text without white space outside strings.
+/// The text without white space between tokens.
 func compacted(_ bytes: [UInt8]) throws -> [UInt8] {
   try withJSON(bytes) { view in
     var buffer = ByteBuffer()
@@ -30,7 +30,7 @@ func compacted(_ bytes: [UInt8]) throws -> [UInt8] {
   }
 }
 
-/// The compact text has to be a fixed point, equal to the text it was made of and not longer.
+/// Checks that the compact text is equal to the original as a value, not longer, and unchanged by compacting it again.
 func expectRoundTrip(_ bytes: [UInt8], sourceLocation: SourceLocation = #_sourceLocation) throws {
   let compact = try compacted(bytes)
   #expect(compact.count <= bytes.count, sourceLocation: sourceLocation)
@@ -42,8 +42,8 @@ func expectRoundTrip(_ bytes: [UInt8], sourceLocation: SourceLocation = #_source
 }
 
 extension ByteBuffer {
-  /// What was written, as an array.
+  /// The contents as an array.
   var array: [UInt8] { Array(bytes) }
-  /// What was written, as a string.
+  /// The contents as a string.
   var string: String { String(decoding: bytes, as: UTF8.self) }
 }

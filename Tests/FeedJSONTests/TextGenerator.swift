@@ -1,6 +1,6 @@
 import TestSupport
 
-/// Makes valid JSON texts from a seed: every kind, every way of writing strings and numbers, white space or none.
+/// Generates valid JSON texts from a seed: all kinds, all forms of strings and numbers, with and without white space.
 struct TextGenerator {
   private var random: SeededRandom
   private let spaced: Bool
@@ -51,7 +51,7 @@ struct TextGenerator {
     return Array((sign + whole + fraction + exponent).utf8)
   }
 
-  /// Digits of which the first is not zero.
+  /// Digits without a leading zero.
   private mutating func digits(_ count: ClosedRange<Int>) -> String {
     var text = String(pick(Array("123456789")))
     for _ in 1..<Int.random(in: count, using: &random) { text.append(pick(Array("0000123456789"))) }
@@ -71,13 +71,13 @@ struct TextGenerator {
   ]
 }
 
-/// Small damage to a text.
+/// Random mutations of a text.
 enum Mutation {
-  /// Bytes that mean something to a scanner, and ends of ranges.
+  /// Bytes with a meaning in JSON, and the ends of byte ranges.
   static let bytes: [UInt8] =
     Array(#"{}[]:,"\/ truefalsn0123456789.-+eEu"#.utf8) + [0x00, 0x1F, 0x7F, 0x80, 0xBF, 0xC2, 0xE0, 0xED, 0xF4, 0xFF]
 
-  /// The text with one to three places changed.
+  /// The text with one to three changes.
   static func of(_ text: [UInt8], _ random: inout SeededRandom) -> [UInt8] {
     var text = text
     for _ in 0..<Int.random(in: 1...3, using: &random) where !text.isEmpty {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FeedQuery
 
-/// The public compliance suite of RFC 9535, where it is present beside the package.
+/// The public compliance suite of RFC 9535, if it is next to the package.
 private let suite: URL = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
   .deletingLastPathComponent().deletingLastPathComponent().appending(path: "shared/conformance/jsonpath-cts.json")
 
@@ -47,7 +47,7 @@ private let suite: URL = URL(filePath: #filePath).deletingLastPathComponent().de
     #expect(try reference(document, agreesWith: nodes, of: path), "\(name): \(selector) element by element")
   }
 
-  /// Whether the form that goes element by element, if there is one, gives the same nodes.
+  /// Whether elementwise evaluation, if the path allows it, gives the same nodes.
   private func reference(_ document: JSONView, agreesWith nodes: [JSONView], of path: JSONPath) throws -> Bool {
     guard document.kind == .array, let elementwise = path.elementwise() else { return true }
     let elements = Array(document.elements)

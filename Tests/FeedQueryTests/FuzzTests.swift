@@ -4,7 +4,7 @@ import Testing
 
 @testable import FeedQuery
 
-/// Texts that nobody would write: the parsers answer, and point inside the text when they refuse.
+/// Malformed texts: the parsers return, and the offsets of errors are in the text.
 @Suite struct FuzzTests {
   private static let pieces = [
     "$", "@", ".", "..", "[", "]", "(", ")", "?", "*", ":", ",", "'", "\"", "\\", "\\u", "d800", "0", "1", "-",
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test(arguments: 0..<8 as Range<UInt64>) func heapsOfPieces(seed: UInt64) {
+  @Test(arguments: 0..<8 as Range<UInt64>) func randomTokens(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     for _ in 0..<1_000 {
       let count = random.next() % 14
@@ -46,8 +46,8 @@ import Testing
     }
   }
 
-  /// Good texts with a byte or two exchanged, lost or doubled.
-  @Test(arguments: 0..<8 as Range<UInt64>) func damagedPaths(seed: UInt64) throws {
+  /// Valid texts with one or two bytes replaced, removed or duplicated.
+  @Test(arguments: 0..<8 as Range<UInt64>) func mutatedPaths(seed: UInt64) throws {
     var texts = RandomTexts(seed: seed)
     for _ in 0..<300 {
       var bytes = Array((texts.number(below: 2) == 0 ? texts.path() : texts.condition()).utf8)
@@ -63,8 +63,8 @@ import Testing
     }
   }
 
-  /// Every beginning of a good text, which is where ends of the text meet every rule.
-  @Test(arguments: 0..<4 as Range<UInt64>) func beginnings(seed: UInt64) {
+  /// Every prefix of a valid text, so that the text ends inside every rule of the grammar.
+  @Test(arguments: 0..<4 as Range<UInt64>) func truncatedPaths(seed: UInt64) {
     var texts = RandomTexts(seed: seed)
     for _ in 0..<15 {
       let bytes = Array(texts.path().utf8)

@@ -26,7 +26,7 @@ import Testing
     #expect(try nodes(path, in: Self.store) == expected)
   }
 
-  @Test func ofOneNameTheLastIsSeen() throws {
+  @Test func lastMemberOfANameIsSelected() throws {
     let json = #"{"a":{"x":1},"b":2,"\u0061":{"x":3},"c":[{"k":1,"k":2}]}"#
     #expect(try nodes("$.a.x", in: json) == ["3"])
     #expect(try nodes("$.*", in: json) == ["2", #"{"x":3}"#, #"[{"k":1,"k":2}]"#])
@@ -39,7 +39,7 @@ import Testing
     #expect(try accepts("length(@) == 60 && count(@.*) == 60", many))
   }
 
-  @Test func knowsWhetherItIsSingular() throws {
+  @Test func isSingular() throws {
     for path in ["$", "$.a", "$['a'][0]", "$ .a [-1]"] { #expect(try JSONPath(parsing: path).isSingular) }
     for path in ["$.*", "$..a", "$[0,0]", "$[0:1]", "$[?@]"] { #expect(try !JSONPath(parsing: path).isSingular) }
     #expect(try JSONPath(parsing: "$.a").text == "$.a")
@@ -61,7 +61,7 @@ import Testing
     ("$[*].a", [0, 1, 2, 3]), ("$.*", [0, 1, 2, 3]), ("$[1]", [1]), ("$[-1].a", [3]), ("$[4]", []), ("$[-5]", []),
     ("$[1:3]", [1, 2]),
     ("$[::-2]", [3, 1]), ("$[?@.a == 1]", [0, 1, 2, 3]), ("$['a']", []), ("$.a.b", []),
-  ]) func elementwiseLooksAt(path: String, rows: [Int]) throws {
+  ]) func elementwiseSelection(path: String, rows: [Int]) throws {
     let elementwise = try #require(try JSONPath(parsing: path).elementwise())
     #expect(Array(elementwise.selection(count: 4)) == rows)
   }
@@ -71,7 +71,7 @@ import Testing
     "$[?length($[0]) == 1]",
     "$[?match(@.a, $[0])]", "$[?!(@.a && $[0])]",
   ])
-  func elementwiseIsRefused(path: String) throws {
+  func pathsThatAreNotElementwise(path: String) throws {
     #expect(try JSONPath(parsing: path).elementwise() == nil)
   }
 

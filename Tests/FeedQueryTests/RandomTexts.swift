@@ -1,6 +1,6 @@
 import TestSupport
 
-/// Random JSON values and random paths that have a fair chance to select something from them.
+/// Random JSON values, and random paths that are likely to select nodes of them.
 struct RandomTexts {
   var random: SeededRandom
 
@@ -23,7 +23,7 @@ struct RandomTexts {
       let count = number(below: 5)
       return "[" + (0..<count).map { _ in json(depth: depth - 1) }.joined(separator: pick([",", ", "])) + "]"
     default:
-      // Now and then more members than are searched pair by pair, and names that stand twice.
+      // Sometimes more members than are compared pair by pair, and duplicate names.
       let count = number(below: 12) == 0 ? 20 : number(below: 5)
       return "{" + (0..<count).map { _ in name() + ":" + json(depth: depth - 1) }.joined(separator: ",") + "}"
     }

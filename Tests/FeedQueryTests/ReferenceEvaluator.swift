@@ -2,7 +2,7 @@ import FeedJSON
 
 @testable import FeedQuery
 
-/// Evaluates the syntax of a query the way that RFC 9535 words it: nodelist after nodelist, by recursion, without a program.
+/// Evaluates the syntax of a query as RFC 9535 describes it: nodelist by nodelist, recursively, without a program.
 struct ReferenceEvaluator {
   let root: JSONView
 
@@ -63,7 +63,7 @@ struct ReferenceEvaluator {
     }
   }
 
-  /// The rows of a slice, by the loops of section 2.3.4.2.2.
+  /// The indexes of a slice, by the loops of RFC 9535, section 2.3.4.2.2.
   static func rows(_ bounds: SliceBounds, count: Int) -> [Int] {
     let step = bounds.step
     func normalize(_ index: Int) -> Int { index >= 0 ? index : count + index }

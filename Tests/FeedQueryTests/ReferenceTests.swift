@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  @Test(arguments: 200..<220 as Range<UInt64>) func elementByElementAgrees(seed: UInt64) throws {
+  @Test(arguments: 200..<220 as Range<UInt64>) func elementwiseEvaluationAgrees(seed: UInt64) throws {
     var texts = RandomTexts(seed: seed)
     var compared = 0
     for _ in 0..<200 {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FeedQuery
 
-/// Costs are counted in work, not in time.
+/// The cost of matching, in units of work rather than time.
 @Suite struct RegexpCostTests {
   private func work(_ matcher: RegexpMatcher, on text: String, isWhole: Bool = true) -> (result: Bool?, work: Int) {
     var (left, text) = (Int.max, text)
@@ -12,18 +12,18 @@ import Testing
   }
 
   @Test(arguments: ["(a+)+$", "(a*)*b", "(a|a)*c", "(a|aa)+$", "(.*)*x", "(a?){30}a{30}c"], [20, 100, 100_000])
-  func classicTrapsCostNothing(expression: String, length: Int) throws {
+  func catastrophicPatternsTakeLinearWork(expression: String, length: Int) throws {
     for isWhole in [true, false] {
       let matcher = try RegexpMatcher(parsing: expression)
       let (result, work) = work(matcher, on: String(repeating: "a", count: length) + "!", isWhole: isWhole)
       #expect(result == false)
-      // Every transition is made once; the letters after it are looked up.
+      // Each transition is computed once; later characters are looked up.
       #expect(work < 1_000, "\(expression) took \(work)")
     }
   }
 
-  /// 2^18 states would be needed: they are forgotten again and again, and the answer stays right.
-  @Test(arguments: 0..<3 as Range<UInt64>) func forgetsStatesAndStaysRight(seed: UInt64) throws {
+  /// The expression needs 2^18 states, so states are discarded repeatedly. The results stay correct.
+  @Test(arguments: 0..<3 as Range<UInt64>) func discardedStatesDoNotChangeResults(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     let letters = (0..<10_000).map { _ in random.next() & 1 == 0 ? "a" : "b" }
     let matcher = try RegexpMatcher(parsing: "(a|b)*a(a|b){18}")
@@ -43,7 +43,7 @@ import Testing
     var left = 1_000
     let result = text.withUTF8 { matcher.matches(UnsafeRawBufferPointer($0), isWhole: true, work: &left) }
     #expect(result == nil && left < 0)
-    // What was learnt until then does no harm.
+    // The states cached until then do not change later results.
     #expect(work(matcher, on: text).result == false)
   }
 
@@ -51,12 +51,12 @@ import Testing
     let distinct = (0..<1_100).map { "[^" + String(Character(Unicode.Scalar(UInt32(0x4E00 + $0)) ?? "a")) + "]" }
     let error = #expect(throws: QueryError.self) { try IRegexp(parsing: distinct.joined()) }
     #expect(error?.message.contains("character classes") == true)
-    // Distinct characters are cheap however many they are.
+    // Any number of distinct characters is cheap.
     let letters = String((0..<4_000).map { Character(Unicode.Scalar(UInt32(0x4E00 + $0)) ?? "a") })
     #expect(try IRegexp(parsing: letters).matches(whole: letters))
   }
 
-  @Test func threadsShareAnExpression() async throws {
+  @Test func expressionIsSharedBetweenThreads() async throws {
     let regexp = try IRegexp(parsing: "(a|b)*a(a|b){9}")
     await withTaskGroup(of: Bool.self) { group in
       for seed in 0..<8 as Range<UInt64> {
@@ -72,8 +72,8 @@ import Testing
     }
   }
 
-  /// Bytes that no UTF-8 text holds give some answer and are not read beyond their end.
-  @Test func anyBytesAreHarmless() throws {
+  /// Invalid UTF-8 gives some result, and is not read past its end.
+  @Test func invalidUTF8DoesNotTrap() throws {
     let regexp = try IRegexp(parsing: "(\\p{L}|.)*x?")
     var random = SeededRandom(seed: 5)
     for _ in 0..<2_000 {

@@ -78,7 +78,7 @@ private struct RandomRegexps {
   }
 }
 
-/// Matches a regular expression by computing all the places where it can end, straight from its syntax.
+/// Matches a regular expression by computing all offsets where it can end, directly from its syntax.
 struct ReferenceRegexp {
   let text: [UInt32]
 
@@ -108,7 +108,7 @@ struct ReferenceRegexp {
       while round <= max ?? .max, !current.isEmpty {
         current = Set(current.flatMap { ends(part, from: $0) })
         if round >= min {
-          // Places that were reached before lead nowhere new.
+          // Offsets that were reached before lead to no new ones.
           current.subtract(all)
           all.formUnion(current)
         }

@@ -16,7 +16,7 @@ import Testing
     ("[\\d]", 1), ("\\p", 2), ("\\p{", 3), ("\\p{L", 4), ("\\p{}", 3), ("\\p{Cs}", 3), ("\\p{IsBasicLatin}", 3),
     ("\\p{lu}", 3),
     ("\\pL", 2), ("(?:a)", 1), ("(?i)a", 1), ("\\1", 0), ("é\\d", 2), ("a{99999999999999999999999,1}", 1),
-  ]) func refusesAtTheRightPlace(expression: String, offset: Int) throws {
+  ]) func reportsOffsetOfError(expression: String, offset: Int) throws {
     let error = #expect(throws: QueryError.self) { try IRegexp(parsing: expression) }
     #expect(error?.offset == offset, "\(expression): \(String(describing: error))")
   }
@@ -35,13 +35,13 @@ import Testing
     ("a{1000}{1000}", 7), ("(a{100}){100}", 8), ("a{5000}", 1), ("a{0,4096}", 1), ("((a{40}){40}){40}", 13),
     ("(a|b|c){2000}", 7),
     ("a{1000000000000}", 1), ("(){0,1000000}", 2), ("[ab]{2000}[cd]{3000}", 0),
-  ]) func refusesWhatIsTooLarge(expression: String, offset: Int) throws {
-    // The first is no I-Regexp at all: one quantifier an atom.
+  ]) func refusesLargeExpressions(expression: String, offset: Int) throws {
+    // The first is not an I-Regexp, which has at most one quantifier for each atom.
     let error = #expect(throws: QueryError.self) { try IRegexp(parsing: expression) }
     #expect(error?.offset == offset)
   }
 
-  @Test func groupsAreBounded() throws {
+  @Test func nestingOfGroupsIsBounded() throws {
     let depth = QueryLimits.regexpNesting
     let deepest = String(repeating: "(", count: depth) + "a" + String(repeating: ")", count: depth)
     #expect(try IRegexp(parsing: deepest).matches(whole: "a"))
@@ -52,7 +52,7 @@ import Testing
     #expect(throws: QueryError.self) { try IRegexp(parsing: String(repeating: "a", count: 2_000_000)) }
   }
 
-  @Test func anchorsStandForEnds() throws {
+  @Test func anchorsMatchEndsOfText() throws {
     #expect(try IRegexp(parsing: "^ab").searches(in: "abc"))
     #expect(try !IRegexp(parsing: "^b").searches(in: "abc"))
     #expect(try IRegexp(parsing: "bc$").searches(in: "abc"))
@@ -61,7 +61,7 @@ import Testing
     #expect(try IRegexp(parsing: "US[$] \\^").searches(in: "5 US$ ^2"))
   }
 
-  @Test func categoriesAreThoseOfUnicode() throws {
+  @Test func categoriesAgreeWithUnicode() throws {
     let categories = GeneralCategories.shared
     let names = [
       "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm",
@@ -69,7 +69,7 @@ import Testing
       "Zs", "Zl", "Zp", "Cc", "Cf", "Co", "Cn",
     ]
     let sets = try names.map { try #require(categories.set($0)) }
-    // The categories divide all code points but surrogates among them, and each group is the union of its own.
+    // The categories are a partition of all code points except surrogates. Each group is the union of its categories.
     let all = sets.reduce(0) { $0 + $1.ranges.reduce(0) { $0 + $1.count } }
     #expect(all == 0x110000 - 0x800)
     #expect(CodePointSet(union: sets.flatMap(\.ranges)) == CodePointSet(union: [0xD800...0xDFFF]).complement)
@@ -85,7 +85,7 @@ import Testing
     #expect(categories.set("Co")?.contains(0x10FFFD) == true)
   }
 
-  @Test func emptyPlanesAreEmpty() throws {
+  @Test func unassignedPlanesAgreeWithUnicode() throws {
     let unassigned = try #require(GeneralCategories.shared.set("Cn"))
     let privateUse = try #require(GeneralCategories.shared.set("Co"))
     for value in UInt32(0x40000)...0x10FFFF where value < 0xE0000 || value >= 0xF0000 {

@@ -20,7 +20,7 @@ func accepts(_ filter: String, _ element: String) throws -> Bool {
   return try withJSON(element) { filter.accepts($0) }
 }
 
-/// Where a path is refused; nil when it is not.
+/// The error of a path; nil if it is valid.
 func refusal(_ path: String) -> QueryError? {
   do {
     _ = try JSONPath(parsing: path)

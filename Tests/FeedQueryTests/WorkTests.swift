@@ -4,7 +4,7 @@ import Testing
 
 @testable import FeedQuery
 
-/// Depth and work of evaluation.
+/// The limits on depth and work of evaluation.
 @Suite struct WorkTests {
   private static func nested(_ depth: Int, _ inner: String) -> String {
     String(repeating: "[", count: depth) + inner + String(repeating: "]", count: depth)
@@ -30,7 +30,7 @@ import Testing
       try JSONPath(parsing: path).evaluate(root, steps: &steps) { _ in }
       #expect(steps < 0, "every filter looks at all of the value again")
     }
-    // Each filter looks for the absent member first at the bottom, all of them under way at once.
+    // Each filter searches for the absent member at the bottom first, so all filters are active at the same time.
     let absolute = "$" + String(repeating: "[?$..x || $", count: depth) + String(repeating: "]", count: depth)
     #expect(try nodes(absolute, in: Self.nested(511, "")).count == 1)
   }
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func aFilterWithoutStepsDoesNotAccept() throws {
+  @Test func filterWithoutStepsRejects() throws {
     let element =
       #"{"tags":[\#((0..<100).map(String.init).joined(separator: ","))],"text":"\#(String(repeating: "ab", count: 500))"}"#
     for filter in [
@@ -72,15 +72,15 @@ import Testing
         var left = Int.max
         #expect(filter.accepts(element, steps: &left))
         left = 1
-        // `@..*` finds its node at once; the pattern of the last but one keeps what it learnt.
+        // `@..*` finds its node at once. The pattern of the last but one caches its states.
         let accepted = filter.accepts(element, steps: &left)
         #expect(accepted == (left >= 0))
       }
     }
   }
 
-  /// A pattern that differs from element to element is compiled for each.
-  @Test func compilingPatternsIsWork() throws {
+  /// A pattern that is different for each element is compiled for each.
+  @Test func compilingPatternsIsCharged() throws {
     let rows = (0..<100).map { #"{"p":"(\\p{L}|x{\#($0 + 1)}){20}"}"# }
     try withJSON("[\(rows.joined(separator: ","))]") { root in
       var steps = 20_000
@@ -89,8 +89,8 @@ import Testing
     }
   }
 
-  /// Members, not only nodes, are work: looking a name up in a large object for each element of another.
-  @Test func lookingUpNamesIsWork() throws {
+  /// Members that are visited count as work, not only nodes, as when a name is looked up in a large object for each element.
+  @Test func nameLookupsAreCharged() throws {
     let members = (0..<1_000).map { "\"n\($0)\":\($0)" }.joined(separator: ",")
     let json = "{\"rows\":[" + Array(repeating: "1", count: 1_000).joined(separator: ",") + "],\"big\":{\(members)}}"
     try withJSON(json) { root in
@@ -100,12 +100,12 @@ import Testing
     }
   }
 
-  /// What is stored and executed again must be refused again: nothing learnt makes a filter cheaper.
+  /// A stored request that was refused must be refused again when it is replayed, so cached states do not reduce the steps.
   @Test(arguments: [
     "search(@.text, '(a|b)*a(a|b){89}$')", "search(@.text, @.pattern)", "match(@.text, @.text)", "count(@..*) > 3",
     "search(@.text, @.broken)",
   ])
-  func aFilterAlwaysTakesTheSameSteps(text: String) throws {
+  func stepsOfAFilterAreRepeatable(text: String) throws {
     let element =
       #"{"text":"\#(String(repeating: "ab", count: 500))","pattern":"(a|b)*a(a|b){9}$","broken":"(","tags":[1,2,3]}"#
     let filter = try Filter(parsing: text)
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  /// An array of numbers whose first element is nested, so that elements are found by walking.
+  /// An array of numbers whose first element is nested, so that elements are found by iteration.
   private static func longArray(_ count: Int) -> String {
     "[[0]" + String(repeating: ",0", count: count - 2) + ",1]"
   }
@@ -140,7 +140,7 @@ import Testing
   }
 
   @Test(arguments: ["$[?@ == $[%]]", "$[?@ == $[-1]]", "$[?$[-2] == @ || $[0][0] == @]"])
-  func oneFarIndexInAFilterIsWalkedToOnce(_ template: String) throws {
+  func distantIndexInAFilterIsWalkedOnce(_ template: String) throws {
     func path(_ count: Int) -> String { template.replacing("%", with: "\(count - 1)") }
     #expect(try nodes(path(60_000), in: Self.longArray(60_000)).isEmpty == false)
     let (small, large) = (
@@ -151,7 +151,7 @@ import Testing
   }
 
   @Test(arguments: ["$[?@ == $[59999] || @ == $[59998]]", "$[?$[-1] == $[-2] && @ == 2]"])
-  func severalFarIndexesInAFilterAreCharged(_ path: String) throws {
+  func severalDistantIndexesInAFilterAreCharged(_ path: String) throws {
     try withJSON(Self.longArray(60_000)) { root in
       var steps = 2_000_000
       try JSONPath(parsing: path).evaluate(root, steps: &steps) { _ in }
@@ -159,7 +159,7 @@ import Testing
     }
   }
 
-  @Test func indexesOfDifferentArraysAreNotConfused() throws {
+  @Test func indexesOfDifferentArraysAreIndependent() throws {
     let row = "[[9]" + String(repeating: ",7", count: 99)
     let json = "[" + (0..<50).map { "\(row),\($0)]" }.joined(separator: ",") + "]"
     #expect(try nodes("$[*][100]", in: json) == (0..<50).map(String.init))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FeedModel
 
-/// The table of elements against plain arrays.
+/// The table of elements, compared with arrays.
 @Suite struct ElementTableTests {
   static func text(_ text: String, identity: String = "") -> ElementText {
     let (identity, bytes) = (Array(identity.utf8), Array(text.utf8))
@@ -26,7 +26,7 @@ import Testing
   @Test(arguments: 1...6) func randomHistories(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     let table = ElementTable()
-    /// In the order of change.
+    /// The elements in the order of change.
     var living: [Living] = []
     var arrivals = 0
     for step in 0..<600 {
@@ -44,7 +44,7 @@ import Testing
         table.free(living[place].handle)
         living.remove(at: place)
       case (5, let place?):
-        // Retired and revived in its old place.
+        // Retires the element and revives it at its old place.
         let newer = place + 1 < living.count ? living[place + 1].handle : ElementTable.none
         table.retire(living[place].handle)
         table.revive(living[place].handle, before: newer)
@@ -80,7 +80,7 @@ import Testing
     #expect(table.inOrderOfArrival() == living.sorted { $0.arrival < $1.arrival }.map(\.handle))
   }
 
-  @Test func sortingByChangeGoesByTime() {
+  @Test func sortByChangeOrdersByTime() {
     let table = ElementTable()
     let times: [UInt64] = [5, 3, 9, 1, 7]
     let handles = times.map { table.add(Self.text("1"), hash: 0, at: Instant(nanoseconds: $0)) }
@@ -91,7 +91,7 @@ import Testing
   }
 }
 
-/// Identities with few hashes, so that they collide, against a dictionary.
+/// The index of identities, with few hashes so that they collide, compared with a dictionary.
 @Suite struct IdentityIndexTests {
   @Test(arguments: 1...6, [1, 3, 1000]) func randomHistories(seed: UInt64, hashes: Int) {
     var random = SeededRandom(seed: seed)
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  /// Identities of equal value are one; strings and numbers never are.
+  /// Identities of equal value have equal bytes. A string and a number never do.
   @Test func canonicalBytes() {
     func bytes(_ text: String) -> [UInt8]? {
       withView(text) { view in

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FeedModel
 
-/// Keys as bytes against the naive comparison of values.
+/// The order of keys, compared with a direct comparison of values.
 @Suite struct SortOrderTests {
   static let values: [String?] = [
     nil, "null", "false", "true", "-1e300", "-12345678.5", "-2", "-1", "-0.5", "0", "-0", "1e-300", "0.5", "1", "1.0",
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func everyKeyIsFoundByItsIndex() {
+  @Test func keysAreFoundByIndex() {
     let orders = ["$.a", "$.b", "$.c"].map { path in
       SortOrder(terms: [.init(path: try! SingularPath(parsing: path), descending: false)])
     }

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedChange
 @testable import FeedModel
 
-/// The ring of words and the history of changes against plain arrays.
+/// The ring of words and the history of changes, compared with arrays.
 @Suite struct HistoryTests {
   private static func change(_ random: inout SeededRandom) -> Change {
     func rows() -> [IndexPath] {
@@ -26,7 +26,7 @@ import Testing
     return change
   }
 
-  @Test(arguments: 1...4) func wordsComeBack(seed: UInt64) {
+  @Test(arguments: 1...4) func ringKeepsWordsUntilTrimmed(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var ring = WordRing()
     var words: [UInt32] = []
@@ -90,7 +90,7 @@ import Testing
     #expect(history.change(at: history.endPlace) == nil)
   }
 
-  /// Packed in pieces, read back and taken up by another history, the changes are the same.
+  /// The changes are the same after they are packed in parts, read and appended to another history.
   private func checkPacked(
     _ history: History, _ kept: [(change: Change, to: UInt64, at: UInt64)], most: Int
   ) throws {
@@ -114,8 +114,8 @@ import Testing
     }
   }
 
-  /// Many small changes and few bytes: trimming lets go of no more than it must.
-  @Test func trimmingKeepsWhatFits() {
+  /// With many small changes and few bytes, trimming discards no more than necessary.
+  @Test func trimmingDiscardsNoMoreThanNeeded() {
     let history = History(base: 0)
     for step in 1...5000 {
       var change = Change(added: [IndexPath(section: 0, row: UInt32(step))])

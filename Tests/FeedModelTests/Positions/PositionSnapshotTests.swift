@@ -3,9 +3,9 @@ import Testing
 
 @testable import FeedModel
 
-/// Snapshots read while the tree changes, against copies made at once.
+/// Snapshots read while the tree changes, compared with copies made at the same moment as the snapshot.
 @Suite struct PositionSnapshotTests {
-  /// A snapshot under way, and what it must tell.
+  /// A snapshot that is being read, and its expected items.
   private struct Reading {
     let snapshot: PositionSnapshot
     let expected: [UInt]
@@ -104,7 +104,7 @@ import Testing
     return model
   }
 
-  /// After reading any number of rows, every row is changed in every way, and the rest is still read as it was.
+  /// After any number of rows is read, each row is changed in each way. The rest is read as it was.
   @Test func everyMutationAtEveryPosition() {
     for position in 0...13 {
       for row in 0..<13 {
@@ -129,7 +129,7 @@ import Testing
     }
   }
 
-  @Test func nothingIsCapturedBeforeItIsNeeded() {
+  @Test func captureIsLazy() {
     let captures = Captures()
     var model = filled(40, captures)
     let snapshot = captures.snapshot(of: model.tree)
@@ -141,7 +141,7 @@ import Testing
     #expect(snapshot.next(max: 5) { _ in Issue.record("a cancelled snapshot has nothing more") } == 0)
   }
 
-  @Test func aDroppedSnapshotReleasesEverything() {
+  @Test func releasedSnapshotReleasesItsCaptures() {
     let captures = Captures()
     var model = filled(40, captures)
     var snapshot: PositionSnapshot? = captures.snapshot(of: model.tree)
@@ -152,7 +152,7 @@ import Testing
     #expect(captures.held.isEmpty && !model.tree.hasSnapshots)
   }
 
-  @Test func aSnapshotKeepsItsTree() {
+  @Test func snapshotRetainsItsTree() {
     let captures = Captures()
     var model: TreeModel? = filled(20, captures)
     let snapshot = model.map { captures.snapshot(of: $0.tree) }
@@ -162,7 +162,7 @@ import Testing
     #expect(sum == 210)
   }
 
-  @Test func aSnapshotOfNothing() {
+  @Test func emptySnapshot() {
     let captures = Captures()
     let tree = PositionTree(keyed: false)
     let snapshot = captures.snapshot(of: tree)
@@ -170,11 +170,11 @@ import Testing
   }
 }
 
-/// The elements behind the handles of a tree, and what snapshots hold of them.
+/// The elements of the handles of a tree, and the captures of snapshots.
 final class Captures {
-  /// What stands behind every handle now.
+  /// The current value of each handle.
   var elements: [UInt32: Int] = [:]
-  /// How often each value was captured and not released.
+  /// The number of unreleased captures of each value.
   private(set) var held: [UInt: Int] = [:]
 
   func snapshot(of tree: PositionTree) -> PositionSnapshot {
@@ -190,6 +190,6 @@ final class Captures {
       })
   }
 
-  /// The values of `items` now, as a snapshot taken now must tell them later.
+  /// The current values of `items`, which a snapshot made now must read later.
   func values(_ items: [UInt32]) -> [UInt] { items.map { UInt(elements[$0] ?? 0) } }
 }

@@ -2,9 +2,9 @@ import Testing
 
 @testable import FeedModel
 
-/// Every short sequence of mutations of small trees with the smallest nodes; invariants are checked by the trees themselves.
+/// Every short sequence of mutations of small trees with the smallest nodes. The trees check their invariants.
 @Suite struct PositionTreeExhaustiveTests {
-  /// Ways to grow a tree that leave different nodes behind.
+  /// Ways to build a tree, with different resulting nodes.
   enum Growth: CaseIterable {
     case append, prepend, middle, drained
   }
@@ -25,7 +25,7 @@ import Testing
     return model
   }
 
-  /// Does the step with that number, of as many as `steps(of:)` counts.
+  /// Performs the step with this number, below `steps(of:)`.
   private func perform(_ step: Int, on model: inout TreeModel) {
     let count = model.items.count
     if step <= count {
@@ -48,7 +48,7 @@ import Testing
     }
     var size = count
     for step in prefix {
-      // What a step does to the size follows from its number.
+      // The number of a step determines the resulting size.
       if step <= size { size += 1 } else if step <= 2 * size { size -= 1 }
     }
     return (0..<steps(of: size)).reduce(0) {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FeedModel
 
-/// Long random histories; a failure prints the seed that replays it.
+/// Long random histories. A failure prints the seed.
 @Suite struct PositionTreeRandomTests {
   private func row(_ style: Int, _ count: Int, _ random: inout SeededRandom) -> Int {
     switch style {
@@ -14,7 +14,7 @@ import Testing
     }
   }
 
-  /// Grows and shrinks by turns, each time at the start, the end, the middle or anywhere.
+  /// Grows and shrinks alternately, each time at the start, the end, the middle or random rows.
   private func history(_ seed: UInt64, _ model: inout TreeModel, phases: Int, length: Int) {
     var random = SeededRandom(seed: seed)
     for phase in 0..<phases {
@@ -57,7 +57,7 @@ import Testing
   func sortedByKeyAndTie(_ seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var model = TreeModel(keyed: true, leafLimit: 6, innerLimit: 4)
-    // Few keys and few ties, so that most elements have equals on either side.
+    // Few keys and few ties, so that most elements have equal neighbours.
     var tie: [UInt32: Int] = [:]
     for step in 0..<1500 {
       if model.items.count > 200 || (step % 5 == 4 && !model.items.isEmpty) {

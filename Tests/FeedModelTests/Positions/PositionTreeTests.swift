@@ -2,7 +2,7 @@ import Testing
 
 @testable import FeedModel
 
-/// The facets that random histories do not show.
+/// Properties that random histories do not check.
 @Suite struct PositionTreeTests {
   @Test func empty() {
     let tree = PositionTree(keyed: true)
@@ -11,7 +11,7 @@ import Testing
     tree.forEach(in: 0..<0) { _ in Issue.record("there is nothing to walk") }
   }
 
-  @Test func rangesAreWalkedInOrder() {
+  @Test func forEachVisitsRangesInOrder() {
     var model = TreeModel(leafLimit: 4, innerLimit: 4)
     for index in 0..<30 { model.insert(at: index / 2) }
     for start in 0...30 {
@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func listsThatGrowAtAnEndHaveFullLeaves(_ atFront: Bool) {
+  func listsGrowingAtAnEndHaveFullLeaves(_ atFront: Bool) {
     var model = TreeModel()
     let count = LeafPool.capacity * 50
     for index in 0..<count { model.insert(at: atFront ? 0 : index) }
@@ -43,7 +43,7 @@ import Testing
     #expect(model.agrees())
   }
 
-  @Test func farHandles() {
+  @Test func largeHandles() {
     let tree = PositionTree(keyed: false)
     tree.insert(1_000_000, at: 0)
     tree.insert(3, at: 0)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import FeedModel
 
-/// A position tree beside the array that it must equal.
+/// A position tree and an array with the same items.
 struct TreeModel {
   let tree: PositionTree
   private(set) var items: [UInt32] = []
@@ -14,7 +14,7 @@ struct TreeModel {
     tree = PositionTree(keyed: keyed, leafLimit: leafLimit, innerLimit: innerLimit)
   }
 
-  /// Handles that were removed are used again, the last one first, as their owner would.
+  /// The removed handles. They are reused, the last one first.
   private mutating func newItem() -> UInt32 {
     if let item = spare.popLast() { return item }
     nextItem += 1
@@ -64,7 +64,7 @@ struct TreeModel {
     keys = []
   }
 
-  /// Whether every way of reading the tree tells what the array holds.
+  /// Whether all methods that read the tree agree with the array.
   func agrees() -> Bool {
     var walked: [UInt32] = []
     tree.forEach(in: 0..<tree.count) { walked.append($0) }

@@ -5,7 +5,7 @@ import Testing
 
 /// The change that a returning watcher is told: composed and without moves that have no effect. A row is listed as updated
 /// exactly if its element was replaced, and a row that comes back unchanged is not listed.
-@Suite struct ThereAndBackTests {
+@Suite struct ReturningRowTests {
   private static func move(_ from: UInt32, _ to: UInt32, keeps: Bool) -> Change {
     Change(
       deleted: [IndexPath(section: 0, row: from)], added: [IndexPath(section: 0, row: to)],
@@ -18,14 +18,14 @@ import Testing
     changes.reduce(.empty, compose).normalizingMoves()
   }
 
-  @Test func aRowThatMovesThereAndBackIsNotListed() {
+  @Test func rowThatReturnsUnchangedIsNotListed() {
     #expect(Self.composed(Self.move(0, 2, keeps: true), Self.move(2, 0, keeps: true)) == .empty)
     #expect(
       Self.composed(
         Self.move(0, 2, keeps: true), Self.move(2, 1, keeps: true), Self.move(1, 0, keeps: true)) == .empty)
   }
 
-  @Test func aRowThatIsReplacedOnTheWayIsUpdated() {
+  @Test func rowReplacedBeforeItReturnsIsUpdated() {
     let (there, back) = (Self.move(0, 2, keeps: true), Self.move(2, 0, keeps: true))
     #expect(Self.composed(Self.move(0, 2, keeps: false), back) == Self.update(0))
     #expect(Self.composed(there, Self.move(2, 0, keeps: false)) == Self.update(0))
