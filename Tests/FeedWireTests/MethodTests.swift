@@ -1,8 +1,96 @@
+import FeedJSON
 import FeedWire
+import Foundation
 import Testing
 
-/// The method is found at the beginning of a request, or nothing is.
+/// The method table, and the documents that must agree with it.
 @Suite struct MethodTests {
+  private static let protocolFolder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent().appending(path: "Protocol")
+
+  private static var names: Set<String> { Set(Method.allCases.map(\.name)) }
+
+  private func method(named text: String) -> Method? {
+    var scanner = JSONScanner()
+    return Array(text.utf8).withUnsafeBytes { bytes in (try? scanner.scan(bytes)).flatMap { Method($0) } }
+  }
+
+  @Test func findsEachMethodByItsName() {
+    for expected in Method.allCases {
+      #expect(method(named: "\"\(expected.name)\"") == expected)
+    }
+    #expect(Self.names.count == Method.allCases.count)
+  }
+
+  @Test func decodesEscapesInNames() {
+    let escaped = "insertChild".unicodeScalars.map { "\\u00" + String($0.value, radix: 16) }.joined()
+    #expect(method(named: "\"\(escaped)\"") == .insertChild)
+    #expect(method(named: #""s\u0065t""#) == .set)
+  }
+
+  @Test(arguments: [
+    #""Update""#, #""""#, #""updat""#, #""update ""#, #""$evict""#, #""rpc.ping""#, "7", "null", #"["set"]"#,
+    "\"\(String(repeating: "u", count: 10_000))\"",
+  ])
+  func findsNothingElse(_ text: String) {
+    #expect(method(named: text) == nil)
+  }
+
+  @Test func operationsOfTransactionsAreLogged() {
+    for method in Method.allCases where method.rules.effect == .changesFeeds { #expect(method.isLogged) }
+    #expect(Method.transaction.isLogged)
+    #expect(!Method.watch.isLogged)
+  }
+
+  /// Whatever may take several turns only reads: a logged request executes as a whole.
+  @Test func onlyReadsTakeSeveralTurns() {
+    for method in Method.allCases where method.rules.cost == .long { #expect(method.rules.effect == .none) }
+  }
+
+  @Test func everyMethodHasAPage() throws {
+    let folder = Self.protocolFolder.appending(path: "methods")
+    let pages = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0 != "README.md" }
+    #expect(Set(pages) == Set(Self.names.map { "\($0).md" }))
+  }
+
+  @Test func openRPCNamesEveryMethod() throws {
+    let document = try #require(
+      try JSONSerialization.jsonObject(with: Data(contentsOf: Self.protocolFolder.appending(path: "openrpc.json")))
+        as? [String: Any])
+    let methods = try #require(document["methods"] as? [[String: Any]])
+    #expect(Set(methods.compactMap { $0["name"] as? String }) == Self.names)
+    let transaction = try #require(methods.first { $0["name"] as? String == "transaction" })
+    #expect(Set(Self.operations(of: transaction)) == Self.names(where: { $0.effect == .changesFeeds }))
+  }
+
+  /// The methods that the schema of `transaction` allows in `ops`.
+  private static func operations(of transaction: [String: Any]) -> [String] {
+    let parameters = transaction["params"] as? [[String: Any]] ?? []
+    let schema = parameters.first { $0["name"] as? String == "ops" }?["schema"] as? [String: Any]
+    let properties = (schema?["items"] as? [String: Any])?["properties"] as? [String: Any]
+    return (properties?["method"] as? [String: Any])?["enum"] as? [String] ?? []
+  }
+
+  private static func names(where matches: (Method.Rules) -> Bool) -> Set<String> {
+    Set(Method.allCases.filter { matches($0.rules) }.map(\.name))
+  }
+
+  /// The table of rights names each method that needs a right; the lines behind it name the others.
+  @Test func accessPageNamesTheRightOfEachMethod() throws {
+    let page = try String(contentsOf: Self.protocolFolder.appending(path: "config.md"), encoding: .utf8)
+    for right in Right.allCases {
+      let row = try #require(page.split(separator: "\n").first { $0.hasPrefix("| `\(right.rawValue)` |") })
+      let named = row.split(separator: ";")[0].matches(of: /`([A-Za-z]+)`/).map { String($0.output.1) }
+      #expect(Set(named.dropFirst()) == Self.names(where: { $0.right == right }), "\(right)")
+    }
+    // `feeds` stands in the row of `read`, and a transaction needs the rights of its operations.
+    let free = Self.names(where: { $0.right == nil }).subtracting(["feeds", "transaction"])
+    for name in free { #expect(page.contains("`\(name)`"), "\(name)") }
+  }
+}
+
+/// The method found at the beginning of a request's bytes, before the request is decoded.
+@Suite struct MethodBeginningTests {
   private func beginning(_ text: String) -> Method? {
     Array(text.utf8).withUnsafeBytes { Method(atBeginningOf: $0) }
   }

@@ -49,20 +49,4 @@ import Testing
     (#"{"jsonrpc":"2.0","method":"x","params":"a"}"#, "- -32602"),
   ])
   func unsound(text: String, result: String) { #expect(read(text) == result) }
-
-  @Test func everyMethodHasItsName() {
-    var scanner = JSONScanner()
-    for method in Method.allCases {
-      Array("\"\(method.rawValue)\"".utf8).withUnsafeBytes { bytes in
-        let view = try? scanner.scan(bytes)
-        #expect(view.flatMap { Method($0) } == method)
-      }
-    }
-    for name in ["\"Update\"", "\"\"", "\"updat\"", "\"update \"", "\"$evict\"", "\"rpc.ping\""] {
-      Array(name.utf8).withUnsafeBytes { bytes in
-        let view = try? scanner.scan(bytes)
-        #expect(view.flatMap { Method($0) } == nil, "\(name)")
-      }
-    }
-  }
 }

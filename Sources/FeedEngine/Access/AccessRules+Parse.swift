@@ -1,5 +1,6 @@
 import FeedJSON
 import FeedModel
+import FeedWire
 
 extension AccessRules {
   /// Reads member `access` of a configuration; nil when it is absent.
@@ -49,17 +50,17 @@ private struct RuleReader {
     return rule
   }
 
-  private func rights() throws(ConfigurationError) -> AccessRules.Rights {
+  private func rights() throws(ConfigurationError) -> Set<Right> {
     guard object.member("allow") != nil else {
       throw text.error(at: object, place, "says nothing: give \"allow\" as an array of read, write, define, admin")
     }
-    var rights: AccessRules.Rights = []
+    var rights: Set<Right> = []
     for (view, path) in try values("allow") {
       let name = try string(view, path)
-      guard let known = AccessRules.Rights.names.first(where: { $0.name == name }) else {
+      guard let right = Right(rawValue: name) else {
         throw text.error(at: view, path, "is \"\(name)\" and must be one of read, write, define, admin")
       }
-      rights.insert(known.right)
+      rights.insert(right)
     }
     return rights
   }

@@ -1,56 +1,75 @@
-/// Who may do what with which feeds, as the configuration says. What no rule allows is refused; root and the daemon's own
-/// user may do everything.
+import FeedWire
+
+/// Who may do what with which feeds, as the configuration says. A request that no rule allows is refused. Root and the
+/// daemon's own user may do everything.
 public struct AccessRules: Equatable, Sendable {
-  /// What can be allowed.
-  public struct Rights: OptionSet, Equatable, Sendable {
-    public let rawValue: UInt8
+  /// One rule: these users have these rights on these feeds.
+  public struct Rule: Equatable, Sendable {
+    /// Whether the rule applies to every user.
+    public var isForAll = true
+    public var users: Set<UInt32> = []
+    public var groups: Set<UInt32> = []
+    public var feeds: [NamePattern] = [NamePattern("*")]
+    public var rights: Set<Right> = []
 
-    public init(rawValue: UInt8) {
-      self.rawValue = rawValue
-    }
-
-    /// See what a feed holds.
-    public static let read = Rights(rawValue: 1)
-    /// Change what a feed holds.
-    public static let write = Rights(rawValue: 2)
-    /// Define, redefine and undefine feeds, and change what they show.
-    public static let define = Rights(rawValue: 4)
-    /// See the daemon's counters and who is connected.
-    public static let admin = Rights(rawValue: 8)
-
-    static let names: [(name: String, right: Rights)] = [
-      ("read", .read), ("write", .write), ("define", .define), ("admin", .admin),
-    ]
-  }
-
-  /// One rule: these users may do this with these feeds.
-  struct Rule: Equatable, Sendable {
-    /// Whether it is for everybody who can connect.
-    var isForAll = true
-    var users: Set<UInt32> = []
-    var groups: Set<UInt32> = []
-    var feeds: [NamePattern] = [NamePattern("*")]
-    var rights: Rights = []
+    public init() {}
 
     func applies(to peer: Peer) -> Bool {
       isForAll || users.contains(peer.uid) || groups.contains(peer.gid) || peer.groups.contains(where: groups.contains)
     }
   }
 
-  let rules: [Rule]
+  private let rules: [Rule]
 
   /// How many rules there are.
   public var count: Int { rules.count }
 
-  init(rules: [Rule]) {
+  public init(rules: [Rule]) {
     self.rules = rules
   }
 
-  /// Whether a rule allows `peer` this with a feed or bin, or, without a name, with the daemon. O(rules).
-  func allows(_ right: Rights, on feed: String?, to peer: Peer) -> Bool {
+  /// Whether a rule grants `peer` a right on a feed or bin, or, without a name, on the daemon. O(rules).
+  public func allows(_ right: Right, on feed: String?, to peer: Peer) -> Bool {
     rules.contains { rule in
       rule.rights.contains(right) && rule.applies(to: peer)
         && (feed.map { name in rule.feeds.contains { $0.matches(feed: name) } } ?? true)
     }
+  }
+}
+
+/// A pattern of feed names: `*` matches any characters, `?` one, and every other character itself.
+public struct NamePattern: Equatable, Sendable {
+  private let pattern: [UInt8]
+
+  public init(_ text: String) {
+    pattern = Array(text.utf8)
+  }
+
+  /// Whether the pattern matches a feed's name. A pattern that matches a collection also matches its bins.
+  public func matches(feed name: String) -> Bool {
+    let bytes = Array(name.utf8)
+    if matches(bytes[...]) { return true }
+    return bytes.firstIndex(of: UInt8(ascii: "/")).map { matches(bytes[..<$0]) } ?? false
+  }
+
+  /// Matches in O(pattern · name): only the last star is tried again.
+  private func matches(_ name: ArraySlice<UInt8>) -> Bool {
+    var (place, index) = (0, name.startIndex)
+    var retry: (place: Int, index: Int)?
+    while index < name.endIndex {
+      if place < pattern.count, pattern[place] == UInt8(ascii: "*") {
+        retry = (place, index)
+        place += 1
+      } else if place < pattern.count, pattern[place] == UInt8(ascii: "?") || pattern[place] == name[index] {
+        place += 1
+        index += 1
+      } else if let (star, from) = retry {
+        retry = (star, from + 1)
+        (place, index) = (star + 1, from + 1)
+      } else {
+        return false
+      }
+    }
+    return pattern[place...].allSatisfy { $0 == UInt8(ascii: "*") }
   }
 }

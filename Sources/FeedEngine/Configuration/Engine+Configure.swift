@@ -32,9 +32,7 @@ extension Engine {
     }
     configured = Dictionary(
       uniqueKeysWithValues: configuration.entries.map { ($0.definition.name, $0.definition) })
-    if sessions.isEmpty { access = configuration.access }
-    // What was prepared in this turn was judged by the rules there are.
-    nextAccess = .some(configuration.access)
+    access.replace(with: configuration.access, atOnce: sessions.isEmpty)
     return changes
   }
 

@@ -24,7 +24,7 @@ extension Engine {
 
   /// Why a further connection of `peer` is not taken; nil when it is.
   private func refusal(for peer: Peer) -> String? {
-    let reserve = isPrivileged(peer) ? limits.reservedConnections : 0
+    let reserve = access.isPrivileged(peer) ? limits.reservedConnections : 0
     if connectionCount >= limits.maxConnections + reserve {
       return
         "Limit maxConnections (\(limits.maxConnections)) is reached; close a connection, or start feedd with a larger --max-connections."

@@ -86,7 +86,7 @@ extension Engine {
 
   private func refuse(_ session: Session, length: Int) {
     let reason = "a frame's length is \(length) and must be 1 to \(limits.maxFrame)"
-    answer(session, error: .invalidRequest(reason: reason), id: nil)
+    refuse(makeReply(to: session, id: nil), .invalidRequest(reason: reason))
     close(session, reason: "badFrame", message: "The stream cannot be read on: \(reason).", level: .warning)
   }
 
@@ -96,7 +96,7 @@ extension Engine {
       message = try scanner.scan(payload)
     } catch {
       counters.requests &+= 1
-      return answer(session, error: refusal(of: error), id: nil)
+      return refuse(makeReply(to: session, id: nil), refusal(of: error))
     }
     if message.kind == .array {
       handleBatch(message, of: session)
@@ -129,14 +129,15 @@ extension Engine {
       guard let method = Method(request.method) else {
         throw .methodNotFound(request.method.string ?? "")
       }
-      if method.mayTakeTurns && session.hasPreparedMore {
+      if method.rules.cost == .long && session.hasPreparedMore {
         throw .invalidRequest(reason: "\"method\" stands twice in it; name one method")
       }
-      if access != nil { try checkAccess(method, request.params, of: session) }
-      try execute(method, request, of: session)
+      if access.isRestricted { try access.check(method, request.params, by: session.peer) }
+      try execute(method, Parameters(object: request.params), makeReply(to: session, id: id?.text))
     } catch {
       guard error.isAnswered(with: id, message: message) else { return }
-      answer(session, error: error.naming(message.member("params")?.member("feed")?.string), id: id)
+      refuse(
+        makeReply(to: session, id: id?.text), error.naming(message.member("params")?.member("feed")?.string))
     }
   }
 }

@@ -40,15 +40,13 @@ extension Engine {
       session.isDirty = false
       session.output.keepRest()
       session.isBlocked = session.output.backlog > 0
+      if !session.isBlocked { watches.schedule.release(session.id, now: now) }
       recount(session)
       resumeIfPossible(session)
     }
     dirty.removeAll(keepingCapacity: true)
     answers.recycle()
-    for channel in dirtyChannels {
-      channel.recycle()
-    }
-    dirtyChannels.removeAll(keepingCapacity: true)
+    watches.recycle()
   }
 
   /// A connection that was found full has taken everything: it may be sent more.

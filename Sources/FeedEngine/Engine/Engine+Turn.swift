@@ -15,12 +15,9 @@ extension Engine {
     self.now = now
     closeOverQuota()
     if !isDurable { evictExpired() }
-    if let rules = nextAccess {
-      nextAccess = nil
-      adopt(rules)
-    }
+    applyAccessRules()
     if nextSweep <= now { sweep() }
-    if !pendingWatches.isEmpty { advanceWatches() }
+    advanceWatches()
     if !workingSessions.isEmpty { work() }
     giveAll()
   }
@@ -28,7 +25,7 @@ extension Engine {
   /// When `endTurn` must be called even if nothing arrives; nil when nothing is due.
   public var nextDeadline: Instant? {
     var next = sessions.count > freeIDs.count ? nextSweep : nil
-    for moment in [nextEviction, nextThrottle] {
+    for moment in [nextEviction, watches.schedule.nextThrottle] {
       if let moment { next = min(next ?? moment, moment) }
     }
     return next
@@ -37,7 +34,7 @@ extension Engine {
   /// Whether there is work that waits for nothing: the owner should start the next turn without waiting for input.
   public var hasWork: Bool {
     !overQuota.isEmpty || !submitted.isEmpty || !resumed.isEmpty || workingSessions.contains { canWorkOn($0) }
-      || pendingWatches.contains { canAdvance($0) }
+      || watches.schedule.readyCount > 0
   }
 
   /// Evicts what is too old, a bounded number a turn.
@@ -70,8 +67,8 @@ extension Engine {
         session.output.removeAll()
         markDirty(session)
       }
-      for watch in session.watches { sendBookmarkIfQuiet(watch) }
     }
+    sendBookmarks()
     trimHistories()
   }
 
@@ -111,16 +108,17 @@ extension Engine {
     giveAll(to: session)
     do throws(FeedError) {
       guard try job.advance(budget: budget) else { return }
-      try reply(ticket, of: session, job)
+      try answer(session, ticket) { job.appendResult(to: &$0) }
     } catch {
-      answer(session, error: error, ticket: ticket)
+      refuse(session, ticket, error)
     }
     session.work = nil
   }
 
   /// Starts a job for a request.
-  func start(_ job: any Job, for request: Request, of session: Session) {
-    let ticket = JobTicket(request)
+  func start(_ job: any Job, for reply: Reply, _ parameters: Parameters) {
+    let session = reply.session
+    let ticket = JobTicket(reply, parameters)
     session.work = (job, ticket)
     run(job, ticket, of: session, budget: Self.jobBudget)
     if session.work != nil { keepWorking(session) }

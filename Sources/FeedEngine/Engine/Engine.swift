@@ -14,8 +14,8 @@ public final class Engine {
   /// Told of events worth a line in the log.
   public var log: (EngineEvent) -> Void = { _ in }
 
-  /// Who may do what; nil when everybody may do everything.
-  var access: AccessRules?
+  /// Who may do what.
+  var access: AccessControl
   /// The definitions of the configuration, as they were applied last.
   var configured: [String: FeedDefinition] = [:]
 
@@ -46,8 +46,6 @@ public final class Engine {
   var managedRows: [String: (rows: ManagedRows, time: String)] = [:]
   /// Counts up whenever managed feeds may have been defined, redefined or undefined.
   public internal(set) var managedVersion = 0
-  /// Access rules that take effect at the end of the turn.
-  var nextAccess: AccessRules??
   /// Whether stored requests are being executed again: nobody is answered.
   var isReplaying = false
 
@@ -62,14 +60,10 @@ public final class Engine {
   var dirty: [Session] = []
   /// Users that hold too much.
   var overQuota: [UInt32] = []
-  /// Channels whose buffers hold deltas of this turn.
-  var dirtyChannels: [FeedChannel] = []
-  /// Counts the deltas made for watches in step.
-  var madeDeltas: UInt64 = 0
+  /// All watches.
+  var watches: Watches
   /// The hints of the operations under way on how to show their changes, JSON strings; a feed's `mark` counts them.
   var animations: [[UInt8]] = []
-  /// Watches that are not live.
-  var pendingWatches: [Watch] = []
   /// Sessions whose answer or batch is being worked out in parts.
   var workingSessions: [Session] = []
   /// Sessions whose input was refused and may be offered again.
@@ -86,8 +80,10 @@ public final class Engine {
     self.isDurable = isDurable
     self.limits = limits
     self.identity = identity
+    access = AccessControl(owner: identity.uid)
     self.now = now
     startedAt = now
+    watches = Watches(now: now)
     nextSweep = now.adding(seconds: 1)
     catalog = Catalog(limits: limits, seed: seed)
     scanner = JSONScanner(maxDepth: limits.maxDepth)

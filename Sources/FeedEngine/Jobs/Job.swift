@@ -25,8 +25,8 @@ struct JobTicket {
   /// The feed that the request named.
   let feed: String?
 
-  init(_ request: Request) {
-    id = request.id.map { Array($0.text) }
-    feed = request.params?.member("feed")?.string
+  init(_ reply: Reply, _ parameters: Parameters) {
+    id = reply.id.map { Array($0) }
+    feed = parameters.member("feed")?.string
   }
 }

@@ -11,15 +11,19 @@ final class SyncJob: Job {
   /// It is the watches that get on.
   let isWaiting = true
 
-  init(_ session: Session, revision: UInt64) {
+  /// Lets the next delta of a watch go without waiting for its throttle.
+  private let hurry: (Watch) -> Void
+
+  init(_ session: Session, revision: UInt64, hurry: @escaping (Watch) -> Void) {
+    self.hurry = hurry
     self.revision = revision
     targets = session.watches.map { ($0, $0.channel.feed.revision) }
   }
 
   func advance(budget: Int) throws(FeedError) -> Bool {
     var ready = true
-    for (watch, target) in targets where !watch.isEnded && (watch.isSnapshotting || watch.position < target) {
-      watch.hurry()
+    for (watch, target) in targets where !watch.isEnded && (watch.isSnapshotting || watch.revision < target) {
+      hurry(watch)
       ready = false
     }
     return ready

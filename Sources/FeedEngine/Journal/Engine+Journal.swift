@@ -88,15 +88,15 @@ extension Engine {
   private func judge(_ payload: UnsafeRawBufferPointer, of session: Session) -> Verdict {
     // What turns out to be no sound request when it is executed does nothing, and so again when it is replayed. One that
     // names another method as well, later, is refused if that one could hold up what was prepared after it.
-    if access == nil, let method = Method(atBeginningOf: payload), method.isJournaled { return .store }
+    if !access.isRestricted, let method = Method(atBeginningOf: payload), method.isLogged { return .store }
     guard let message = try? scanner.scan(payload) else { return .pass }
     // The requests of a batch are stored one by one, in the turns that execute them.
     if message.kind == .array { return .mayTakeTurns }
     guard let method = method(of: message) else { return .pass }
-    if method.isJournaled { return mayStore(method, message, of: session) ? .store : .pass }
-    if method.mayTakeTurns { return .mayTakeTurns }
-    if method == .watch { return mayBeginHistory(message) ? .store : .pass }
-    return [.get, .range, .snapshot].contains(method) ? .read : .pass
+    if method.isLogged { return mayStore(method, message, of: session) ? .store : .pass }
+    if method.rules.cost == .long { return .mayTakeTurns }
+    if method.rules.effect == .mayBeginHistory { return mayBeginHistory(message) ? .store : .pass }
+    return method.rules.cost == .elements ? .read : .pass
   }
 
   /// Whether a `watch` is perhaps the first of its feed: from then on the feed keeps its changes, which recovery must know to
@@ -110,9 +110,9 @@ extension Engine {
   /// Whether the access rules let a session do this. What they forbid is refused when its turn comes, and must not be found
   /// in the journal, which is replayed without rules.
   func mayStore(_ method: Method, _ message: JSONView, of session: Session) -> Bool {
-    guard access != nil else { return true }
+    guard access.isRestricted else { return true }
     do {
-      try checkAccess(method, message.member("params"), of: session)
+      try access.check(method, message.member("params"), by: session.peer)
       return true
     } catch {
       return false
@@ -189,23 +189,5 @@ extension Engine {
     self.limits = limits
     catalog.adopt(limits)
     scanner = JSONScanner(maxDepth: limits.maxDepth)
-  }
-}
-
-extension Method {
-  /// Whether it may change what the store keeps.
-  var isJournaled: Bool {
-    switch self {
-    case .transaction, .select, .deselect: true
-    default: isMutating
-    }
-  }
-
-  /// Whether its answer may be worked out over several turns.
-  var mayTakeTurns: Bool {
-    switch self {
-    case .verify, .query, .sync: true
-    default: false
-    }
   }
 }

@@ -12,9 +12,9 @@ extension Engine {
 
   func handleBatch(_ messages: JSONView, of session: Session) {
     if messages.count == 0 {
-      return answer(session, error: .invalidRequest(reason: "a batch must hold at least one request"), id: nil)
+      return refuse(makeReply(to: session, id: nil), .invalidRequest(reason: "a batch must hold at least one request"))
     }
-    if isDurable && !isReplaying && messages.elements.contains(where: { method(of: $0)?.isJournaled ?? false }) {
+    if isDurable && !isReplaying && messages.elements.contains(where: { method(of: $0)?.isLogged ?? false }) {
       return postpone(messages, of: session)
     }
     let batch = Batch(maxDepth: limits.maxDepth)
@@ -48,8 +48,8 @@ extension Engine {
       else { continue }
       batch.prepareShare(budget: Self.batchBudget) { message in
         guard let method = method(of: message) else { return true }
-        if method.isJournaled && mayStore(method, message, of: session) { store(message) }
-        return !method.mayTakeTurns
+        if method.isLogged && mayStore(method, message, of: session) { store(message) }
+        return method.rules.cost != .long
       }
     }
   }

@@ -4,36 +4,48 @@ import FeedModel
 import FeedWire
 import Glibc
 
-/// From a method to what executes it.
+/// From a method to its handler.
 extension Engine {
-  func execute(_ method: Method, _ request: Request, of session: Session) throws(FeedError) {
-    let parameters = Parameters(object: request.params)
-    if method.isJournaled {
+  /// Executes a request under the conditions that the rules of its method set.
+  func execute(_ method: Method, _ parameters: Parameters, _ reply: Reply) throws(FeedError) {
+    if method.isLogged {
       if let storageFailure { throw .storageFailed(reason: storageFailure) }
-    } else if isReplaying {
-      if method == .watch { try feed(parameters, of: session).beginHistory() }
+    } else if reply.isDiscarded {
+      // In replay a request that changes no feed is at most the beginning of a feed's history.
+      if method.rules.effect == .mayBeginHistory { try feed(parameters, of: reply.session).beginHistory() }
       return
     }
+    let revision = catalog.revision
+    try handle(method, parameters, reply)
+    assert(method.isLogged || catalog.revision == revision, "\(method) changed a feed and is not logged")
+  }
+
+  private func handle(_ method: Method, _ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     switch method {
-    case _ where method.isMutating: try mutate(method, request, parameters, of: session)
-    case .transaction: try transaction(request, parameters, of: session)
-    case .get: try get(request, parameters, of: session)
-    case .range: try range(request, parameters, of: session)
-    case .snapshot: try snapshot(request, parameters, of: session)
-    case .query: try query(request, parameters, of: session)
-    case .verify: start(DigestJob(try feed(parameters, of: session)), for: request, of: session)
-    case .watch: try watch(request, parameters, of: session)
-    case .unwatch: try unwatch(request, parameters, of: session)
-    case .sync: start(SyncJob(session, revision: catalog.revision), for: request, of: session)
-    case .hello: try hello(request, parameters, of: session)
-    case .ping: try reply(request, of: session) { _ in }
-    case .feeds: try feeds(request, of: session)
-    case .describe: try describe(request, parameters, of: session)
-    case .stats: try stats(request, of: session)
-    case .clients: try clients(request, of: session)
-    case .select, .deselect: try changeSelection(method, request, parameters, of: session)
-    case .selected: try selected(request, parameters, of: session)
-    default: throw .methodNotFound(method.rawValue)
+    case .update, .delete, .set, .insert, .remove, .replace, .move, .put, .activate, .insertChild, .removeChild,
+      .define, .undefine:
+      try mutate(method, parameters, reply)
+    case .transaction: try transaction(parameters, reply)
+    case .select, .deselect: try changeSelection(method, parameters, reply)
+    case .selected: try selected(parameters, reply)
+    case .get: try get(parameters, reply)
+    case .range: try range(parameters, reply)
+    case .snapshot: try snapshot(parameters, reply)
+    case .query: try query(parameters, reply)
+    case .verify: start(DigestJob(try feed(parameters, of: reply.session)), for: reply, parameters)
+    case .watch: try watch(parameters, reply)
+    case .unwatch: try unwatch(parameters, reply)
+    case .sync:
+      let job = SyncJob(reply.session, revision: catalog.revision) { [unowned self] watch in
+        watches.schedule.hurry(watch, now: now)
+      }
+      start(job, for: reply, parameters)
+    case .ping: try answer(reply) { _ in }
+    case .hello: try hello(parameters, reply)
+    case .feeds: try feeds(reply)
+    case .describe: try describe(parameters, reply)
+    case .stats: try stats(reply)
+    case .clients: try clients(reply)
     }
   }
 

@@ -7,14 +7,14 @@ import FeedWire
 extension Engine {
   static let protocolVersion = 1
 
-  func hello(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
+  func hello(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     if let version = parameters.member("protocol"), version.int != Self.protocolVersion {
       throw Parameters.refuse("protocol", "must be 1, the only protocol this daemon speaks")
     }
     if let client = parameters.member("client") {
-      session.clientName = client.displayName
+      reply.session.clientName = client.displayName
     }
-    try reply(request, of: session) { out in
+    try answer(reply) { out in
       out.append("\"protocol\":")
       out.append(integer: Self.protocolVersion)
       out.append(",\"server\":")
@@ -36,7 +36,7 @@ extension Engine {
 
   private func appendCapabilities(to out: inout ByteBuffer) {
     out.append(",\"capabilities\":{\"methods\":[")
-    for (place, method) in Method.allCases.map(\.rawValue).sorted().enumerated() {
+    for (place, method) in Method.allCases.map(\.name).sorted().enumerated() {
       if place > 0 { out.append(UInt8(ascii: ",")) }
       out.appendJSONString(method)
     }
@@ -50,13 +50,13 @@ extension Engine {
     out.append(UInt8(ascii: "}"))
   }
 
-  func feeds(_ request: Request, of session: Session) throws(FeedError) {
-    try reply(request, of: session) { out in
+  func feeds(_ reply: Reply) throws(FeedError) {
+    try answer(reply) { out in
       out.append("\"revision\":")
       out.append(integer: catalog.revision)
       out.append(",\"feeds\":[")
       var isFirst = true
-      for name in catalog.feeds.keys.sorted() where maySee(name, session) {
+      for name in catalog.feeds.keys.sorted() where access.mayRead(name, reply.session.peer) {
         guard let feed = catalog.feeds[name] else { continue }
         out.append(isFirst ? "{" : ",{")
         isFirst = false
@@ -67,9 +67,9 @@ extension Engine {
     }
   }
 
-  func describe(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
-    let feed = try feed(parameters, of: session)
-    try reply(request, of: session) { out in appendDescription(of: feed, to: &out) }
+  func describe(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
+    let feed = try feed(parameters, of: reply.session)
+    try answer(reply) { out in appendDescription(of: feed, to: &out) }
   }
 
   /// `,"source":{"status":"ok","since":"…"}`, with `error` when it cannot be read.

@@ -10,21 +10,24 @@ extension Engine {
 
   /// Executes one mutating method as a commit of its own.
   func mutate(
-    _ method: Method, _ request: Request, _ parameters: Parameters, of session: Session
+    _ method: Method, _ parameters: Parameters, _ reply: Reply
   ) throws(FeedError) {
+    assert(method.rules.effect == .changesFeeds, "\(method) is not logged")
+    let listsChange = method.rules.cost == .change
     catalog.begin(at: now)
     do throws(FeedError) {
-      try apply(method, parameters, of: session)
-      if method.answersWithChange && request.id != nil { try checkFits(room(for: request)) }
+      try apply(method, parameters, of: reply.session)
+      // Replay decides the same: it depends on the request alone whether there is an answer that must fit.
+      if listsChange && reply.id != nil { try checkFits(reply.room) }
     } catch {
-      rollBack(session)
+      rollBack(reply.session)
       throw error
     }
     commit()
-    try reply(request, of: session) { out in
+    try answer(reply) { out in
       out.append("\"revision\":")
       out.append(integer: catalog.revision)
-      if method.answersWithChange {
+      if listsChange {
         out.append(UInt8(ascii: ","))
         catalog.withResult { out.append($0) }
       }
@@ -32,26 +35,25 @@ extension Engine {
   }
 
   /// Several mutating methods as one commit: all or nothing.
-  func transaction(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
+  func transaction(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let operations = try parameters.array("ops", "an array of operations, each with method and params")
     var results = ByteBuffer()
-    let room = self.room(for: request)
     catalog.begin(at: now)
     do throws(FeedError) {
       for (place, operation) in operations.elements.enumerated() {
-        try apply(operation, at: place, of: session)
+        try apply(operation, at: place, of: reply.session)
         results.append(place > 0 ? ",{" : "{")
         catalog.withResult { results.append($0) }
         results.append(UInt8(ascii: "}"))
         // With an id or without: this bounds the work as well.
-        if results.count > room { throw tooLarge }
+        if results.count > reply.room { throw tooLarge }
       }
     } catch {
-      rollBack(session)
+      rollBack(reply.session)
       throw error
     }
     commit()
-    try reply(request, of: session) { out in
+    try answer(reply) { out in
       out.append("\"revision\":")
       out.append(integer: catalog.revision)
       out.append(",\"results\":[")
@@ -80,10 +82,10 @@ extension Engine {
         throw .invalidParams(member: "ops[\(place)]", reason: "must be an object with \"method\" and \"params\"")
       }
       guard let method = Method(name) else { throw .methodNotFound(name.string ?? "") }
-      guard method.isMutating else {
+      guard method.rules.effect == .changesFeeds else {
         throw .invalidParams(
           member: "ops[\(place)].method",
-          reason: "is \"\(method.rawValue)\", which changes nothing; ask for it by itself")
+          reason: "is \"\(method.name)\", which changes nothing; ask for it by itself")
       }
       let object = operation.member("params")
       if let object, object.kind != .object {
@@ -106,15 +108,5 @@ extension Engine {
   private var tooLarge: FeedError {
     .limitExceeded(
       limit: "maxFrame", value: limits.maxFrame, reason: "the answer would not fit a frame; change less at a time")
-  }
-}
-
-extension Method {
-  /// Whether the result lists the change besides the revision.
-  fileprivate var answersWithChange: Bool {
-    switch self {
-    case .define, .undefine: false
-    default: true
-    }
   }
 }

@@ -25,8 +25,11 @@ extension Engine {
     case .activate, .insertChild, .removeChild: try restructure(method, parameters, of: session)
     case .define: try define(parameters)
     case .undefine: try undefine(parameters)
-    default:
-      throw .invalidRequest(reason: "method \(method.rawValue) changes nothing and cannot stand in a transaction")
+    case .select, .deselect, .selected, .get, .range, .snapshot, .query, .verify, .watch, .unwatch, .sync, .ping,
+      .hello,
+      .feeds, .describe, .transaction, .stats, .clients:
+      assertionFailure("\(method) is no operation of a commit")
+      throw .internalError(reason: "\(method.name) changes no feed")
     }
   }
 

@@ -6,10 +6,10 @@ import FeedWire
 
 /// Methods that read feeds.
 extension Engine {
-  func get(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
-    let feed = try feed(parameters, of: session)
+  func get(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
+    let feed = try feed(parameters, of: reply.session)
     try parameters.refuseBoth("at", "id")
-    if let id = parameters.member("id") { return try get(request, id, in: feed, of: session) }
+    if let id = parameters.member("id") { return try get(id, in: feed, reply) }
     guard parameters.member("at") != nil else {
       throw Parameters.refuse("at", "is missing: give \"at\" as [section, row], or \"id\"")
     }
@@ -17,7 +17,7 @@ extension Engine {
     try checkNotNegative(section, row, in: feed)
     let isThere = section < feed.sectionCount && row < feed.section(at: section).count
     let found = isThere ? feed.section(at: section).row(at: row) : nil
-    try reply(request, of: session) { out in
+    try answer(reply) { out in
       out.appendFound(found)
       out.append(",\"at\":[")
       out.append(integer: section)
@@ -38,17 +38,17 @@ extension Engine {
     }
   }
 
-  private func get(_ request: Request, _ id: JSONView, in feed: Feed, of session: Session) throws(FeedError) {
+  private func get(_ id: JSONView, in feed: Feed, _ reply: Reply) throws(FeedError) {
     let found = try catalog.find(id, in: feed)
-    try reply(request, of: session) { out in
+    try answer(reply) { out in
       out.appendFound(found?.row)
       out.append(",\"at\":")
       out.append(found?.places ?? [])
     }
   }
 
-  func range(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
-    let feed = try feed(parameters, of: session)
+  func range(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
+    let feed = try feed(parameters, of: reply.session)
     let index = try parameters.integer("section", default: 0)
     guard (0..<feed.sectionCount).contains(index) else {
       throw .indexOutOfRange(feed: feed.name, index: index, count: feed.sectionCount, what: "section")
@@ -58,17 +58,17 @@ extension Engine {
     if first < 0 { throw .indexOutOfRange(feed: feed.name, index: first, count: section.count, what: "row") }
     let from = min(first, section.count)
     let count = min(try parameters.count("count", default: section.count - from), section.count - from)
-    try reply(request, of: session) { out in
+    try answer(reply) { out in
       out.append("\"revision\":")
       out.append(integer: feed.revision)
       append(section, rows: from..<(from + count), withTypes: true, to: &out, end: out.count + limits.maxFrame)
     }
   }
 
-  func snapshot(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
-    let feed = try feed(parameters, of: session)
+  func snapshot(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
+    let feed = try feed(parameters, of: reply.session)
     let withTypes = feed.hasTypes
-    try reply(request, of: session) { out in
+    try answer(reply) { out in
       let end = out.count + limits.maxFrame
       out.append("\"revision\":")
       out.append(integer: feed.revision)
@@ -86,8 +86,8 @@ extension Engine {
     }
   }
 
-  func query(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
-    let feed = try feed(parameters, of: session)
+  func query(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
+    let feed = try feed(parameters, of: reply.session)
     let text = try parameters.string("path", "a JSONPath (RFC 9535)")
     let path: JSONPath
     do {
@@ -98,9 +98,9 @@ extension Engine {
     let source = QuerySource(feed, limits: limits)
     let isSingle = (feed as? ListFeed)?.shape == .single
     if !isSingle, let elementwise = path.elementwise() {
-      start(QueryJob(elementwise, over: source), for: request, of: session)
+      start(QueryJob(elementwise, over: source), for: reply, parameters)
     } else {
-      start(DocumentQueryJob(path, over: source, isSingle: isSingle), for: request, of: session)
+      start(DocumentQueryJob(path, over: source, isSingle: isSingle), for: reply, parameters)
     }
   }
 

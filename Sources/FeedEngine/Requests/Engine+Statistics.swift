@@ -5,7 +5,7 @@ import FeedWire
 
 /// `stats` and `clients`.
 extension Engine {
-  func stats(_ request: Request, of session: Session) throws(FeedError) {
+  func stats(_ reply: Reply) throws(FeedError) {
     let gauges: [(StaticString, Int)] = [
       ("revision", Int(truncatingIfNeeded: catalog.revision)),
       ("uptime", Int(now.since(startedAt) / 1_000_000_000)),
@@ -14,7 +14,7 @@ extension Engine {
       ("elements", catalog.elementCount),
       ("elementBytes", catalog.elementBytes),
       ("historyBytes", catalog.historyBytes),
-      ("watches", sessions.reduce(0) { $0 + ($1?.watches.count ?? 0) }),
+      ("watches", watches.count),
       ("queuedBytes", sessions.reduce(0) { $0 + ($1?.output.count ?? 0) }),
       ("heldBytes", sessions.reduce(0) { $0 + ($1?.heldInput ?? 0) }),
     ]
@@ -24,7 +24,7 @@ extension Engine {
       ("deltas", counters.deltas), ("composedDeltas", counters.composedDeltas), ("snapshots", counters.snapshots),
       ("resets", counters.resets), ("bytesIn", counters.bytesIn), ("bytesOut", counters.bytesOut),
     ]
-    try reply(request, of: session) { out in
+    try answer(reply) { out in
       for (place, gauge) in gauges.enumerated() {
         out.appendMember(gauge.0, isFirst: place == 0)
         out.append(integer: gauge.1)
@@ -33,22 +33,22 @@ extension Engine {
         out.appendMember(total.0, isFirst: false)
         out.append(integer: total.1)
       }
-      if let state = identity.state, isPrivileged(session.peer) {
+      if let state = identity.state, access.isPrivileged(reply.session.peer) {
         out.appendMember("state", isFirst: false)
         out.appendJSONString(state)
       }
     }
   }
 
-  func clients(_ request: Request, of asking: Session) throws(FeedError) {
-    try reply(request, of: asking) { out in
+  func clients(_ reply: Reply) throws(FeedError) {
+    try answer(reply) { out in
       out.append("\"clients\":[")
       var isFirst = true
       for case let session? in sessions {
         out.append(isFirst ? "{" : ",{")
         isFirst = false
         append(session, to: &out)
-        out.append(session === asking ? ",\"self\":true}" : "}")
+        out.append(session === reply.session ? ",\"self\":true}" : "}")
       }
       out.append(UInt8(ascii: "]"))
     }
@@ -79,13 +79,6 @@ extension Engine {
       watch.channel.quotedName.withUnsafeBytes { out.append($0) }
     }
     out.append(UInt8(ascii: "]"))
-  }
-}
-
-extension Watch {
-  /// How many revisions of its feed have passed since the one the watcher has.
-  fileprivate var lag: UInt64 {
-    channel.feed.revision > position ? channel.feed.revision - position : 0
   }
 }
 

@@ -13,7 +13,7 @@ extension Method {
       guard Self.skipPlainValue(&place, end), Self.take(",", &place, end) else { return nil }
     }
     guard Self.take("\"method\":", &place, end), let name = Self.string(&place, end) else { return nil }
-    self.init(rawValue: String(decoding: name, as: UTF8.self))
+    self.init(utf8: UnsafeRawBufferPointer(name))
   }
 
   private typealias Place = UnsafePointer<UInt8>

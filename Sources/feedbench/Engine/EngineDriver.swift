@@ -16,6 +16,8 @@ final class EngineDriver {
   private var next = 0
   /// Bytes that watchers were sent.
   private var delivered = 0
+  /// Connections that read nothing.
+  private var stalled: Set<ConnectionID> = []
   private let slices = UnsafeMutableBufferPointer<UnsafeRawBufferPointer>.allocate(capacity: 1024)
 
   /// - Parameters:
@@ -23,13 +25,15 @@ final class EngineDriver {
   ///   - watched: the feeds that are watched then, each by a connection of its own; one may stand there several times.
   ///   - frames: what is pushed, again and again.
   ///   - window: frames in a turn.
-  init(preparation: Texts, watched: [String], frames: Texts, window: Int) throws {
+  init(
+    preparation: Texts, watched: [String], frames: Texts, window: Int, limits: Limits = Limits()
+  ) throws {
     self.frames = frames
     self.window = window
     hasWatchers = !watched.isEmpty
     let now = Instant(nanoseconds: MonotonicClock.now)
     engine = Engine(
-      limits: Limits(),
+      limits: limits,
       identity: ServerIdentity(version: "0", epoch: "bench", pid: 1, uid: 0, durability: "memory"), seed: 1, now: now)
     let peer = Peer(uid: 0, gid: 0, pid: 1)
     pusher = engine.connect(peer, now: now)
@@ -44,6 +48,30 @@ final class EngineDriver {
     try self.init(
       preparation: .preparation(of: job), watched: Array(repeating: PushJob.feed, count: job.watchers),
       frames: .pushes(job), window: job.window)
+  }
+
+  /// An engine that also has watchers of another feed, which read nothing and have fallen behind.
+  convenience init(_ job: PushJob, stalled: Int) throws {
+    var limits = Limits()
+    (limits.maxConnections, limits.maxConnectionsPerUser, limits.maxQueue) = (stalled + 100, stalled + 100, 4096)
+    try self.init(
+      preparation: .preparation(of: job), watched: [], frames: .pushes(job), window: job.window, limits: limits)
+    let texts = Texts()
+    texts.append(frame: Texts.request("define", #"{"feed":"stalled","kind":"single"}"#))
+    texts.append(frame: Texts.request("watch", #"{"feed":"stalled","initial":false}"#))
+    // The first fills the connections' queues, so the second is missed.
+    for letter in ["a", "b"] {
+      let text = String(repeating: letter, count: 5000)
+      texts.append(frame: Texts.request("put", #"{"feed":"stalled","element":"\#(text)"}"#))
+    }
+    deliver(pusher, texts[0])
+    for _ in 0..<stalled {
+      let id = engine.connect(Peer(uid: 0, gid: 0, pid: 1), now: Instant(nanoseconds: MonotonicClock.now))
+      deliver(id, texts[1])
+      self.stalled.insert(id)
+    }
+    deliver(pusher, texts[2])
+    deliver(pusher, texts[3])
   }
 
   deinit { slices.deallocate() }
@@ -70,6 +98,7 @@ final class EngineDriver {
     let consumed = engine.receive(id, bytes, now: now)
     engine.endTurn(now: now)
     engine.takePendingOutput { id in
+      if stalled.contains(id) { return }
       while case let count = engine.output(of: id, into: slices), count > 0 {
         var bytes = 0
         for index in 0..<count { bytes &+= slices[index].count }

@@ -22,5 +22,22 @@ struct EngineMeasures {
         try report.add("an update of \(size), \(number) watchers", metrics, noise: sample.noise)
       }
     }
+    try measureStalled(&report)
+  }
+
+  /// Pushes one at a time beside watchers of another feed that read nothing: they must not cost anything.
+  private func measureStalled(_ report: inout Report) throws {
+    var alone: Double?
+    for number in [0, 4000] {
+      var job = job
+      (job.count, job.window, job.elements, job.watchers) = (max(1, job.count / 8), 1, sizes[0], 0)
+      let driver = try EngineDriver(job, stalled: number)
+      let sample = try Sample.measure(runs: report.runs) { try driver.run(job.count) }
+      let each = sample.best / Double(job.count)
+      var metrics = [Metric.nanoseconds(each)]
+      if let alone { metrics.append(.ratio(each / alone, to: "0")) }
+      alone = alone ?? each
+      try report.add("stalled watchers, \(number), and an update of another feed", metrics, noise: sample.noise)
+    }
   }
 }

@@ -147,7 +147,10 @@ extension Mirror {
     }
     let change = Change(delta)
     let isEnd = delta["ended"]?.bool == true
-    if change.isEmpty && !isEnd { throw Violation(description: "a delta of nothing: \(delta)") }
+    // Only changes of several commits can cancel out.
+    if change.isEmpty && !isEnd && (new == revision + 1 || delta["elements"]?.items.isEmpty == false) {
+      throw Violation(description: "a delta of nothing: \(delta)")
+    }
     var rows = sections.map(\.rows)
     do {
       try FeedChange.apply(change, to: &rows, elements: Self.rows(delta["elements"], delta["types"]))

@@ -107,6 +107,24 @@ class Watching(support.DaemonTest):
         self.assertEqual((delta.params["added"], delta.params["updated"]), ([[0, 1]], [[0, 0]]))
         self.agree(mirror)
 
+    def test_resuming_over_changes_that_cancel_out(self):
+        self.push(element(1))
+        watch, mirror = self.mirror("list")
+        watch.connection.close()
+        self.push(element(2))
+        last = self.connection.call("delete", feed="list", id=2)["revision"]
+        connection = self.daemon.connect()
+        self.addCleanup(connection.close)
+        since = mirror.since["revision"]
+        watch = connection.watch("list", since=mirror.since)
+        self.assertEqual((watch.result["resumed"], watch.result["revision"]), (True, last))
+        mirror.restart(watch.result)
+        [delta] = self.catch_up(watch, mirror, last)
+        self.assertEqual((delta.params["from"], delta.params["revision"]), (since, last))
+        for member in ("deleted", "added", "updated", "elements"):
+            self.assertEqual(delta.params[member], [], member)
+        self.agree(mirror)
+
     def test_resuming_when_nothing_was_missed(self):
         self.push(element(1))
         watch, mirror = self.mirror("list")

@@ -9,12 +9,12 @@ extension Engine: CommitObserver {
   public func catalog(_ catalog: Catalog, didChange feed: Feed, from: UInt64, change: Change) {
     guard let channel = feed.channel as? FeedChannel else { return }
     if !channel.inStep.isEmpty { publish(change, of: channel, from: from) }
-    for watch in channel.apart where watch.isLive {
+    for watch in channel.solo {
       if watch.session.output.backlog > limits.maxQueue || watch.throttle > 0 && now < watch.nextDelta {
         fallBehind(watch)
         continue
       }
-      let range = appendDelta(to: answers, channel, from: watch.revision, change)
+      let range = appendDelta(to: answers, channel, from: watch.queuedRevision, change)
       if range.isEmpty {
         restart(watch)
       } else {
@@ -31,33 +31,25 @@ extension Engine: CommitObserver {
       return
     }
     counters.deltas &+= UInt64(channel.inStep.count)
-    madeDeltas &+= 1
-    if channel.isDirty { return }
-    channel.isDirty = true
-    dirtyChannels.append(channel)
+    watches.didMakeDelta(channel)
   }
 
   public func catalog(_ catalog: Catalog, didCarrySelectionOf feed: Feed) {
     announceSelection(of: feed)
   }
 
-  /// The feed is gone: its watches end with the change that emptied it.
+  /// The feed is gone: its watches end with the change that emptied it. One that is not live ends when it was told so.
   public func catalog(_ catalog: Catalog, didEnd feed: Feed) {
     for case let session? in sessions where session.lastFeed?.isGone == true { session.lastFeed = nil }
     guard let channel = feed.channel as? FeedChannel else { return }
-    for watch in channel.watches where watch.isLive {
-      // One whose connection is full falls behind, and is told when it has room again.
-      leaveStep(watch)
-      if watch.isLive { end(watch) }
-    }
-    letGo(of: channel)
+    for watch in channel.live where watch.isLive { endTold(watch) }
+    releaseIfGone(channel)
   }
 
   /// Queues to a watch that is not in step the delta that was just made for it.
   func tell(_ watch: Watch, _ source: TurnBuffer, _ range: Range<Int>) {
     queue(watch.session, source, from: range.lowerBound)
     watch.queuedRevision = watch.channel.feed.revision
-    watch.queuedPosition = watch.queuedRevision
     watch.lastTold = now
     if watch.throttle > 0 { watch.nextDelta = now.adding(nanoseconds: watch.throttle) }
     counters.deltas &+= 1
@@ -93,7 +85,7 @@ extension Engine: CommitObserver {
   }
 
   /// The elements of `added`, then of `updated`, and their types where rows may have one. Stops early once the frame does
-  /// not end before `end`: it is thrown away then.
+  /// not end before `end`: it is discarded then.
   private func appendElements(
     to out: inout ByteBuffer, _ channel: FeedChannel, _ change: borrowing Change, end: Int
   ) {

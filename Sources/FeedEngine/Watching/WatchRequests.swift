@@ -3,9 +3,10 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// `watch`, `unwatch`, bookmarks and the end of a watch.
+/// `watch` and `unwatch`, bookmarks, and the selection told to watches.
 extension Engine {
-  func watch(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
+  func watch(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
+    let session = reply.session
     let feed = try self.feed(parameters, of: session)
     let wantsSnapshot = try parameters.bool("initial", default: true)
     let throttle = try parameters.count("throttle", default: 0)
@@ -19,16 +20,15 @@ extension Engine {
     let resumed = since.map { $0.epoch == identity.epoch && canResume(feed, from: $0.revision) } ?? false
     let from = resumed ? since?.revision ?? feed.revision : feed.revision
     let isCurrent = from >= feed.revision
-    try replyToWatch(request, feed, revision: isCurrent ? from : feed.revision, resumed: resumed, of: session)
+    try answerWatch(reply, feed, revision: isCurrent ? from : feed.revision, resumed: resumed)
     // A feed of that name that is gone may still have its end to tell; this watch starts over.
     for watch in session.watches where watch.channel.feed.name == feed.name { end(watch) }
     let channel = channel(of: feed)
     let watch = Watch(
-      session: session, channel: channel, state: .live, revision: from,
-      throttle: UInt64(min(throttle, 86_400_000)) * 1_000_000, now: now)
-    watch.owesSelection = !feed.selection.isEmpty
+      session: session, channel: channel, revision: from, throttle: UInt64(min(throttle, 86_400_000)) * 1_000_000,
+      now: now)
     session.watches.append(watch)
-    channel.add(watch)
+    watches.begin(watch, bookmarkAt: now.adding(nanoseconds: bookmarkInterval))
     if resumed {
       if !isCurrent { fallBehind(watch) }
     } else if wantsSnapshot {
@@ -38,10 +38,8 @@ extension Engine {
     tellSelection(watch)
   }
 
-  private func replyToWatch(
-    _ request: Request, _ feed: Feed, revision: UInt64, resumed: Bool, of session: Session
-  ) throws(FeedError) {
-    try reply(request, of: session) { out in
+  private func answerWatch(_ reply: Reply, _ feed: Feed, revision: UInt64, resumed: Bool) throws(FeedError) {
+    try answer(reply) { out in
       out.append("\"feed\":")
       out.appendJSONString(feed.name)
       out.append(",\"epoch\":")
@@ -81,39 +79,29 @@ extension Engine {
     return channel
   }
 
-  func unwatch(_ request: Request, _ parameters: Parameters, of session: Session) throws(FeedError) {
-    let feed = try self.feed(parameters, of: session)
-    if let watch = session.watches.first(where: { $0.channel.feed === feed }) { end(watch) }
-    try reply(request, of: session) { _ in }
+  func unwatch(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
+    let feed = try self.feed(parameters, of: reply.session)
+    if let watch = reply.session.watches.first(where: { $0.channel.feed === feed }) { end(watch) }
+    try answer(reply) { _ in }
   }
 
-  /// Ends a watch; nothing more is queued for it.
-  func end(_ watch: Watch) {
-    leaveStep(watch)
-    watch.session.watches.removeAll { $0 === watch }
-    remove(watch)
+  private var bookmarkInterval: UInt64 { UInt64(limits.bookmarkInterval) * 1_000_000_000 }
+
+  /// Tells the watches that were quiet for the interval how far the daemon is, so that they may resume from there.
+  ///
+  /// Each watch is looked at once an interval at most: O(watches that are due).
+  func sendBookmarks() {
+    for watch in watches.takeDueBookmarks(now: now) {
+      let isQuiet = now.since(watch.lastTold) >= bookmarkInterval
+      if isQuiet { sendBookmark(watch) }
+      watches.addBookmark(watch, at: (isQuiet ? now : watch.lastTold).adding(nanoseconds: bookmarkInterval))
+    }
   }
 
-  /// Takes a watch from its feed; the session's list is the caller's.
-  func remove(_ watch: Watch) {
-    watch.isEnded = true
-    watch.state = .live
-    watch.catchUp = nil
-    watch.channel.remove(watch)
-    pendingWatches.removeAll { $0 === watch }
-    letGo(of: watch.channel)
-  }
-
-  /// A feed that is gone and its channel keep each other no longer once nobody is left to be told.
-  func letGo(of channel: FeedChannel) {
-    if channel.feed.isGone && channel.watchCount == 0 { channel.feed.channel = nil }
-  }
-
-  /// Tells a quiet watch how far the daemon is, so that it may resume from there.
-  func sendBookmarkIfQuiet(_ watch: Watch) {
-    guard watch.isLive, max(watch.toldCurrent, watch.revision) < catalog.revision, !watch.session.isBlocked,
-      now.since(watch.lastTold) >= UInt64(limits.bookmarkInterval) * 1_000_000_000
-    else { return }
+  private func sendBookmark(_ watch: Watch) {
+    guard watch.isLive, max(watch.toldCurrent, watch.revision) < catalog.revision, !watch.session.isBlocked else {
+      return
+    }
     let start = answers.bytes.count
     let frame = answers.bytes.beginFrame()
     answers.bytes.beginNotification("bookmark")
@@ -130,5 +118,33 @@ extension Engine {
     queue(watch.session, answers, from: start)
     watch.lastTold = now
     watch.toldCurrent = catalog.revision
+  }
+
+  /// Tells every live watch which rows are selected now, in order with its deltas; the others are told when they are live.
+  func announceSelection(of feed: Feed) {
+    guard let channel = feed.channel as? FeedChannel else { return }
+    channel.selectionDidChange()
+    for watch in channel.live { tellSelection(watch) }
+  }
+
+  /// Tells a live watch which rows are selected, if it was not told yet.
+  func tellSelection(_ watch: Watch) {
+    let channel = watch.channel
+    guard watch.toldSelection != channel.selectionVersion, watch.isLive, !watch.isEnded, !channel.feed.isGone else {
+      return
+    }
+    watch.toldSelection = channel.selectionVersion
+    let start = answers.bytes.count
+    let frame = answers.bytes.beginFrame()
+    answers.bytes.beginNotification("selection")
+    answers.bytes.append("\"feed\":")
+    channel.quotedName.withUnsafeBytes { answers.bytes.append($0) }
+    answers.bytes.append(",\"revision\":")
+    answers.bytes.append(integer: watch.revision)
+    answers.bytes.append(",\"selected\":")
+    answers.bytes.append(channel.feed.selection)
+    answers.bytes.endMessage()
+    answers.bytes.endFrame(at: frame)
+    queue(watch.session, answers, from: start)
   }
 }

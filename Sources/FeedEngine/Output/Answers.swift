@@ -1,0 +1,120 @@
+import FeedChange
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// Where the answer to one request goes, and how much room it has.
+///
+/// An answer becomes a frame of its own or, while its connection works on a batch, an entry of the batch's array. Requests
+/// that are replayed have nobody to answer; their answers are discarded. A reply is valid as long as the bytes of its id.
+struct Reply {
+  let session: Session
+  /// The request's id as JSON text; nil for a notification, which is not answered unless it is refused.
+  let id: UnsafeRawBufferPointer?
+  /// Whether answers and errors are discarded.
+  let isDiscarded: Bool
+  private let maxFrame: Int
+
+  init(to session: Session, id: UnsafeRawBufferPointer?, maxFrame: Int, isDiscarded: Bool) {
+    self.session = session
+    self.id = id
+    self.isDiscarded = isDiscarded
+    self.maxFrame = maxFrame
+  }
+
+  /// Bytes that the members of the result may take besides the revision.
+  var room: Int { maxFrame - Self.overhead - (id?.count ?? 0) }
+
+  /// Bytes of an answer besides its id and the members of its result: brackets, names and a revision, rounded up.
+  private static let overhead = 192
+}
+
+extension Engine {
+  /// Bytes of an id beyond which a request is refused: the answer needs room besides its id.
+  var longestID: Int { limits.maxFrame / 4 }
+
+  /// The reply to a request of `session` with this id, as JSON text.
+  @inline(__always) func makeReply(to session: Session, id: UnsafeRawBufferPointer?) -> Reply {
+    Reply(to: session, id: id, maxFrame: limits.maxFrame, isDiscarded: isReplaying)
+  }
+
+  /// Writes the result of a request, unless it was a notification. `body` appends the members of the result.
+  ///
+  /// - Throws: `limitExceeded` when the answer does not fit a frame; nothing is written then.
+  @inline(__always) func answer(_ reply: Reply, _ body: (inout ByteBuffer) -> Void) throws(FeedError) {
+    guard let id = reply.id, !reply.isDiscarded else { return }
+    let buffer = reply.session.batch?.answers ?? answers
+    let start = openAnswer(buffer, reply.session)
+    buffer.bytes.beginResult(id: id)
+    body(&buffer.bytes)
+    buffer.bytes.endMessage()
+    try closeAnswer(buffer, start, reply.session)
+  }
+
+  /// Writes an error response; a reply without id gets null.
+  func refuse(_ reply: Reply, _ failure: FeedError) {
+    if reply.isDiscarded { return }
+    counters.errors &+= 1
+    let buffer = reply.session.batch?.answers ?? answers
+    var start = openAnswer(buffer, reply.session)
+    buffer.bytes.appendError(failure, id: reply.id)
+    do {
+      try closeAnswer(buffer, start, reply.session)
+    } catch {
+      start = openAnswer(buffer, reply.session)
+      buffer.bytes.appendShortError(failure, id: reply.id)
+      do { try closeAnswer(buffer, start, reply.session) } catch { return }
+    }
+  }
+
+  /// Writes the result of a request that was answered in parts.
+  func answer(_ session: Session, _ ticket: JobTicket, _ body: (inout ByteBuffer) -> Void) throws(FeedError) {
+    guard let id = ticket.id else { return }
+    var failure: FeedError?
+    id.withUnsafeBytes { id in
+      do throws(FeedError) { try answer(makeReply(to: session, id: id), body) } catch { failure = error }
+    }
+    if let failure { throw failure }
+  }
+
+  /// Refuses a request that was answered in parts, unless it was a notification.
+  func refuse(_ session: Session, _ ticket: JobTicket, _ error: FeedError) {
+    ticket.id?.withUnsafeBytes { refuse(makeReply(to: session, id: $0), error.naming(ticket.feed)) }
+  }
+
+  /// Begins a frame, or, in a batch, an entry of its array.
+  private func openAnswer(_ buffer: TurnBuffer, _ session: Session) -> Int {
+    let start = buffer.bytes.count
+    if session.batch == nil {
+      _ = buffer.bytes.beginFrame()
+    } else if start > 0 {
+      buffer.bytes.append(UInt8(ascii: ","))
+    }
+    return start
+  }
+
+  private func closeAnswer(_ buffer: TurnBuffer, _ start: Int, _ session: Session) throws(FeedError) {
+    if let batch = session.batch { return try closeEntry(of: batch, start, session) }
+    if buffer.bytes.endFrame(at: start) > limits.maxFrame {
+      buffer.bytes.truncate(to: start)
+      throw answerTooLarge
+    }
+    queue(session, buffer, from: start)
+  }
+
+  /// Ends an entry of a batch's array. If the array would exceed a frame, it is sent without the entry, which begins the next.
+  private func closeEntry(of batch: Batch, _ start: Int, _ session: Session) throws(FeedError) {
+    if batch.answers.bytes.count + 2 <= limits.maxFrame { return }
+    let entry = Array(batch.answers.bytes.bytes[(start > 0 ? start + 1 : 0)...])
+    batch.answers.bytes.truncate(to: start)
+    if entry.count + 2 > limits.maxFrame { throw answerTooLarge }
+    sendAnswers(of: batch, to: session)
+    entry.withUnsafeBytes { batch.answers.bytes.append($0) }
+  }
+
+  private var answerTooLarge: FeedError {
+    .limitExceeded(
+      limit: "maxFrame", value: limits.maxFrame,
+      reason: "the answer does not fit a frame; ask for less at a time, or watch the feed instead")
+  }
+}

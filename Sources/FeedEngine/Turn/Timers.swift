@@ -1,0 +1,108 @@
+import FeedModel
+
+/// What `Timers` can hold: an object that knows where it stands there.
+protocol Timed: AnyObject {
+  /// Written by `Timers` alone.
+  var timer: TimerSeat { get set }
+}
+
+/// Where an entry stands in `Timers`.
+struct TimerSeat {
+  /// The second at which the entry expires; nil while it is in no list.
+  fileprivate(set) var second: UInt64?
+  fileprivate var place = 0
+}
+
+/// A wheel of seconds: entries that expire at a moment, in one list for each second.
+///
+/// Adding and removing are O(1). Moments are rounded up to a whole second. An entry that lies further ahead than the wheel is
+/// long stays in its list while the wheel turns past it. Invariant: each entry is in the list of its second, once.
+struct Timers<Entry: Timed> {
+  private static var size: Int { 64 }
+  private static var second: UInt64 { 1_000_000_000 }
+
+  private var slots: [[Entry]] = Array(repeating: [], count: Self.size)
+  private(set) var count = 0
+  /// Everything up to this second has expired.
+  private var reached: UInt64
+
+  init(now: Instant) {
+    reached = now.nanoseconds / Self.second
+  }
+
+  /// Adds an entry that is in no list. One whose moment has passed expires in the next second.
+  mutating func add(_ entry: Entry, at moment: Instant) {
+    precondition(entry.timer.second == nil, "an entry has one timer")
+    let (seconds, rest) = moment.nanoseconds.quotientAndRemainder(dividingBy: Self.second)
+    let second = max(rest > 0 ? seconds + 1 : seconds, reached + 1)
+    let slot = Self.slot(of: second)
+    entry.timer.second = second
+    entry.timer.place = slots[slot].count
+    slots[slot].append(entry)
+    count += 1
+  }
+
+  /// Removes an entry, if it is in a list.
+  mutating func remove(_ entry: Entry) {
+    guard let second = entry.timer.second else { return }
+    take(entry.timer.place, of: Self.slot(of: second))
+  }
+
+  /// Removes the entries that have expired by now. O(seconds passed + entries in their lists).
+  mutating func takeExpired(now: Instant) -> [Entry] {
+    let second = now.nanoseconds / Self.second
+    guard second > reached else { return [] }
+    let passed = min(second - reached, UInt64(Self.size))
+    reached = second
+    var expired: [Entry] = []
+    for back in 0..<passed {
+      let slot = Self.slot(of: second - back)
+      var place = 0
+      while place < slots[slot].count {
+        let entry = slots[slot][place]
+        guard let due = entry.timer.second, due <= second else {
+          place += 1
+          continue
+        }
+        take(place, of: slot)
+        expired.append(entry)
+      }
+    }
+    return expired
+  }
+
+  /// The next moment at which an entry may expire; nil without entries. O(seconds until then).
+  var next: Instant? {
+    if count == 0 { return nil }
+    let ahead = (1...UInt64(Self.size)).first { !slots[Self.slot(of: reached + $0)].isEmpty } ?? 1
+    return Instant(nanoseconds: (reached + ahead) * Self.second)
+  }
+
+  private static func slot(of second: UInt64) -> Int { Int(second % UInt64(size)) }
+
+  /// Takes an entry out of its list; the last one of the list takes its place.
+  private mutating func take(_ place: Int, of slot: Int) {
+    slots[slot][place].timer.second = nil
+    let last = slots[slot].removeLast()
+    if place < slots[slot].count {
+      last.timer.place = place
+      slots[slot][place] = last
+    }
+    count -= 1
+  }
+
+  /// Stops a debug build if an entry is not where it says. O(entries).
+  func checkInvariants() {
+    #if DEBUG
+      for (slot, entries) in slots.enumerated() {
+        for (place, entry) in entries.enumerated() {
+          let second = entry.timer.second ?? 0
+          let right = Self.slot(of: second) == slot && entry.timer.place == place
+          assert(right, "an entry is in the wrong list")
+          assert(second > reached, "an entry has expired unnoticed")
+        }
+      }
+      assert(slots.reduce(0) { $0 + $1.count } == count)
+    #endif
+  }
+}

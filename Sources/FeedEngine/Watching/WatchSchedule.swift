@@ -1,0 +1,182 @@
+import FeedModel
+
+/// The watches that are not live, each in exactly one list that says what it waits for.
+///
+/// A turn looks only at the watches that are ready and at the throttles that are over, so a watch that cannot advance costs no
+/// turn anything. Adding and removing a watch is O(1), or O(log n) for throttled ones.
+///
+/// Invariant: a watch is in the list that its seat names, at its place, and in no other.
+struct WatchSchedule {
+  /// Ready watches in the order in which they became so; nil where one left out of turn.
+  private var ready: [Watch?] = []
+  /// The place of `ready[0]`. Places only grow, so they stay valid while the queue moves on.
+  private var firstPlace = 0
+  /// The index in `ready` of the first watch that may still be there.
+  private var head = 0
+  private(set) var readyCount = 0
+  /// A binary heap by `nextDelta`.
+  private var throttled: [Watch] = []
+  /// Watches whose connection is full, by the number of the connection.
+  private var blocked: [[Watch]] = []
+  private(set) var blockedCount = 0
+
+  var throttledCount: Int { throttled.count }
+
+  /// When the next throttle is over; nil when none is waited for. O(1).
+  var nextThrottle: Instant? { throttled.first?.nextDelta }
+
+  /// Adds a watch that is not live: to those that wait for their throttle, for their connection, or for nothing.
+  mutating func add(_ watch: Watch, isConnectionFull: Bool, now: Instant) {
+    precondition(watch.seat == .standing && !watch.isLive, "a watch waits in one list")
+    if case .behind = watch.progress, now < watch.nextDelta {
+      watch.seat = .throttled
+      watch.place = throttled.count
+      throttled.append(watch)
+      siftUp(watch.place)
+    } else if isConnectionFull {
+      let number = watch.session.id.rawValue
+      while blocked.count <= number { blocked.append([]) }
+      watch.seat = .blocked
+      watch.place = blocked[number].count
+      blocked[number].append(watch)
+      blockedCount += 1
+    } else {
+      watch.seat = .ready
+      watch.place = firstPlace + ready.count
+      ready.append(watch)
+      readyCount += 1
+    }
+  }
+
+  /// Takes a watch out of its list.
+  mutating func remove(_ watch: Watch) {
+    switch watch.seat {
+    case .ready:
+      ready[watch.place - firstPlace] = nil
+      readyCount -= 1
+      trimReady()
+    case .throttled: removeThrottled(watch.place)
+    case .blocked:
+      let number = watch.session.id.rawValue
+      let last = blocked[number].removeLast()
+      if last !== watch {
+        last.place = watch.place
+        blocked[number][watch.place] = last
+      }
+      blockedCount -= 1
+    case .inStep, .solo, .standing, .ended: preconditionFailure("the watch is in no list of the schedule")
+    }
+    watch.seat = .standing
+  }
+
+  /// Takes the watch that has been ready for longest off the queue; nil when there is none.
+  mutating func takeReady() -> Watch? {
+    while head < ready.count {
+      if let watch = ready[head] {
+        remove(watch)
+        return watch
+      }
+      head += 1
+    }
+    return nil
+  }
+
+  /// Makes the watches ready whose throttle is over. O(log n) each.
+  mutating func releaseThrottled(now: Instant) {
+    while let watch = throttled.first, watch.nextDelta <= now {
+      remove(watch)
+      add(watch, isConnectionFull: false, now: now)
+    }
+  }
+
+  /// Makes the watches of a connection ready that waited until it had room. O(its watches).
+  mutating func release(_ connection: ConnectionID, now: Instant) {
+    guard blockedCount > 0, connection.rawValue < blocked.count else { return }
+    while let watch = blocked[connection.rawValue].last {
+      remove(watch)
+      add(watch, isConnectionFull: false, now: now)
+    }
+  }
+
+  /// Lets the next delta of a watch go without waiting for its throttle.
+  mutating func hurry(_ watch: Watch, now: Instant) {
+    let wasWaiting = watch.seat == .throttled
+    if wasWaiting { remove(watch) }
+    watch.nextDelta = Instant(nanoseconds: 0)
+    if wasWaiting { add(watch, isConnectionFull: false, now: now) }
+  }
+
+  /// Gives up the front of the queue when nobody is there any more.
+  private mutating func trimReady() {
+    if readyCount == 0 {
+      firstPlace += ready.count
+      ready.removeAll(keepingCapacity: ready.capacity <= 4096)
+      head = 0
+    } else if head > 64 && head * 2 > ready.count {
+      firstPlace += head
+      ready.removeFirst(head)
+      head = 0
+    }
+  }
+
+  private mutating func removeThrottled(_ place: Int) {
+    let last = throttled.removeLast()
+    guard place < throttled.count else { return }
+    throttled[place] = last
+    last.place = place
+    siftUp(place)
+    siftDown(last.place)
+  }
+
+  private mutating func siftUp(_ start: Int) {
+    var place = start
+    while place > 0 {
+      let parent = (place - 1) / 2
+      if throttled[parent].nextDelta <= throttled[place].nextDelta { return }
+      exchange(place, parent)
+      place = parent
+    }
+  }
+
+  private mutating func siftDown(_ start: Int) {
+    var place = start
+    while true {
+      var least = place
+      for child in [2 * place + 1, 2 * place + 2]
+      where child < throttled.count && throttled[child].nextDelta < throttled[least].nextDelta {
+        least = child
+      }
+      if least == place { return }
+      exchange(place, least)
+      place = least
+    }
+  }
+
+  private mutating func exchange(_ a: Int, _ b: Int) {
+    throttled.swapAt(a, b)
+    throttled[a].place = a
+    throttled[b].place = b
+  }
+
+  /// Stops a debug build if a watch is not where it says. O(watches).
+  func checkInvariants() {
+    #if DEBUG
+      for (index, watch) in ready.enumerated() {
+        guard let watch else { continue }
+        assert(index >= head && watch.seat == .ready && watch.place == firstPlace + index, "a ready watch is misplaced")
+      }
+      assert(ready.count { $0 != nil } == readyCount)
+      for (place, watch) in throttled.enumerated() {
+        assert(watch.seat == .throttled && watch.place == place, "a throttled watch is misplaced")
+        assert(place == 0 || throttled[(place - 1) / 2].nextDelta <= watch.nextDelta, "the throttles are no heap")
+      }
+      for (number, watches) in blocked.enumerated() {
+        for (place, watch) in watches.enumerated() {
+          assert(watch.seat == .blocked && watch.place == place, "a blocked watch is misplaced")
+          assert(watch.session.id.rawValue == number, "a blocked watch is in the list of another connection")
+        }
+      }
+      assert(blocked.reduce(0) { $0 + $1.count } == blockedCount)
+    #endif
+  }
+}

@@ -1,0 +1,71 @@
+import FeedModel
+import TestSupport
+import Testing
+
+@testable import FeedEngine
+
+/// The wheel of seconds.
+@Suite struct TimersTests {
+  private final class Entry: Timed {
+    var timer = TimerSeat()
+  }
+
+  private static func moment(_ seconds: Double) -> Instant { Instant(nanoseconds: UInt64(seconds * 1_000_000_000)) }
+
+  @Test func entriesExpireInTheirSecond() {
+    var timers = Timers<Entry>(now: Self.moment(100))
+    let entries = [Entry(), Entry(), Entry()]
+    timers.add(entries[0], at: Self.moment(101))
+    timers.add(entries[1], at: Self.moment(101.2))
+    timers.add(entries[2], at: Self.moment(99))
+    #expect(timers.next == Self.moment(101))
+    #expect(timers.takeExpired(now: Self.moment(100.9)).isEmpty)
+    let expired = timers.takeExpired(now: Self.moment(101.5))
+    #expect(Set(expired.map(ObjectIdentifier.init)) == [ObjectIdentifier(entries[0]), ObjectIdentifier(entries[2])])
+    #expect(timers.next == Self.moment(102))
+    #expect(timers.takeExpired(now: Self.moment(102)).map(ObjectIdentifier.init) == [ObjectIdentifier(entries[1])])
+    #expect(timers.next == nil && timers.count == 0)
+  }
+
+  @Test func removedEntriesDoNotExpire() {
+    var timers = Timers<Entry>(now: Self.moment(0))
+    let entries = (0..<5).map { _ in Entry() }
+    for entry in entries { timers.add(entry, at: Self.moment(3)) }
+    timers.remove(entries[1])
+    timers.remove(entries[1])
+    timers.checkInvariants()
+    #expect(timers.takeExpired(now: Self.moment(10)).count == 4)
+  }
+
+  @Test func entriesFarAheadWaitForTheirTurnOfTheWheel() {
+    var timers = Timers<Entry>(now: Self.moment(0))
+    let entry = Entry()
+    timers.add(entry, at: Self.moment(200))
+    #expect(timers.takeExpired(now: Self.moment(199)).isEmpty)
+    timers.checkInvariants()
+    #expect(timers.takeExpired(now: Self.moment(200)).count == 1)
+  }
+
+  /// Compared with a list that is searched.
+  @Test(arguments: UInt64(1)...5) func expiresWhatAListWouldExpire(seed: UInt64) {
+    var random = SeededRandom(seed: seed)
+    var timers = Timers<Entry>(now: Self.moment(0))
+    var expected: [(second: UInt64, entry: Entry)] = []
+    var now: UInt64 = 0
+    for _ in 0..<500 {
+      let entry = Entry()
+      let second = now + UInt64.random(in: 1...150, using: &random)
+      timers.add(entry, at: Instant(nanoseconds: second * 1_000_000_000))
+      expected.append((second, entry))
+      if Bool.random(using: &random), let place = expected.indices.randomElement(using: &random) {
+        timers.remove(expected.remove(at: place).entry)
+      }
+      now += UInt64.random(in: 0...3, using: &random)
+      let expired = Set(timers.takeExpired(now: Instant(nanoseconds: now * 1_000_000_000)).map(ObjectIdentifier.init))
+      #expect(expired == Set(expected.filter { $0.second <= now }.map { ObjectIdentifier($0.entry) }))
+      expected.removeAll { $0.second <= now }
+      timers.checkInvariants()
+      #expect(timers.count == expected.count)
+    }
+  }
+}
