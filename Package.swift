@@ -73,7 +73,8 @@ let package = Package(
     tests("FeedChangeTests", ["FeedChange", "FeedJSON"]),
     tests("FeedModelTests", ["FeedModel", "FeedChange", "FeedJSON", "FeedQuery"]),
     tests("FeedWireTests", ["FeedWire", "FeedJSON", "FeedChange"]),
-    tests("FeedEngineTests", ["FeedEngine", "FeedJSON", "FeedChange", "FeedModel", "FeedWire"]),
+    tests(
+      "FeedEngineTests", ["FeedEngine", "FeedServer", "FeedJSON", "FeedChange", "FeedModel", "FeedWire"]),
     tests("FeedSQLiteTests", ["FeedSQLite"]),
     .target(name: "FaultyDisk", dependencies: ["CSQLite"], path: "Tests/FaultyDisk"),
     tests(

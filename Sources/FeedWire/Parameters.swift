@@ -73,6 +73,17 @@ public struct Parameters {
 }
 
 extension JSONView {
+  /// Bytes of JSON text that the name of a feed or bin takes at most: 257 characters, each of them an escape.
+  private static var longestName: Int { 2 + 6 * 257 }
+
+  /// The string, cut short and not decoded when it is longer than any name can be.
+  ///
+  /// A name of megabytes is so judged by its length. nil when the value is no string.
+  public var nameOrItsBeginning: String? {
+    guard kind == .string, text.count > Self.longestName else { return string }
+    return String(decoding: text.dropFirst().prefix(Self.longestName), as: UTF8.self) + "…"
+  }
+
   /// The whole numbers of `[section, row]`; nil when the value is no such pair.
   public var path: (section: Int, row: Int)? {
     guard kind == .array, count == 2, let section = element(at: 0)?.int, let row = element(at: 1)?.int else {

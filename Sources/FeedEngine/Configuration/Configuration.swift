@@ -1,28 +1,161 @@
 import FeedModel
 
-/// What the file of `--config` asks for: feeds, limits, and who may do what.
+/// What the file of `--config` asks for: feeds, limits and access rules.
 ///
-/// It is read without the daemon's state; whether it fits that is seen when it is applied.
+/// It is read without the daemon's state; applying it finds out whether it fits that state. Invariant: each definition follows
+/// those that it shows.
 public struct Configuration: Sendable {
   /// One definition of the file.
-  struct Entry: Sendable {
-    let definition: FeedDefinition
-    let place: ConfigurationError.Place
+  public struct Entry: Sendable {
+    public let definition: FeedDefinition
+    public let place: ConfigurationError.Place
+
+    public init(definition: FeedDefinition, place: ConfigurationError.Place) {
+      self.definition = definition
+      self.place = place
+    }
   }
 
-  /// The definitions in an order in which each follows those it shows.
-  let entries: [Entry]
+  public let entries: [Entry]
   /// The limits that the file sets, by name.
   public let limits: [String: Int]
-  /// Who may do what; nil when the file says nothing about it and everybody may do everything.
+  /// Who may do what; nil when the file has no rules and every client may do everything.
   public let access: AccessRules?
 
   /// How many feeds it defines.
   public var feedCount: Int { entries.count }
 
-  init(entries: [Entry], limits: [String: Int], access: AccessRules?) {
-    self.entries = entries
+  /// Sorts the definitions so that each follows those that it shows, and otherwise keeps their order.
+  ///
+  /// - Precondition: the names of the definitions are unique.
+  /// - Throws: an error when definitions show each other in a circle.
+  public init(entries: [Entry], limits: [String: Int], access: AccessRules?) throws(ConfigurationError) {
+    var order = DependencyOrder(entries)
+    for index in entries.indices { try order.visit(index) }
+    self.entries = order.result
     self.limits = limits
     self.access = access
+  }
+}
+
+/// Why a configuration cannot be used: where in the file, what is wrong and what to change.
+public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// A place in the file.
+  public struct Place: Equatable, Sendable {
+    /// Lines and columns count from 1; columns are bytes.
+    public let line: Int
+    public let column: Int
+    /// As in `feeds[2].bins[0].filter`; empty for the file itself.
+    public let member: String
+
+    public init(line: Int, column: Int, member: String) {
+      self.line = line
+      self.column = column
+      self.member = member
+    }
+  }
+
+  public let place: Place
+  public let reason: String
+
+  public init(_ place: Place, _ reason: String) {
+    self.place = place
+    self.reason = reason
+  }
+
+  /// As in `3:14: feeds[0].kind: is missing: …`, to follow the file's name and a colon.
+  public var description: String {
+    "\(place.line):\(place.column): \(place.member.isEmpty ? "" : "\(place.member): ")\(reason)"
+  }
+}
+
+/// What applying a configuration changed, by the names of feeds.
+public struct ConfigurationChanges: Equatable, Sendable {
+  public internal(set) var defined: [String] = []
+  public internal(set) var redefined: [String] = []
+  public internal(set) var undefined: [String] = []
+  /// Feeds that the previous configuration defined and this one does not. They stay as they are.
+  public internal(set) var left: [String] = []
+
+  public init() {}
+
+  /// In words, for the log.
+  public var text: String {
+    let parts = [("defined", defined), ("redefined", redefined), ("undefined", undefined)]
+    var texts = parts.filter { !$0.1.isEmpty }.map { "\($0.0) \($0.1.joined(separator: ", "))" }
+    if !left.isEmpty {
+      texts.append(
+        "kept \(left.joined(separator: ", ")), which the file no longer defines; undefine what is not needed")
+    }
+    return texts.isEmpty ? "no feed changed" : texts.joined(separator: "; ")
+  }
+}
+
+extension FeedDefinition {
+  /// The feeds and bins whose rows it shows, by name.
+  public var shownFeeds: [String] {
+    switch content {
+    case .composed(let children), .segmented(let children, _): children
+    case .slots(let slots): slots.contents.map(\.feed)
+    case .collection, .list, .managed: []
+    }
+  }
+}
+
+/// A depth-first walk from definitions to those that they show, which lists the shown ones first.
+private struct DependencyOrder {
+  private enum Mark {
+    case new, open, done
+  }
+
+  private let entries: [Configuration.Entry]
+  private let places: [String: Int]
+  private var marks: [Mark]
+  /// The definitions being visited, each shown by the one before.
+  private var path: [Int] = []
+  private(set) var result: [Configuration.Entry] = []
+
+  init(_ entries: [Configuration.Entry]) {
+    self.entries = entries
+    places = Dictionary(uniqueKeysWithValues: entries.enumerated().map { ($1.definition.name, $0) })
+    marks = Array(repeating: .new, count: entries.count)
+  }
+
+  /// Adds a definition after all that it shows. Without recursion: a chain of definitions may be as long as the file.
+  mutating func visit(_ start: Int) throws(ConfigurationError) {
+    guard marks[start] == .new else { return }
+    var stack: [(index: Int, shown: [Int])] = [(start, shown(by: start))]
+    marks[start] = .open
+    while let top = stack.last {
+      guard let next = top.shown.last else {
+        marks[top.index] = .done
+        result.append(entries[top.index])
+        stack.removeLast()
+        continue
+      }
+      stack[stack.count - 1].shown.removeLast()
+      switch marks[next] {
+      case .done: break
+      case .new:
+        marks[next] = .open
+        stack.append((next, shown(by: next)))
+      case .open: throw circle(stack.map(\.index), closedBy: next)
+      }
+    }
+  }
+
+  /// The definitions that a definition shows, in reverse order.
+  private func shown(by index: Int) -> [Int] {
+    entries[index].definition.shownFeeds.reversed().compactMap { name in
+      places[String(name.prefix { $0 != "/" })]
+    }
+  }
+
+  private func circle(_ stack: [Int], closedBy next: Int) -> ConfigurationError {
+    let members = stack.drop { $0 != next } + [next]
+    let names = members.map { "\"\(entries[$0].definition.name)\"" }
+    return ConfigurationError(
+      entries[next].place,
+      "\(names.joined(separator: " shows ")), which is a circle; take one of them out of the other")
   }
 }

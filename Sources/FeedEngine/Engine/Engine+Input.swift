@@ -137,7 +137,8 @@ extension Engine {
     } catch {
       guard error.isAnswered(with: id, message: message) else { return }
       refuse(
-        makeReply(to: session, id: id?.text), error.naming(message.member("params")?.member("feed")?.string))
+        makeReply(to: session, id: id?.text), error.naming(message.member("params")?.member("feed")?.nameOrItsBeginning)
+      )
     }
   }
 }

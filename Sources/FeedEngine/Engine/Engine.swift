@@ -16,8 +16,8 @@ public final class Engine {
 
   /// Who may do what.
   var access: AccessControl
-  /// The definitions of the configuration, as they were applied last.
-  var configured: [String: FeedDefinition] = [:]
+  /// The definitions of the configuration that was applied last.
+  var configured = ConfiguredFeeds()
 
   /// Connections by `ConnectionID.rawValue`; empty places are reused.
   var sessions: [Session?] = []
@@ -42,10 +42,8 @@ public final class Engine {
   /// What the daemon itself does in this turn, and what it has yet to do in the next.
   var prepared: [InternalRequest] = []
   var submitted: [InternalRequest] = []
-  /// The rows of managed feeds that wait for the turn that stores that they came, with the time of day.
-  var managedRows: [String: (rows: ManagedRows, time: String)] = [:]
-  /// Counts up whenever managed feeds may have been defined, redefined or undefined.
-  public internal(set) var managedVersion = 0
+  /// Rows of managed feeds that wait for the log.
+  var managed = ManagedQueue()
   /// Whether stored requests are being executed again: nobody is answered.
   var isReplaying = false
 

@@ -39,7 +39,7 @@ extension Engine {
     case .evict: evictExpired()
     case .rows(let feed): takeRows(of: feed)
     case .configure(let definitions, let names):
-      managedVersion &+= 1
+      managed.definitionsDidChange()
       catalog.begin(at: now)
       do throws(FeedError) {
         for definition in definitions { try catalog.define(definition, replace: true) }
@@ -141,6 +141,7 @@ extension Engine {
     if prepared.contains(where: \.isConfiguration) {
       report(.error, "The configuration could not be stored and is not applied: \(reason)")
     }
+    for case .rows(let feed) in prepared { managed.didFail(feed) }
     prepared.removeAll()
     executePrepared()
   }
@@ -174,14 +175,16 @@ extension Engine {
     while offset < batch.requests.count {
       let rest = UnsafeRawBufferPointer(rebasing: batch.requests[offset...])
       guard case .complete(let payload) = Frame.first(in: rest, maxFrame: .max) else { throw .damaged(offset: offset) }
-      if let request = internalRequest(payload) { execute(request) } else { handle(payload, of: session) }
+      let request: InternalRequest?
+      do { request = try internalRequest(payload) } catch { throw .damaged(offset: offset) }
+      if let request { execute(request) } else { handle(payload, of: session) }
       offset += Frame.headerLength + payload.count
     }
   }
 
-  private func internalRequest(_ payload: UnsafeRawBufferPointer) -> InternalRequest? {
+  private func internalRequest(_ payload: UnsafeRawBufferPointer) throws(FeedError) -> InternalRequest? {
     guard let message = try? scanner.scan(payload) else { return nil }
-    return InternalRequest(message, limits: limits)
+    return try InternalRequest(message, limits: limits)
   }
 
   /// Goes on under other limits: those of the run whose journal is replayed, or of this run when replay is over.

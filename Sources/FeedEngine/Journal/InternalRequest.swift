@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 import FeedModel
 
@@ -43,7 +44,9 @@ enum InternalRequest: Equatable {
   }
 
   /// Reads a stored request; nil when it is a client's.
-  init?(_ message: JSONView, limits: Limits) {
+  ///
+  /// - Throws: the error of a definition that does not parse.
+  init?(_ message: JSONView, limits: Limits) throws(FeedError) {
     guard let method = message.member("method") else { return nil }
     if method.stringEquals("$evict") {
       self = .evict
@@ -51,11 +54,12 @@ enum InternalRequest: Equatable {
       self = .rows(feed: message.member("params")?.member("feed")?.string ?? "")
     } else if method.stringEquals("$configure") {
       let params = message.member("params")
-      let definitions = params?.member("define")?.elements.compactMap {
-        try? FeedDefinition(parsing: $0, limits: limits)
+      var definitions: [FeedDefinition] = []
+      if let array = params?.member("define") {
+        for element in array.elements { definitions.append(try FeedDefinition(parsing: element, limits: limits)) }
       }
       let names = params?.member("undefine")?.elements.compactMap(\.string)
-      self = .configure(define: definitions ?? [], undefine: names ?? [])
+      self = .configure(define: definitions, undefine: names ?? [])
     } else {
       return nil
     }

@@ -93,7 +93,7 @@ extension Engine {
       }
       try apply(method, Parameters(object: object), of: session)
     } catch {
-      throw .operationFailed(index: place, error.naming(operation.member("params")?.member("feed")?.string))
+      throw .operationFailed(index: place, error.naming(operation.member("params")?.member("feed")?.nameOrItsBeginning))
     }
   }
 

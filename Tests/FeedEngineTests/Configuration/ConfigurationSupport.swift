@@ -1,6 +1,8 @@
 import FeedEngine
 import FeedModel
 
+@testable import FeedServer
+
 extension Configuration {
   /// Reads a configuration as if it stood in `/etc/feedd`; there is a user `ann` (1001) and a group `staff` (50) with `bob` (1002).
   init(text: String, fixedLimits: Set<String> = []) throws(ConfigurationError) {

@@ -74,14 +74,13 @@ struct ConfigureTests {
     let changes = try harness.configure("{}")
     #expect(changes.left == ["list"] && changes.undefined == ["people"])
     #expect(
-      changes.text == "undefined people; list: no longer in the file, but kept with what is in it; "
-        + "undefine what is not wanted any more")
+      changes.text == "undefined people; kept list, which the file no longer defines; undefine what is not needed")
     #expect(harness.engine.catalog.feeds["list"] != nil)
     #expect(try harness.configure("{}") == ConfigurationChanges())
     try harness.configure(#"{"feeds": [\#(list)]}"#)
     #expect(
       try harness.configure("{}").text
-        == "list: no longer in the file, but kept with what is in it; undefine what is not wanted any more")
+        == "kept list, which the file no longer defines; undefine what is not needed")
   }
 
   @Test func whatDoesNotFitChangesNothing() throws {
@@ -91,12 +90,15 @@ struct ConfigureTests {
     _ = harness.ask(client, "define", #"{"feed":"home","kind":"composed","children":["people"]}"#)
     let revision = harness.engine.catalog.revision
     for (text, words) in [
-      (#"{"feeds": [{"feed": "new", "kind": "array"}]}"#, #""people" is not in the file any more and cannot go"#),
+      (#"{"feeds": [{"feed": "new", "kind": "array"}]}"#, #"cannot undefine managed feed "people""#),
       (
         #"{"feeds": [{"feed": "n", "kind": "array"}, {"feed": "list", "kind": "single"}]}"#,
         "1:44: feeds[1]: its kind is array"
       ),
-      (#"{"feeds": [{"feed": "c", "kind": "composed", "children": ["none"]}]}"#, #"feeds[0]: shows "none", which is"#),
+      (
+        #"{"feeds": [{"feed": "c", "kind": "composed", "children": ["none"]}]}"#,
+        #"feeds[0]: shows "none", which neither"#
+      ),
     ] {
       let error = #expect(throws: ConfigurationError.self) { try harness.configure(text) }
       #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")

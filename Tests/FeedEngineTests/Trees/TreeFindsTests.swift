@@ -31,8 +31,8 @@ import Testing
     _ = ask(pusher, "define", #"{"feed":"a","kind":"array"}"#)
     _ = ask(pusher, "insert", #"{"feed":"a","elements":[1]}"#)
     #expect(ask(pusher, "remove", #"{"feed":"a","at":[0,0]}"#).contains("names row 0 twice"))
-    #expect(ask(pusher, "remove", #"{"feed":"a","at":[1,1]}"#).contains("has no row 1: there are 1"))
-    #expect(ask(pusher, "remove", #"{"feed":"a","at":[0,-1]}"#).contains("has no row -1: there are 1"))
+    #expect(ask(pusher, "remove", #"{"feed":"a","at":[1,1]}"#).contains("has no row 1: it has 1"))
+    #expect(ask(pusher, "remove", #"{"feed":"a","at":[0,-1]}"#).contains("has no row -1: it has 1"))
   }
 
   @Test func feedsDefinedBehindAChangeInOneTransactionBeginAfterIt() {

@@ -29,7 +29,7 @@ struct ConfigurationFileTests {
     let set = try ConfiguredDaemon(#"{"feeds": [{"feed": "list", "kind": "array"}]}"#)
     let revision = try set.ask("hello", "{}")
     for (text, words) in [
-      ("{", "feedd.json:1:2: this is not JSON"),
+      ("{", "feedd.json:1:2: not JSON"),
       ("{\"feeds\": [\n {\"feed\": \"list\", \"kind\": \"single\"}]}", "feedd.json:2:2: feeds[0]: its kind is array"),
       (#"{"fedes": []}"#, #"did you mean "feeds"?"#),
     ] {

@@ -1,7 +1,7 @@
 import FeedChange
 import FeedJSON
 
-/// Errors as they stand on the wire (PROTOCOL section 8): code, a sentence that says what to change, and data.
+/// Errors on the wire (`Protocol/README.md`, section 8): code, message and data.
 extension FeedError {
   /// JSON-RPC's code.
   public var code: Int {
@@ -24,41 +24,55 @@ extension FeedError {
     }
   }
 
-  /// A sentence that says what to change. What it quotes is cut short where it is long, so that it stays a sentence.
-  public var message: String { sentence.clipped(to: Self.longestMessage) }
+  /// One line that says what failed, why, and what to do next. Long quotations are cut.
+  public var message: String { text.clipped(to: Self.longestMessage) }
 
   private static let longestMessage = 1024
   private static let longestQuotation = 256
 
   private func shown(_ text: String) -> String { text.clipped(to: Self.longestQuotation) }
 
-  private var sentence: String {
+  private var text: String {
     switch self {
     case .parseError(let offset, let reason):
-      "The frame is not one JSON text: \(reason) at byte \(offset). Send exactly one JSON value in UTF-8 per frame."
-    case .invalidRequest(let reason): "The request is not valid: \(reason)."
-    case .methodNotFound(let name):
-      "There is no method \"\(shown(name))\". See the method's spelling, or the daemon's capabilities in the answer to hello."
-    case .invalidParams(let member, let reason): "Parameter \(member) \(reason)."
-    case .internalError(let reason): "The daemon failed: \(reason). Nothing was changed."
-    case .unknownFeed(let name):
-      "There is no feed \"\(shown(name))\". Define it first, or list the feeds with method feeds."
-    case .definitionConflict(let feed, let reason): "Feed \"\(shown(feed))\" cannot be changed like this: \(reason)."
+      "frame is not one JSON text: \(reason) at byte \(offset); send one JSON value in UTF-8 in each frame"
+    case .invalidRequest(let reason): "invalid request: \(reason)"
+    case .methodNotFound(let name): "unknown method \"\(shown(name))\"; hello lists the methods of this daemon"
+    case .invalidParams(let member, let reason): "parameter \(shown(member)) \(reason)"
+    case .internalError(let reason): "internal error: \(reason); nothing was changed"
+    case .unknownFeed(let name): "unknown feed \"\(shown(name))\"; define it first, or list the feeds with method feeds"
+    case .definitionConflict(let feed, let reason): "cannot change feed \"\(shown(feed))\": \(reason)"
     case .wrongKind(let feed, let kind, let wanted):
-      "Feed \"\(shown(feed))\" is of kind \(kind), and this method needs \(wanted)."
+      "feed \"\(shown(feed))\" is of kind \(shown(kind)): the method needs \(shown(wanted))"
     case .noIdentity(_, let index, "", let found):
-      "Identity \(index) of the request must be a string or a number, and is \(found)."
+      "identity \(index) of the request is \(found): it must be a string or a number"
     case .noIdentity(_, let index, let path, let found):
-      "Element \(index) has no identity: \(shown(path)) must be a string or a number, and there is \(found)."
+      "element \(index) has no identity: \(shown(path)) is \(found) and must be a string or a number"
     case .badQuery(let member, _, let offset, let reason):
       "\(member) does not parse at byte \(offset): \(reason)"
     case .indexOutOfRange(let feed, let index, let count, let what):
-      "Feed \"\(shown(feed))\" has no \(what) \(index): there are \(count), counted from 0."
-    case .permissionDenied(let reason): "Not allowed: \(reason)."
-    case .limitExceeded(let limit, let value, let reason): "Limit \(limit) (\(value)) is exceeded: \(reason)."
-    case .storageFailed(let reason): "The change could not be stored: \(reason). Nothing was changed."
+      "feed \"\(shown(feed))\" has no \(what) \(index): it has \(count), counted from 0"
+    case .permissionDenied(let reason): "permission denied: \(reason)"
+    case .limitExceeded(let limit, let value, let reason): "limit \(limit) (\(value)) exceeded: \(reason)"
+    case .storageFailed(let reason): "cannot store the change: \(reason); nothing was changed"
     case .ofFeed(_, let error): error.message
-    case .operationFailed(let index, let error): "Operation \(index): \(error.message)"
+    case .operationFailed(let index, let error): "operation \(index): \(error.message)"
+    }
+  }
+
+  /// What is wrong, for a text that has already named the feed or the file.
+  public var reason: String {
+    switch self {
+    case .definitionConflict(_, let reason), .permissionDenied(let reason), .internalError(let reason),
+      .storageFailed(let reason):
+      reason
+    case .unknownFeed(let name): "shows \"\(name)\", which neither the file nor the daemon defines"
+    case .invalidParams(let member, let reason): "\(member) \(reason)"
+    case .noIdentity(_, let index, let path, let found):
+      "row \(index) has no identity: \(path) is \(found) and must be a string or a number"
+    case .parseError, .invalidRequest, .methodNotFound, .wrongKind, .badQuery, .indexOutOfRange, .limitExceeded,
+      .operationFailed, .ofFeed:
+      message
     }
   }
 

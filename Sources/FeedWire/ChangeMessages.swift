@@ -1,7 +1,7 @@
 import FeedChange
 import FeedJSON
 
-/// The DiffCollectionResult on the wire (PROTOCOL section 4).
+/// A change on the wire (`Protocol/README.md`, section 4).
 extension ByteBuffer {
   /// Appends `"deleted":…,"added":…,"updated":…` and, where there are any, `sections` and `moves`.
   public mutating func append(_ change: borrowing Change) {

@@ -8,7 +8,7 @@ extension ByteBuffer {
     beginResult(id: id.text)
   }
 
-  /// The same for an id that is no longer a view: its JSON text.
+  /// The same for the JSON text of an id.
   public mutating func beginResult(id: UnsafeRawBufferPointer) {
     append("{\"jsonrpc\":\"2.0\",\"id\":")
     append(id)
@@ -32,7 +32,7 @@ extension ByteBuffer {
     appendError(error, id: id?.text)
   }
 
-  /// The same for an id that is no longer a view: its JSON text.
+  /// The same for the JSON text of an id.
   public mutating func appendError(_ error: FeedError, id: UnsafeRawBufferPointer?) {
     append("{\"jsonrpc\":\"2.0\",\"id\":")
     if let id { append(id) } else { append("null") }
@@ -45,7 +45,7 @@ extension ByteBuffer {
     append("}}}")
   }
 
-  /// An error response without sentence and data, for where they do not fit; at most 96 bytes and those of the id.
+  /// An error response without message and data, for frames in which they do not fit; at most 96 bytes and those of the id.
   public mutating func appendShortError(_ error: FeedError, id: UnsafeRawBufferPointer?) {
     append("{\"jsonrpc\":\"2.0\",\"id\":")
     if let id { append(id) } else { append("null") }

@@ -1,7 +1,8 @@
+import FeedEngine
 import FeedJSON
+import FeedSystem
 
-/// The members that the objects of a configuration may have. On the wire unknown members are ignored; in a file they are
-/// mistakes.
+/// The members that the objects of a configuration may have. Unknown members are ignored on the wire and refused in a file.
 enum KnownMembers {
   static let file = ["feeds", "limits", "access"]
   static let rule = ["uid", "user", "gid", "group", "feeds", "allow"]
@@ -32,11 +33,11 @@ enum KnownMembers {
       let name = member.key.string ?? ""
       let path = place.isEmpty ? name : "\(place).\(name)"
       guard known.contains(name) else {
-        let advice = NearestName.find(name, in: known).map { "did you mean \"\($0)\"?" }
+        let advice = Spelling.nearest(to: name, in: known).map { "did you mean \"\($0)\"?" }
         throw text.error(
-          at: member.key, path, "is no member known here; \(advice ?? "there may be \(known.joined(separator: ", "))")")
+          at: member.key, path, "unknown member; \(advice ?? "use one of \(known.joined(separator: ", "))")")
       }
-      guard seen.insert(name).inserted else { throw text.error(at: member.key, path, "stands here twice") }
+      guard seen.insert(name).inserted else { throw text.error(at: member.key, path, "is given twice") }
     }
   }
 

@@ -1,8 +1,8 @@
 import FeedChange
+import FeedEngine
 import FeedJSON
-import FeedModel
 
-/// The text of a configuration, to tell where something stands in it.
+/// The text of a configuration; finds the line and column of a member.
 struct ConfigurationText {
   let bytes: UnsafeRawBufferPointer
 

@@ -1,10 +1,11 @@
+import FeedEngine
 import FeedModel
 import Testing
 
-@testable import FeedEngine
+@testable import FeedServer
 
 @Suite("Reading a configuration")
-struct ConfigurationParseTests {
+struct ConfigurationParserTests {
   @Test func definitionsStandInAnyOrder() throws {
     let configuration = try Configuration(
       text: """
@@ -42,25 +43,25 @@ struct ConfigurationParseTests {
   /// Every mistake is told with its place and what to do.
   @Test(
     arguments: [
-      ("", "1:1: this is not JSON: there is no value"),
-      ("{\n  \"feeds\": [,]}", "2:13: this is not JSON: unexpected byte"),
+      ("", "1:1: not JSON: there is no value"),
+      ("{\n  \"feeds\": [,]}", "2:13: not JSON: unexpected byte"),
       ("[]", "1:1: must be an object"),
-      (#"{"feed": []}"#, "1:2: feed: is no member known here; did you mean \"feeds\"?"),
-      (#"{"feeds": [], "feeds": []}"#, "1:15: feeds: stands here twice"),
+      (#"{"feed": []}"#, "1:2: feed: unknown member; did you mean \"feeds\"?"),
+      (#"{"feeds": [], "feeds": []}"#, "1:15: feeds: is given twice"),
       (#"{"feeds": {}}"#, "1:11: feeds: must be an array"),
       (#"{"feeds": [{"kind": "array"}]}"#, "1:12: feeds[0].feed: is missing"),
       (#"{"feeds": [{"feed": "a", "kind": "aray"}]}"#, "1:34: feeds[0].kind: is \"aray\""),
       (
         #"{"feeds": [{"feed": "a", "kind": "array", "tipe": "$.x"}]}"#,
-        "1:43: feeds[0].tipe: is no member known here; did you mean \"type\"?"
+        "1:43: feeds[0].tipe: unknown member; did you mean \"type\"?"
       ),
       (
         #"{"feeds": [{"feed": "a", "kind": "collection", "bins": [{"name": "b", "filters": "@.x"}]}]}"#,
-        "1:71: feeds[0].bins[0].filters: is no member known here; did you mean \"filter\"?"
+        "1:71: feeds[0].bins[0].filters: unknown member; did you mean \"filter\"?"
       ),
       (
         #"{"feeds": [{"feed": "a", "kind": "collection", "bins": [{"name": "b", "sort": [{"by": "$.x", "oder": 1}]}]}]}"#,
-        "feeds[0].bins[0].sort[0].oder: is no member known here; did you mean \"order\"?"
+        "feeds[0].bins[0].sort[0].oder: unknown member; did you mean \"order\"?"
       ),
       (
         "{\"feeds\": [{\"feed\": \"a\", \"kind\": \"collection\",\n \"bins\": [{\"name\": \"b\", \"filter\": \"@.x >< 1\"}]}]}",
@@ -78,10 +79,10 @@ struct ConfigurationParseTests {
         #"{"feeds": [{"feed": "a", "kind": "managed", "query": "SELECT 1"}]}"#,
         "1:12: feeds[0].database: is missing: give the path of an SQLite database"
       ),
-      (#"{"limits": {"maxFeds": 1}}"#, "1:13: limits.maxFeds: is no member known here; did you mean \"maxFeeds\"?"),
+      (#"{"limits": {"maxFeds": 1}}"#, "1:13: limits.maxFeds: unknown member; did you mean \"maxFeeds\"?"),
       (#"{"limits": {"maxFeeds": 0}}"#, "1:25: limits.maxFeeds: must be a whole number from 1 to 1000000"),
       (#"{"access": {}}"#, "1:12: access: must be an array of rules"),
-      (#"{"access": [{"uid": 1}]}"#, "1:13: access[0]: says nothing: give \"allow\""),
+      (#"{"access": [{"uid": 1}]}"#, "1:13: access[0]: is missing \"allow\"; give"),
       (#"{"access": [{"uid": -1, "allow": ["read"]}]}"#, "1:21: access[0].uid: must be a whole number"),
       (#"{"access": [{"user": "eve", "allow": ["read"]}]}"#, "1:22: access[0].user: there is no user \"eve\""),
       (#"{"access": [{"allow": ["red"]}]}"#, "1:24: access[0].allow[0]: is \"red\" and must be one of read, write"),

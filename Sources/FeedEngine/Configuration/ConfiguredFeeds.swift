@@ -1,0 +1,80 @@
+import FeedChange
+import FeedModel
+import FeedWire
+
+/// The definitions of the configuration that was applied last.
+///
+/// Invariant: each name is defined in the catalog or about to be, unless a client undefined it since.
+struct ConfiguredFeeds {
+  private var definitions: [String: FeedDefinition] = [:]
+
+  /// What must be done so that the catalog has the feeds of `configuration`.
+  ///
+  /// A feed that is not there is defined. A feed whose definition differs from the one applied last (or, the first time, from
+  /// the one that it was given) is redefined and keeps its elements. A feed that left the file stays as any other feed; but a
+  /// managed feed, which only the configuration may define, is undefined.
+  func changes(
+    for configuration: Configuration, in catalog: Catalog, managed: [String]
+  ) -> (entries: [Configuration.Entry], changes: ConfigurationChanges) {
+    var changes = ConfigurationChanges()
+    var entries: [Configuration.Entry] = []
+    for entry in configuration.entries {
+      let definition = entry.definition
+      let known = catalog.feeds[definition.name]
+      if let known, definitions[definition.name] == definition || known.given == definition { continue }
+      entries.append(entry)
+      if known == nil { changes.defined.append(definition.name) } else { changes.redefined.append(definition.name) }
+    }
+    let names = Set(configuration.entries.map(\.definition.name))
+    changes.undefined = managed.filter { !names.contains($0) }
+    changes.left = definitions.keys.filter { !names.contains($0) && catalog.feeds[$0] != nil }.sorted()
+    changes.left.removeAll(where: changes.undefined.contains)
+    return (entries, changes)
+  }
+
+  mutating func didApply(_ configuration: Configuration) {
+    definitions = Dictionary(
+      uniqueKeysWithValues: configuration.entries.map { ($0.definition.name, $0.definition) })
+  }
+}
+
+extension Engine {
+  /// Applies a configuration as one commit, or changes nothing and says why.
+  @discardableResult
+  public func configure(
+    _ configuration: Configuration, now: Instant
+  ) throws(ConfigurationError) -> ConfigurationChanges {
+    self.now = now
+    let (entries, changes) = configured.changes(
+      for: configuration, in: catalog, managed: managedFeeds.map(\.name))
+    try rehearse(entries, undefining: changes.undefined)
+    if !entries.isEmpty || !changes.undefined.isEmpty {
+      submit(.configure(define: entries.map(\.definition), undefine: changes.undefined))
+    }
+    configured.didApply(configuration)
+    access.replace(with: configuration.access, atOnce: sessions.isEmpty)
+    return changes
+  }
+
+  /// Finds out whether definitions can be put into effect, and undoes all of it.
+  private func rehearse(_ entries: [Configuration.Entry], undefining names: [String]) throws(ConfigurationError) {
+    catalog.begin(at: now)
+    defer { catalog.rollBack() }
+    for entry in entries {
+      do throws(FeedError) {
+        try catalog.define(entry.definition, replace: true)
+      } catch {
+        throw ConfigurationError(entry.place, error.reason)
+      }
+    }
+    for name in names {
+      do throws(FeedError) {
+        try catalog.undefine(name)
+      } catch {
+        throw ConfigurationError(
+          .init(line: 1, column: 1, member: "feeds"),
+          "cannot undefine managed feed \"\(name)\", which the file no longer defines: \(error.reason)")
+      }
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import FeedChange
+import FeedModel
+import FeedWire
+
+/// Rows of managed feeds that wait until the log has stored that they came.
+///
+/// Invariant: each waiting feed has one `$rows` request submitted or in flight, or failed and to be submitted again.
+struct ManagedQueue {
+  private struct Waiting {
+    var rows: ManagedRows
+    /// The time of day in RFC 3339, for `describe`.
+    var time: String
+    var hasFailed = false
+  }
+
+  private var waiting: [String: Waiting] = [:]
+  /// Incremented when managed feeds may have been defined, redefined or undefined.
+  private(set) var version = 0
+
+  mutating func definitionsDidChange() { version &+= 1 }
+
+  /// Keeps rows for a feed in place of those that wait. Returns whether a request must be submitted for them.
+  mutating func put(_ rows: ManagedRows, for feed: String, time: String) -> Bool {
+    if waiting[feed] != nil {
+      waiting[feed]?.rows = rows
+      waiting[feed]?.time = time
+      return false
+    }
+    waiting[feed] = Waiting(rows: rows, time: time)
+    return true
+  }
+
+  /// Takes the rows that wait for a feed. In replay there are none.
+  mutating func take(_ feed: String) -> (rows: ManagedRows, time: String)? {
+    waiting.removeValue(forKey: feed).map { ($0.rows, $0.time) }
+  }
+
+  /// Notes that the request for a feed's rows could not be stored.
+  mutating func didFail(_ feed: String) { waiting[feed]?.hasFailed = true }
+
+  /// The feeds whose requests failed, in order; they count as submitted again.
+  mutating func takeFailed() -> [String] {
+    let failed = waiting.filter { $0.value.hasFailed }.keys.sorted()
+    for feed in failed { waiting[feed]?.hasFailed = false }
+    return failed
+  }
+}
+
+/// Feeds whose rows another program keeps in a database.
+extension Engine {
+  /// Incremented when managed feeds may have been defined, redefined or undefined.
+  public var managedVersion: Int { managed.version }
+
+  /// The managed feeds, by name.
+  public var managedFeeds: [ManagedFeed] {
+    catalog.feeds.values.compactMap { $0 as? ManagedFeed }.sorted { $0.name < $1.name }
+  }
+
+  /// Gives a managed feed its rows as a commit of its own, and notes that its source can be read. Rows that the feed refuses
+  /// leave it unchanged, and its source has that error.
+  ///
+  /// A durable daemon does so once the log has stored that rows came; the rows themselves are not stored.
+  /// - Parameter time: the time of day in RFC 3339, for `describe`.
+  public func setManaged(_ name: String, _ rows: ManagedRows, now: Instant, time: String) {
+    self.now = now
+    if managed.put(rows, for: name, time: time) { submit(.rows(feed: name)) }
+  }
+
+  /// Submits again the requests for rows that could not be stored.
+  func resubmitRows() {
+    for name in managed.takeFailed() { submit(.rows(feed: name)) }
+  }
+
+  /// Gives a feed the rows that wait for it. In replay there are none, and the commit is only counted.
+  func takeRows(of name: String) {
+    let before = catalog.revision
+    if let (rows, time) = managed.take(name), let feed = catalog.feeds[name] as? ManagedFeed {
+      take(rows, of: feed, time: time)
+    }
+    // A stored request counts as one commit when it is replayed, whatever it does here.
+    if isDurable || isReplaying { catalog.skip(to: before &+ 1) }
+  }
+
+  private func take(_ rows: ManagedRows, of feed: ManagedFeed, time: String) {
+    catalog.begin(at: now)
+    do throws(FeedError) {
+      try catalog.setManaged(feed, rows)
+      if catalog.commit() { counters.commits &+= 1 }
+      if feed.source.state != .ok { report(.info, "managed feed \(feed.name): \(rows.count) rows") }
+      setSource(feed.name, SourceStatus(.ok, since: time))
+    } catch {
+      catalog.rollBack()
+      setSource(feed.name, SourceStatus(.error, message: error.reason, since: time))
+    }
+  }
+
+  /// Sets the status of the source of a managed feed. A status equal to the present one keeps its time.
+  public func setSource(_ name: String, _ status: SourceStatus) {
+    guard let feed = catalog.feeds[name] as? ManagedFeed, !feed.source.saysTheSame(as: status) else { return }
+    catalog.setSource(of: feed, status)
+    if status.state == .error {
+      report(.warning, "managed feed \(name): \(status.message); the feed keeps its last rows")
+    }
+  }
+}

@@ -1,0 +1,218 @@
+import FeedChange
+import FeedEngine
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// Reads the text of a configuration file; `Protocol/config.md` says what may stand in it.
+extension Configuration {
+  /// What reading a file depends on besides its text.
+  struct Surroundings {
+    /// The directory that relative paths start from.
+    let directory: String
+    /// The limits in effect when the file sets none.
+    let limits: Limits
+    /// Limits that the file cannot set, because a flag does.
+    let fixedLimits: Set<String>
+    let accounts: AccountNames
+
+    init(directory: String, limits: Limits, fixedLimits: Set<String> = [], accounts: AccountNames) {
+      self.directory = directory
+      self.limits = limits
+      self.fixedLimits = fixedLimits
+      self.accounts = accounts
+    }
+  }
+
+  /// Reads the text of a configuration file.
+  init(parsing bytes: UnsafeRawBufferPointer, _ surroundings: Surroundings) throws(ConfigurationError) {
+    let text = ConfigurationText(bytes: bytes)
+    var scanner = JSONScanner()
+    let file: JSONView
+    do {
+      file = try scanner.scan(bytes)
+    } catch {
+      throw ConfigurationError(text.place(error.offset, ""), "not JSON: \(error.message)")
+    }
+    guard file.kind == .object else {
+      throw text.error(at: file, "", "must be an object with \"feeds\", \"limits\" and \"access\", each optional")
+    }
+    try KnownMembers.check(file, KnownMembers.file, "", text)
+    let limits = try Self.limits(file, text)
+    let effective = Self.merge(limits, surroundings)
+    try self.init(
+      entries: try Self.entries(file, text, effective, surroundings.directory), limits: limits,
+      access: try AccessRules(reading: file, text, surroundings.accounts))
+  }
+
+  /// The limits as the file and the flags together make them.
+  func effectiveLimits(_ surroundings: Surroundings) -> Limits {
+    Self.merge(limits, surroundings)
+  }
+
+  private static func merge(_ limits: [String: Int], _ surroundings: Surroundings) -> Limits {
+    var merged = surroundings.limits
+    for limit in Limits.all where !surroundings.fixedLimits.contains(limit.name) {
+      if let value = limits[limit.name] { merged[keyPath: limit.keyPath] = value }
+    }
+    return merged
+  }
+
+  private static func limits(_ file: JSONView, _ text: ConfigurationText) throws(ConfigurationError) -> [String: Int] {
+    guard let object = file.member("limits") else { return [:] }
+    guard object.kind == .object else { throw text.error(at: object, "limits", "must be an object of limits by name") }
+    try KnownMembers.check(object, Limits.all.map(\.name), "limits", text)
+    var limits: [String: Int] = [:]
+    for member in object.members {
+      guard let limit = Limits.all.first(where: { $0.name == member.key.string }) else { continue }
+      guard let value = member.value.int, limit.range.contains(value) else {
+        throw text.error(
+          at: member.value, "limits.\(limit.name)",
+          "must be a whole number from \(limit.range.lowerBound) to \(limit.range.upperBound): \(limit.help)")
+      }
+      limits[limit.name] = value
+    }
+    return limits
+  }
+
+  private static func entries(
+    _ file: JSONView, _ text: ConfigurationText, _ limits: Limits, _ directory: String
+  ) throws(ConfigurationError) -> [Entry] {
+    guard let array = file.member("feeds") else { return [] }
+    guard array.kind == .array else { throw text.error(at: array, "feeds", "must be an array of definitions") }
+    var entries: [Entry] = []
+    var places: [String: Int] = [:]
+    for (index, element) in array.elements.enumerated() {
+      let member = "feeds[\(index)]"
+      try KnownMembers.check(definition: element, member, text)
+      let definition: FeedDefinition
+      do throws(FeedError) {
+        definition = try FeedDefinition(parsing: element, limits: limits).located(in: directory)
+      } catch {
+        throw text.error(error, in: element, member)
+      }
+      if let first = places.updateValue(index, forKey: definition.name) {
+        throw text.error(
+          at: element.member("feed") ?? element, "\(member).feed",
+          "\"\(definition.name)\" is defined by feeds[\(first)] already; a name stands for one feed")
+      }
+      entries.append(Entry(definition: definition, place: text.place(element.byteOffset, member)))
+    }
+    return entries
+  }
+}
+
+extension FeedDefinition {
+  /// The same with the path of its database made absolute.
+  fileprivate func located(in directory: String) -> FeedDefinition {
+    guard case .managed(let managed) = content, !managed.database.hasPrefix("/") else { return self }
+    let path = directory.hasSuffix("/") ? directory + managed.database : "\(directory)/\(managed.database)"
+    return FeedDefinition(
+      name: name,
+      content: .managed(
+        ManagedDefinition(
+          database: path, query: managed.query, id: managed.id, section: managed.section, type: managed.type)),
+      behaviours: behaviours)
+  }
+}
+
+extension AccessRules {
+  /// Reads member `access` of a configuration; nil when it is absent.
+  fileprivate init?(reading file: JSONView, _ text: ConfigurationText, _ accounts: AccountNames)
+    throws(ConfigurationError)
+  {
+    guard let array = file.member("access") else { return nil }
+    guard array.kind == .array else { throw text.error(at: array, "access", "must be an array of rules") }
+    var rules: [Rule] = []
+    for (index, element) in array.elements.enumerated() {
+      let reader = RuleReader(object: element, place: "access[\(index)]", text: text)
+      rules.append(try reader.rule(accounts))
+    }
+    self.init(rules: rules)
+  }
+}
+
+/// Reads one rule.
+private struct RuleReader {
+  let object: JSONView
+  let place: String
+  let text: ConfigurationText
+
+  func rule(_ accounts: AccountNames) throws(ConfigurationError) -> AccessRules.Rule {
+    guard object.kind == .object else { throw text.error(at: object, place, "must be an object with \"allow\"") }
+    try KnownMembers.check(object, KnownMembers.rule, place, text)
+    var rule = AccessRules.Rule()
+    rule.isForAll = ["uid", "user", "gid", "group"].allSatisfy { name in
+      !object.members.contains { $0.key.string == name }
+    }
+    for (view, path) in try values("uid") { rule.users.insert(try number(view, path)) }
+    for (view, path) in try values("gid") { rule.groups.insert(try number(view, path)) }
+    for (view, path) in try values("user") {
+      let name = try string(view, path)
+      guard let uid = accounts.user(name) else { throw text.error(at: view, path, "there is no user \"\(name)\"") }
+      rule.users.insert(uid)
+    }
+    for (view, path) in try values("group") {
+      let name = try string(view, path)
+      guard let group = accounts.group(name) else { throw text.error(at: view, path, "there is no group \"\(name)\"") }
+      rule.groups.insert(group.gid)
+      rule.users.formUnion(group.members)
+    }
+    if object.member("feeds") != nil {
+      rule.feeds = []
+      for (view, path) in try values("feeds") { rule.feeds.append(NamePattern(try string(view, path))) }
+    }
+    rule.rights = try rights()
+    return rule
+  }
+
+  private func rights() throws(ConfigurationError) -> Set<Right> {
+    guard object.member("allow") != nil else {
+      throw text.error(at: object, place, "is missing \"allow\"; give an array of read, write, define, admin")
+    }
+    var rights: Set<Right> = []
+    for (view, path) in try values("allow") {
+      let name = try string(view, path)
+      guard let right = Right(rawValue: name) else {
+        throw text.error(at: view, path, "is \"\(name)\" and must be one of read, write, define, admin")
+      }
+      rights.insert(right)
+    }
+    return rights
+  }
+
+  /// The values of a member that may be one value or an array of them.
+  private func values(_ name: StaticString) throws(ConfigurationError) -> [(JSONView, String)] {
+    guard let value = object.member(name) else { return [] }
+    let path = "\(place).\(name)"
+    guard value.kind == .array else { return [(value, path)] }
+    return value.elements.enumerated().map { ($1, "\(path)[\($0)]") }
+  }
+
+  private func number(_ view: JSONView, _ path: String) throws(ConfigurationError) -> UInt32 {
+    guard let number = view.int.flatMap(UInt32.init(exactly:)) else {
+      throw text.error(at: view, path, "must be a whole number from 0 to \(UInt32.max)")
+    }
+    return number
+  }
+
+  private func string(_ view: JSONView, _ path: String) throws(ConfigurationError) -> String {
+    guard let string = view.string, !string.isEmpty else { throw text.error(at: view, path, "must be a string") }
+    return string
+  }
+}
+
+/// Finds the numbers of users and groups by name.
+struct AccountNames {
+  /// The number of a user; nil when there is no such user.
+  let user: (String) -> UInt32?
+  /// The number of a group and the users that are in it besides those whose first group it is.
+  let group: (String) -> (gid: UInt32, members: [UInt32])?
+
+  init(
+    user: @escaping (String) -> UInt32?, group: @escaping (String) -> (gid: UInt32, members: [UInt32])?
+  ) {
+    self.user = user
+    self.group = group
+  }
+}
