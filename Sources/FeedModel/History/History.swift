@@ -40,7 +40,8 @@ public final class History {
 
   /// Appends a change with `shift` added to its sections. The change is not modified; `inout` avoids reference counting.
   func append(_ change: inout Change, shift: UInt32 = 0, to revision: UInt64, at now: Instant) {
-    assert(revision > end, "revisions of a history ascend")
+    // The commit that defines a feed may also change it: that change leads to the revision from which the history starts.
+    assert(revision > end || revision == base && count == 0, "revisions of a history ascend")
     records.append(Record(to: revision, start: words.end, at: now))
     end = revision
     words.append(&change, shift: shift)
