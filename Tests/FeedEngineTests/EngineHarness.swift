@@ -3,77 +3,86 @@ import FeedJSON
 import FeedModel
 import Testing
 
-/// Drives an engine without sockets, turn by turn as the daemon's loop does: texts in, texts out, the clock by hand.
+@testable import FeedEngine
+
+/// Drives a turn without sockets: texts in, texts out, the clock by hand.
 ///
-/// The engine of a durable harness is given its input as a daemon with a store does it; the store is an array.
+/// The log of a durable harness is an array, which stores batches at once or when the test says so.
 final class EngineHarness {
-  /// What a durable engine had stored in one turn.
-  struct Stored {
-    let revision: UInt64
-    let at: Instant
-    let requests: [UInt8]
-  }
-
   let engine: Engine
+  /// The log of a durable harness.
+  let log: ArrayLog?
   private(set) var now = Instant(nanoseconds: 1_000_000_000)
-  private var ports: [ConnectionID: Port] = [:]
-  /// Connections that the engine was done with and that were closed for it, in order.
-  private(set) var closed: [ConnectionID] = []
+  private var loop: Turn
+  private var link = MemoryLink()
   private(set) var events: [EngineEvent] = []
-  private(set) var stored: [Stored] = []
 
-  /// The far end of one connection.
-  private struct Port {
-    /// Sent by the client and not yet taken by the engine.
-    var input: [UInt8] = []
-    /// Written by the engine and not yet looked at by the test.
-    var received: [UInt8] = []
-    /// How many bytes the client's socket still takes; nil for any number.
-    var room: Int?
-    /// Whether the last write found the socket full.
-    var isBlocked = false
-    /// Whether the engine did not want what was sent.
-    var isParked = false
-    var isOpen = true
-  }
-
-  init(limits: Limits = Limits(), epoch: String = "test", seed: UInt64 = 7, isDurable: Bool = false) {
+  init(
+    limits: Limits = Limits(), epoch: String = "test", seed: UInt64 = 7, isDurable: Bool = false, window: Int = 1
+  ) {
     let identity = ServerIdentity(
       version: "0", epoch: epoch, pid: 1, uid: 0, durability: isDurable ? "process" : "memory")
+    let log = isDurable ? ArrayLog(window: window) : nil
+    self.log = log
     engine = Engine(limits: limits, identity: identity, seed: seed, isDurable: isDurable, now: now)
+    loop = Turn(engine, log: log ?? NoLog(), now: now)
     engine.log = { [unowned self] in events.append($0) }
   }
 
+  /// What the log has stored.
+  var stored: [LogBatch] { log?.stored ?? [] }
+
+  // MARK: Connections
+
   func connect(uid: UInt32 = 1000, groups: [UInt32] = []) -> ConnectionID {
-    let id = engine.connect(Peer(uid: uid, gid: uid, pid: 42, groups: groups), now: now)
-    ports[id] = Port()
-    return id
+    connect([Peer(uid: uid, gid: uid, pid: 42, groups: groups)])[0]
+  }
+
+  /// Connects several peers in one turn.
+  func connect(_ peers: [Peer]) -> [ConnectionID] {
+    let before = link.accepted.count
+    for peer in peers { link.connect(peer) }
+    turnOnce()
+    return Array(link.accepted[before...])
   }
 
   /// Connections whose client reads nothing.
   var stopped: Set<ConnectionID> {
-    get { Set(ports.filter { $0.value.room == 0 }.keys) }
-    set { for id in ports.keys { ports[id]?.room = newValue.contains(id) ? 0 : nil } }
+    get { Set(link.open.filter { link.room($0) == 0 }) }
+    set { for id in link.open { link.setRoom(id, newValue.contains(id) ? 0 : nil) } }
   }
 
   /// Whether the engine has not closed the connection.
-  func isOpen(_ id: ConnectionID) -> Bool { ports[id]?.isOpen ?? false }
+  func isOpen(_ id: ConnectionID) -> Bool { link.isOpen(id) }
 
-  /// Bytes that were handed in and not taken by the engine.
-  func waitingInput(of id: ConnectionID) -> Int { ports[id]?.input.count ?? 0 }
+  /// Whether the requests of a connection can be taken now.
+  func wantsInput(_ id: ConnectionID) -> Bool {
+    engine.session(id).map { engine.wantsInput($0) } ?? false
+  }
+
+  /// Bytes that were sent and not decoded.
+  func waitingInput(of id: ConnectionID) -> Int {
+    link.unreadCount(id) + (engine.session(id)?.input.held.count ?? 0)
+  }
+
+  /// Whether the turn has something to do by itself.
+  var hasWork: Bool { loop.next(after: now) == .now }
+  /// Tokens that the tape has room for.
+  var tapeCapacity: Int { loop.tapeCapacity }
+
+  // MARK: Input
 
   static func frame(_ text: String) -> [UInt8] {
     let bytes = Array(text.utf8)
     return withUnsafeBytes(of: UInt32(bytes.count).bigEndian, Array.init) + bytes
   }
 
-  /// Puts raw bytes behind those that the engine has yet to take, without a turn.
+  /// Sends raw bytes, without a turn.
   func supply(_ id: ConnectionID, _ bytes: [UInt8]) {
-    ports[id]?.input += bytes
-    if engine.isDurable { ports[id]?.isParked = true } else { offer(id) }
+    link.send(id, bytes)
   }
 
-  /// Hands raw bytes to the engine and ends the turn.
+  /// Sends raw bytes and lets the turn have them.
   func deliver(_ id: ConnectionID, _ bytes: [UInt8]) {
     supply(id, bytes)
     turn()
@@ -96,21 +105,34 @@ final class EngineHarness {
 
   /// The peer sends nothing more.
   func endInput(_ id: ConnectionID) {
-    engine.endOfInput(id, now: now)
+    link.endInput(id)
     turn()
   }
 
   /// The peer is gone.
   func disconnect(_ id: ConnectionID) {
-    engine.disconnect(id)
-    ports[id] = nil
+    drop(id)
     turn()
   }
 
+  /// The peer is gone, without a turn.
+  func drop(_ id: ConnectionID) { link.disconnect(id) }
+
+  /// Ends the daemon.
+  func drain(reason: String = "shutdown", message: String = "over") {
+    loop.drain(reason: reason, message: message)
+    turn()
+  }
+
+  /// Whether all connections are closed after `drain`.
+  var isDrained: Bool { loop.isDrained }
+
+  // MARK: Output
+
   /// Lets a stopped connection take what waits for it: so many bytes, or everything from now on.
   func resume(_ id: ConnectionID, bytes: Int? = nil) {
-    let room = ports[id]?.room ?? 0
-    ports[id]?.room = bytes.map { room + $0 }
+    let room = link.room(id) ?? 0
+    link.setRoom(id, bytes.map { room + $0 })
     turn()
   }
 
@@ -118,112 +140,34 @@ final class EngineHarness {
   func take(_ id: ConnectionID) -> [String] {
     var frames: [String] = []
     var start = 0
-    let bytes = ports[id]?.received ?? []
+    let bytes = link.take(id)
     while bytes.count - start >= 4 {
       let length = bytes[start..<start + 4].reduce(0) { $0 << 8 | Int($1) }
       guard bytes.count >= start + 4 + length else { break }
       frames.append(String(decoding: bytes[start + 4..<start + 4 + length], as: UTF8.self))
       start += 4 + length
     }
-    ports[id]?.received.removeFirst(start)
+    link.putBack(id, bytes[start...])
     return frames
   }
 
   /// Bytes of half a frame that wait for their rest.
-  func halfFrame(of id: ConnectionID) -> Int { ports[id]?.received.count ?? 0 }
-}
+  func halfFrame(of id: ConnectionID) -> Int { link.receivedCount(id) }
 
-/// The loop.
-extension EngineHarness {
-  /// Turns until the engine has nothing more to do by itself.
+  // MARK: Turns
+
+  /// Turns until there is nothing more to do.
   func turn() {
     for _ in 0..<20_000 {
       turnOnce()
-      if !engine.hasWork && !engine.isDue(now) && !mayResume { return }
+      if !hasWork && !link.hasEvents { return }
     }
-    Issue.record("the engine always says that it has work and gets nowhere")
+    Issue.record("the turn always says that it has work and gets nowhere")
   }
 
   /// One turn, whatever is left to do.
   func turnOnce() {
-    engine.takeResumedInput { ports[$0]?.isParked = true }
-    let waiting = ports.keys.filter { ports[$0]?.isParked == true && engine.wantsInput($0) }.sorted {
-      $0.rawValue < $1.rawValue
-    }
-    if engine.isDurable { store(waiting) }
-    for id in waiting { offer(id) }
-    engine.endTurn(now: now)
-    write()
-    engine.finishWrites()
-    for (id, port) in ports where port.isOpen && engine.shouldClose(id) { close(id) }
-  }
-
-  /// Stores what may change something of what these connections sent.
-  private func store(_ waiting: [ConnectionID]) {
-    engine.beginTurn(now: now)
-    for id in waiting { (ports[id]?.input ?? []).withUnsafeBytes { engine.prepare(id, $0) } }
-    guard let batch = engine.journalBatch else { return }
-    stored.append(Stored(revision: batch.revision, at: batch.at, requests: Array(batch.requests)))
-    engine.didStore()
-  }
-
-  /// Hands over what was sent; what is not wanted now is parked and offered again.
-  private func offer(_ id: ConnectionID) {
-    guard let input = ports[id]?.input, ports[id]?.isOpen == true else { return }
-    if !input.isEmpty && engine.wantsInput(id) {
-      let taken = input.withUnsafeBytes { engine.receive(id, $0, now: now) }
-      ports[id]?.input.removeFirst(taken)
-    }
-    let isEmpty = ports[id]?.input.isEmpty ?? true
-    ports[id]?.isParked = !isEmpty && !engine.wantsInput(id)
-  }
-
-  private var mayResume: Bool {
-    ports.contains { $0.value.isOpen && $0.value.isParked && engine.wantsInput($0.key) }
-  }
-
-  private func write() {
-    var pending: Set<ConnectionID> = []
-    engine.takePendingOutput { pending.insert($0) }
-    for (id, port) in ports where port.isBlocked && port.room != 0 {
-      write(to: id)
-      if !engine.hasOutput(id) { engine.didDrain(id) }
-    }
-    for id in pending where ports[id]?.isBlocked == false { write(to: id) }
-  }
-
-  /// Writes as the loop does, a few slices at a time, until everything is written or the socket is full.
-  private func write(to id: ConnectionID) {
-    withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: 4) { slices in
-      while case let count = engine.output(of: id, into: slices), count > 0 {
-        var written = 0
-        var offered = 0
-        for slice in slices[..<count] {
-          offered += slice.count
-          let fits = min(slice.count, ports[id]?.room ?? slice.count)
-          ports[id]?.received.append(contentsOf: slice[..<fits])
-          ports[id]?.room? -= fits
-          written += fits
-        }
-        engine.didWrite(id, written)
-        ports[id]?.isBlocked = written < offered
-        if written < offered { return }
-      }
-      ports[id]?.isBlocked = false
-    }
-  }
-
-  /// What is still unread stays for the test; the id may come back for another connection.
-  private func close(_ id: ConnectionID) {
-    engine.disconnect(id)
-    closed.append(id)
-    ports[id]?.isOpen = false
-  }
-}
-
-extension Engine {
-  /// Whether something is due that is not a mere look at the clock.
-  fileprivate func isDue(_ now: Instant) -> Bool {
-    nextDeadline.map { $0 <= now } ?? false
+    loop.run(&link, now: now)
+    engine.checkInvariants()
   }
 }

@@ -2,11 +2,13 @@ import FeedEngine
 import FeedModel
 import FeedStorage
 
-/// An engine and its store without a socket or a loop: a daemon whose end is that this object goes.
+/// An engine, its store and a client, without sockets: a daemon that ends when this object goes.
 final class DurableEngine {
   let engine: Engine
   let store: Store
   let found: RecoveryProgress
+  private var loop: Turn
+  private var link = MemoryLink()
   private let client: ConnectionID
   private(set) var now: Instant
 
@@ -24,25 +26,20 @@ final class DurableEngine {
     engine.adopt(limits)
     try store.use(limits)
     self.now = max(now, Instant(nanoseconds: store.newestMoment + 1))
-    client = engine.connect(Peer(uid: 1, gid: 1, pid: 1), now: self.now)
+    loop = Turn(engine, log: StoreLog(store), now: self.now)
+    link.connect(Peer(uid: 1, gid: 1, pid: 1))
+    loop.run(&link, now: self.now)
+    client = link.accepted[0]
   }
 
-  /// Executes requests as the loop does, storing them before, and returns everything that was answered or published.
+  /// Sends requests and returns everything that was answered or published.
   func turn(_ requests: [String], later seconds: Double = 0.001) -> [String] {
     now = now.adding(seconds: seconds)
-    var input = requests.flatMap { Self.frame($0) }
-    var output: [UInt8] = []
+    link.send(client, requests.flatMap { Self.frame($0) })
     repeat {
-      engine.beginTurn(now: now)
-      input.withUnsafeBytes { engine.prepare(client, $0) }
-      storeBatch()
-      let consumed = input.withUnsafeBytes { engine.receive(client, $0, now: now) }
-      input.removeFirst(consumed)
-      engine.endTurn(now: now)
-      drain(into: &output)
-      engine.takeResumedInput { _ in }
-    } while !input.isEmpty || engine.hasWork
-    return Self.texts(output)
+      loop.run(&link, now: now)
+    } while loop.next(after: now) == .now || link.hasEvents
+    return Self.texts(link.take(client))
   }
 
   /// The first answer to one request.
@@ -53,26 +50,6 @@ final class DurableEngine {
 
   static func request(_ method: String, _ params: String, id: Int = 1) -> String {
     #"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#
-  }
-
-  private func storeBatch() {
-    guard let batch = engine.journalBatch else { return engine.didStore() }
-    do throws(StorageError) {
-      try store.append(revision: batch.revision, at: batch.at.nanoseconds, requests: batch.requests)
-      engine.didStore()
-    } catch {
-      engine.storageDidFail("\(error)")
-    }
-  }
-
-  private func drain(into output: inout [UInt8]) {
-    withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: 64) { slices in
-      while case let count = engine.output(of: client, into: slices), count > 0 {
-        for slice in slices[..<count] { output.append(contentsOf: slice) }
-        engine.didWrite(client, slices[..<count].reduce(0) { $0 + $1.count })
-      }
-    }
-    engine.finishWrites()
   }
 
   private static func frame(_ text: String) -> [UInt8] {

@@ -17,7 +17,8 @@ final class Filler: RecoveryTarget {
   func replay(_ batch: StoredBatch) throws(ReplayRefusal) {
     do throws(ReplayError) {
       try engine.replay(
-        JournalBatch(revision: batch.revision, at: Instant(nanoseconds: batch.at), requests: batch.requests))
+        LogBatch(
+          number: 0, at: Instant(nanoseconds: batch.at), revision: batch.revision, frames: batch.requests))
     } catch {
       throw ReplayRefusal("\(error)")
     }

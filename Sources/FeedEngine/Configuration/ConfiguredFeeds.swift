@@ -44,7 +44,7 @@ extension Engine {
   public func configure(
     _ configuration: Configuration, now: Instant
   ) throws(ConfigurationError) -> ConfigurationChanges {
-    self.now = now
+    begin(at: now)
     let (entries, changes) = configured.changes(
       for: configuration, in: catalog, managed: managedFeeds.map(\.name))
     try rehearse(entries, undefining: changes.undefined)

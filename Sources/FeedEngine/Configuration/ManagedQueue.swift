@@ -62,7 +62,7 @@ extension Engine {
   /// A durable daemon does so once the log has stored that rows came; the rows themselves are not stored.
   /// - Parameter time: the time of day in RFC 3339, for `describe`.
   public func setManaged(_ name: String, _ rows: ManagedRows, now: Instant, time: String) {
-    self.now = now
+    begin(at: now)
     if managed.put(rows, for: name, time: time) { submit(.rows(feed: name)) }
   }
 
@@ -72,17 +72,17 @@ extension Engine {
   }
 
   /// Gives a feed the rows that wait for it. In replay there are none, and the commit is only counted.
-  func takeRows(of name: String) {
+  func takeRows(of name: String, isLogged: Bool) {
     let before = catalog.revision
     if let (rows, time) = managed.take(name), let feed = catalog.feeds[name] as? ManagedFeed {
       take(rows, of: feed, time: time)
     }
     // A stored request counts as one commit when it is replayed, whatever it does here.
-    if isDurable || isReplaying { catalog.skip(to: before &+ 1) }
+    if isLogged { catalog.skip(to: before &+ 1) }
   }
 
   private func take(_ rows: ManagedRows, of feed: ManagedFeed, time: String) {
-    catalog.begin(at: now)
+    catalog.begin(at: moment)
     do throws(FeedError) {
       try catalog.setManaged(feed, rows)
       if catalog.commit() { counters.commits &+= 1 }

@@ -4,11 +4,12 @@ import FeedWire
 /// Connections come and go.
 extension Engine {
   /// A connection was accepted. Over a limit it is told so with `bye` and closes once that is written.
-  public func connect(_ peer: Peer, now: Instant) -> ConnectionID {
-    self.now = now
-    let id = ConnectionID(rawValue: freeIDs.popLast() ?? sessions.count)
-    let session = Session(id: id, peer: peer, connectedAt: now)
-    if id.rawValue == sessions.count { sessions.append(session) } else { sessions[id.rawValue] = session }
+  func connect(_ peer: Peer) -> Session {
+    let index = freeIDs.popLast() ?? sessions.count
+    generations &+= 1
+    let handle = SessionHandle(index: UInt32(index), generation: generations)
+    let session = Session(handle: handle, peer: peer, connectedAt: now)
+    if index == sessions.count { sessions.append(session) } else { sessions[index] = session }
     if let refusal = refusal(for: peer) {
       session.isRefused = true
       counters.refusedConnections += 1
@@ -19,7 +20,7 @@ extension Engine {
       counters.connections += 1
       report(.info, "\(session.description) opened")
     }
-    return id
+    return session
   }
 
   /// Why a further connection of `peer` is not taken; nil when it is.
@@ -36,25 +37,37 @@ extension Engine {
     return nil
   }
 
-  /// The peer will send nothing more: what is queued is still written, then the connection closes.
-  public func endOfInput(_ id: ConnectionID, now: Instant) {
-    self.now = now
-    guard let session = session(id), !session.inputEnded else { return }
-    session.inputEnded = true
-    session.partialSince = nil
-    session.heldInput = 0
-    if session.work == nil && session.batch == nil { session.isClosing = true }
+  /// Whether the requests of a connection can be taken now. While false, it is not read from: it does not read its answers, or
+  /// one of them is not complete.
+  func wantsInput(_ session: Session) -> Bool {
+    !session.isClosing && !session.input.hasEnded && canWork(session)
+  }
+
+  /// Whether a connection has room for the answers of further requests.
+  func canWork(_ session: Session) -> Bool {
+    session.work == nil && session.batch == nil && session.line.takesMore && session.output.count <= limits.maxQueue
+  }
+
+  /// The peer sends nothing more: what it sent is executed and what is queued is written, then the connection closes.
+  func endOfInput(_ session: Session) {
+    if session.input.hasEnded { return }
+    session.input.hasEnded = true
+    session.input.partialSince = nil
+    session.input.held.removeAll()
+    if session.work == nil && session.batch == nil && session.line.isEmpty { session.isClosing = true }
+    recount(session)
     markDirty(session)
   }
 
-  /// The socket is gone: the connection and its watches are forgotten.
-  public func disconnect(_ id: ConnectionID) {
-    guard let session = session(id) else { return }
+  /// The connection is closed: the session and its watches are forgotten. Requests of it that are stored are executed all the
+  /// same.
+  func disconnect(_ session: Session) {
     endWatches(of: session)
     session.work = nil
     session.batch = nil
-    sessions[id.rawValue] = nil
-    freeIDs.append(id.rawValue)
+    session.isClosing = true
+    sessions[Int(session.handle.index)] = nil
+    freeIDs.append(Int(session.handle.index))
     dirty.removeAll { $0 === session }
     workingSessions.removeAll { $0 === session }
     if !session.isRefused {
@@ -65,8 +78,6 @@ extension Engine {
         users[session.peer.uid] = usage.connections > 0 ? usage : nil
       }
     }
-    // Nothing is swept while nobody is there.
-    if sessions.count == freeIDs.count { scanner.releaseMemory(beyond: 1 << 16) }
     report(
       .info, "\(session.description) closed after \(session.requests) requests, \(session.output.count) bytes unsent")
   }
@@ -77,7 +88,7 @@ extension Engine {
     report(level, "\(session.description) is being closed (\(reason)): \(message)")
     session.isClosing = true
     session.closeDeadline = now.adding(seconds: Self.closeGrace)
-    session.heldInput = 0
+    session.input.held.removeAll()
     session.work = nil
     if let batch = session.batch { sendAnswers(of: batch, to: session) }
     session.batch = nil
@@ -98,8 +109,7 @@ extension Engine {
   private static let closeGrace = 10.0
 
   /// Says `bye` to everybody; each connection closes once it has read what is queued.
-  public func shutDown(reason: String, message: String, now: Instant) {
-    self.now = now
+  func shutDown(reason: String, message: String) {
     for case let session? in sessions { close(session, reason: reason, message: message, level: .debug) }
   }
 }

@@ -15,27 +15,25 @@ extension Engine {
     dirty.append(session)
   }
 
-  /// Names the connections that have something to write or to close for, each once.
-  public func takePendingOutput(_ body: (ConnectionID) -> Void) {
-    for session in dirty { body(session.id) }
+  /// Each session that has something to write, or to close for.
+  func forEachDirtySession(_ body: (Session) -> Void) {
+    for session in dirty { body(session) }
   }
 
-  /// Fills `slices` with the bytes that wait for a connection, in order, and returns how many slices were filled. They
-  /// are valid until the next call of anything but `output` and `didWrite`.
-  public func output(of id: ConnectionID, into slices: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>) -> Int {
-    session(id)?.output.gather(into: slices) ?? 0
-  }
-
-  /// The socket took `count` bytes. Fewer than were offered means that it is full.
-  public func didWrite(_ id: ConnectionID, _ count: Int) {
-    guard let session = session(id) else { return }
+  /// The peer took `count` bytes.
+  func didWrite(_ session: Session, _ count: Int) {
     session.output.consume(count)
     if session.counted > 0 { recount(session) }
     counters.bytesOut &+= UInt64(count)
   }
 
-  /// Ends the turn's writes: what sockets did not take is kept, the turn's memory is reused.
-  public func finishWrites() {
+  /// Discards queued output for a peer that stopped reading.
+  func discardOutput(of session: Session) {
+    if session.output.count > 0 { didWrite(session, session.output.count) }
+  }
+
+  /// Ends the turn's writes: what peers did not take is kept, the turn's memory is reused.
+  func finishWrites() {
     for session in dirty {
       session.isDirty = false
       session.output.keepRest()
@@ -47,37 +45,5 @@ extension Engine {
     dirty.removeAll(keepingCapacity: true)
     answers.recycle()
     watches.recycle()
-  }
-
-  /// A connection that was found full has taken everything: it may be sent more.
-  public func didDrain(_ id: ConnectionID) {
-    guard let session = session(id) else { return }
-    markDirty(session)
-  }
-
-  /// Whether everything was written and the connection is to be closed now.
-  public func shouldClose(_ id: ConnectionID) -> Bool {
-    guard let session = session(id) else { return true }
-    return session.isClosing && session.output.count == 0
-  }
-
-  /// Whether bytes wait that the socket did not take; it should be written again when it is writable.
-  public func hasOutput(_ id: ConnectionID) -> Bool {
-    session(id).map { $0.output.count > 0 } ?? false
-  }
-
-  /// Offers input again to a session that refused it, once it has room.
-  func resumeIfPossible(_ session: Session) {
-    guard session.isPaused, wantsInput(session.id) else { return }
-    session.isPaused = false
-    resumed.append(session.id)
-  }
-
-  /// Names the connections whose buffered input should be handed to `receive` again, even if nothing new arrived.
-  public func takeResumedInput(_ body: (ConnectionID) -> Void) {
-    if resumed.isEmpty { return }
-    let ids = resumed
-    resumed.removeAll(keepingCapacity: true)
-    for id in ids { body(id) }
   }
 }

@@ -4,7 +4,7 @@ import FeedModel
 extension Engine {
   /// Counts what a session holds into its user's quota, if that has changed. O(1).
   @inline(__always) func recount(_ session: Session) {
-    let holding = session.isClosing ? 0 : session.output.backlog &+ session.heldInput
+    let holding = session.isClosing ? 0 : session.output.backlog &+ session.input.held.count &+ session.line.bytes
     if holding != session.counted { count(session, holding) }
   }
 

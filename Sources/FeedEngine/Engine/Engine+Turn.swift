@@ -7,23 +7,23 @@ extension Engine {
   /// Elements that one turn may spend on answers worked out in parts.
   private static let jobBudget = 4096
 
-  /// Does what is due: expiry, half frames, bookmarks, long answers, snapshots and catching up.
-  public func endTurn(now: Instant) {
-    self.now = turnTime ?? now
-    executePrepared()
-    turnTime = nil
+  /// Begins a turn.
+  func begin(at now: Instant) {
     self.now = now
+    moment = now
+  }
+
+  /// Does what is due: quotas, expiry, access rules, half frames, bookmarks, snapshots and catching up.
+  func attend() {
     closeOverQuota()
     if !isDurable { evictExpired() }
     applyAccessRules()
     if nextSweep <= now { sweep() }
     advanceWatches()
-    if !workingSessions.isEmpty { work() }
-    giveAll()
   }
 
-  /// When `endTurn` must be called even if nothing arrives; nil when nothing is due.
-  public var nextDeadline: Instant? {
+  /// When a turn is due even if nothing arrives; nil when nothing is due.
+  var nextDeadline: Instant? {
     var next = sessions.count > freeIDs.count ? nextSweep : nil
     for moment in [nextEviction, watches.schedule.nextThrottle] {
       if let moment { next = min(next ?? moment, moment) }
@@ -31,17 +31,16 @@ extension Engine {
     return next
   }
 
-  /// Whether there is work that waits for nothing: the owner should start the next turn without waiting for input.
-  public var hasWork: Bool {
-    !overQuota.isEmpty || !submitted.isEmpty || !resumed.isEmpty || workingSessions.contains { canWorkOn($0) }
-      || watches.schedule.readyCount > 0
+  /// Whether there is work that waits for nothing: the next turn is due at once.
+  var hasWork: Bool {
+    !overQuota.isEmpty || workingSessions.contains { canWorkOn($0) } || watches.schedule.readyCount > 0
   }
 
   /// Evicts what is too old, a bounded number a turn.
   func evictExpired() {
-    guard let expiry = catalog.nextExpiry, expiry <= now else { return }
-    for feed in catalog.expired(at: now) {
-      catalog.begin(at: now)
+    guard let expiry = catalog.nextExpiry, expiry <= moment else { return }
+    for feed in catalog.expired(at: moment) {
+      catalog.begin(at: moment)
       _ = catalog.evictExpired(feed, limit: 1000)
       if catalog.commit() { counters.commits &+= 1 }
     }
@@ -51,13 +50,12 @@ extension Engine {
   /// unused memory.
   private func sweep() {
     nextSweep = now.adding(seconds: 1)
-    scanner.releaseUnused()
     resubmitRows()
     let timeout = UInt64(limits.frameTimeout) * 1_000_000_000
     for case let session? in sessions {
       // While its requests are not taken, it is not the client that makes no progress.
-      if session.partialSince != nil && !canWork(session) { session.partialSince = now }
-      if let since = session.partialSince, now.since(since) >= timeout, !session.isClosing {
+      if session.input.partialSince != nil && !canWork(session) { session.input.partialSince = now }
+      if let since = session.input.partialSince, now.since(since) >= timeout, !session.isClosing {
         close(
           session, reason: "frameTimeout",
           message: "Half a frame made no progress for \(limits.frameTimeout) seconds (frameTimeout).", level: .warning)
@@ -78,27 +76,30 @@ extension Engine {
     catalog.trimHistories(before: moment)
   }
 
-  /// Goes on with the answers and batches that are worked out in parts.
-  private func work() {
+  /// Goes on with the answers that are worked out in parts.
+  func advanceAnswers() {
     let budget = max(256, Self.jobBudget / workingSessions.count)
-    let sessions = workingSessions
-    for session in sessions {
+    for session in workingSessions {
       if let (job, ticket) = session.work { run(job, ticket, of: session, budget: budget) }
-      if session.work == nil && session.batch != nil { goOnWithBatch(of: session) }
-      if session.work == nil && session.batch == nil { finishWork(of: session) }
     }
+  }
+
+  /// Forgets the sessions whose answers and batches are complete.
+  func forgetFinishedWork() {
     workingSessions.removeAll { $0.work == nil && $0.batch == nil }
   }
 
   /// Whether a session could get on with its answer or batch now.
   private func canWorkOn(_ session: Session) -> Bool {
     if let work = session.work { return !work.job.isWaiting }
-    return session.output.count <= limits.maxQueue
+    return session.line.isEmpty && !session.line.isStalled && session.output.count <= limits.maxQueue
   }
 
-  /// The session has nothing more in hand: it may take requests again, or close if there will be none.
-  private func finishWork(of session: Session) {
-    if session.inputEnded { session.isClosing = true }
+  /// All requests taken from the session are answered: more can be taken, or it closes if there will be none.
+  func finishWork(of session: Session) {
+    assert(session.work == nil && session.batch == nil)
+    guard session.line.isEmpty else { return }
+    if session.input.hasEnded { session.isClosing = true }
     markDirty(session)
     resumeIfPossible(session)
   }
@@ -128,4 +129,13 @@ extension Engine {
   func keepWorking(_ session: Session) {
     if !workingSessions.contains(where: { $0 === session }) { workingSessions.append(session) }
   }
+}
+
+extension Engine {
+  func countRequest(of session: Session, _ count: Int) {
+    counters.requests &+= UInt64(bitPattern: Int64(count))
+    session.requests &+= UInt64(bitPattern: Int64(count))
+  }
+
+  func count(input bytes: Int) { counters.bytesIn &+= UInt64(bytes) }
 }

@@ -35,7 +35,7 @@ extension Engine {
 
   /// The reply to a request of `session` with this id, as JSON text.
   @inline(__always) func makeReply(to session: Session, id: UnsafeRawBufferPointer?) -> Reply {
-    Reply(to: session, id: id, maxFrame: limits.maxFrame, isDiscarded: isReplaying)
+    Reply(to: session, id: id, maxFrame: limits.maxFrame, isDiscarded: false)
   }
 
   /// Writes the result of a request, unless it was a notification. `body` appends the members of the result.

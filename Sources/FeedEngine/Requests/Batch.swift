@@ -9,14 +9,10 @@ final class Batch {
   private var bytes = ByteBuffer()
   private var scanner: JSONScanner
   private var rest: JSONView.Elements?
+  /// The rest before the last call of `next`.
+  private var previous: JSONView.Elements?
 
-  /// Whether requests of it must be stored before they are executed, so that each turn's share is fixed beforehand.
-  let isJournaled: Bool
-  /// Requests that this turn executes; of a journaled batch only.
-  private(set) var share = 0
-
-  init(maxDepth: Int, isJournaled: Bool = false) {
-    self.isJournaled = isJournaled
+  init(maxDepth: Int) {
     scanner = JSONScanner(maxDepth: maxDepth)
   }
 
@@ -32,32 +28,40 @@ final class Batch {
     rest = (try? scanner.scan(bytes.bytes))?.elements
   }
 
-  /// Decides how many of the kept requests are executed in this turn: at most `budget`, and none behind one for which
-  /// `examine`, which sees each, returns false.
-  func prepareShare(budget: Int, _ examine: (JSONView) -> Bool) {
-    share = 0
-    guard var ahead = rest else { return }
-    while share < budget, let message = ahead.next() {
-      share += 1
-      if !examine(message) { return }
-    }
-  }
-
-  /// The next request of this turn's share; nil when it is used up.
-  func nextOfShare() -> JSONView? {
-    guard share > 0 else {
-      // Asking past the last request ends the batch.
-      if var ahead = rest, ahead.next() == nil { rest = nil }
-      return nil
-    }
-    share -= 1
-    return next()
+  /// Keeps a copy of all requests of `messages`, of which there is at least one.
+  func keep(all messages: JSONView) {
+    bytes.append(messages.text)
+    rest = (try? scanner.scan(bytes.bytes))?.elements
   }
 
   /// The next of the kept requests; valid as long as this batch.
   func next() -> JSONView? {
+    previous = rest
     let message = rest?.next()
-    if message == nil { rest = nil }
+    if message == nil
+      || rest.map({
+        var ahead = $0; return ahead.next() == nil
+      }) ?? true
+    {
+      rest = nil
+    }
     return message
+  }
+
+  /// The request that ``next()`` returned last could not be taken: it is returned again.
+  func putBack() { rest = previous }
+}
+
+extension Engine {
+  /// Queues the answers that a batch has so far.
+  func sendAnswers(of batch: Batch, to session: Session) {
+    if batch.answers.bytes.isEmpty { return }
+    let start = answers.bytes.beginFrame()
+    answers.bytes.append(UInt8(ascii: "["))
+    answers.bytes.append(batch.answers.bytes.bytes)
+    answers.bytes.append(UInt8(ascii: "]"))
+    answers.bytes.endFrame(at: start)
+    batch.answers.bytes.removeAll(keepingCapacity: false)
+    queue(session, answers, from: start)
   }
 }

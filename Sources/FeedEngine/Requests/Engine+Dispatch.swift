@@ -8,9 +8,7 @@ import Glibc
 extension Engine {
   /// Executes a request under the conditions that the rules of its method set.
   func execute(_ method: Method, _ parameters: Parameters, _ reply: Reply) throws(FeedError) {
-    if method.isLogged {
-      if let storageFailure { throw .storageFailed(reason: storageFailure) }
-    } else if reply.isDiscarded {
+    if !method.isLogged && reply.isDiscarded {
       // In replay a request that changes no feed is at most the beginning of a feed's history.
       if method.rules.effect == .mayBeginHistory { try feed(parameters, of: reply.session).beginHistory() }
       return

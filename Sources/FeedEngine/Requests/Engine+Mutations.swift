@@ -14,7 +14,7 @@ extension Engine {
   ) throws(FeedError) {
     assert(method.rules.effect == .changesFeeds, "\(method) is not logged")
     let listsChange = method.rules.cost == .change
-    catalog.begin(at: now)
+    catalog.begin(at: moment)
     do throws(FeedError) {
       try apply(method, parameters, of: reply.session)
       // Replay decides the same: it depends on the request alone whether there is an answer that must fit.
@@ -38,7 +38,7 @@ extension Engine {
   func transaction(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let operations = try parameters.array("ops", "an array of operations, each with method and params")
     var results = ByteBuffer()
-    catalog.begin(at: now)
+    catalog.begin(at: moment)
     do throws(FeedError) {
       for (place, operation) in operations.elements.enumerated() {
         try apply(operation, at: place, of: reply.session)

@@ -16,7 +16,7 @@ extension Engine {
       ("historyBytes", catalog.historyBytes),
       ("watches", watches.count),
       ("queuedBytes", sessions.reduce(0) { $0 + ($1?.output.count ?? 0) }),
-      ("heldBytes", sessions.reduce(0) { $0 + ($1?.heldInput ?? 0) }),
+      ("heldBytes", sessions.reduce(0) { $0 + ($1?.input.held.count ?? 0) }),
     ]
     let totals: [(StaticString, UInt64)] = [
       ("connections", counters.connections), ("refusedConnections", counters.refusedConnections),
@@ -64,7 +64,7 @@ extension Engine {
     out.appendMember("queued", isFirst: false)
     out.append(integer: session.output.count)
     out.appendMember("held", isFirst: false)
-    out.append(integer: session.heldInput)
+    out.append(integer: session.input.held.count)
     out.appendMember("lag", isFirst: false)
     out.append(integer: session.watches.map(\.lag).max() ?? 0)
     out.appendMember("resets", isFirst: false)

@@ -27,17 +27,46 @@ public struct JSONScanner: ~Copyable {
   /// - Returns: the value. It is valid until the next scan by this scanner, and while `bytes` stay in place.
   /// - Throws: the first error of the text.
   public mutating func scan(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> JSONView {
+    try scan(bytes, after: 0)
+  }
+
+  /// Validates one JSON text and writes its tokens behind the first `kept` ones of the texts scanned before, which stay.
+  ///
+  /// The tape may move: views of earlier texts end. Note their places with ``place(of:)`` and make them anew with
+  /// ``view(at:of:)``.
+  public mutating func scan(_ bytes: UnsafeRawBufferPointer, after kept: Int) throws(JSONError) -> JSONView {
+    assert(kept >= 0 && kept <= tokenCount)
     guard bytes.count <= Int(UInt32.max) else { throw JSONError(offset: 0, kind: .tooLarge) }
     guard let start = bytes.baseAddress, bytes.count > 0 else { throw JSONError(offset: 0, kind: .empty) }
     guard let tape = tape ?? Tape(capacity: Self.firstCapacity) else { throw JSONError(offset: 0, kind: .tooLarge) }
     let base = start.assumingMemoryBound(to: UInt8.self)
-    var pass = ScanPass(base: base, count: bytes.count, tape: tape, maxDepth: maxDepth)
+    var pass = ScanPass(base: base, count: bytes.count, tape: tape, after: kept, maxDepth: maxDepth)
     let accepted = pass.run()
     // The pass may have moved the tape, even if the text is refused.
     self.tape = pass.tape
-    needed = max(needed, pass.next - pass.tape.start)
+    tokenCount = pass.next - pass.tape.start
+    needed = max(needed, tokenCount)
     guard accepted else { throw JSONError(offset: pass.p - base, kind: pass.fault) }
-    return JSONView(base: base, token: UnsafePointer(pass.tape.start))
+    return JSONView(base: base, token: UnsafePointer(pass.tape.start + kept))
+  }
+
+  /// Tokens on the tape after the last scan, those kept before it included.
+  public private(set) var tokenCount = 0
+
+  /// Where a value of the last scan is on the tape.
+  public func place(of view: JSONView) -> Int {
+    guard let tape else { return 0 }
+    let place = view.token - UnsafePointer(tape.start)
+    assert(place >= 0 && place < tokenCount)
+    return place
+  }
+
+  /// The value at a place of the tape, in a text that was scanned to there; `bytes` may be a copy of the text.
+  public func view(at place: Int, of bytes: UnsafeRawBufferPointer) -> JSONView {
+    guard let tape, let start = bytes.baseAddress, place < tokenCount else {
+      preconditionFailure("no value was scanned to this place")
+    }
+    return JSONView(base: start.assumingMemoryBound(to: UInt8.self), token: UnsafePointer(tape.start + place))
   }
 
   private static let firstCapacity = 64
@@ -62,6 +91,7 @@ public struct JSONScanner: ~Copyable {
     guard let tape, tape.capacity > tokens else { return }
     tape.deallocate()
     self.tape = nil
+    tokenCount = 0
   }
 }
 

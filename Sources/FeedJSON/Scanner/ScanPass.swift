@@ -26,7 +26,7 @@ struct ScanPass {
   /// Whether that container is an object.
   var inObject = false
 
-  init(base: UnsafePointer<UInt8>, count: Int, tape: Tape, maxDepth: Int) {
+  init(base: UnsafePointer<UInt8>, count: Int, tape: Tape, after kept: Int, maxDepth: Int) {
     self.base = base
     self.tape = tape
     self.maxDepth = maxDepth
@@ -34,10 +34,10 @@ struct ScanPass {
     lastWord = end - 8
     p = base
     lastSpace = base
-    next = tape.start
+    next = tape.start + kept
   }
 
-  /// Scans the whole text. Its value is then at the start of the tape.
+  /// Scans the whole text. Its value is then where the first token was written.
   @inline(__always)
   mutating func run() -> Bool {
     skipSpaces()

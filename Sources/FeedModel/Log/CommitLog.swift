@@ -78,3 +78,16 @@ public final class LogBatch: @unchecked Sendable {
     self.owner = owner
   }
 }
+
+/// A log that keeps nothing: what is executed is gone with the process.
+public final class NoLog: CommitLog {
+  public init() {}
+
+  public var window: Int { 1 }
+  public var storesAtOnce: Bool { true }
+  public var descriptor: Int32? { nil }
+  public func append(_ batch: LogBatch) { assertionFailure("nothing is appended to a log that keeps nothing") }
+  public func nextEvent() -> LogEvent? { nil }
+  public func release(through number: UInt64) {}
+  public func close(deadline: Instant) {}
+}

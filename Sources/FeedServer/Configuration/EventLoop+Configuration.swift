@@ -14,8 +14,8 @@ extension EventLoop {
   mutating func arrangeSources() {
     do throws(SystemError) {
       guard let opened = try sources.arrange(engine, now: now) else { return }
-      try poll.add(opened.files, .readable, token: Self.fileEventToken)
-      try poll.add(opened.reports, .readable, token: Self.sourceReportToken)
+      try link.add(opened.files, as: .fileEvents)
+      try link.add(opened.reports, as: .sourceReports)
     } catch {
       log.write(.error, "\(error); managed feeds are not read")
     }

@@ -3,53 +3,38 @@ import FeedModel
 import FeedSystem
 
 extension EventLoop {
-  /// Turns until a signal asked for the end and the connections are drained.
+  /// Runs until a signal asked for the end and the connections are drained.
   /// - Throws: when the event queue itself fails.
   mutating func run() throws(SystemError) {
-    while !shutdown.isOver { try turn() }
+    while !shutdown.isOver { try cycle() }
   }
 
-  private mutating func turn() throws(SystemError) {
-    let count = try poll.wait(milliseconds: timeout())
+  private mutating func cycle() throws(SystemError) {
+    let wakes = try link.wait(milliseconds: timeout(), clock)
     now = clock.now
-    turns &+= 1
-    for index in 0..<count { handle(poll.event(at: index)) }
-    resumeParked()
-    let isBusy = !inputs.isEmpty
-    executeTurn()
-    engine.endTurn(now: now)
-    writeAll()
-    closeFinished()
-    connections.recycle()
+    cycles &+= 1
+    if wakes.contains(.signals) { takeSignals() }
+    if wakes.contains(.fileEvents) { sources.takeFileEvents(now: now) }
+    if wakes.contains(.sourceReports) { sources.takeReports(engine, now: now) }
+    turn.run(&link, now: now)
+    reportHealth()
     attendTimers()
-    workOnStore(isBusy: isBusy)
-  }
-
-  private mutating func handle(_ event: Event) {
-    switch event.token {
-    case Self.listenerToken: acceptConnections()
-    case Self.signalToken: takeSignals()
-    case Self.fileEventToken: sources.takeFileEvents(now: now)
-    case Self.sourceReportToken: sources.takeReports(engine, now: now)
-    default:
-      guard let slot = ConnectionSlot(bitPattern: UInt(event.token)), slot.isOpen else { return }
-      if event.isWritable && slot.pointee.flags.contains(.isBlocked) {
-        slot.pointee.flags.remove(.isBlocked)
-        writable.append(slot)
-      }
-      if event.isReadable { read(slot, isHungUp: event.isHungUp) }
-    }
+    workOnStore(isBusy: turn.tookInput)
   }
 
   /// Milliseconds until something is due; -1 when nothing is.
   private func timeout() -> Int32 {
-    if engine.hasWork || mayResume || store?.hasWork ?? false { return 0 }
+    if store?.hasWork ?? false { return 0 }
     var deadline: Instant?
     func consider(_ moment: Instant?) {
       if let moment { deadline = min(deadline ?? moment, moment) }
     }
-    consider(engine.nextDeadline)
-    consider(acceptanceResumesAt)
+    switch turn.next(after: now) {
+    case .now: return 0
+    case .at(let moment): consider(moment)
+    case .whenReadable: break
+    }
+    consider(link.deadline)
     consider(service.deadline)
     consider(nextStoreMoment)
     consider(sources.deadline)
@@ -58,10 +43,9 @@ extension EventLoop {
   }
 
   private mutating func attendTimers() {
-    if let moment = acceptanceResumesAt, moment <= now { resumeAcceptance() }
     arrangeSources()
     sources.attend(now: now)
     service.attend(now: now)
-    if shutdown.isDue(openConnections: connections.count, now: now) { endDraining() }
+    if shutdown.isDue(openConnections: turn.isDrained ? 0 : max(link.count, 1), now: now) { endDraining() }
   }
 }

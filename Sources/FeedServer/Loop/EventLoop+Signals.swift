@@ -3,9 +3,6 @@ import FeedModel
 import FeedSystem
 
 extension EventLoop {
-  /// Connections that can wait in the socket's queue.
-  private static let longestQueue = 4096
-
   /// Does what the signals that came ask for.
   mutating func takeSignals() {
     do throws(SystemError) {
@@ -26,27 +23,25 @@ extension EventLoop {
     }
   }
 
-  /// Takes the connections that wait already, then no more; says `bye` to all and goes on until everything is written.
+  /// Accepts the connections that wait already, then none; says `bye` to all and continues until everything is written.
   private mutating func drain(_ cause: String) {
-    acceptConnections(atMost: Self.longestQueue)
-    service.tell(.stopping, .status("ending, \(connections.count) connections are told"))
-    log.write(.notice, "\(cause): ending, \(connections.count) connections are told")
-    listener = nil
-    acceptanceResumesAt = nil
-    engine.shutDown(reason: "shutdown", message: "feedd is ending; connect again when it is back.", now: now)
+    link.endListening()
+    service.tell(.stopping, .status("ending, \(link.count) connections are told"))
+    log.write(.notice, "\(cause): ending, \(link.count) connections are told")
+    turn.drain(reason: "shutdown", message: "feedd is ending; connect again when it is back.")
   }
 
-  /// The end: everybody has read everything, or the time is up.
+  /// Ends: everybody has read everything, or the time is over.
   mutating func endDraining() {
-    let left = connections.open
-    for slot in left { close(slot) }
+    let left = link.count
+    turn.closeAll(&link)
     shutdown.finish()
     store?.close { engine.catalog.makeImage() }
-    if left.isEmpty {
+    if left == 0 {
       log.write(.notice, "ended")
     } else {
-      log.write(.warning, "ended, \(left.count) connections did not read their last frame in time")
+      log.write(.warning, "ended, \(left) connections did not read their last frame in time")
     }
-    log.write(.debug, "\(turns) turns of the loop, \(accepted) connections accepted")
+    log.write(.debug, "\(cycles) turns of the loop, \(link.accepted) connections accepted")
   }
 }

@@ -8,7 +8,7 @@ struct LogHealth {
     var status: String
   }
 
-  private var failedBatches = 0
+  private(set) var failedBatches = 0
 
   /// Notes that a batch was not stored.
   /// - Returns: the report of the first failure; nil for the following ones.

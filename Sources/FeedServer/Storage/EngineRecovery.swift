@@ -25,7 +25,8 @@ final class EngineRecovery: RecoveryTarget {
   func replay(_ batch: StoredBatch) throws(ReplayRefusal) {
     do {
       try engine.replay(
-        JournalBatch(revision: batch.revision, at: Instant(nanoseconds: batch.at), requests: batch.requests))
+        LogBatch(
+          number: 0, at: Instant(nanoseconds: batch.at), revision: batch.revision, frames: batch.requests))
     } catch ReplayError.revisionMismatch(let stored, let reached) {
       throw ReplayRefusal("it was made on revision \(stored), and the state before it is of revision \(reached)")
     } catch {

@@ -3,25 +3,20 @@ import FeedModel
 import FeedStorage
 
 extension EventLoop {
-  /// Stores what the turn's requests may change, before any of them is executed. When it cannot be stored, those requests are
-  /// refused and the rest goes on; the next turn tries again.
-  mutating func storeTurn(_ store: Store) {
-    engine.beginTurn(now: now)
-    for input in inputs where input.slot.isOpen { engine.prepare(input.slot.pointee.id, bytes(of: input)) }
-    guard let batch = engine.journalBatch else { return engine.didStore() }
-    do throws(StorageError) {
-      try store.append(revision: batch.revision, at: batch.at.nanoseconds, requests: batch.requests)
-      engine.didStore()
-      if let report = health.didStore() {
-        log.write(.notice, report.line)
-        service.tell(.status(report.status))
-      }
-    } catch {
-      engine.storageDidFail(error.description)
-      if let report = health.didFail(error.description) {
-        log.write(.error, report.line)
-        service.tell(.status(report.status))
-      }
+  /// Says when storing fails, and when it works again.
+  mutating func reportHealth() {
+    if let reason = turn.lossReason, !shutdown.isOver {
+      log.write(.error, "\(reason); the daemon ends")
+      return endDraining()
+    }
+    if turn.failedBatches == 0, let report = health.didStore() {
+      log.write(.notice, report.line)
+      service.tell(.status(report.status))
+    }
+    while health.failedBatches < turn.failedBatches {
+      guard let report = health.didFail(turn.failureReason) else { continue }
+      log.write(.error, report.line)
+      service.tell(.status(report.status))
     }
   }
 

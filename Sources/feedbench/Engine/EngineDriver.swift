@@ -3,22 +3,17 @@ import FeedJSON
 import FeedModel
 import FeedSystem
 
-/// An engine with a pusher and watchers, driven as the daemon's loop does, with memory in place of sockets.
+/// A turn with a pusher and watchers, with memory in place of sockets.
 final class EngineDriver {
-  private let engine: Engine
+  private var turn: Turn
+  private var link = PushLink()
   private let frames: Texts
   /// What the watchers ask.
   private let watches = Texts()
   private let window: Int
-  private let pusher: ConnectionID
   private let hasWatchers: Bool
   /// The frame to push next.
   private var next = 0
-  /// Bytes that watchers were sent.
-  private var delivered = 0
-  /// Connections that read nothing.
-  private var stalled: Set<ConnectionID> = []
-  private let slices = UnsafeMutableBufferPointer<UnsafeRawBufferPointer>.allocate(capacity: 1024)
 
   /// - Parameters:
   ///   - preparation: the frames that make the feeds.
@@ -32,15 +27,15 @@ final class EngineDriver {
     self.window = window
     hasWatchers = !watched.isEmpty
     let now = Instant(nanoseconds: MonotonicClock.now)
-    engine = Engine(
+    let engine = Engine(
       limits: limits,
       identity: ServerIdentity(version: "0", epoch: "bench", pid: 1, uid: 0, durability: "memory"), seed: 1, now: now)
-    let peer = Peer(uid: 0, gid: 0, pid: 1)
-    pusher = engine.connect(peer, now: now)
+    turn = Turn(engine, log: NoLog(), now: now)
+    let pusher = connect()
     for index in 0..<preparation.count { deliver(pusher, preparation[index]) }
     for (index, feed) in watched.enumerated() {
       watches.append(frame: Texts.request("watch", #"{"feed":"\#(feed)","initial":false}"#))
-      deliver(engine.connect(peer, now: now), watches[index])
+      deliver(connect(), watches[index])
     }
   }
 
@@ -64,49 +59,98 @@ final class EngineDriver {
       let text = String(repeating: letter, count: 5000)
       texts.append(frame: Texts.request("put", #"{"feed":"stalled","element":"\#(text)"}"#))
     }
-    deliver(pusher, texts[0])
+    deliver(ConnectionID(rawValue: 0), texts[0])
     for _ in 0..<stalled {
-      let id = engine.connect(Peer(uid: 0, gid: 0, pid: 1), now: Instant(nanoseconds: MonotonicClock.now))
+      let id = connect()
+      link.firstStalled = min(link.firstStalled, id.rawValue)
       deliver(id, texts[1])
-      self.stalled.insert(id)
     }
-    deliver(pusher, texts[2])
-    deliver(pusher, texts[3])
+    deliver(ConnectionID(rawValue: 0), texts[2])
+    deliver(ConnectionID(rawValue: 0), texts[3])
   }
-
-  deinit { slices.deallocate() }
 
   /// Pushes so many frames, from where the last run ended: the same ones again might change nothing.
   func run(_ count: Int) throws {
-    delivered = 0
+    link.delivered = 0
     var pushed = 0
     while pushed < count {
       let window = min(window, count - pushed, frames.count - next)
-      guard deliver(pusher, frames[next..<(next + window)]) else {
+      guard deliver(ConnectionID(rawValue: 0), frames[next..<(next + window)]) else {
         throw BenchError("the engine left a frame unread")
       }
       pushed += window
       next = (next + window) % frames.count
     }
-    if hasWatchers && delivered == 0 { throw BenchError("nothing reached a watcher") }
+    if hasWatchers && link.delivered == 0 { throw BenchError("nothing reached a watcher") }
   }
 
-  /// One turn: hands the bytes in and takes out all that is queued. Returns whether all bytes were consumed.
+  private func connect() -> ConnectionID {
+    link.accepts = true
+    turn.run(&link, now: Instant(nanoseconds: MonotonicClock.now))
+    return ConnectionID(rawValue: link.connections - 1)
+  }
+
+  /// Turns until the bytes are read and all that was made of them is written. Returns whether they were consumed.
   @discardableResult
   private func deliver(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer) -> Bool {
-    let now = Instant(nanoseconds: MonotonicClock.now)
-    let consumed = engine.receive(id, bytes, now: now)
-    engine.endTurn(now: now)
-    engine.takePendingOutput { id in
-      if stalled.contains(id) { return }
-      while case let count = engine.output(of: id, into: slices), count > 0 {
-        var bytes = 0
-        for index in 0..<count { bytes &+= slices[index].count }
-        engine.didWrite(id, bytes)
-        if id != pusher { delivered &+= bytes }
-      }
-    }
-    engine.finishWrites()
-    return consumed == bytes.count
+    link.send(bytes, from: id)
+    var turns = 0
+    repeat {
+      turn.run(&link, now: Instant(nanoseconds: MonotonicClock.now))
+      turns += 1
+    } while link.hasInput && turns < bytes.count
+    return !link.hasInput
   }
+}
+
+/// Hands in bytes where they lie, and counts what is written.
+private struct PushLink: Link, ~Copyable {
+  private(set) var connections = 0
+  /// Bytes written to others than the first connection.
+  var delivered = 0
+  /// Connections from this number on read nothing.
+  var firstStalled = Int.max
+  /// Whether a further connection waits.
+  var accepts = false
+  private var sender = ConnectionID(rawValue: 0)
+  private var input = UnsafeRawBufferPointer(start: nil, count: 0)
+  private var isReported = false
+
+  var hasInput: Bool { input.count > 0 }
+
+  mutating func send(_ bytes: UnsafeRawBufferPointer, from id: ConnectionID) {
+    (input, sender) = (bytes, id)
+  }
+
+  mutating func nextEvent() -> LinkEvent? {
+    if accepts { return .accepted(Peer(uid: 0, gid: 0, pid: 1)) }
+    isReported = hasInput && !isReported
+    return isReported ? .readable(sender, hungUp: false) : nil
+  }
+
+  mutating func assign(_ id: ConnectionID) {
+    connections += 1
+    accepts = false
+  }
+
+  mutating func read(_ id: ConnectionID, into space: UnsafeMutableRawBufferPointer) -> ReadOutcome {
+    let count = min(space.count, input.count)
+    if count == 0 { return .wouldBlock }
+    space.copyMemory(from: UnsafeRawBufferPointer(rebasing: input[..<count]))
+    input = UnsafeRawBufferPointer(rebasing: input[count...])
+    return .bytes(count)
+  }
+
+  mutating func write(
+    _ id: ConnectionID, _ slices: UnsafeBufferPointer<UnsafeRawBufferPointer>
+  ) -> WriteOutcome {
+    if id.rawValue >= firstStalled { return .wouldBlock }
+    var count = 0
+    for slice in slices { count &+= slice.count }
+    if id.rawValue > 0 { delivered &+= count }
+    return .bytes(count)
+  }
+
+  mutating func watch(_ id: ConnectionID, reading: Bool, writing: Bool) {}
+  mutating func close(_ id: ConnectionID) {}
 }

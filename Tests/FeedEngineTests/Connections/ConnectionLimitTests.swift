@@ -25,7 +25,7 @@ import Testing
     let harness = harness { $0.maxConnections = 2 }
     let first = [harness.connect(), harness.connect()]
     let third = harness.connect()
-    #expect(!harness.engine.wantsInput(third))
+    #expect(!harness.wantsInput(third))
     harness.turn()
     #expect(bye(harness, third) == "limit")
     #expect(!harness.isOpen(third))
@@ -42,8 +42,9 @@ import Testing
       $0.reservedConnections = 1
     }
     _ = [harness.connect(), harness.connect()]
-    let refused = (0..<5).map { _ in harness.connect() }
-    let root = harness.connect(uid: 0)
+    let peers = (0..<6).map { Peer(uid: $0 < 5 ? 1000 : 0, gid: 0, pid: 42) }
+    let together = harness.connect(peers)
+    let (refused, root) = (together.dropLast(), together[5])
     harness.turn()
     #expect(refused.allSatisfy { bye(harness, $0) == "limit" })
     #expect(isServed(harness, root))
@@ -54,8 +55,8 @@ import Testing
 
   @Test func aUserHasALimitOfTheirOwn() {
     let harness = harness { $0.maxConnectionsPerUser = 2 }
-    let mine = (0..<3).map { _ in harness.connect(uid: 5) }
-    let other = harness.connect(uid: 6)
+    let together = harness.connect([5, 5, 5, 6].map { Peer(uid: $0, gid: 0, pid: 42) })
+    let (mine, other) = (Array(together.dropLast()), together[3])
     harness.turn()
     #expect(bye(harness, mine[2]) == "limit")
     #expect(isServed(harness, mine[0]))
@@ -120,9 +121,9 @@ import Testing
       pusher,
       EngineHarness.frame(
         #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"a","element":{"id":1,"f":"\#(filler)"}}}"#))
-    harness.engine.takePendingOutput { _ in }
-    harness.engine.finishWrites()
-    harness.engine.disconnect(watcher)
+    harness.turnOnce()
+    harness.drop(watcher)
+    harness.turnOnce()
     let next = harness.connect(uid: 9)
     #expect(next == watcher, "the number is used again")
     harness.turn()
@@ -137,8 +138,7 @@ import Testing
     for id in [busy, stopped] { _ = harness.ask(id, "watch", #"{"feed":"a"}"#) }
     harness.stopped = [stopped]
     _ = harness.ask(busy, "update", #"{"feed":"a","element":{"id":1}}"#)
-    harness.engine.shutDown(reason: "shutdown", message: "over", now: harness.now)
-    harness.turn()
+    harness.drain()
     #expect([idle, busy].allSatisfy { !harness.isOpen($0) && bye(harness, $0) == "shutdown" })
     #expect(harness.isOpen(stopped))
     harness.resume(stopped)

@@ -121,7 +121,7 @@ import Testing
     for number in 0..<4 {
       _ = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":\#(number),"f":"\#(filler)"}}"#)
     }
-    #expect(!harness.engine.wantsInput(watcher))
+    #expect(!harness.wantsInput(watcher))
     harness.deliver(watcher, Array(ping[20...]))
     harness.advance(seconds: 40)
     #expect(harness.isOpen(watcher))

@@ -71,10 +71,10 @@ import Testing
     let filler = String(repeating: "x", count: 3000)
     _ = harness.ask(pusher, "update", #"{"feed":"a","element":{"id":1,"f":"\#(filler)"}}"#)
     harness.turn()
-    #expect(harness.engine.wantsInput(watcher))
+    #expect(harness.wantsInput(watcher))
     _ = harness.ask(pusher, "update", #"{"feed":"a","element":{"id":2,"f":"\#(filler)"}}"#)
     harness.turn()
-    #expect(!harness.engine.wantsInput(watcher))
+    #expect(!harness.wantsInput(watcher))
     harness.resume(watcher)
     #expect(reasonOfBye(harness, watcher) == "quota")
   }
@@ -116,7 +116,7 @@ import Testing
     let harness = EngineHarness()
     let sender = harness.connect(uid: 7)
     harness.send(sender, "[\(String(repeating: "1,", count: 500_000))1]")
-    #expect(harness.engine.scanner.capacity > 500_000)
+    #expect(harness.tapeCapacity > 500_000)
     if senderGoes {
       harness.disconnect(sender)
     } else {
@@ -124,6 +124,6 @@ import Testing
       _ = harness.ask(sender, "ping")
       harness.advance(seconds: 2)
     }
-    #expect(harness.engine.scanner.capacity < 100_000)
+    #expect(harness.tapeCapacity < 100_000)
   }
 }

@@ -77,9 +77,7 @@ import Testing
     try play(world, steps: 150, &tally)
     let again = EngineHarness(limits: Self.limits, seed: seed &+ 1, isDurable: true)
     for turn in world.harness.stored {
-      try turn.requests.withUnsafeBytes {
-        try again.engine.replay(JournalBatch(revision: turn.revision, at: turn.at, requests: $0))
-      }
+      try again.engine.replay(turn)
     }
     #expect(again.engine.catalog.revision == world.harness.engine.catalog.revision)
     for name in World.names {

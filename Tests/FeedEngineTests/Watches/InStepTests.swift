@@ -63,23 +63,24 @@ import Testing
   @Test func aWatchThatEndsWithinATurnGetsWhatCameBefore() {
     let pusher = connectWatching()
     let watcher = connectWatching()
+    let second = harness.connect()
     let revision = Int(harness.engine.catalog.revision)
     harness.supply(pusher, EngineHarness.frame(Self.update(1, 1, request: 1)))
     harness.supply(watcher, EngineHarness.frame(Self.request("unwatch", id: 7)))
-    harness.supply(pusher, EngineHarness.frame(Self.update(1, 2, request: 2)))
+    harness.supply(second, EngineHarness.frame(Self.update(1, 2, request: 2)))
     harness.turn()
     #expect(harness.take(watcher).map(summary) == ["delta \(revision)-\(revision + 1)", "answer 7"])
   }
 
   @Test func aWatchThatBeginsWithinATurnGetsWhatComesAfter() {
     let pusher = connectWatching()
-    let watcher = harness.connect()
+    let (watcher, second) = (harness.connect(), harness.connect())
     let revision = Int(harness.engine.catalog.revision)
     harness.supply(pusher, EngineHarness.frame(Self.update(1, 1, request: 1)))
     harness.supply(
       watcher,
       EngineHarness.frame(#"{"jsonrpc":"2.0","id":7,"method":"watch","params":{"feed":"c","initial":false}}"#))
-    harness.supply(pusher, EngineHarness.frame(Self.update(1, 2, request: 2)))
+    harness.supply(second, EngineHarness.frame(Self.update(1, 2, request: 2)))
     harness.turn()
     #expect(harness.take(watcher).map(summary) == ["answer 7", "delta \(revision + 1)-\(revision + 2)"])
   }

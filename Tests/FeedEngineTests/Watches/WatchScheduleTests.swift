@@ -15,7 +15,8 @@ import Testing
     channel = FeedChannel(try harness.engine.catalog.feed(named: "c"))
     sessions = (0..<3).map {
       Session(
-        id: ConnectionID(rawValue: $0), peer: Peer(uid: 1, gid: 1, pid: 1), connectedAt: Instant(nanoseconds: 0))
+        handle: SessionHandle(index: UInt32($0), generation: 1), peer: Peer(uid: 1, gid: 1, pid: 1),
+        connectedAt: Instant(nanoseconds: 0))
     }
   }
 

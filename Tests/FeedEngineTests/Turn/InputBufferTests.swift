@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FeedServer
+@testable import FeedEngine
 
 @Suite("Input of a connection")
 struct InputBufferTests {

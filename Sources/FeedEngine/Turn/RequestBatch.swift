@@ -1,0 +1,234 @@
+import FeedChange
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// Requests that are executed together, decoded once: those that the log must store first, and others that wait behind them.
+///
+/// Owns the frames that the log stores, copies of the requests that are not stored, and one tape that grows while requests
+/// are added. Entries hold offsets, so bytes and tape may move until the batch is sealed. A batch is reused after
+/// ``removeAll()``.
+///
+/// Invariant: every entry's bytes lie inside the memory of its kind, and its tokens on the tape.
+final class RequestBatch {
+  /// One request, in the order of execution.
+  struct Entry {
+    enum Kind: UInt8 {
+      /// Stored by the log. Executed even when its connection is gone.
+      case logged
+      /// Not stored; waits because its connection has requests ahead of it.
+      case waiting
+      /// A JSON-RPC batch that waits. Its requests are added one by one once it is first.
+      case array
+      /// Something that is answered with an error when it is first. `index` counts refusals.
+      case refused
+      /// A request of the daemon itself, stored by the log. `index` counts internal requests.
+      case `internal`
+    }
+
+    let session: SessionHandle
+    let kind: Kind
+    let method: Method
+    /// Where the payload lies, in `frames` when it is logged, else in `waiting`.
+    let start: UInt32
+    let length: UInt32
+    /// The message on the tape.
+    var token: UInt32
+    /// Its id and parameters on the tape; `none` without.
+    let id: UInt32
+    let params: UInt32
+
+    static let none = UInt32.max
+    var index: Int { Int(token) }
+  }
+
+  /// An error that is told when the requests ahead of it are answered.
+  struct Refusal {
+    let error: FeedError
+    /// The id as JSON text.
+    let id: [UInt8]
+    /// Whether there is an id; the answer has null without.
+    let hasID: Bool
+    /// Why the stream cannot be read any further and the connection is closed; nil for an error of one request.
+    let endOfStream: String?
+  }
+
+  private var scanner: JSONScanner
+  private var frameBytes = ByteBuffer()
+  private var waitingBytes = ByteBuffer()
+  private var entries: [Entry] = []
+  private var refusals: [Refusal] = []
+  private var internals: [InternalRequest] = []
+  /// Tokens that belong to entries.
+  private var kept = 0
+  /// The number in the log; 0 until the batch is sealed.
+  private(set) var number: UInt64 = 0
+  /// The moment at which the batch is executed. Valid once it is sealed.
+  private(set) var at = Instant(nanoseconds: 0)
+  /// The revision before the batch, when it was known.
+  private(set) var revision: UInt64?
+
+  /// Bytes of memory that a batch keeps for the next requests.
+  private static let keptCapacity = 1 << 20
+
+  init(maxDepth: Int) {
+    scanner = JSONScanner(maxDepth: maxDepth)
+  }
+
+  var count: Int { entries.count }
+  /// What the log stores.
+  var frames: UnsafeRawBufferPointer { frameBytes.bytes }
+  /// Bytes of requests in the batch.
+  var byteCount: Int { frameBytes.count &+ waitingBytes.count }
+  /// Tokens that the tape has room for.
+  var tapeCapacity: Int { scanner.capacity }
+
+  subscript(index: Int) -> Entry { entries[index] }
+
+  // MARK: Decoding
+
+  /// Scans a text onto the tape behind the entries' tokens. What is not added is overwritten by the next scan.
+  func scan(_ text: UnsafeRawBufferPointer) throws(JSONError) -> JSONView {
+    try scanner.scan(text, after: kept)
+  }
+
+  // MARK: Adding
+
+  /// Adds the request that was just scanned, for the log to store.
+  func log(
+    _ method: Method, _ request: Request, _ message: JSONView, of session: SessionHandle,
+    payload: UnsafeRawBufferPointer
+  ) {
+    let frame = frameBytes.beginFrame()
+    let start = frameBytes.count
+    frameBytes.append(payload)
+    frameBytes.endFrame(at: frame)
+    add(.logged, method, request, message, of: session, start: start, length: payload.count)
+  }
+
+  /// Adds the request that was just scanned, behind others of its connection.
+  func wait(
+    _ method: Method, _ request: Request, _ message: JSONView, of session: SessionHandle,
+    payload: UnsafeRawBufferPointer
+  ) {
+    let start = waitingBytes.count
+    waitingBytes.append(payload)
+    add(.waiting, method, request, message, of: session, start: start, length: payload.count)
+  }
+
+  /// Adds the JSON-RPC batch that was just scanned, behind requests of its connection.
+  func wait(array message: JSONView, of session: SessionHandle, payload: UnsafeRawBufferPointer) {
+    let start = UInt32(truncatingIfNeeded: waitingBytes.count)
+    waitingBytes.append(payload)
+    append(
+      Entry(
+        session: session, kind: .array, method: .ping, start: start, length: UInt32(truncatingIfNeeded: payload.count),
+        token: UInt32(truncatingIfNeeded: scanner.place(of: message)), id: Entry.none, params: Entry.none))
+    kept = scanner.tokenCount
+  }
+
+  /// Adds an error to tell, behind requests of its connection.
+  func refuse(_ refusal: Refusal, of session: SessionHandle) {
+    append(
+      Entry(
+        session: session, kind: .refused, method: .ping, start: 0, length: 0,
+        token: UInt32(truncatingIfNeeded: refusals.count), id: Entry.none, params: Entry.none))
+    refusals.append(refusal)
+  }
+
+  /// Adds a request of the daemon itself.
+  func log(_ request: InternalRequest) {
+    let frame = frameBytes.beginFrame()
+    request.append(to: &frameBytes)
+    frameBytes.endFrame(at: frame)
+    append(
+      Entry(
+        session: .none, kind: .internal, method: .ping, start: 0, length: 0,
+        token: UInt32(truncatingIfNeeded: internals.count), id: Entry.none, params: Entry.none))
+    internals.append(request)
+  }
+
+  private func add(
+    _ kind: Entry.Kind, _ method: Method, _ request: Request, _ message: JSONView, of session: SessionHandle,
+    start: Int, length: Int
+  ) {
+    let id = request.id.map { UInt32(truncatingIfNeeded: scanner.place(of: $0)) } ?? Entry.none
+    let params = request.params.map { UInt32(truncatingIfNeeded: scanner.place(of: $0)) } ?? Entry.none
+    append(
+      Entry(
+        session: session, kind: kind, method: method, start: UInt32(truncatingIfNeeded: start),
+        length: UInt32(truncatingIfNeeded: length), token: UInt32(truncatingIfNeeded: scanner.place(of: message)),
+        id: id, params: params))
+    kept = scanner.tokenCount
+  }
+
+  private func append(_ entry: Entry) {
+    assert(number == 0, "a sealed batch takes no more requests")
+    entries.append(entry)
+    checkInvariants()
+  }
+
+  // MARK: Executing
+
+  /// Fixes what the batch contains and when it is executed.
+  func seal(number: UInt64, at moment: Instant, revision: UInt64?) -> LogBatch {
+    assert(self.number == 0 && number > 0)
+    self.number = number
+    self.revision = revision
+    at = moment
+    return LogBatch(number: number, at: moment, revision: revision, frames: frames, owner: self)
+  }
+
+  /// The id and the parameters of an entry, read from its bytes and tokens. Valid until the batch changes.
+  func request(_ entry: Entry) -> (id: JSONView?, parameters: Parameters) {
+    let bytes = bytes(of: entry)
+    let params = entry.params == Entry.none ? nil : scanner.view(at: Int(entry.params), of: bytes)
+    return (
+      entry.id == Entry.none ? nil : scanner.view(at: Int(entry.id), of: bytes), Parameters(object: params)
+    )
+  }
+
+  /// The JSON-RPC batch of an entry.
+  func array(_ entry: Entry) -> JSONView { scanner.view(at: entry.index, of: bytes(of: entry)) }
+  func refusal(_ entry: Entry) -> Refusal { refusals[entry.index] }
+  func internalRequest(_ entry: Entry) -> InternalRequest { internals[entry.index] }
+
+  private func bytes(of entry: Entry) -> UnsafeRawBufferPointer {
+    let memory = entry.kind == .logged ? frameBytes.pointer : waitingBytes.pointer
+    return UnsafeRawBufferPointer(start: memory + Int(entry.start), count: Int(entry.length))
+  }
+
+  /// Empties the batch for its next use.
+  func removeAll() {
+    frameBytes.removeAll(keepingCapacity: frameBytes.capacity <= Self.keptCapacity)
+    waitingBytes.removeAll(keepingCapacity: waitingBytes.capacity <= Self.keptCapacity)
+    entries.removeAll(keepingCapacity: entries.capacity <= 1 << 16)
+    if !refusals.isEmpty { refusals.removeAll() }
+    if !internals.isEmpty { internals.removeAll() }
+    kept = 0
+    number = 0
+    revision = nil
+  }
+
+  /// Returns memory of the tape that recent requests did not need. Call it about once a second.
+  func releaseUnused() {
+    if kept == 0 { scanner.releaseUnused() }
+  }
+
+  /// Returns most of the tape's memory.
+  func releaseMemory() {
+    if kept == 0 { scanner.releaseMemory(beyond: 1 << 16) }
+  }
+
+  func checkInvariants() {
+    #if CHECK_INVARIANTS
+      guard let last = entries.last else { return }
+      switch last.kind {
+      case .logged: precondition(Int(last.start) + Int(last.length) <= frameBytes.count && last.index < kept + 1 << 30)
+      case .waiting, .array: precondition(Int(last.start) + Int(last.length) <= waitingBytes.count)
+      case .refused: precondition(last.index <= refusals.count)
+      case .internal: precondition(last.index <= internals.count)
+      }
+    #endif
+  }
+}

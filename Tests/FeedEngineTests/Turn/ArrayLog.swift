@@ -1,0 +1,67 @@
+import FeedModel
+
+/// A log that keeps its batches in an array, and stores or fails them when a test says so.
+final class ArrayLog: CommitLog {
+  /// Owns a copy of a batch's frames.
+  private final class Copy {
+    let bytes: UnsafeMutableRawBufferPointer
+
+    init(_ bytes: UnsafeRawBufferPointer) {
+      self.bytes = .allocate(byteCount: bytes.count, alignment: 1)
+      self.bytes.copyMemory(from: bytes)
+    }
+
+    deinit { bytes.deallocate() }
+  }
+
+  let window: Int
+  let storesAtOnce = false
+  let descriptor: Int32? = nil
+  /// What a restart would find, in order.
+  private(set) var stored: [LogBatch] = []
+  /// What is neither stored nor failed.
+  private(set) var inFlight: [LogBatch] = []
+  private var events: [LogEvent] = []
+  /// Whether batches wait for `store` and `fail`, instead of being stored at once.
+  var isHeld = false
+  /// Why batches fail at once; nil when they do not.
+  var failure: String?
+
+  init(window: Int = 1) { self.window = window }
+
+  func append(_ batch: LogBatch) {
+    precondition(inFlight.count < window, "more batches are in flight than the window allows")
+    precondition(batch.number == (inFlight.last?.number ?? last) + 1)
+    let copy = Copy(batch.frames)
+    inFlight.append(
+      LogBatch(
+        number: batch.number, at: batch.at, revision: batch.revision, frames: UnsafeRawBufferPointer(copy.bytes),
+        owner: copy))
+    if let failure { fail(failure) } else if !isHeld { store() }
+  }
+
+  /// The number of the last batch that was given to the log and is not in flight.
+  private var last: UInt64 = 0
+
+  /// Stores the oldest batches in flight; all without a count.
+  func store(_ count: Int? = nil) {
+    let count = min(count ?? inFlight.count, inFlight.count)
+    guard count > 0 else { return }
+    stored += inFlight.prefix(count)
+    last = inFlight[count - 1].number
+    inFlight.removeFirst(count)
+    events.append(.stored(through: last))
+  }
+
+  /// Fails all batches in flight.
+  func fail(_ reason: String) {
+    guard let first = inFlight.first, let end = inFlight.last else { return }
+    inFlight.removeAll()
+    last = end.number
+    events.append(.failed(from: first.number, reason: reason))
+  }
+
+  func nextEvent() -> LogEvent? { events.isEmpty ? nil : events.removeFirst() }
+  func release(through number: UInt64) {}
+  func close(deadline: Instant) {}
+}

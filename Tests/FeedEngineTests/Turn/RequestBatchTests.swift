@@ -1,0 +1,105 @@
+import FeedJSON
+import FeedModel
+import FeedWire
+import Testing
+
+@testable import FeedEngine
+
+/// Requests keep their bytes and tokens while their batch grows, and batches keep their numbers.
+@Suite struct RequestBatchTests {
+  private let handle = SessionHandle(index: 3, generation: 9)
+
+  private func add(_ text: String, to batch: RequestBatch, isLogged: Bool) throws {
+    let bytes = Array(text.utf8)
+    try bytes.withUnsafeBytes { payload in
+      let message = try batch.scan(payload)
+      var id: JSONView?
+      let request = try Request(reading: message, id: &id)
+      let method = try #require(Method(request.method))
+      if isLogged {
+        batch.log(method, request, message, of: handle, payload: payload)
+      } else {
+        batch.wait(method, request, message, of: handle, payload: payload)
+      }
+    }
+  }
+
+  @Test func requestsAreReadAsTheyWereDecoded() throws {
+    let batch = RequestBatch(maxDepth: 64)
+    for number in 0..<500 {
+      let text =
+        #"{"jsonrpc":"2.0","id":\#(number),"method":"update","params":{"feed":"c","element":{"id":\#(number)}}}"#
+      try add(text, to: batch, isLogged: number % 3 != 0)
+      // What is scanned and not added leaves no trace.
+      _ = try? Array("[1,2,".utf8).withUnsafeBytes { try batch.scan($0) }
+    }
+    #expect(batch.count == 500)
+    for number in 0..<500 {
+      let (id, parameters) = batch.request(batch[number])
+      #expect(id?.int == number)
+      #expect(parameters.member("element")?.member("id")?.int == number)
+      #expect(batch[number].kind == (number % 3 != 0 ? .logged : .waiting))
+    }
+  }
+
+  @Test func theLogGetsWholeFramesInOrder() throws {
+    let batch = RequestBatch(maxDepth: 64)
+    batch.log(.evict)
+    try add(#"{"jsonrpc":"2.0","method":"set","params":{}}"#, to: batch, isLogged: true)
+    try add(#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, to: batch, isLogged: false)
+    let sealed = batch.seal(number: 1, at: Instant(nanoseconds: 5), revision: 7)
+    var texts: [String] = []
+    var rest = UnsafeRawBufferPointer(rebasing: sealed.frames[...])
+    while case .complete(let payload) = Frame.first(in: rest, maxFrame: 1000) {
+      texts.append(String(decoding: payload, as: UTF8.self))
+      rest = UnsafeRawBufferPointer(rebasing: rest[(4 + payload.count)...])
+    }
+    #expect(rest.isEmpty)
+    #expect(texts == [#"{"method":"$evict"}"#, #"{"jsonrpc":"2.0","method":"set","params":{}}"#])
+    #expect(sealed.number == 1 && sealed.revision == 7 && sealed.at == Instant(nanoseconds: 5))
+    batch.removeAll()
+    #expect(batch.count == 0 && batch.frames.isEmpty && batch.number == 0)
+  }
+
+  @Test func batchesAreNumberedAndOnlyTheFirstInFlightKnowsItsRevision() {
+    let log = ArrayLog(window: 3)
+    log.isHeld = true
+    var commits = PendingCommits(log, maxDepth: 64)
+    for _ in 0..<3 {
+      commits.open.log(.evict)
+      let canAppend = commits.canAppend
+      #expect(canAppend)
+      commits.append(at: Instant(nanoseconds: 1), revision: 4)
+    }
+    let isFull = !commits.canAppend && !commits.isEmpty
+    #expect(isFull)
+    #expect(log.inFlight.map(\.number) == [1, 2, 3])
+    #expect(log.inFlight.map(\.revision) == [4, nil, nil])
+    func number(through number: UInt64) -> UInt64? { commits.first(through: number)?.number }
+    #expect(number(through: 0) == nil)
+    #expect(number(through: 2) == 1)
+    commits.removeFirst()
+    #expect(number(through: 2) == 2)
+    commits.removeFirst()
+    #expect(number(through: 2) == nil)
+    commits.removeFirst()
+    let isEmpty = commits.isEmpty && commits.isIdle
+    #expect(isEmpty)
+  }
+
+  @Test func aLineCountsWhatIsInIt() {
+    var line = RequestLine()
+    #expect(line.isEmpty && line.takesMore)
+    for _ in 0..<100 { line.add(bytes: 10, isRead: false, isHeld: false) }
+    #expect(line.bytes == 1000 && line.takesMore)
+    for _ in 0..<32 { line.add(bytes: 1, isRead: true, isHeld: false) }
+    #expect(!line.takesMore, "the answers of reads may be large")
+    for _ in 0..<100 { line.remove(bytes: 10, isRead: false, isHeld: false) }
+    for _ in 0..<32 { line.remove(bytes: 1, isRead: true, isHeld: false) }
+    #expect(line.isEmpty && line.takesMore && line.bytes == 0)
+    line.add(bytes: 5, isRead: true, isHeld: true)
+    #expect(!line.takesMore, "nothing follows a long answer")
+    line.remove(bytes: 5, isRead: true, isHeld: true)
+    #expect(line.takesMore)
+  }
+}
