@@ -113,11 +113,11 @@ extension Limits {
       name: "maxWatches", flag: "max-watches", help: "watches of one connection", range: 1...1_000_000,
       keyPath: \.maxWatches),
     .init(
-      name: "maxQueue", flag: "max-queue", help: "queued bytes of one connection before its deltas are held back",
+      name: "maxQueue", flag: "max-queue", help: "bytes queued for one connection before its deltas are held back",
       range: 4096...(1 << 32), keyPath: \.maxQueue),
     .init(
       name: "maxQueuePerUser", flag: "max-queue-per-user",
-      help: "queued bytes to and from one user before the largest connection is closed", range: 4096...(1 << 36),
+      help: "bytes queued to and from one user before the largest connection is closed", range: 4096...(1 << 36),
       keyPath: \.maxQueuePerUser),
     .init(
       name: "historyBytes", flag: "history-bytes", help: "bytes of recent changes kept for one feed",
