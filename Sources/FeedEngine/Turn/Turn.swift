@@ -593,7 +593,8 @@ public struct Turn: ~Copyable {
       if let failure, entry.method.isLogged {
         let error = FeedError.storageFailed(reason: failure)
         if let id {
-          engine.refuse(engine.makeReply(to: session, id: id.text), error.naming(parameters.member("feed")?.nameOrItsBeginning))
+          let feed = parameters.member("feed")?.nameOrItsBeginning
+          engine.refuse(engine.makeReply(to: session, id: id.text), error.naming(feed))
         }
       } else {
         // What only may begin a history is a read like others when it cannot be stored.
