@@ -57,8 +57,6 @@ public struct Turn: ~Copyable {
 
   /// Slices of one write.
   private static let slicesPerWrite = 1024
-  /// Requests for elements that may wait behind a connection's stored requests: their answers may be large.
-  static let waitingReads = 32
   /// Requests of one JSON-RPC batch that are taken in a turn.
   private static let arrayBudget = 1024
 

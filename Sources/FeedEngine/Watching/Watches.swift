@@ -67,9 +67,6 @@ struct Watches {
 
   mutating func addBookmark(_ watch: Watch, at moment: Instant) { bookmarks.add(watch, at: moment) }
 
-  /// When the next bookmark may be due.
-  var nextBookmark: Instant? { bookmarks.next }
-
   /// Stops a debug build if a count or a seat is wrong. O(watches).
   func checkInvariants(channels: [FeedChannel]) {
     #if DEBUG
