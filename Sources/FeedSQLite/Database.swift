@@ -1,22 +1,26 @@
 import CSQLite
 
-/// A connection to a database file of the system's SQLite. Belongs to one thread at a time.
+/// A connection to a database file of the system's SQLite. Used by one thread at a time.
+///
+///     let database = try Database(path: path, access: .readOnly)
+///     let epoch = try database.text("SELECT value FROM meta WHERE key = 'epoch'")
 public final class Database {
   /// What the connection may do with the file.
   public enum Access: Sendable {
-    /// Reads; the file must exist.
+    /// Reads a file that exists.
     case readOnly
-    /// Reads a file that nobody writes meanwhile, without locks and without files beside it.
+    /// Reads a file that nobody writes at the same time. Takes no locks and creates no files beside it.
     case immutable
     /// Reads and writes a file that exists.
     case readWrite
-    /// Reads and writes, and makes the file when there is none.
+    /// Reads and writes, and creates the file if it is missing.
     case create
   }
 
   let handle: OpaquePointer
   /// The file, as it was given.
   public let path: String
+  private let steps = StepBudget()
 
   /// Opens a file. Symbolic links in `path` are followed.
   /// - Parameters:
@@ -39,18 +43,18 @@ public final class Database {
   }
 
   deinit {
-    // Statements that outlive the connection keep it half open until they go.
+    // Statements that outlive the connection keep it open until they are finalized.
     sqlite3_close_v2(handle)
   }
 
-  /// Executes statements that have no parameters, ignoring rows.
+  /// Executes statements that have no parameters; ignores rows.
   public func execute(_ sql: String) throws(SQLiteError) {
     let result = sqlite3_exec(handle, sql, nil, nil, nil)
     guard result == SQLITE_OK else { throw SQLiteError(handle, result: result, sql: sql) }
   }
 
   /// Compiles one statement.
-  /// - Parameter isKept: whether it will be used again and again, which lets SQLite choose its memory.
+  /// - Parameter isKept: whether it is used many times, which lets SQLite choose its memory.
   public func prepare(_ sql: String, isKept: Bool = true) throws(SQLiteError) -> Statement {
     try Statement(sql, in: self, isKept: isKept)
   }
@@ -67,7 +71,7 @@ public final class Database {
   /// Whether the file can only be read.
   public var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
 
-  /// Milliseconds to wait for a lock of another connection.
+  /// Sets the milliseconds to wait for a lock of another connection.
   public func setBusyTimeout(milliseconds: Int32) {
     sqlite3_busy_timeout(handle, milliseconds)
   }
@@ -75,7 +79,7 @@ public final class Database {
   /// The library's version, such as "3.40.1".
   public static var libraryVersion: String { String(cString: sqlite3_libversion()) }
 
-  /// The name to open. Only an immutable file needs to be told with a URI, in which %, ? and # are written otherwise.
+  /// The name to open. Only an immutable file needs a URI, in which %, ? and # are escaped.
   private static func address(of path: String, _ access: Access) -> String {
     if access != .immutable && !path.hasPrefix("file:") { return path }
     var address = "file:"
@@ -99,5 +103,76 @@ extension Database.Access {
     case .readWrite: SQLITE_OPEN_READWRITE
     case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
     }
+  }
+}
+
+/// Single values.
+extension Database {
+  /// The integer in the first column of the first row; nil when there is no row or it is NULL.
+  public func integer(_ sql: String) throws(SQLiteError) -> Int64? {
+    let statement = try prepare(sql, isKept: false)
+    guard try statement.step(), statement.type(of: 0) != .null else { return nil }
+    return statement.integer(0)
+  }
+
+  /// The text in the first column of the first row; nil when there is no row or it is NULL.
+  public func text(_ sql: String) throws(SQLiteError) -> String? {
+    let statement = try prepare(sql, isKept: false)
+    guard try statement.step(), statement.type(of: 0) != .null else { return nil }
+    return statement.text(0)
+  }
+}
+
+/// Transactions.
+extension Database {
+  /// Executes `body` as one transaction that writes: all of it happens or nothing.
+  public func transaction(_ body: () throws(SQLiteError) -> Void) throws(SQLiteError) {
+    precondition(!isInTransaction, "transactions do not nest")
+    try execute("BEGIN IMMEDIATE")
+    do throws(SQLiteError) {
+      try body()
+      try execute("COMMIT")
+    } catch {
+      rollBack()
+      throw error
+    }
+  }
+
+  /// Undoes the transaction under way, if there is one. Some errors have undone it already.
+  public func rollBack() {
+    guard isInTransaction else { return }
+    try? execute("ROLLBACK")
+  }
+}
+
+/// Limits for files and statements of other programs.
+extension Database {
+  /// Refuses texts, blobs and rows of more than `bytes` with `SQLiteError.tooBig`, before memory is taken for them.
+  public func limitLength(bytes: Int) {
+    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Int32(clamping: bytes))
+  }
+
+  /// Interrupts a statement with `SQLiteError.interrupted` once about `count` more instructions of SQLite's virtual machine
+  /// were executed on this connection. Each call starts the count again.
+  public func limitSteps(_ count: Int) {
+    let period: Int32 = 10_000
+    steps.periodsLeft = max(count / Int(period), 1)
+    sqlite3_progress_handler(
+      handle, period,
+      { context in
+        guard let context else { return 0 }
+        return Unmanaged<StepBudget>.fromOpaque(context).takeUnretainedValue().spend() ? 0 : 1
+      }, Unmanaged.passUnretained(steps).toOpaque())
+  }
+}
+
+/// What is left of the instructions that a connection may execute.
+private final class StepBudget {
+  var periodsLeft = Int.max
+
+  /// Spends one period. Returns false when nothing is left.
+  func spend() -> Bool {
+    if periodsLeft > 0 { periodsLeft -= 1 }
+    return periodsLeft > 0
   }
 }

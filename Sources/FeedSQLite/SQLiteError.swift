@@ -1,6 +1,7 @@
 import CSQLite
+import Glibc
 
-/// What SQLite refused, with its own words and the statement it was about.
+/// An error of SQLite: its codes, its message and the statement.
 public struct SQLiteError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The primary result code, such as `SQLiteError.full`.
   public let code: Int32
@@ -8,7 +9,7 @@ public struct SQLiteError: Error, Equatable, Sendable, CustomStringConvertible {
   public let extended: Int32
   /// SQLite's message, in English.
   public let message: String
-  /// The statement, or what was done when there was none.
+  /// The statement, or the operation when there was no statement.
   public let sql: String
   /// The system's error number behind an I/O error; 0 when there is none.
   public let systemCode: Int32
@@ -25,15 +26,46 @@ public struct SQLiteError: Error, Equatable, Sendable, CustomStringConvertible {
     "SQLite error \(extended) (\(message)) in: \(sql)"
   }
 
-  /// The error that a connection met last.
+  /// The last error of a connection.
   init(_ handle: OpaquePointer?, result: Int32, sql: String) {
     let extended = handle == nil ? result : sqlite3_extended_errcode(handle)
-    // The connection may have met another error since, or none: the result of the call decides.
+    // The connection may have seen another error since, or none: the result of the call decides.
     let matches = extended & 0xff == result & 0xff
     code = result & 0xff
     self.extended = matches ? extended : result
     message = String(cString: matches && handle != nil ? sqlite3_errmsg(handle) : sqlite3_errstr(result))
     systemCode = handle == nil ? 0 : sqlite3_system_errno(handle)
     self.sql = sql
+  }
+}
+
+/// The primary result codes that callers distinguish.
+extension SQLiteError {
+  /// Another connection holds a lock.
+  public static let busy = SQLITE_BUSY
+  /// The file or its directory is not writable.
+  public static let readOnly = SQLITE_READONLY
+  /// The system failed to read or write.
+  public static let inputOutput = SQLITE_IOERR
+  /// The file's content is damaged.
+  public static let corrupt = SQLITE_CORRUPT
+  /// The disk, a quota or the page limit is full.
+  public static let full = SQLITE_FULL
+  /// The file cannot be opened.
+  public static let cannotOpen = SQLITE_CANTOPEN
+  /// The file is not a database.
+  public static let notADatabase = SQLITE_NOTADB
+  /// The statement was interrupted.
+  public static let interrupted = SQLITE_INTERRUPT
+  /// The program lacks the permission to read or write the file.
+  public static let permission = SQLITE_PERM
+  /// A constraint of the schema is violated.
+  public static let constraint = SQLITE_CONSTRAINT
+  /// A text, blob or row exceeds the length limit.
+  public static let tooBig = SQLITE_TOOBIG
+
+  /// Whether the disk is full, however the system reported it.
+  public var isFullDisk: Bool {
+    code == Self.full || (code == Self.inputOutput && [ENOSPC, EDQUOT, EFBIG].contains(systemCode))
   }
 }

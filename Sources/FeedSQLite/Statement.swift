@@ -1,8 +1,12 @@
 import CSQLite
 
-/// One compiled statement: bind its parameters, step through its rows, reset, again.
+/// One compiled statement: bind its parameters, step through its rows, reset it, use it again.
 ///
-/// Belongs to the thread of its connection. Parameters count from 1, columns from 0, as in SQLite.
+/// Used by the thread of its connection. Parameters count from 1, columns from 0, as in SQLite.
+///
+///     let insert = try database.prepare("INSERT INTO t VALUES (?)")
+///     try insert.bind(7, at: 1)
+///     try insert.run()
 public final class Statement {
   let handle: OpaquePointer
   let database: Database
@@ -13,7 +17,7 @@ public final class Statement {
     let result = sqlite3_prepare_v3(database.handle, sql, -1, flags, &prepared, nil)
     guard result == SQLITE_OK else { throw SQLiteError(database.handle, result: result, sql: sql) }
     guard let prepared else {
-      throw SQLiteError(code: SQLITE_MISUSE, extended: SQLITE_MISUSE, message: "there is no statement", sql: sql)
+      throw SQLiteError(code: SQLITE_MISUSE, extended: SQLITE_MISUSE, message: "empty statement", sql: sql)
     }
     handle = prepared
     self.database = database
@@ -23,7 +27,7 @@ public final class Statement {
     sqlite3_finalize(handle)
   }
 
-  /// Goes on to the next row. Returns false when there is none.
+  /// Advances to the next row. Returns false when there is none.
   public func step() throws(SQLiteError) -> Bool {
     let result = sqlite3_step(handle)
     switch result {
@@ -33,19 +37,19 @@ public final class Statement {
     }
   }
 
-  /// Executes a statement that gives no rows, and makes it ready to be used again.
+  /// Executes a statement that returns no rows, and resets it.
   public func run() throws(SQLiteError) {
     defer { reset() }
     _ = try step()
   }
 
-  /// Makes the statement ready to be stepped from the beginning; parameters keep their values.
+  /// Makes the statement ready to run again; parameters keep their values.
   public func reset() {
-    // The result repeats the error of the last step, which was thrown there.
+    // The result repeats the error of the last step, which was thrown then.
     sqlite3_reset(handle)
   }
 
-  /// Sets all parameters to NULL: bytes that were lent may go.
+  /// Sets all parameters to NULL, so that lent bytes may be freed.
   public func clearParameters() {
     sqlite3_clear_bindings(handle)
   }
@@ -55,4 +59,146 @@ public final class Statement {
 
   /// Whether it changes nothing in the database file.
   public var isReadOnly: Bool { sqlite3_stmt_readonly(handle) != 0 }
+}
+
+/// Parameters, which count from 1.
+extension Statement {
+  public func bind(_ value: Int64, at place: Int32) throws(SQLiteError) {
+    try check(sqlite3_bind_int64(handle, place, value))
+  }
+
+  /// Binds the bits of an unsigned number: SQLite shows those above `Int64.max` as negative.
+  public func bind(_ value: UInt64, at place: Int32) throws(SQLiteError) {
+    try bind(Int64(bitPattern: value), at: place)
+  }
+
+  public func bind(_ value: Int, at place: Int32) throws(SQLiteError) {
+    try bind(Int64(value), at: place)
+  }
+
+  /// Binds a copy of `value`.
+  public func bind(_ value: String, at place: Int32) throws(SQLiteError) {
+    var value = value
+    let result = value.withUTF8 { bytes in
+      sqlite3_bind_text64(
+        handle, place, Self.start(of: UnsafeRawBufferPointer(bytes)).assumingMemoryBound(to: CChar.self),
+        UInt64(bytes.count), Self.copies, UInt8(SQLITE_UTF8))
+    }
+    try check(result)
+  }
+
+  /// Binds NULL.
+  public func bindNull(at place: Int32) throws(SQLiteError) {
+    try check(sqlite3_bind_null(handle, place))
+  }
+
+  /// Binds text without copying: the bytes must stay valid until the statement is reset or the parameter is bound again.
+  public func bind(lentText bytes: UnsafeRawBufferPointer, at place: Int32) throws(SQLiteError) {
+    try check(
+      sqlite3_bind_text64(
+        handle, place, Self.start(of: bytes).assumingMemoryBound(to: CChar.self), UInt64(bytes.count), nil,
+        UInt8(SQLITE_UTF8)))
+  }
+
+  /// Binds a blob without copying: the bytes must stay valid until the statement is reset or the parameter is bound again.
+  public func bind(lentBlob bytes: UnsafeRawBufferPointer, at place: Int32) throws(SQLiteError) {
+    try check(sqlite3_bind_blob64(handle, place, Self.start(of: bytes), UInt64(bytes.count), nil))
+  }
+
+  /// SQLITE_TRANSIENT, a macro that Swift does not import.
+  private static var copies: sqlite3_destructor_type {
+    unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+  }
+
+  /// An address also for no bytes: a null address would bind NULL instead of an empty value.
+  private static func start(of bytes: UnsafeRawBufferPointer) -> UnsafeRawPointer {
+    if let base = bytes.baseAddress { return base }
+    return nothing
+  }
+
+  private nonisolated(unsafe) static let nothing = UnsafeRawPointer(
+    UnsafeMutableRawPointer.allocate(byteCount: 8, alignment: 8))
+
+  private func check(_ result: Int32) throws(SQLiteError) {
+    if result != SQLITE_OK { throw SQLiteError(database.handle, result: result, sql: sql) }
+  }
+}
+
+/// Columns of the current row, which count from 0.
+extension Statement {
+  /// The type of a value.
+  public enum ValueType: Sendable {
+    case integer
+    case real
+    case text
+    case blob
+    case null
+  }
+
+  public var columnCount: Int32 { sqlite3_column_count(handle) }
+
+  /// The name of a column, as the statement or its `AS` says.
+  public func name(of column: Int32) -> String {
+    sqlite3_column_name(handle, column).map { String(cString: $0) } ?? ""
+  }
+
+  public func type(of column: Int32) -> ValueType {
+    switch sqlite3_column_type(handle, column) {
+    case SQLITE_INTEGER: .integer
+    case SQLITE_FLOAT: .real
+    case SQLITE_TEXT: .text
+    case SQLITE_BLOB: .blob
+    default: .null
+    }
+  }
+
+  public func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+  public func real(_ column: Int32) -> Double { sqlite3_column_double(handle, column) }
+
+  /// The bits of a number that was bound unsigned.
+  public func unsigned(_ column: Int32) -> UInt64 { UInt64(bitPattern: integer(column)) }
+
+  /// The UTF-8 of a text, not copied: valid until the next step or reset.
+  public func textBytes(_ column: Int32) -> UnsafeRawBufferPointer {
+    let start = sqlite3_column_text(handle, column)
+    return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(handle, column)))
+  }
+
+  /// The bytes of a blob, not copied: valid until the next step or reset.
+  public func blobBytes(_ column: Int32) -> UnsafeRawBufferPointer {
+    let start = sqlite3_column_blob(handle, column)
+    return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(handle, column)))
+  }
+
+  /// A copy of a text; bytes that are not UTF-8 become U+FFFD.
+  public func text(_ column: Int32) -> String { String(decoding: textBytes(column), as: UTF8.self) }
+}
+
+extension Statement {
+  /// Whether only white space, comments and semicolons follow the statement in the text it was compiled from.
+  ///
+  /// SQLite compiles the first statement of a text and ignores the rest.
+  public func isAlone(in text: String) -> Bool {
+    let rest = text.utf8.dropFirst(sql.utf8.count)
+    return Statement.isBlank(String(decoding: rest, as: UTF8.self), in: database)
+  }
+
+  private static func isBlank(_ text: String, in database: Database) -> Bool {
+    var prepared: OpaquePointer?
+    var rest: UnsafePointer<CChar>?
+    return text.withCString { start in
+      var next = start
+      while next.pointee != 0 {
+        guard sqlite3_prepare_v3(database.handle, next, -1, 0, &prepared, &rest) == SQLITE_OK else { return false }
+        guard prepared == nil else {
+          sqlite3_finalize(prepared)
+          return false
+        }
+        guard let rest, rest > next else { return true }
+        next = rest
+      }
+      return true
+    }
+  }
 }

@@ -2,30 +2,37 @@ import FeedStorage
 import FeedSystem
 
 /// The directory in which one daemon keeps its state, locked against every other.
+///
+/// The directory itself is locked: removing the lock file does not let a second daemon in. The file beside the database only
+/// names the process, and keeps out daemons that lock nothing else.
 struct StateDirectory: ~Copyable {
   let path: String
-  private let lock: FileLock
+  private let lock: DirectoryLock
+  private let file: FileLock
 
   /// The database file in it.
-  var file: String { Self.file(in: path) }
+  var database: String { Self.database(in: path) }
 
-  static func file(in directory: String) -> String { "\(directory)/\(StateFile.name)" }
+  static func database(in directory: String) -> String { "\(directory)/\(StateFile.name)" }
 
-  /// Makes the directory if it is not there, for this user only, and locks it.
+  /// Makes the directory if it is missing, for this user only, and locks it.
   static func take(_ path: String) throws(StateDirectoryError) -> StateDirectory {
     let lockPath = "\(path)/feedd.lock"
     do throws(SystemError) {
       try PrivateDirectory.make(path)
-      if let lock = try FileLock.acquire(lockPath) { return StateDirectory(path: path, lock: lock) }
+      if let lock = try DirectoryLock.acquire(path), let file = try FileLock.acquire(lockPath) {
+        return StateDirectory(path: path, lock: lock, file: file)
+      }
     } catch {
       throw .system(error, path: path)
     }
     throw .inUse(path: path, pid: FileLock.holder(lockPath))
   }
 
-  private init(path: String, lock: consuming FileLock) {
+  private init(path: String, lock: consuming DirectoryLock, file: consuming FileLock) {
     self.path = path
     self.lock = lock
+    self.file = file
   }
 }
 

@@ -11,7 +11,7 @@ extension Daemon {
       guard let directory = options.stateDirectory ?? StatePath.standard(environment) else {
         throw StateDirectoryError.unknown
       }
-      let file = StateDirectory.file(in: directory)
+      let file = StateDirectory.database(in: directory)
       let identity = ServerIdentity(
         version: ProgramVersion.text, epoch: "", pid: ProcessIdentity.pid, uid: ProcessIdentity.uid,
         durability: "memory")

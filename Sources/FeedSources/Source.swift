@@ -1,27 +1,27 @@
 import FeedSystem
 
-/// One managed feed's database as the loop sees it: when it is looked at next, and which files tell that it should be.
+/// The database of one managed feed: when to look at it next, and which file events cause a look.
 ///
-/// Guarded by the loop's thread.
+/// Used by the loop's thread only. Invariant: `nextLook` is nil exactly while a look is under way.
 final class Source {
-  /// What is waited before a look after an event: a program writes several times in a row.
+  /// Nanoseconds between an event and the look: a program often writes several times in a row.
   private static let quiet: UInt64 = 20_000_000
-  /// A look without an event, for file systems that report none.
+  /// Nanoseconds between looks without events, for file systems that report none.
   private static let routine: UInt64 = 60_000_000_000
-  /// The first wait after a failure; each further one is twice as long, up to `routine`.
+  /// Nanoseconds before the first retry after a failure; doubles with each failure, up to `routine`.
   private static let firstRetry: UInt64 = 500_000_000
 
   private(set) var specification: SourceSpecification
   private(set) var generation = 0
   private let reader: SourceReader
   private var isLooking = false
-  /// Something happened during the look under way.
+  /// Whether the files changed during the look under way.
   private var isDirty = false
   private var failures: UInt64 = 0
   private var lastDuration: UInt64 = 0
-  /// When the database is looked at next; nil while it is being looked at.
+  /// When to look next; nil while a look is under way.
   private(set) var nextLook: UInt64?
-  /// Names to attend to, by the number of the directory they stand in.
+  /// Names of files whose events matter, by the number of their directory.
   var names: [Int32: Set<String>] = [:]
 
   init(_ specification: SourceSpecification, _ mailbox: SourceMailbox, now: UInt64) throws(SystemError) {
@@ -30,7 +30,7 @@ final class Source {
     nextLook = now
   }
 
-  /// Reads something else from now on.
+  /// Replaces the specification. No effect if it is the same.
   func change(to specification: SourceSpecification, now: UInt64) {
     if specification == self.specification { return }
     self.specification = specification
@@ -38,26 +38,28 @@ final class Source {
     touch(now: now)
   }
 
-  /// Something happened to the files.
+  /// Schedules a look because the files changed.
   func touch(now: UInt64) {
     if isLooking {
       isDirty = true
     } else {
-      // A large query that is wanted again and again takes half of the time at most.
+      // The pause is at least as long as the last look, so that a slow query takes half of the time at most.
       nextLook = min(nextLook ?? .max, now + max(Self.quiet, lastDuration))
     }
   }
 
   /// Starts a look.
   func look() {
+    assert(!isLooking, "one look at a time")
     isLooking = true
     isDirty = false
     nextLook = nil
     reader.look(specification, generation: generation)
   }
 
-  /// A look is over. Returns whether its outcome counts.
+  /// Ends a look. Returns whether its outcome is about the current specification.
   func take(_ report: SourceReport, now: UInt64) -> Bool {
+    assert(isLooking && nextLook == nil, "a report without a look")
     isLooking = false
     lastDuration = report.duration
     if case .failed = report.outcome {
@@ -71,5 +73,6 @@ final class Source {
     return report.generation == generation
   }
 
+  /// Ends the reader's thread.
   func end() { reader.end() }
 }

@@ -2,21 +2,32 @@ import FeedModel
 import FeedSQLite
 import FeedSystem
 
-/// One open database. Belongs to the thread of its reader.
+/// One open database of a managed feed. Used by the thread of its reader.
 ///
-/// The connection stays open between looks, without any lock, because `PRAGMA data_version` tells only the same connection
-/// whether something was committed since. It is opened anew when there is another file of that name and after errors.
+/// The connection stays open between looks, without locks, because `PRAGMA data_version` tells only the same connection
+/// whether something was committed since. It is reopened after errors and when the path names another file.
 struct SourceConnection {
-  /// Milliseconds that a lock of another program is waited for; one that lasts longer is reported.
+  /// Milliseconds to wait for a lock of another program before it is reported.
   private static let patience: Int32 = 250
+  /// Times that a query is compiled in one look because the tables were altered meanwhile.
+  private static let maxCompilations = 4
+  /// The least limit for one value or row of the database, so that a query may compute with more than it returns.
+  private static let leastLength = 1 << 20
 
+  /// Instructions of SQLite's virtual machine that one look may execute.
+  private let maxSteps: Int
   private var database: Database?
   private var specification: SourceSpecification?
   private var identity: FileIdentity?
-  /// The version of the rows that were read last; nil when there are none to rely on.
+  /// The version of the rows that were read last; nil when they must be read again.
   private var version: Int64?
 
-  /// Looks at the database and reads it if it is another one than before.
+  /// - Parameter maxSteps: by default some tens of seconds of work.
+  init(maxSteps: Int = 1_000_000_000) {
+    self.maxSteps = maxSteps
+  }
+
+  /// Reads the database if something was committed since the last look.
   mutating func look(_ specification: SourceSpecification) -> SourceReport.Outcome {
     if self.specification != specification { close() }
     self.specification = specification
@@ -37,14 +48,18 @@ struct SourceConnection {
     let database = try self.database ?? Self.open(specification.database)
     self.database = database
     self.identity = identity
+    database.limitLength(bytes: max(specification.maxRowBytes, Self.leastLength))
+    database.limitSteps(maxSteps)
     let current = try database.integer("PRAGMA data_version")
     if let version, version == current { return .unchanged }
     version = nil
-    // Compiling takes SQLite some microseconds; a kept statement would go on with the columns of an altered table.
-    var rows: ManagedRows?
-    while rows == nil { rows = try SourceQuery(specification, in: database).rows() }
-    version = current
-    return .rows(rows ?? ManagedRows())
+    // A kept statement would return the columns that the tables had before they were altered; compiling takes microseconds.
+    for _ in 0..<Self.maxCompilations {
+      guard let rows = try SourceQuery(specification, in: database).rows() else { continue }
+      version = current
+      return .rows(rows)
+    }
+    throw SourceFault("the tables of \(specification.database) are altered faster than they can be read; retrying")
   }
 
   private mutating func close() {
@@ -59,7 +74,7 @@ struct SourceConnection {
       _ = try database.integer("SELECT count(*) FROM sqlite_schema")
       return database
     } catch  where [SQLiteError.cannotOpen, SQLiteError.readOnly].contains(error.code) {
-      // A database in WAL mode whose directory may not be written: without a log there is nothing but the file to read.
+      // A database in WAL mode in a directory that is not writable: without a log, the file alone is complete.
       guard try isWithoutLog(path) else { throw error }
       return try Database(path: path, access: .immutable, busyTimeout: patience)
     }
@@ -82,5 +97,36 @@ struct SourceConnection {
       error.isMissing ? "there is no file \(path); it is read as soon as it appears" : "\(error)"
     default: "\(error)"
     }
+  }
+}
+
+/// Why a database cannot be read, for the operator.
+struct SourceFault: Error, Equatable {
+  let reason: String
+
+  init(_ reason: String) {
+    self.reason = reason
+  }
+
+  init(_ error: SystemError) {
+    reason = "\(error)"
+  }
+
+  /// - Parameter path: the database.
+  init(_ error: SQLiteError, _ path: String) {
+    reason =
+      switch error.code {
+      case SQLiteError.busy: "another program has locked \(path); it is read when the lock is released"
+      case SQLiteError.notADatabase: "\(path) is not an SQLite database, or it is encrypted"
+      case SQLiteError.corrupt: "\(path) is damaged (\(error.message)); restore it or repair it with sqlite3's .recover"
+      case SQLiteError.interrupted:
+        "the query on \(path) takes too many steps; add an index or a LIMIT"
+      case SQLiteError.tooBig:
+        "the query on \(path) reads a value that is too long (maxElementBytes); select a part of it with substr"
+      case SQLiteError.cannotOpen, SQLiteError.permission, SQLiteError.readOnly:
+        "cannot open \(path) (\(error.message)); the daemon must be able to read it and, for a database in WAL mode, "
+          + "the -wal and -shm files beside it"
+      default: "\(path): \(error.message)"
+      }
   }
 }

@@ -2,11 +2,11 @@ import FeedJSON
 import FeedModel
 import FeedSQLite
 
-/// The query of a managed feed, compiled for one connection.
+/// The query of a managed feed, compiled for one connection. Reads rows as JSON objects, one member a column.
 struct SourceQuery {
   private let specification: SourceSpecification
   private let statement: Statement
-  /// `{"name":` of each column, with a comma in front of all but the first.
+  /// `{"name":` for the first column, `,"name":` for each other.
   private let heads: [[UInt8]]
   private let names: [String]
   private let sectionColumn: Int32?
@@ -39,7 +39,7 @@ struct SourceQuery {
     }
   }
 
-  /// Statements that change nothing but are no queries, such as ATTACH, are refused by their first word.
+  /// Refuses statements that change nothing but are not queries, such as ATTACH, by their first word.
   private static func checkIsOneSelect(_ text: String) throws(SourceFault) {
     let word = SQLText.firstWord(of: text)
     guard ["SELECT", "WITH", "VALUES"].contains(word) else {
@@ -55,7 +55,9 @@ struct SourceQuery {
     names.indices.first { names[..<$0].contains(names[$0]) }.map { names[$0] }
   }
 
-  /// All rows; nil when the tables were altered since the query was compiled, and it has other columns now.
+  /// Returns all rows; nil when the tables were altered since the query was compiled, and it has other columns now.
+  ///
+  /// Limits are checked after each column, before the next is read.
   func rows() throws -> ManagedRows? {
     defer { statement.reset() }
     var rows = ManagedRows()
@@ -66,9 +68,10 @@ struct SourceQuery {
       for (column, head) in heads.enumerated() {
         head.withUnsafeBytes { text.append($0) }
         append(Int32(column), to: &text)
+        // The closing brace is counted too.
+        try check(rows, text.count + 1)
       }
       text.append(UInt8(ascii: "}"))
-      try check(rows, text.count)
       rows.append(text.bytes, section: sectionColumn.map(section) ?? "")
     }
     return rows
@@ -76,11 +79,11 @@ struct SourceQuery {
 
   private func check(_ rows: ManagedRows, _ size: Int) throws(SourceFault) {
     if rows.count >= specification.maxRows {
-      throw SourceFault("the query gives more than \(specification.maxRows) rows (maxElements); add a LIMIT")
+      throw SourceFault("the query returns more than \(specification.maxRows) rows (maxElements); add a LIMIT")
     }
     if size > specification.maxRowBytes {
       throw SourceFault(
-        "row \(rows.count) of the query has \(size) bytes and may have \(specification.maxRowBytes) (maxElementBytes)")
+        "row \(rows.count) of the query has more than \(specification.maxRowBytes) bytes (maxElementBytes)")
     }
     if rows.byteCount + size > specification.maxBytes {
       throw SourceFault("the rows of the query have more than \(specification.maxBytes) bytes (maxBytes)")
@@ -111,8 +114,59 @@ struct SourceQuery {
     }
   }
 
-  /// The shortest digits that read back as the same number; JSON has no infinity.
+  /// The shortest digits that read back as the same number; `null` for infinity, which JSON does not have.
   private static func text(_ number: Double) -> String {
     number.isFinite ? "\(number)" : "null"
+  }
+}
+
+/// SQL text, looked at without parsing it.
+enum SQLText {
+  /// The first word after white space and comments, in capitals.
+  static func firstWord(of text: String) -> String {
+    var rest = text.utf8[...]
+    while let byte = rest.first {
+      if byte == UInt8(ascii: " ") || (9...13).contains(byte) {
+        rest = rest.dropFirst()
+      } else if rest.starts(with: "--".utf8) {
+        rest = rest.drop { $0 != UInt8(ascii: "\n") }
+      } else if rest.starts(with: "/*".utf8) {
+        rest = afterComment(rest.dropFirst(2))
+      } else {
+        break
+      }
+    }
+    let word = rest.prefix { byte in (65...90).contains(byte & 0xDF) }
+    return String(decoding: word, as: UTF8.self).uppercased()
+  }
+
+  private static func afterComment(_ text: Substring.UTF8View) -> Substring.UTF8View {
+    var rest = text
+    while let star = rest.firstIndex(of: UInt8(ascii: "*")) {
+      rest = rest[rest.index(after: star)...]
+      if rest.first == UInt8(ascii: "/") { return rest.dropFirst() }
+    }
+    return rest[rest.endIndex...]
+  }
+}
+
+extension ByteBuffer {
+  /// Appends bytes as a JSON string in padded base64 (RFC 4648, section 4).
+  mutating func appendBase64(_ bytes: UnsafeRawBufferPointer) {
+    let alphabet: StaticString = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    append(UInt8(ascii: "\""))
+    var offset = 0
+    while offset < bytes.count {
+      let group = min(bytes.count - offset, 3)
+      var bits = UInt32(bytes[offset]) << 16
+      if group > 1 { bits |= UInt32(bytes[offset + 1]) << 8 }
+      if group > 2 { bits |= UInt32(bytes[offset + 2]) }
+      for place in 0..<4 {
+        let index = Int(bits >> UInt32(18 - 6 * place)) & 63
+        append(place <= group ? alphabet.utf8Start[index] : UInt8(ascii: "="))
+      }
+      offset += 3
+    }
+    append(UInt8(ascii: "\""))
   }
 }

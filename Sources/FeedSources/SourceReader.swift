@@ -1,7 +1,8 @@
+import FeedModel
 import FeedSystem
 import Synchronization
 
-/// A thread that looks at one database when it is told to. A slow query holds up nobody else.
+/// A thread that reads one database when it is told to. A slow query delays no other feed.
 final class SourceReader: Sendable {
   private enum Task: Sendable {
     case none
@@ -19,13 +20,13 @@ final class SourceReader: Sendable {
     try Thread("source") { self.run() }
   }
 
-  /// Has the database looked at; the report goes to the mailbox.
+  /// Reads the database; the report goes to the mailbox. A request that has not begun is replaced.
   func look(_ specification: SourceSpecification, generation: Int) {
     task.withLock { $0 = .look(specification, generation: generation) }
     wakeUp.signal()
   }
 
-  /// Ends the thread once it has done what it does.
+  /// Ends the thread after the look under way.
   func end() {
     task.withLock { $0 = .end }
     wakeUp.signal()
@@ -49,6 +50,53 @@ final class SourceReader: Sendable {
           SourceReport(
             name: specification.name, generation: generation, outcome: outcome, duration: MonotonicClock.now - start))
       }
+    }
+  }
+}
+
+/// The result of looking at a database.
+public struct SourceReport: Sendable {
+  public enum Outcome: Sendable {
+    /// Nothing was committed since the rows were read last.
+    case unchanged
+    /// All rows of the query.
+    case rows(ManagedRows)
+    /// The reason, and what to do about it.
+    case failed(String)
+  }
+
+  /// The feed's name.
+  public let name: String
+  /// Which of the feed's specifications it is about; reports about earlier ones are discarded.
+  let generation: Int
+  public let outcome: Outcome
+  /// Nanoseconds that the look took.
+  let duration: UInt64
+}
+
+/// Reports on their way from readers to the loop's thread.
+final class SourceMailbox: Sendable {
+  private let reports = Mutex<[SourceReport]>([])
+  private let wakeUp: WakeUp
+
+  init() throws(SystemError) {
+    wakeUp = try WakeUp()
+  }
+
+  /// Readable while there are reports.
+  var descriptor: Int32 { wakeUp.descriptor }
+
+  func post(_ report: SourceReport) {
+    reports.withLock { $0.append(report) }
+    wakeUp.signal()
+  }
+
+  /// Removes and returns all reports, in order.
+  func take() -> [SourceReport] {
+    wakeUp.clear()
+    return reports.withLock { reports in
+      defer { reports = [] }
+      return reports
     }
   }
 }

@@ -1,11 +1,11 @@
 import FeedModel
 import FeedSystem
 
-/// Keeps the rows of managed feeds those of their databases: watches the files, and has what changed read by threads.
+/// Keeps managed feeds equal to their databases: watches the files and has threads read what changed.
 ///
-/// Guarded by the loop's thread, which waits on `eventDescriptor` and `reportDescriptor` and until `nextDeadline`. Nothing is
-/// polled: a database is looked at after an event of its files, once a minute, and, while something is wrong, after waits
-/// that grow from half a second to a minute.
+/// Used by the loop's thread, which waits on `eventDescriptor` and `reportDescriptor`, and until `nextDeadline`. A database is
+/// read after an event of its files, once a minute, and after a failure in intervals that grow from half a second to a
+/// minute. Invariant: `watched` holds exactly the directories that a source names.
 public final class SourceSet {
   private let events: FileEvents
   private let mailbox: SourceMailbox
@@ -21,12 +21,12 @@ public final class SourceSet {
     for source in sources.values { source.end() }
   }
 
-  /// Readable when something happened to the files: call `takeEvents`.
+  /// Readable after an event of the files: call `takeEvents`.
   public var eventDescriptor: Int32 { events.descriptor }
   /// Readable when there are reports: call `takeReports`.
   public var reportDescriptor: Int32 { mailbox.descriptor }
 
-  /// Reads these databases from now on, and no others. Those that are read already go on.
+  /// Replaces the set of databases to read. Unchanged ones continue.
   public func arrange(_ specifications: [SourceSpecification], now: UInt64) throws(SystemError) {
     let names = Set(specifications.map(\.name))
     for (name, source) in sources where !names.contains(name) {
@@ -43,7 +43,7 @@ public final class SourceSet {
     unwatchUnused()
   }
 
-  /// When `attend` is to be called; nil when nothing is due.
+  /// When to call `attend`; nil when nothing is due.
   public var nextDeadline: UInt64? {
     sources.values.compactMap(\.nextLook).min()
   }
@@ -52,13 +52,13 @@ public final class SourceSet {
   public func attend(now: UInt64) {
     for source in sources.values {
       guard let moment = source.nextLook, moment <= now else { continue }
-      // Watch first: what happens during the look is seen then.
+      // Watching begins before the look, so that changes during it are seen.
       watchFiles(of: source)
       source.look()
     }
   }
 
-  /// Notes which databases something happened to.
+  /// Schedules looks at the databases whose files changed.
   public func takeEvents(now: UInt64) {
     events.take { event in
       for source in sources.values {
@@ -72,16 +72,16 @@ public final class SourceSet {
     }
   }
 
-  /// The outcomes that came since the last call, without those of what is not read any more.
+  /// Returns the reports since the last call, without those about removed or replaced specifications.
   public func takeReports(now: UInt64) -> [SourceReport] {
     mailbox.take().filter { report in sources[report.name]?.take(report, now: now) ?? false }
   }
 
-  /// Watches the directories in which the files stand, or would; a missing directory is waited for in the one above.
+  /// Watches the directories that hold the files, or would. For a missing directory, watches its nearest existing parent.
   private func watchFiles(of source: Source) {
     let path = source.specification.database
     var names: [Int32: Set<String>] = [:]
-    // Twice, because a directory may appear just before the one above it is watched.
+    // The path comes twice, because a directory may be created just before its parent is watched.
     for place in [path, FilePath.resolved(path) ?? path, path] {
       let file = FilePath.name(of: place)
       var wanted: Set<String> = [file, file + "-wal", file + "-journal"]

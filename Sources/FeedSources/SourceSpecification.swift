@@ -1,16 +1,16 @@
-/// What to read for one managed feed.
+/// What a managed feed reads from a database.
 public struct SourceSpecification: Equatable, Sendable {
   /// The feed's name.
   public let name: String
-  /// The database file, from the root.
+  /// The absolute path of the database file.
   public let database: String
   /// One SELECT.
   public let query: String
-  /// The column that tells rows apart.
+  /// The column that identifies a row.
   public let id: String
   /// The column that names sections, if any.
   public let section: String?
-  /// The most rows, bytes of one row and bytes of all rows to take.
+  /// Limits: rows, bytes of one row as JSON, and bytes of all rows.
   public let maxRows: Int
   public let maxRowBytes: Int
   public let maxBytes: Int

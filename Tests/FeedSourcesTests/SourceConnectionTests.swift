@@ -32,7 +32,7 @@ struct SourceConnectionTests {
     return database
   }
 
-  @Test func valuesBecomeJSONWithExactDigits() throws {
+  @Test func valuesAreConvertedToJSONExactly() throws {
     let directory = try TemporaryDirectory()
     _ = try database(directory, "CREATE TABLE t (id)")
     var connection = SourceConnection()
@@ -74,7 +74,7 @@ struct SourceConnectionTests {
     #expect(try other.integer("SELECT count(*) FROM t") == 1)
   }
 
-  @Test func aTrailingSemicolonAndCommentsAreFine() throws {
+  @Test func aTrailingSemicolonAndCommentsAreAllowed() throws {
     let directory = try TemporaryDirectory()
     _ = try database(directory, "CREATE TABLE t (id)")
     var connection = SourceConnection()
@@ -82,7 +82,7 @@ struct SourceConnectionTests {
     #expect(text(connection.look(specification(directory.file("d"), query))) == #":{"id":1}"#)
   }
 
-  @Test(arguments: ["DELETE", "WAL"]) func onlyACommitIsReadAgain(mode: String) throws {
+  @Test(arguments: ["DELETE", "WAL"]) func rowsAreReadAgainOnlyAfterACommit(mode: String) throws {
     let directory = try TemporaryDirectory()
     let other = try database(directory, "PRAGMA journal_mode = \(mode); CREATE TABLE t (id)")
     var connection = SourceConnection()
@@ -97,7 +97,7 @@ struct SourceConnectionTests {
     #expect(text(connection.look(all)) == #":{"id":1,"v":2}"#)
   }
 
-  @Test func lockedMissingReplacedAndDamaged() throws {
+  @Test func lockedMissingReplacedAndDamagedFilesAreReported() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("d")
     let all = specification(path, "SELECT id FROM t")
@@ -124,5 +124,33 @@ struct SourceConnectionTests {
     #expect(text(connection.look(all)).contains("is damaged"))
     try SmallFile.replace(path, with: good)
     #expect(text(connection.look(all)) == #":{"id":2}"#)
+  }
+
+  @Test func aQueryWithoutEndIsInterrupted() throws {
+    let directory = try TemporaryDirectory()
+    _ = try database(directory, "CREATE TABLE t (id)")
+    var connection = SourceConnection(maxSteps: 100_000)
+    let endless = "WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT count(*) AS id FROM n"
+    let path = directory.file("d")
+    #expect(
+      text(connection.look(specification(path, endless)))
+        == "the query on \(path) takes too many steps; add an index or a LIMIT")
+    #expect(text(connection.look(specification(path, "SELECT 1 AS id"))) == #":{"id":1}"#)
+  }
+
+  @Test func longValuesAndRowsAreRefusedBeforeTheyTakeMemory() throws {
+    let directory = try TemporaryDirectory()
+    _ = try database(directory, "CREATE TABLE t (id)")
+    let path = directory.file("d")
+    var connection = SourceConnection()
+    func look(_ query: String) -> String { text(connection.look(specification(path, query))) }
+    #expect(look("SELECT 1 AS id, zeroblob(2000000000) AS v").contains("reads a value that is too long"))
+    #expect(
+      look("SELECT 1 AS id, zeroblob(200) AS v") == "row 0 of the query has more than 100 bytes (maxElementBytes)")
+    // {"id":1,"v":"…"} has 15 bytes besides the text.
+    #expect(look("SELECT 1 AS id, substr(hex(zeroblob(50)), 1, 85) AS v").utf8.count == 101)
+    #expect(look("SELECT 1 AS id, substr(hex(zeroblob(50)), 1, 86) AS v").contains("more than 100 bytes"))
+    #expect(
+      look("SELECT column1 AS id FROM (VALUES (1), (2), (3), (4), (5), (6))").contains("returns more than 5 rows"))
   }
 }

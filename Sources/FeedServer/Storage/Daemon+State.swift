@@ -23,7 +23,7 @@ extension Daemon {
     }
     let directory = try StateDirectory.take(path)
     let epoch = try Random.hex128()
-    let file = directory.file
+    let file = directory.database
     let store = try PrivateDirectory.withPrivateFiles { () throws(StorageError) in
       try Store.open(
         file, durability: durability, freshEpoch: epoch, policy: options.images, software: ProgramVersion.text)

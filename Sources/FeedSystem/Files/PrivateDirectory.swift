@@ -3,26 +3,30 @@ import Glibc
 
 /// A directory that only its user may enter.
 public enum PrivateDirectory {
-  /// Makes the directory, and those above it, where they are missing. What is there keeps its mode.
+  /// Makes the directory, and those above it, where they are missing, and syncs the directory that holds each new one, so
+  /// that it survives a loss of power. What is there keeps its mode.
   public static func make(_ path: String) throws(SystemError) {
     var status = stat()
     if stat(path, &status) == 0 {
       if status.st_mode & S_IFMT == S_IFDIR { return }
       throw SystemError(code: ENOTDIR, operation: "keep files in", path: path)
     }
-    if let slash = path.lastIndex(of: "/"), slash != path.startIndex { try make(String(path[..<slash])) }
-    if mkdir(path, 0o700) == 0 { return try sync(FilePath.directory(of: path)) }
-    let error = SystemError.last("make the directory", path)
-    if error.code != EEXIST { throw error }
+    let parent = FilePath.directory(of: path)
+    if path.hasSuffix("/") { return try make(String(path.dropLast())) }
+    if parent != "/" && parent != "." { try make(parent) }
+    guard mkdir(path, 0o700) == 0 else {
+      let error = SystemError.last("make the directory", path)
+      if error.code != EEXIST { throw error }
+      return
+    }
+    try sync(parent)
   }
 
-  /// Waits until the disk has the names in a directory.
-  static func sync(_ path: String) throws(SystemError) {
-    let number = retryingInterrupts { clinux_open(path, O_RDONLY | O_DIRECTORY, 0) }
-    guard number >= 0 else { throw .last("open", path) }
-    let directory = Descriptor(owning: number)
-    // EINVAL: the file system cannot sync a directory.
-    if fsync(directory.rawValue) != 0, currentErrno() != EINVAL { throw .last("sync", path) }
+  /// Waits until the disk has the directory's own entries: files and directories that were made in it or renamed.
+  public static func sync(_ path: String) throws(SystemError) {
+    let directory = try open(path)
+    // A file system without this operation says EINVAL; it keeps entries in its own way.
+    guard fsync(directory.rawValue) == 0 || currentErrno() == EINVAL else { throw .last("sync the directory", path) }
   }
 
   /// Does something whose new files only this user may read or write. Not to be called while another thread makes files.
@@ -32,6 +36,32 @@ public enum PrivateDirectory {
     let mask = umask(0o077)
     defer { umask(mask) }
     return try body()
+  }
+
+  fileprivate static func open(_ path: String) throws(SystemError) -> Descriptor {
+    let number = retryingInterrupts { clinux_open(path, O_RDONLY | O_DIRECTORY, 0) }
+    guard number >= 0 else { throw .last("open the directory", path) }
+    return Descriptor(owning: number)
+  }
+}
+
+/// A lock on a directory itself, held until this value is destroyed. Removing files from the directory does not release it.
+public struct DirectoryLock: ~Copyable {
+  private let handle: Descriptor
+
+  /// Locks the directory at `path`.
+  /// - Returns: nil when another holder has it locked.
+  public static func acquire(_ path: String) throws(SystemError) -> DirectoryLock? {
+    let handle = try PrivateDirectory.open(path)
+    guard retryingInterrupts({ flock(handle.rawValue, LOCK_EX | LOCK_NB) }) == 0 else {
+      if currentErrno() == EWOULDBLOCK { return nil }
+      throw .last("lock the directory", path)
+    }
+    return DirectoryLock(handle: handle)
+  }
+
+  private init(handle: consuming Descriptor) {
+    self.handle = handle
   }
 }
 

@@ -52,6 +52,11 @@ import Testing
     let second = try run("feedd", ["--socket", directory.file("other.sock"), "--state", state])
     #expect(second.code == 1)
     #expect(second.errors.contains("another feedd (pid \(first.process.pid)) uses \(state)"))
+    // The lock is on the directory, so that it holds without the file.
+    #expect(unlink("\(state)/feedd.lock") == 0)
+    let third = try run("feedd", ["--socket", directory.file("other.sock"), "--state", state])
+    #expect(third.code == 1)
+    #expect(third.errors.contains("another feedd (pid unknown) uses \(state)"))
     try fill(first)
   }
 

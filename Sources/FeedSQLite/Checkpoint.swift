@@ -2,17 +2,17 @@ import CSQLite
 
 /// The write-ahead log.
 extension Database {
-  /// How far a checkpoint came, in pages of the log.
+  /// The progress of a checkpoint, in pages of the log.
   public struct CheckpointProgress: Equatable, Sendable {
     /// Pages in the log; -1 when there is no log.
     public let pages: Int
-    /// Pages of it that are in the database file now.
+    /// Pages of it that are in the database file.
     public let moved: Int
   }
 
-  /// How much a checkpoint insists.
+  /// Whether a checkpoint waits for others.
   public enum CheckpointMode: Sendable {
-    /// Moves what it can without waiting for anybody.
+    /// Moves what it can without waiting.
     case passive
     /// Waits for readers and writers, and leaves an empty log.
     case truncate
@@ -28,8 +28,7 @@ extension Database {
     return CheckpointProgress(pages: Int(pages), moved: Int(moved))
   }
 
-  /// Waits until the disk has what the database file was given, which a checkpoint that moved only a part of the log does not.
-  /// Returns whether it has.
+  /// Syncs the database file, which a checkpoint that moved only a part of the log does not. Returns whether that worked.
   @discardableResult
   public func syncFile() -> Bool {
     var file: UnsafeMutablePointer<sqlite3_file>?
@@ -40,13 +39,13 @@ extension Database {
     return sync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY) == SQLITE_OK
   }
 
-  /// Leaves the log as it is when this connection closes as the last one.
+  /// Keeps the log when this connection closes as the last one.
   public func keepLogWhenClosing() {
     csqlite_keep_log_when_closing(handle)
   }
 
-  /// From now on, how many pages a commit of this connection leaves in the log is written to `pages`, which must stay until
-  /// ``endReportingLog()``. Takes the place of automatic checkpoints.
+  /// After each commit of this connection, writes the number of pages in the log to `pages`, which must stay valid until
+  /// ``endReportingLog()``. Replaces automatic checkpoints.
   public func reportLog(to pages: UnsafeMutablePointer<Int32>) {
     sqlite3_wal_hook(
       handle,
@@ -56,11 +55,12 @@ extension Database {
       }, pages)
   }
 
+  /// Ends what ``reportLog(to:)`` began.
   public func endReportingLog() {
     sqlite3_wal_hook(handle, nil, nil)
   }
 
-  /// Leaves it to the program when the log is checkpointed.
+  /// Disables checkpoints by SQLite: the program makes them.
   public func disableAutomaticCheckpoints() {
     sqlite3_wal_autocheckpoint(handle, 0)
   }
