@@ -50,7 +50,7 @@ let package = Package(
       "FeedSources", ["FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem"], settings: daemonSettings),
     module(
       "FeedStorage", ["FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem"], settings: daemonSettings),
-    module("FeedSystem", ["CLinux"]),
+    module("FeedSystem", ["CLinux", "FeedJSON"]),
     module(
       "FeedServer",
       [

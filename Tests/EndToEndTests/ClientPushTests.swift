@@ -15,7 +15,7 @@ struct ClientPushTests {
     #expect(try client.run("range", "f", "1", "0", "9").lines == ["{\"id\":1,\"n\":1}", "{\"id\":2,\"n\":2.50}"])
     #expect(
       try client.run("get", "f", "2").output
-        == "{\"element\":{\"id\":2,\"n\":2.50},\"type\":null,\"at\":[[0,0],[1,1]]}\n")
+        == "{\"element\":{\"id\":2,\"n\":2.50},\"type\":null,\"at\":[[0,0],[1,1]],\"found\":true}\n")
     #expect(try client.run("delete", "f", "1", "\"2\"").output.contains("\"deleted\":[[1,0]]"))
     #expect(try client.run("set", "f", "{\"id\":7}").output.contains("\"added\":[[1,0]]"))
     #expect(try client.run("query", "f", "$[*].id").lines == ["7"])

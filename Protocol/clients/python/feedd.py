@@ -111,8 +111,10 @@ class Connection:
         """Sends one request and returns its result."""
         return self.answer(self.send(method, **params))
 
-    def push(self, feed, elements, each=None, window=256):
+    def push(self, feed, elements, each=None, window=256, **options):
         """Updates a collection with the elements, one request each, with at most `window` unanswered requests.
+
+        Options are members of each request, such as `animation`.
 
         Returns the number of accepted elements. Calls `each(place, result, refused)` for every answer in order; either
         `result` or `refused` is None. Without `each`, stops at the first refusal, waits for the answers to requests that
@@ -135,7 +137,7 @@ class Connection:
         for place, element in enumerate(elements):
             if first and not each:
                 break
-            waiting.append((place, self.send("update", feed=feed, element=element)))
+            waiting.append((place, self.send("update", feed=feed, element=element, **options)))
             if len(waiting) >= window:
                 settle()
         while waiting:

@@ -9,6 +9,7 @@ extension Command {
       Makes a child of a segmented feed the one that shows: by its index from 0, by its name, or none of them. An \
       index past the end is the last child.
       """,
+    options: [animation],
     notes: """
       Examples:
         feedclient activate tabs 1
@@ -17,8 +18,7 @@ extension Command {
       """,
     operands: 2...2
   ) { invocation throws(Failure) in
-    var params = ParameterWriter()
-    params.add("feed", invocation.operand(0))
+    var params = invocation.changeParameters()
     let child = invocation.operand(1)
     params.add("child", json: child == "none" ? "-1" : Operands.child(child))
     return try invocation.request("activate", params.finish(), show: Show.mutation)
@@ -33,6 +33,7 @@ extension Command {
       OptionDescription("at", value: .integer(0...Int.max), help: "the index that it shall have, from 0"),
       OptionDescription("before", value: .text("NAME"), help: "the child that shall come after it"),
       OptionDescription("after", value: .text("NAME"), help: "the child that shall come before it"),
+      animation,
     ],
     notes: """
       Example:
@@ -40,8 +41,7 @@ extension Command {
       """,
     operands: 2...2
   ) { invocation throws(Failure) in
-    var params = ParameterWriter()
-    params.add("feed", invocation.operand(0))
+    var params = invocation.changeParameters()
     params.add("child", invocation.operand(1))
     let places = ["at", "before", "after"].filter(invocation.options.contains)
     if places.count > 1 { throw invocation.usage("--\(places[0]) and --\(places[1]): give one of them") }
@@ -56,14 +56,14 @@ extension Command {
     name: "removeChild", usage: ["FEED CHILD"], summary: "take a child out of a composed or segmented feed",
     about:
       "Takes a child out of a composed or segmented feed, by its index from 0 or its name. The child itself stays.",
+    options: [animation],
     notes: """
       Example:
         feedclient removeChild home styles
       """,
     operands: 2...2
   ) { invocation throws(Failure) in
-    var params = ParameterWriter()
-    params.add("feed", invocation.operand(0))
+    var params = invocation.changeParameters()
     let child = invocation.operand(1)
     params.add(Int(child) == nil ? "child" : "at", json: Operands.child(child))
     return try invocation.request("removeChild", params.finish(), show: Show.mutation)

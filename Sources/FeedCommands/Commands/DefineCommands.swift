@@ -47,6 +47,7 @@ extension Command {
       OptionDescription("no-edit", help: "elements may not be inserted, removed or replaced by row"),
       OptionDescription("no-move", help: "rows may not be moved"),
       OptionDescription("replace", help: "take the place of another definition of that name"),
+      animation,
     ],
     notes: """
       A FILTER is what stands between the brackets of a JSONPath filter [?...] (RFC 9535), with @ the element.
@@ -62,17 +63,20 @@ extension Command {
       """,
     operands: 1...1
   ) { invocation throws(Failure) in
-    let definition = try invocation.definition()
+    var definition = try invocation.definition()
+    if let hint = invocation.options.text("animation") {
+      definition = Operands.adding("\"animation\":\(Operands.quoted(hint))", to: definition)
+    }
     let name = try Operands.withView(of: definition) { $0.member("feed")?.string ?? "" }
     return try invocation.request("define", definition, show: Show.done("defined \(name)"))
   }
 
   static let undefine = Command(
     name: "undefine", usage: ["FEED"], summary: "take a feed away with its elements",
-    about: "Takes a feed away with all its elements. A feed that is a child of another is refused.", operands: 1...1
+    about: "Takes a feed away with all its elements. A feed that is a child of another is refused.",
+    options: [animation], operands: 1...1
   ) { invocation throws(Failure) in
-    var params = ParameterWriter()
-    params.add("feed", invocation.operand(0))
+    let params = invocation.changeParameters()
     let shown = Show.done("undefined \(invocation.operand(0))")
     return try invocation.request("undefine", params.finish(), show: shown)
   }
@@ -102,7 +106,7 @@ extension Invocation {
   func definition() throws(Failure) -> String {
     let word = operand(0)
     if word == "-" || word.hasPrefix("{") {
-      let own = command.options.map(\.name).filter { $0 != "replace" }
+      let own = command.options.map(\.name).filter { $0 != "replace" && $0 != "animation" }
       if let option = own.first(where: options.contains) {
         throw usage("--\(option) goes with a feed's name; a JSON definition says it itself")
       }

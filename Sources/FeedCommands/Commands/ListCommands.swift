@@ -17,7 +17,7 @@ extension Command {
       """,
     operands: 1...Int.max
   ) { invocation throws(Failure) in
-    var params = try invocation.listParameters()
+    var params = invocation.changeParameters()
     let elements = try invocation.elements(from: 1)
     if let rows = invocation.options.text("at") { try params.addRows(rows, elements.count, invocation) }
     params.add("elements", json: elements)
@@ -38,7 +38,7 @@ extension Command {
     operands: 1...Int.max
   ) { invocation throws(Failure) in
     guard let rows = invocation.options.text("at") else { throw invocation.usage("--at is missing: say which rows") }
-    var params = try invocation.listParameters()
+    var params = invocation.changeParameters()
     let elements = try invocation.elements(from: 1)
     try params.addRows(rows, elements.count, invocation)
     params.add("elements", json: elements)
@@ -56,7 +56,7 @@ extension Command {
       """,
     operands: 2...Int.max
   ) { invocation throws(Failure) in
-    var params = try invocation.listParameters()
+    var params = invocation.changeParameters()
     let words = invocation.operands.dropFirst().joined(separator: ",")
     guard let rows = Operands.rows(words) else { throw invocation.usage("'\(words)': expected rows, from 0 on") }
     params.add("at", rows)
@@ -73,7 +73,7 @@ extension Command {
       """,
     operands: 3...3
   ) { invocation throws(Failure) in
-    var params = try invocation.listParameters()
+    var params = invocation.changeParameters()
     guard let rows = Operands.rows("\(invocation.operand(1)),\(invocation.operand(2))"), rows.count == 2 else {
       throw invocation.usage("FROM and TO: expected rows, from 0 on")
     }
@@ -93,24 +93,12 @@ extension Command {
       """,
     operands: 2...2
   ) { invocation throws(Failure) in
-    var params = try invocation.listParameters()
+    var params = invocation.changeParameters()
     params.add("element", json: try ElementArguments.parse([invocation.operand(1)], of: "put")[0])
     return try invocation.request("put", params.finish(), show: Show.mutation)
   }
 
   private static let rows = OptionDescription("at", value: .text("ROWS"), help: "a row, or rows as in 0,3,5, from 0 on")
-  private static let animation = OptionDescription(
-    "animation", value: .text("HINT"), help: "a word for watchers that animate the change")
-}
-
-extension Invocation {
-  /// What all requests on lists say.
-  fileprivate func listParameters() throws(Failure) -> ParameterWriter {
-    var params = ParameterWriter()
-    params.add("feed", operand(0))
-    if let hint = options.text("animation") { params.add("animation", hint) }
-    return params
-  }
 }
 
 extension ParameterWriter {

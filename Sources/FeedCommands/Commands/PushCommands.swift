@@ -12,7 +12,8 @@ extension Command {
       number, and the others go in: the exit status is 1 when the daemon refused lines, 2 when all others were not JSON.
       """,
     options: [
-      OptionDescription("no-define", help: "refuse when the feed is not there, instead of making a plain collection")
+      OptionDescription("no-define", help: "refuse when the feed is not there, instead of making a plain collection"),
+      animation,
     ],
     notes: """
       A feed that is not defined becomes a collection of one bin, 'all', with the identity at $.id.
@@ -37,8 +38,7 @@ extension Invocation {
     let (connection, _) = try connect(deadline: deadline)
     let target = try pushTarget(connection, deadline: deadline)
     let console = console
-    var params = ParameterWriter()
-    params.add("feed", target.feed)
+    var params = changeParameters()
     if target.takesMany {
       params.add("elements", json: elements)
     } else if let last = elements.last {
@@ -59,7 +59,8 @@ extension Invocation {
   fileprivate func pushStream() throws(Failure) -> ExitStatus {
     let deadline = deadline()
     let (connection, hello) = try connect(deadline: deadline)
-    let target = try pushTarget(connection, deadline: deadline)
+    var target = try pushTarget(connection, deadline: deadline)
+    target.animation = options.text("animation")
     let showsProgress = console.errorTerminal.canRedraw
     if Terminal(descriptor: StandardStreams.input, environment: environment).isTerminal {
       console.say("type elements, one JSON text a line; end with control-D")
@@ -102,6 +103,7 @@ extension Command {
   static let delete = Command(
     name: "delete", usage: ["FEED ID..."], summary: "take elements out, by identity",
     about: "Takes the elements with these identities out of a collection, in one commit. An unknown one is no error.",
+    options: [animation],
     notes: idNote + """
       \n
       Example:
@@ -109,8 +111,7 @@ extension Command {
       """,
     operands: 2...Int.max
   ) { invocation throws(Failure) in
-    var params = ParameterWriter()
-    params.add("feed", invocation.operand(0))
+    var params = invocation.changeParameters()
     params.add("ids", json: invocation.operands.dropFirst().map(Operands.id))
     return try invocation.request("delete", params.finish(), show: Show.mutation)
   }
@@ -122,6 +123,7 @@ extension Command {
       What is there already and equal stays as it is. Standard input without elements empties the feed only if '-' \
       asks for it.
       """,
+    options: [animation],
     notes: """
       Examples:
         jq -c '.[]' todo.json | feedclient set todo
@@ -129,8 +131,7 @@ extension Command {
       """,
     operands: 1...Int.max
   ) { invocation throws(Failure) in
-    var params = ParameterWriter()
-    params.add("feed", invocation.operand(0))
+    var params = invocation.changeParameters()
     let elements = try invocation.elements(from: 1)
     if elements.isEmpty, invocation.operands.count == 1 {
       throw invocation.usage("there are no elements on standard input; to empty the feed, give '-' for them")

@@ -1,4 +1,5 @@
 import FeedClient
+import FeedJSON
 import FeedSystem
 
 /// One command of `feedclient`: what its command line is, what its help says, and what it does.
@@ -34,6 +35,22 @@ struct Command: Sendable {
       help: "give up after this time and exit with 4", defaultText: "30s; none for watch and push"),
     OptionDescription("json", help: "print JSON, one object a line, as when the output is not a terminal"),
   ]
+}
+
+extension Command {
+  /// The hint that every command takes that changes rows.
+  static let animation = OptionDescription(
+    "animation", value: .text("HINT"), help: "a word for watchers that animate the change")
+}
+
+extension Invocation {
+  /// Begins the parameters of a request that changes the feed of the first operand: the feed and the hint.
+  func changeParameters() -> ParameterWriter {
+    var params = ParameterWriter()
+    params.add("feed", operand(0))
+    if let hint = options.text("animation") { params.add("animation", hint) }
+    return params
+  }
 }
 
 /// All commands, in the order of the help.

@@ -153,6 +153,8 @@ struct PushTarget: Equatable {
   var id: MemberPath?
   /// Whether the identity is at a path that only the daemon can follow.
   var hasObscureID = false
+  /// The hint that goes with each request.
+  var animation: String?
 
   /// The target of a feed that is described so.
   init(_ description: JSONView) {
@@ -182,6 +184,11 @@ struct PushTarget: Equatable {
     params.appendJSONString(feed)
     params.append(takesMany ? ",\"elements\":[" : ",\"element\":")
     params.append(batch.bytes.bytes)
-    params.append(takesMany ? "]}" : "}")
+    if takesMany { params.append("]") }
+    if let animation {
+      params.append(",\"animation\":")
+      params.appendJSONString(animation)
+    }
+    params.append("}")
   }
 }

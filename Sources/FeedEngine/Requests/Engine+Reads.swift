@@ -23,7 +23,7 @@ extension Engine {
       out.append(integer: section)
       out.append(UInt8(ascii: ","))
       out.append(integer: row)
-      out.append(UInt8(ascii: "]"))
+      out.append(found == nil ? "],\"found\":false" : "],\"found\":true")
     }
   }
 
@@ -44,6 +44,7 @@ extension Engine {
       out.appendFound(found?.row)
       out.append(",\"at\":")
       out.append(found?.places ?? [])
+      out.append(found == nil ? ",\"found\":false" : ",\"found\":true")
     }
   }
 

@@ -311,6 +311,7 @@ public struct Turn: ~Copyable {
     do throws(FeedError) {
       let (method, request) = try engine.decode(message, id: &id)
       if engine.access.isRestricted { try engine.access.check(method, request.params, by: session.peer) }
+      try Admission.checkDefinitions(of: method, request.params)
       let isLogged = !commits.storesAtOnce && isLogged(method, request, of: session)
       if isLogged || !session.line.isEmpty {
         guard commits.hasRoom(for: payload.count) else {

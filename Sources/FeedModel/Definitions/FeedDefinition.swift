@@ -56,7 +56,8 @@ extension FeedDefinition.Content {
 }
 
 extension FeedDefinition {
-  /// Reads the parameters of `define` (Protocol/README.md, "Definitions"). Unknown members are ignored.
+  /// Reads the parameters of `define` (Protocol/README.md, "Definitions"). Ignores unknown members; see
+  /// `KnownMembers`.
   ///
   /// - Throws: `invalidParams` with the name of the member, `badQuery` with the offset of the error in a filter or path, or
   ///   `limitExceeded`.

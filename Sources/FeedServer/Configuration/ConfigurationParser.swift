@@ -37,7 +37,7 @@ extension Configuration {
     guard file.kind == .object else {
       throw text.error(at: file, "", "must be an object with \"feeds\", \"limits\" and \"access\", each optional")
     }
-    try KnownMembers.check(file, KnownMembers.file, "", text)
+    try FileMembers.check(file, FileMembers.file, "", text)
     let limits = try Self.limits(file, text)
     let effective = Self.merge(limits, surroundings)
     try self.init(
@@ -61,7 +61,7 @@ extension Configuration {
   private static func limits(_ file: JSONView, _ text: ConfigurationText) throws(ConfigurationError) -> [String: Int] {
     guard let object = file.member("limits") else { return [:] }
     guard object.kind == .object else { throw text.error(at: object, "limits", "must be an object of limits by name") }
-    try KnownMembers.check(object, Limits.all.map(\.name), "limits", text)
+    try FileMembers.check(object, Limits.all.map(\.name), "limits", text)
     var limits: [String: Int] = [:]
     for member in object.members {
       guard let limit = Limits.all.first(where: { $0.name == member.key.string }) else { continue }
@@ -84,7 +84,7 @@ extension Configuration {
     var places: [String: Int] = [:]
     for (index, element) in array.elements.enumerated() {
       let member = "feeds[\(index)]"
-      try KnownMembers.check(definition: element, member, text)
+      try FileMembers.check(definition: element, member, text)
       let definition: FeedDefinition
       do throws(FeedError) {
         definition = try FeedDefinition(parsing: element, limits: limits).located(in: directory)
@@ -140,7 +140,7 @@ private struct RuleReader {
 
   func rule(_ accounts: AccountNames) throws(ConfigurationError) -> AccessRules.Rule {
     guard object.kind == .object else { throw text.error(at: object, place, "must be an object with \"allow\"") }
-    try KnownMembers.check(object, KnownMembers.rule, place, text)
+    try FileMembers.check(object, FileMembers.rule, place, text)
     var rule = AccessRules.Rule()
     rule.isForAll = ["uid", "user", "gid", "group"].allSatisfy { name in
       !object.members.contains { $0.key.string == name }

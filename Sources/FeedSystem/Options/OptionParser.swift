@@ -1,3 +1,5 @@
+import FeedJSON
+
 /// Reads a command line from left to right by the conventions of GNU `getopt_long`.
 ///
 /// `--name VALUE`, `--name=VALUE`, `-n VALUE`, `-nVALUE` and clusters such as `-hn VALUE`. Long names may be shortened while

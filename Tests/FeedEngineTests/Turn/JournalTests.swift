@@ -129,3 +129,31 @@ private final class DurableLoop {
     #expect(again.ask("snapshot", #"{"feed":"c"}"#) == loop.ask("snapshot", #"{"feed":"c"}"#))
   }
 }
+
+@Suite("Admission of definitions")
+struct AdmissionTests {
+  @Test("a stored definition with an unknown member is replayed as it was accepted")
+  func replayAcceptsUnknownMembers() throws {
+    let loop = DurableLoop()
+    let request =
+      #"{"jsonrpc":"2.0","id":1,"method":"define","params":{"feed":"c","kind":"collection","bins":[{"name":"b","filtre":"@.a"}]}}"#
+    let refused = Value(loop.turn([request]).first ?? "")
+    #expect(refused?.errorCode == -32602)
+    #expect(refused?.errorData?["member"]?.string == "bins[0].filtre")
+    #expect(loop.stored.isEmpty)
+    let frames = EngineHarness.frame(request)
+    try frames.withUnsafeBytes { bytes in
+      try loop.engine.replay(LogBatch(number: 1, at: Instant(nanoseconds: 1), revision: 0, frames: bytes, owner: nil))
+    }
+    #expect(Value(loop.ask("describe", #"{"feed":"c"}"#))?["result"]?["count"]?.int == 0)
+  }
+
+  @Test("unknown members of other objects are ignored")
+  func othersAreIgnored() {
+    let loop = DurableLoop()
+    #expect(Value(loop.ask("define", #"{"feed":"a","kind":"array","replace":true}"#))?.errorCode == nil)
+    #expect(Value(loop.ask("insert", #"{"feed":"a","elements":[1],"comment":1}"#))?.errorCode == nil)
+    let transaction = #"{"ops":[{"method":"insert","params":{"feed":"a","elements":[1]},"note":1}],"note":2}"#
+    #expect(Value(loop.ask("transaction", transaction))?.errorCode == nil)
+  }
+}

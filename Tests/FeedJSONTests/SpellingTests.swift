@@ -1,4 +1,4 @@
-import FeedSystem
+import FeedJSON
 import Testing
 
 @Suite("Suggestions for misspelt names")

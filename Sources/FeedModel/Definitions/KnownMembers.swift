@@ -1,0 +1,95 @@
+import FeedChange
+import FeedJSON
+
+/// The members that the objects of a definition may have (Protocol/README.md, "Definitions").
+///
+/// A misspelt member must not be ignored: a bin without its filter accepts every element. New definitions are checked where
+/// they arrive, in the configuration file and in requests. Reading a stored definition does not check it, because earlier
+/// versions accepted unknown members.
+public enum KnownMembers {
+  /// A member that an object may not have.
+  public struct Unknown: Error {
+    /// Where the name of the member stands, in bytes of the text.
+    public let offset: Int
+    /// The path of the member from the checked object, such as `bins[0].filtre`.
+    public let path: String
+    /// What to do instead; nil for a repeated member.
+    public let advice: String?
+  }
+
+  /// Whether a second member of the same name is refused or, as everywhere in JSON requests, replaces the first.
+  public enum Repeats {
+    case refused
+    case allowed
+  }
+
+  private static let common = ["feed", "kind", "selectable", "multiple", "editable", "movable"]
+  private static let bin = ["name", "filter", "sort"]
+  private static let sortTerm = ["by", "order"]
+  private static let retention = ["count", "seconds"]
+
+  /// The members of a definition of that kind; nil for an unknown kind.
+  static func definition(_ kind: String) -> [String]? {
+    switch kind {
+    case "collection": common + ["id", "type", "exclusive", "bins", "retain"]
+    case "array", "single": common + ["type"]
+    case "composed": common + ["children"]
+    case "segmented": common + ["children", "current"]
+    case "slots": common + ["contents", "pattern", "repeatables", "header", "default", "fixed"]
+    case "managed": common + ["database", "query", "id", "section", "type"]
+    default: nil
+    }
+  }
+
+  /// Checks a definition and the objects in it. A definition of an unknown kind is left to its parser.
+  ///
+  /// - Parameter others: names that may stand beside the members of the definition.
+  public static func check(
+    definition object: JSONView, others: [String] = [], repeats: Repeats
+  ) throws(Unknown) {
+    guard object.kind == .object, let kind = object.member("kind")?.string, let known = definition(kind) else { return }
+    do throws(Unknown) {
+      try check(object, known + others, at: "", repeats: repeats)
+    } catch {
+      throw Unknown(
+        offset: error.offset, path: error.path, advice: error.advice.map { otherKinds(error.path, kind) ?? $0 })
+    }
+    if let retain = object.member("retain"), retain.kind == .object {
+      try check(retain, retention, at: "retain.", repeats: repeats)
+    }
+    guard let bins = object.member("bins"), bins.kind == .array else { return }
+    for (index, element) in bins.elements.enumerated() where element.kind == .object {
+      try check(element, bin, at: "bins[\(index)].", repeats: repeats)
+      guard let sort = element.member("sort"), sort.kind == .array else { continue }
+      for (term, element) in sort.elements.enumerated() where element.kind == .object {
+        try check(element, sortTerm, at: "bins[\(index)].sort[\(term)].", repeats: repeats)
+      }
+    }
+  }
+
+  /// Checks one object.
+  ///
+  /// - Parameter place: the prefix of the members' paths, such as `bins[2].`.
+  public static func check(
+    _ object: JSONView, _ known: [String], at place: String, repeats: Repeats
+  ) throws(Unknown) {
+    var seen: Set<String> = []
+    for member in object.members {
+      let name = member.key.string ?? ""
+      if known.contains(name) {
+        if seen.insert(name).inserted || repeats == .allowed { continue }
+        throw Unknown(offset: member.key.byteOffset, path: place + name, advice: nil)
+      }
+      let nearest = Spelling.nearest(to: name, in: known).map { "did you mean \"\($0)\"?" }
+      throw Unknown(
+        offset: member.key.byteOffset, path: place + name,
+        advice: nearest ?? "use one of \(known.joined(separator: ", "))")
+    }
+  }
+
+  /// The advice for a member that only definitions of other kinds have; nil if none has it.
+  private static func otherKinds(_ name: String, _ kind: String) -> String? {
+    let kinds = FeedDefinition.kinds.filter { definition($0)?.contains(name) == true }
+    return kinds.isEmpty ? nil : "kind \"\(kind)\" has no \"\(name)\", only \(kinds.joined(separator: ", ")) has it"
+  }
+}
