@@ -96,13 +96,14 @@ extension Change {
   /// - Parameters:
   ///   - before: the row counts of the sections before the change.
   ///   - after: the row counts after it.
+  ///   - shift: the number of sections of the feed before those of this change.
   ///
   /// O(size + sections + rows of deleted sections).
-  public func flattened(before: [Int], after: [Int]) -> Change {
+  public func flattened(before: [Int], after: [Int], shift: UInt32 = 0) -> Change {
     let startsBefore = before.starts()
     let startsAfter = after.starts()
     func flat(_ path: IndexPath, _ starts: [Int]) -> IndexPath {
-      IndexPath(section: 0, row: UInt32(truncatingIfNeeded: starts[Int(path.section)]) &+ path.row)
+      IndexPath(section: 0, row: UInt32(truncatingIfNeeded: starts[Int(path.section &+ shift)]) &+ path.row)
     }
     var result = Change()
     var places: [UInt32] = []
@@ -114,7 +115,7 @@ extension Change {
         result.deleted.append(flat(deleted[next], startsBefore))
         next += 1
       }
-      for row in 0..<before[Int(section)] {
+      for row in 0..<before[Int(section &+ shift)] {
         result.deleted.append(flat(IndexPath(section: section, row: UInt32(truncatingIfNeeded: row)), startsBefore))
       }
     }

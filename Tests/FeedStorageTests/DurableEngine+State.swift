@@ -18,7 +18,7 @@ extension DurableEngine {
   /// The feeds and the bins of collections.
   var feedNames: [String] {
     catalog.feeds.values.flatMap { feed in
-      [feed.name] + (feed.kind == "collection" ? (0..<feed.sectionCount).map { feed.section(at: $0).name } : [])
+      [feed.name] + (feed.kindName == "collection" ? (0..<feed.sectionCount).map { feed.section(at: $0).name } : [])
     }.sorted()
   }
 

@@ -52,8 +52,8 @@ extension Engine {
   public var managedVersion: Int { managed.version }
 
   /// The managed feeds, by name.
-  public var managedFeeds: [ManagedFeed] {
-    catalog.feeds.values.compactMap { $0 as? ManagedFeed }.sorted { $0.name < $1.name }
+  public var managedFeeds: [ManagedKind] {
+    catalog.feeds.values.compactMap { $0.kind as? ManagedKind }.sorted { $0.name < $1.name }
   }
 
   /// Gives a managed feed its rows as a commit of its own, and notes that its source can be read. Rows that the feed refuses
@@ -74,18 +74,18 @@ extension Engine {
   /// Gives a feed the rows that wait for it. In replay there are none, and the commit is only counted.
   func takeRows(of name: String, isLogged: Bool) {
     let before = catalog.revision
-    if let (rows, time) = managed.take(name), let feed = catalog.feeds[name] as? ManagedFeed {
+    if let (rows, time) = managed.take(name), let feed = catalog.feeds[name]?.kind as? ManagedKind {
       take(rows, of: feed, time: time)
     }
     // A stored request counts as one commit when it is replayed, whatever it does here.
     if isLogged { catalog.skip(to: before &+ 1) }
   }
 
-  private func take(_ rows: ManagedRows, of feed: ManagedFeed, time: String) {
+  private func take(_ rows: ManagedRows, of feed: ManagedKind, time: String) {
     catalog.begin(at: moment)
     do throws(FeedError) {
-      try catalog.setManaged(feed, rows)
-      if catalog.commit() { counters.commits &+= 1 }
+      try feed.set(rows, in: catalog.commit)
+      if catalog.finish(to: self) { counters.commits &+= 1 }
       if feed.source.state != .ok { report(.info, "managed feed \(feed.name): \(rows.count) rows") }
       setSource(feed.name, SourceStatus(.ok, since: time))
     } catch {
@@ -96,8 +96,8 @@ extension Engine {
 
   /// Sets the status of the source of a managed feed. A status equal to the present one keeps its time.
   public func setSource(_ name: String, _ status: SourceStatus) {
-    guard let feed = catalog.feeds[name] as? ManagedFeed, !feed.source.saysTheSame(as: status) else { return }
-    catalog.setSource(of: feed, status)
+    guard let feed = catalog.feeds[name]?.kind as? ManagedKind, !feed.source.saysTheSame(as: status) else { return }
+    feed.setSource(status)
     if status.state == .error {
       report(.warning, "managed feed \(name): \(status.message); the feed keeps its last rows")
     }

@@ -41,8 +41,8 @@ extension Engine {
     guard let expiry = catalog.nextExpiry, expiry <= moment else { return }
     for feed in catalog.expired(at: moment) {
       catalog.begin(at: moment)
-      _ = catalog.evictExpired(feed, limit: 1000)
-      if catalog.commit() { counters.commits &+= 1 }
+      _ = feed.evictExpired(limit: 1000, in: catalog.commit)
+      if catalog.finish(to: self) { counters.commits &+= 1 }
     }
   }
 

@@ -51,8 +51,6 @@ public final class Engine {
   var overQuota: [UInt32] = []
   /// All watches.
   var watches: Watches
-  /// The hints of the operations under way on how to show their changes, JSON strings; a feed's `mark` counts them.
-  var animations: [[UInt8]] = []
   /// Sessions whose answer or batch is being worked out in parts.
   var workingSessions: [Session] = []
   /// Sessions that were paused and whose requests can be taken again.
@@ -77,8 +75,6 @@ public final class Engine {
     watches = Watches(now: now)
     nextSweep = now.adding(seconds: 1)
     catalog = Catalog(limits: limits, seed: seed)
-    catalog.observer = self
-    catalog.observesOnlyChannels = true
   }
 
   /// The session of a number; nil when there is none.

@@ -62,10 +62,10 @@ extension Engine {
   }
 
   /// The collection that parameter `feed` names.
-  func collection(_ parameters: Parameters, of session: Session) throws(FeedError) -> CollectionFeed {
+  func collection(_ parameters: Parameters, of session: Session) throws(FeedError) -> CollectionKind {
     let feed = try feed(parameters, of: session)
-    guard let collection = feed as? CollectionFeed else {
-      throw .wrongKind(feed: feed.name, kind: feed.kind, wanted: "collection")
+    guard let collection = feed.kind as? CollectionKind else {
+      throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: "collection")
     }
     return collection
   }

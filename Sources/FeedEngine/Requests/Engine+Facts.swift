@@ -95,9 +95,9 @@ extension Engine {
       out.append("\"feed\":")
       out.appendJSONString(feed.name)
       out.append(",\"kind\":")
-      out.appendJSONString(feed.kind)
+      out.appendJSONString(feed.kindName)
     }
-    if let managed = feed as? ManagedFeed { append(managed.source, to: &out) }
+    if let managed = feed.kind as? ManagedKind { append(managed.source, to: &out) }
     let sections = sections(of: feed)
     out.append(",\"sections\":")
     out.appendSectionList(sections)

@@ -7,33 +7,34 @@ import FeedWire
 extension Engine {
   func edit(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try feed(parameters, of: session)
-    let shape: ListFeed.Shape = method == .put ? .single : .array
-    guard let list = feed as? ListFeed, list.shape == shape else {
-      throw .wrongKind(feed: feed.name, kind: feed.kind, wanted: shape.rawValue)
+    let shape: ListKind.Shape = method == .put ? .single : .array
+    guard let list = feed.kind as? ListKind, list.shape == shape else {
+      throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: shape.rawValue)
     }
-    try checkAllowed(method, list)
+    try checkAllowed(method, feed)
     switch method {
     case .insert:
       let elements = try elements(parameters)
-      try catalog.insert(list, elements: elements, at: try places(parameters, for: elements))
+      try list.insert(elements, at: try places(parameters, for: elements), in: catalog.commit)
     case .remove:
-      try catalog.remove(list, at: try rows(parameters))
+      try list.remove(at: try rows(parameters), in: catalog.commit)
     case .replace:
       let elements = try elements(parameters)
       guard let places = try places(parameters, for: elements) else {
         throw Parameters.refuse("at", "is missing: give a row for each element")
       }
-      try catalog.replace(list, elements: elements, at: places)
+      try list.replace(elements, at: places, in: catalog.commit)
     case .move:
-      try catalog.move(list, from: try parameters.integer("from"), to: try parameters.integer("to"))
+      try list.move(
+        from: try parameters.integer("from"), to: try parameters.integer("to"), in: catalog.commit)
     default:
       let element = try parameters.required("element", "the element, or null to empty the feed")
-      try catalog.put(list, element: element.isNull ? nil : element)
+      try list.put(element.isNull ? nil : element, in: catalog.commit)
     }
   }
 
   /// What a feed's definition does not allow is refused; `put` and `set` state the whole content and are its owner's.
-  private func checkAllowed(_ method: Method, _ feed: ListFeed) throws(FeedError) {
+  private func checkAllowed(_ method: Method, _ feed: Feed) throws(FeedError) {
     if method == .move && !feed.behaviours.movable {
       throw .permissionDenied(reason: "feed \"\(feed.name)\" is defined with \"movable\": false")
     }

@@ -29,7 +29,7 @@ extension Engine {
       out.append(integer: catalog.revision)
       if listsChange {
         out.append(UInt8(ascii: ","))
-        catalog.withResult { out.append($0) }
+        catalog.commit.withResult { out.append($0) }
       }
     }
   }
@@ -43,7 +43,7 @@ extension Engine {
       for (place, operation) in operations.elements.enumerated() {
         try apply(operation, at: place, of: reply.session)
         results.append(place > 0 ? ",{" : "{")
-        catalog.withResult { results.append($0) }
+        catalog.commit.withResult { results.append($0) }
         results.append(UInt8(ascii: "}"))
         // With an id or without: this bounds the work as well.
         if results.count > reply.room { throw tooLarge }
@@ -64,8 +64,7 @@ extension Engine {
 
   /// Makes the operations final and publishes them.
   private func commit() {
-    if catalog.commit() { counters.commits &+= 1 }
-    if !animations.isEmpty { animations.removeAll() }
+    if catalog.finish(to: self) { counters.commits &+= 1 }
   }
 
   /// Undoes the operations, with what they left behind: a feed that one of them made is no more, and their hints on how
@@ -73,7 +72,6 @@ extension Engine {
   private func rollBack(_ session: Session) {
     catalog.rollBack()
     session.lastFeed = nil
-    animations.removeAll()
   }
 
   private func apply(_ operation: JSONView, at place: Int, of session: Session) throws(FeedError) {
@@ -99,9 +97,10 @@ extension Engine {
 
   /// Refuses, while it can still be undone, a change whose answer would not fit a frame.
   private func checkFits(_ room: Int) throws(FeedError) {
-    if catalog.resultAddsNoSection && catalog.resultSize <= room / Self.longestListing { return }
+    let size = catalog.commit.resultSize
+    if size.sectionsAdded == 0 && size.all <= room / Self.longestListing { return }
     scratch.removeAll(keepingCapacity: true)
-    catalog.withResult { scratch.append($0) }
+    catalog.commit.withResult { scratch.append($0) }
     if scratch.count > room { throw tooLarge }
   }
 

@@ -12,8 +12,7 @@ extension Engine {
       throw Parameters.refuse("animation", "must be a short string, such as \"fade\"")
     }
     try operate(method, parameters, of: session)
-    animations.append(Array(hint.text))
-    catalog.mark(animations.count)
+    catalog.commit.setHint(Array(hint.text))
   }
 
   private func operate(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
@@ -37,9 +36,10 @@ extension Engine {
     let feed = try collection(parameters, of: session)
     try parameters.refuseBoth("element", "elements")
     if let element = parameters.member("element") {
-      try catalog.update(feed, element: element)
+      try feed.update(element, in: catalog.commit)
     } else if parameters.member("elements") != nil {
-      try catalog.update(feed, elements: try parameters.array("elements", "an array of elements"))
+      try feed.update(
+        elements: try parameters.array("elements", "an array of elements"), in: catalog.commit)
     } else {
       throw Parameters.refuse("element", "is missing: give \"element\", or \"elements\" as an array")
     }
@@ -49,21 +49,21 @@ extension Engine {
     let feed = try collection(parameters, of: session)
     try parameters.refuseBoth("id", "ids")
     if parameters.member("ids") != nil {
-      return try catalog.delete(feed, ids: try parameters.array("ids", "an array of identities"))
+      return try feed.delete(ids: try parameters.array("ids", "an array of identities"), in: catalog.commit)
     }
     guard let id = parameters.member("id") else {
       throw Parameters.refuse("id", "is missing: give \"id\", or \"ids\" as an array")
     }
-    try catalog.delete(feed, id: id)
+    try feed.delete(id, in: catalog.commit)
   }
 
   private func set(_ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try feed(parameters, of: session)
     let elements = try parameters.array("elements", "an array of all elements the feed shall hold")
-    switch feed {
-    case let collection as CollectionFeed: try catalog.set(collection, elements: elements)
-    case let list as ListFeed where list.shape == .array: try catalog.set(list, elements: elements)
-    default: throw .wrongKind(feed: feed.name, kind: feed.kind, wanted: "collection or array")
+    switch feed.kind {
+    case let collection as CollectionKind: try collection.set(elements, in: catalog.commit)
+    case let list as ListKind where list.shape == .array: try list.set(elements, in: catalog.commit)
+    default: throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: "collection or array")
     }
   }
 
@@ -80,7 +80,7 @@ extension Engine {
 
   private func undefine(_ parameters: Parameters) throws(FeedError) {
     let name = try parameters.string("feed", "the name of a feed")
-    if catalog.feeds[name] is ManagedFeed {
+    if catalog.feeds[name]?.kind is ManagedKind {
       throw .permissionDenied(
         reason: "feed \"\(name)\" is defined by the daemon's configuration; take it out of that file instead")
     }

@@ -7,31 +7,31 @@ import FeedWire
 extension Engine {
   func restructure(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try feed(parameters, of: session)
-    guard let provider = feed as? ProviderFeed else {
+    guard let provider = feed.kind as? ProviderKind else {
       throw .wrongKind(
-        feed: feed.name, kind: feed.kind, wanted: method == .activate ? "segmented" : "composed or segmented")
+        feed: feed.name, kind: feed.kindName, wanted: method == .activate ? "segmented" : "composed or segmented")
     }
     switch method {
     case .insertChild:
       let child = try parameters.string("child", "the name of a feed or bin")
-      try catalog.insertChild(provider, child, at: try place(parameters))
+      try provider.insertChild(child, at: try place(parameters), in: catalog)
     case .removeChild:
-      try catalog.removeChild(provider, at: try child(parameters, of: provider))
+      try provider.removeChild(at: try child(parameters, of: provider), in: catalog)
     default:
-      guard let segmented = provider as? SegmentedFeed else {
-        throw .wrongKind(feed: feed.name, kind: feed.kind, wanted: "segmented")
+      guard provider.isSegmented else {
+        throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: "segmented")
       }
-      try activate(segmented, parameters)
+      try activate(provider, parameters)
     }
   }
 
-  private func activate(_ feed: SegmentedFeed, _ parameters: Parameters) throws(FeedError) {
+  private func activate(_ feed: ProviderKind, _ parameters: Parameters) throws(FeedError) {
     let child = try parameters.required("child", "the index or the name of a child, or -1 for none")
-    if let name = child.string { return try catalog.activate(feed, index: catalog.child(named: name, of: feed)) }
+    if let name = child.string { return try feed.activate(index: feed.child(named: name, in: catalog), in: catalog) }
     guard let index = child.int else {
       throw Parameters.refuse("child", "must be the index or the name of a child, or -1 for none")
     }
-    try catalog.activate(feed, index: index)
+    try feed.activate(index: index, in: catalog)
   }
 
   private func place(_ parameters: Parameters) throws(FeedError) -> ChildPlace {
@@ -50,10 +50,10 @@ extension Engine {
     return .end
   }
 
-  private func child(_ parameters: Parameters, of feed: ProviderFeed) throws(FeedError) -> Int {
+  private func child(_ parameters: Parameters, of feed: ProviderKind) throws(FeedError) -> Int {
     try parameters.refuseBoth("child", "at")
     if parameters.member("child") != nil {
-      return try catalog.child(named: try parameters.string("child", "the name of a child"), of: feed)
+      return try feed.child(named: try parameters.string("child", "the name of a child"), in: catalog)
     }
     guard parameters.member("at") != nil else {
       throw Parameters.refuse("child", "is missing: give the name of a child, or \"at\" as its index")

@@ -97,7 +97,7 @@ extension Engine {
       throw .badQuery(member: "path", text: text, offset: error.offset, reason: error.message)
     }
     let source = QuerySource(feed, limits: limits)
-    let isSingle = (feed as? ListFeed)?.shape == .single
+    let isSingle = (feed.kind as? ListKind)?.shape == .single
     if !isSingle, let elementwise = path.elementwise() {
       start(QueryJob(elementwise, over: source), for: reply, parameters)
     } else {
@@ -107,7 +107,8 @@ extension Engine {
 
   /// Appends `,"elements":[…]` and, if asked to, `,"types":[…]`. Stops early once `out` is longer than `end`, where the
   /// answer would have to end: it is refused then.
-  private func append(_ section: Section, rows: Range<Int>, withTypes: Bool, to out: inout ByteBuffer, end: Int) {
+  private func append(_ section: any FeedSection, rows: Range<Int>, withTypes: Bool, to out: inout ByteBuffer, end: Int)
+  {
     out.append(",\"elements\":[")
     append(section, rows, to: &out, end: end) { $0.append($1.text) }
     out.append(UInt8(ascii: "]"))
@@ -118,7 +119,7 @@ extension Engine {
   }
 
   private func append(
-    _ section: Section, _ rows: Range<Int>, to out: inout ByteBuffer, end: Int,
+    _ section: any FeedSection, _ rows: Range<Int>, to out: inout ByteBuffer, end: Int,
     _ write: (inout ByteBuffer, Row) -> Void
   ) {
     var isFirst = true

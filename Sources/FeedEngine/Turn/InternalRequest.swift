@@ -139,7 +139,7 @@ extension Engine {
         catalog.rollBack()
         return report(.error, "the configuration could not be applied: \(error.reason)")
       }
-      if catalog.commit() { counters.commits &+= 1 }
+      if catalog.finish(to: self) { counters.commits &+= 1 }
     }
   }
 

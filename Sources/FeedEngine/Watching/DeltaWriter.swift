@@ -6,15 +6,15 @@ import FeedWire
 /// From a commit to the deltas of its watchers.
 extension Engine: CommitObserver {
   /// Makes the delta once for all watches in step, and one for each other that is live; the rest catch up later.
-  public func catalog(_ catalog: Catalog, didChange feed: Feed, from: UInt64, change: Change) {
+  public func didChange(_ feed: Feed, by change: borrowing Change, _ publication: Publication) {
     guard let channel = feed.channel as? FeedChannel else { return }
-    if !channel.inStep.isEmpty { publish(change, of: channel, from: from) }
+    if !channel.inStep.isEmpty { publish(change, of: channel, publication) }
     for watch in channel.solo {
       if watch.session.output.backlog > limits.maxQueue || watch.throttle > 0 && now < watch.nextDelta {
         fallBehind(watch)
         continue
       }
-      let range = appendDelta(to: answers, channel, from: watch.queuedRevision, change)
+      let range = appendDelta(to: answers, channel, from: watch.queuedRevision, change, publication)
       if range.isEmpty {
         restart(watch)
       } else {
@@ -25,8 +25,8 @@ extension Engine: CommitObserver {
   }
 
   /// Makes the delta for all watches in step, which are given it at the end of the turn.
-  private func publish(_ change: borrowing Change, of channel: FeedChannel, from: UInt64) {
-    if appendDelta(to: channel.buffer, channel, from: from, change).isEmpty {
+  private func publish(_ change: borrowing Change, of channel: FeedChannel, _ publication: Publication) {
+    if appendDelta(to: channel.buffer, channel, from: publication.from, change, publication).isEmpty {
       for watch in channel.inStep { restart(watch) }
       return
     }
@@ -34,12 +34,12 @@ extension Engine: CommitObserver {
     watches.didMakeDelta(channel)
   }
 
-  public func catalog(_ catalog: Catalog, didCarrySelectionOf feed: Feed) {
+  public func didCarrySelection(of feed: Feed) {
     announceSelection(of: feed)
   }
 
   /// The feed is gone: its watches end with the change that emptied it. One that is not live ends when it was told so.
-  public func catalog(_ catalog: Catalog, didEnd feed: Feed) {
+  public func didEnd(_ feed: Feed) {
     for case let session? in sessions where session.lastFeed?.isGone == true { session.lastFeed = nil }
     guard let channel = feed.channel as? FeedChannel else { return }
     for watch in channel.live where watch.isLive { endTold(watch) }
@@ -55,9 +55,11 @@ extension Engine: CommitObserver {
     counters.deltas &+= 1
   }
 
-  /// Writes a delta frame; an empty range when it does not fit a frame.
+  /// Writes a delta frame. Returns an empty range if it does not fit a frame.
+  /// - Parameter publication: nil for a composed change of several commits.
   func appendDelta(
-    to buffer: TurnBuffer, _ channel: FeedChannel, from: UInt64, _ change: borrowing Change
+    to buffer: TurnBuffer, _ channel: FeedChannel, from: UInt64, _ change: borrowing Change,
+    _ publication: Publication? = nil
   ) -> Range<Int> {
     let start = buffer.bytes.count
     let frame = buffer.bytes.beginFrame()
@@ -70,10 +72,12 @@ extension Engine: CommitObserver {
     buffer.bytes.append(integer: channel.feed.revision)
     buffer.bytes.append(UInt8(ascii: ","))
     buffer.bytes.append(change)
-    appendElements(to: &buffer.bytes, channel, change, end: start + Frame.headerLength + limits.maxFrame)
-    if channel.feed.mark > 0 {
+    appendElements(
+      to: &buffer.bytes, channel, change, publication?.updatedElement,
+      end: start + Frame.headerLength + limits.maxFrame)
+    if let hint = publication?.hint {
       buffer.bytes.append(",\"animation\":")
-      animations[channel.feed.mark - 1].withUnsafeBytes { buffer.bytes.append($0) }
+      hint.withUnsafeBytes { buffer.bytes.append($0) }
     }
     if channel.feed.isGone { buffer.bytes.append(",\"ended\":true") }
     buffer.bytes.endMessage()
@@ -87,12 +91,12 @@ extension Engine: CommitObserver {
   /// The elements of `added`, then of `updated`, and their types where rows may have one. Stops early once the frame does
   /// not end before `end`: it is discarded then.
   private func appendElements(
-    to out: inout ByteBuffer, _ channel: FeedChannel, _ change: borrowing Change, end: Int
+    to out: inout ByteBuffer, _ channel: FeedChannel, _ change: borrowing Change, _ updated: ElementText?, end: Int
   ) {
     let feed = channel.feed
     out.append(",\"elements\":[")
     var isFirst = true
-    if let element = catalog.updatedElement, out.count <= end {
+    if let element = updated, out.count <= end {
       // The change lists the one row that shows it.
       out.append(element.text)
       isFirst = false

@@ -1,99 +1,150 @@
 import FeedChange
+import FeedJSON
 
-/// Whoever publishes commits: told of every observed feed that a commit changed, once, after the change is in place.
-public protocol CommitObserver: AnyObject {
-  /// `feed` went from revision `from` to its present one by `change`.
-  func catalog(_ catalog: Catalog, didChange feed: Feed, from: UInt64, change: Change)
-  /// The rows of `feed` that are selected stand elsewhere now, or some have gone.
-  func catalog(_ catalog: Catalog, didCarrySelectionOf feed: Feed)
-  /// `feed` was undefined; its last change, the loss of all sections, was published before.
-  func catalog(_ catalog: Catalog, didEnd feed: Feed)
-}
-
-/// All feeds of the daemon and the commit under way.
+/// All feeds of the daemon.
 ///
-/// Guarded by the engine's thread. A mutation runs between `begin` and `commit` or `rollBack`; operations leave their own
-/// change in `result`. Several operations in one commit make a transaction: one revision, one composed change a feed.
-///
-/// The properties that every update goes through, here and in what a catalog holds, are not checked at run time for
-/// overlapping accesses, which took a quarter of an update's time. None overlaps: nothing calls out, or back into its
-/// owner, while it changes one of them.
+/// Composes the table of names and numbers, the graph of who shows whom, the commit under way and the collections that evict
+/// by age. Guarded by the engine's thread. Feeds change only between `begin` and `finish` or `rollBack`, by operations that
+/// the kinds provide: `CollectionKind.update`, `ListKind.insert` and so on. Several operations in one commit are a
+/// transaction: one revision, one composed change a feed.
 public final class Catalog {
-  /// The feeds by name; bins of collections are found through their collection.
-  public internal(set) var feeds: [String: Feed] = [:]
-  /// The revision of the last commit.
-  @exclusivity(unchecked) public internal(set) var revision: UInt64
-  public internal(set) var limits: Limits
-  /// Told of every change; the owner of the catalog, which outlives it.
-  @exclusivity(unchecked) public unowned(unsafe) var observer: (any CommitObserver)?
-  /// Whether the observer wants to be told only of feeds that have a `Feed.channel`.
-  @exclusivity(unchecked) public var observesOnlyChannels = false
-  /// The change of the last operation, in the coordinates that it met. Valid until the next operation.
-  @exclusivity(unchecked) public internal(set) var result = Change()
-
-  /// While a commit is published that replaces one row's element and does nothing else, the new one: whichever row shows it in
-  /// the feed at hand, it need not be looked up there.
-  @exclusivity(unchecked) public internal(set) var updatedElement: ElementText?
-
-  /// The moment of the step under way: it goes on by a nanosecond with every step, so that no two elements have changed
-  /// at the same time.
-  @exclusivity(unchecked) var now = Instant(nanoseconds: 0)
-  @exclusivity(unchecked) var log = UndoLog()
-  /// The feeds that this commit changes, in the order of `Feed.rank` once it is being published.
-  @exclusivity(unchecked) var touched: [Feed] = []
-  /// The feed that `result` changed, while `result` has not been added to that feed's accumulator.
-  @exclusivity(unchecked) var pending: Feed?
-  /// The feeds that operations of this commit marked.
-  @exclusivity(unchecked) var marked: [Feed] = []
-  /// The steps of the operation under way, when there is more than one.
-  @exclusivity(unchecked) var steps = ChangeAccumulator()
-  @exclusivity(unchecked) var stepCount = 0
-  /// The collections that the commit under way gave other bins.
-  var rebinned: [CollectionFeed] = []
-  /// The collections that evict by age.
-  var expiring: [CollectionFeed] = []
+  public private(set) var limits: Limits
+  /// Makes the hashes of identities unpredictable.
   let seed: UInt64
-  let shape = Shape()
-
-  /// Another one whenever a feed came, went or got another definition, children or sections.
-  public var structureVersion: UInt64 { log.structureChanges }
-
-  /// Lends `result`, which to copy would cost a count of references for each of its lists.
-  public func withResult(_ body: (borrowing Change) -> Void) {
-    var change = Change()
-    swap(&change, &result)
-    body(change)
-    swap(&change, &result)
-  }
-
-  /// How many rows and sections `result` lists.
-  public var resultSize: Int { result.size }
-  public var resultAddsNoSection: Bool { result.sectionsAdded.isEmpty }
+  let table = FeedTable()
+  let graph: FeedGraph
+  public let commit: Commit
+  private var expiry = Expiry()
 
   public init(limits: Limits, revision: UInt64 = 0, seed: UInt64) {
     self.limits = limits
-    self.revision = revision
     self.seed = seed
+    graph = FeedGraph(table: table)
+    commit = Commit(graph: graph, revision: revision)
   }
 
-  /// The feed, or bin of a feed, of that name.
+  /// The revision of the last commit.
+  public var revision: UInt64 { commit.revision }
+  /// Changed whenever a feed is added, removed or redefined, or gets other children.
+  public var structureVersion: UInt64 { graph.version }
+
+  // MARK: Commits
+
+  /// Starts a commit.
+  public func begin(at now: Instant) { commit.begin(at: now) }
+
+  /// Undoes everything since `begin`.
+  public func rollBack() { commit.rollBack() }
+
+  /// Makes everything since `begin` final and tells `observer`. Returns whether there was any change.
+  @discardableResult
+  public func finish(to observer: (any CommitObserver)? = nil) -> Bool { commit.finish(to: observer) }
+
+  // MARK: Finding
+
+  /// The feeds by name; bins of collections are found through their collection.
+  public var feeds: [String: Feed] { table.byName }
+
+  /// The feed, or bin of a collection, of that name.
   public func feed(named name: String) throws(FeedError) -> Feed {
-    if let feed = feeds[name] { return feed }
-    let parts = name.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
-    if parts.count == 2, let collection = feeds[String(parts[0])] as? CollectionFeed,
-      let bin = collection.binFeeds.first(where: { $0.bin == parts[1] })
-    {
-      return bin
-    }
-    throw .unknownFeed(name)
+    guard let feed = table.find(name) else { throw .unknownFeed(name) }
+    return feed
   }
 
-  /// The collection of that name, for methods that need one.
-  public func collection(named name: String) throws(FeedError) -> CollectionFeed {
+  /// The collection of that name.
+  public func collection(named name: String) throws(FeedError) -> CollectionKind {
     let feed = try feed(named: name)
-    guard let collection = feed as? CollectionFeed else {
-      throw .wrongKind(feed: name, kind: feed.kind, wanted: "collection")
+    guard let collection = feed.kind as? CollectionKind else {
+      throw .wrongKind(feed: name, kind: feed.kindName, wanted: "collection")
     }
     return collection
+  }
+
+  /// The element with an identity and its places in `feed`, a collection, a bin or a managed feed; nil if the feed has no such
+  /// element. O(bins + log n for each).
+  ///
+  /// - Throws: `wrongKind` if the feed's elements have no identity, `noIdentity` if `id` is not one.
+  public func find(_ id: JSONView, in feed: Feed) throws(FeedError) -> (row: Row, places: [IndexPath])? {
+    switch feed.kind {
+    case let collection as CollectionKind: try collection.find(id)
+    case let managed as ManagedKind: try managed.find(id)
+    case let bin as BinKind: try bin.find(id)
+    default: throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: "collection")
+    }
+  }
+
+  /// The elements of all feeds, each counted once however many bins hold it. O(feeds).
+  public var elementCount: Int { feeds.values.reduce(0) { $0 + ($1.kind.rows?.elements.count ?? 0) } }
+
+  /// The bytes of all elements. O(feeds).
+  public var elementBytes: Int { feeds.values.reduce(0) { $0 + ($1.kind.rows?.elements.bytes ?? 0) } }
+
+  // MARK: Limits and eviction
+
+  /// Continues under other limits. Existing feeds and elements stay, even if they exceed the new limits.
+  public func adopt(_ limits: Limits) {
+    self.limits = limits
+    for feed in feeds.values where !(feed.kind is ManagedKind) { feed.kind.rows?.limits = limits }
+  }
+
+  /// When the next element of any collection is too old; nil if none will be. O(collections that retain by age).
+  public var nextExpiry: Instant? { expiry.next }
+
+  /// The collections that have an element too old at `now`, in the order of their names.
+  public func expired(at now: Instant) -> [CollectionKind] { expiry.due(at: now) }
+
+  /// Definitions changed.
+  func refreshExpiry() { expiry.refresh(from: table) }
+
+  // MARK: History
+
+  /// The feeds that keep recent changes, bins included.
+  private var recording: [Feed] {
+    feeds.values.flatMap { [$0] + $0.kind.bins }.filter(\.isObserved)
+  }
+
+  /// The bytes of recent changes that all feeds keep. O(feeds).
+  public var historyBytes: Int { recording.reduce(0) { $0 &+ ($1.history?.bytes ?? 0) } }
+
+  /// Discards recent changes older than `moment`, or beyond `historyBytes` for a feed or `maxHistoryBytes` for all feeds.
+  /// O(feeds + changes discarded).
+  public func trimHistories(before moment: Instant) {
+    let feeds = recording
+    for feed in feeds { feed.history?.trim(bytes: limits.historyBytes, before: moment) }
+    if historyBytes > limits.maxHistoryBytes {
+      let share = limits.maxHistoryBytes / feeds.count
+      for feed in feeds { feed.history?.trim(bytes: share, before: moment) }
+    }
+    for feed in feeds { feed.history?.compact() }
+  }
+
+  // MARK: Recovery
+
+  /// Continues from a later revision: commits that cannot be repeated are skipped.
+  public func skip(to revision: UInt64) { commit.skip(to: revision) }
+
+  /// Ends the past of every feed that shows rows of managed feeds. Managed feeds are read again after a start, so nobody can
+  /// catch up across it; they begin at a revision that nobody has seen. O(feeds).
+  public func forgetManagedHistory() {
+    let managed = feeds.values.filter { $0.kind is ManagedKind }
+    if managed.isEmpty { return }
+    commit.skip(to: revision &+ 1)
+    for feed in feeds.values where managed.contains(where: { graph.isShown($0, by: feed) }) {
+      feed.forgetPast(at: revision)
+    }
+  }
+
+  /// Calls `body` while the limits on numbers of feeds, bins, sections and repeats do not apply.
+  func withoutGrowthLimits<R>(_ body: () throws(FeedError) -> R) throws(FeedError) -> R {
+    let kept = limits
+    (limits.maxFeeds, limits.maxBins, limits.maxSections, limits.maxRepeats) = (.max, .max, .max, .max)
+    defer { limits = kept }
+    return try body()
+  }
+
+  /// Checks what must hold between commits. O(feeds).
+  func checkInvariants() {
+    commit.checkInvariants()
+    expiry.checkInvariants(table)
   }
 }

@@ -1,21 +1,23 @@
-/// What the commit under way has done, step by step, so that it can be undone from the back.
+/// The steps of the commit under way, so that they can be undone from the back.
 ///
-/// Every step restores exactly: rows return to their places, elements to their versions and to their place in the order
-/// of change. It also owns what the steps replaced, until the commit is final.
-struct UndoLog {
+/// Undoing restores exactly: rows return to their places, elements to their versions and to their place in the order of
+/// change. The log also owns what the steps replaced until the commit is final.
+///
+/// Invariant: the positions of structural steps ascend and do not exceed the number of entries.
+final class UndoLog {
   struct Entry {
     enum Step: UInt8 {
-      /// A row came in at `row`.
+      /// A row was inserted at `row`.
       case insertedRow
-      /// The row at `row`, with `handle` and `key`, left.
+      /// The row at `row`, with `handle` and `key`, was removed.
       case removedRow
-      /// The row at `row` has another key; `key` was the one before.
+      /// The row at `row` got another key; `key` is the former one.
       case rekeyedRow
       /// The element was added.
       case addedElement
       /// The element was retired; it stood before `other` in the order of change.
       case removedElement
-      /// The element's version was exchanged; `text` is the one before.
+      /// The element's version was exchanged; `text` is the former one.
       case exchangedText
       /// The element moved in the order of change; it stood before `other`, changed at `at`.
       case reordered
@@ -32,14 +34,7 @@ struct UndoLog {
     let state: Unmanaged<RowStore>
   }
 
-  private(set) var entries: [Entry] = []
-  /// Steps of other kinds, each with the number of entries that stood before it.
-  private(set) var structures: [(position: Int, undo: () -> Void)] = []
-
-  /// How many steps of other kinds were ever noted or undone.
-  private(set) var structureChanges: UInt64 = 0
-
-  /// A place to return to.
+  /// A place in the log to return to.
   struct Mark {
     /// The beginning of the commit.
     static let start = Mark(entries: 0, structures: 0)
@@ -48,39 +43,61 @@ struct UndoLog {
     let structures: Int
   }
 
+  private(set) var entries: [Entry] = []
+  /// Steps that changed definitions or the structure, each with the number of entries before it.
+  private var structures: [(position: Int, undo: () -> Void)] = []
+
   var mark: Mark { Mark(entries: entries.count, structures: structures.count) }
   var isEmpty: Bool { entries.isEmpty && structures.isEmpty }
+  var hasStructures: Bool { !structures.isEmpty }
 
-  /// Makes room for many more steps at once.
-  mutating func reserve(_ more: Int) {
+  /// Makes room for many more steps.
+  func reserve(_ more: Int) {
     entries.reserveCapacity(entries.count + more)
   }
 
-  mutating func append(_ entry: Entry) {
+  @inline(__always)
+  func append(_ entry: Entry) {
     entries.append(entry)
   }
 
-  mutating func append(undo: @escaping () -> Void) {
+  func append(undo: @escaping () -> Void) {
     structures.append((entries.count, undo))
-    structureChanges &+= 1
   }
 
-  /// Undoes everything since `mark`, from the back.
-  mutating func undo(to mark: Mark) {
+  /// Undoes everything since `mark`, from the back. Returns whether any structural step was undone.
+  @discardableResult
+  func undo(to mark: Mark) -> Bool {
+    assert(mark.entries <= entries.count && mark.structures <= structures.count, "the mark is beyond the log's end")
+    let hadStructures = structures.count > mark.structures
     while structures.count > mark.structures || entries.count > mark.entries {
-      if let last = structures.last, structures.count > mark.structures, last.position >= entries.count {
+      if structures.count > mark.structures, let last = structures.last, last.position >= entries.count {
         structures.removeLast().undo()
-        structureChanges &+= 1
       } else if let entry = entries.popLast() {
         entry.state.takeUnretainedValue().undo(entry)
       }
     }
+    sampleInvariants()
+    return hadStructures
   }
 
-  /// Lets go of everything that the steps replaced: they can no longer be undone.
-  mutating func finish() {
+  /// Makes the steps final and releases what they replaced.
+  func finish() {
     for entry in entries { entry.state._withUnsafeGuaranteedRef { $0.finish(entry) } }
     if !entries.isEmpty { entries.removeAll(keepingCapacity: entries.capacity <= 65_536) }
     if !structures.isEmpty { structures.removeAll() }
+  }
+
+  private func sampleInvariants() {
+    #if CHECK_INVARIANTS
+      if structures.count <= 1000 { checkInvariants() }
+    #endif
+  }
+
+  /// O(structural steps).
+  func checkInvariants() {
+    let positions = structures.map(\.position)
+    precondition(zip(positions, positions.dropFirst()).allSatisfy(<=), "structural steps are out of order")
+    precondition((positions.last ?? 0) <= entries.count, "a structural step stands beyond the end")
   }
 }

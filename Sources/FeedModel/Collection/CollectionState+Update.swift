@@ -12,7 +12,7 @@ extension CollectionState {
   ///
   /// - Parameter place: the element's index in the request, for errors.
   /// - Throws: `noIdentity`, `limitExceeded`; then nothing has changed.
-  func update(_ given: JSONView, index place: Int, at now: Instant, _ log: inout UndoLog) throws(FeedError) {
+  func update(_ given: JSONView, index place: Int, at now: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
     let element = try compact(given, index: place)
     guard let value = definition.id.resolve(element) else {
@@ -22,7 +22,7 @@ extension CollectionState {
     if let known { touchRows(known) }
     if let known, Self.equal(elements.text(of: known).text, element.text) { return }
     guard try decide(element, index: place) else {
-      if let known { remove(known, &log) }
+      if let known { remove(known, log) }
       return
     }
     try checkRoom(for: element, isNew: known == nil)
@@ -30,14 +30,14 @@ extension CollectionState {
     for order in orders { order.appendKey(of: element, to: &keys) }
     let text = try makeText(element, identity: identity.bytes, keys: keys.bytes)
     if let known {
-      settle(known, text, &log)
+      settle(known, text, log)
       preserve(known)
-      exchangeText(known, text, at: now, &log)
+      exchangeText(known, text, at: now, log)
       // The order of change is kept only where it is needed; elsewhere the times tell it.
-      if definition.retain != nil { touch(known, at: now, &log) }
+      if definition.retain != nil { touch(known, at: now, log) }
     } else {
-      let handle = addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: now, &log)
-      settle(handle, text, &log)
+      let handle = addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: now, log)
+      settle(handle, text, log)
     }
   }
 
@@ -50,13 +50,13 @@ extension CollectionState {
   }
 
   /// Takes an element out of all its bins, ascending, and forgets it; continues `step`.
-  func remove(_ handle: UInt32, _ log: inout UndoLog) {
+  func remove(_ handle: UInt32, _ log: UndoLog) {
     for bin in bins.indices {
       guard let row = bins[bin].section.rows.row(of: handle) else { continue }
       step.deleted.append(IndexPath(section: UInt32(bin), row: UInt32(row)))
-      removeRow(section: bin, at: row, &log)
+      removeRow(section: bin, at: row, log)
     }
-    removeElement(handle, &log)
+    removeElement(handle, log)
   }
 
   /// Lets every bin judge the element and keeps the verdicts; false when no bin accepts it.
@@ -85,7 +85,7 @@ extension CollectionState {
   /// Brings the rows of an element in line with the verdicts, bin by bin.
   ///
   /// An element that left one bin for one other is the same row that moved.
-  func settle(_ handle: UInt32, _ text: ElementText, _ log: inout UndoLog) {
+  func settle(_ handle: UInt32, _ text: ElementText, _ log: UndoLog) {
     if deferred != nil { return note(handle, text) }
     var (left, arrived) = (0, 0)
     var move = Move(deleted: 0, added: 0)
@@ -95,13 +95,13 @@ extension CollectionState {
       case (nil, true):
         arrived &+= 1
         move.added = UInt32(step.added.count)
-        arrive(handle, text, bin, &log)
-      case (let row?, true): stay(handle, text, bin, row, &log)
+        arrive(handle, text, bin, log)
+      case (let row?, true): stay(handle, text, bin, row, log)
       case (let row?, false):
         left &+= 1
         move.deleted = UInt32(step.deleted.count)
         step.deleted.append(IndexPath(section: UInt32(bin), row: UInt32(row)))
-        removeRow(section: bin, at: row, &log)
+        removeRow(section: bin, at: row, log)
       case (nil, false): break
       }
     }
@@ -109,13 +109,13 @@ extension CollectionState {
     step.moves.insert(move, at: step.moves.firstIndex { $0.deleted > move.deleted } ?? step.moves.count)
   }
 
-  private func arrive(_ handle: UInt32, _ text: ElementText, _ bin: Int, _ log: inout UndoLog) {
+  private func arrive(_ handle: UInt32, _ text: ElementText, _ bin: Int, _ log: UndoLog) {
     let (row, key) = place(text, in: bin)
-    insertRow(handle, section: bin, at: row, key: key, &log)
+    insertRow(handle, section: bin, at: row, key: key, log)
     step.added.append(IndexPath(section: UInt32(bin), row: UInt32(row)))
   }
 
-  private func stay(_ handle: UInt32, _ text: ElementText, _ bin: Int, _ row: Int, _ log: inout UndoLog) {
+  private func stay(_ handle: UInt32, _ text: ElementText, _ bin: Int, _ row: Int, _ log: UndoLog) {
     let section = UInt32(bin)
     guard bins[bin].order >= 0, keyDiffers(handle, text, bin) else {
       return step.updated.append(IndexPath(section: section, row: UInt32(row)))
@@ -123,11 +123,11 @@ extension CollectionState {
     let (found, key) = place(text, in: bin)
     let target = found > row ? found &- 1 : found
     if target == row {
-      rekeyRow(section: bin, at: row, handle: handle, key: key, &log)
+      rekeyRow(section: bin, at: row, handle: handle, key: key, log)
       return step.updated.append(IndexPath(section: section, row: UInt32(row)))
     }
-    removeRow(section: bin, at: row, &log)
-    insertRow(handle, section: bin, at: target, key: key, &log)
+    removeRow(section: bin, at: row, log)
+    insertRow(handle, section: bin, at: target, key: key, log)
     step.moves.append(Move(deleted: UInt32(step.deleted.count), added: UInt32(step.added.count)))
     step.deleted.append(IndexPath(section: section, row: UInt32(row)))
     step.added.append(IndexPath(section: section, row: UInt32(target)))

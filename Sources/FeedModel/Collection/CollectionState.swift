@@ -6,7 +6,6 @@ import FeedQuery
 ///
 /// Guarded by the engine's thread. Redefining a collection makes a new state and keeps the old one until the commit is
 /// final. Mutators come in two layers: the rules (`update`, `delete`) and the logged primitives they are made of.
-/// `@exclusivity(unchecked)`: see `Catalog`.
 final class CollectionState: RowStore {
   /// One bin: its section, what it accepts, and which of the elements' sort keys orders it.
   struct Bin {
@@ -17,19 +16,19 @@ final class CollectionState: RowStore {
   }
 
   let definition: CollectionDefinition
-  @exclusivity(unchecked) var index = IdentityIndex()
+  var index = IdentityIndex()
   let bins: [Bin]
   /// The different orders of the sorted bins; every element carries one key for each.
   let orders: [SortOrder]
   let seed: UInt64
 
   /// Working memory, kept between elements.
-  @exclusivity(unchecked) var identity = ByteBuffer()
-  @exclusivity(unchecked) var keys = ByteBuffer()
+  var identity = ByteBuffer()
+  var keys = ByteBuffer()
   /// Takes the result of `PositionTree.touch`.
-  @exclusivity(unchecked) var touched: UInt32 = 0
+  var touched: UInt32 = 0
   /// Which bins hold which elements, while rows are not put where they belong.
-  @exclusivity(unchecked) var deferred: DeferredRows?
+  var deferred: DeferredRows?
   /// Whether each bin accepts the element at hand.
   let verdicts: UnsafeMutablePointer<Bool>
 
@@ -69,14 +68,14 @@ final class CollectionState: RowStore {
     if deferred != nil { deferred?.leave(handle) }
   }
 
-  override func restore(_ element: JSONView, at changed: Instant, _ log: inout UndoLog) throws(FeedError) -> UInt32 {
+  override func restore(_ element: JSONView, at changed: Instant, _ log: UndoLog) throws(FeedError) -> UInt32 {
     if try find(identityOf: element, index: 0) != nil {
       throw .internalError(reason: "two elements have one identity")
     }
     keys.removeAll(keepingCapacity: true)
     for order in orders { order.appendKey(of: element, to: &keys) }
     let text = try makeText(element, identity: identity.bytes, keys: keys.bytes)
-    return addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: changed, &log)
+    return addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: changed, log)
   }
 
   override func successor(of handle: UInt32) -> UInt32? {

@@ -15,16 +15,18 @@ struct Rebinning {
   /// Rows that stand elsewhere in their bin: where they stood, and their place in the list of added rows.
   private var moved: [(from: IndexPath, added: UInt32)] = []
 
-  init(_ feed: CollectionFeed, _ content: CollectionDefinition, limits: Limits, seed: UInt64) throws(FeedError) {
-    old = feed.state
-    state = CollectionState(feed: feed.name, definition: content, limits: limits, seed: seed)
+  init(
+    _ old: CollectionState, _ content: CollectionDefinition, feed: String, limits: Limits, seed: UInt64
+  ) throws(FeedError) {
+    self.old = old
+    state = CollectionState(feed: feed, definition: content, limits: limits, seed: seed)
     try copyElements()
     compareSections()
   }
 
   private mutating func copyElements() throws(FeedError) {
     // What fails is thrown away as a whole, so what was done is noted for each element alone.
-    var log = UndoLog()
+    let log = UndoLog()
     var scanner = JSONScanner(maxDepth: state.limits.maxDepth)
     /// For every new handle, the old handle of the element that is under it.
     var sources: [UInt32] = []
@@ -35,14 +37,14 @@ struct Rebinning {
       let record = old.elements.records[Int(handle)]
       guard let view = try? scanner.scan(record.text.text) else { continue }
       defer { log.finish() }
-      try state.update(view, index: place, at: record.text.changedAt, &log)
+      try state.update(view, index: place, at: record.text.changedAt, log)
       guard let successor = try state.find(identityOf: view, index: place) else { continue }
       while sources.count <= Int(successor) { sources.append(ElementTable.none) }
       sources[Int(successor)] = handle
     }
     state.elements.sortByChange()
     state.placeRows()
-    evict(&log)
+    evict(log)
     log.finish()
     for (successor, source) in sources.enumerated() where source != ElementTable.none {
       successors[Int(source)] = UInt32(successor)
@@ -50,10 +52,10 @@ struct Rebinning {
   }
 
   /// Takes away what the new definition does not retain.
-  private func evict(_ log: inout UndoLog) {
+  private func evict(_ log: UndoLog) {
     guard let most = state.definition.retain?.count else { return }
     let excess = state.elements.count - most
-    if excess > 0 { state.remove(state.elements.longestUnchanged(excess), &log) }
+    if excess > 0 { state.remove(state.elements.longestUnchanged(excess), log) }
   }
 
   private mutating func compareSections() {
@@ -129,25 +131,5 @@ struct Rebinning {
     let was = old.bins[before].section.row(at: source)
     let now = state.bins[after].section.row(at: place)
     return !CollectionState.equal(was.text, now.text) || !CollectionState.equal(was.type, now.type)
-  }
-
-  /// Puts the new state in place of the old one; bins that keep their name keep their feed.
-  func install(in feed: CollectionFeed, revision: UInt64) {
-    let before = Dictionary(uniqueKeysWithValues: feed.binFeeds.map { ($0.bin, $0) })
-    feed.state = state
-    feed.binFeeds = state.definition.bins.enumerated().map { index, bin in
-      guard let known = before[bin.name] else {
-        let fresh = BinFeed(of: feed, index: index, revision: revision)
-        fresh.publishedIndex = nil
-        return fresh
-      }
-      known.index = index
-      return known
-    }
-    for (name, bin) in before where !state.definition.bins.contains(where: { $0.name == name }) {
-      bin.isGone = true
-      feed.goneBins.append(bin)
-    }
-    feed.structureDidChange()
   }
 }

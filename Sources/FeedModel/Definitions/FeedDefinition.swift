@@ -307,7 +307,7 @@ public struct Behaviours: Equatable, Sendable {
 
 /// The definition of an `array` or a `single` feed (Protocol/README.md, "Arrays and singles").
 public struct ListDefinition: Equatable, Sendable {
-  public let shape: ListFeed.Shape
+  public let shape: ListKind.Shape
   /// The path of an element's type, if elements have types.
   public let type: SingularPath?
 

@@ -1,169 +1,160 @@
 import FeedChange
 
-/// Anything with a name that can be watched: an ordered list of sections of rows (PROTOCOL section 3).
+/// Identifies a feed or bin in its catalog. Small; used again after the feed is gone.
+public typealias FeedNumber = Int
+
+/// An ordered list of named sections of rows, which has a name and can be watched.
 ///
-/// Guarded by the engine's thread. Subclasses hold the rows; this class holds what all feeds share: the revision, the
-/// feeds that show its rows, the change of the commit under way and the recent changes.
-/// `@exclusivity(unchecked)`: see `Catalog`.
-public class Feed {
+/// A feed owns what all kinds share: its revision, recent changes, selection and definition. Its ``kind`` owns the rows or
+/// knows whose rows it shows. Guarded by the engine's thread.
+public final class Feed {
+  /// The name of the feed, or `collection/bin`.
   public let name: String
-  /// The kind's name on the wire; `bin` for one bin of a collection.
-  public var kind: String { "feed" }
+  public let number: FeedNumber
+  public let kind: any FeedKind
+  /// ``kind`` if it derives its rows from other feeds. Kept because the cast is slow.
+  let derived: (any DerivedKind)?
+
   /// The revision of the last commit that changed this feed.
-  @exclusivity(unchecked) public internal(set) final var revision: UInt64
-  /// The change of the commit under way; empty between commits.
-  @exclusivity(unchecked) var net = Change()
-  /// The composed changes of the earlier operations of a transaction.
-  @exclusivity(unchecked) var accumulator = ChangeAccumulator()
-  /// Whether the feed is listed among those that the commit under way touches.
-  @exclusivity(unchecked) var isTouched = false
-  /// The last of the numbers with which `Catalog.mark` marked, in the commit under way, what this feed shows; 0 for none.
-  @exclusivity(unchecked) public internal(set) final var mark = 0
-  /// Recent changes; nil until somebody watches the feed for the first time.
-  @exclusivity(unchecked) public internal(set) final var history: History?
-  /// What the publisher of changes keeps for this feed. The model only carries it.
-  @exclusivity(unchecked) public final var channel: AnyObject?
+  public private(set) var revision: UInt64
+  /// Recent changes; nil until the feed is watched for the first time.
+  public private(set) var history: History?
   /// The selected rows, ascending, as of the last commit.
-  @exclusivity(unchecked) public internal(set) final var selection: [IndexPath] = []
+  public private(set) var selection: [IndexPath] = []
   /// What may be done with the rows.
-  public internal(set) var behaviours = Behaviours()
-  /// The definition as it was given last; children and the active one may have changed since by other methods.
-  public internal(set) var given: FeedDefinition?
-  /// Whether the feed was undefined: it has no rows and never will again.
-  @exclusivity(unchecked) public internal(set) final var isGone = false
+  public private(set) var behaviours = Behaviours()
+  /// The definition as given last. Other methods may have changed children and the active one since.
+  public private(set) var given: FeedDefinition?
+  /// Whether the feed was undefined. It has no sections then.
+  public private(set) var isGone = false
+  /// What the observer of commits keeps for this feed. The model only stores it.
+  public var channel: AnyObject?
 
-  /// The place in the order of publication: above every feed whose rows this one shows.
-  @exclusivity(unchecked) var rank = 0
-  /// How often this feed shows any other, at most: never less than it is, perhaps more (see `Catalog.checkGrowth`).
-  @exclusivity(unchecked) final var repeats = 1
-  /// The feeds that show this one's rows.
-  @exclusivity(unchecked) private(set) var parents: [Parent] = []
-
-  /// How changes of rows go on from here, as it was worked out last.
-  @exclusivity(unchecked) var route: Route?
-
-  /// A parent takes itself off its children before it goes, and they do not keep it alive.
-  struct Parent {
-    unowned(unsafe) let feed: Feed
-    /// Which of the parent's children or contents this feed is.
-    let place: Int
-  }
-
-  init(name: String, revision: UInt64) {
+  init(name: String, number: FeedNumber, kind: any FeedKind, revision: UInt64) {
     self.name = name
+    self.number = number
+    self.kind = kind
+    derived = kind as? any DerivedKind
     self.revision = revision
   }
 
-  /// Sections, each with its rows, in order.
-  public var sectionCount: Int { 0 }
+  /// The name of the kind in requests and answers; `bin` for a bin of a collection.
+  public var kindName: String { kind.wireName }
+
+  /// What `define` would have to be given to make this feed; nil for a bin, which its collection defines.
+  public var definition: FeedDefinition? {
+    kind.definedAs.map { FeedDefinition(name: name, content: $0, behaviours: behaviours) }
+  }
+
+  // MARK: Rows
+
+  public var sectionCount: Int { isGone ? 0 : kind.sectionCount }
 
   /// The section at an index in `0..<sectionCount`.
-  public func section(at index: Int) -> Section {
-    preconditionFailure("a feed without sections has none at \(index)")
+  public func section(at index: Int) -> any FeedSection {
+    assert(!isGone, "a feed that is gone has no sections")
+    return kind.section(at: index)
   }
 
-  /// The row at a path that is there. O(log n).
+  /// An existing row. O(log n).
   public func row(at path: IndexPath) -> Row { section(at: Int(path.section)).row(at: Int(path.row)) }
 
-  /// The element of the row at a path that is there: what `row(at:)` gives without its type. O(log n).
-  public func element(at path: IndexPath) -> ElementText { section(at: Int(path.section)).element(at: Int(path.row)) }
+  /// The element of an existing row. O(log n).
+  public func element(at path: IndexPath) -> ElementText { kind.element(at: path) }
 
-  /// The type of the row at a path that is there: what `row(at:)` gives without its element. O(log n).
-  public func type(at path: IndexPath) -> UnsafeRawBufferPointer {
-    section(at: Int(path.section)).type(at: Int(path.row))
-  }
+  /// The type of an existing row as a JSON string; empty if it has none. O(log n).
+  public func type(at path: IndexPath) -> UnsafeRawBufferPointer { kind.type(at: path) }
 
-  /// Rows of all sections. O(sections).
+  /// The rows of all sections. O(sections).
   public var count: Int {
     (0..<sectionCount).reduce(0) { $0 &+ section(at: $1).count }
   }
 
   /// Whether rows may have a type.
-  public var hasTypes: Bool { false }
+  public var hasTypes: Bool { !isGone && kind.hasTypes }
 
-  /// Whether changes of this feed must be worked out: somebody watches it or may come back to it.
-  public var isObserved: Bool { history != nil }
-
-  /// Whether anything depends on what this feed's changes are.
-  var isSeen: Bool { history != nil || !parents.isEmpty || !selection.isEmpty }
-
-  /// Begins to keep recent changes, so that a watcher that falls behind or comes back can be brought up to date.
-  public func beginHistory() {
-    if history == nil { history = History(base: revision) }
-  }
-
-  /// The content as of now, to be read in parts while the feed goes on changing. O(rows / 100).
+  /// The present content, to be read in parts while the feed goes on changing. O(rows / 100).
   public func makeSnapshot() -> FeedSnapshot {
     FeedSnapshot(sections: (0..<sectionCount).map { section(at: $0).makeSnapshot() }, revision: revision)
   }
 
-  /// Whether no commit has had the feed yet: what its sources changed before it was defined does not concern it.
-  var isNew = true
-
-  /// Works out `net` from the changes of the feeds whose rows this one shows; a feed with rows of its own has it already.
-  func derive() {}
-
-  /// What holds the rows that operations change step by step; nil for a feed that has none of its own.
-  var rowStore: RowStore? { nil }
-
-  /// The feeds whose rows this one shows.
-  var sources: [Feed] { [] }
-
-  /// The rows of the feeds that this one shows were put back: what was noted of them must be noted anew.
-  func contentWasRestored() {}
-
-  /// Hands this feed's change of the commit under way to the feeds that show its rows: they find it in `net` when their
-  /// turn comes.
-  func propagate(in commit: Catalog) {
-    if parents.isEmpty { return }
-    for parent in parents {
-      parent.feed.note(changed: parent.place)
-      if mark > parent.feed.mark && parent.feed.shows(place: parent.place) { parent.feed.mark = mark }
-      commit.hand(to: parent.feed)
+  /// The path of an existing row.
+  ///
+  /// - Throws: `indexOutOfRange`, also for negative numbers.
+  public func path(section index: Int, row: Int) throws(FeedError) -> IndexPath {
+    guard (0..<sectionCount).contains(index) else {
+      throw .indexOutOfRange(feed: name, index: index, count: sectionCount, what: "section")
     }
+    let count = section(at: index).count
+    guard (0..<count).contains(row) else {
+      throw .indexOutOfRange(feed: name, index: row, count: count, what: "row")
+    }
+    return IndexPath(section: UInt32(index), row: UInt32(row))
   }
 
-  /// The feed at one of the places whose rows this one shows has changed in the commit under way.
-  func note(changed place: Int) {}
+  // MARK: Changes
 
-  /// Whether the rows of the feed at one of the places show.
-  func shows(place: Int) -> Bool { true }
+  /// Whether changes of this feed are recorded, because it is watched or was.
+  public var isObserved: Bool { history != nil }
 
-  /// Where the sections of the feed at one of the places begin; nil where they are not sections of this feed.
-  func shift(ofSectionsAt place: Int) -> Int? { nil }
+  /// Whether the observer of commits is told of changes of this feed.
+  var isWatched: Bool { channel != nil }
 
-  /// Whether the change of rows in `net` concerns nobody but this feed and its parents.
-  func mayFollowRoute(in commit: Catalog) -> Bool { true }
-
-  /// As `derive`, when only the feed at one of the places has changed: as the `net` of `holder` says, its sections shifted.
-  func derive(from holder: Feed, shift: UInt32, at place: Int) {}
-
-  /// Becomes a parent of the feeds whose rows this one shows, or is one no longer.
-  func joinSources() {}
-  func leaveSources() {}
-
-  /// Sections of this feed may have come or gone: whoever maps them must look again.
-  func structureDidChange() {
-    for parent in parents { parent.feed.structureDidChange() }
+  /// Begins to keep recent changes, so that a watcher that falls behind or comes back can catch up.
+  public func beginHistory() {
+    if history == nil { history = History(base: revision) }
   }
 
-  func addParent(_ parent: Feed, place: Int) {
-    parents.append(Parent(feed: parent, place: place))
-    parent.raiseRank(above: rank)
+  /// Notes that a commit changed the feed, with sections shifted by `shift`, and records the change. Returns whether a history
+  /// is kept.
+  ///
+  /// - Parameter change: only read; `inout` so that no reference to its lists is counted.
+  @inline(__always)
+  func record(_ change: inout Change, shift: UInt32, revision: UInt64, at moment: Instant) -> Bool {
+    self.revision = revision
+    return history?.append(&change, shift: shift, to: revision, at: moment) != nil
   }
 
-  func removeParent(_ parent: Feed) {
-    parents.removeAll { $0.feed === parent }
+  /// Notes the revision of a commit whose change of this feed concerns nobody.
+  func skip(to revision: UInt64) { self.revision = revision }
+
+  /// Forgets what watchers could know: nobody can catch up across this revision.
+  func forgetPast(at revision: UInt64) {
+    self.revision = revision
+    selection = []
+    history?.restart(at: revision)
   }
 
-  private func raiseRank(above source: Int) {
-    guard rank <= source else { return }
-    rank = source + 1
-    for parent in parents { parent.feed.raiseRank(above: rank) }
+  // MARK: Definition
+
+  /// Sets what the definition says besides the content. Returns what was set before, to undo it.
+  @discardableResult
+  func adopt(_ behaviours: Behaviours, given: FeedDefinition?) -> (behaviours: Behaviours, given: FeedDefinition?) {
+    let former = (self.behaviours, self.given)
+    self.behaviours = behaviours
+    self.given = given
+    return former
   }
 
-  /// Whether `feed` is this feed or shows its rows through others: it must not become a source of this one.
-  func isShown(by feed: Feed) -> Bool {
-    feed === self || parents.contains { $0.feed.isShown(by: feed) }
+  /// Marks the feed as undefined, or undoes that.
+  func setGone(_ isGone: Bool) { self.isGone = isGone }
+
+  /// Takes up what an image stored.
+  func restore(revision: UInt64, selection: [IndexPath], given: FeedDefinition) {
+    history?.restart(at: revision)
+    self.revision = revision
+    self.selection = selection
+    self.given = given
+  }
+
+  func restore(revision: UInt64) { self.revision = revision }
+  func restore(_ history: History) { self.history = history }
+
+  /// Replaces the selection. Returns whether it is different from before.
+  func setSelection(_ paths: [IndexPath]) -> Bool {
+    assert(zip(paths, paths.dropFirst()).allSatisfy(<), "selected rows are not ascending")
+    if paths == selection { return false }
+    selection = paths
+    return true
   }
 }

@@ -29,16 +29,16 @@ public final class FeedImage {
   public let binRevisions: [UInt64]
   public let selection: [IndexPath]
   /// The stored rows of each section; empty for a feed that contains the rows of other feeds.
-  public let sections: [SectionSnapshot]
+  public let sections: [any SectionSnapshot]
   let history: History?
   let binHistories: [History?]
 
-  init(_ feed: Feed, sections: [SectionSnapshot]) {
+  init(_ feed: Feed, sections: [any SectionSnapshot]) {
     name = feed.name
     definition = Self.text(feed.definition)
     given = Self.text(feed.given)
     revision = feed.revision
-    let bins = (feed as? CollectionFeed)?.binFeeds ?? []
+    let bins = feed.kind.bins
     binRevisions = bins.map(\.revision)
     selection = feed.selection
     self.sections = sections
@@ -59,11 +59,11 @@ public final class FeedImage {
 extension Catalog {
   /// Returns an image of the state after the last commit.
   public func makeImage() -> CatalogImage {
-    let ordered = feeds.values.sorted { ($0.rank, $0.name) < ($1.rank, $1.name) }
+    let ordered = feeds.values.sorted { (graph.rank(of: $0.number), $0.name) < (graph.rank(of: $1.number), $1.name) }
     return CatalogImage(
-      revision: revision, at: now,
+      revision: revision, at: commit.moment,
       feeds: ordered.map { feed in
-        FeedImage(feed, sections: feed.rowStore?.sections.map { $0.makeSnapshot() } ?? [])
+        FeedImage(feed, sections: feed.kind.rows?.sections.map { $0.makeSnapshot() } ?? [])
       })
   }
 }

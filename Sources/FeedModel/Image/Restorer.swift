@@ -13,15 +13,17 @@ public struct RestoreError: Error, Equatable, Sendable {
 /// Filters and sorts are not evaluated again, so the rows have exactly the stored order.
 public final class Restorer {
   private let feed: Feed
+  private let graph: FeedGraph
   private let store: RowStore
   /// The handle of each element, by its number.
   private var handles: [UInt32] = []
   private var scanner: JSONScanner
-  private var log = UndoLog()
+  private let log = UndoLog()
 
   /// Returns nil for a feed that stores no rows.
-  init?(_ feed: Feed, maxDepth: Int) {
-    guard let store = feed.rowStore else { return nil }
+  init?(_ feed: Feed, maxDepth: Int, graph: FeedGraph) {
+    self.graph = graph
+    guard let store = feed.kind.rows else { return nil }
     self.feed = feed
     self.store = store
     scanner = JSONScanner(maxDepth: maxDepth)
@@ -42,7 +44,7 @@ public final class Restorer {
       throw RestoreError(feed: feed.name, reason: "element \(number) is not JSON: \(error.message)")
     }
     do throws(FeedError) {
-      let handle = try store.restore(view, at: changedAt, &log)
+      let handle = try store.restore(view, at: changedAt, log)
       store.elements.restoreArrival(handle, arrival)
       handles.append(handle)
     } catch {
@@ -68,7 +70,8 @@ public final class Restorer {
   /// Finishes the feed: sorts its elements by the time of change.
   public func finish() {
     store.elements.sortByChange()
-    feed.structureDidChange()
+    graph.sectionsDidChange(of: feed)
+    graph.counts.advance()
   }
 }
 
@@ -80,52 +83,47 @@ extension Catalog {
   public func restore(
     definition: JSONView, given: JSONView, revision: UInt64, binRevisions: [UInt64], selection: [IndexPath]
   ) throws(FeedError) -> Feed {
-    // Stored feeds are kept even if they exceed the limits of this run.
-    let kept = limits
-    (limits.maxFeeds, limits.maxBins, limits.maxSections, limits.maxRepeats) = (.max, .max, .max, .max)
-    defer { limits = kept }
-    begin(at: now)
-    let live = try FeedDefinition(parsing: definition, limits: limits)
+    begin(at: commit.moment)
+    let live: FeedDefinition
     do throws(FeedError) {
-      try define(live, replace: false)
+      // Stored feeds are kept even if they exceed the limits of this run.
+      live = try withoutGrowthLimits { () throws(FeedError) in
+        let live = try FeedDefinition(parsing: definition, limits: limits)
+        try define(live, replace: false)
+        return live
+      }
     } catch {
       rollBack()
       throw error
     }
-    commit()
+    finish()
     let feed = try feed(named: live.name)
-    feed.given = try FeedDefinition(parsing: given, limits: limits)
-    feed.revision = revision
-    feed.history?.restart(at: revision)
-    feed.selection = selection
-    if let collection = feed as? CollectionFeed {
-      for (bin, revision) in zip(collection.binFeeds, binRevisions) { bin.revision = revision }
-    }
+    let given = try withoutGrowthLimits { () throws(FeedError) in try FeedDefinition(parsing: given, limits: limits) }
+    feed.restore(revision: revision, selection: selection, given: given)
+    for (bin, revision) in zip(feed.kind.bins, binRevisions) { bin.restore(revision: revision) }
     return feed
   }
 
   /// Returns a restorer for the rows of `feed`; nil for a feed that contains the rows of other feeds.
   public func restorer(of feed: Feed) -> Restorer? {
-    Restorer(feed, maxDepth: limits.maxDepth)
+    Restorer(feed, maxDepth: limits.maxDepth, graph: graph)
   }
 
   /// Restores the recent changes of a feed, or of a bin of a collection. Returns false if the dump is not valid.
   public func restoreHistory(_ dump: HistoryDump, of feed: Feed, bin: Int? = nil) -> Bool {
     guard let history = History(dump) else { return false }
-    if let bin {
-      guard let bins = (feed as? CollectionFeed)?.binFeeds, bins.indices.contains(bin) else { return false }
-      bins[bin].history = history
-    } else {
-      feed.history = history
+    guard let bin else {
+      feed.restore(history)
+      return true
     }
+    guard feed.kind.bins.indices.contains(bin) else { return false }
+    feed.kind.bins[bin].restore(history)
     return true
   }
 
   /// Finishes restoring: sets the revision and time of the last commit, and updates the feeds that contain other feeds.
   public func finishRestoring(revision: UInt64, at moment: Instant) {
-    self.revision = revision
-    now = moment
-    shape.version &+= 1
-    for feed in feeds.values { feed.contentWasRestored() }
+    commit.restore(revision: revision, at: moment)
+    for feed in feeds.values { feed.derived?.sourcesWereRestored() }
   }
 }

@@ -17,26 +17,26 @@ final class ListState: RowStore {
   }
 
   /// Inserts one element before `row`, or at the end when `row` is the count. O(log n).
-  func insert(_ given: JSONView, at row: Int, index place: Int, now: Instant, _ log: inout UndoLog) throws(FeedError) {
+  func insert(_ given: JSONView, at row: Int, index place: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
     let element = try compact(given, index: place)
     try checkRoom(for: element, isNew: true)
-    let handle = addElement(try makeText(element), hash: 0, at: now, &log)
-    insertRow(handle, section: 0, at: row, key: 0, &log)
+    let handle = addElement(try makeText(element), hash: 0, at: now, log)
+    insertRow(handle, section: 0, at: row, key: 0, log)
     step.added.append(IndexPath(section: 0, row: UInt32(row)))
   }
 
   /// Removes one row. O(log n).
-  func remove(at row: Int, _ log: inout UndoLog) {
+  func remove(at row: Int, _ log: UndoLog) {
     step.removeAll(keepingCapacity: true)
     let handle = rows[row]
-    removeRow(section: 0, at: row, &log)
-    removeElement(handle, &log)
+    removeRow(section: 0, at: row, log)
+    removeElement(handle, log)
     step.deleted.append(IndexPath(section: 0, row: UInt32(row)))
   }
 
   /// Puts another element in a row; an equal one is no change. O(log n).
-  func replace(_ given: JSONView, at row: Int, index place: Int, now: Instant, _ log: inout UndoLog) throws(FeedError) {
+  func replace(_ given: JSONView, at row: Int, index place: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
     let element = try compact(given, index: place)
     let handle = rows[row]
@@ -44,17 +44,17 @@ final class ListState: RowStore {
     try checkRoom(for: element, isNew: false)
     let text = try makeText(element)
     preserve(handle)
-    exchangeText(handle, text, at: now, &log)
+    exchangeText(handle, text, at: now, log)
     step.updated.append(IndexPath(section: 0, row: UInt32(row)))
   }
 
   /// Moves a row so that it stands at `target` afterwards. O(log n).
-  func move(from row: Int, to target: Int, _ log: inout UndoLog) {
+  func move(from row: Int, to target: Int, _ log: UndoLog) {
     step.removeAll(keepingCapacity: true)
     if row == target { return }
     let handle = rows[row]
-    removeRow(section: 0, at: row, &log)
-    insertRow(handle, section: 0, at: target, key: 0, &log)
+    removeRow(section: 0, at: row, log)
+    insertRow(handle, section: 0, at: target, key: 0, log)
     step.deleted.append(IndexPath(section: 0, row: UInt32(row)))
     step.added.append(IndexPath(section: 0, row: UInt32(target)))
     step.moves.append(Move(deleted: 0, added: 0, keepsElement: true))
@@ -68,7 +68,7 @@ final class ListState: RowStore {
 
 extension ListState {
   /// Finds the type of a row's element anew. Returns whether it is another one than before.
-  func retype(at row: Int, _ log: inout UndoLog) throws(FeedError) -> Bool {
+  func retype(at row: Int, _ log: UndoLog) throws(FeedError) -> Bool {
     let handle = rows[row]
     let old = elements.text(of: handle)
     let view: JSONView
@@ -80,7 +80,7 @@ extension ListState {
     let text = try makeText(view)
     let differs = !Self.equal(old.type, text.type)
     preserve(handle)
-    exchangeText(handle, text, at: old.changedAt, &log)
+    exchangeText(handle, text, at: old.changedAt, log)
     return differs
   }
 }

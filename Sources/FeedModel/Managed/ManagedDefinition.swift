@@ -2,7 +2,7 @@ import FeedQuery
 
 /// What a `managed` feed is made of: a query on another program's SQLite database (PROTOCOL section 6).
 ///
-/// The model does not read the database; whoever does hands the rows to `Catalog.setManaged`.
+/// The model does not read the database; whoever does hands the rows to `ManagedKind.set`.
 public struct ManagedDefinition: Equatable, Sendable {
   /// The database file, as the configuration names it.
   public let database: String

@@ -5,37 +5,38 @@ import FeedJSON
 extension ManagedState {
   /// - Returns: the change. When it throws, the caller undoes what was logged.
   func apply(
-    _ plan: ManagedPlan, _ rows: ManagedRows, of feed: ManagedFeed, at now: Instant, _ log: inout UndoLog
+    _ plan: ManagedPlan, _ rows: ManagedRows, of feed: Feed, in commit: Commit
   ) throws(FeedError) -> Change {
+    let (log, now) = (commit.log, commit.moment)
     var change = Change()
     var places: [UInt32: UInt32] = [:]
     for old in plan.olds where !plan.staying.contains(old.handle) && plan.after[Int(old.path.section)] != nil {
       places[old.handle] = UInt32(change.deleted.count)
       change.deleted.append(old.path)
     }
-    takeOut(plan, &log)
-    arrangeSections(plan, feed, &change, &log)
+    takeOut(plan, log)
+    arrangeSections(plan, feed, &change, commit)
     for new in plan.news {
       try withObject(new.entry, of: rows) { object throws(FeedError) in
-        try put(new, try compact(object, index: new.entry), places, at: now, &change, &log)
+        try put(new, try compact(object, index: new.entry), places, at: now, &change, log)
       }
     }
     change.moves.sort { $0.deleted < $1.deleted }
-    identifyAnew(&log)
+    identifyAnew(commit)
     return change
   }
 
   /// Takes out what goes and what moves, from the back.
-  private func takeOut(_ plan: ManagedPlan, _ log: inout UndoLog) {
+  private func takeOut(_ plan: ManagedPlan, _ log: UndoLog) {
     for old in plan.olds.reversed() where !plan.staying.contains(old.handle) {
-      removeRow(section: Int(old.path.section), at: Int(old.path.row), &log)
-      if !plan.kept.contains(old.handle) { removeElement(old.handle, &log) }
+      removeRow(section: Int(old.path.section), at: Int(old.path.row), log)
+      if !plan.kept.contains(old.handle) { removeElement(old.handle, log) }
     }
   }
 
   /// The sections that go are empty by now.
   private func arrangeSections(
-    _ plan: ManagedPlan, _ feed: ManagedFeed, _ change: inout Change, _ log: inout UndoLog
+    _ plan: ManagedPlan, _ feed: Feed, _ change: inout Change, _ commit: Commit
   ) {
     for (section, after) in plan.after.enumerated() where after == nil {
       change.sectionsDeleted.append(UInt32(section))
@@ -48,38 +49,39 @@ extension ManagedState {
     sections = plan.before.enumerated().map { section, before in
       before.map { former[$0] } ?? RowSection(name: plan.names[section], elements: elements, keyed: false)
     }
-    feed.structureDidChange()
-    log.append(undo: { [unowned self] in
+    let graph = commit.graph
+    graph.sectionsDidChange(of: feed)
+    commit.logStructure { [unowned self] in
       sections = former
-      feed.structureDidChange()
-    })
+      graph.sectionsDidChange(of: feed)
+    }
   }
 
   private func put(
     _ new: ManagedPlan.NewRow, _ object: JSONView, _ places: [UInt32: UInt32], at now: Instant,
-    _ change: inout Change, _ log: inout UndoLog
+    _ change: inout Change, _ log: UndoLog
   ) throws(FeedError) {
     let (section, row) = (Int(new.path.section), Int(new.path.row))
     if let known = new.known {
-      let differs = try exchange(known, object, new.entry, at: now, &log)
+      let differs = try exchange(known, object, new.entry, at: now, log)
       if new.stays {
         if differs { change.updated.append(new.path) }
         return
       }
-      insertRow(known, section: section, at: row, key: 0, &log)
+      insertRow(known, section: section, at: row, key: 0, log)
       if let place = places[known] { change.moves.append(Move(deleted: place, added: UInt32(change.added.count))) }
     } else {
       guard try find(identityOf: object, index: new.entry) == nil else { throw notUnique(new.entry) }
       try checkRoom(for: object, isNew: true)
-      let handle = add(try makeText(object), at: now, &log)
-      insertRow(handle, section: section, at: row, key: 0, &log)
+      let handle = add(try makeText(object), at: now, log)
+      insertRow(handle, section: section, at: row, key: 0, log)
     }
     change.added.append(new.path)
   }
 
   /// Gives a row its new element. Returns whether it is different, its type included.
   private func exchange(
-    _ handle: UInt32, _ object: JSONView, _ entry: Int, at now: Instant, _ log: inout UndoLog
+    _ handle: UInt32, _ object: JSONView, _ entry: Int, at now: Instant, _ log: UndoLog
   ) throws(FeedError) -> Bool {
     let old = elements.text(of: handle)
     let isEqual = Self.equal(old.text, object.text)
@@ -89,18 +91,18 @@ extension ManagedState {
     let text = try makeText(object)
     let differs = !isEqual || !Self.equal(old.type, text.type)
     preserve(handle)
-    exchangeText(handle, text, at: now, &log)
+    exchangeText(handle, text, at: now, log)
     return differs
   }
 
-  private func identifyAnew(_ log: inout UndoLog) {
+  private func identifyAnew(_ commit: Commit) {
     let (identifiedBy, typedBy) = (identifiedBy, typedBy)
     if identifiedBy == definition.id && typedBy == definition.type?.text { return }
     self.identifiedBy = definition.id
     self.typedBy = definition.type?.text
-    log.append(undo: { [unowned self] in
+    commit.logStructure { [unowned self] in
       self.identifiedBy = identifiedBy
       self.typedBy = typedBy
-    })
+    }
   }
 }

@@ -62,8 +62,8 @@ final class ManagedState: RowStore {
   }
 
   /// Adds a version with the identity that was looked for last.
-  func add(_ text: ElementText, at now: Instant, _ log: inout UndoLog) -> UInt32 {
-    addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: now, &log)
+  func add(_ text: ElementText, at now: Instant, _ log: UndoLog) -> UInt32 {
+    addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: now, log)
   }
 
   /// Where a row stands.

@@ -1,33 +1,36 @@
-/// A section whose rows are stored: handles, in order, into the table of the feed that owns the elements.
-public final class RowSection: Section {
+/// A section of stored rows: handles, in order, into the table of the feed that owns the elements.
+public final class RowSection: FeedSection {
+  public let name: String
   let rows: PositionTree
   let elements: ElementTable
 
   /// - Parameter keyed: whether rows are ordered by sort keys.
   init(name: String, elements: ElementTable, keyed: Bool) {
+    self.name = name
     self.elements = elements
     rows = PositionTree(keyed: keyed)
-    super.init(name: name)
   }
 
-  public override var count: Int { rows.count }
+  public var count: Int { rows.count }
 
-  public override func row(at index: Int) -> Row {
+  public func row(at index: Int) -> Row {
     let element = elements.text(of: rows[index])
     return Row(element: element, type: element.type)
   }
 
-  public override func element(at index: Int) -> ElementText { elements.text(of: rows[index]) }
+  public func element(at index: Int) -> ElementText { elements.text(of: rows[index]) }
 
-  public override func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
+  public func type(at index: Int) -> UnsafeRawBufferPointer { element(at: index).type }
+
+  public func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
     rows.forEach(in: range) { handle in
       let element = elements.text(of: handle)
       body(Row(element: element, type: element.type))
     }
   }
 
-  /// O(rows / 100): it holds on to the versions of elements that change before they are read.
-  public override func makeSnapshot() -> SectionSnapshot {
+  /// O(rows / 100). The snapshot retains the versions of elements that change before it has read them.
+  public func makeSnapshot() -> any SectionSnapshot {
     let elements = elements
     let snapshot = rows.makeSnapshot(
       capture: { handle in
@@ -37,5 +40,27 @@ public final class RowSection: Section {
       },
       release: { ElementText(bitPattern: $0)?.release() })
     return RowSnapshot(name: name, rows: snapshot)
+  }
+}
+
+/// The stored rows of a section at the moment the snapshot was made.
+final class RowSnapshot: SectionSnapshot {
+  let name: String
+  let count: Int
+  private let rows: PositionSnapshot
+
+  init(name: String, rows: PositionSnapshot) {
+    self.name = name
+    self.rows = rows
+    count = rows.count
+  }
+
+  var position: Int { rows.position }
+
+  func next(max: Int, _ body: (Row) -> Void) -> Int {
+    rows.next(max: max) { pattern in
+      guard let element = ElementText(bitPattern: pattern) else { return }
+      body(Row(element: element, type: element.type))
+    }
   }
 }

@@ -2,13 +2,13 @@
 extension RowStore {
   private var reference: Unmanaged<RowStore> { .passUnretained(self) }
 
-  func insertRow(_ handle: UInt32, section: Int, at row: Int, key: UInt64, _ log: inout UndoLog) {
+  func insertRow(_ handle: UInt32, section: Int, at row: Int, key: UInt64, _ log: UndoLog) {
     sections[section].rows.insert(handle, at: row, key: key)
     log.append(
       .init(step: .insertedRow, section: UInt32(section), row: UInt32(row), handle: handle, state: reference))
   }
 
-  func removeRow(section: Int, at row: Int, _ log: inout UndoLog) {
+  func removeRow(section: Int, at row: Int, _ log: UndoLog) {
     let rows = sections[section].rows
     let key = rows.keyed ? rows.key(at: row) : 0
     let handle = rows.remove(at: row)
@@ -17,7 +17,7 @@ extension RowStore {
   }
 
   /// Notes that a row is about to be taken out by other means, among others: those behind it went before.
-  func noteRemoval(section: Int, at row: Int, _ log: inout UndoLog) {
+  func noteRemoval(section: Int, at row: Int, _ log: UndoLog) {
     let rows = sections[section].rows
     log.append(
       .init(
@@ -25,7 +25,7 @@ extension RowStore {
         key: rows.keyed ? rows.key(at: row) : 0, state: reference))
   }
 
-  func rekeyRow(section: Int, at row: Int, handle: UInt32, key: UInt64, _ log: inout UndoLog) {
+  func rekeyRow(section: Int, at row: Int, handle: UInt32, key: UInt64, _ log: UndoLog) {
     let rows = sections[section].rows
     let before = rows.key(at: row)
     guard before != key else { return }
@@ -35,28 +35,28 @@ extension RowStore {
         step: .rekeyedRow, section: UInt32(section), row: UInt32(row), handle: handle, key: before, state: reference))
   }
 
-  func addElement(_ text: ElementText, hash: UInt32, at now: Instant, _ log: inout UndoLog) -> UInt32 {
+  func addElement(_ text: ElementText, hash: UInt32, at now: Instant, _ log: UndoLog) -> UInt32 {
     let handle = elements.add(text, hash: hash, at: now)
     didAdd(handle)
     log.append(.init(step: .addedElement, handle: handle, state: reference))
     return handle
   }
 
-  func removeElement(_ handle: UInt32, _ log: inout UndoLog) {
+  func removeElement(_ handle: UInt32, _ log: UndoLog) {
     let record = elements.records[Int(handle)]
     willRemove(handle)
     elements.retire(handle)
     log.append(.init(step: .removedElement, handle: handle, other: record.newer, state: reference))
   }
 
-  func exchangeText(_ handle: UInt32, _ text: ElementText, at now: Instant, _ log: inout UndoLog) {
+  func exchangeText(_ handle: UInt32, _ text: ElementText, at now: Instant, _ log: UndoLog) {
     text.changedAt = now
     let before = elements.exchange(handle, text)
     log.append(.init(step: .exchangedText, handle: handle, text: before.bitPattern, state: reference))
   }
 
   /// Makes the element the one that changed last.
-  func touch(_ handle: UInt32, at now: Instant, _ log: inout UndoLog) {
+  func touch(_ handle: UInt32, at now: Instant, _ log: UndoLog) {
     let record = elements.records[Int(handle)]
     let changedAt = record.text.changedAt
     elements.reorder(handle, before: ElementTable.none, changedAt: now)

@@ -6,8 +6,7 @@ import FeedQuery
 ///
 /// Guarded by the engine's thread. Everything that changes it is one of the logged primitives, each of which notes how to
 /// undo itself, so that a commit can be taken back step by step.
-/// `@exclusivity(unchecked)`: see `Catalog`.
-class RowStore {
+public class RowStore {
   /// The feed's name, for errors.
   let feed: String
   let elements: ElementTable
@@ -18,10 +17,10 @@ class RowStore {
   var limits: Limits
 
   /// Working memory, kept between elements.
-  @exclusivity(unchecked) var scanner: JSONScanner
-  @exclusivity(unchecked) var compacted = ByteBuffer()
+  var scanner: JSONScanner
+  var compacted = ByteBuffer()
   /// The change made by the last step.
-  @exclusivity(unchecked) var step = Change()
+  var step = Change()
 
   init(feed: String, elements: ElementTable, sections: [RowSection], type: SingularPath?, limits: Limits) {
     self.feed = feed
@@ -38,9 +37,9 @@ class RowStore {
   func willRemove(_ handle: UInt32) {}
 
   /// Takes up a stored, compact element without judging it; it stands in no section yet.
-  func restore(_ element: JSONView, at changed: Instant, _ log: inout UndoLog) throws(FeedError) -> UInt32 {
+  func restore(_ element: JSONView, at changed: Instant, _ log: UndoLog) throws(FeedError) -> UInt32 {
     let none = UnsafeRawBufferPointer(start: nil, count: 0)
-    return addElement(try makeText(element, identity: none, keys: none), hash: 0, at: changed, &log)
+    return addElement(try makeText(element, identity: none, keys: none), hash: 0, at: changed, log)
   }
 
   /// The ordering prefix of an element in a section; 0 where rows are not sorted.

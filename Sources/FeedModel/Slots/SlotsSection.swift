@@ -1,64 +1,58 @@
 import FeedJSON
 
 /// The one section of a slots feed: its rows are looked up in the contents, never stored.
-final class SlotsSection: Section {
-  @exclusivity(unchecked) private var contents: [Feed?]
-  private var rule: SlotsRule
-  /// The types' names as JSON strings, in memory that stays put.
-  @exclusivity(unchecked) private var typeNames: [QuotedName]
-  /// The layout as it was last, with the counts it was made of.
-  @exclusivity(unchecked) private var cached: (counts: [Int], layout: SlotsLayout)?
-  /// The version of `shape` for which `cached` is right.
-  @exclusivity(unchecked) private var cachedVersion: UInt64 = 0
-  private let shape: Shape
+final class SlotsSection: FeedSection {
+  let name: String
+  private var plan: SlotsPlan
+  /// The layout made last, with the row counts of the contents that it was made for.
+  private var cached: (rows: [Int], layout: SlotsLayout)?
+  /// The version of `counts` for which `cached` is right.
+  private var cachedVersion: UInt64 = 0
+  private let counts: RowCounts
 
-  init(name: String, contents: [Feed?], rule: SlotsRule, types: [String], shape: Shape) {
-    self.contents = contents
-    self.rule = rule
-    self.shape = shape
-    typeNames = types.map(QuotedName.init)
-    super.init(name: name)
+  init(name: String, plan: SlotsPlan, counts: RowCounts) {
+    self.name = name
+    self.plan = plan
+    self.counts = counts
   }
 
-  func reset(contents: [Feed?], rule: SlotsRule, types: [String]) {
-    self.contents = contents
-    self.rule = rule
-    typeNames = types.map(QuotedName.init)
+  func adopt(_ plan: SlotsPlan) {
+    self.plan = plan
     cached = nil
   }
 
-  /// The layout for the contents as they are. O(1) while no row and no section of any feed came or went, else O(sections of the
-  /// contents), and O(pattern · types) when their counts changed.
+  /// The layout for the present contents. O(1) while no row and no section of any feed was added or removed; otherwise
+  /// O(sections of the contents), and O(pattern · types) if their counts changed.
   var layout: SlotsLayout {
-    if cachedVersion == shape.version, let cached { return cached.layout }
-    let counts = contents.map { $0?.count ?? 0 }
-    cachedVersion = shape.version
-    if let cached, cached.counts == counts { return cached.layout }
-    let fresh = SlotsLayout(rule, counts: counts)
-    cached = (counts, fresh)
+    if cachedVersion == counts.version, let cached { return cached.layout }
+    let rows = plan.contents.map { $0?.count ?? 0 }
+    cachedVersion = counts.version
+    if let cached, cached.rows == rows { return cached.layout }
+    let fresh = SlotsLayout(plan.rule, counts: rows)
+    cached = (rows, fresh)
     return fresh
   }
 
-  override var count: Int { layout.count }
+  var count: Int { layout.count }
 
-  override func row(at index: Int) -> Row {
+  func row(at index: Int) -> Row {
     row(for: layout.item(at: index))
   }
 
-  override func element(at index: Int) -> ElementText {
+  func element(at index: Int) -> ElementText {
     element(of: layout.item(at: index))
   }
 
-  override func type(at index: Int) -> UnsafeRawBufferPointer {
-    typeNames[layout.item(at: index).type].bytes
+  func type(at index: Int) -> UnsafeRawBufferPointer {
+    plan.typeNames[layout.item(at: index).type].bytes
   }
 
-  override func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
+  func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
     let layout = layout
     for index in range { body(row(for: layout.item(at: index))) }
   }
 
-  override func makeSnapshot() -> SectionSnapshot {
+  func makeSnapshot() -> any SectionSnapshot {
     let layout = layout
     var fixed: [Int: ElementText] = [:]
     for position in layout.fixedPositions {
@@ -67,15 +61,16 @@ final class SlotsSection: Section {
       fixed[position] = element
     }
     return SlotsSnapshot(
-      name: name, layout: layout, fixed: fixed, contents: contents.map { $0?.makeSnapshot() }, types: typeNames)
+      name: name, layout: layout, fixed: fixed, contents: plan.contents.map { $0?.makeSnapshot() },
+      types: plan.typeNames)
   }
 
   private func row(for item: SlotsItem) -> Row {
-    Row(element: element(of: item), type: typeNames[item.type].bytes)
+    Row(element: element(of: item), type: plan.typeNames[item.type].bytes)
   }
 
   private func element(of item: SlotsItem) -> ElementText {
-    guard let feed = contents[item.type] else { preconditionFailure("a type without content has no rows") }
+    guard let feed = plan.contents[item.type] else { preconditionFailure("a type without content has no rows") }
     return feed.element(atFlat: item.index)
   }
 }
@@ -94,5 +89,65 @@ extension Feed {
       place &+= 1
     }
     return section(at: place).element(at: rest)
+  }
+}
+
+/// The rows of a slots feed at the moment the snapshot was made: the layout of that moment over snapshots of the contents.
+///
+/// Except for fixed rows, a layout shows the rows of each type in their order, so every content is read once from front to
+/// back. Fixed rows are few and are retained from the start.
+final class SlotsSnapshot: SectionSnapshot {
+  let name: String
+  let count: Int
+  private let layout: SlotsLayout
+  private let contents: [FeedSnapshot?]
+  /// The section of each content that is read next.
+  private var sections: [Int]
+  private let types: [QuotedName]
+  private var next = 0
+  /// The fixed rows by position; each is retained.
+  private let fixed: [Int: ElementText]
+
+  init(
+    name: String, layout: SlotsLayout, fixed: [Int: ElementText], contents: [FeedSnapshot?], types: [QuotedName]
+  ) {
+    self.name = name
+    count = layout.count
+    self.fixed = fixed
+    self.layout = layout
+    self.contents = contents
+    self.types = types
+    sections = [Int](repeating: 0, count: contents.count)
+  }
+
+  deinit {
+    for element in fixed.values { element.release() }
+  }
+
+  var position: Int { next }
+
+  func next(max: Int, _ body: (Row) -> Void) -> Int {
+    let end = min(next + Swift.max(max, 0), count)
+    let start = next
+    while next < end {
+      let type = layout.item(at: next).type
+      if let element = fixed[next] {
+        body(Row(element: element, type: types[type].bytes))
+      } else {
+        read(type, body)
+      }
+      next += 1
+    }
+    return end - start
+  }
+
+  private func read(_ type: Int, _ body: (Row) -> Void) {
+    guard let content = contents[type] else { return }
+    while sections[type] < content.sections.count {
+      let section = content.sections[sections[type]]
+      let name = types[type].bytes
+      if section.next(max: 1, { body(Row(element: $0.element, type: name)) }) > 0 { return }
+      sections[type] += 1
+    }
   }
 }

@@ -48,7 +48,7 @@ struct ManagedSources {
   /// Reads the databases that are due.
   func attend(now: Instant) { sources?.attend(now: now.nanoseconds) }
 
-  private static func specification(of feed: ManagedFeed, _ limits: Limits) -> SourceSpecification {
+  private static func specification(of feed: ManagedKind, _ limits: Limits) -> SourceSpecification {
     SourceSpecification(
       name: feed.name, database: feed.content.database, query: feed.content.query, id: feed.content.id,
       section: feed.content.section, maxRows: limits.maxElements, maxRowBytes: limits.elementRoom,

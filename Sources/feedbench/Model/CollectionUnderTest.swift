@@ -9,7 +9,8 @@ final class CollectionUnderTest {
   private static let prepared = 8192
 
   private let catalog: Catalog
-  private let feed: CollectionFeed
+  private let feed: Feed
+  private let collection: CollectionKind
   private let size: Int
   private var random = Random(seed: 7)
   private var version = 0
@@ -24,8 +25,9 @@ final class CollectionUnderTest {
     text.append(string: #"{"feed":"bench","kind":"collection","bins":\#(bins)}"#)
     catalog.begin(at: Instant(nanoseconds: 1))
     try catalog.define(try FeedDefinition(parsing: try scanner.scan(text.bytes), limits: limits), replace: false)
-    catalog.commit()
-    feed = try catalog.collection(named: "bench")
+    catalog.finish()
+    feed = try catalog.feed(named: "bench")
+    collection = try catalog.collection(named: "bench")
     // As for a feed that is watched: its changes are kept.
     feed.beginHistory()
     var next = 0
@@ -66,14 +68,14 @@ final class CollectionUnderTest {
 
   /// Times one `set` of elements of these identities.
   func set(_ ids: Range<Int>) throws -> UInt64 {
-    try commitOnce(elements(Array(ids)).array()) { try catalog.set(feed, elements: $0) }
+    try commitOnce(elements(Array(ids)).array()) { try collection.set($0, in: catalog.commit) }
   }
 
   /// Times one `delete` of these identities.
   func delete(_ ids: StrideTo<Int>) throws -> UInt64 {
     let texts = Texts()
     for id in ids { texts.append("\(id)") }
-    return try commitOnce(texts.array()) { try catalog.delete(feed, ids: $0) }
+    return try commitOnce(texts.array()) { try collection.delete(ids: $0, in: catalog.commit) }
   }
 
   /// Times the change to other bins.
@@ -93,14 +95,14 @@ final class CollectionUnderTest {
     let start = ProcessorClock.now
     catalog.begin(at: Instant(nanoseconds: start))
     try body(root)
-    catalog.commit()
+    catalog.finish()
     return ProcessorClock.now - start
   }
 
   /// Commits an element for each identity, each different from any before.
   @discardableResult
   private func push(_ ids: [Int]) throws -> UInt64 {
-    try commitEach(of: elements(ids).array()) { try catalog.update(feed, element: $0) }
+    try commitEach(of: elements(ids).array()) { try collection.update($0, in: catalog.commit) }
   }
 
   private func elements(_ ids: [Int]) -> Texts {
@@ -119,7 +121,7 @@ final class CollectionUnderTest {
   private func delete(_ ids: [Int]) throws -> UInt64 {
     let texts = Texts()
     for id in ids.shuffled(using: &random) { texts.append("\(id)") }
-    return try commitEach(of: texts.array()) { try catalog.delete(feed, id: $0) }
+    return try commitEach(of: texts.array()) { try collection.delete($0, in: catalog.commit) }
   }
 
   /// Times a commit for each element of a JSON array, which is scanned before.
@@ -130,7 +132,7 @@ final class CollectionUnderTest {
     for element in root.elements {
       catalog.begin(at: Instant(nanoseconds: start))
       try body(element)
-      catalog.commit()
+      catalog.finish()
     }
     return ProcessorClock.now - start
   }

@@ -30,7 +30,7 @@ import Testing
     try pair.begin()
     try explore(pair, Self.operations, depth: 3)
     pair.catalog.rollBack()
-    #expect(try pair.feed.elementCount == 0)
+    #expect(try pair.collection.elementCount == 0)
   }
 
   /// The same with two elements and operations on several of them.
@@ -70,11 +70,11 @@ import Testing
 
   private func explore(_ pair: CollectionPair, _ operations: [CollectionPair.Operation], depth: Int) throws {
     if depth == 0 { return }
-    let (earlier, mark) = (pair.reference, pair.catalog.log.mark)
+    let (earlier, mark) = (pair.reference, pair.catalog.commit.log.mark)
     for operation in operations {
       try pair.apply(operation)
       try explore(pair, operations, depth: depth - 1)
-      pair.catalog.log.undo(to: mark)
+      pair.catalog.commit.undo(to: mark)
       pair.restore(earlier)
       try pair.compare()
     }

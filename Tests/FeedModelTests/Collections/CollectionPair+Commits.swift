@@ -8,21 +8,20 @@ extension CollectionPair {
     var changes: [String: Change] = [:]
     var ended: [String] = []
 
-    func catalog(_ catalog: Catalog, didChange feed: Feed, from: UInt64, change: Change) {
-      changes[feed.name] = change
+    func didChange(_ feed: Feed, by change: borrowing Change, _ publication: Publication) {
+      changes[feed.name] = copy change
     }
-    func catalog(_ catalog: Catalog, didEnd feed: Feed) { ended.append(feed.name) }
-    func catalog(_ catalog: Catalog, didCarrySelectionOf feed: Feed) {}
+    func didEnd(_ feed: Feed) { ended.append(feed.name) }
+    func didCarrySelection(of feed: Feed) {}
   }
 
   /// Commits, and checks the changes that are published against the state before the commit.
   func commit(from before: CollectionReference) throws {
     let observer = Published()
-    catalog.observer = observer
-    defer { catalog.observer = nil }
-    let feeds = [try feed] + (try feed).binFeeds
+    let feeds = try [feed] + feed.kind.bins
+    for feed in feeds { feed.channel = watched }
     let revision = catalog.revision
-    let isCommit = catalog.commit()
+    let isCommit = catalog.finish(to: observer)
     guard catalog.revision == revision + (isCommit ? 1 : 0) else { throw Mismatch("the revision") }
     let change = observer.changes["c"] ?? Change()
     try check(change, from: before, "the commit", isExact: !isRedefining)

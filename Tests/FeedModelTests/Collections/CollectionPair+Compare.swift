@@ -15,21 +15,22 @@ extension CollectionPair {
       guard rows == wanted else { throw Mismatch("bin \(place) holds \(rows), not \(wanted)") }
       guard feed.section(at: place).name == "c/\(reference.rules.bins[place].name)" else { throw Mismatch("a name") }
     }
-    try compareElements(feed)
+    try compareElements(collection)
     for element in reference.elements { try comparePlaces(element) }
   }
 
-  private func rows(of section: Section) -> [String] {
+  private func rows(of section: any FeedSection) -> [String] {
     var rows: [String] = []
     section.forEach(in: 0..<section.count) { rows.append(String(decoding: $0.text, as: UTF8.self)) }
     return rows
   }
 
-  private func compareElements(_ feed: CollectionFeed) throws {
-    guard feed.elementCount == reference.elements.count, feed.state.index.count == feed.elementCount else {
-      throw Mismatch("\(feed.elementCount) elements, \(feed.state.index.count) identities")
+  private func compareElements(_ collection: CollectionKind) throws {
+    guard collection.elementCount == reference.elements.count, collection.state.index.count == collection.elementCount
+    else {
+      throw Mismatch("\(collection.elementCount) elements, \(collection.state.index.count) identities")
     }
-    let table = feed.state.elements
+    let table = collection.state.elements
     func texts(_ handles: [UInt32]) -> [String] {
       handles.map { String(decoding: table.text(of: $0).text, as: UTF8.self) }
     }

@@ -28,6 +28,8 @@ final class CollectionPair {
   /// Whether the commit under way redefines the collection: what is published of it may then list more than it has to.
   private(set) var isRedefining = false
   private var isFirst = true
+  /// Marks the feeds whose changes are to be published.
+  let watched = Watched()
   var now: UInt64 = 1_000_000_000
 
   init(_ rules: CollectionRules, seed: UInt64 = 1) throws {
@@ -35,18 +37,22 @@ final class CollectionPair {
     reference = CollectionReference(rules)
     catalog.begin(at: instant)
     try define(rules, replace: false)
-    catalog.commit()
+    catalog.finish()
   }
 
   private var instant: Instant { Instant(nanoseconds: now) }
-  var feed: CollectionFeed { get throws { try catalog.collection(named: "c") } }
+  var feed: Feed { get throws { try catalog.feed(named: "c") } }
+  var collection: CollectionKind { get throws { try catalog.collection(named: "c") } }
 
   /// Begins a commit of the collection and its bins, all of which are watched.
   func begin() throws {
     catalog.begin(at: instant)
     isRedefining = false
     isFirst = true
-    for feed in [try feed] + (try feed).binFeeds { feed.beginHistory() }
+    for feed in try [feed] + feed.kind.bins {
+      feed.beginHistory()
+      feed.channel = watched
+    }
   }
 
   private func define(_ rules: CollectionRules, replace: Bool) throws {
@@ -63,19 +69,20 @@ final class CollectionPair {
     let before = reference
     let isRefused = (try? follow(operation)) == nil
     if isRefused { reference = before }
-    let mark = catalog.log.mark
+    let mark = catalog.commit.log.mark
     do {
       try execute(operation)
       if isRefused { throw Mismatch("\(operation) should have been refused") }
     } catch let error as FeedError {
       if !isRefused { throw Mismatch("\(operation): \(error)") }
       // Within a transaction the caller undoes; alone an operation must have undone itself.
-      if case .redefine = operation { catalog.log.undo(to: mark) }
+      if case .redefine = operation { catalog.commit.undo(to: mark) }
       try compare(after: operation, from: before)
       return
     }
     try compare(after: operation, from: before)
-    try check(catalog.result, from: before, "\(operation)", isSingle: operation.isSingle, isPaired: operation.isPaired)
+    try check(
+      catalog.commit.result, from: before, "\(operation)", isSingle: operation.isSingle, isPaired: operation.isPaired)
   }
 
   private func compare(after operation: Operation, from before: CollectionReference) throws {
@@ -97,11 +104,12 @@ final class CollectionPair {
 
   private func execute(_ operation: Operation) throws {
     switch operation {
-    case .update(let texts) where texts.count == 1: try withView(texts[0]) { try catalog.update(feed, element: $0) }
-    case .update(let texts): try withView(list(texts)) { try catalog.update(feed, elements: $0) }
-    case .delete(let ids) where ids.count == 1: try withView(ids[0]) { try catalog.delete(feed, id: $0) }
-    case .delete(let ids): try withView(list(ids)) { try catalog.delete(feed, ids: $0) }
-    case .set(let texts): try withView(list(texts)) { try catalog.set(feed, elements: $0) }
+    case .update(let texts) where texts.count == 1:
+      try withView(texts[0]) { try collection.update($0, in: catalog.commit) }
+    case .update(let texts): try withView(list(texts)) { try collection.update(elements: $0, in: catalog.commit) }
+    case .delete(let ids) where ids.count == 1: try withView(ids[0]) { try collection.delete($0, in: catalog.commit) }
+    case .delete(let ids): try withView(list(ids)) { try collection.delete(ids: $0, in: catalog.commit) }
+    case .set(let texts): try withView(list(texts)) { try collection.set($0, in: catalog.commit) }
     case .redefine(let rules):
       isRedefining = true
       try define(rules, replace: true)
@@ -115,16 +123,18 @@ final class CollectionPair {
     let before = reference
     reference.evictExpired(at: now)
     catalog.begin(at: instant)
-    let evicted = catalog.evictExpired(try feed, limit: 1000)
+    let evicted = try collection.evictExpired(limit: 1000, in: catalog.commit)
     #expect(evicted == before.elements.count - reference.elements.count)
     try compare()
-    try check(catalog.result, from: before, "expiry")
-    catalog.commit()
+    try check(catalog.commit.result, from: before, "expiry")
+    catalog.finish()
   }
 
   /// Puts the reference back, as the undoing of the log does with the collection.
   func restore(_ earlier: CollectionReference) { reference = earlier }
 }
+
+final class Watched {}
 
 /// What the two do not agree on.
 struct Mismatch: Error, CustomStringConvertible {

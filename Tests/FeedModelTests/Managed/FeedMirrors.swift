@@ -19,6 +19,7 @@ final class FeedMirrors: CommitObserver {
   /// Begins to follow a feed.
   func follow(_ feed: Feed) {
     feed.beginHistory()
+    feed.channel = self
     copies[feed.name] = Self.state(of: feed)
   }
 
@@ -34,7 +35,8 @@ final class FeedMirrors: CommitObserver {
     return copy
   }
 
-  func catalog(_ catalog: Catalog, didChange feed: Feed, from: UInt64, change: Change) {
+  func didChange(_ feed: Feed, by borrowed: borrowing Change, _ publication: Publication) {
+    let change = copy borrowed
     changes[feed.name] = change
     guard var copy = copies[feed.name] else { return }
     do {
@@ -63,6 +65,6 @@ final class FeedMirrors: CommitObserver {
     copies[feed.name] = copy
   }
 
-  func catalog(_ catalog: Catalog, didCarrySelectionOf feed: Feed) {}
-  func catalog(_ catalog: Catalog, didEnd feed: Feed) {}
+  func didCarrySelection(of feed: Feed) {}
+  func didEnd(_ feed: Feed) {}
 }

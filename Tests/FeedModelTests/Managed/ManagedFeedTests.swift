@@ -88,6 +88,6 @@ struct ManagedFeedTests {
   private func redefine(_ sample: ManagedSample, _ definition: ManagedDefinition) throws {
     sample.catalog.begin(at: Instant(nanoseconds: 2))
     try sample.catalog.define(FeedDefinition(name: "people", content: .managed(definition)), replace: true)
-    sample.catalog.commit()
+    sample.catalog.finish(to: sample.mirrors)
   }
 }

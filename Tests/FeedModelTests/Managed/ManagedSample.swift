@@ -16,16 +16,17 @@ struct SampleRow: Hashable {
 final class ManagedSample {
   let catalog = Catalog(limits: Limits(), seed: 3)
   let mirrors = FeedMirrors()
-  let feed: ManagedFeed
+  let feed: Feed
+  let managed: ManagedKind
 
   init(bySection: Bool) throws {
     catalog.begin(at: Instant(nanoseconds: 0))
     let definition = ManagedDefinition(database: "d", query: "q", id: "id", section: bySection ? "s" : nil)
     try catalog.define(FeedDefinition(name: "people", content: .managed(definition)), replace: false)
-    catalog.commit()
-    guard let feed = catalog.feeds["people"] as? ManagedFeed else { throw FeedError.unknownFeed("people") }
-    self.feed = feed
-    catalog.observer = mirrors
+    catalog.finish(to: mirrors)
+    feed = try catalog.feed(named: "people")
+    guard let managed = feed.kind as? ManagedKind else { throw FeedError.unknownFeed("people") }
+    self.managed = managed
     mirrors.follow(feed)
   }
 
@@ -36,7 +37,7 @@ final class ManagedSample {
     let definition = try bytes.withUnsafeBytes { try FeedDefinition(parsing: scanner.scan($0), limits: Limits()) }
     catalog.begin(at: Instant(nanoseconds: 0))
     try catalog.define(definition, replace: false)
-    catalog.commit()
+    catalog.finish(to: mirrors)
     mirrors.follow(try catalog.feed(named: definition.name))
   }
 
@@ -52,19 +53,19 @@ final class ManagedSample {
     mirrors.forgetChanges()
     catalog.begin(at: Instant(nanoseconds: 1))
     do {
-      try catalog.setManaged(feed, Self.rows(rows))
+      try managed.set(Self.rows(rows), in: catalog.commit)
     } catch {
       catalog.rollBack()
       throw error
     }
-    catalog.commit()
+    catalog.finish(to: mirrors)
     return mirrors.changes["people"] ?? .empty
   }
 
   /// Sets rows and takes that back.
   func setAndRollBack(_ rows: [SampleRow]) throws {
     catalog.begin(at: Instant(nanoseconds: 1))
-    try catalog.setManaged(feed, Self.rows(rows))
+    try managed.set(Self.rows(rows), in: catalog.commit)
     catalog.rollBack()
   }
 

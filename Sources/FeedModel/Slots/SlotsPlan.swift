@@ -1,5 +1,17 @@
-extension SlotsFeed.Plan {
-  /// The plan of a definition: types numbered in the order in which the definition names them first.
+import FeedJSON
+
+/// What a slots feed is made of, with the feeds behind the types.
+///
+/// Types are numbered in the order in which the definition names them first. A class, so that a plan has identity: rows of
+/// different plans have nothing in common.
+final class SlotsPlan {
+  let definition: SlotsDefinition
+  let rule: SlotsRule
+  /// The content of each type; nil for a type without content.
+  let contents: [Feed?]
+  /// The names of the types as JSON strings, by number.
+  let typeNames: [QuotedName]
+
   init(_ definition: SlotsDefinition, contents feeds: [String: Feed]) {
     var numbers: [String: Int] = [:]
     var names: [String] = []
@@ -16,7 +28,18 @@ extension SlotsFeed.Plan {
       repeatables: Set(definition.repeatables.map(number)), defaultType: definition.defaultType.map(number),
       fixed: Dictionary(fixed, uniquingKeysWith: { _, last in last }))
     self.definition = definition
-    typeNames = names
+    typeNames = names.map(QuotedName.init)
     contents = names.map { feeds[$0] }
   }
+}
+
+/// A name as a JSON string, in memory that does not move while this object lives.
+final class QuotedName {
+  private var buffer = ByteBuffer()
+
+  init(_ name: String) {
+    buffer.appendJSONString(name)
+  }
+
+  var bytes: UnsafeRawBufferPointer { buffer.bytes }
 }

@@ -1,0 +1,146 @@
+import FeedChange
+
+/// Defining, redefining and undefining feeds.
+extension Catalog {
+  /// Defines a feed. The same definition again is no change. A different one for the same name needs `replace`, which keeps
+  /// the elements and re-bins them.
+  ///
+  /// - Throws: `definitionConflict`, `limitExceeded`, `unknownFeed` for a child, and what the elements are refused for under
+  ///   the new definition.
+  public func define(_ definition: FeedDefinition, replace: Bool) throws(FeedError) {
+    commit.startOperation()
+    guard let known = table.byName[definition.name] else { return try add(definition) }
+    if known.definition == definition || !replace && known.given == definition { return }
+    guard replace else {
+      throw .definitionConflict(
+        feed: definition.name,
+        reason: "it has another definition; give \"replace\": true to redefine it, or undefine it first")
+    }
+    let former = (known.behaviours, known.given)
+    try known.kind.redefine(definition, of: known, in: self)
+    known.adopt(definition.behaviours, given: definition)
+    commit.logStructure { known.adopt(former.0, given: former.1) }
+  }
+
+  /// Removes a feed with all its rows. Its watchers see all sections deleted.
+  ///
+  /// - Throws: `unknownFeed`, `wrongKind` for a bin, `definitionConflict` while another feed shows it.
+  public func undefine(_ name: String) throws(FeedError) {
+    commit.startOperation()
+    let feed = try feed(named: name)
+    if feed.kind is BinKind {
+      throw .wrongKind(
+        feed: name, kind: feed.kindName, wanted: "a feed of its own; redefine its collection to remove a bin")
+    }
+    let family = [feed] + feed.kind.bins
+    for member in family { try checkNoParents(member) }
+    let change = Change(sectionsDeleted: (0..<feed.sectionCount).map { UInt32($0) })
+    for member in family { setGone(member) }
+    table.remove(feed)
+    graph.unlink(feed)
+    refreshExpiry()
+    commit.logStructure { [unowned self] in
+      for member in family { member.setGone(false) }
+      graph.link(feed)
+      table.add(feed)
+      refreshExpiry()
+    }
+    commit.finishOperation(on: feed.number, result: change)
+    // Watchers of a feed without sections are told of its end as well.
+    commit.touch(feed.number)
+  }
+
+  func setGone(_ feed: Feed) {
+    feed.setGone(true)
+    table.release(feed)
+  }
+
+  /// Refuses to remove a feed or bin that another feed shows.
+  func checkNoParents(_ feed: Feed) throws(FeedError) {
+    guard let parent = graph.parents(of: feed.number).first else { return }
+    throw .definitionConflict(
+      feed: feed.name,
+      reason: "\"\(table[parent.feed].name)\" shows it; remove it there or undefine that feed first")
+  }
+
+  private func add(_ definition: FeedDefinition) throws(FeedError) {
+    guard table.count < limits.maxFeeds else {
+      throw .limitExceeded(
+        limit: "maxFeeds", value: limits.maxFeeds,
+        reason: "undefine feeds that are not needed, or start feedd with a larger --max-feeds")
+    }
+    let feed = try makeFeed(definition)
+    feed.adopt(definition.behaviours, given: definition)
+    feed.beginHistory()
+    table.add(feed)
+    graph.link(feed)
+    refreshExpiry()
+    commit.touch(feed.number)
+    commit.logStructure { [unowned self] in
+      graph.unlink(feed)
+      for member in [feed] + feed.kind.bins { setGone(member) }
+      table.remove(feed)
+      refreshExpiry()
+    }
+  }
+
+  /// Makes a feed with the kind of its definition. Everything is checked before.
+  private func makeFeed(_ definition: FeedDefinition) throws(FeedError) -> Feed {
+    let name = definition.name
+    if definition.content.shown.contains(name) {
+      throw .definitionConflict(feed: name, reason: "it would show itself, a circle")
+    }
+    func make(_ kind: (FeedNumber) -> any FeedKind) -> Feed {
+      graph.makeFeed(name: name, rank: 0, revision: revision &+ 1, kind)
+    }
+    switch definition.content {
+    case .collection(let content):
+      let state = CollectionState(feed: name, definition: content, limits: limits, seed: seed)
+      return make { CollectionKind(number: $0, state: state, graph: graph, revision: revision &+ 1) }
+    case .list(let list):
+      return make { ListKind(number: $0, name: name, shape: list.shape, type: list.type, limits: limits) }
+    case .composed(let names):
+      let children = try checkedChildren(names, of: nil, named: name) { $0 }
+      return make { ProviderKind(number: $0, form: .composed, children: children) }
+    case .segmented(let names, let current):
+      let children = try checkedChildren(names, of: nil, named: name) { ProviderKind.shown($0, current) }
+      return make { ProviderKind(number: $0, form: .segmented, children: children, current: current) }
+    case .slots(let slots):
+      let plan = try plan(slots, for: nil, named: name)
+      return make { _ in SlotsKind(name: name, plan: plan, counts: graph.counts) }
+    case .managed(let managed):
+      return make { ManagedKind(number: $0, name: name, definition: managed, limits: limits, seed: seed) }
+    }
+  }
+
+  /// The feeds with these names, after a check that `feed` may have them as children. `feed` is nil while it is being defined.
+  func checkedChildren(
+    _ names: [String], of feed: Feed?, named name: String, showing shown: ([Feed]) -> [Feed]
+  ) throws(FeedError) -> [Feed] {
+    var children: [Feed] = []
+    for name in names { children.append(try self.feed(named: name)) }
+    try checkChildren(children, of: feed, named: name)
+    try graph.checkGrowth(of: feed, named: name, children: children, showing: shown(children), limits)
+    return children
+  }
+
+  /// Refuses children that are named twice or would close a circle.
+  func checkChildren(_ children: [Feed], of feed: Feed?, named name: String) throws(FeedError) {
+    var seen: Set<FeedNumber> = []
+    for child in children {
+      guard seen.insert(child.number).inserted else {
+        throw .definitionConflict(feed: name, reason: "\"\(child.name)\" may be its child only once")
+      }
+      if let feed, graph.isShown(feed, by: child) {
+        throw .definitionConflict(
+          feed: name, reason: "\"\(child.name)\" shows \"\(name)\" already, so the two would form a circle")
+      }
+    }
+  }
+
+  /// The plan of a slots definition, with its contents checked.
+  func plan(_ slots: SlotsDefinition, for feed: Feed?, named name: String) throws(FeedError) -> SlotsPlan {
+    let contents = try checkedChildren(slots.contents.map(\.feed), of: feed, named: name) { _ in [] }
+    return SlotsPlan(slots, contents: Dictionary(uniqueKeysWithValues: zip(slots.contents.map(\.type), contents)))
+  }
+}

@@ -1,0 +1,412 @@
+import FeedChange
+
+/// The commit under way: one or several operations that become final together, under one revision.
+///
+/// One object per catalog, used again for every commit.
+///
+///     commit.begin(at: now)
+///     try collection.update(element, in: commit)      // operations; each leaves its change in `result`
+///     commit.finish(to: observer)                     // or rollBack()
+///
+/// Invariant: between commits the undo log, the change table and the hints are empty and no operation is under way.
+public final class Commit {
+  /// The revision of the last commit.
+  public private(set) var revision: UInt64
+  /// How to undo the steps of this commit.
+  let log = UndoLog()
+  let graph: FeedGraph
+
+  /// The moment of the step under way. It advances by a nanosecond with every step, so that no two elements of a feed have
+  /// changed at the same moment.
+  private var now = Instant(nanoseconds: 0)
+  private var isOpen = false
+  private var operation = Operation()
+  /// The feed that `operation.result` changed while that was not added to the feed's slot; -1 for none.
+  private var pending: FeedNumber = -1
+  private var hints = Hints()
+  private var changes = ChangeTable()
+  /// The collections that this commit gave other bins: their rows cannot be followed through the log.
+  private var rebinned: [FeedNumber] = []
+
+  init(graph: FeedGraph, revision: UInt64) {
+    self.graph = graph
+    self.revision = revision
+  }
+
+  // MARK: Begin and end
+
+  /// Starts a commit.
+  public func begin(at now: Instant) {
+    assert(!isOpen, "the commit before was neither finished nor rolled back")
+    isOpen = true
+    self.now = max(now, self.now)
+    operation.begin()
+  }
+
+  /// Undoes everything since `begin`.
+  public func rollBack() {
+    let hadStructures = log.undo(to: .start)
+    if hadStructures { graph.structureDidChange() } else { graph.counts.advance() }
+    log.finish()
+    operation.abandon()
+    close()
+  }
+
+  /// Makes everything since `begin` final under the next revision and tells `observer`. Without any change there is no commit.
+  ///
+  /// Returns whether there was a commit. ``result`` is still the change of the last operation afterwards.
+  @discardableResult
+  public func finish(to observer: (any CommitObserver)? = nil) -> Bool {
+    if pending >= 0, changes.count == 0, !log.hasStructures {
+      finishSingle(to: observer)
+      return true
+    }
+    let structural = log.hasStructures
+    let lent = composeChanges()
+    let changed = structural || (0..<changes.count).contains { !changes[$0].pointee.change.isEmpty }
+    if changed {
+      revision &+= 1
+      publish(to: observer)
+    }
+    if let lent { swap(&changes[lent].pointee.change, &operation.result) }
+    log.finish()
+    close()
+    return changed
+  }
+
+  /// Finishes a commit of one operation on one feed without structural steps, as nearly all are. Its change is swapped from
+  /// place to place and nothing is allocated.
+  private func finishSingle(to observer: (any CommitObserver)?) {
+    revision &+= 1
+    let slot = changes.open(pending)
+    swap(&changes[slot].pointee.change, &operation.result)
+    if !publishAlongRoute(graph.table[pending], to: observer) { publish(to: observer) }
+    swap(&changes[slot].pointee.change, &operation.result)
+    log.finish()
+    pending = -1
+    changes.close()
+    isOpen = false
+    sampleInvariants()
+  }
+
+  private func close() {
+    changes.close()
+    hints.removeAll()
+    if !rebinned.isEmpty {
+      // A bin that was added and removed again by this commit was not published; its number is free now.
+      for number in rebinned { _ = (graph.table[number].kind as? CollectionKind)?.takeGoneBins() }
+      rebinned.removeAll()
+    }
+    pending = -1
+    isOpen = false
+    graph.table.recycle()
+    sampleInvariants()
+  }
+
+  /// Continues from a later revision: commits that cannot be repeated are skipped.
+  func skip(to revision: UInt64) {
+    assert(!isOpen, "a commit is under way")
+    self.revision = max(self.revision, revision)
+  }
+
+  /// Takes up the revision and the moment of an image.
+  func restore(revision: UInt64, at moment: Instant) {
+    assert(!isOpen, "a commit is under way")
+    self.revision = revision
+    now = moment
+    graph.counts.advance()
+  }
+
+  // MARK: Operations
+
+  /// The moment of the commit or of its last step.
+  var moment: Instant { now }
+
+  /// Advances the moment for the next step and returns it.
+  @inline(__always)
+  func tick() -> Instant {
+    now = now.adding(nanoseconds: 1)
+    return now
+  }
+
+  /// The change of the last operation, in the coordinates before it. Valid until the next operation.
+  public var result: Change { operation.result }
+
+  /// The numbers of rows and sections that ``result`` lists, and of sections that it adds.
+  public var resultSize: (all: Int, sectionsAdded: Int) {
+    (operation.result.size, operation.result.sectionsAdded.count)
+  }
+
+  /// Lends ``result`` without copying it.
+  public func withResult(_ body: (borrowing Change) -> Void) {
+    var change = Change()
+    swap(&change, &operation.result)
+    body(change)
+    swap(&change, &operation.result)
+  }
+
+  /// Starts the next operation.
+  func startOperation() {
+    if pending >= 0 {
+      let slot = changes.open(pending)
+      changes[slot].pointee.accumulator.add(operation.result)
+      pending = -1
+    }
+    operation.begin()
+  }
+
+  /// Adds one step to the operation under way, in the coordinates after the step before.
+  @inline(__always)
+  func addStep(_ step: inout Change) { operation.add(&step) }
+
+  /// Ends an operation that changed rows of `feed` by steps since `mark`.
+  @inline(__always)
+  func finishOperation(on feed: FeedNumber, _ store: RowStore, since mark: UndoLog.Mark) {
+    if let composed = operation.composedSteps() { operation.result = store.simplify(composed, log, since: mark) }
+    finishOperation(on: feed)
+  }
+
+  /// Ends an operation with one change of `feed`.
+  func finishOperation(on feed: FeedNumber, result: Change) {
+    operation.result = result
+    finishOperation(on: feed)
+  }
+
+  @inline(__always)
+  private func finishOperation(on feed: FeedNumber) {
+    if operation.isEmpty { return }
+    pending = feed
+    if !operation.result.onlyUpdates { graph.counts.advance() }
+  }
+
+  /// Undoes the operation under way because of `error`, which is returned.
+  func abandon(_ error: FeedError, to mark: UndoLog.Mark) -> FeedError {
+    undo(to: mark)
+    operation.abandon()
+    return error
+  }
+
+  /// Undoes all steps since `mark`.
+  func undo(to mark: UndoLog.Mark) {
+    if log.undo(to: mark) { graph.structureDidChange() } else { graph.counts.advance() }
+  }
+
+  /// Logs a structural step that has been made, with how to undo it.
+  func logStructure(undo: @escaping () -> Void) {
+    log.append(undo: undo)
+    graph.structureDidChange()
+  }
+
+  /// Lets `feed` be published even if its operations changed no rows: its rows must be derived, or watchers told of its end.
+  func touch(_ feed: FeedNumber) { _ = changes.open(feed) }
+
+  /// A collection got other bins.
+  func didRebin(_ feed: FeedNumber) { rebinned.append(feed) }
+  func undoRebin() { rebinned.removeLast() }
+
+  /// Gives the last operation a hint for those who show its change: a JSON text.
+  public func setHint(_ text: [UInt8]) {
+    if pending < 0 { return }
+    let number = hints.add(text)
+    setHint(number, of: pending)
+    guard let collection = graph.table[pending].kind as? CollectionKind else { return }
+    if operation.result.sectionsDeleted.isEmpty && operation.result.sectionsAdded.isEmpty {
+      for paths in [operation.result.deleted, operation.result.added, operation.result.updated] {
+        for path in paths { setHint(number, of: collection.bins[Int(path.section)].number) }
+      }
+    } else {
+      for bin in collection.goneBins + collection.bins { setHint(number, of: bin.number) }
+    }
+  }
+
+  private func setHint(_ hint: Int, of feed: FeedNumber) {
+    let slot = changes.open(feed)
+    changes[slot].pointee.hint = hint
+  }
+
+  // MARK: Publication
+
+  /// Composes the operations' changes of each feed. Returns the slot that borrowed `result`, if one operation is all.
+  private func composeChanges() -> Int? {
+    if pending >= 0 {
+      let slot = changes.open(pending)
+      if changes.count == 1, changes[slot].pointee.accumulator.isEmpty {
+        swap(&changes[slot].pointee.change, &operation.result)
+        return slot
+      }
+      changes[slot].pointee.accumulator.add(operation.result)
+    }
+    for slot in 0..<changes.count {
+      let number = changes[slot].pointee.feed
+      let composed = changes[slot].pointee.accumulator.finish()
+      if composed.isEmpty { continue }
+      if let store = graph.table[number].kind.rows, !rebinned.contains(number) {
+        changes[slot].pointee.change = store.simplify(composed, log, since: .start)
+      } else {
+        changes[slot].pointee.change = composed.normalizingMoves()
+      }
+    }
+    return nil
+  }
+
+  /// Publishes all feeds with a slot, each after its sources. Feeds that show changed rows are added on the way.
+  private func publish(to observer: (any CommitObserver)?) {
+    var order = (0..<changes.count).sorted { rank($0) < rank($1) }
+    var next = 0
+    while next < order.count {
+      let slot = order[next]
+      next += 1
+      let feed = graph.table[changes[slot].pointee.feed]
+      if let derived = feed.derived { derive(feed, derived, slot) }
+      if changes[slot].pointee.change.isEmpty && !feed.isGone { continue }
+      let known = changes.count
+      propagate(feed, slot)
+      for new in known..<changes.count {
+        order.insert(new, at: order.lastIndex { rank($0) < rank(new) }.map { $0 + 1 } ?? 0)
+      }
+      announce(feed, slot, shift: 0, updated: nil, to: observer)
+      if feed.isGone { observer?.didEnd(feed) }
+    }
+  }
+
+  /// The order of publication; slots of one rank come in the order in which they were opened.
+  private func rank(_ slot: Int) -> (Int, Int) { (graph.rank(of: changes[slot].pointee.feed), slot) }
+
+  private func derive(_ feed: Feed, _ derived: any DerivedKind, _ slot: Int) {
+    var change = Change()
+    swap(&change, &changes[slot].pointee.change)
+    change.removeAll(keepingCapacity: true)
+    if feed.isGone {
+      change.sectionsDeleted = (0..<derived.publishedSectionCount).map { UInt32($0) }
+    } else {
+      derived.derive(changes.sources(of: slot), into: &change)
+    }
+    swap(&change, &changes[slot].pointee.change)
+  }
+
+  /// Opens slots for the feeds that the change of `feed` concerns and notes it there as one of their sources'.
+  private func propagate(_ feed: Feed, _ slot: Int) {
+    for parent in graph.parents(of: feed.number) {
+      let target = changes.open(parent.feed)
+      changes.note(.init(place: parent.place, slot: slot, shift: 0), for: target)
+      if graph.table[parent.feed].derived?.shows(parent.place) == true { passHint(from: slot, to: target) }
+    }
+    guard let collection = feed.kind as? CollectionKind else { return }
+    let change = changes[slot].pointee.change
+    if feed.isGone || !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty {
+      for bin in collection.takeGoneBins() + collection.bins { propagate(from: slot, toBin: bin) }
+      return
+    }
+    var concerned = Set<UInt32>()
+    for paths in [change.deleted, change.added, change.updated] { for path in paths { concerned.insert(path.section) } }
+    for section in concerned.sorted() {
+      let bin = collection.bins[Int(section)]
+      if graph.isSeen(bin) { propagate(from: slot, toBin: bin) } else { bin.skip(to: revision) }
+    }
+  }
+
+  private func propagate(from slot: Int, toBin bin: Feed) {
+    let target = changes.open(bin.number)
+    changes.note(.init(place: 0, slot: slot, shift: 0), for: target)
+  }
+
+  private func passHint(from slot: Int, to target: Int) {
+    let hint = changes[slot].pointee.hint
+    if hint > changes[target].pointee.hint { changes[target].pointee.hint = hint }
+  }
+
+  /// Publishes a change of rows of one feed and its consequences for all feeds that show the rows. Returns false, with nothing
+  /// done, if these cannot be told step by step.
+  private func publishAlongRoute(_ feed: Feed, to observer: (any CommitObserver)?) -> Bool {
+    let change = changes[0]
+    guard change.pointee.change.sectionsDeleted.isEmpty, change.pointee.change.sectionsAdded.isEmpty else {
+      return false
+    }
+    let route = graph.route(of: feed)
+    guard route.isWhole, concernsNoBin(feed, change) else { return false }
+    var updated: ElementText?
+    if change.pointee.change.onlyUpdates && change.pointee.change.updated.count == 1 {
+      updated = feed.element(at: change.pointee.change.updated[0])
+    }
+    announce(feed, 0, shift: 0, updated: updated, to: observer)
+    if !route.steps.isEmpty { follow(route, updated, to: observer) }
+    return true
+  }
+
+  /// Whether no bin with rows in the change is watched or shown. The bins then only take note of the revision.
+  private func concernsNoBin(_ feed: Feed, _ slot: UnsafeMutablePointer<ChangeTable.Slot>) -> Bool {
+    let bins = feed.kind.bins
+    if bins.isEmpty { return true }
+    func isSeen(_ path: IndexPath) -> Bool { graph.isSeen(bins[Int(path.section)]) }
+    if slot.pointee.change.updated.contains(where: isSeen) || slot.pointee.change.added.contains(where: isSeen)
+      || slot.pointee.change.deleted.contains(where: isSeen)
+    {
+      return false
+    }
+    for path in slot.pointee.change.deleted { bins[Int(path.section)].skip(to: revision) }
+    for path in slot.pointee.change.added { bins[Int(path.section)].skip(to: revision) }
+    for path in slot.pointee.change.updated { bins[Int(path.section)].skip(to: revision) }
+    return true
+  }
+
+  private func follow(_ route: Route, _ updated: ElementText?, to observer: (any CommitObserver)?) {
+    for step in route.steps {
+      step.feed._withUnsafeGuaranteedRef { feed in
+        if step.derives {
+          let slot = changes.open(feed.number)
+          assert(slot == step.slot, "the route and the change table disagree")
+          if changes[step.sourceSlot].pointee.change.isEmpty { return }
+          changes.note(.init(place: step.place, slot: step.sourceSlot, shift: step.sourceShift), for: slot)
+          if let derived = feed.derived { derive(feed, derived, slot) }
+        }
+        // Without a change below there is none here.
+        if !changes[step.slot].pointee.change.isEmpty {
+          announce(feed, step.slot, shift: step.shift, updated: updated, to: observer)
+        }
+      }
+    }
+  }
+
+  /// Records the change of a slot, its sections shifted, as the change of `feed`, and tells the observer.
+  private func announce(
+    _ feed: Feed, _ slot: Int, shift: UInt32, updated: ElementText?, to observer: (any CommitObserver)?
+  ) {
+    let from = feed.revision
+    let source = changes[slot]
+    let isRecorded = feed.record(&source.pointee.change, shift: shift, revision: revision, at: now)
+    let tells = isRecorded && feed.isWatched && observer != nil
+    guard tells || !feed.selection.isEmpty else { return }
+    // Taken out of the slot meanwhile, so that no reference to its lists is counted.
+    var change = Change()
+    if shift == 0 {
+      swap(&change, &source.pointee.change)
+    } else {
+      change.append(source.pointee.change, before: Int(shift), after: Int(shift))
+    }
+    if tells {
+      observer?.didChange(
+        feed, by: change,
+        Publication(from: from, updatedElement: updated, hint: hints[source.pointee.hint]))
+    }
+    if !feed.isGone, feed.carrySelection(across: change) { observer?.didCarrySelection(of: feed) }
+    if shift == 0 { swap(&change, &source.pointee.change) }
+  }
+
+  // MARK: Invariants
+
+  private func sampleInvariants() {
+    #if CHECK_INVARIANTS
+      if revision % 16 == 0 { checkInvariants() }
+    #endif
+  }
+
+  /// Checks what must hold between commits. O(feeds).
+  func checkInvariants() {
+    precondition(!isOpen && pending < 0 && log.isEmpty && hints.isEmpty, "something is left of the commit")
+    precondition(changes.count == 0 && rebinned.isEmpty, "changes are left of the commit")
+    changes.checkInvariants()
+    log.checkInvariants()
+    graph.checkInvariants()
+    graph.table.checkInvariants()
+  }
+}

@@ -1,0 +1,186 @@
+/// Which feeds show the rows of which others.
+///
+/// Invariant: parents mirror the sources of every linked feed; the rank of a feed exceeds the ranks of its sources; there is no
+/// circle; a route that is kept with the present version is right.
+final class FeedGraph {
+  /// A feed that shows the rows of another, and the place of that one among its sources.
+  struct Parent: Equatable {
+    let feed: FeedNumber
+    let place: Int
+  }
+
+  private struct Node {
+    var rank = 0
+    var repeats = 1
+    var parents: [Parent] = []
+    var route: Route?
+  }
+
+  let table: FeedTable
+  /// Tells whether row counts may have changed; sections that compute their counts share it.
+  let counts = RowCounts()
+  /// Changed whenever a feed is defined, undefined or redefined, gets other children, or one of these is undone.
+  private(set) var version: UInt64 = 0
+  /// By feed number.
+  private var nodes: [Node] = []
+
+  init(table: FeedTable) {
+    self.table = table
+  }
+
+  /// Ends a change of the structure, or its undoing.
+  func structureDidChange() {
+    version &+= 1
+    counts.advance()
+    sampleInvariants()
+  }
+
+  /// Makes a feed or bin without parents and with a number of its own.
+  /// - Parameter rank: 1 for a bin, whose collection is published before it.
+  func makeFeed(name: String, rank: Int, revision: UInt64, _ kind: (FeedNumber) -> any FeedKind) -> Feed {
+    let feed = table.makeFeed(name: name, revision: revision, kind)
+    while nodes.count <= feed.number { nodes.append(Node()) }
+    assert(nodes[feed.number].parents.isEmpty, "the feed that had this number before still has parents")
+    nodes[feed.number] = Node(rank: rank)
+    return feed
+  }
+
+  /// The place in the order of publication: above that of every source.
+  func rank(of feed: FeedNumber) -> Int { nodes[feed].rank }
+
+  /// An upper bound for how often the feed shows any other; at least 1.
+  func repeats(of feed: FeedNumber) -> Int { nodes[feed].repeats }
+  func setRepeats(of feed: FeedNumber, _ repeats: Int) { nodes[feed].repeats = repeats }
+
+  /// The feeds that show the rows of this one.
+  func parents(of feed: FeedNumber) -> [Parent] { nodes[feed].parents }
+  func hasParents(_ feed: FeedNumber) -> Bool { !nodes[feed].parents.isEmpty }
+
+  /// Whether anything depends on what the changes of a feed are.
+  func isSeen(_ feed: Feed) -> Bool {
+    feed.isObserved || hasParents(feed.number) || !feed.selection.isEmpty
+  }
+
+  /// Makes a feed a parent of its sources.
+  func link(_ feed: Feed) {
+    guard let derived = feed.derived else { return }
+    var repeats = 0
+    for (place, source) in derived.sources {
+      assert(!isShown(feed, by: source), "\(feed.name) and \(source.name) would form a circle")
+      nodes[source.number].parents.append(Parent(feed: feed.number, place: place))
+      raiseRank(of: feed.number, above: nodes[source.number].rank)
+      repeats = saturatingSum(repeats, nodes[source.number].repeats)
+    }
+    nodes[feed.number].repeats = max(1, repeats)
+  }
+
+  /// Undoes `link`.
+  func unlink(_ feed: Feed) {
+    guard let derived = feed.derived else { return }
+    for (_, source) in derived.sources { nodes[source.number].parents.removeAll { $0.feed == feed.number } }
+  }
+
+  private func raiseRank(of feed: FeedNumber, above source: Int) {
+    guard nodes[feed].rank <= source else { return }
+    nodes[feed].rank = source + 1
+    for parent in nodes[feed].parents { raiseRank(of: parent.feed, above: source + 1) }
+  }
+
+  /// Sections of a feed may have been added or removed: the feeds that show them look again.
+  func sectionsDidChange(of feed: Feed) {
+    for parent in nodes[feed.number].parents {
+      let parent = table[parent.feed]
+      if parent.derived?.sourceSectionsDidChange() == true { sectionsDidChange(of: parent) }
+    }
+  }
+
+  /// Whether `other` is `feed` or shows its rows, directly or through others.
+  func isShown(_ feed: Feed, by other: Feed) -> Bool {
+    var seen: Set<FeedNumber> = [feed.number]
+    var waiting = [feed.number]
+    while let next = waiting.popLast() {
+      if next == other.number { return true }
+      for parent in nodes[next].parents where seen.insert(parent.feed).inserted { waiting.append(parent.feed) }
+    }
+    return false
+  }
+
+  /// The way of row changes of a feed. O(1) while no structure changes.
+  func route(of feed: Feed) -> Route {
+    if let known = nodes[feed.number].route, known.version == version { return known }
+    let route = makeRoute(of: feed)
+    nodes[feed.number].route = route
+    return route
+  }
+
+  private func makeRoute(of base: Feed) -> Route {
+    var found: [(feed: Feed, source: FeedNumber, place: Int)] = []
+    var reached: Set<FeedNumber> = []
+    var waiting = [base.number]
+    while let source = waiting.popLast() {
+      for parent in nodes[source].parents {
+        let feed = table[parent.feed]
+        guard feed.derived?.shows(parent.place) == true else { continue }
+        guard reached.insert(parent.feed).inserted else { return Route(version: version, steps: [], isWhole: false) }
+        found.append((feed, source, parent.place))
+        waiting.append(parent.feed)
+      }
+    }
+    found.sort { (nodes[$0.feed.number].rank, $0.feed.number) < (nodes[$1.feed.number].rank, $1.feed.number) }
+    var steps: [Route.Step] = []
+    var slots = 1
+    var placed: [FeedNumber: (slot: Int, shift: UInt32)] = [base.number: (0, 0)]
+    for (feed, source, place) in found {
+      guard let from = placed[source] else { preconditionFailure("a feed is ranked below its source") }
+      var (slot, shift) = (slots, UInt32(0))
+      if let offset = feed.derived?.offset(ofSectionsAt: place) {
+        (slot, shift) = (from.slot, from.shift &+ UInt32(offset))
+      } else {
+        slots += 1
+      }
+      placed[feed.number] = (slot, shift)
+      steps.append(
+        Route.Step(
+          feed: .passUnretained(feed), sourceSlot: from.slot, sourceShift: from.shift, place: place, slot: slot,
+          shift: shift))
+    }
+    return Route(version: version, steps: steps, isWhole: true)
+  }
+}
+
+/// A counter that is advanced whenever numbers of rows or sections of any feed may have changed.
+final class RowCounts {
+  private(set) var version: UInt64 = 0
+
+  func advance() { version &+= 1 }
+}
+
+extension FeedGraph {
+  private func sampleInvariants() {
+    #if CHECK_INVARIANTS
+      if nodes.count <= 64 { checkInvariants() }
+    #endif
+  }
+
+  /// O(feeds · sources).
+  func checkInvariants() {
+    for feed in table.byName.values {
+      for (place, source) in feed.derived?.sources ?? [] {
+        precondition(
+          nodes[source.number].parents.contains(Parent(feed: feed.number, place: place)), "a source lacks a parent")
+        precondition(nodes[feed.number].rank > nodes[source.number].rank, "a feed is ranked below its source")
+      }
+      for parent in nodes[feed.number].parents {
+        precondition(
+          table[parent.feed].derived?.sources.contains { $0.place == parent.place && $0.feed === feed } == true,
+          "a parent has another source at that place")
+      }
+      guard let route = nodes[feed.number].route, route.version == version else { continue }
+      let fresh = makeRoute(of: feed)
+      precondition(
+        route.isWhole == fresh.isWhole && route.steps.count == fresh.steps.count
+          && zip(route.steps, fresh.steps).allSatisfy { $0.slot == $1.slot && $0.shift == $1.shift },
+        "a route is out of date")
+    }
+  }
+}

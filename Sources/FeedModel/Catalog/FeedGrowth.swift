@@ -1,0 +1,115 @@
+import FeedChange
+
+/// Limits on what feeds show through each other. A feed may be a child of many, so a few dozen small definitions could
+/// otherwise show one row more often than there are numbers.
+extension FeedGraph {
+  /// Refuses children for which there is no room: in the feed itself, or in a feed that shows it.
+  ///
+  /// O(children) for a new feed whose sources show nothing twice, otherwise O(feeds below); the same for each feed above.
+  /// - Parameters:
+  ///   - feed: nil while it is being defined.
+  ///   - children: all that it will have.
+  ///   - showing: the children whose sections will be its own; none for a slots feed, which is one section.
+  func checkGrowth(
+    of feed: Feed?, named name: String, children: [Feed], showing: [Feed], _ limits: Limits
+  ) throws(FeedError) {
+    let sections = showing.reduce(0) { $0 + $1.sectionCount }
+    let bound = children.reduce(0) { saturatingSum($0, repeats(of: $1.number)) }
+    if sections > limits.maxSections { throw tooManySections(name, limits) }
+    if bound > limits.maxRepeats && exactRepeats(below: children) > limits.maxRepeats {
+      throw tooManyRepeats(name, limits)
+    }
+    guard let feed else { return }
+    try checkParents(of: feed, sections: sections - feed.sectionCount, limits)
+    for (parent, paths) in pathsFromParents(of: feed) {
+      var repeats = saturatingSum(repeats(of: parent.number), saturatingProduct(paths, bound))
+      if repeats > limits.maxRepeats {
+        repeats = exactRepeats(below: parent.derived?.sources.map(\.feed) ?? [], feed, children)
+      }
+      setRepeats(of: parent.number, repeats)
+      if repeats > limits.maxRepeats { throw tooManyRepeats(parent.name, limits) }
+    }
+  }
+
+  /// Refuses that `feed` gets so many more sections if a feed that shows it has no room for them.
+  func checkParents(of feed: Feed, sections: Int, _ limits: Limits) throws(FeedError) {
+    if sections <= 0 { return }
+    for (parent, paths) in pathsFromParents(of: feed, throughSections: true) {
+      let more = saturatingProduct(paths, sections)
+      if saturatingSum(parent.sectionCount, more) > limits.maxSections { throw tooManySections(parent.name, limits) }
+    }
+  }
+
+  private func tooManySections(_ name: String, _ limits: Limits) -> FeedError {
+    .limitExceeded(
+      limit: "maxSections", value: limits.maxSections,
+      reason:
+        "\"\(name)\" would have more sections; show fewer feeds in it, or start feedd with a larger --max-sections")
+  }
+
+  private func tooManyRepeats(_ name: String, _ limits: Limits) -> FeedError {
+    .limitExceeded(
+      limit: "maxRepeats", value: limits.maxRepeats,
+      reason:
+        "\"\(name)\" would show one feed more than \(limits.maxRepeats) times; show feeds in fewer places, or start feedd with a larger --max-repeats"
+    )
+  }
+
+  /// How often the feed that is shown most is shown by `roots` together, as if `feed` had `children`.
+  private func exactRepeats(below roots: [Feed], _ feed: Feed? = nil, _ children: [Feed] = []) -> Int {
+    func sources(_ of: Feed) -> [Feed] { of === feed ? children : of.derived?.sources.map(\.feed) ?? [] }
+    var most = 1
+    let order = topologicalOrder(from: roots, next: sources)
+    countPaths(from: roots, order, next: sources) { most = max(most, $1) }
+    return most
+  }
+
+  /// The feeds that show this one, directly or through others, and in how many ways each does.
+  /// - Parameter throughSections: only those whose sections include this feed's now.
+  private func pathsFromParents(of feed: Feed, throughSections: Bool = false) -> [(feed: Feed, paths: Int)] {
+    func above(_ feed: Feed) -> [Feed] {
+      parents(of: feed.number).compactMap { parent in
+        let above = table[parent.feed]
+        guard throughSections else { return above }
+        let hasSections = above.derived?.offset(ofSectionsAt: parent.place) != nil
+        return hasSections && above.derived?.shows(parent.place) == true ? above : nil
+      }
+    }
+    var found: [(feed: Feed, paths: Int)] = []
+    let order = topologicalOrder(from: [feed], next: above)
+    countPaths(from: [feed], order, next: above) { if $0 !== feed { found.append(($0, $1)) } }
+    return found
+  }
+
+  /// The feeds that are reached from `roots`, each after all that lead to it.
+  private func topologicalOrder(from roots: [Feed], next: (Feed) -> [Feed]) -> [Feed] {
+    var order: [Feed] = []
+    var seen: Set<FeedNumber> = []
+    func visit(_ feed: Feed) {
+      guard seen.insert(feed.number).inserted else { return }
+      for further in next(feed) { visit(further) }
+      order.append(feed)
+    }
+    for root in roots { visit(root) }
+    return order.reversed()
+  }
+
+  /// Calls `body` with each feed and the number of ways on which it is reached from `roots`.
+  private func countPaths(
+    from roots: [Feed], _ order: [Feed], next: (Feed) -> [Feed], _ body: (Feed, Int) -> Void
+  ) {
+    var paths: [FeedNumber: Int] = [:]
+    for root in roots { paths[root.number, default: 0] += 1 }
+    for feed in order {
+      let count = paths[feed.number, default: 0]
+      body(feed, count)
+      for further in next(feed) { paths[further.number] = saturatingSum(paths[further.number, default: 0], count) }
+    }
+  }
+}
+
+/// Sums and products of counts of paths stop growing here.
+private let many = 1 << 30
+
+func saturatingSum(_ a: Int, _ b: Int) -> Int { min(many, min(many, a) + min(many, b)) }
+private func saturatingProduct(_ a: Int, _ b: Int) -> Int { min(many, min(many, a) * min(many, b)) }

@@ -1,0 +1,90 @@
+/// The feeds of a catalog by name, and feeds and bins by number.
+///
+/// Invariant: every named feed and every bin of one stands under its own number; a number that is free has no feed. A feed
+/// that was undefined keeps its number until the commit is final, because the commit may be rolled back.
+final class FeedTable {
+  private var named: [String: Feed] = [:]
+  private var numbered: [Feed?] = []
+  private var free: [FeedNumber] = []
+  /// The numbers of feeds that were undefined in the commit under way, and perhaps defined again by a rollback.
+  private var leaving: [FeedNumber] = []
+
+  /// The feeds by name; bins are found through their collection.
+  var byName: [String: Feed] { named }
+  var count: Int { named.count }
+
+  /// The feeds in the order of their names, the same in every process.
+  var inNameOrder: [Feed] { named.values.sorted { $0.name < $1.name } }
+
+  /// The feed or bin with a number. O(1).
+  subscript(number: FeedNumber) -> Feed {
+    guard let feed = numbered[number] else { preconditionFailure("no feed has number \(number)") }
+    return feed
+  }
+
+  /// The feed of that name, or the bin of a collection for `collection/bin`.
+  func find(_ name: String) -> Feed? {
+    if let feed = named[name] { return feed }
+    guard let slash = name.firstIndex(of: "/") else { return nil }
+    return named[String(name[..<slash])]?.kind.bins.first { $0.name == name }
+  }
+
+  /// Makes a feed or bin under a number of its own; it has no name in the table yet.
+  func makeFeed(name: String, revision: UInt64, _ kind: (FeedNumber) -> any FeedKind) -> Feed {
+    let number = free.popLast() ?? numbered.count
+    if number == numbered.count { numbered.append(nil) }
+    let feed = Feed(name: name, number: number, kind: kind(number), revision: revision)
+    numbered[number] = feed
+    return feed
+  }
+
+  /// Lets the feed be found by its name.
+  func add(_ feed: Feed) {
+    assert(named[feed.name] == nil && numbered[feed.number] === feed, "feed \(feed.name) is in the table already")
+    named[feed.name] = feed
+    sampleInvariants()
+  }
+
+  /// The feed can no longer be found by its name.
+  func remove(_ feed: Feed) {
+    assert(named[feed.name] === feed, "feed \(feed.name) is not in the table")
+    named[feed.name] = nil
+  }
+
+  /// Frees the number of a feed or bin at the end of the commit if the feed is gone then.
+  func release(_ feed: Feed) { leaving.append(feed.number) }
+
+  /// Ends a commit: frees the numbers of the feeds that are gone.
+  func recycle() {
+    if leaving.isEmpty { return }
+    for number in leaving where numbered[number]?.isGone == true {
+      numbered[number] = nil
+      free.append(number)
+    }
+    leaving.removeAll()
+    sampleInvariants()
+  }
+}
+
+extension FeedTable {
+  private func sampleInvariants() {
+    #if CHECK_INVARIANTS
+      if numbered.count <= 64 { checkInvariants() }
+    #endif
+  }
+
+  /// O(feeds).
+  func checkInvariants() {
+    for (name, feed) in named {
+      precondition(feed.name == name && !feed.isGone, "a feed stands under another name")
+      precondition(numbered[feed.number] === feed, "a feed stands under another number")
+      for bin in feed.kind.bins { precondition(numbered[bin.number] === bin, "a bin stands under another number") }
+    }
+    precondition(Set(free).count == free.count, "a number is free twice")
+    precondition(free.allSatisfy { numbered[$0] == nil }, "a free number has a feed")
+    for (number, feed) in numbered.enumerated() {
+      precondition(feed == nil || feed?.number == number, "a feed stands under another number")
+    }
+    precondition(numbered.count { $0 == nil } == free.count, "a number is lost")
+  }
+}

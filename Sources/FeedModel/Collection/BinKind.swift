@@ -1,0 +1,75 @@
+import FeedChange
+import FeedJSON
+
+/// One bin of a collection as a feed of its own, `collection/bin`: a single section.
+///
+/// The collection's commits reach it directly, as the only source at place 0.
+final class BinKind: DerivedKind {
+  private var state: CollectionState
+  /// The index of the bin in the collection now, and after the last commit; nil before the first commit.
+  private var index: Int
+  private var publishedIndex: Int?
+
+  init(_ state: CollectionState, index: Int, isPublished: Bool) {
+    self.state = state
+    self.index = index
+    publishedIndex = isPublished ? index : nil
+  }
+
+  /// Shows a bin of other elements: the collection was redefined.
+  func show(_ state: CollectionState, index: Int) {
+    self.state = state
+    self.index = index
+  }
+
+  private var section: RowSection { state.bins[index].section }
+
+  var wireName: String { "bin" }
+  var definedAs: FeedDefinition.Content? { nil }
+  var sectionCount: Int { 1 }
+  func section(at index: Int) -> any FeedSection { section }
+  func element(at path: IndexPath) -> ElementText { section.element(at: Int(path.row)) }
+  func type(at path: IndexPath) -> UnsafeRawBufferPointer { section.type(at: Int(path.row)) }
+  var hasTypes: Bool { state.definition.type != nil }
+  var rows: RowStore? { nil }
+  var bins: [Feed] { [] }
+
+  func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
+    throw conflict(of: feed, with: definition)
+  }
+
+  /// The element with an identity and its place, if it is in this bin.
+  func find(_ id: JSONView) throws(FeedError) -> (row: Row, places: [IndexPath])? {
+    guard let handle = try state.find(id, index: 0, isID: true), let row = section.rows.row(of: handle) else {
+      return nil
+    }
+    return (state.row(of: handle), [IndexPath(section: 0, row: UInt32(row))])
+  }
+
+  var sources: [(place: Int, feed: Feed)] { [] }
+  func shows(_ place: Int) -> Bool { true }
+  func offset(ofSectionsAt place: Int) -> Int? { nil }
+  var publishedSectionCount: Int { publishedIndex == nil ? 0 : 1 }
+
+  func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
+    let (former, section) = (publishedIndex, section)
+    publishedIndex = index
+    guard let former else { return }
+    var derived = Change()
+    let index = index
+    changes.forEach { _, _, source in
+      if source.keepsSection(from: former, as: index) {
+        source.extract(before: UInt32(former), after: UInt32(index), into: &derived)
+      } else {
+        // The bin was moved among its neighbours by deleting and adding it, and so were its rows.
+        derived = Change(
+          added: (0..<UInt32(section.count)).map { IndexPath(section: 0, row: $0) }, sectionsDeleted: [0],
+          sectionsAdded: [SectionAddition(at: 0, name: section.name)])
+      }
+    }
+    swap(&change, &derived)
+  }
+
+  func sourceSectionsDidChange() -> Bool { false }
+  func sourcesWereRestored() { publishedIndex = index }
+}

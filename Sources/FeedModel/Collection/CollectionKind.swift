@@ -1,0 +1,237 @@
+import FeedChange
+import FeedJSON
+
+/// A collection: a section for every bin, each with the elements that its filter accepts, in its order.
+///
+/// Invariant: there is a feed for every bin of the present definition, in order, and each shows the section of its index.
+public final class CollectionKind: FeedKind {
+  private let number: FeedNumber
+  /// Replaced as a whole when the collection is redefined.
+  private(set) var state: CollectionState
+  /// A feed for every bin, in order, so that a bin can be watched and be a child on its own.
+  public private(set) var bins: [Feed] = []
+  /// The feeds of the bins that the commit under way removes.
+  private(set) var goneBins: [Feed] = []
+
+  init(number: FeedNumber, state: CollectionState, graph: FeedGraph, revision: UInt64) {
+    self.number = number
+    self.state = state
+    bins = state.bins.indices.map { Self.makeBin(state, $0, graph, revision: revision, isPublished: true) }
+  }
+
+  private static func makeBin(
+    _ state: CollectionState, _ index: Int, _ graph: FeedGraph, revision: UInt64, isPublished: Bool
+  ) -> Feed {
+    graph.makeFeed(name: state.bins[index].section.name, rank: 1, revision: revision) { _ in
+      BinKind(state, index: index, isPublished: isPublished)
+    }
+  }
+
+  /// The bins, the path of the identity and what is retained.
+  public var content: CollectionDefinition { state.definition }
+  /// The bytes of the elements.
+  public var bytes: Int { state.elements.bytes }
+  /// The number of elements, each counted once however many bins hold it.
+  public var elementCount: Int { state.elements.count }
+
+  public var wireName: String { "collection" }
+  public var definedAs: FeedDefinition.Content? { .collection(content) }
+  public var sectionCount: Int { state.bins.count }
+  public func section(at index: Int) -> any FeedSection { state.bins[index].section }
+  public func element(at path: IndexPath) -> ElementText {
+    state.bins[Int(path.section)].section.element(at: Int(path.row))
+  }
+  public func type(at path: IndexPath) -> UnsafeRawBufferPointer { element(at: path).type }
+  public var hasTypes: Bool { content.type != nil }
+  public var rows: RowStore? { state }
+
+  /// The element with an identity and its places.
+  func find(_ id: JSONView) throws(FeedError) -> (row: Row, places: [IndexPath])? {
+    guard let handle = try state.find(id, index: 0, isID: true) else { return nil }
+    return (state.row(of: handle), state.places(of: handle))
+  }
+
+  // MARK: Operations
+
+  /// Upserts one element by identity (method `update`).
+  public func update(_ element: JSONView, in commit: Commit) throws(FeedError) {
+    commit.startOperation()
+    let mark = commit.log.mark
+    try state.update(element, index: 0, at: commit.tick(), commit.log)
+    commit.addStep(&state.step)
+    evictExcess(in: commit)
+    commit.finishOperation(on: number, state, since: mark)
+  }
+
+  /// Upserts the elements of an array in order, as one operation with one change.
+  public func update(elements: JSONView, in commit: Commit) throws(FeedError) {
+    try operate(in: commit) { () throws(FeedError) in
+      try upsert(elements, in: commit)
+      evictExcess(in: commit)
+    }
+  }
+
+  /// Deletes the element with an identity; an unknown one is no change (method `delete`).
+  public func delete(_ id: JSONView, in commit: Commit) throws(FeedError) {
+    commit.startOperation()
+    let mark = commit.log.mark
+    if let handle = try state.find(id, index: 0, isID: true) { remove(handle, in: commit) }
+    commit.finishOperation(on: number, state, since: mark)
+  }
+
+  /// Deletes the elements with the identities of an array, as one operation.
+  public func delete(ids: JSONView, in commit: Commit) throws(FeedError) {
+    try operate(in: commit) { () throws(FeedError) in
+      var handles: [UInt32] = []
+      for (index, id) in ids.elements.enumerated() {
+        if let handle = try state.find(id, index: index, isID: true) { handles.append(handle) }
+      }
+      // An element may be named twice.
+      if handles.count > 1 { handles = Array(Set(handles)).sorted() }
+      remove(handles, in: commit)
+    }
+  }
+
+  /// Makes the collection hold exactly the elements of an array, by identity (method `set`): first elements that are not among
+  /// them are deleted, then each is upserted in order.
+  public func set(_ elements: JSONView, in commit: Commit) throws(FeedError) {
+    try operate(in: commit) { () throws(FeedError) in
+      var kept: Set<UInt32> = []
+      for (index, element) in elements.elements.enumerated() {
+        if let handle = try state.find(identityOf: element, index: index) { kept.insert(handle) }
+      }
+      var leaving: [UInt32] = []
+      state.elements.forEach { if !kept.contains($0) { leaving.append($0) } }
+      remove(leaving, in: commit)
+      try upsert(elements, in: commit)
+      evictExcess(in: commit)
+    }
+  }
+
+  /// Evicts elements that are too old at the moment of the commit, the oldest first, as one operation. At most `limit`, so that
+  /// many do not block other requests. Returns their number.
+  public func evictExpired(limit: Int, in commit: Commit) -> Int {
+    commit.startOperation()
+    let mark = commit.log.mark
+    let evicted = expired(at: commit.moment, limit: limit)
+    remove(evicted, in: commit)
+    commit.finishOperation(on: number, state, since: mark)
+    return evicted.count
+  }
+
+  /// An operation of any number of steps, which are undone if one is refused.
+  private func operate(in commit: Commit, _ steps: () throws(FeedError) -> Void) throws(FeedError) {
+    commit.startOperation()
+    let mark = commit.log.mark
+    do throws(FeedError) {
+      try steps()
+    } catch {
+      throw commit.abandon(error, to: mark)
+    }
+    commit.finishOperation(on: number, state, since: mark)
+  }
+
+  private func upsert(_ elements: JSONView, in commit: Commit) throws(FeedError) {
+    for (index, element) in elements.elements.enumerated() {
+      try state.update(element, index: index, at: commit.tick(), commit.log)
+      commit.addStep(&state.step)
+    }
+  }
+
+  private func remove(_ handle: UInt32, in commit: Commit) {
+    state.step.removeAll(keepingCapacity: true)
+    state.remove(handle, commit.log)
+    commit.addStep(&state.step)
+  }
+
+  private func remove(_ handles: [UInt32], in commit: Commit) {
+    if handles.count == 1 { return remove(handles[0], in: commit) }
+    state.remove(handles, commit.log)
+    commit.addStep(&state.step)
+  }
+
+  // MARK: Retention
+
+  /// Evicts the elements beyond the number that is retained, those that are unchanged for longest first.
+  private func evictExcess(in commit: Commit) {
+    guard let most = content.retain?.count else { return }
+    let excess = state.elements.count - most
+    if excess > 0 { remove(state.elements.longestUnchanged(excess), in: commit) }
+  }
+
+  var retainsByAge: Bool { content.retain?.seconds != nil }
+
+  /// When the next element is too old to be retained; nil if none will be.
+  var nextExpiry: Instant? {
+    guard let seconds = content.retain?.seconds, state.elements.oldest != ElementTable.none else { return nil }
+    return state.elements.records[Int(state.elements.oldest)].text.changedAt.adding(seconds: seconds)
+  }
+
+  /// The elements that are too old to be retained, the oldest first.
+  private func expired(at moment: Instant, limit: Int) -> [UInt32] {
+    guard let seconds = content.retain?.seconds else { return [] }
+    var found: [UInt32] = []
+    var next = state.elements.oldest
+    while found.count < limit, next != ElementTable.none {
+      let record = state.elements.records[Int(next)]
+      if record.text.changedAt.adding(seconds: seconds) > moment { break }
+      found.append(next)
+      next = record.newer
+    }
+    return found
+  }
+
+  // MARK: Redefinition
+
+  public func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
+    guard case .collection(let content) = definition.content else { throw conflict(of: feed, with: definition) }
+    if self.content == content { return }
+    for (bin, known) in zip(bins, self.content.bins) where !content.bins.contains(where: { $0.name == known.name }) {
+      try catalog.checkNoParents(bin)
+    }
+    try catalog.graph.checkParents(of: feed, sections: max(1, content.bins.count) - sectionCount, catalog.limits)
+    let rebinning = try Rebinning(state, content, feed: feed.name, limits: catalog.limits, seed: catalog.seed)
+    let former = (state, bins, goneBins)
+    install(rebinning.state, feed, in: catalog)
+    catalog.commit.didRebin(number)
+    catalog.refreshExpiry()
+    catalog.commit.logStructure { [unowned self, unowned catalog] in
+      for bin in bins where !former.1.contains(where: { $0 === bin }) { catalog.setGone(bin) }
+      (state, bins, goneBins) = former
+      for (index, bin) in bins.enumerated() {
+        (bin.kind as? BinKind)?.show(state, index: index)
+        bin.setGone(false)
+      }
+      catalog.graph.sectionsDidChange(of: feed)
+      catalog.commit.undoRebin()
+      catalog.refreshExpiry()
+    }
+    catalog.commit.finishOperation(on: number, result: rebinning.change)
+  }
+
+  /// Replaces the elements and their bins. Bins that keep their name keep their feed.
+  private func install(_ state: CollectionState, _ feed: Feed, in catalog: Catalog) {
+    let known = Dictionary(uniqueKeysWithValues: zip(content.bins.map(\.name), bins))
+    self.state = state
+    bins = state.definition.bins.enumerated().map { index, bin in
+      guard let feed = known[bin.name] else {
+        let revision = catalog.revision &+ 1
+        return Self.makeBin(state, index, catalog.graph, revision: revision, isPublished: false)
+      }
+      (feed.kind as? BinKind)?.show(state, index: index)
+      return feed
+    }
+    for (name, bin) in known where !state.definition.bins.contains(where: { $0.name == name }) {
+      catalog.setGone(bin)
+      goneBins.append(bin)
+    }
+    catalog.graph.sectionsDidChange(of: feed)
+    assert(zip(bins, state.bins).allSatisfy { $0.name == $1.section.name }, "a bin has the feed of another")
+  }
+
+  /// The feeds of the bins that this commit removed, once.
+  func takeGoneBins() -> [Feed] {
+    defer { goneBins = [] }
+    return goneBins
+  }
+}

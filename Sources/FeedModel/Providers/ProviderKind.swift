@@ -1,0 +1,190 @@
+import FeedChange
+
+/// A feed made of other feeds, its children, flattened to one list of sections. A composed feed shows all children, a
+/// segmented feed shows the active one or none.
+///
+/// A child may be any feed or bin. It may be a child of several feeds, but only once of each.
+public final class ProviderKind: DerivedKind {
+  enum Form: String {
+    case composed
+    case segmented
+  }
+
+  /// Children that show, and how many sections each has.
+  typealias Structure = [(feed: Feed, sections: Int)]
+
+  let number: FeedNumber
+  let form: Form
+  /// The children in order.
+  private(set) var children: [Feed]
+  /// The index of the active child of a segmented feed; -1 for none.
+  private(set) var current: Int
+  /// The structure after the last commit; nil before the first.
+  private var published: Structure?
+  /// Whether children or their sections may have been added or removed since the last commit.
+  private var isRestructured = false
+  private var starts = SectionStarts()
+
+  init(number: FeedNumber, form: Form, children: [Feed], current: Int = -1) {
+    self.number = number
+    self.form = form
+    self.children = children
+    self.current = current
+  }
+
+  public var isSegmented: Bool { form == .segmented }
+
+  /// The children of a segmented feed that show if the one at `current` is active.
+  static func shown(_ children: [Feed], _ current: Int) -> [Feed] {
+    children.indices.contains(current) ? [children[current]] : []
+  }
+
+  private var shownPlaces: Range<Int> {
+    if form == .composed { return children.indices }
+    return children.indices.contains(current) ? current..<current + 1 : 0..<0
+  }
+
+  /// The children whose sections show, in order.
+  var shown: [Feed] { Array(children[shownPlaces]) }
+  var structure: Structure { shown.map { ($0, $0.sectionCount) } }
+
+  private func sumStarts() {
+    if !starts.isKnown { starts.sum(children, shown: shownPlaces) }
+  }
+
+  // MARK: Rows
+
+  public var wireName: String { form.rawValue }
+
+  public var definedAs: FeedDefinition.Content? {
+    let names = children.map(\.name)
+    return form == .composed ? .composed(children: names) : .segmented(children: names, current: current)
+  }
+
+  public var sectionCount: Int {
+    sumStarts()
+    return starts.end
+  }
+
+  public func section(at index: Int) -> any FeedSection {
+    let place = place(ofSection: index)
+    return children[place].section(at: index &- starts[place])
+  }
+
+  public func element(at path: IndexPath) -> ElementText {
+    let place = place(ofSection: Int(path.section))
+    return children[place].element(at: IndexPath(section: path.section &- UInt32(starts[place]), row: path.row))
+  }
+
+  public func type(at path: IndexPath) -> UnsafeRawBufferPointer {
+    let place = place(ofSection: Int(path.section))
+    return children[place].type(at: IndexPath(section: path.section &- UInt32(starts[place]), row: path.row))
+  }
+
+  private func place(ofSection index: Int) -> Int {
+    sumStarts()
+    return starts.place(ofSection: index)
+  }
+
+  public var hasTypes: Bool { shownPlaces.contains { children[$0].hasTypes } }
+  public var rows: RowStore? { nil }
+  public var bins: [Feed] { [] }
+
+  // MARK: Structure
+
+  var sources: [(place: Int, feed: Feed)] { children.enumerated().map { ($0, $1) } }
+  func shows(_ place: Int) -> Bool { shownPlaces.contains(place) }
+
+  func offset(ofSectionsAt place: Int) -> Int? {
+    sumStarts()
+    return starts[place]
+  }
+
+  /// Takes on other children or another active one.
+  func adopt(_ children: [Feed], current: Int, _ graph: FeedGraph) {
+    let feed = graph.table[number]
+    graph.unlink(feed)
+    self.children = children
+    self.current = current
+    graph.link(feed)
+    _ = sourceSectionsDidChange()
+    graph.sectionsDidChange(of: feed)
+  }
+
+  func sourceSectionsDidChange() -> Bool {
+    starts.invalidate()
+    isRestructured = true
+    return true
+  }
+
+  func sourcesWereRestored() {
+    starts.invalidate()
+    publish()
+  }
+
+  /// Notes the structure as the one that watchers know.
+  private func publish() {
+    published = structure
+    isRestructured = false
+  }
+
+  // MARK: Changes
+
+  var publishedSectionCount: Int { published?.reduce(0) { $0 + $1.sections } ?? 0 }
+
+  func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
+    guard let before = published else { return publish() }
+    if isRestructured {
+      change = restructuring(from: before, changes)
+      return publish()
+    }
+    sumStarts()
+    changes.forEach { place, shift, source in
+      assert(shift == 0, "the sections of a source are shifted already")
+      if shows(place) { change.append(source, before: starts[place], after: starts[place]) }
+    }
+  }
+
+  /// The change from a former structure to the present one, with the changes of the children that stay.
+  func restructuring(from before: Structure, _ changes: borrowing SourceChanges) -> Change {
+    let after = structure
+    let places = Dictionary(uniqueKeysWithValues: after.enumerated().map { ($1.feed.number, $0) })
+    let common = before.indices.compactMap { place in
+      places[before[place].feed.number].map { (before: place, after: $0) }
+    }
+    let staying = longestIncreasing(common.map(\.after)).map { common[$0] }
+    var own: [Int: Change] = [:]
+    let first = shownPlaces.lowerBound
+    changes.forEach { place, _, change in own[place - first] = copy change }
+    var change = Change()
+    var (oldPlace, newPlace, oldSection, newSection) = (0, 0, 0, 0)
+    for (old, new) in staying + [(before.count, after.count)] {
+      while oldPlace < old {
+        change.removeSections(before[oldPlace].sections, at: &oldSection)
+        oldPlace += 1
+      }
+      while newPlace < new {
+        change.addSections(of: after[newPlace].feed, at: &newSection)
+        newPlace += 1
+      }
+      guard old < before.count else { break }
+      if let own = own[new] { change.append(own, before: oldSection, after: newSection) }
+      oldSection += before[old].sections
+      newSection += after[new].sections
+      (oldPlace, newPlace) = (old + 1, new + 1)
+    }
+    return change
+  }
+}
+
+extension Change {
+  /// Lists all sections of a feed with all their rows as added from `section` on, and advances `section` past them.
+  fileprivate mutating func addSections(of feed: Feed, at section: inout Int) {
+    for index in 0..<feed.sectionCount {
+      let content = feed.section(at: index)
+      sectionsAdded.append(SectionAddition(at: UInt32(section), name: content.name))
+      for row in 0..<content.count { added.append(IndexPath(section: UInt32(section), row: UInt32(row))) }
+      section += 1
+    }
+  }
+}

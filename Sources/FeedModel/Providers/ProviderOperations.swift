@@ -1,0 +1,101 @@
+import FeedChange
+
+/// Where `insertChild` puts a child.
+public enum ChildPlace: Sendable, Equatable {
+  case end
+  case index(Int)
+  case before(String)
+  case after(String)
+}
+
+/// The operations on composed and segmented feeds. Each leaves its change in the commit; if it throws, nothing changed.
+extension ProviderKind {
+  /// Makes a feed or bin a child (method `insertChild`).
+  ///
+  /// - Throws: `unknownFeed`, `definitionConflict` for a circle or a child that is one already, `indexOutOfRange`,
+  ///   `invalidParams` if `before` or `after` names no child.
+  public func insertChild(_ name: String, at place: ChildPlace, in catalog: Catalog) throws(FeedError) {
+    let (feed, child) = (catalog.table[number], try catalog.feed(named: name))
+    try catalog.checkChildren(children + [child], of: feed, named: feed.name)
+    let index = try index(of: place, in: catalog)
+    let isShown = form == .composed || children.isEmpty
+    try catalog.graph.checkGrowth(
+      of: feed, named: feed.name, children: children + [child], showing: shown + (isShown ? [child] : []),
+      catalog.limits)
+    var changed = children
+    changed.insert(child, at: index)
+    var active = current
+    if form == .segmented { active = changed.count == 1 ? 0 : (index <= current ? current + 1 : current) }
+    restructure(changed, current: active, in: catalog.commit)
+  }
+
+  /// Removes a child (method `removeChild`). If it is the active one of a segmented feed, its successor becomes active, or the
+  /// last child.
+  public func removeChild(at index: Int, in catalog: Catalog) throws(FeedError) {
+    guard children.indices.contains(index) else {
+      throw .indexOutOfRange(feed: catalog.table[number].name, index: index, count: children.count, what: "child")
+    }
+    var changed = children
+    changed.remove(at: index)
+    var active = current
+    if form == .segmented {
+      if index < current { active = current - 1 } else if index == current { active = min(index, changed.count - 1) }
+    }
+    restructure(changed, current: active, in: catalog.commit)
+  }
+
+  /// Shows another child of a segmented feed, or none for -1 (method `activate`). An index beyond the ends is clamped.
+  /// - Throws: `limitExceeded` if a feed that shows this one has no room for the child's sections.
+  public func activate(index: Int, in catalog: Catalog) throws(FeedError) {
+    assert(form == .segmented, "a composed feed has no active child")
+    let target = min(max(index, -1), children.count - 1)
+    if target == current { return catalog.commit.startOperation() }
+    let sections = Self.shown(children, target).reduce(0) { $0 + $1.sectionCount }
+    try catalog.graph.checkParents(of: catalog.table[number], sections: sections - sectionCount, catalog.limits)
+    restructure(children, current: target, in: catalog.commit)
+  }
+
+  /// The index of the child of that name.
+  public func child(named name: String, in catalog: Catalog) throws(FeedError) -> Int {
+    if let index = children.firstIndex(where: { $0.name == name }) { return index }
+    _ = try catalog.feed(named: name)
+    throw .invalidParams(
+      member: "child", reason: "is \"\(name)\", which is no child of \"\(catalog.table[number].name)\"")
+  }
+
+  public func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
+    switch (form, definition.content) {
+    case (.composed, .composed(let names)):
+      let children = try catalog.checkedChildren(names, of: feed, named: feed.name) { $0 }
+      restructure(children, current: current, in: catalog.commit)
+    case (.segmented, .segmented(let names, let active)):
+      let children = try catalog.checkedChildren(names, of: feed, named: feed.name) { Self.shown($0, active) }
+      restructure(children, current: active, in: catalog.commit)
+    default: throw conflict(of: feed, with: definition)
+    }
+  }
+
+  /// Takes on children and the active one as one operation.
+  private func restructure(_ children: [Feed], current: Int, in commit: Commit) {
+    commit.startOperation()
+    let (before, former, graph) = (structure, (children: self.children, current: self.current), commit.graph)
+    adopt(children, current: current, graph)
+    commit.logStructure { [unowned self] in adopt(former.children, current: former.current, graph) }
+    commit.finishOperation(on: number, result: restructuring(from: before, SourceChanges()))
+    commit.touch(number)
+  }
+
+  private func index(of place: ChildPlace, in catalog: Catalog) throws(FeedError) -> Int {
+    switch place {
+    case .end: return children.count
+    case .before(let name): return try child(named: name, in: catalog)
+    case .after(let name): return try child(named: name, in: catalog) + 1
+    case .index(let index):
+      guard (0...children.count).contains(index) else {
+        throw .indexOutOfRange(
+          feed: catalog.table[number].name, index: index, count: children.count, what: "place for a child")
+      }
+      return index
+    }
+  }
+}

@@ -1,0 +1,130 @@
+import FeedChange
+
+/// A feed whose rows are those of other feeds, interleaved by a pattern of types.
+///
+/// One section; each row carries the name of its type. The list is never built: a row is found by the arithmetic of
+/// ``SlotsLayout`` from the counts of the contents.
+final class SlotsKind: DerivedKind {
+  /// What watchers know since the last commit.
+  private struct Published {
+    let plan: SlotsPlan
+    /// The row counts of the sections of each content, and the layout that they make.
+    var counts: [[Int]]
+    var layout: SlotsLayout
+  }
+
+  private var plan: SlotsPlan
+  private let slots: SlotsSection
+  /// nil before the first commit.
+  private var published: Published?
+
+  init(name: String, plan: SlotsPlan, counts: RowCounts) {
+    self.plan = plan
+    slots = SlotsSection(name: name, plan: plan, counts: counts)
+  }
+
+  var wireName: String { "slots" }
+  var definedAs: FeedDefinition.Content? { .slots(plan.definition) }
+  var sectionCount: Int { 1 }
+  func section(at index: Int) -> any FeedSection { slots }
+  func element(at path: IndexPath) -> ElementText { slots.element(at: Int(path.row)) }
+  func type(at path: IndexPath) -> UnsafeRawBufferPointer { slots.type(at: Int(path.row)) }
+  var hasTypes: Bool { true }
+  var rows: RowStore? { nil }
+  var bins: [Feed] { [] }
+
+  var sources: [(place: Int, feed: Feed)] {
+    plan.contents.enumerated().compactMap { type, feed in feed.map { (type, $0) } }
+  }
+
+  /// Hidden rows of a content count as well, since they may show after any change.
+  func shows(_ type: Int) -> Bool { true }
+  func offset(ofSectionsAt type: Int) -> Int? { nil }
+  /// The slots stay one section whatever happens to the sections of the contents.
+  func sourceSectionsDidChange() -> Bool { false }
+  func sourcesWereRestored() { publish() }
+
+  /// All rows are deleted and added: rows of different plans have nothing in common.
+  func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
+    guard case .slots(let content) = definition.content else { throw conflict(of: feed, with: definition) }
+    if plan.definition == content { return }
+    let (former, count) = (plan, slots.count)
+    adopt(try catalog.plan(content, for: feed, named: feed.name), feed, catalog.graph)
+    catalog.commit.logStructure { [unowned self, graph = catalog.graph] in adopt(former, feed, graph) }
+    catalog.commit.finishOperation(on: feed.number, result: wholeChange(from: count))
+    catalog.commit.touch(feed.number)
+  }
+
+  private func adopt(_ plan: SlotsPlan, _ feed: Feed, _ graph: FeedGraph) {
+    graph.unlink(feed)
+    self.plan = plan
+    graph.link(feed)
+    slots.adopt(plan)
+  }
+
+  private func wholeChange(from count: Int) -> Change {
+    Change(
+      deleted: (0..<UInt32(count)).map { IndexPath(section: 0, row: $0) },
+      added: (0..<UInt32(slots.count)).map { IndexPath(section: 0, row: $0) })
+  }
+
+  // MARK: Changes
+
+  var publishedSectionCount: Int { published == nil ? 0 : 1 }
+
+  private func publish() {
+    published = Published(plan: plan, counts: plan.contents.map { $0?.rowCounts ?? [] }, layout: slots.layout)
+  }
+
+  func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
+    guard let published else { return publish() }
+    if published.plan !== plan {
+      change = wholeChange(from: published.layout.count)
+    } else if changes.onlyUpdates {
+      changes.forEach { type, shift, source in
+        appendUpdates(source, shift: shift, of: type, published, to: &change.updated)
+      }
+      // Rows of one content are in order except fixed ones.
+      if change.updated.count > 1 { change.updated.sort() }
+      return
+    } else {
+      change = published.layout.change(to: slots.layout, contents: flattened(changes, published.counts))
+    }
+    publish()
+  }
+
+  /// Lists the rows that show updated rows of a content; no row was added, deleted or moved. O(updates · log).
+  private func appendUpdates(
+    _ source: borrowing Change, shift: UInt32, of type: Int, _ published: Published, to updated: inout [IndexPath]
+  ) {
+    var (section, start) = (0, 0)
+    for path in source.updated {
+      while section < path.section &+ shift {
+        start += published.counts[type][section]
+        section += 1
+      }
+      let item = SlotsItem(type: type, index: start + Int(path.row))
+      guard let row = published.layout.row(of: item) else { continue }
+      updated.append(IndexPath(section: 0, row: UInt32(truncatingIfNeeded: row)))
+    }
+  }
+
+  /// The change of each content with its rows counted in one flat list.
+  private func flattened(_ changes: borrowing SourceChanges, _ before: [[Int]]) -> [Change] {
+    var contents = [Change](repeating: .empty, count: plan.contents.count)
+    changes.forEach { type, shift, source in
+      guard let feed = plan.contents[type] else { return }
+      if feed.sectionCount == 1 && before[type].count == 1 && source.sectionsDeleted.isEmpty {
+        contents[type] = copy source
+      } else {
+        contents[type] = source.flattened(before: before[type], after: feed.rowCounts, shift: shift)
+      }
+    }
+    return contents
+  }
+}
+
+extension Feed {
+  /// The number of rows of each section.
+  fileprivate var rowCounts: [Int] { (0..<sectionCount).map { section(at: $0).count } }
+}

@@ -1,0 +1,200 @@
+import Testing
+
+@testable import FeedChange
+@testable import FeedModel
+
+@Suite struct CommitTests {
+  private static let two = #"{"feed":"c","kind":"collection","bins":[{"name":"a","filter":"@.v == 1"},{"name":"b"}]}"#
+
+  @Test func transactionHasOneRevisionAndOneChange() throws {
+    let sample = try CatalogSample(Self.two)
+    let revision = sample.catalog.revision
+    try sample.commit {
+      try sample.update("c", #"{"id":1,"v":1}"#)
+      try sample.update("c", #"{"id":2,"v":2}"#)
+      try sample.update("c", #"{"id":1,"v":3}"#)
+    }
+    #expect(sample.catalog.revision == revision + 1)
+    #expect(sample.published.map(\.feed) == ["c"])
+    #expect(sample.changes["c"] == Change(added: [IndexPath(1, 0), IndexPath(1, 1)]))
+  }
+
+  @Test func commitWithoutChangeHasNoRevision() throws {
+    let sample = try CatalogSample(Self.two)
+    let revision = sample.catalog.revision
+    #expect(try !sample.commit {})
+    #expect(
+      try !sample.commit {
+        try sample.update("c", #"{"id":1,"v":1}"#)
+        try sample.delete("c", "1")
+      })
+    #expect(sample.catalog.revision == revision)
+    #expect(sample.published.isEmpty)
+  }
+
+  @Test func rollbackRestoresRowsDefinitionsAndTheGraph() throws {
+    let sample = try CatalogSample(Self.two, #"{"feed":"h","kind":"composed","children":["c"]}"#)
+    try sample.commit { try sample.update("c", #"{"id":1,"v":1}"#) }
+    let before = try sample.rows("h")
+    try sample.rollBack {
+      try sample.update("c", #"{"id":1,"v":2}"#)
+      try sample.define(#"{"feed":"x","kind":"array"}"#)
+      try sample.provider("h").insertChild("x", at: .end, in: sample.catalog)
+      try sample.define(#"{"feed":"c","kind":"collection","bins":[{"name":"z"}]}"#, replace: true)
+    }
+    #expect(try sample.rows("h") == before)
+    #expect(sample.catalog.feeds.keys.sorted() == ["c", "h"])
+    #expect(try sample.feed("c").kind.bins.map(\.name) == ["c/a", "c/b"])
+  }
+
+  @Test func failedOperationLeavesTheOthersOfItsCommit() throws {
+    let sample = try CatalogSample(Self.two)
+    try sample.commit {
+      try sample.update("c", #"{"id":1,"v":1}"#)
+      #expect(throws: FeedError.self) {
+        try CatalogSample.withView(#"[{"id":2},{}]"#) {
+          try sample.catalog.collection(named: "c").update(elements: $0, in: sample.catalog.commit)
+        }
+      }
+    }
+    #expect(try sample.rows("c") == [[#"{"id":1,"v":1}"#], [#"{"id":1,"v":1}"#]])
+    #expect(sample.changes["c"] == Change(added: [IndexPath(0, 0), IndexPath(1, 0)]))
+  }
+
+  @Test func singleReplacedElementIsPublishedWithTheChange() throws {
+    let sample = try CatalogSample(
+      #"{"feed":"c","kind":"collection","bins":[{"name":"b"}]}"#, #"{"feed":"h","kind":"composed","children":["c"]}"#)
+    try sample.commit { try sample.update("c", #"{"id":1,"v":1}"#) }
+    try sample.commit { try sample.update("c", #"{"id":1,"v":2}"#) }
+    #expect(sample.published.map(\.feed) == ["c", "h"])
+    for entry in sample.published {
+      #expect(entry.change == Change(updated: [IndexPath(0, 0)]))
+      let text = entry.publication.updatedElement.map { String(decoding: $0.text, as: UTF8.self) }
+      #expect(text == #"{"id":1,"v":2}"#)
+    }
+  }
+
+  @Test func hintReachesBinsAndParentsButNotOtherFeeds() throws {
+    let sample = try CatalogSample(
+      Self.two, #"{"feed":"d","kind":"collection","bins":[{"name":"b"}]}"#,
+      #"{"feed":"h","kind":"composed","children":["c"]}"#)
+    sample.watch(try sample.feed("c/a"))
+    try sample.commit {
+      try sample.update("c", #"{"id":1,"v":1}"#)
+      sample.catalog.commit.setHint(Array("\"fade\"".utf8))
+      try sample.update("d", #"{"id":1}"#)
+    }
+    let hints = Dictionary(uniqueKeysWithValues: sample.published.map { ($0.feed, $0.publication.hint) })
+    let fade = Array("\"fade\"".utf8)
+    #expect(hints == ["c": fade, "c/a": fade, "h": fade, "d": nil])
+    try sample.commit { try sample.update("c", #"{"id":1,"v":2}"#) }
+    #expect(sample.published.allSatisfy { $0.publication.hint == nil })
+  }
+
+  @Test func undefinedFeedPublishesTheDeletionOfItsSectionsAndEnds() throws {
+    let sample = try CatalogSample(Self.two)
+    try sample.commit { try sample.catalog.undefine("c") }
+    #expect(sample.changes["c"] == Change(sectionsDeleted: [0, 1]))
+    #expect(sample.ended.sorted() == ["c", "c/a", "c/b"])
+    #expect(throws: FeedError.unknownFeed("c")) { try sample.feed("c") }
+  }
+}
+
+@Suite struct UndoLogTests {
+  @Test func structuralStepsAreUndoneFromTheBackUpToAMark() {
+    let log = UndoLog()
+    var undone: [Int] = []
+    log.append(undo: { undone.append(1) })
+    let mark = log.mark
+    log.append(undo: { undone.append(2) })
+    log.append(undo: { undone.append(3) })
+    #expect(log.undo(to: mark))
+    #expect(undone == [3, 2])
+    #expect(!log.undo(to: mark))
+    log.finish()
+    #expect(log.isEmpty && undone == [3, 2])
+    log.checkInvariants()
+  }
+
+  @Test func rowStepsRestoreElementsAndTheirOrderOfChange() throws {
+    let sample = try CatalogSample(
+      #"{"feed":"c","kind":"collection","bins":[{"name":"a","sort":[{"by":"$.v"}]}],"retain":{"count":5}}"#)
+    try sample.commit { for id in 1...3 { try sample.update("c", "{\"id\":\(id),\"v\":\(id)}") } }
+    let collection = try sample.catalog.collection(named: "c")
+    func order() -> [String] {
+      var texts: [String] = []
+      collection.state.elements.forEach {
+        texts.append(String(decoding: collection.state.elements.text(of: $0).text, as: UTF8.self))
+      }
+      return texts
+    }
+    let (rows, changed) = (try sample.rows("c"), order())
+    try sample.rollBack {
+      try sample.update("c", #"{"id":1,"v":9}"#)
+      try sample.delete("c", "2")
+      try sample.update("c", #"{"id":2,"v":0}"#)
+    }
+    #expect(try sample.rows("c") == rows)
+    #expect(order() == changed)
+  }
+}
+
+@Suite struct ChangeTableTests {
+  @Test func feedHasOneSlotUntilItIsClosed() {
+    var table = ChangeTable()
+    let slots = (0..<20).map { table.open($0 * 3) }
+    #expect(slots == Array(0..<20))
+    let (again, found, none) = (table.open(6), table.find(6), table.find(7))
+    #expect(again == 2 && found == 2 && none == nil)
+    table[2].pointee.change.deleted = [IndexPath(0, 0)]
+    table[2].pointee.hint = 3
+    table.close()
+    table.checkInvariants()
+    let (count, gone) = (table.count, table.find(6))
+    #expect(count == 0 && gone == nil)
+  }
+
+  @Test func sourcesAreListedByPlaceWithTheirChanges() {
+    var table = ChangeTable()
+    let (first, second, target) = (table.open(1), table.open(2), table.open(3))
+    table[first].pointee.change.updated = [IndexPath(0, 1)]
+    table[second].pointee.change.updated = [IndexPath(0, 2)]
+    table.note(.init(place: 7, slot: first, shift: 0), for: target)
+    table.note(.init(place: 4, slot: second, shift: 2), for: target)
+    var seen: [[Int]] = []
+    let sources = table.sources(of: target)
+    let onlyUpdates = sources.onlyUpdates
+    #expect(onlyUpdates)
+    sources.forEach { place, shift, change in seen.append([place, Int(shift), Int(change.updated[0].row)]) }
+    #expect(seen == [[4, 2, 2], [7, 0, 1]])
+    table.close()
+    table.checkInvariants()
+  }
+}
+
+@Suite struct OperationTests {
+  @Test func oneStepIsTakenAsItIsAndSeveralAreComposed() {
+    var operation = Operation()
+    operation.begin()
+    var step = Change(added: [IndexPath(0, 0)])
+    operation.add(&step)
+    let single = operation.composedSteps()
+    #expect(single == nil && operation.result == Change(added: [IndexPath(0, 0)]))
+    step = Change(added: [IndexPath(0, 0)])
+    operation.add(&step)
+    let composed = operation.composedSteps()
+    #expect(composed == Change(added: [IndexPath(0, 0), IndexPath(0, 1)]))
+  }
+
+  @Test func abandonedOperationHasNoChange() {
+    var operation = Operation()
+    operation.begin()
+    for _ in 0..<3 {
+      var step = Change(added: [IndexPath(0, 0)])
+      operation.add(&step)
+    }
+    operation.abandon()
+    #expect(operation.isEmpty && operation.stepCount == 0)
+    operation.begin()
+  }
+}

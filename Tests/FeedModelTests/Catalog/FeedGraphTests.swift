@@ -1,0 +1,189 @@
+import Testing
+
+@testable import FeedChange
+@testable import FeedModel
+
+@Suite struct FeedGraphTests {
+  private static let collection = #"{"feed":"c","kind":"collection","bins":[{"name":"a"},{"name":"b"}]}"#
+  private static let array = #"{"feed":"n","kind":"array"}"#
+
+  /// The feeds of a route, the shift of their sections and whether each derives a change of its own.
+  private func steps(_ sample: CatalogSample, _ name: String) throws -> [String]? {
+    let route = sample.catalog.graph.route(of: try sample.feed(name))
+    guard route.isWhole else { return nil }
+    return route.steps.map { step in
+      "\(step.feed.takeUnretainedValue().name) \(step.derives ? "derives" : "+\(step.shift)")"
+    }
+  }
+
+  @Test func routeShiftsSectionsThroughComposedFeeds() throws {
+    let sample = try CatalogSample(
+      Self.collection, Self.array, #"{"feed":"x","kind":"composed","children":["c","n"]}"#,
+      #"{"feed":"y","kind":"composed","children":["c/a","x"]}"#)
+    #expect(try steps(sample, "n") == ["x +2", "y +3"])
+    #expect(try steps(sample, "c") == ["x +0", "y +1"])
+    #expect(try steps(sample, "c/a") == ["y +0"])
+  }
+
+  @Test func routeFollowsOnlyTheActiveChildOfASegmentedFeed() throws {
+    let sample = try CatalogSample(
+      Self.collection, Self.array, #"{"feed":"s","kind":"segmented","children":["c","n"],"current":1}"#)
+    #expect(try steps(sample, "n") == ["s +0"])
+    #expect(try steps(sample, "c") == [])
+    try sample.commit { try sample.provider("s").activate(index: 0, in: sample.catalog) }
+    #expect(try steps(sample, "n") == [])
+    #expect(try steps(sample, "c") == ["s +0"])
+  }
+
+  @Test func slotsOnARouteDeriveAChangeThatFeedsAboveShift() throws {
+    let slots = #""kind":"slots","pattern":["t"]"#
+    let sample = try CatalogSample(
+      Self.array, #"{"feed":"s","contents":{"t":"n"},\#(slots)}"#,
+      #"{"feed":"x","kind":"composed","children":["s"]}"#, #"{"feed":"u","contents":{"t":"x"},\#(slots)}"#)
+    #expect(try steps(sample, "n") == ["s derives", "x +0", "u derives"])
+  }
+
+  @Test func routeIsNotWholeIfAFeedShowsTheRowsTwice() throws {
+    let sample = try CatalogSample(
+      Self.array, #"{"feed":"x","kind":"composed","children":["n"]}"#,
+      #"{"feed":"y","kind":"composed","children":["n","x"]}"#)
+    #expect(try steps(sample, "n") == nil)
+    #expect(try steps(sample, "x") == ["y +1"])
+  }
+
+  @Test func routeIsMadeAnewAfterTheStructureChanged() throws {
+    let sample = try CatalogSample(Self.collection, Self.array, #"{"feed":"x","kind":"composed","children":["n"]}"#)
+    #expect(try steps(sample, "n") == ["x +0"])
+    try sample.commit { try sample.provider("x").insertChild("c", at: .index(0), in: sample.catalog) }
+    #expect(try steps(sample, "n") == ["x +2"])
+    try sample.commit {
+      try sample.define(#"{"feed":"c","kind":"collection","bins":[{"name":"a"}]}"#, replace: true)
+    }
+    #expect(try steps(sample, "n") == ["x +1"])
+    try sample.rollBack { try sample.provider("x").removeChild(at: 0, in: sample.catalog) }
+    #expect(try steps(sample, "n") == ["x +1"])
+  }
+
+  @Test func rankIsAboveAllSourcesEvenIfThoseRiseLater() throws {
+    let sample = try CatalogSample(
+      Self.collection, Self.array, #"{"feed":"x","kind":"composed","children":["n"]}"#,
+      #"{"feed":"y","kind":"composed","children":["x"]}"#)
+    func rank(_ name: String) throws -> Int { sample.catalog.graph.rank(of: try sample.feed(name).number) }
+    #expect(try [rank("n"), rank("x"), rank("y")] == [0, 1, 2])
+    try sample.commit { try sample.provider("x").insertChild("c/a", at: .end, in: sample.catalog) }
+    #expect(try [rank("c/a"), rank("x"), rank("y")] == [1, 2, 3])
+  }
+
+  @Test func circleIsRefusedAtEveryDistance() throws {
+    let sample = try CatalogSample(
+      Self.array, #"{"feed":"x","kind":"composed","children":["n"]}"#,
+      #"{"feed":"y","kind":"composed","children":["x"]}"#, #"{"feed":"z","kind":"composed","children":["y"]}"#)
+    for name in ["x", "y", "z"] {
+      #expect(throws: FeedError.self) {
+        try sample.commit { try sample.provider("x").insertChild(name, at: .end, in: sample.catalog) }
+      }
+    }
+    #expect(try sample.catalog.graph.isShown(sample.feed("n"), by: sample.feed("z")))
+    #expect(try !sample.catalog.graph.isShown(sample.feed("z"), by: sample.feed("n")))
+  }
+
+  @Test func shownFeedCannotBeUndefined() throws {
+    let sample = try CatalogSample(Self.collection, #"{"feed":"x","kind":"composed","children":["c/b"]}"#)
+    #expect(throws: FeedError.self) { try sample.commit { try sample.catalog.undefine("c") } }
+    try sample.commit { try sample.catalog.undefine("x") }
+    try sample.commit { try sample.catalog.undefine("c") }
+    #expect(sample.catalog.feeds.isEmpty)
+  }
+}
+
+@Suite struct FeedTableTests {
+  @Test func feedsAndBinsAreFoundByName() throws {
+    let sample = try CatalogSample(#"{"feed":"c","kind":"collection","bins":[{"name":"a"},{"name":"b"}]}"#)
+    let table = sample.catalog.table
+    #expect(table.find("c")?.name == "c")
+    #expect(table.find("c/b")?.name == "c/b")
+    for name in ["", "/", "c/", "c/x", "a", "c/a/b", "/a"] { #expect(table.find(name) == nil, "\(name)") }
+  }
+
+  @Test func numberIsUsedAgainOnlyAfterTheCommitIsFinal() throws {
+    let sample = try CatalogSample(#"{"feed":"x","kind":"array"}"#)
+    let first = try sample.feed("x").number
+    try sample.commit {
+      try sample.catalog.undefine("x")
+      try sample.define(#"{"feed":"y","kind":"array"}"#)
+    }
+    #expect(try sample.feed("y").number != first)
+    try sample.commit { try sample.define(#"{"feed":"z","kind":"array"}"#) }
+    #expect(try sample.feed("z").number == first)
+  }
+
+  @Test func rollbackKeepsTheNumbersOfUndefinedFeedsAndFreesThoseOfNewOnes() throws {
+    let sample = try CatalogSample(#"{"feed":"x","kind":"array"}"#)
+    let (x, number) = (try sample.feed("x"), try sample.feed("x").number)
+    for _ in 0..<5 {
+      try sample.rollBack {
+        try sample.catalog.undefine("x")
+        try sample.define(#"{"feed":"c","kind":"collection","bins":[{"name":"a"}]}"#)
+      }
+      #expect(try sample.feed("x") === x && sample.catalog.table[number] === x && !x.isGone)
+    }
+    try sample.commit { try sample.define(#"{"feed":"y","kind":"array"}"#) }
+    #expect(try sample.feed("y").number <= 2)
+  }
+
+  @Test func redefinedBinsKeepTheirNumbers() throws {
+    let sample = try CatalogSample(#"{"feed":"c","kind":"collection","bins":[{"name":"a"},{"name":"b"}]}"#)
+    let kept = try sample.feed("c/b")
+    try sample.commit {
+      try sample.define(#"{"feed":"c","kind":"collection","bins":[{"name":"z"},{"name":"b"}]}"#, replace: true)
+    }
+    #expect(try sample.feed("c/b") === kept)
+    #expect(sample.ended == ["c/a"])
+  }
+}
+
+@Suite struct ExpiryTests {
+  private static func retaining(_ name: String, seconds: Int) -> String {
+    #"{"feed":"\#(name)","kind":"collection","bins":[{"name":"b"}],"retain":{"seconds":\#(seconds)}}"#
+  }
+
+  @Test func nextIsTheOldestElementOfAllCollections() throws {
+    let sample = try CatalogSample(
+      Self.retaining("slow", seconds: 100), Self.retaining("quick", seconds: 10),
+      #"{"feed":"c","kind":"collection","bins":[{"name":"b"}]}"#)
+    #expect(sample.catalog.nextExpiry == nil)
+    try sample.commit { try sample.update("slow", #"{"id":1}"#) }
+    let slow = try #require(sample.catalog.nextExpiry)
+    try sample.commit { try sample.update("quick", #"{"id":1}"#) }
+    let quick = try #require(sample.catalog.nextExpiry)
+    #expect(quick < slow)
+    #expect(sample.catalog.expired(at: quick).map(\.content.retain?.seconds) == [10])
+    #expect(sample.catalog.expired(at: slow).count == 2)
+    try sample.commit { try sample.delete("quick", "1") }
+    #expect(sample.catalog.nextExpiry == slow)
+  }
+
+  @Test func collectionsAreFollowedThroughRedefinitionsAndRollbacks() throws {
+    let sample = try CatalogSample(Self.retaining("c", seconds: 10))
+    try sample.commit { try sample.update("c", #"{"id":1}"#) }
+    let before = sample.catalog.nextExpiry
+    try sample.rollBack { try sample.catalog.undefine("c") }
+    #expect(sample.catalog.nextExpiry == before)
+    try sample.commit {
+      try sample.define(#"{"feed":"c","kind":"collection","bins":[{"name":"b"}]}"#, replace: true)
+    }
+    #expect(sample.catalog.nextExpiry == nil)
+  }
+
+  @Test func evictionIsOneOperationOfTheOldestElements() throws {
+    let sample = try CatalogSample(Self.retaining("c", seconds: 10))
+    try sample.commit { for id in 1...4 { try sample.update("c", "{\"id\":\(id)}") } }
+    var evicted = 0
+    try sample.commit(after: 60_000_000_000) {
+      evicted = try sample.catalog.collection(named: "c").evictExpired(limit: 3, in: sample.catalog.commit)
+    }
+    #expect(evicted == 3)
+    #expect(sample.changes["c"] == Change(deleted: [IndexPath(0, 0), IndexPath(0, 1), IndexPath(0, 2)]))
+    #expect(try sample.rows("c") == [[#"{"id":4}"#]])
+  }
+}
