@@ -60,7 +60,7 @@ class Manuals(unittest.TestCase):
         self.assertEqual(sorted(re.findall(r"^\.SS ([a-z][A-Za-z]*)", text, re.MULTILINE)), sorted(commands()))
         for command in commands():
             paragraph = re.split(r"^\.S[SH] ", re.split(rf"^\.SS {command}\b", text, flags=re.M)[1], flags=re.M)[0]
-            own = options(help_of("feedclient", command)) - {"--socket", "--timeout", "--json"}
+            own = options(help_of("feedclient", command)) - {"--socket", "--timeout", "--json", "--verbose"}
             self.assertEqual(set(re.findall(r"(--[a-z-]+)", paragraph)) - {"--json"}, own, command)
 
     def test_the_options_that_may_be_repeated_are_the_same_everywhere(self):
@@ -150,10 +150,32 @@ class Completions(unittest.TestCase):
         self.assertEqual(self.complete("feedclient", "watch", ""), {"inbox", "tasks"})
         self.assertEqual(self.complete("feedclient", "--json", "push", "in"), {"inbox"})
         self.assertIn("--since-file", self.complete("feedclient", "watch", "inbox", "--s"))
+        self.assertEqual(self.complete("feedclient", "define", "x", "--kind", "se"), {"segmented"})
         self.assertIn("transaction", self.complete("feedclient", "call", "t"))
         self.assertEqual(self.complete("feedclient", "help", "ver"), {"verify"})
         self.assertEqual(self.complete("feedd", "--max-fr"), {"--max-frame"})
         self.assertEqual(self.complete("feedd", "--durability", "m"), {"memory"})
+
+    def test_names_of_feeds_are_never_expanded(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        names = ["plain", "$(touch hostile)", "`touch hostile`", "two words"]
+        feeds = "\n".join('{"feed":"%s","kind":"array"}' % name for name in names)
+        fake = os.path.join(folder.name, "feedclient")
+        with open(fake, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\ncat <<'END'\n{feeds}\nEND\n")
+        os.chmod(fake, 0o755)
+        script = f"""
+            cd {folder.name}; source {self.FOLDER}/feedclient.bash
+            COMP_WORDS=(feedclient watch ''); COMP_CWORD=2
+            _feedclient; printf '%s\\n' "${{COMPREPLY[@]}}"
+        """
+        environment = {**os.environ, "PATH": folder.name + ":" + os.environ["PATH"]}
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment)
+        self.assertEqual(done.stderr, "")
+        self.assertEqual(os.listdir(folder.name), ["feedclient"])
+        offered = [line.replace("\\", "") for line in done.stdout.splitlines()]
+        self.assertEqual(offered, names)
 
     def test_the_scripts_are_sound(self):
         for shell, name in (("zsh", "_feedclient"), ("fish", "feedclient.fish")):

@@ -43,6 +43,15 @@ struct ClientCommand {
     try Self.finish(try start(arguments), input: input)
   }
 
+  /// The revision of a feed.
+  func revision(of feed: String) throws -> Int {
+    let answer = try run("verify", feed).output
+    guard let digits = answer.firstMatch(of: /"revision":(\d+)/)?.1, let number = Int(digits) else {
+      throw TestFailure("no revision in \(answer)")
+    }
+    return number
+  }
+
   /// Gives a process its input and waits for its end.
   static func finish(_ process: ChildProcess, input: String = "") throws -> Outcome {
     do {

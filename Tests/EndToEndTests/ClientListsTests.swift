@@ -37,7 +37,7 @@ struct ClientListsTests {
     #expect(try client.run("define", "banner", "--kind", "single").code == 0)
     #expect(try client.run("put", "banner", "{\"text\":\"noon\"}").code == 0)
     #expect(try client.run("push", "banner", "{\"text\":\"one\"}", "{\"text\":\"two\"}").code == 0)
-    #expect(try client.run("push", "inbox", "{\"id\":1}").code == 0)
+    #expect(try client.run("push", "inbox", "--define", "{\"id\":1}").code == 0)
     #expect(try client.run("define", "home", "--kind", "composed", "--child", "banner").code == 0)
     #expect(try client.run("insertChild", "home", "inbox/all", "--before", "banner").code == 0)
     #expect(try elements(client, "home") == ["{\"id\":1}", "{\"text\":\"two\"}"])

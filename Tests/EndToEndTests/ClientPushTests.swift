@@ -33,7 +33,7 @@ struct ClientPushTests {
   @Test func aPushOfNothingHasNoRevision() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    let pushed = try client.run("push", "f", "-")
+    let pushed = try client.run("push", "f", "--define", "-")
     #expect(pushed.code == 0)
     #expect(pushed.output == "{\"feed\":\"f\",\"pushed\":0,\"refused\":0}\n")
   }
@@ -54,24 +54,28 @@ struct ClientPushTests {
   @Test func aFeedIsEmptiedOnlyIfAsked() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("push", "f", "{\"id\":1}").code == 0)
+    #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
     let refused = try client.run("set", "f", input: " \n")
     #expect(refused.code == 2)
-    #expect(refused.errors.contains("to empty the feed, give '-'"))
+    #expect(refused.errors.contains("to remove all elements, give '-'"))
     #expect(try client.run("snapshot", "f").output.contains("\"count\":1"))
     #expect(try client.run("set", "f", "-").code == 0)
     #expect(try client.run("snapshot", "f").output.contains("\"count\":0"))
   }
 
-  @Test func anUndefinedFeedIsMadeAndSaid() throws {
+  @Test("an undefined feed is refused, or defined with --define") func undefinedFeeds() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    let refused = try client.run("push", "f", "--no-define", "{\"id\":1}")
+    let refused = try client.run("push", "f", "{\"id\":1}")
     #expect(refused.code == 1)
-    #expect(refused.errors.contains("(-32000)"))
-    let pushed = try client.run("push", "f", "{\"id\":1}")
+    #expect(
+      refused.errors
+        == "feedclient: there is no feed 'f'; define it with: feedclient define f, or give --define\n")
+    #expect(try client.run("push", "f", "-", input: "{\"id\":1}").code == 1)
+    #expect(try client.run("feeds").output == "")
+    let pushed = try client.run("push", "f", "--define", "{\"id\":1}")
     #expect(pushed.code == 0)
-    #expect(pushed.errors.contains("defined f as a plain collection"))
+    #expect(pushed.errors == "feedclient: defined 'f' as a collection with one bin, all, and the identity at $.id\n")
     #expect(try client.run("describe", "f").output.contains("\"kind\":\"collection\""))
   }
 
@@ -93,8 +97,8 @@ struct ClientPushTests {
     #expect(pushed.output.hasPrefix("{\"feed\":\"f\",\"pushed\":2997,\"refused\":2,\"revision\":"))
     let complaints = pushed.errors.split(separator: "\n")
     #expect(complaints.count == 2)
-    #expect(complaints.contains { $0.hasPrefix("feedclient: line 700: ") && $0.hasSuffix("(-32003)") })
-    #expect(complaints.contains { $0.hasPrefix("feedclient: line 1500: not JSON: ") })
+    #expect(complaints.contains { $0.hasPrefix("feedclient: line 700: ") })
+    #expect(complaints.contains { $0.hasPrefix("feedclient: line 1500, column 7: not JSON: ") })
     // Of several lines with one identity the last one counts, whatever was refused in between.
     #expect(try client.run("get", "f", "699").output.contains("\"line\":2699"))
     #expect(try client.run("get", "f", "700").output.contains("\"line\":2700"))
@@ -128,16 +132,16 @@ struct ClientPushTests {
     var input = (1...40).map { "{\"id\":\($0),\"text\":\"\(text)\"}\n" }.joined()
     input += "{\"id\":99,\"text\":\"\(String(repeating: "x", count: 70 << 10))\"}\n"
     let pushed = try client.run("push", "f", input: input)
-    #expect(pushed.errors == "feedclient: line 41: longer than the daemon's limit for a frame\n")
+    #expect(pushed.errors == "feedclient: line 41: the element is longer than the daemon's limit for a frame\n")
     #expect(pushed.output.contains("\"pushed\":40,\"refused\":1"))
   }
 
   @Test func aDaemonThatDiesIsReported() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    let pusher = try client.start("push", "f")
+    let pusher = try client.start("push", "f", "--define")
     try pusher.write("{\"id\":1}\n")
-    try pusher.errors.wait(for: "defined f")
+    try pusher.errors.wait(for: "defined 'f'")
     daemon.process.signal(SIGKILL)
     #expect(try pusher.waitForExit() == 3)
     #expect(pusher.errors.text.contains("the daemon closed the connection"))
@@ -150,5 +154,17 @@ struct ClientPushTests {
     #expect(outcome.code == 2)
     #expect(outcome.errors.contains("element 2 is not JSON"))
     #expect(try client.run("feeds").output == "")
+  }
+
+  @Test("standard input may mix lines, arrays, concatenated and pretty-printed JSON") func mixedInput() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "f").code == 0)
+    let pushed = try client.run(
+      "push", "f", "-",
+      input: "{\"id\":1}{\"id\":2}\n[{\"id\":3},\n {\"id\":4}]\n{\n  \"id\": 5\n}\n{\"id\" 6}\n{\"id\":7}\n")
+    #expect(pushed.code == 2)
+    #expect(pushed.errors.hasPrefix("feedclient: line 7, column 7: not JSON: "), "\(pushed.errors)")
+    #expect(try client.run("query", "f", "$[*].id").lines == ["1", "2", "3", "4", "5", "7"])
   }
 }

@@ -78,7 +78,7 @@ struct ClientWatchTests {
     let watcher = try client.start("watch", "f", "--reconnect", "--verify", "--count", "3")
     try watcher.output.wait(for: "\"last\":true")
     #expect(try first.stop() == 0)
-    try watcher.errors.wait(for: "back; connecting again")
+    try watcher.errors.wait(for: "back; reconnecting")
     let second = try DaemonProcess(directory: directory)
     try watcher.errors.wait(for: "waiting for the feed f")
     #expect(try client.run("define", "f").code == 0)
@@ -187,5 +187,51 @@ struct ClientWatchTests {
     let outcome = try ClientCommand.finish(watcher)
     #expect(outcome.code == 1)
     #expect(outcome.errors.contains("was undefined"))
+  }
+
+  @Test("--print shows the first rows as text after every change") func printedRows() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "f", "--sort", "all=$.p:desc").code == 0)
+    let bar = try client.start("watch", "f", "--print", "{t|-}", "--rows", "2", "--separator", " | ", "--count", "3")
+    try bar.output.wait(lines: 1)
+    #expect(try client.run("push", "f", "{\"id\":1,\"p\":1,\"t\":\"one\"}", "{\"id\":2,\"p\":2}").code == 0)
+    try bar.output.wait(lines: 2)
+    #expect(try client.run("push", "f", "{\"id\":3,\"p\":3,\"t\":\"three\"}").code == 0)
+    #expect(try ClientCommand.finish(bar).output == "\n- | one\nthree | -\n")
+    let lines = try client.run("watch", "f", "--print", "{t|-:>6}", "--rows", "4", "--snapshot-only")
+    #expect(lines.output == " three\n     -\n   one\n\n")
+    #expect(try client.run("watch", "f", "--print", "{t}", "--snapshot-only").output == "three\n")
+    #expect(
+      try client.run("watch", "f", "--template", "{t}", "--snapshot-only").output
+        == "  [0,0] three\n  [0,1] \n  [0,2] one\n")
+    #expect(
+      try client.run("range", "f", "all", "0", "9", "--template", "{id}={t|none}").lines == [
+        "3=three", "2=none", "1=one",
+      ])
+    #expect(try client.run("query", "f", "$[0]", "--template", "{{{id}}}").lines == ["{3}"])
+    #expect(try client.run("watch", "f", "--counts", "--snapshot-only").output == "f/all 3\n")
+  }
+
+  @Test("--counts shows the numbers of rows, as JSON with --json") func counts() throws {
+    let daemon = try DaemonProcess()
+    let client = try feed(daemon, elements: 2)
+    let counts = try client.run("watch", "f", "--counts", "--json", "--snapshot-only")
+    #expect(
+      counts.output
+        == "{\"feed\":\"f\",\"revision\":\(try client.revision(of: "f")),\"sections\":[{\"name\":\"f/all\",\"count\":2}]}\n"
+    )
+  }
+
+  @Test("other messages do not extend the deadline of a request") func endlessNotifications() throws {
+    let daemon = try ScriptedDaemon()
+    let ping = try ClientCommand(socket: daemon.socketPath).start("ping", "--timeout", "300ms")
+    try daemon.accept()
+    var sent = 0
+    while sent < 20_000_000 {
+      do { try daemon.notify("bookmark", "{\"feed\":\"f\"}") } catch { break }
+      sent += 1
+    }
+    #expect(try ping.waitForExit() == 4)
   }
 }

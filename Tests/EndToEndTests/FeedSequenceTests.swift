@@ -14,7 +14,7 @@ struct FeedSequenceTests {
     let directory = try TemporaryDirectory()
     var daemon: DaemonProcess? = try DaemonProcess(directory: directory)
     let client = ClientCommand(socket: directory.file("feedd.sock"))
-    #expect(try client.run("push", "f", "{\"id\":1}").code == 0)
+    #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
     var updates = Feed("f", socket: client.socket).makeAsyncIterator()
     let first = try await updates.next()
     #expect(rows(first) == ["{\"id\":1}"])
@@ -34,7 +34,7 @@ struct FeedSequenceTests {
     guard case .interrupted = last?.cause else { throw TestFailure("no end but \(String(describing: last))") }
     #expect(rows(last)?.count == 5)
     daemon = try DaemonProcess(directory: directory)
-    #expect(try client.run("push", "f", "{\"id\":9}").code == 0)
+    #expect(try client.run("push", "f", "--define", "{\"id\":9}").code == 0)
     last = try await updates.next()
     while rows(last) != ["{\"id\":9}"] { last = try await updates.next() }
   }

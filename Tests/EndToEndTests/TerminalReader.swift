@@ -12,6 +12,12 @@ final class TerminalReader {
   /// All that came so far.
   var text: String { String(decoding: bytes, as: UTF8.self) }
 
+  /// Sends what a person types.
+  func type(_ keys: String) throws {
+    let bytes = Array(keys.utf8)
+    guard Glibc.write(terminal.master, bytes, bytes.count) == bytes.count else { throw TestFailure("cannot type") }
+  }
+
   /// Reads until `words` have come.
   /// - Parameter start: how many characters to leave out at the beginning.
   func wait(for words: String, after start: Int = 0) throws {

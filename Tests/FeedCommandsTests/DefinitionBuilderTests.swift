@@ -16,7 +16,7 @@ import Testing
     ).definition()
   }
 
-  @Test func binsWithFiltersAndOrders() throws {
+  @Test("bins with filters and sort keys") func binsWithFiltersAndOrders() throws {
     let json = try definition(
       "inbox", "--bin", "urgent=@.priority >= 8 && @.read == false", "--bin", "rest", "--sort",
       "urgent=$.priority:desc", "--sort", "urgent=$['a:b']", "--exclusive", "--id", "$.key", "--type", "$.kind",
@@ -62,12 +62,15 @@ import Testing
     #expect(throws: Failure.self) { try definition("mixed", "--content", "Style") }
   }
 
-  @Test func jsonPassesAsItIs() throws {
-    #expect(try definition("{\"feed\": \"x\"}") == "{\"feed\": \"x\"}")
-    #expect(try definition("{\"feed\":\"x\"}", "--replace") == "{\"feed\":\"x\",\"replace\":true}")
+  @Test("a definition in JSON stays as it is, and without a kind it is a collection") func jsonDefinitions() throws {
+    #expect(try definition("{\"feed\": \"x\", \"kind\": \"array\"}") == "{\"feed\": \"x\", \"kind\": \"array\"}")
+    #expect(try definition("{\"feed\":\"x\"}") == "{\"feed\":\"x\",\"kind\":\"collection\"}")
+    #expect(
+      try definition("{\"feed\":\"x\",\"kind\":\"single\"}", "--replace")
+        == "{\"feed\":\"x\",\"kind\":\"single\",\"replace\":true}")
   }
 
-  @Test func whatCannotBeIsRefused() {
+  @Test("contradicting options are refused") func contradictions() {
     #expect(throws: Failure.usage("define: --bin '=x': expected NAME or NAME=FILTER")) {
       try definition("f", "--bin", "=x")
     }
@@ -77,7 +80,7 @@ import Testing
     }
     #expect(throws: Failure.self) { try definition("f", "--sort", "all") }
     #expect(throws: Failure.self) { try definition("f", "--sort", "all=") }
-    #expect(throws: Failure.usage("define: --bin goes with a feed's name; a JSON definition says it itself")) {
+    #expect(throws: Failure.usage("define: --bin cannot be combined with a definition in JSON")) {
       try definition("{\"feed\":\"x\"}", "--bin", "a")
     }
     #expect(throws: Failure.usage("define: the definition is not JSON: the text ends inside a value at byte 7")) {

@@ -120,4 +120,48 @@ import Testing
       #expect((layout.rooms.max() ?? 0) <= (cut.min() ?? .max - 1) + 1, "seed \(random.seed), \(counts), \(height)")
     }
   }
+
+  @Test("the cursor stays on its row, and changes elsewhere are counted") func cursor() throws {
+    var mirror = try mirror([10, 10])
+    var list = LiveList(templates: Templates())
+    func draw() -> [String] { list.lines(mirror, width: 60, height: 10, palette: plain) }
+    _ = draw()
+    list.move(by: 1, in: mirror)
+    #expect(list.cursor == path(0, 0))
+    list.move(by: 12, in: mirror)
+    #expect(list.cursor == path(1, 2))
+    _ = draw()
+    // Two rows come before it and one goes.
+    let change = Change(deleted: [path(1, 0)], added: [path(1, 0), path(1, 1)], updated: [path(0, 9)])
+    try mirror.apply(
+      Delta(feed: "f", from: 1, revision: 2, change: change, elements: ["\"a\"", "\"b\"", "\"c\""].map(utf8)))
+    list.note(change, revision: 2, sections: 2, now: 0)
+    #expect(list.cursor == path(1, 3))
+    let lines = draw()
+    #expect(lines[0].contains("changes ↑0 ↓1"), "\(lines)")
+    #expect(lines.contains { $0.hasPrefix(" ▸") && $0.hasSuffix("2") }, "\(lines)")
+    list.moveSection(by: -1, in: mirror)
+    #expect(list.cursor == path(0, 0))
+    list.search("c", in: mirror, forward: true)
+    #expect(list.cursor == path(0, 9))
+    list.search("7", in: mirror, forward: true)
+    #expect(list.cursor == path(1, 8))
+    list.move(by: 1000, in: mirror)
+    #expect(list.cursor == path(1, 10))
+    let gone = Change(deleted: (0..<11).map { path(1, $0) })
+    try mirror.apply(Delta(feed: "f", from: 2, revision: 3, change: gone, elements: []))
+    list.note(gone, revision: 3, sections: 2, now: 0)
+    _ = draw()
+    #expect(list.cursor == path(0, 9))
+    list.follow()
+    #expect(list.cursor == nil)
+  }
+
+  @Test("escape sequences of terminals are keys") func keys() {
+    func keys(_ text: String) -> [Key] { Key.parse(Array(text.utf8)) }
+    #expect(keys("j\u{1B}[A\u{1B}[6~\u{1B}OH\r") == [.character("j"), .up, .pageDown, .home, .enter])
+    #expect(keys("\u{1B}") == [.escape])
+    #expect(keys("\u{1B}[1;5Cx") == [.character("x")])
+    #expect(keys("é\t\u{7F}") == [.character("é"), .tab, .backspace])
+  }
 }

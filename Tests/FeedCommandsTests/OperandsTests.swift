@@ -17,28 +17,24 @@ import Testing
     #expect(Operands.child("inbox/urgent") == "\"inbox/urgent\"")
   }
 
-  @Test func rowsAndPaths() {
+  @Test func rowNumbers() {
     #expect(Operands.rows("0,3,5") == [0, 3, 5])
     #expect(Operands.rows("7") == [7])
     #expect(Operands.rows("1,,2") == nil)
     #expect(Operands.rows("-1") == nil)
     #expect(Operands.rows("") == nil)
-    #expect(Operands.path("2,9")?.row == 9)
-    #expect(Operands.path("2") == nil)
-    #expect(Operands.path("2,9,1") == nil)
   }
 
   @Test func elementsMustBeJSON() throws {
     #expect(try ElementArguments.parse(["{}", "1", "\"x\""], of: "push") == ["{}", "1", "\"x\""])
     let failure = #expect(throws: Failure.self) { try ElementArguments.parse(["{}", "{\"a\":}"], of: "push") }
     #expect(
-      failure == .usage("push: element 2 is not JSON: unexpected byte at byte 5; put it in single quotes: '{\"id\":1}'")
-    )
+      failure == .usage("push: element 2 is not JSON: unexpected byte at byte 5; quote it for the shell: '{\"id\":1}'"))
     let bare = #expect(throws: Failure.self) { try ElementArguments.parse(["hello"], of: "push") }
     #expect(
       bare
         == .usage(
-          "push: element 1 is not JSON: unexpected byte at byte 0; a string needs quotes of its own: '\"hello\"'"))
+          "push: element 1 is not JSON: unexpected byte at byte 0; quote a string twice: '\"hello\"'"))
   }
 
   @Test func aMemberAddedToAnObject() {
@@ -52,14 +48,31 @@ import Testing
     #expect(CommandTable.similar(to: "pus").first == "push")
     #expect(CommandTable.similar(to: "snap").first == "snapshot")
     #expect(CommandTable.similar(to: "frobnicate").isEmpty)
-    #expect(throws: Failure.usage("there is no command 'psuh'; did you mean push?")) { try Program.find("psuh") }
-    #expect(throws: Failure.usage("there is no command 'zzzzzz'; see feedclient --help")) { try Program.find("zzzzzz") }
+    #expect(throws: Failure.usage("unknown command 'psuh'; did you mean push?")) { try Program.find("psuh") }
+    #expect(throws: Failure.usage("unknown command 'zzzzzz'; see feedclient --help")) { try Program.find("zzzzzz") }
   }
 
-  @Test func everyCommandHasAHelpThatTeaches() {
+  @Test("missing and extra operands are named, with the usage") func operandCounts() throws {
+    let range = try Program.find("range")
+    #expect(throws: Failure.usage("missing argument COUNT\nusage: feedclient range FEED SECTION FROM COUNT")) {
+      try Program.check(["f", "0", "0"], of: range)
+    }
+    #expect(throws: Failure.usage("missing argument FEED\nusage: feedclient push FEED [ELEMENT...|-]")) {
+      try Program.check([], of: try Program.find("push"))
+    }
+    #expect(throws: Failure.usage("unexpected argument 'x'\nusage: feedclient feeds ")) {
+      try Program.check(["x"], of: try Program.find("feeds"))
+    }
+    try Program.check(["f", "0", "0", "1"], of: range)
+  }
+
+  @Test("every help starts with usage and examples and fits 80 columns") func helpTexts() {
+    for line in Program.helpText(width: 80).split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
     for command in CommandTable.all {
-      let help = command.table.helpText(width: 80)
+      let help = command.helpText(width: 80)
       #expect(help.hasPrefix("Usage: feedclient \(command.name)"))
+      #expect(help.contains("\n\nExamples:\n  feedclient") || help.contains("\n\nExamples:\n  "), "\(command.name)")
+      for line in help.split(separator: "\n") { #expect(line.count <= 80, "\(command.name): \(line)") }
       #expect(command.summary.count < 60, "\(command.name)")
       #expect(!command.summary.hasSuffix("."), "\(command.name)")
       #expect(CommandTable.all.filter { $0.name == command.name }.count == 1)

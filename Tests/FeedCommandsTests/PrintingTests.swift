@@ -1,4 +1,6 @@
 import FeedClient
+import FeedSystem
+import Synchronization
 import TestSupport
 import Testing
 
@@ -35,7 +37,7 @@ import Testing
     }
     #expect(text == "uid   name  lag.rows  \n   0  push            \n1000  日本         3  \n")
     let none = try withJSON("[]") { ValueTable($0).text(width: 60, palette: Palette(isOn: false)) }
-    #expect(none == "nothing there\n")
+    #expect(none == "none\n")
   }
 
   @Test func objectsInsideAreNamedByTheirPath() throws {
@@ -57,7 +59,7 @@ import Testing
     #expect(
       lines == [
         "inbox  collection  2", "├─ inbox/urgent  bin  2", "└─ inbox/rest  bin  0", "tabs  segmented  1",
-        "├─ home  composed  3", "│  ├─ banner  single  1", "│  ├─ inbox/urgent  bin  2", "│  └─ gone  not there",
+        "├─ home  composed  3", "│  ├─ banner  single  1", "│  ├─ inbox/urgent  bin  2", "│  └─ gone  undefined",
         "└─ banner  single  1  shows",
       ])
   }
@@ -73,6 +75,9 @@ import Testing
     #expect(Grouped.text(999) == "999")
     #expect(Grouped.text(1000) == "1,000")
     #expect(Grouped.text(-1_234_567) == "-1,234,567")
+    #expect(Grouped.text(1, "row") == "1 row")
+    #expect(Grouped.text(2000, "row") == "2,000 rows")
+    #expect(Grouped.text(0, "row") == "0 rows")
   }
 
   @Test func progressIsShownTenTimesASecond() {
@@ -92,12 +97,49 @@ import Testing
     let data = utf8("{\"member\":\"filter\",\"text\":\"@.é >>> 3\",\"offset\":6}")
     let refusal = RemoteError(code: -32004, message: "the filter does not parse", data: data)
     #expect(
-      Explanation(.client(.refused(refusal))).lines == ["the filter does not parse (-32004)", "@.é >>> 3", "     ^"])
-    let plain = RemoteError(code: -32000, message: "no\u{1B}[2Jfeed")
-    #expect(Explanation(.client(.refused(plain))).lines == ["no\u{FFFD}[2Jfeed (-32000)"])
+      Explanation(.client(.refused(refusal))).lines == ["the filter does not parse", "@.é >>> 3", "     ^"])
+    let plain = RemoteError(code: -32001, message: "give \"replace\": true to redefine it.")
+    #expect(Explanation.refusal(plain, withCode: false) == ["give --replace to redefine it."])
+    #expect(Explanation.refusal(plain, withCode: true) == ["give --replace to redefine it. (-32001)"])
+    #expect(
+      Explanation.refusal(plain, withCode: false, suggestion: "; did you mean a?")[0].hasSuffix("it; did you mean a?"))
     #expect(Explanation(.readerGone).lines.isEmpty)
     #expect(
-      Explanation(.client(.fault(.gap(expected: 3, found: 5)))).lines[0].hasPrefix("gap found: a delta starts from"))
+      Explanation(.client(.fault(.gap(expected: 3, found: 5)))).lines[0].hasPrefix(
+        "the copy of the feed is wrong: a delta"))
+  }
+
+  @Test("control characters never reach the terminal, whoever sent them") func hostileMessages() {
+    let terminal = Terminal(descriptor: -1, environment: Environment([:]))
+    let written = Mutex("")
+    let console = Console(terminal: terminal, errorTerminal: terminal, isJSON: false) { bytes, _ throws(SystemError) in
+      written.withLock { $0 += String(decoding: bytes, as: UTF8.self) }
+    }
+    let bye = Bye(reason: "quota", message: "too much\u{1B}]0;title\u{7}\u{9B}2J")
+    Explanation(.client(.closed(bye))).tell(on: console)
+    #expect(
+      written.withLock { $0 }
+        == "feedclient: the daemon closed the connection: too much\u{FFFD}]0;title\u{FFFD}\u{FFFD}2J\n")
+  }
+
+  @Test("metrics of Prometheus have a help, a type and a value") func prometheus() throws {
+    let terminal = Terminal(descriptor: -1, environment: Environment([:]))
+    let written = Mutex("")
+    let console = Console(terminal: terminal, errorTerminal: terminal, isJSON: false) { bytes, _ throws(SystemError) in
+      written.withLock { $0 += String(decoding: bytes, as: UTF8.self) }
+    }
+    try withJSON(#"{"feeds":5,"commits":7,"state":"/x","future":1}"#) { Prometheus.print($0, console) }
+    try console.flush()
+    #expect(
+      written.withLock { $0 } == """
+        # HELP feedd_feeds Defined feeds.
+        # TYPE feedd_feeds gauge
+        feedd_feeds 5
+        # HELP feedd_commits_total Commits.
+        # TYPE feedd_commits_total counter
+        feedd_commits_total 7
+
+        """)
   }
 
   @Test func exitStatusesAreFixed() {

@@ -52,7 +52,7 @@ import Testing
     #expect(failure?.status == .usage)
     let lines = try #require(failure.map { Explanation($0).lines })
     #expect(lines.count == 1)
-    #expect(lines[0].hasPrefix("cannot go on from \(path): it does not hold {"))
+    #expect(lines[0].hasPrefix("cannot resume from \(path): it is not a file of --since-file"))
     #expect(try contents() == text)
   }
 

@@ -25,6 +25,16 @@ import Testing
     #expect(try shown("nothing", element: song) == "nothing")
   }
 
+  @Test("fields have widths, alignments and defaults, and braces can be escaped") func formats() throws {
+    #expect(try shown("{year:>6}|{year:<6}|{year:^6}|{year:6}", element: song) == "  1959|1959  | 1959 |  1959")
+    #expect(try shown("{title:4}|{title:20}|", element: song) == "So …|So \"What\"           |")
+    #expect(try shown("{absent|none} {x|null:>5} {by.name|?}", element: song) == "none  null Davis")
+    #expect(try shown("{{{year}}} }}{{", element: song) == "{1959} }{")
+    #expect(try shown("{}", element: "[1,2]") == "[1, 2]")
+    #expect(try shown("{t:4}|", element: "{\"t\":\"日本語\"}") == "日… |")
+    #expect(try shown("{t:6}|", element: "{\"t\":\"日本語\"}") == "日本語|")
+  }
+
   @Test func theTypeChooses() throws {
     #expect(try shown("A=a", "B=b", "other", element: "1", type: "B") == "b")
     #expect(try shown("A=a", "B=b", "other", element: "1", type: "C") == "other")
@@ -39,7 +49,8 @@ import Testing
     #expect(try shown("{t}!", element: "{\"t\":\"abcdefgh\"}", width: 5) == "abcd…")
   }
 
-  @Test(arguments: ["A={", "A={}", "A={a..b}", "{a"]) func badOnesAreRefused(template: String) {
+  @Test(arguments: ["A={", "A={a..b}", "{a", "}", "a}b", "{a:}", "{a:>}", "{a:x}", "{a:0}", "{a:>-3}", "{a:9999}"])
+  func malformedTemplatesAreRefused(template: String) {
     var templates = Templates()
     #expect(throws: Failure.self) { try templates.add(template) }
   }

@@ -1,10 +1,38 @@
-# Completion of feedclient for bash. Commands, options and feeds are asked from feedclient itself, so they are never stale.
+# Completion of feedclient for bash. Commands, options and feeds come from feedclient itself, so they are always current.
+
+# Offers those of the lines on standard input that begin with the word. Nothing in them is expanded: the names of feeds
+# come from other programs. Names with characters that a shell would interpret are quoted.
+_feedclient_offer() {
+  local line quoted
+  while IFS= read -r line; do
+    [[ -n $line && $line == "$1"* ]] || continue
+    printf -v quoted %q "$line"
+    COMPREPLY+=("$quoted")
+  done
+}
+
+_feedclient_options() {
+  feedclient ${1:+"$1"} --help 2>/dev/null | grep -oE '^ +(-[a-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'
+}
+
+_feedclient_commands() {
+  echo help
+  feedclient --help 2>/dev/null | sed -nE 's/^  ([a-z][A-Za-z]*)  +.*/\1/p'
+}
+
+_feedclient_feeds() {
+  feedclient --json --timeout 1s feeds 2>/dev/null | grep -oE '^\{"feed":"[^"\\]*"' | cut -d '"' -f 4
+}
+
+_feedclient_methods() {
+  feedclient --json --timeout 1s call hello 2>/dev/null | grep -oE '"methods":\[[^]]*' | grep -oE '"[a-zA-Z]+"' | tr -d '"'
+}
 
 _feedclient() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command="" position=0 index
   COMPREPLY=()
 
-  # The command is the first word that is neither an option nor the value of one; feeds stand right behind it.
+  # The command is the first word that is neither an option nor the value of one; the feed follows it.
   for ((index = 1; index < COMP_CWORD; index++)); do
     case ${COMP_WORDS[index]} in
       --socket | --timeout) ((index++)) ;;
@@ -16,24 +44,30 @@ _feedclient() {
   done
 
   case $previous in
-    --socket | --since-file)
+    --socket | --since-file | --state)
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return
       ;;
-    --timeout) return ;;
+    --kind)
+      _feedclient_offer "$word" <<<$'collection\narray\nsingle\ncomposed\nsegmented\nslots'
+      return
+      ;;
+    --child)
+      _feedclient_offer "$word" < <(_feedclient_feeds)
+      return
+      ;;
+    --timeout | --template | --print | --separator | --rows | --count | --interval) return ;;
   esac
 
-  local choices=""
   if [[ $word == -* ]]; then
-    choices=$(feedclient ${command:+"$command"} --help 2>/dev/null | grep -oE '^ +(-[a-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+')
+    _feedclient_offer "$word" < <(_feedclient_options "$command")
   elif [ -z "$command" ] || { [ "$command" = help ] && [ "$position" -eq 0 ]; }; then
-    choices="help $(feedclient --help 2>/dev/null | sed -nE 's/^  ([a-z][A-Za-z]*)  +.*/\1/p')"
+    _feedclient_offer "$word" < <(_feedclient_commands)
   elif [ "$position" -eq 0 ] && [ "$command" != call ]; then
-    choices=$(feedclient --json --timeout 1s feeds 2>/dev/null | grep -oE '"feed":"[^"]*"' | cut -d '"' -f 4)
+    _feedclient_offer "$word" < <(_feedclient_feeds)
   elif [ "$position" -eq 0 ]; then
-    choices=$(feedclient --json --timeout 1s call hello 2>/dev/null | grep -oE '"methods":\[[^]]*' | grep -oE '"[a-zA-Z]+"' | tr -d '"')
+    _feedclient_offer "$word" < <(_feedclient_methods)
   fi
-  mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
 }
 
 complete -F _feedclient feedclient

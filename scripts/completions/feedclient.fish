@@ -1,4 +1,4 @@
-# Completion of feedclient for fish. Commands, options and feeds are asked from feedclient itself, so they are never stale.
+# Completion of feedclient for fish. Commands, options and feeds come from feedclient itself, so they are always current.
 
 function __feedclient_words
     set -l skip 0
@@ -33,3 +33,5 @@ complete -c feedclient -n 'test (count (__feedclient_words)) -eq 1; and test (__
 complete -c feedclient -n 'string match -q -- "-*" (commandline -ct)' -a '(__feedclient_options)'
 complete -c feedclient -l socket -r -F
 complete -c feedclient -l since-file -r -F
+complete -c feedclient -l state -r -F
+complete -c feedclient -l kind -x -a 'collection array single composed segmented slots'

@@ -3,24 +3,24 @@ import FeedSystem
 
 /// Why a client could not do what it was asked.
 public enum ClientError: Error, Equatable, Sendable {
-  /// Nobody answers at the socket's path.
+  /// No daemon listens at the socket's path.
   case noDaemon(SystemError)
-  /// The daemon closed the connection; its last word, if it had one.
+  /// The daemon closed the connection, with its reason if it sent one.
   case closed(Bye?)
   /// The daemon refused a request.
   case refused(RemoteError)
-  /// What came is not the protocol.
+  /// The daemon sent a message that the protocol does not allow.
   case malformed(MalformedMessage)
-  /// What came does not fit what came before: the copy of the feed is wrong.
+  /// A message does not fit the earlier ones: the copy of the feed is wrong.
   case fault(FeedFault)
-  /// The time was up.
+  /// The deadline passed.
   case timedOut
   /// A system call failed.
   case system(SystemError)
 }
 
 extension ClientError {
-  /// The description without a full stop, so that a sentence can go on behind it.
+  /// The description without its full stop, to be continued.
   package var clause: String {
     let text = description
     return text.hasSuffix(".") ? String(text.dropLast()) : text
@@ -36,27 +36,27 @@ extension ClientError: CustomStringConvertible {
     case .refused(let error): "\(error.message) (\(error.code))"
     case .malformed(let error): "the daemon does not speak this protocol: \(error)"
     case .fault(let fault): "\(fault)"
-    case .timedOut: "the time was up"
+    case .timedOut: "timed out"
     case .system(let error): "\(error)"
     }
   }
 }
 
-/// What a watcher found to be wrong in what it was sent: a bug in the daemon or in the watcher.
+/// A contradiction in what a watcher received: a bug in the daemon or in the client.
 ///
-/// Whoever sees one has a copy that can no longer be trusted and starts over from a snapshot.
+/// The copy can no longer be trusted; start over with a new watch.
 public enum FeedFault: Error, Equatable, Sendable {
-  /// A delta starts at a revision that this copy does not have: something was lost or came twice.
+  /// A delta starts at another revision than this copy has: a message was lost or duplicated.
   case gap(expected: UInt64, found: UInt64)
   /// A delta does not end after the revision it starts from.
   case backwards(from: UInt64, revision: UInt64)
   /// A delta came before the snapshot was complete.
   case deltaInsideSnapshot(revision: UInt64)
-  /// A part of a snapshot came although none was under way.
+  /// A part of a snapshot came although none was expected.
   case unexpectedSnapshot(revision: UInt64)
   /// Two parts of one snapshot are of different revisions.
   case mixedSnapshot(expected: UInt64, found: UInt64)
-  /// A part of a snapshot is not where the one before it ended, or its rows are more or fewer than the sections have.
+  /// A part of a snapshot does not continue the one before it, or the number of rows is wrong.
   case misplacedSnapshot(at: IndexPath)
   /// The change does not fit the rows of this copy.
   case misfit(ChangeError, revision: UInt64)
@@ -76,7 +76,7 @@ extension FeedFault: CustomStringConvertible {
     case .deltaInsideSnapshot(let revision):
       "the delta of revision \(revision) came before the snapshot was complete"
     case .unexpectedSnapshot(let revision):
-      "a snapshot of revision \(revision) came that nobody asked for"
+      "a snapshot of revision \(revision) was not requested"
     case .mixedSnapshot(let expected, let found):
       "a part of revision \(found) came inside a snapshot of revision \(expected)"
     case .misplacedSnapshot(let at):

@@ -2,34 +2,38 @@ import FeedJSON
 import FeedSystem
 import Glibc
 
-/// A client's end of one connection: requests out, responses and notifications in, in their order.
+/// A connection to a daemon: sends requests, receives responses and notifications in order.
 ///
-/// Nothing here waits but ``wait(until:)`` and what is built on it, so that a program can poll ``descriptor`` together
-/// with other things. For one thread at a time.
+/// Only ``wait(until:)`` and ``call(_:params:deadline:_:)`` wait, so that a program can poll ``descriptor`` together with
+/// others. Not thread-safe.
 public final class Connection {
   private let stream: UnixStream
-  private var input = FrameBuffer()
+  private var input = FrameBuffer(limit: Connection.maxMessage)
   private var scanner = JSONScanner(maxDepth: Connection.maxDepth)
   private var output = ByteBuffer()
   private var written = 0
   private var lastID = 0
-  /// Notifications that came while a response was waited for, oldest first.
+  /// Notifications received while waiting for a response, oldest first.
   private var deferred = FrameBuffer(capacity: 256)
   private var hasEnded = false
-  /// The daemon's last word, once it has come.
+  /// Why the daemon closes the connection, once it said so.
   public private(set) var bye: Bye?
 
+  /// The largest message that is accepted: several times the largest that a daemon with default limits sends.
+  private static let maxMessage = 256 << 20
+  /// The most bytes of notifications that are kept while waiting for a response.
+  private static let maxDeferred = 64 << 20
   /// Deeper than any daemon lets an element be, plus what a message wraps around it.
   private static let maxDepth = 10_100
 
-  /// A connection over a stream, which it makes nonblocking.
+  /// Creates a connection over a stream and makes the stream nonblocking.
   public init(_ stream: UnixStream) throws(SystemError) {
     self.stream = stream
     try stream.setNonblocking(true)
   }
 
   /// Connects to the daemon at `path`.
-  /// - Parameter timeout: the longest wait for a daemon that does not accept.
+  /// - Parameter timeout: how long to wait for a daemon that does not accept.
   public static func open(path: String, timeout: Duration? = nil) throws(ClientError) -> Connection {
     do throws(SystemError) {
       return try Connection(try UnixStream.connect(path: path, timeout: timeout))
@@ -45,10 +49,10 @@ public final class Connection {
   /// To be polled for reading, and for writing while ``hasOutput``.
   public var descriptor: Int32 { stream.descriptor }
 
-  /// Whether some of what was sent has not been taken by the socket.
+  /// Whether some bytes were sent and not yet written.
   public var hasOutput: Bool { written < output.count }
 
-  /// How many bytes of what was sent have not been taken by the socket.
+  /// How many bytes were sent and not yet written.
   public var outputCount: Int { output.count - written }
 
   // MARK: Sending
@@ -76,7 +80,7 @@ public final class Connection {
     return lastID
   }
 
-  /// Writes what the socket takes now. That the daemon is gone shows when reading, after its last words.
+  /// Writes what the socket accepts now. A closed connection is reported when reading, after the daemon's last messages.
   public func flush() throws(ClientError) {
     while hasOutput {
       do throws(SystemError) {
@@ -91,8 +95,8 @@ public final class Connection {
 
   // MARK: Receiving
 
-  /// Reads what is there now, up to a buffer's room. Messages given out before are no longer valid.
-  /// - Returns: whether there was something, the end included.
+  /// Reads what is there now, up to a buffer's room. Invalidates messages returned before.
+  /// - Returns: whether there was something, including the end.
   @discardableResult
   public func fill() throws(ClientError) -> Bool {
     do throws(SystemError) {
@@ -106,8 +110,8 @@ public final class Connection {
     return true
   }
 
-  /// The next message that has come completely, valid until the next call or ``fill()``; nil when there is none yet.
-  /// - Throws: `closed` after the last message of a connection that has ended.
+  /// The next complete message, valid until the next call or ``fill()``; nil when there is none yet.
+  /// - Throws: `closed` after the last message of a closed connection.
   public func next() throws(ClientError) -> Message? {
     if let message = try nextMessage(of: &deferred) { return message }
     return try nextFromSocket()
@@ -140,9 +144,9 @@ public final class Connection {
 }
 
 extension Connection {
-  /// Waits until there is something to read, or room for what is still to be written, or the time is up.
-  /// - Parameter deadline: in nanoseconds of ``MonotonicClock``; nil waits for ever.
-  /// - Returns: false when the time was up.
+  /// Waits until there is something to read, or room for bytes to be written.
+  /// - Parameter deadline: in nanoseconds of ``MonotonicClock``; nil waits without limit.
+  /// - Returns: false when the deadline passed.
   public func wait(until deadline: UInt64?) throws(ClientError) -> Bool {
     do throws(SystemError) {
       while true {
@@ -156,11 +160,11 @@ extension Connection {
     }
   }
 
-  /// Sends a request and waits for its response. Notifications that come meanwhile are given by ``next()`` later.
+  /// Sends a request and waits for its response. ``next()`` returns the notifications that come meanwhile.
   /// - Parameters:
   ///   - params: writes the JSON object of the parameters.
-  ///   - deadline: in nanoseconds of ``MonotonicClock``; nil waits for ever.
-  ///   - read: takes what is wanted out of the result, which is valid only inside.
+  ///   - deadline: in nanoseconds of ``MonotonicClock``; nil waits without limit.
+  ///   - read: reads the result, which is valid only inside.
   public func call<Result>(
     _ method: String, params: (inout ByteBuffer) -> Void = { $0.append("{}") }, deadline: UInt64? = nil,
     _ read: (JSONView) throws(MalformedMessage) -> Result
@@ -171,6 +175,9 @@ extension Connection {
       while let message = try nextFromSocket() {
         switch message {
         case .notification(let notification):
+          guard deferred.count + notification.whole.text.count <= Self.maxDeferred else {
+            throw .malformed(MalformedMessage("more than 64 MiB of notifications before the response to \(method)"))
+          }
           deferred.append(notification.whole.text)
         case .response(id, .success(let result)):
           do throws(MalformedMessage) {
@@ -178,19 +185,21 @@ extension Connection {
           } catch {
             throw .malformed(error)
           }
-        // Without an id it says that what was sent could not be read at all.
+        // An error without an id says that the request could not be read.
         case .response(id, .failure(let error)), .response(0, .failure(let error)):
           throw .refused(error)
         case .response:
           continue
         }
       }
+      // Other messages do not extend the deadline.
+      if let deadline, MonotonicClock.now >= deadline { throw .timedOut }
       guard try wait(until: deadline) else { throw .timedOut }
       try fill()
     }
   }
 
-  /// Says hello, which a connection does first.
+  /// Sends `hello`, the first request of a connection.
   /// - Parameter client: the name that the daemon's log and `clients` show.
   public func hello(client: String, deadline: UInt64? = nil) throws(ClientError) -> ServerHello {
     try call("hello", params: { Self.appendHello(client: client, to: &$0) }, deadline: deadline) {

@@ -1,20 +1,28 @@
-/// Bytes that came from the daemon, cut into frames (protocol, section 1).
+/// Cuts bytes from the daemon into frames; see "Transport" in `Protocol/README.md`.
 struct FrameBuffer: ~Copyable {
-  /// The largest frame that is believed; no daemon can be configured to send more.
+  /// The largest limit; no daemon can be configured to send more.
   static let maxFrame = 1 << 30
 
   private var queue: ByteQueue
+  /// The largest frame that is accepted, which bounds the memory that a daemon can make this client use.
+  private let limit: Int
 
-  init(capacity: Int = 256 << 10) { queue = ByteQueue(capacity: capacity) }
+  init(capacity: Int = 256 << 10, limit: Int = FrameBuffer.maxFrame) {
+    queue = ByteQueue(capacity: capacity)
+    self.limit = limit
+  }
 
-  /// Room to read into; frames given out before are no longer valid. It grows with the bytes that come, never ahead by
-  /// what a length claims.
+  /// How many bytes are buffered.
+  var count: Int { queue.count }
+
+  /// Room to read into; invalidates frames returned before. It grows with the bytes that arrive, not with the length that a
+  /// frame claims.
   mutating func room() -> UnsafeMutableRawBufferPointer { queue.room() }
 
-  /// Takes over the first `count` bytes of the last ``room()``.
+  /// Adds the first `count` bytes of the last ``room()``.
   mutating func didFill(_ count: Int) { queue.didFill(count) }
 
-  /// Adds a frame of its own, to be given out after those before it.
+  /// Adds a frame.
   mutating func append(_ json: UnsafeRawBufferPointer) {
     let room = queue.room(atLeast: 4 + json.count)
     room.storeBytes(of: UInt32(truncatingIfNeeded: json.count).bigEndian, as: UInt32.self)
@@ -27,15 +35,16 @@ struct FrameBuffer: ~Copyable {
     let bytes = queue.bytes
     guard bytes.count >= 4 else { return nil }
     let length = Int(UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)))
-    guard length > 0, length <= Self.maxFrame else { throw MalformedMessage("a frame of \(length) bytes") }
+    guard length > 0, length <= limit else {
+      throw MalformedMessage("a frame of \(length) bytes; the limit is \(limit)")
+    }
     guard bytes.count - 4 >= length else { return nil }
     queue.consume(4 + length)
     return UnsafeRawBufferPointer(rebasing: bytes[4..<4 + length])
   }
 }
 
-/// Bytes that come at one end and are taken at the other: raw memory that is used again and again and grows with what
-/// comes.
+/// A queue of bytes in raw memory, which is reused and grows with its contents.
 package struct ByteQueue: ~Copyable {
   private var block: UnsafeMutableRawPointer
   private var capacity: Int
@@ -50,13 +59,13 @@ package struct ByteQueue: ~Copyable {
 
   deinit { block.deallocate() }
 
-  /// How many bytes have come and were not consumed.
+  /// How many bytes were filled and not consumed.
   package var count: Int { tail - head }
 
   /// Those bytes; valid until the next ``room(atLeast:)``, consumed or not.
   package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: block + head, count: tail - head) }
 
-  /// Room to put bytes into, at least a quarter of the whole; tell ``didFill(_:)`` how much was put there.
+  /// Room for at least `minimum` bytes; call ``didFill(_:)`` with the number of bytes put there.
   package mutating func room(atLeast minimum: Int = 1) -> UnsafeMutableRawBufferPointer {
     if head == tail { (head, tail) = (0, 0) }
     while capacity - tail < max(minimum, capacity / 4) {
@@ -73,9 +82,9 @@ package struct ByteQueue: ~Copyable {
     return UnsafeMutableRawBufferPointer(start: block + tail, count: capacity - tail)
   }
 
-  /// Takes over the first `count` bytes of the last ``room(atLeast:)``.
+  /// Adds the first `count` bytes of the last ``room(atLeast:)``.
   package mutating func didFill(_ count: Int) { tail += count }
 
-  /// Takes the first `count` bytes away.
+  /// Removes the first `count` bytes.
   package mutating func consume(_ count: Int) { head += count }
 }

@@ -1,6 +1,6 @@
 import FeedSystem
 
-/// A feed of a daemon, as an asynchronous sequence of what happens to it.
+/// A feed of a daemon, as an asynchronous sequence of updates.
 ///
 ///     for try await update in Feed("inbox") {
 ///       switch update.cause {
@@ -12,10 +12,10 @@ import FeedSystem
 ///       }
 ///     }
 ///
-/// Each iteration has a connection and a thread of its own, which reads only when the loop asks for more: while the
-/// body is busy the daemon puts changes together, so a slow body sees fewer and larger deltas and never falls behind
-/// for good. The sequence ends when its task is cancelled, and throws a ``ClientError`` when the daemon refuses, or,
-/// without `reconnects`, when the connection is lost.
+/// Each iteration has its own connection and thread, which reads only when the loop asks for the next update. While the
+/// body is busy the daemon coalesces changes, so a slow body sees fewer, larger deltas. The sequence ends when its task
+/// is cancelled. It throws a ``ClientError`` when the daemon refuses the watch and, without `reconnects`, when the
+/// connection is lost.
 public struct Feed: AsyncSequence, Sendable {
   public typealias Element = FeedUpdate
   public typealias Failure = ClientError
@@ -23,11 +23,11 @@ public struct Feed: AsyncSequence, Sendable {
   private let options: WatchOptions
   private let path: String
 
-  /// The feed `name` of the daemon at `socket`; without one, where clients look for the daemon (protocol, section 1).
+  /// The feed `name` of the daemon at `socket`; see "Transport" in `Protocol/README.md` for the default.
   /// - Parameters:
   ///   - waits: whether to wait for the daemon and the feed at first.
-  ///   - reconnects: whether to connect again when the connection is lost.
-  ///   - throttle: the least time between deltas in milliseconds.
+  ///   - reconnects: whether to reconnect after a lost connection.
+  ///   - throttle: the minimum time between deltas in milliseconds.
   public init(
     _ name: String, socket: String? = nil, waits: Bool = true, reconnects: Bool = true, throttle: Int? = nil,
     client: String = "swift"
@@ -47,17 +47,17 @@ public struct Feed: AsyncSequence, Sendable {
   public struct AsyncIterator: AsyncIteratorProtocol {
     let handle: FeedHandle
 
-    /// What happens next; nil once the task is cancelled.
+    /// The next update; nil once the task is cancelled.
     public mutating func next() async throws(ClientError) -> FeedUpdate? { try await handle.worker.next().get() }
 
-    /// What happens next; nil once the task is cancelled.
+    /// The next update; nil once the task is cancelled.
     public mutating func next(isolation actor: isolated (any Actor)?) async throws(ClientError) -> FeedUpdate? {
       try await handle.worker.next().get()
     }
   }
 }
 
-/// Ends the iteration's thread when nobody holds the iterator any more.
+/// Stops the iteration's thread when the iterator is released.
 final class FeedHandle: Sendable {
   let worker: FeedWorker
 
@@ -66,24 +66,23 @@ final class FeedHandle: Sendable {
   deinit { worker.stop() }
 }
 
-/// What a ``Feed`` gives: something that happened, and the rows as they are after it.
+/// An event of a ``Feed`` and the rows after it.
 public struct FeedUpdate: Sendable {
-  /// What happened.
+  /// The event.
   public enum Cause: Sendable {
-    /// All rows came anew: at the start, and when the daemon could not go on from where this copy was.
+    /// All rows were received again: at the start, and when the watch could not resume.
     case snapshot
     /// Rows changed.
     case delta(Delta)
-    /// Other rows are selected.
+    /// The selection changed.
     case selection
-    /// The daemon, or the feed, is not there, for this reason. The rows are the last known ones; attempts go on.
+    /// The daemon or the feed is not available, for this reason. The rows are the last known ones; the feed tries again.
     case interrupted(ClientError)
-    /// The watch goes on after an interruption, and nothing was missed.
+    /// The watch resumed after an interruption without missing anything.
     case resumed
   }
 
   public var cause: Cause
-  /// The rows; nil before the first snapshot is complete. A copy: it does not change, and costs little until the feed
-  /// does.
+  /// The rows; nil before the first snapshot is complete. A value that later updates do not change.
   public var mirror: Mirror?
 }

@@ -2,12 +2,12 @@ import FeedSystem
 import Glibc
 import Synchronization
 
-/// The thread behind one iteration of a ``Feed``: it works only while somebody waits for the next update.
+/// The thread of one iteration of a ``Feed``. It works only while a task waits for the next update.
 final class FeedWorker: Sendable {
   typealias Answer = Result<FeedUpdate?, ClientError>
 
   private struct State {
-    /// Who waits, first to last.
+    /// The waiting tasks, in order.
     var waiting: [CheckedContinuation<Answer, Never>] = []
     var isStarted = false
     var isStopped = false
@@ -41,7 +41,7 @@ final class FeedWorker: Sendable {
     }
   }
 
-  /// Ends the iteration: who waits gets nil, and the thread goes.
+  /// Ends the iteration: waiting tasks get nil, and the thread ends.
   func stop() {
     let waiting = state.withLock { state in
       state.isStopped = true
@@ -74,7 +74,7 @@ final class FeedWorker: Sendable {
     waiter?.resume(returning: answer)
   }
 
-  /// What the thread does.
+  /// The body of the thread.
   private func run() {
     let follower = Follower(path: path, options: options, keepsMirror: true)
     var course = FeedCourse()
@@ -106,11 +106,11 @@ final class FeedWorker: Sendable {
   }
 }
 
-/// Makes updates of what a follower tells, one at a time.
+/// Turns the events of a follower into updates, one at a time.
 struct FeedCourse {
   private var isInterrupted = false
 
-  /// What has happened since the last call; nil when there is nothing yet.
+  /// The next update; nil when there is none yet.
   mutating func next(of follower: Follower) throws(ClientError) -> FeedUpdate? {
     var cause: FeedUpdate.Cause?
     try follower.advance { event throws(ClientError) in
@@ -123,7 +123,7 @@ struct FeedCourse {
   private mutating func cause(of event: Follower.Event) -> FeedUpdate.Cause? {
     switch event {
     case .waiting(let reason):
-      // Said once; that the next attempts fail as well is no news.
+      // Reported once, not for every attempt.
       defer { isInterrupted = true }
       return isInterrupted ? nil : .interrupted(reason)
     case .started(let start):

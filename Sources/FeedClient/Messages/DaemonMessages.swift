@@ -1,17 +1,17 @@
 import FeedChange
 import FeedJSON
 
-/// The result of `hello`: who answers.
+/// The result of `hello`.
 public struct ServerHello: Equatable, Sendable {
   public var protocolVersion: Int
-  /// The daemon's name and version as it calls itself; empty when it does not say.
+  /// The daemon's name and version; empty when it did not send them.
   public var server: String
   public var epoch: String
   public var revision: UInt64
-  /// The largest frame that the daemon takes, in bytes of JSON.
+  /// The largest frame that the daemon accepts, in bytes of JSON.
   public var maxFrame: Int
 
-  /// The limit of a daemon that was not configured otherwise.
+  /// The default limit of a daemon.
   public static let defaultMaxFrame = 16 << 20
 
   public init(
@@ -45,13 +45,12 @@ public struct ServerHello: Equatable, Sendable {
   }
 }
 
-/// The result of `watch` (protocol, section 7).
+/// The result of `watch`; see "Watching" in `Protocol/README.md`.
 public struct WatchStart: Equatable, Sendable {
   public var feed: String
   public var epoch: String
   public var revision: UInt64
-  /// Whether the watch goes on from the `since` that was asked for; otherwise a snapshot follows, unless none was
-  /// wanted.
+  /// Whether the watch resumes from the requested `since`; otherwise a snapshot follows, unless it was not wanted.
   public var resumed: Bool
   public var sections: [SectionSummary]
 
@@ -74,7 +73,7 @@ public struct WatchStart: Equatable, Sendable {
   }
 }
 
-/// A section's name and how many rows it has, as the daemon tells them when a watch starts.
+/// A section's name and number of rows at the start of a watch.
 public struct SectionSummary: Equatable, Sendable {
   public var name: String
   public var count: Int
@@ -85,11 +84,11 @@ public struct SectionSummary: Equatable, Sendable {
   }
 }
 
-/// A place in a daemon's history from which a watch can go on.
+/// A point in a daemon's history from which a watch can resume.
 public struct FeedPosition: Equatable, Sendable {
-  /// Names one unbroken history; a revision means nothing in another.
+  /// Identifies one unbroken history; revisions of different epochs cannot be compared.
   public var epoch: String
-  /// The last commit that has been seen.
+  /// The last commit seen.
   public var revision: UInt64
 
   public init(epoch: String, revision: UInt64) {
@@ -103,7 +102,7 @@ public struct Bookmark: Equatable, Sendable {
   public var feed: String
   public var epoch: String
   public var revision: UInt64
-  /// A watch may go on from here just as well.
+  /// A watch can also resume from here.
   public var current: UInt64
 
   public init(feed: String, epoch: String, revision: UInt64, current: UInt64) {
@@ -123,10 +122,10 @@ public struct Bookmark: Equatable, Sendable {
   }
 }
 
-/// A `selection` notification: which rows of a feed are selected now, by whoever did it.
+/// A `selection` notification: the selected rows of a feed.
 public struct Selection: Equatable, Sendable {
   public var feed: String
-  /// The revision whose coordinates the paths are in.
+  /// The revision of the paths' coordinates.
   public var revision: UInt64
   /// Ascending.
   public var selected: [IndexPath]
@@ -146,11 +145,11 @@ public struct Selection: Equatable, Sendable {
   }
 }
 
-/// A `bye` notification: the daemon's last word before it closes the connection.
+/// A `bye` notification: why the daemon closes the connection.
 public struct Bye: Equatable, Sendable {
-  /// A short name for programs.
+  /// A code for programs.
   public var reason: String
-  /// A sentence for people.
+  /// A message for people.
   public var message: String
 
   public init(reason: String, message: String) {
@@ -158,20 +157,20 @@ public struct Bye: Equatable, Sendable {
     self.message = message
   }
 
-  /// Reads the `params` of the notification; what is missing is empty, since there is nothing left to complain to.
+  /// Reads the `params` of the notification; missing members are empty.
   public init(_ params: JSONView) {
     reason = params.member("reason")?.string ?? ""
     message = params.member("message")?.string ?? ""
   }
 }
 
-/// What the daemon answered instead of a result (protocol, section 8).
+/// The daemon's refusal of a request; see "Errors" in `Protocol/README.md`.
 public struct RemoteError: Error, Equatable, Sendable {
   /// JSON-RPC's own code or one of the protocol's, for example -32000 for an unknown feed.
   public var code: Int
-  /// A sentence that says what to change.
+  /// A message that says what to change.
   public var message: String
-  /// The compact JSON text of `data`, which names the feed and the offending item; nil when there is none.
+  /// The compact JSON text of `data`, which names the feed and the offending value; nil when there is none.
   public var data: [UInt8]?
 
   public init(code: Int, message: String, data: [UInt8]? = nil) {
@@ -180,14 +179,14 @@ public struct RemoteError: Error, Equatable, Sendable {
     self.data = data
   }
 
-  /// The code of a feed that is not defined.
+  /// An undefined feed.
   public static let unknownFeed = -32000
-  /// The code of a method that this daemon does not have.
+  /// An unknown method.
   public static let unknownMethod = -32601
-  /// The code of an element without identity.
+  /// An element without identity.
   public static let noIdentity = -32003
-  /// The code of a filter or path that does not parse; `data.offset` says where.
+  /// A filter or path that does not parse; `data.offset` is the offending place.
   public static let badQuery = -32004
-  /// The code of a limit that was exceeded; `data.limit` names it.
+  /// An exceeded limit; `data.limit` names it.
   public static let limitExceeded = -32007
 }

@@ -1,7 +1,7 @@
 import FeedChange
 import FeedJSON
 
-/// A `delta` notification: what one or more commits changed in a feed (protocol, sections 4 and 7).
+/// A `delta` notification: what one or more commits changed in a feed; see "Changes" in `Protocol/README.md`.
 public struct Delta: Equatable, Sendable {
   public var feed: String
   /// The revision that the watcher has before it.
@@ -13,7 +13,7 @@ public struct Delta: Equatable, Sendable {
   public var elements: [[UInt8]]
   /// One type for each of the elements; nil when the feed has no types.
   public var types: [String?]?
-  /// The hint that the writer of the change gave, if any.
+  /// The hint given with the change.
   public var animation: String?
 
   public init(
@@ -29,7 +29,7 @@ public struct Delta: Equatable, Sendable {
     self.animation = animation
   }
 
-  /// Reads the `params` of the notification. Whether the change is well formed is not checked here. O(bytes).
+  /// Reads the `params` of the notification. Does not validate the change. O(bytes).
   public init(_ params: JSONView) throws(MalformedMessage) {
     let reader = MemberReader(object: params, place: "delta")
     feed = try reader.string("feed")
@@ -43,7 +43,7 @@ public struct Delta: Equatable, Sendable {
 }
 
 extension Change {
-  /// Reads the lists of a change out of an object that has them as members: a delta, or the result of a mutation.
+  /// Reads the lists of a change from a delta or from the result of a mutation.
   init(_ object: JSONView) throws(MalformedMessage) {
     let reader = MemberReader(object: object, place: "change")
     self.init(

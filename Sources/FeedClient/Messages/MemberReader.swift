@@ -1,7 +1,7 @@
 import FeedChange
 import FeedJSON
 
-/// Reads members of a message from the daemon; what is missing or of the wrong kind becomes a ``MalformedMessage``.
+/// Reads members of a message from the daemon. A member that is missing or of the wrong kind is a ``MalformedMessage``.
 package struct MemberReader {
   let object: JSONView
   /// The message's name, for errors.
@@ -102,7 +102,7 @@ extension JSONView {
   }
 }
 
-/// The daemon sent something that the protocol does not allow: it is not a feedd, or one of the two has a fault.
+/// A message that the protocol does not allow: the peer is no feedd, or one of the two has a bug.
 public struct MalformedMessage: Error, Equatable, Sendable {
   /// What was expected and where, for example "delta: `from` is not a revision".
   public var description: String

@@ -1,14 +1,14 @@
 import FeedJSON
 
-/// One message from the daemon, looked at in place: valid until the connection is asked for the next one.
+/// One message from the daemon, read in place: valid until the connection returns the next one.
 public enum Message {
   /// The response to a request that this connection sent.
   case response(id: Int, Result<JSONView, RemoteError>)
-  /// Something the daemon says by itself.
+  /// A message that answers no request.
   case notification(Notification)
 }
 
-/// Something the daemon says by itself; valid until the connection is asked for the next message.
+/// A message that answers no request; valid until the connection returns the next message.
 public struct Notification {
   /// The notifications of protocol 1.
   public enum Kind: Sendable {
@@ -17,7 +17,7 @@ public struct Notification {
     case bookmark
     case selection
     case bye
-    /// One that this version does not know; to be ignored or shown.
+    /// A notification that this version does not know; ignore or show it.
     case other
   }
 
@@ -27,7 +27,7 @@ public struct Notification {
   /// The whole JSON-RPC message.
   public let whole: JSONView
 
-  /// Whether it is the last of a feed that was undefined.
+  /// Whether it is the last one of a feed that was removed.
   public var endsFeed: Bool { (kind == .delta || kind == .snapshot) && params.member("ended")?.bool == true }
 
   /// Whether it is about that feed.
@@ -38,13 +38,13 @@ public struct Notification {
 }
 
 extension Message {
-  /// Reads what stands in a frame.
+  /// Reads the JSON of a frame.
   init(_ view: JSONView) throws(MalformedMessage) {
     if let method = view.member("method") {
       guard let params = view.member("params") else { throw MalformedMessage("a notification without \"params\"") }
       self = .notification(Notification(kind: .init(method), params: params, whole: view))
     } else if let error = view.member("error") {
-      // An error without an id answers something that the daemon could not read as a request.
+      // An error without an id answers a request that the daemon could not read.
       self = .response(id: view.member("id")?.int ?? 0, .failure(RemoteError(error)))
     } else if let result = view.member("result"), let id = view.member("id")?.int {
       self = .response(id: id, .success(result))
@@ -77,7 +77,7 @@ extension RemoteError {
   /// Reads the `error` of a response.
   init(_ error: JSONView) {
     self.init(
-      code: error.member("code")?.int ?? -32603, message: error.member("message")?.string ?? "the daemon refused",
+      code: error.member("code")?.int ?? -32603, message: error.member("message")?.string ?? "request refused",
       data: error.member("data")?.compactText)
   }
 }

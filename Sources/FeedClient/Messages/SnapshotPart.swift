@@ -1,19 +1,19 @@
 import FeedChange
 import FeedJSON
 
-/// A `snapshot` notification: a stretch of a feed's rows, in flattened order (protocol, section 7).
+/// A `snapshot` notification: consecutive rows of a feed; see "Watching" in `Protocol/README.md`.
 public struct SnapshotPart: Equatable, Sendable {
   public var feed: String
   public var revision: UInt64
-  /// Where the first of the elements stands. When its section is full the next ones go on in the next section.
+  /// The place of the first element. Elements beyond the end of a section continue in the next one.
   public var at: IndexPath
   /// Compact JSON texts.
   public var elements: [[UInt8]]
   /// One type for each of the elements; nil when the feed has no types.
   public var types: [String?]?
-  /// Whether the series ends here.
+  /// Whether this is the last part.
   public var isLast: Bool
-  /// The sections of a series that starts the watch over; nil in every other part.
+  /// The sections of a snapshot that restarts the watch, in its first part; nil otherwise.
   public var resetSections: [SectionSummary]?
 
   public init(

@@ -1,4 +1,4 @@
-/// A list of rows in chunks: edits in the middle of a long list move one chunk's rows, not the whole tail.
+/// A list in chunks: an edit in the middle of a long list moves one chunk, not the whole tail.
 ///
 /// A list of n elements has about n / `chunkCapacity` chunks. An edit finds its chunk by adding up their counts, which
 /// for a million rows is a walk over some thousands of integers, about a microsecond; then it moves at most a chunk.
@@ -6,7 +6,7 @@
 public struct ChunkedList<Element> {
   /// No chunk is empty and none is longer than `chunkCapacity`.
   private var chunks: [[Element]] = []
-  /// The lengths of the chunks, beside one another so that the walk to a row touches little memory.
+  /// The lengths of the chunks, in one array so that finding a row touches little memory.
   private var counts: [Int] = []
   /// How many elements there are. O(1).
   public private(set) var count = 0
@@ -90,7 +90,7 @@ extension ChunkedList: Equatable where Element: Equatable {
 }
 
 extension ChunkedList {
-  /// Stops the program when the structure is not what the edits must keep; debug builds only. O(chunks).
+  /// Checks that chunks and counts agree, in debug builds. O(chunks).
   @inline(__always)
   func checkInvariants() {
     #if CHECK_INVARIANTS
@@ -103,10 +103,9 @@ extension ChunkedList {
   }
 }
 
-/// Edits of many rows at once, as the lists of a change have them. All rows are in range and strictly ascending: the
-/// caller has validated the change.
+/// Edits of many rows at once. Precondition: the rows are in range and strictly ascending.
 extension ChunkedList {
-  /// Removes the elements at `rows`, which are coordinates before any of them is removed. O(chunks + chunk × touched).
+  /// Removes the elements at `rows`, counted before the removal. O(chunks + chunk × touched).
   mutating func remove(_ rows: some Collection<Int>) {
     var (chunk, start) = (0, 0)
     var rest = rows[...]
@@ -129,7 +128,7 @@ extension ChunkedList {
     checkInvariants()
   }
 
-  /// Inserts `elements` so that each then stands at its row of `rows`. O(chunks + chunk × touched).
+  /// Inserts `elements` so that each has its row of `rows` afterwards. O(chunks + chunk × touched).
   mutating func insert(_ elements: some Collection<Element>, at rows: some Collection<Int>) {
     if chunks.isEmpty {
       append(contentsOf: elements)
@@ -139,7 +138,7 @@ extension ChunkedList {
     var elements = elements[...]
     var rest = rows[...]
     while let first = rest.first {
-      // `start` counts what is inserted already, so it is a coordinate after the change, like `first`.
+      // `start` includes inserted elements, so it is a coordinate after the change, like `first`.
       while first > start + counts[chunk], chunk + 1 < chunks.count {
         start += counts[chunk]
         chunk += 1
@@ -160,7 +159,7 @@ extension ChunkedList {
     checkInvariants()
   }
 
-  /// Puts `elements` in the place of those at `rows`. O(chunks + touched).
+  /// Replaces the elements at `rows`. O(chunks + touched).
   mutating func replace(_ rows: some Collection<Int>, with elements: some Collection<Element>) {
     var (chunk, start) = (0, 0)
     for (row, element) in zip(rows, elements) {
@@ -172,7 +171,7 @@ extension ChunkedList {
     }
   }
 
-  /// Cuts a chunk that has grown too long into even pieces.
+  /// Splits a chunk that is too long into even pieces.
   private mutating func split(_ chunk: Int) {
     let length = counts[chunk]
     guard length > chunkCapacity else { return }
@@ -186,7 +185,7 @@ extension ChunkedList {
     counts.replaceSubrange(chunk...chunk, with: parts.map(\.count))
   }
 
-  /// Drops empty chunks and joins neighbours that fit into half a chunk together.
+  /// Removes empty chunks and joins neighbours that fit into half a chunk.
   private mutating func mergeThinChunks() {
     var kept = 0
     for chunk in chunks.indices where counts[chunk] > 0 {

@@ -1,13 +1,13 @@
 import FeedChange
 
-/// A snapshot whose parts are still coming: the sections it will have and the rows that are there already.
+/// A snapshot being received: its sections and the rows so far.
 struct IncomingSnapshot: Sendable {
   private let summaries: [SectionSummary]
   private(set) var sections: [Mirror.Section] = []
-  /// How many rows have come, over all sections.
+  /// How many rows were received, over all sections.
   private var received = 0
 
-  /// The start of a series that will have these sections.
+  /// Creates a snapshot that will have these sections.
   init(sections: [SectionSummary]) { summaries = sections }
 
   /// The sections without any rows.
@@ -15,10 +15,10 @@ struct IncomingSnapshot: Sendable {
     summaries.map { Mirror.Section(name: $0.name, rows: ChunkedList()) }
   }
 
-  /// Whether every row has come.
+  /// Whether every row was received.
   private var isComplete: Bool { received == summaries.reduce(0) { $0 + $1.count } }
 
-  /// Checks that `part` begins where the one before it ended and has no row too many, nor, if it is the last, too few.
+  /// Checks that `part` continues the one before it, and that the number of rows is right.
   func check(_ part: SnapshotPart) throws(FeedFault) {
     let section = Int(part.at.section)
     let isPlaced = section < summaries.count || (section == 0 && part.at.row == 0)
@@ -30,7 +30,7 @@ struct IncomingSnapshot: Sendable {
     }
   }
 
-  /// Adds the rows of a part that has been checked.
+  /// Adds the rows of a checked part.
   mutating func add(_ part: SnapshotPart) {
     if sections.isEmpty { sections = emptySections }
     received += part.elements.count

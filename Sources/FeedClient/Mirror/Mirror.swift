@@ -1,11 +1,16 @@
 import FeedChange
 import FeedWire
 
-/// A copy of a feed, kept right by what a watch sends: snapshots, deltas and bookmarks, in the order they come.
+/// A copy of a feed, kept up to date by the snapshots, deltas and bookmarks of a watch.
 ///
-/// A value without any connection of its own. Every `apply` either takes the whole message in or throws a ``FeedFault``
-/// and leaves the mirror as it was; after a fault, start over with a new watch. The rows of a snapshot become visible
-/// with its last part, so that the mirror always shows one revision of the feed.
+/// A value without a connection. Every `apply` applies the whole message, or throws a ``FeedFault`` and leaves the mirror
+/// as it was; after a fault, start over with a new watch. Invariant: the sections are those of one revision of the feed,
+/// because the rows of a snapshot become visible with its last part.
+///
+///     var mirror = Mirror(start)          // the result of `watch`
+///     try mirror.apply(part)              // each snapshot part
+///     try mirror.apply(delta)             // then each delta
+///     mirror.sections[0].rows[3].element  // JSON text
 public struct Mirror: Sendable {
   /// A section of the feed, in flattened order.
   public struct Section: Sendable {
@@ -14,18 +19,17 @@ public struct Mirror: Sendable {
   }
 
   public let feed: String
-  /// The rows of ``WatchProgress/revision``; those of the last complete state while a snapshot is under way.
+  /// The rows of ``WatchProgress/revision``; while a snapshot is being received, those of the last complete state.
   public private(set) var sections: [Section] = []
-  /// The rows that are selected, as the daemon told last; it tells again when a change moves them.
+  /// The selected rows as of the last `selection`; the daemon sends another when a change moves them.
   public private(set) var selected: [IndexPath] = []
-  /// How far the mirror is.
+  /// The revision of the mirror and what may come next.
   public private(set) var progress: WatchProgress
-  /// The snapshot under way.
+  /// The snapshot being received.
   private var incoming: IncomingSnapshot
 
-  /// An empty mirror for a watch that has just been answered and was not resumed.
-  /// - Parameter initial: whether a snapshot was asked for; without one the mirror is right only for a feed that is
-  ///   empty.
+  /// Creates an empty mirror for a watch that was not resumed.
+  /// - Parameter initial: whether a snapshot was requested; without one the mirror is correct only for an empty feed.
   public init(_ start: WatchStart, initial: Bool = true) {
     feed = start.feed
     progress = WatchProgress(start, since: nil, initial: initial)
@@ -33,14 +37,14 @@ public struct Mirror: Sendable {
     if !initial { sections = incoming.emptySections }
   }
 
-  /// Goes on with another watch of the same feed, after a connection was lost, that was asked for with `since` of the
-  /// mirror's own position and a snapshot in case that is out of reach.
+  /// Continues with another watch of the same feed, which was requested with `since` at the mirror's position and with a
+  /// snapshot in case it cannot resume.
   public mutating func restart(_ start: WatchStart) {
     progress.restart(start, initial: true)
     incoming = IncomingSnapshot(sections: start.sections)
   }
 
-  /// Whether a snapshot was complete: the rows are those of some revision of the feed.
+  /// Whether the mirror has the rows of some revision.
   public var isShown: Bool { progress.position != nil }
 
   /// How many rows there are. O(sections).
@@ -54,8 +58,8 @@ public struct Mirror: Sendable {
 }
 
 extension Mirror {
-  /// Takes in a part of a snapshot.
-  /// - Returns: whether the series is complete now and the mirror shows its rows.
+  /// Applies a part of a snapshot.
+  /// - Returns: whether the snapshot is complete.
   @discardableResult
   public mutating func apply(_ part: SnapshotPart) throws(FeedFault) -> Bool {
     guard part.feed == feed else { throw .foreign(part.feed) }
@@ -76,7 +80,7 @@ extension Mirror {
     return true
   }
 
-  /// Takes in a delta. O(size of the delta) plus a short walk for each section it touches; see ``ChunkedList``.
+  /// Applies a delta. O(size of the delta), plus O(rows / 256) for each section it changes; see ``ChunkedList``.
   public mutating func apply(_ delta: Delta) throws(FeedFault) {
     guard delta.feed == feed else { throw .foreign(delta.feed) }
     var next = progress
@@ -94,19 +98,19 @@ extension Mirror {
     carryOut(delta)
   }
 
-  /// Takes in a bookmark.
+  /// Applies a bookmark.
   public mutating func apply(_ bookmark: Bookmark) throws(FeedFault) {
     guard bookmark.feed == feed else { throw .foreign(bookmark.feed) }
     try progress.take(bookmark)
   }
 
-  /// Takes in which rows are selected.
+  /// Applies a selection.
   public mutating func apply(_ selection: Selection) throws(FeedFault) {
     guard selection.feed == feed else { throw .foreign(selection.feed) }
     selected = selection.selected
   }
 
-  /// Applies a delta that has been validated, in the order that the protocol gives.
+  /// Applies a validated delta: deletions, sections, additions, updates.
   private mutating func carryOut(_ delta: Delta) {
     let change = delta.change
     for run in change.deleted.runsOfSections() {
@@ -125,7 +129,7 @@ extension Mirror {
     }
   }
 
-  /// The rows that a delta brings: the added ones and then the updated ones.
+  /// The rows of a delta: the added ones, then the updated ones.
   private func rowsOf(_ delta: Delta) -> [Row] {
     let added = delta.change.added.count
     var rows = delta.elements.indices.map { place in
@@ -178,7 +182,7 @@ extension Mirror {
 
 /// One row of a mirror.
 public struct Row: Equatable, Sendable {
-  /// How a row came to be as it is, as far as this mirror has seen.
+  /// How a row got its present content and place.
   public enum Origin: UInt8, Sendable {
     /// It came with a snapshot.
     case snapshot
@@ -194,9 +198,9 @@ public struct Row: Equatable, Sendable {
   public var element: [UInt8]
   /// The row's type; nil when it has none.
   public var type: String?
-  /// How it came to be as it is.
+  /// How the row got its present content and place.
   public var origin: Origin
-  /// The revision that made it so.
+  /// The revision that did so.
   public var revision: UInt64
 
   public init(element: [UInt8], type: String? = nil, origin: Origin = .snapshot, revision: UInt64 = 0) {

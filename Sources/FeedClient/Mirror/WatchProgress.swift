@@ -1,32 +1,33 @@
-/// How far a watcher is in the history of its feed, and what may come next: the order of messages that the protocol
-/// promises (section 7), checked without looking at rows.
+/// The revision of a watcher's copy, and which messages may come next; see "Watching" in `Protocol/README.md`.
+///
+/// Invariant: `current` is at least `revision`, and the feed did not change between them.
 public struct WatchProgress: Equatable, Sendable {
   private enum Phase: Equatable, Sendable {
-    /// A snapshot must come; `revision` is known from the second part on.
+    /// A snapshot is expected; `revision` is that of its first part.
     case snapshot(revision: UInt64?)
     case live
   }
 
   public private(set) var epoch: String
-  /// The last revision whose rows the watcher has; while a first snapshot is under way, the one it will have.
+  /// The revision of the rows; while the first snapshot is being received, the revision it will have.
   public private(set) var revision: UInt64
-  /// The feed is known not to have changed between `revision` and this.
+  /// The last revision at which the feed is known to be unchanged since ``revision``.
   public private(set) var current: UInt64
   private var phase: Phase
-  /// The last complete state before the snapshot under way began.
+  /// The last complete state before the snapshot being received.
   private var complete: State?
 
-  /// A state of the rows: that of `revision`, which is also that of every revision up to `current`.
+  /// A state of the rows, valid from `revision` to `current`.
   private struct State: Equatable, Sendable {
     var epoch: String
     var revision: UInt64
     var current: UInt64
   }
 
-  /// The progress of a watch that has just been answered.
+  /// Creates the progress of a new watch.
   /// - Parameters:
-  ///   - since: what was asked for; a resumed watch goes on from there.
-  ///   - initial: whether a snapshot was asked for.
+  ///   - since: the requested position; a resumed watch continues from there.
+  ///   - initial: whether a snapshot was requested.
   public init(_ start: WatchStart, since: FeedPosition?, initial: Bool) {
     epoch = start.epoch
     complete = since.map { State(epoch: $0.epoch, revision: $0.revision, current: $0.revision) }
@@ -41,7 +42,7 @@ public struct WatchProgress: Equatable, Sendable {
     }
   }
 
-  /// Goes on with another watch that was asked for with `since` of ``position``.
+  /// Continues with another watch, which was requested with `since` at ``position``.
   public mutating func restart(_ start: WatchStart, initial: Bool) {
     let before = lastComplete
     self = WatchProgress(start, since: position, initial: initial)
@@ -54,20 +55,20 @@ public struct WatchProgress: Equatable, Sendable {
     phase == .live ? State(epoch: epoch, revision: revision, current: current) : complete
   }
 
-  /// Where a later watch may go on: the last complete state. nil before there is one.
+  /// Where a later watch can resume: the last complete state. nil before the first.
   public var position: FeedPosition? {
     lastComplete.map { FeedPosition(epoch: $0.epoch, revision: $0.current) }
   }
 
-  /// Whether everything up to ``revision`` is there: no snapshot is under way.
+  /// Whether the copy is complete: no snapshot is expected.
   public var isLive: Bool { phase == .live }
 
-  /// Whether the rows the watcher has are those of the daemon's `revision`.
+  /// Whether the copy equals the feed at `revision`.
   public func holds(at revision: UInt64) -> Bool {
     isLive && self.revision <= revision && revision <= current
   }
 
-  /// Takes a part of a snapshot into account.
+  /// Records a part of a snapshot.
   public mutating func take(snapshot revision: UInt64, isReset: Bool, isLast: Bool) throws(FeedFault) {
     if isReset {
       complete = lastComplete
@@ -82,7 +83,7 @@ public struct WatchProgress: Equatable, Sendable {
     phase = isLast ? .live : .snapshot(revision: revision)
   }
 
-  /// Takes a delta into account.
+  /// Records a delta.
   public mutating func take(deltaFrom from: UInt64, to revision: UInt64) throws(FeedFault) {
     guard isLive else { throw .deltaInsideSnapshot(revision: revision) }
     guard holds(at: from) else { throw .gap(expected: self.revision, found: from) }
@@ -90,10 +91,10 @@ public struct WatchProgress: Equatable, Sendable {
     (self.revision, current) = (revision, revision)
   }
 
-  /// Takes a bookmark into account.
+  /// Records a bookmark.
   public mutating func take(_ bookmark: Bookmark) throws(FeedFault) {
     guard bookmark.epoch == epoch else { throw .foreign("epoch \(bookmark.epoch)") }
-    // A bookmark inside a snapshot says nothing that the snapshot will not.
+    // A bookmark during a snapshot adds nothing to it.
     guard isLive else { return }
     guard bookmark.revision <= current, bookmark.current >= current else {
       throw .gap(expected: current, found: bookmark.revision)

@@ -1,29 +1,28 @@
 import FeedJSON
 import FeedSystem
 
-/// Follows one feed over as many connections as it takes: a ``Watcher`` that has a socket, a clock and, if wanted, a
-/// mirror.
+/// Follows one feed and reconnects as needed: a ``Watcher`` with a socket, a clock and an optional mirror.
 ///
-/// It never waits: a program polls ``descriptor`` for ``interest`` until ``deadline`` and then calls ``advance(_:)``,
-/// which does what can be done and gives out what happened, in order. For one thread at a time.
+/// It never waits: poll ``descriptor`` for ``interest`` until ``deadline``, then call ``advance(_:)``, which reports the
+/// events in order. Not thread-safe.
 public final class Follower {
   /// What happened.
   public enum Event {
-    /// The daemon or the feed is not there, for this reason; the next attempt comes by itself.
+    /// The daemon or the feed is not available, for this reason; the follower tries again.
     case waiting(ClientError)
-    /// A watch has begun.
+    /// A watch has started.
     case started(WatchStart)
-    /// The daemon said something about the feed, or goodbye, and it is in the mirror now; a delta comes decoded if
-    /// there is a mirror. Valid until the handler returns.
+    /// A notification about the feed, or `bye`. The mirror has it already, and a delta comes decoded if there is a mirror.
+    /// Valid until the handler returns.
     case notification(Notification, Delta?)
     /// A request sent through ``request(_:params:)`` was answered. Valid until the handler returns.
     case response(id: Int, Result<JSONView, RemoteError>)
   }
 
-  /// What the handler of an event wants next.
+  /// What the handler of an event returns.
   public enum Verdict: Sendable {
     case proceed
-    /// Return from ``advance(_:)`` at once; the rest is kept for the next call.
+    /// Return from ``advance(_:)`` at once; later events wait for the next call.
     case pause
   }
 
@@ -33,16 +32,16 @@ public final class Follower {
   private let keepsMirror: Bool
   private var watcher: Watcher
   private var connection: Connection?
-  /// The request of the watcher that is not answered yet.
+  /// The watcher's unanswered request.
   private var pendingID: Int?
   private var restsUntil: UInt64?
   private var hasStarted = false
   private var isPaused = false
-  /// The rows, when they are wanted and known: a watch that went on from the position of an earlier process has none
-  /// before the daemon starts it over.
+  /// The rows, when they are wanted and known: a watch resumed from the position of an earlier process has none until the
+  /// daemon sends a snapshot.
   public private(set) var mirror: Mirror?
 
-  /// A follower that has not connected yet.
+  /// Creates a follower that has not connected yet.
   /// - Parameters:
   ///   - path: the daemon's socket.
   ///   - keepsMirror: whether to keep the rows.
@@ -61,17 +60,17 @@ public final class Follower {
   /// When to call ``advance(_:)`` although nothing is ready, in nanoseconds of ``MonotonicClock``; 0 is at once.
   public var deadline: UInt64? { isPaused || !hasStarted ? 0 : restsUntil }
 
-  /// How far the watch is; nil before it has begun.
+  /// The progress of the watch; nil before it has started.
   public var progress: WatchProgress? { watcher.progress }
 
-  /// Where a later watch may go on.
+  /// Where a later watch can resume.
   public var position: FeedPosition? { watcher.position }
 
-  /// Whether a watch is under way.
+  /// Whether the watch is running.
   public var isWatching: Bool { watcher.isWatching }
 
-  /// Sends a request of the caller's own over the connection of the watch; its answer is an event.
-  /// - Returns: its id; nil when there is no watch under way.
+  /// Sends another request over the connection of the watch; its answer is an event.
+  /// - Returns: its id; nil while the watch is not running.
   public func request(_ method: String, params: (inout ByteBuffer) -> Void) throws(ClientError) -> Int? {
     guard let connection, watcher.isWatching else { return nil }
     let id = connection.send(method, params: params)
@@ -79,8 +78,8 @@ public final class Follower {
     return id
   }
 
-  /// Does what can be done without waiting, up to a buffer's worth of messages.
-  /// - Throws: what ends the watch for good, or what the handler throws.
+  /// Makes progress without waiting, up to a buffer of messages.
+  /// - Throws: what ends the watch, or what the handler throws.
   public func advance(_ handle: Handler) throws(ClientError) {
     if !hasStarted {
       hasStarted = true
@@ -101,7 +100,7 @@ public final class Follower {
 
   private func read(_ handle: Handler) throws(ClientError) {
     try connection?.flush()
-    // What was left when a handler paused comes before anything new.
+    // Messages left by a paused handler come first.
     if isPaused, try drain(handle) == .pause { return }
     if let connection, try connection.fill() { _ = try drain(handle) }
     try connection?.flush()
@@ -120,8 +119,8 @@ public final class Follower {
 }
 
 extension Follower {
-  /// Does what the watcher says.
-  /// - Parameter cause: what went wrong, for those who are told to wait.
+  /// Carries out an action of the watcher.
+  /// - Parameter cause: the error to report when the action is to wait.
   private func perform(_ action: Watcher.Action, cause: ClientError? = nil, _ handle: Handler) throws(ClientError) {
     let options = watcher.options
     switch action {
@@ -153,7 +152,7 @@ extension Follower {
     try perform(watcher.connected(), handle)
   }
 
-  /// Begins a watch that the daemon has answered.
+  /// Starts a watch that the daemon has answered.
   private func begin(_ start: WatchStart, _ handle: Handler) throws(ClientError) -> Verdict {
     let action = watcher.started(start)
     if keepsMirror { beginMirror(start) }
@@ -192,10 +191,10 @@ extension WatchOptions {
 }
 
 extension Follower {
-  /// Takes a message into account and gives it to the handler.
+  /// Processes a message and passes it to the handler.
   private func take(_ message: Message, _ handle: Handler) throws(ClientError) -> Verdict {
     switch message {
-    // An answer without an id says that what was sent could not be read at all.
+    // An error without an id says that the request could not be read.
     case .response(let id, let result) where id == pendingID || id == 0:
       pendingID = nil
       return try takeAnswer(result, handle)
@@ -226,8 +225,8 @@ extension Follower {
     return .proceed
   }
 
-  /// Brings progress and mirror up to date.
-  /// - Returns: the delta that the mirror has taken in.
+  /// Updates progress and mirror.
+  /// - Returns: the delta that the mirror applied.
   private func record(_ notification: Notification) throws(ClientError) -> Delta? {
     let params = notification.params
     switch notification.kind {
@@ -266,7 +265,7 @@ extension Follower {
 
   private func add(_ part: SnapshotPart) throws(ClientError) {
     if mirror == nil, let sections = part.resetSections, let progress = watcher.progress {
-      // Going on from an earlier process there were no rows; now the daemon sends them all.
+      // A resumed watch has no rows; this snapshot has them all.
       mirror = Mirror(
         WatchStart(
           feed: part.feed, epoch: progress.epoch, revision: part.revision, resumed: false, sections: sections))

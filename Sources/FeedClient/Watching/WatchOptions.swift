@@ -1,17 +1,17 @@
-/// What a watcher wants and how it behaves when it does not get it.
+/// The options of a watch.
 public struct WatchOptions: Equatable, Sendable {
   public var feed: String
-  /// Where to go on, from an earlier watch; nil begins with a snapshot.
+  /// The position of an earlier watch to resume from; nil starts with a snapshot.
   public var since: FeedPosition?
-  /// Whether a watch that does not go on from somewhere begins with a snapshot.
+  /// Whether a watch that does not resume starts with a snapshot.
   public var initial = true
-  /// The least time between deltas, in milliseconds; nil leaves it to the daemon.
+  /// The minimum time between deltas in milliseconds; nil for the daemon's default.
   public var throttle: Int?
-  /// Whether to wait for the daemon and for the feed to be there at first.
+  /// Whether to wait for the daemon and the feed before the first watch.
   public var waits = false
-  /// Whether to connect again, and go on, when the connection is lost after the watch had begun.
+  /// Whether to reconnect and resume after a lost connection.
   public var reconnects = false
-  /// The name that the daemon's log and `clients` show.
+  /// The client's name in the daemon's log and in `clients`.
   public var client = "feedclient"
 
   public init(feed: String) { self.feed = feed }

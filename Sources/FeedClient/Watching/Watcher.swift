@@ -1,21 +1,21 @@
 import Glibc
 
-/// The course of a watch over connections that come and go, as a pure state machine: it is told what happened and says
-/// what to do next. Sockets, clocks and rows belong to others.
+/// A watch over a series of connections, as a pure state machine: events go in, the next action comes out. It has no
+/// socket, clock or rows; ``Follower`` does.
 public struct Watcher: Sendable {
   /// What to do next.
   public enum Action: Equatable, Sendable {
-    /// Connect to the daemon, then tell ``connected()`` or ``failedToConnect(_:)``.
+    /// Connect to the daemon, then call ``connected()`` or ``failedToConnect(_:)``.
     case connect
-    /// Send `hello`, then tell ``greeted()`` or ``refused(_:)``.
+    /// Send `hello`, then call ``greeted()`` or ``refused(_:)``.
     case sendHello
-    /// Send `watch`, then tell ``started(_:)`` or ``refused(_:)``.
+    /// Send `watch`, then call ``started(_:)`` or ``refused(_:)``.
     case sendWatch(since: FeedPosition?, initial: Bool)
-    /// Let so many nanoseconds pass, then tell ``rested()``.
+    /// Wait this many nanoseconds, then call ``rested()``.
     case rest(UInt64)
-    /// Go on reading.
+    /// Continue reading.
     case read
-    /// It is over.
+    /// The watch has failed.
     case fail(ClientError)
   }
 
@@ -24,7 +24,7 @@ public struct Watcher: Sendable {
     case greeting
     case asking
     case watching
-    /// Resting; the flag says whether the connection still stands.
+    /// Waiting to retry; the flag says whether the connection is still open.
     case resting(connected: Bool)
     case ended
   }
@@ -32,26 +32,26 @@ public struct Watcher: Sendable {
   public let options: WatchOptions
   private var state = State.connecting
   private var backoff = Backoff()
-  /// What the watch under way was asked to go on from.
+  /// The `since` of the present watch.
   private var asked: FeedPosition?
-  /// Whether a watch has begun at least once.
+  /// Whether a watch was started at least once.
   private var hasBegun = false
-  /// How far the watch is; nil before the first has begun.
+  /// The progress of the watch; nil before the first start.
   public private(set) var progress: WatchProgress?
 
-  /// A watcher that begins by connecting.
+  /// Creates a watcher that starts by connecting.
   public init(_ options: WatchOptions) { self.options = options }
 
-  /// Where a later watch may go on; nil when nothing is complete yet.
+  /// Where a later watch can resume; nil before the first complete state.
   public var position: FeedPosition? { progress.map(\.position) ?? options.since }
 
-  /// A connection stands.
+  /// A connection was opened.
   public mutating func connected() -> Action {
     state = .greeting
     return .sendHello
   }
 
-  /// Nobody answered.
+  /// No connection could be opened.
   public mutating func failedToConnect(_ error: ClientError) -> Action {
     guard case .noDaemon(let cause) = error, cause.code != EACCES, cause.code != ENOTSOCK, isPatient else {
       return fail(error)
@@ -83,38 +83,38 @@ public struct Watcher: Sendable {
     return rest(connected: true)
   }
 
-  /// The connection is lost, with the daemon's last word if there was one.
+  /// The connection was lost.
   public mutating func lost(_ error: ClientError) -> Action {
     guard case .closed = error, isPatient else { return fail(error) }
     return rest(connected: false)
   }
 
-  /// The feed is gone; its last delta has emptied it.
+  /// The feed was removed; its last delta has emptied it.
   public mutating func ended() -> Action {
     let reason = RemoteError(
-      code: RemoteError.unknownFeed, message: "Feed \"\(options.feed)\" was undefined, and the watch has ended with it."
+      code: RemoteError.unknownFeed, message: "feed \"\(options.feed)\" was undefined"
     )
     return isPatient ? rest(connected: true) : fail(.refused(reason))
   }
 
-  /// The rest is over.
+  /// The waiting time is over.
   public mutating func rested() -> Action {
     if state == .resting(connected: true) { return ask() }
     state = .connecting
     return .connect
   }
 
-  /// A part of a snapshot came.
+  /// A part of a snapshot was received.
   public mutating func took(snapshot revision: UInt64, isReset: Bool, isLast: Bool) throws(FeedFault) {
     try progress?.take(snapshot: revision, isReset: isReset, isLast: isLast)
   }
 
-  /// A delta came.
+  /// A delta was received.
   public mutating func took(deltaFrom from: UInt64, to revision: UInt64) throws(FeedFault) {
     try progress?.take(deltaFrom: from, to: revision)
   }
 
-  /// A bookmark came.
+  /// A bookmark was received.
   public mutating func took(_ bookmark: Bookmark) throws(FeedFault) {
     try progress?.take(bookmark)
   }
@@ -122,14 +122,14 @@ public struct Watcher: Sendable {
   /// Whether messages about the feed are expected.
   public var isWatching: Bool { state == .watching }
 
-  /// Whether what comes next on the connection is the answer to `hello`.
+  /// Whether the next answer is that of `hello`.
   var isGreeting: Bool { state == .greeting }
 
-  /// What did not work may be tried again.
+  /// Whether to retry after a failure.
   private var isPatient: Bool { hasBegun ? options.reconnects : options.waits }
 
-  /// Who goes on from somewhere gets a snapshot when that turns out to be impossible, wanted at the start or not:
-  /// without it the changes in between would be missing silently.
+  /// Whether the watch is requested with a snapshot. A watch that cannot resume always gets one, because it would miss
+  /// changes otherwise.
   public var asksForSnapshot: Bool { options.initial || asked != nil }
 
   private mutating func ask() -> Action {
@@ -149,16 +149,16 @@ public struct Watcher: Sendable {
   }
 }
 
-/// How long to rest before the next attempt: twice as long after each failure, within bounds.
+/// The time to wait before the next attempt: doubled after each failure, up to a maximum.
 struct Backoff: Equatable, Sendable {
-  /// 50 ms: a daemon that restarts is back in a few of these.
+  /// 50 ms.
   static let first: UInt64 = 50_000_000
-  /// 5 s: how long a daemon that comes back late stays unnoticed at most.
+  /// 5 s.
   static let longest: UInt64 = 5_000_000_000
 
   private var upcoming = Backoff.first
 
-  /// The rest before the next attempt, in nanoseconds.
+  /// The time before the next attempt, in nanoseconds.
   mutating func next() -> UInt64 {
     defer { upcoming = min(upcoming * 2, Self.longest) }
     return upcoming

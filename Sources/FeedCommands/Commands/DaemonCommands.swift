@@ -2,19 +2,40 @@ import FeedClient
 import FeedJSON
 import FeedSystem
 
+/// Commands about the daemon itself.
 extension Command {
   static let stats = Command(
-    name: "stats", usage: [""], summary: "show the daemon's counters and gauges",
-    about: "Shows what the daemon has done since it started and what it holds now.", operands: 0...0
+    name: "stats", usage: ["[OPTION]..."], summary: "show the daemon's counters and gauges",
+    examples: """
+      feedclient stats
+      feedclient stats --watch --interval 5s
+      feedclient stats --prometheus > /var/lib/node_exporter/feedd.prom
+      """,
+    about: "Shows what the daemon has done since it started and what it holds now.",
+    options: [
+      OptionDescription("watch", help: "print them again and again, until interrupted"),
+      OptionDescription(
+        "interval", value: .duration(.milliseconds(100)...(.seconds(86_400))),
+        help: "time between two prints with --watch",
+        defaultText: "1s"),
+      OptionDescription("prometheus", help: "print the Prometheus text exposition format"),
+    ],
+    operands: 0...0
   ) { invocation throws(Failure) in
-    try invocation.request("stats", nil, show: Show.members)
+    let isPrometheus = invocation.options.contains("prometheus")
+    if isPrometheus, invocation.console.wantsJSON {
+      throw invocation.usage("--prometheus and --json exclude each other")
+    }
+    let show = isPrometheus ? Prometheus.print : Show.members
+    if invocation.options.contains("watch") { return try invocation.watchStats(show) }
+    return try invocation.request("stats", nil, show: show)
   }
 
   static let clients = Command(
-    name: "clients", usage: [""], summary: "show who is connected",
+    name: "clients", usage: [""], summary: "list the connections", examples: "feedclient clients",
     about: """
-      Shows each connection: user, process, name, bytes that wait for it, bytes that it has begun a frame with, how far \
-      it lags, and its resets.
+      Lists the connections with user, process, name, bytes queued for it, bytes held of incomplete frames, lag, and \
+      number of resets.
       """,
     operands: 0...0
   ) { invocation throws(Failure) in
@@ -22,25 +43,21 @@ extension Command {
   }
 
   static let sync = Command(
-    name: "sync", usage: [""], summary: "wait until the daemon has done all it was asked before",
-    about: "Returns once the daemon has carried out everything that reached it before, and shows its revision.",
+    name: "sync", usage: [""], summary: "wait for requests sent before", examples: "feedclient sync",
+    about: "Returns once the daemon has carried out every request that it received before, and shows its revision.",
     operands: 0...0
   ) { invocation throws(Failure) in
     try invocation.request("sync", nil, show: Show.done("in sync"))
   }
 
   static let ping = Command(
-    name: "ping", usage: [""], summary: "ask whether the daemon is there",
-    about: "Asks the daemon to answer, and shows how long that took, the way there and back.", operands: 0...0
+    name: "ping", usage: [""], summary: "measure a round trip", examples: "feedclient ping",
+    about: "Sends a request and shows the time until its answer in microseconds.", operands: 0...0
   ) { invocation throws(Failure) in
     let deadline = invocation.deadline()
     let (connection, hello) = try invocation.connect(deadline: deadline)
     let begin = MonotonicClock.now
-    do throws(ClientError) {
-      try connection.call("ping", deadline: deadline) { _ in }
-    } catch {
-      throw .client(error)
-    }
+    try invocation.call(connection, "ping", deadline: deadline) { _ in }
     let microseconds = (MonotonicClock.now - begin) / 1000
     var answer = ParameterWriter()
     answer.add("server", hello.server)
@@ -53,14 +70,11 @@ extension Command {
 
   static let call = Command(
     name: "call", usage: ["METHOD [PARAMS|-]"], summary: "send any request of the protocol",
-    about: """
-      Sends one request and shows its result as it comes. PARAMS is a JSON object, or is read from standard input.
+    examples: """
+      feedclient call update '{"feed":"inbox","element":{"id":1}}'
+      feedclient call transaction - < ops.json
       """,
-    notes: """
-      Examples:
-        feedclient call update '{"feed":"inbox","element":{"id":1}}'
-        feedclient call transaction - < ops.json
-      """,
+    about: "Sends one request and shows its result. PARAMS is a JSON object; '-' reads it from standard input.",
     operands: 1...2
   ) { invocation throws(Failure) in
     var params: String?
@@ -69,33 +83,25 @@ extension Command {
     }
     return try invocation.request(invocation.operand(0), params, show: Show.value)
   }
-}
 
-extension Invocation {
-  /// The JSON object that a word is, or with `-` all of standard input.
-  func json(_ word: String, what: String) throws(Failure) -> String {
-    let text = word == "-" ? try StandardInput.readAll(until: end) : word
-    if let flaw = Operands.flaw(text) { throw usage("\(what) is not JSON: \(flaw)") }
-    let isObject = try Operands.withView(of: text) { $0.kind == .object }
-    guard isObject else { throw usage("\(what) is not a JSON object") }
-    return text
-  }
-}
-
-extension Command {
   static let backup = Command(
-    name: "backup", usage: ["FILE"], summary: "copy what the daemon keeps into a new file",
+    name: "backup", usage: ["FILE"], summary: "copy the daemon's state into a file",
+    examples: """
+      sudo feedclient backup /var/backups/feedd.sqlite
+      feedclient backup copy.sqlite --state ~/.local/state/feedd
+      """,
     about: """
-      Copies the daemon's state, as of one moment, into FILE, which must not exist; the daemon goes on meanwhile. It tells where its \
-      state is, and this program reads it there, so run it as root or as the daemon's user. With --state no daemon is asked, and \
-      none need run.
+      Copies the daemon's state at one moment into FILE, which must not exist, while the daemon runs. The daemon tells \
+      where its state is and this program reads it there: run it as root or as the daemon's user. With --state no \
+      daemon needs to run.
       """,
     options: [
-      OptionDescription("state", value: .text("DIR"), help: "the state directory, instead of asking the daemon")
+      OptionDescription("state", value: .text("DIR"), help: "state directory, instead of asking the daemon")
     ],
     notes: """
-      To restore: stop feedd, put the file in the place of feedd.sqlite in its state directory, owned by the daemon's user, remove
-      feedd.sqlite-wal and feedd.sqlite-shm there, start feedd.
+      To restore a copy: stop feedd, remove feedd.sqlite-wal and feedd.sqlite-shm in
+      its state directory, copy FILE over feedd.sqlite there, owned by the daemon's
+      user, and start feedd.
       """,
     operands: 1...1
   ) { invocation throws(Failure) in
@@ -103,7 +109,7 @@ extension Command {
     if let given = invocation.options.text("state") {
       directory = given
     } else {
-      directory = try stateOfDaemon(invocation)
+      directory = try invocation.stateDirectory()
     }
     let file = invocation.operand(0)
     if let problem = invocation.copyState(directory, file) { throw .state(problem) }
@@ -113,20 +119,95 @@ extension Command {
     try Operands.withView(of: answer.finish()) { Show.members($0, invocation.console) }
     return .done
   }
+}
 
+extension Invocation {
   /// Asks the daemon where it keeps its state.
-  private static func stateOfDaemon(_ invocation: Invocation) throws(Failure) -> String {
-    let deadline = invocation.deadline()
-    let (connection, hello) = try invocation.connect(deadline: deadline)
-    let state: String?
-    do throws(ClientError) {
-      state = try connection.call("stats", deadline: deadline) { $0.member("state")?.string }
-    } catch {
-      throw .client(error)
-    }
-    if let state { return state }
+  fileprivate func stateDirectory() throws(Failure) -> String {
+    let deadline = deadline()
+    let (connection, hello) = try connect(deadline: deadline)
+    if let state = try call(connection, "stats", deadline: deadline, { $0.member("state")?.string }) { return state }
     throw .state(
-      "\(hello.server) at \(invocation.socketPath) keeps nothing (--durability memory), or does not tell this user where: "
-        + "run this as root or as its user, or name the directory with --state")
+      "cannot find the state of \(hello.server) at \(socketPath): it keeps none (--durability memory), or this user may "
+        + "not know; run this as root or as the daemon's user, or give --state DIR")
+  }
+
+  /// Prints the statistics at intervals until the time of `--timeout` is over.
+  fileprivate func watchStats(_ show: (JSONView, Console) -> Void) throws(Failure) -> ExitStatus {
+    let interval = (options.duration("interval") ?? .seconds(1)).clampedNanoseconds
+    let (connection, _) = try connect(deadline: deadline())
+    var next = MonotonicClock.now
+    while true {
+      try call(connection, "stats", deadline: deadline()) { show($0, console) }
+      if !console.isJSON { console.print("") }
+      try console.flush()
+      next &+= interval
+      let due = min(next, end ?? .max)
+      while MonotonicClock.now < due {
+        do throws(ClientError) {
+          guard try connection.wait(until: due) else { break }
+          try connection.fill()
+          while try connection.next() != nil {}
+        } catch {
+          throw failure(error)
+        }
+      }
+      if let end, MonotonicClock.now >= end { throw failure(.timedOut) }
+    }
+  }
+
+  /// Returns the JSON object that a word is, or with `-` all of standard input.
+  func json(_ word: String, what: String) throws(Failure) -> String {
+    let text: String
+    do throws(Failure) {
+      text = word == "-" ? try StandardInput.readAll(until: end) : word
+    } catch {
+      if case .client(let error) = error { throw failure(error) }
+      throw error
+    }
+    if let flaw = Operands.flaw(text) { throw usage("\(what) is not JSON: \(flaw)") }
+    let isObject = try Operands.withView(of: text) { $0.kind == .object }
+    guard isObject else { throw usage("\(what) is not a JSON object") }
+    return text
+  }
+}
+
+/// The Prometheus text exposition format of the result of `stats`.
+enum Prometheus {
+  /// Members of `stats` with their names and descriptions; counters end in `_total`.
+  private static let metrics: [(member: String, name: String, help: String)] = [
+    ("revision", "revision", "Last commit of the daemon."),
+    ("uptime", "uptime_seconds", "Seconds since the daemon started."),
+    ("connectionsOpen", "connections_open", "Open connections."),
+    ("feeds", "feeds", "Defined feeds."),
+    ("elements", "elements", "Elements of all feeds."),
+    ("elementBytes", "element_bytes", "Bytes of all elements."),
+    ("historyBytes", "history_bytes", "Bytes of changes kept for watchers that resume."),
+    ("watches", "watches", "Watches, one for each connection and feed."),
+    ("queuedBytes", "queued_bytes", "Bytes queued for connections."),
+    ("heldBytes", "held_bytes", "Bytes received and not yet processed."),
+    ("connections", "connections_total", "Connections accepted."),
+    ("refusedConnections", "refused_connections_total", "Connections refused because of a limit."),
+    ("requests", "requests_total", "Requests received."),
+    ("errors", "errors_total", "Requests refused."),
+    ("commits", "commits_total", "Commits."),
+    ("deltas", "deltas_total", "Deltas queued for watchers."),
+    ("composedDeltas", "composed_deltas_total", "Deltas composed for watchers that were behind."),
+    ("snapshots", "snapshots_total", "Snapshots begun."),
+    ("resets", "resets_total", "Snapshots that replaced a watcher's rows."),
+    ("bytesIn", "received_bytes_total", "Bytes of requests received."),
+    ("bytesOut", "sent_bytes_total", "Bytes written to connections."),
+  ]
+
+  /// Prints the metrics; members that this version does not know are left out.
+  static func print(_ result: JSONView, _ console: Console) {
+    for metric in metrics {
+      guard let value = result.members.first(where: { $0.key.string == metric.member })?.value, value.kind == .number
+      else { continue }
+      let type = metric.name.hasSuffix("_total") ? "counter" : "gauge"
+      console.print("# HELP feedd_\(metric.name) \(metric.help)")
+      console.print("# TYPE feedd_\(metric.name) \(type)")
+      console.print("feedd_\(metric.name) \(value.source)")
+    }
   }
 }

@@ -1,7 +1,7 @@
 import FeedClient
 import FeedSystem
 
-/// A feed's definition put together from the options of `define` (protocol, section 6).
+/// A feed's definition built from the options of `define`; see "Feeds" in `Protocol/README.md`.
 struct DefinitionBuilder: Equatable {
   struct Bin: Equatable {
     var name: String
@@ -25,7 +25,7 @@ struct DefinitionBuilder: Equatable {
   var children: [String] = []
   var current: Int?
   var slots = Slots()
-  /// What may not be done with the rows, and that several may be selected.
+  /// Whether rows can be selected, edited and moved, and whether several can be selected.
   var behaviours: [String: Bool] = [:]
 
   init(feed: String) { self.feed = feed }
@@ -35,13 +35,13 @@ struct DefinitionBuilder: Equatable {
     let (name, filter) = Self.split(word)
     guard !name.isEmpty else { throw .usage("define: --bin '\(word)': expected NAME or NAME=FILTER") }
     guard !bins.contains(where: { $0.name == name }) else {
-      throw .usage("define: --bin '\(name)' stands twice; join the filters with ||")
+      throw .usage("define: --bin '\(name)' is given twice; combine the filters with ||")
     }
     bins.append(Bin(name: name, filter: filter))
   }
 
-  /// Adds an order from `NAME=PATH`, `NAME=PATH:asc` or `NAME=PATH:desc`, where NAME is a bin; those of one bin break
-  /// one another's ties. Without any bin, NAME must be `all`, the one there is then.
+  /// Adds a sort key from `BIN=PATH`, `BIN=PATH:asc` or `BIN=PATH:desc`. Later keys of a bin break ties. Without any
+  /// bin, BIN must be `all`, the name of the default bin.
   mutating func addSort(_ word: String) throws(Failure) {
     let (name, path) = Self.split(word)
     guard !name.isEmpty, var path, !path.isEmpty else {
@@ -55,12 +55,13 @@ struct DefinitionBuilder: Equatable {
     }
     if bins.isEmpty, name == "all" { bins.append(Bin(name: name)) }
     guard let place = bins.firstIndex(where: { $0.name == name }) else {
-      throw .usage("define: --sort '\(word)': there is no --bin '\(name)'")
+      throw .usage(
+        "define: --sort '\(word)': there is no --bin '\(name)'" + Suggestion.clause(for: name, in: bins.map(\.name)))
     }
     bins[place].sort.append(SortTerm(by: path, descending: descending))
   }
 
-  /// What stands before and behind the first equals sign; nil behind it when there is none.
+  /// Splits a word at its first equals sign; the second part is nil when there is none.
   static func split(_ word: String) -> (String, String?) {
     guard let equals = word.firstIndex(of: "=") else { return (word, nil) }
     return (String(word[..<equals]), String(word[word.index(after: equals)...]))
@@ -68,8 +69,8 @@ struct DefinitionBuilder: Equatable {
 }
 
 extension DefinitionBuilder {
-  /// The JSON object that `define` takes.
-  /// - Parameter replace: whether another definition of that name gives way.
+  /// Returns the JSON object that `define` takes.
+  /// - Parameter replace: whether to replace another definition of this name.
   func json(replace: Bool) -> String {
     var params = ParameterWriter()
     params.add("feed", feed)

@@ -1,20 +1,19 @@
 import FeedClient
 import FeedSystem
 
-/// Commands on arrays and singles.
+/// Commands that change arrays by row, and singles.
 extension Command {
   static let insert = Command(
-    name: "insert", usage: ["FEED [ELEMENT...|-] [--at ROWS]"], summary: "put elements into an array, by row",
+    name: "insert", usage: ["FEED [ELEMENT...|-] [--at ROWS]"], summary: "insert elements into an array",
+    examples: """
+      feedclient insert styles --at 0 '{"title":"first"}'
+      feedclient insert styles --at 0,2 '{"title":"first"}' '{"title":"third"}'
+      """,
     about: """
-      Inserts elements into an array at rows, or at its end. One row is that of the first element, and the others \
-      follow; of several rows, one for each element, each counts with the earlier ones already in.
+      Inserts elements into an array, at its end unless --at is given. One row is that of the first element, and the \
+      others follow. Several rows, one for each element, count with the earlier elements already inserted.
       """,
     options: [rows, animation],
-    notes: """
-      Examples:
-        feedclient insert styles --at 0 '{"title":"first"}'
-        feedclient insert styles --at 0,2 '{"title":"first"}' '{"title":"third"}'
-      """,
     operands: 1...Int.max
   ) { invocation throws(Failure) in
     var params = invocation.changeParameters()
@@ -25,19 +24,16 @@ extension Command {
   }
 
   static let replace = Command(
-    name: "replace", usage: ["FEED --at ROWS [ELEMENT...|-]"], summary: "replace elements of an array, by row",
+    name: "replace", usage: ["FEED --at ROWS [ELEMENT...|-]"], summary: "replace elements of an array",
+    examples: "feedclient replace styles --at 3 '{\"title\":\"new fourth\"}'",
     about: """
-      Puts elements in the place of those at rows of an array. One row is that of the first element, and the others \
-      follow; of several rows there is one for each element.
+      Replaces elements of an array. One row is that of the first element, and the others follow; or there is one row \
+      for each element.
       """,
     options: [rows, animation],
-    notes: """
-      Example:
-        feedclient replace styles --at 3 '{"title":"another fourth"}'
-      """,
     operands: 1...Int.max
   ) { invocation throws(Failure) in
-    guard let rows = invocation.options.text("at") else { throw invocation.usage("--at is missing: say which rows") }
+    guard let rows = invocation.options.text("at") else { throw invocation.usage("missing option --at ROWS") }
     var params = invocation.changeParameters()
     let elements = try invocation.elements(from: 1)
     try params.addRows(rows, elements.count, invocation)
@@ -46,14 +42,10 @@ extension Command {
   }
 
   static let remove = Command(
-    name: "remove", usage: ["FEED ROW..."], summary: "take elements out of an array, by row",
-    about:
-      "Takes the elements at these rows out of an array, all at once: the rows are those before any of them is gone.",
+    name: "remove", usage: ["FEED ROW..."], summary: "remove elements of an array",
+    examples: "feedclient remove styles 0 4 5",
+    about: "Removes the elements at these rows of an array in one commit. Rows count before any of them is removed.",
     options: [animation],
-    notes: """
-      Example:
-        feedclient remove styles 0 4 5
-      """,
     operands: 2...Int.max
   ) { invocation throws(Failure) in
     var params = invocation.changeParameters()
@@ -65,12 +57,9 @@ extension Command {
 
   static let move = Command(
     name: "move", usage: ["FEED FROM TO"], summary: "move an element of an array",
+    examples: "feedclient move styles 4 0",
     about: "Moves the element at row FROM of an array to row TO, counted after the move.",
     options: [animation],
-    notes: """
-      Example:
-        feedclient move styles 4 0
-      """,
     operands: 3...3
   ) { invocation throws(Failure) in
     var params = invocation.changeParameters()
@@ -83,14 +72,13 @@ extension Command {
   }
 
   static let put = Command(
-    name: "put", usage: ["FEED ELEMENT|null"], summary: "put the element into a single",
-    about: "Puts an element into a single, in the place of the one there. null empties it.",
-    options: [animation],
-    notes: """
-      Examples:
-        feedclient put banner '{"text":"Maintenance at noon"}'
-        feedclient put banner null
+    name: "put", usage: ["FEED ELEMENT|null"], summary: "set the element of a single",
+    examples: """
+      feedclient put banner '{"text":"Maintenance at noon"}'
+      feedclient put banner null
       """,
+    about: "Replaces the element of a single. null empties it.",
+    options: [animation],
     operands: 2...2
   ) { invocation throws(Failure) in
     var params = invocation.changeParameters()
@@ -98,7 +86,7 @@ extension Command {
     return try invocation.request("put", params.finish(), show: Show.mutation)
   }
 
-  private static let rows = OptionDescription("at", value: .text("ROWS"), help: "a row, or rows as in 0,3,5, from 0 on")
+  private static let rows = OptionDescription("at", value: .text("ROWS"), help: "row, or rows such as 0,3,5, from 0")
 }
 
 extension ParameterWriter {
@@ -109,7 +97,8 @@ extension ParameterWriter {
     }
     guard rows.count == 1 || rows.count == count else {
       throw invocation.usage(
-        "--at names \(rows.count) rows for \(count) elements; give one for each, or the first alone")
+        "--at has \(Grouped.text(rows.count, "row")) for \(Grouped.text(count, "element")); give one for each, or only the first"
+      )
     }
     if rows.count == 1 { add("at", rows[0]) } else { add("at", rows) }
   }

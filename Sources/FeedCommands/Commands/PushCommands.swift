@@ -2,26 +2,28 @@ import FeedClient
 import FeedJSON
 import FeedSystem
 
+/// Commands that change elements by identity.
 extension Command {
   static let push = Command(
-    name: "push", usage: ["FEED [ELEMENT...|-]"], summary: "put elements into a feed",
+    name: "push", usage: ["FEED [ELEMENT...|-]"], summary: "insert or update elements",
+    examples: """
+      feedclient push inbox '{"id":1,"text":"disk full"}' '{"id":2,"text":"ok"}'
+      feedclient push inbox - < elements.json
+      journalctl -f -o json | feedclient push journal
+      """,
     about: """
-      Puts elements into a feed: into a collection by their identity, replacing those that are there; at the end of \
-      an array; or in place of the one in a single. Elements are arguments, in one commit, of which a single takes \
-      the last; or lines on standard input, which are pushed as they come. Each refused line is reported with its \
-      number, and the others go in: the exit status is 1 when the daemon refused lines, 2 when all others were not JSON.
+      Pushes elements into a feed: a collection inserts or updates them by identity, an array appends them, a single \
+      keeps the last one. Elements given as arguments are one commit. Elements on standard input are pushed as they \
+      come: one a line, concatenated, pretty-printed, or in JSON arrays, which stand for their items.
       """,
     options: [
-      OptionDescription("no-define", help: "refuse when the feed is not there, instead of making a plain collection"),
+      OptionDescription("define", help: "define an unknown feed as a plain collection"),
+      OptionDescription("no-define", help: "refuse an unknown feed (default)"),
       animation,
     ],
     notes: """
-      A feed that is not defined becomes a collection of one bin, 'all', with the identity at $.id.
-
-      Examples:
-        feedclient push inbox '{"id":1,"text":"disk full"}' '{"id":2,"text":"all quiet"}'
-        git log --format='{"id":"%h","author":"%an"}' | feedclient push commits
-        journalctl -f -o json | jq -c --unbuffered '{id:.__CURSOR, text:.MESSAGE}' | feedclient push log -
+      An element that is refused is reported with its line, and the others are
+      pushed. The exit status is then 1, or 2 when all refused ones are not JSON.
       """,
     operands: 1...Int.max
   ) { invocation throws(Failure) in
@@ -29,6 +31,45 @@ extension Command {
     if words.isEmpty || words == ["-"] { return try invocation.pushStream() }
     return try invocation.push(ElementArguments.parse(words, of: "push"))
   }
+
+  static let set = Command(
+    name: "set", usage: ["FEED [ELEMENT...|-]"], summary: "replace all elements of a feed",
+    examples: """
+      feedclient set todo < todo.json
+      feedclient set todo - < /dev/null        remove all
+      """,
+    about: """
+      Makes a feed hold exactly these elements, given as arguments or on standard input, in one commit. Elements that \
+      are equal stay as they are. Empty standard input removes all elements only if '-' is given.
+      """,
+    options: [animation],
+    operands: 1...Int.max
+  ) { invocation throws(Failure) in
+    var params = invocation.changeParameters()
+    let elements = try invocation.elements(from: 1)
+    if elements.isEmpty, invocation.operands.count == 1 {
+      throw invocation.usage("standard input is empty; to remove all elements, give '-'")
+    }
+    params.add("elements", json: elements)
+    return try invocation.request("set", params.finish(), show: Show.mutation)
+  }
+
+  static let delete = Command(
+    name: "delete", usage: ["FEED ID..."], summary: "delete elements by identity",
+    examples: "feedclient delete inbox 17 18 lamp",
+    about: "Deletes the elements with these identities from a collection, in one commit. Unknown ones are ignored.",
+    options: [animation], notes: idNote, operands: 2...Int.max
+  ) { invocation throws(Failure) in
+    var params = invocation.changeParameters()
+    params.add("ids", json: invocation.operands.dropFirst().map(Operands.id))
+    return try invocation.request("delete", params.finish(), show: Show.mutation)
+  }
+
+  /// How an ID on a command line is read.
+  static let idNote = """
+    An ID that is a JSON number or a quoted JSON string is used as it is; every
+    other word is a string: 17 is a number, '"17"' and lamp are strings.
+    """
 }
 
 extension Invocation {
@@ -44,99 +85,45 @@ extension Invocation {
     } else if let last = elements.last {
       params.add("element", json: last)
     }
-    let text = params.finish()
-    do throws(ClientError) {
-      try connection.call(target.method, params: { $0.append(string: text) }, deadline: deadline) { result in
-        Show.mutation(result, console)
-      }
-    } catch {
-      throw .client(error)
-    }
+    try call(connection, target.method, params.finish(), deadline: deadline) { Show.mutation($0, console) }
     return .done
   }
 
-  /// Pushes the lines of standard input.
+  /// Pushes the elements on standard input.
   fileprivate func pushStream() throws(Failure) -> ExitStatus {
     let deadline = deadline()
     let (connection, hello) = try connect(deadline: deadline)
     var target = try pushTarget(connection, deadline: deadline)
     target.animation = options.text("animation")
-    let showsProgress = console.errorTerminal.canRedraw
     if Terminal(descriptor: StandardStreams.input, environment: environment).isTerminal {
-      console.say("type elements, one JSON text a line; end with control-D")
+      console.say("reading JSON elements from the terminal; end with Ctrl-D")
     }
     let stream = PushStream(
-      connection, target, console: console, maxFrame: hello.maxFrame, showsProgress: showsProgress)
+      self, connection, target, maxFrame: hello.maxFrame, showsProgress: console.errorTerminal.canRedraw)
     return try stream.run(deadline: end)
   }
 
-  /// What the feed is; one that is not there is made, unless the user wants none.
-  private func pushTarget(_ connection: Connection, deadline: UInt64) throws(Failure) -> PushTarget {
+  /// Describes the feed; with `--define`, an unknown one is defined first.
+  func pushTarget(_ connection: Connection, deadline: UInt64) throws(Failure) -> PushTarget {
     let feed = operand(0)
     var name = ParameterWriter()
     name.add("feed", feed)
     let params = name.finish()
-    do throws(ClientError) {
-      do throws(ClientError) {
-        return try connection.call("describe", params: { $0.append(string: params) }, deadline: deadline) { result in
-          PushTarget(result)
-        }
-      } catch {
-        guard case .refused(let refusal) = error, refusal.code == RemoteError.unknownFeed,
-          !options.contains("no-define")
-        else { throw error }
-        let plain = DefinitionBuilder(feed: feed).json(replace: false)
-        try connection.call("define", params: { $0.append(string: plain) }, deadline: deadline) { _ in }
-        console.say(
-          "defined \(feed) as a plain collection: one bin 'all', identity at $.id (--no-define refuses instead)")
-        return try connection.call("describe", params: { $0.append(string: params) }, deadline: deadline) { result in
-          PushTarget(result)
-        }
-      }
+    do throws(Failure) {
+      return try call(connection, "describe", params, deadline: deadline) { PushTarget($0) }
     } catch {
-      throw .client(error)
+      guard case .client(.refused(let refusal)) = error, refusal.code == RemoteError.unknownFeed else { throw error }
+      guard options.contains("define"), !options.contains("no-define") else {
+        let similar = suggestion(for: refusal)
+        let advice = "define it with: feedclient define \(LinePainter.shellWord(feed)), or give --define"
+        let code = isVerbose || console.wantsJSON ? " (\(refusal.code))" : ""
+        console.say("there is no feed '\(feed)'\(similar.isEmpty ? "; \(advice)" : similar)\(code)")
+        if !similar.isEmpty { console.say(advice) }
+        throw .told(.refused)
+      }
     }
-  }
-}
-
-extension Command {
-  static let delete = Command(
-    name: "delete", usage: ["FEED ID..."], summary: "take elements out, by identity",
-    about: "Takes the elements with these identities out of a collection, in one commit. An unknown one is no error.",
-    options: [animation],
-    notes: idNote + """
-      \n
-      Example:
-        feedclient delete inbox 17 18 lamp
-      """,
-    operands: 2...Int.max
-  ) { invocation throws(Failure) in
-    var params = invocation.changeParameters()
-    params.add("ids", json: invocation.operands.dropFirst().map(Operands.id))
-    return try invocation.request("delete", params.finish(), show: Show.mutation)
-  }
-
-  static let set = Command(
-    name: "set", usage: ["FEED [ELEMENT...|-]"], summary: "make a feed hold exactly these elements",
-    about: """
-      Makes a feed hold exactly the elements given, as arguments or one a line on standard input, in one commit. \
-      What is there already and equal stays as it is. Standard input without elements empties the feed only if '-' \
-      asks for it.
-      """,
-    options: [animation],
-    notes: """
-      Examples:
-        jq -c '.[]' todo.json | feedclient set todo
-        feedclient set todo - </dev/null     empties it
-      """,
-    operands: 1...Int.max
-  ) { invocation throws(Failure) in
-    var params = invocation.changeParameters()
-    let elements = try invocation.elements(from: 1)
-    if elements.isEmpty, invocation.operands.count == 1 {
-      throw invocation.usage("there are no elements on standard input; to empty the feed, give '-' for them")
-    }
-    params.add("elements", json: elements)
-    return try invocation.request("set", params.finish(), show: Show.mutation)
+    try call(connection, "define", DefinitionBuilder(feed: feed).json(replace: false), deadline: deadline) { _ in }
+    console.say("defined '\(feed)' as a collection with one bin, all, and the identity at $.id")
+    return try call(connection, "describe", params, deadline: deadline) { PushTarget($0) }
   }
 }

@@ -1,97 +1,144 @@
 import FeedClient
+import FeedJSON
 import FeedSystem
 
+/// Commands that read feeds.
 extension Command {
   static let get = Command(
-    name: "get", usage: ["FEED ID", "FEED --at SECTION,ROW"], summary: "show one element, by identity or by place",
+    name: "get", usage: ["FEED ID", "FEED --at SECTION,ROW"], summary: "show one element",
+    examples: """
+      feedclient get inbox 17
+      feedclient get inbox --at urgent,0 --template '{text}'
+      """,
     about: """
-      Shows the element with an identity, and where it is, or the element at a place. There being none is no error: \
-      the element is null then.
+      Shows the element with an identity and its places, or the element at a place. Exits with status 1 when there is \
+      none.
       """,
-    options: [OptionDescription("at", value: .text("SECTION,ROW"), help: "the place, both counted from 0")],
-    notes: idNote + """
-      \n
-      Examples:
-        feedclient get inbox 17
-        feedclient get inbox --at 0,3
-      """,
-    operands: 1...2
+    options: [
+      OptionDescription("at", value: .text("SECTION,ROW"), help: "section, by name or number, and row, from 0"),
+      template,
+    ],
+    notes: idNote, operands: 1...2
   ) { invocation throws(Failure) in
+    let feed = invocation.operand(0)
+    let templates = try invocation.templates()
     var params = ParameterWriter()
-    params.add("feed", invocation.operand(0))
-    if let place = invocation.options.text("at") {
-      guard invocation.operands.count == 1 else { throw invocation.usage("give an ID or --at, not both") }
-      guard let (section, row) = Operands.path(place) else {
-        throw invocation.usage("--at '\(place)': expected SECTION,ROW, such as 0,3")
-      }
-      params.add("at", [section, row])
+    params.add("feed", feed)
+    var place: (section: Int, row: Int)?
+    if let at = invocation.options.text("at") {
+      guard invocation.operands.count == 1 else { throw invocation.usage("ID and --at exclude each other") }
+      let found = try invocation.place(at, of: feed)
+      params.add("at", [found.section, found.row])
+      place = found
     } else {
-      guard invocation.operands.count == 2 else { throw invocation.usage("give an ID, or --at SECTION,ROW") }
+      guard invocation.operands.count == 2 else { throw invocation.usage("missing argument ID or --at SECTION,ROW") }
       params.add("id", json: Operands.id(invocation.operand(1)))
     }
-    return try invocation.request("get", params.finish(), show: Show.value)
+    var isMissing = false
+    let status = try invocation.ask("get", params.finish()) { result, console in
+      isMissing = result.member("element")?.kind == .null
+      if !isMissing || console.isJSON { Show.element(result, console, templates) }
+      return .done
+    }
+    guard isMissing else { return status }
+    // An array may hold null; only the counts tell it from a row that does not exist.
+    if let place, try invocation.hasRow(place, of: feed) { return status }
+    let what = invocation.options.text("at").map { "row \($0)" } ?? "element \(invocation.operand(1))"
+    invocation.console.say("'\(feed)' has no \(what)")
+    return .refused
   }
 
   static let range = Command(
     name: "range", usage: ["FEED SECTION FROM COUNT"], summary: "show some rows of a section",
-    about:
-      "Shows COUNT elements of a section from row FROM on; sections and rows are counted from 0. One element a line.",
-    notes: """
-      Example:
-        feedclient range inbox 0 0 20
+    examples: """
+      feedclient range inbox urgent 0 20
+      feedclient range inbox 0 0 20 --template '{priority:>3} {text}'
       """,
-    operands: 4...4
+    about: """
+      Shows COUNT elements of a section from row FROM on, one a line. SECTION is a name or a number; sections and rows \
+      are counted from 0.
+      """,
+    options: [template], operands: 4...4
   ) { invocation throws(Failure) in
-    var params = ParameterWriter()
-    params.add("feed", invocation.operand(0))
-    for (index, name) in ["section", "from", "count"].enumerated() {
-      let word = invocation.operand(index + 1)
+    let feed = invocation.operand(0)
+    let templates = try invocation.templates()
+    var numbers: [Int] = []
+    for (index, name) in ["FROM", "COUNT"].enumerated() {
+      let word = invocation.operand(index + 2)
       guard let number = Int(word), number >= 0 else {
-        throw invocation.usage("\(name.uppercased()) '\(word)': expected a whole number from 0 on")
+        throw invocation.usage("\(name) '\(word)': expected a whole number from 0 on")
       }
-      params.add(name, number)
+      numbers.append(number)
     }
-    return try invocation.request("range", params.finish(), show: Show.items("elements"))
+    let section = try invocation.section(invocation.operand(1), of: feed)
+    var params = ParameterWriter()
+    params.add("feed", feed)
+    params.add("section", section)
+    params.add("from", numbers[0])
+    params.add("count", numbers[1])
+    do throws(Failure) {
+      return try invocation.request("range", params.finish(), show: Show.items("elements", templates))
+    } catch {
+      guard error.exceedsFrame else { throw error }
+    }
+    let end = numbers[0].addingReportingOverflow(numbers[1])
+    let rows = numbers[0]..<(end.overflow ? .max : end.partialValue)
+    let console = invocation.console
+    try SnapshotStream(invocation).read(feed) { row throws(Failure) in
+      guard row.section == section, rows.contains(row.row) else { return }
+      Show.row(row.element, type: row.type, console, templates)
+      try console.flushIfLarge()
+    }
+    return .done
   }
 
   static let query = Command(
-    name: "query", usage: ["FEED PATH"], summary: "show what a JSONPath finds in a feed",
+    name: "query", usage: ["FEED PATH"], summary: "evaluate a JSONPath",
+    examples: """
+      feedclient query inbox '$[?@.priority > 5].text'
+      feedclient query inbox '$[-3:]' --template '{id}: {text}'
+      feedclient query inbox '$[?search(@.text, "disk|memory")]'
+      """,
     about: """
-      Evaluates a JSONPath (RFC 9535) over the array of the feed's elements in flattened order, and shows each node \
-      that it finds on a line.
+      Evaluates a JSONPath (RFC 9535) over the array of the feed's elements, in the order of its rows, and shows each \
+      node found on a line.
       """,
-    notes: """
-      Examples:
-        feedclient query inbox '$[?@.priority > 5].text'
-        feedclient query inbox '$[-3:]'
-        feedclient query inbox '$[?search(@.text, "disk|memory")]'
-      """,
-    operands: 2...2
+    options: [template], operands: 2...2
   ) { invocation throws(Failure) in
     var params = ParameterWriter()
     params.add("feed", invocation.operand(0))
     params.add("path", invocation.operand(1))
-    return try invocation.request("query", params.finish(), show: Show.items("nodes"))
+    return try invocation.request("query", params.finish(), show: Show.items("nodes", invocation.templates()))
   }
 
   static let snapshot = Command(
-    name: "snapshot", usage: ["FEED"], summary: "show the whole feed at one revision",
-    about: """
-      Shows every section of a feed with its elements, all of one revision. A feed that is too big for one frame is \
-      refused; 'feedclient watch FEED --snapshot-only' has no such limit.
+    name: "snapshot", usage: ["FEED"], summary: "show a whole feed",
+    examples: """
+      feedclient snapshot inbox
+      feedclient snapshot inbox --template '{priority:>3} {text}'
       """,
-    operands: 1...1
+    about: "Shows every section of a feed with its elements, all of one revision. The feed may be of any size.",
+    options: [template], operands: 1...1
   ) { invocation throws(Failure) in
+    let feed = invocation.operand(0)
+    let templates = try invocation.templates()
     var params = ParameterWriter()
-    params.add("feed", invocation.operand(0))
-    return try invocation.request("snapshot", params.finish(), show: Show.snapshot)
+    params.add("feed", feed)
+    do throws(Failure) {
+      return try invocation.request("snapshot", params.finish()) { Show.snapshot($0, $1, templates) }
+    } catch {
+      guard error.exceedsFrame else { throw error }
+    }
+    try SnapshotStream(invocation).show(feed, templates)
+    return .done
   }
 
   static let verify = Command(
     name: "verify", usage: ["FEED"], summary: "show revision, counts and digest of a feed",
+    examples: "feedclient verify inbox",
     about: """
-      Shows the revision of a feed, the number of rows in each section, and the CRC-32 of its content: two copies \
-      are the same when these are. See also watch --verify.
+      Shows the revision of a feed, the number of rows in each section, and the CRC-32 of its content. Copies with \
+      equal values are equal. See also watch --verify.
       """,
     operands: 1...1
   ) { invocation throws(Failure) in
@@ -100,9 +147,192 @@ extension Command {
     return try invocation.request("verify", params.finish(), show: Show.members)
   }
 
-  /// How an ID on a command line is read.
-  static let idNote = """
-    An ID that is a JSON number or a JSON string is taken as that; any other word is a string.
-    So 17 is the number and '"17"' the string of two digits; lamp is the string "lamp".
-    """
+  /// `--template` of the commands that print rows.
+  static let template = OptionDescription(
+    "template", value: .text("[TYPE=]TEXT"),
+    help: "print rows, or those of a type, as TEXT with fields {PATH|DEFAULT:WIDTH}, such as {user.name|none:>10}",
+    repeats: true)
+}
+
+extension Invocation {
+  /// The templates of the command line, which replace JSON.
+  func templates() throws(Failure) -> Templates {
+    let templates = try Templates(options.texts("template"))
+    if !templates.isEmpty, console.wantsJSON { throw usage("--template and --json exclude each other") }
+    return templates
+  }
+
+  /// Whether a feed has a row at a place.
+  fileprivate func hasRow(_ place: (section: Int, row: Int), of feed: String) throws(Failure) -> Bool {
+    var params = ParameterWriter()
+    params.add("feed", feed)
+    let deadline = deadline()
+    let (connection, _) = try connect(deadline: deadline)
+    return try call(connection, "describe", params.finish(), deadline: deadline) { result in
+      guard let counts = result.member("counts"), counts.kind == .array, place.section < counts.count else {
+        return false
+      }
+      return place.row < counts.element(at: place.section)?.int ?? 0
+    }
+  }
+}
+
+extension Failure {
+  /// Whether the daemon refused because the answer would be larger than a frame.
+  fileprivate var exceedsFrame: Bool {
+    guard case .client(.refused(let error)) = self, error.code == RemoteError.limitExceeded, let data = error.data
+    else {
+      return false
+    }
+    var scanner = JSONScanner()
+    return data.withUnsafeBytes { (try? scanner.scan($0))?.member("limit")?.stringEquals("maxFrame") ?? false }
+  }
+}
+
+/// Reads a whole feed of any size at one revision: the snapshot of a watch, row by row.
+struct SnapshotStream {
+  /// One row; valid until the handler returns.
+  struct Row {
+    var section: Int
+    var row: Int
+    var element: JSONView
+    var type: String?
+  }
+
+  private let invocation: Invocation
+
+  init(_ invocation: Invocation) { self.invocation = invocation }
+
+  /// Reads a feed.
+  /// - Parameters:
+  ///   - begin: is given the revision and the sections before the first row.
+  ///   - take: is given each row in order.
+  func read(
+    _ feed: String, begin: (WatchStart) throws(Failure) -> Void = { _ in }, _ take: (Row) throws(Failure) -> Void
+  ) throws(Failure) {
+    let (connection, _) = try invocation.connect(deadline: invocation.deadline())
+    var params = ParameterWriter()
+    params.add("feed", feed)
+    let start = try invocation.call(connection, "watch", params.finish(), deadline: invocation.deadline()) {
+      result throws(MalformedMessage) in try WatchStart(result)
+    }
+    var progress = WatchProgress(start, since: nil, initial: true)
+    try begin(start)
+    while true {
+      // A part must come within the deadline; the whole may take longer unless --timeout says otherwise.
+      let deadline = invocation.deadline()
+      while let message = try next(connection) {
+        guard case .notification(let notification) = message, notification.kind == .snapshot else { continue }
+        let isLast = try check(notification.params, &progress)
+        try handOut(notification.params, start, take)
+        if isLast { return }
+      }
+      try wait(connection, deadline)
+    }
+  }
+
+  private func next(_ connection: Connection) throws(Failure) -> Message? {
+    do throws(ClientError) { return try connection.next() } catch { throw invocation.failure(error) }
+  }
+
+  private func wait(_ connection: Connection, _ deadline: UInt64) throws(Failure) {
+    do throws(ClientError) {
+      guard try connection.wait(until: deadline) else { throw .timedOut }
+      try connection.fill()
+    } catch {
+      throw invocation.failure(error)
+    }
+  }
+
+  /// Checks that a part continues the series. Returns whether it is the last.
+  private func check(_ part: JSONView, _ progress: inout WatchProgress) throws(Failure) -> Bool {
+    let reader = MemberReader(object: part, place: "snapshot")
+    guard !reader.flag("reset") else {
+      throw .state("the feed was defined anew while it was read; run the command again")
+    }
+    let isLast = reader.flag("last")
+    let revision: UInt64
+    do throws(MalformedMessage) {
+      revision = try reader.revision("revision")
+    } catch {
+      throw .client(.malformed(error))
+    }
+    do throws(FeedFault) {
+      try progress.take(snapshot: revision, isReset: false, isLast: isLast)
+    } catch {
+      throw .client(.fault(error))
+    }
+    return isLast
+  }
+
+  /// Passes on the rows of a part. Rows beyond the end of a section continue in the next one.
+  private func handOut(
+    _ part: JSONView, _ start: WatchStart, _ take: (Row) throws(Failure) -> Void
+  ) throws(Failure) {
+    guard let at = part.member("at"), at.count == 2, var section = at.element(at: 0)?.int,
+      var row = at.element(at: 1)?.int, let elements = part.member("elements")
+    else { throw .client(.malformed(MalformedMessage("snapshot: a part without \"at\" or \"elements\""))) }
+    var types = part.member("types")?.elements
+    for element in elements.elements {
+      while section < start.sections.count, row >= start.sections[section].count { (section, row) = (section + 1, 0) }
+      try take(Row(section: section, row: row, element: element, type: types?.next()?.string))
+      row += 1
+    }
+  }
+
+  /// Prints a feed as `snapshot` does, without holding it in memory.
+  func show(_ feed: String, _ templates: Templates) throws(Failure) {
+    let console = invocation.console
+    let isJSON = console.isJSON && templates.isEmpty
+    var sections: [SectionSummary] = []
+    var next = 0
+    var types: [String?] = []
+    func end() {
+      guard isJSON, next > 0 else { return }
+      let list = types.map { $0.map(Operands.quoted) ?? "null" }.joined(separator: ",")
+      console.printRaw("]" + (types.contains { $0 != nil } ? ",\"types\":[\(list)]" : "") + "}")
+      types = []
+    }
+    func begin(through section: Int) {
+      while next <= section, next < sections.count {
+        end()
+        let (name, count) = (sections[next].name, sections[next].count)
+        if isJSON {
+          console.printRaw(
+            "\(next == 0 ? "" : ",")" + "{\"name\":\(Operands.quoted(name)),\"count\":\(count),\"elements\":[")
+        } else if !console.isJSON {
+          var line = console.line()
+          line.add(name, .title)
+          line.add("  \(Grouped.text(count))", .dim)
+          console.print(line.text)
+        }
+        next += 1
+      }
+    }
+    try read(
+      feed,
+      begin: { start throws(Failure) in
+        sections = start.sections
+        if isJSON {
+          console.printRaw("{\"revision\":\(start.revision),\"sections\":[")
+        } else if !console.isJSON {
+          console.print("revision \(Grouped.text(Int(clamping: start.revision)))")
+        }
+      }
+    ) { row throws(Failure) in
+      begin(through: row.section)
+      if isJSON {
+        console.printRaw(row.row == 0 ? "" : ",")
+        console.printRaw(row.element.compactText)
+        types.append(row.type)
+      } else {
+        Show.row(row.element, type: row.type, indent: console.isJSON ? "" : "  ", console, templates)
+      }
+      try console.flushIfLarge()
+    }
+    begin(through: sections.count - 1)
+    end()
+    if isJSON { console.printRaw("]}\n") }
+    try console.flush()
+  }
 }

@@ -1,55 +1,61 @@
 import FeedClient
 import FeedSystem
-import Glibc
 
 extension Command {
   static let watch = Command(
-    name: "watch", usage: ["FEED"], summary: "show a feed and what changes in it",
+    name: "watch", usage: ["FEED [OPTION]..."], summary: "show a feed and its changes",
+    examples: """
+      feedclient watch inbox
+      feedclient watch inbox --print '{text}' --rows 3 --separator ' | '
+      feedclient watch inbox --counts
+      feedclient watch inbox --since-file seen.json --reconnect | ./handle-lines
+      feedclient watch inbox --no-initial --count 1 --timeout 60s
+      """,
     about: """
-      Shows a feed and every change to it until it is stopped. On a terminal: the sections as a list that is redrawn \
-      in place, with + - ~ where something has just changed. Otherwise, and with --json: the daemon's notifications, \
-      one JSON object a line, each written at once; the program ends when its reader does.
+      Shows a feed and every change to it until interrupted. On a terminal it is a list, redrawn in place, with + ~ > - \
+      where rows were added, updated, moved or deleted; ? shows its keys. Otherwise, and with --json, it is the \
+      daemon's notifications, one JSON object a line, each written at once.
       """,
     options: [
-      OptionDescription("count", value: .integer(1...Int.max), help: "end after so many snapshot parts and deltas"),
+      OptionDescription(
+        "print", value: .text("TEMPLATE"), help: "print the first rows as text after every change; see --template"),
+      OptionDescription("rows", value: .integer(1...1_000_000), help: "number of rows with --print", defaultText: "1"),
+      OptionDescription(
+        "separator", value: .text("TEXT"), help: "with --print, join the rows into one line with TEXT"),
+      OptionDescription("counts", help: "print the number of rows of each section after every change"),
+      Command.template,
+      OptionDescription("count", value: .integer(1...Int.max), help: "end after this many snapshot parts and deltas"),
       OptionDescription("snapshot-only", help: "end when the snapshot is complete"),
-      OptionDescription("no-initial", help: "begin with the first change instead of a snapshot"),
-      OptionDescription("wait", help: "wait for the daemon, and for the feed to be defined"),
-      OptionDescription("reconnect", help: "when the connection is lost, connect again and go on where it ended"),
+      OptionDescription("no-initial", help: "start with the first change instead of a snapshot"),
+      OptionDescription("wait", help: "wait for the daemon and for the feed to be defined"),
+      OptionDescription("reconnect", help: "connect again after a lost connection and resume"),
       OptionDescription(
-        "since-file", value: .text("FILE"),
-        help: "go on where FILE says, and keep it up to date: nothing is missed between two runs"),
+        "since-file", value: .text("FILE"), help: "resume from the revision in FILE, and keep FILE up to date"),
       OptionDescription(
-        "verify", help: "compare the copy with the daemon's digest whenever the feed is quiet, and at the end"),
+        "verify", help: "compare the copy with the daemon's digest when the feed is quiet, and at the end"),
       OptionDescription(
-        "throttle", value: .integer(0...86_400_000),
-        help: "at most one delta in so many milliseconds, for several changes"),
-      OptionDescription(
-        "template", value: .text("TYPE=TEXT"),
-        help:
-          "how rows of a type look on a terminal; {member} stands for a value; without TYPE= for all", repeats: true),
+        "throttle", value: .integer(0...86_400_000), help: "receive at most one delta in this many milliseconds"),
     ],
     notes: """
-      --timeout ends the watch with exit status 4, however much has come. --wait and --reconnect never give up.
-      A watch whose feed is undefined ends with 1, or with --reconnect waits for it to be defined again.
-
-      Examples:
-        feedclient watch inbox --template '{priority} {text}'
-        feedclient watch inbox --count 1 --no-initial --timeout 60s     wait for one change
-        feedclient watch inbox --since-file seen.json --reconnect | tee -a log.ndjson
-        feedclient watch inbox --snapshot-only --verify > /dev/null     is the copy right?
+      The list on a terminal ends with q. Ctrl-C ends the process by SIGINT.
+      --timeout ends the watch with status 4. --wait and --reconnect never give up.
+      A watch whose feed is removed ends with status 1, or with --reconnect waits
+      until the feed is defined again.
       """,
     operands: 1...1
   ) { invocation throws(Failure) in
     let settings = try WatchSettings(invocation)
     let console = invocation.console
-    if console.isJSON {
-      return try WatchRun(invocation, settings, NotificationLines(console)).run()
+    let display: any WatchDisplay
+    if settings.output != .changes {
+      display = StateLines(console, settings.output)
+    } else if console.isJSON, settings.templates.isEmpty {
+      display = NotificationLines(console)
+    } else if console.terminal.canRedraw {
+      display = try LiveDisplay(console, invocation.environment, settings.templates)
+    } else {
+      display = ChangeLines(console, settings.templates)
     }
-    guard console.terminal.canRedraw else {
-      return try WatchRun(invocation, settings, ChangeLines(console, settings.templates)).run()
-    }
-    let display = LiveDisplay(console, invocation.environment, settings.templates)
-    return try WatchRun(invocation, settings, display).run(TerminalSignals(display))
+    return try WatchRun(invocation, settings, display).run()
   }
 }

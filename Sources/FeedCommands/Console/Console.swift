@@ -3,14 +3,14 @@ import FeedJSON
 import FeedSystem
 import Glibc
 
-/// Where a command's words go: results to standard output, everything said about them to standard error.
+/// Where a command's words go: results to standard output, everything else to standard error.
 final class Console {
-  /// What standard output is, as the commands need to know.
+  /// What standard output is.
   let terminal: Terminal
   let errorTerminal: Terminal
-  /// Whether results are one JSON object a line, for programs, instead of text for people.
+  /// Whether results are JSON, one value a line, instead of text for people.
   let isJSON: Bool
-  /// Whether that was asked for in so many words.
+  /// Whether `--json` was given.
   let wantsJSON: Bool
   private var output = ByteBuffer()
   private let write: (UnsafeRawBufferPointer, Int32) throws(SystemError) -> Void
@@ -38,17 +38,25 @@ final class Console {
     }
   }
 
-  /// How much is waiting for ``flush()``.
+  /// Writes what was printed if there is much of it, so that a long result needs little memory.
+  func flushIfLarge() throws(Failure) {
+    if pendingBytes > 256 << 10 { try flush() }
+  }
+
+  /// How many bytes wait for ``flush()``.
   var pendingBytes: Int { output.count }
 
-  /// Adds to standard output; see ``flush()``.
+  /// Adds a line to standard output; see ``flush()``.
   func print(_ text: String) {
     output.append(string: text)
     output.append(UInt8(ascii: "\n"))
   }
 
-  /// Adds text without a new line.
+  /// Adds text without a newline.
   func printRaw(_ text: String) { output.append(string: text) }
+
+  /// Adds bytes as they are.
+  func printRaw(_ bytes: [UInt8]) { bytes.withUnsafeBytes { output.append($0) } }
 
   /// Adds a JSON value as one line.
   func print(_ view: JSONView) {
@@ -56,10 +64,11 @@ final class Console {
     output.append(UInt8(ascii: "\n"))
   }
 
-  /// Says something on standard error, after what was printed. That nobody reads it is no error.
-  func say(_ sentence: String) {
+  /// Writes a message to standard error, after what was printed. Control characters are replaced, since messages quote
+  /// what other programs sent. A failure to write it is ignored.
+  func say(_ message: String) {
     try? flush()
-    sayRaw("feedclient: \(sentence)\n")
+    sayRaw("feedclient: \(LinePainter.safe(message))\n")
   }
 
   /// Writes to standard error as it is.
@@ -70,4 +79,26 @@ final class Console {
 
   /// The colours of standard output.
   var palette: Palette { Palette(isOn: terminal.allowsColor && !isJSON) }
+
+  /// A line as wide as the terminal; as wide as it needs when standard output is not one.
+  func line() -> LinePainter {
+    LinePainter(width: terminal.isTerminal ? terminal.columns : LinePainter.unlimited, palette: palette)
+  }
+}
+
+/// Numbers for people.
+enum Grouped {
+  /// The digits in groups of three: 1,234,567.
+  static func text(_ number: Int) -> String {
+    let digits = String(number.magnitude)
+    var text = number < 0 ? "-" : ""
+    for (place, digit) in digits.enumerated() {
+      if place > 0, (digits.count - place) % 3 == 0 { text += "," }
+      text.append(digit)
+    }
+    return text
+  }
+
+  /// The number with its noun: `1 row`, `2,000 rows`.
+  static func text(_ number: Int, _ noun: String) -> String { "\(text(number)) \(noun)\(number == 1 ? "" : "s")" }
 }

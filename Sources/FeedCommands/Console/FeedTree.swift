@@ -1,7 +1,7 @@
 import FeedClient
 import FeedJSON
 
-/// The feeds as a tree: composed feeds with their children below them, down to collections with their bins.
+/// Prints the feeds as a tree: each feed with its children below it, down to the bins of collections.
 struct FeedTree {
   private struct Node {
     var kind: String
@@ -14,7 +14,7 @@ struct FeedTree {
   private var nodes: [String: Node] = [:]
   private var names: [String] = []
 
-  /// The tree of the descriptions that `feeds` answers.
+  /// Reads the list that `feeds` answers.
   init(_ feeds: JSONView) {
     for feed in feeds.elements {
       guard let name = feed.member("feed")?.string else { continue }
@@ -40,7 +40,7 @@ struct FeedTree {
     }
   }
 
-  /// The lines: first the feeds that are nobody's child.
+  /// Returns the lines, starting with the feeds that are no feed's child.
   func lines(width: Int, palette: Palette) -> [String] {
     let owned = Set(names.flatMap { nodes[$0]?.children ?? [] })
     var lines: [String] = []
@@ -58,11 +58,11 @@ struct FeedTree {
     let node = nodes[name]
     line.add(branch, .dim)
     line.add(name, node?.kind == "bin" ? .key : .bold)
-    line.add("  \(node?.kind ?? "not there")", .dim)
+    line.add("  \(node?.kind ?? "undefined")", .dim)
     if let count = node?.count { line.add("  \(Grouped.text(count))", .number) }
     if isCurrent { line.add("  shows", .added) }
     lines.append(line.text)
-    // A circle cannot be defined; a wrong answer must not become an endless tree.
+    // The daemon refuses circles; a wrong answer must not become an endless tree.
     guard let node, !above.contains(name) else { return }
     for (place, child) in node.children.enumerated() {
       let isLast = place == node.children.count - 1

@@ -1,9 +1,9 @@
 import FeedClient
 import FeedJSON
 
-/// Builds one line of a terminal: pieces with colours, cut at the width, with nothing in it that a terminal could obey.
+/// Builds one line of a terminal from coloured pieces. Cuts it at the width and replaces control characters.
 struct LinePainter {
-  /// A width that no text reaches.
+  /// A width for lines that are not cut.
   static let unlimited = 1 << 40
 
   private let palette: Palette
@@ -11,7 +11,7 @@ struct LinePainter {
   private(set) var text = ""
   /// Columns used so far.
   private(set) var columns = 0
-  /// Whether something did not fit.
+  /// Whether the line was cut.
   private(set) var isCut = false
 
   /// An empty line of at most `width` columns.
@@ -20,17 +20,17 @@ struct LinePainter {
     self.palette = palette
   }
 
-  /// Columns that are left.
+  /// The columns left.
   var room: Int { width - columns }
 
-  /// Adds text. What does not fit is cut off, and an ellipsis shows it; nothing more fits then.
+  /// Adds text. Text that does not fit is cut and ends in an ellipsis; later pieces are ignored.
   mutating func add(_ piece: some StringProtocol, _ role: Palette.Role = .plain) {
     if isCut { return }
     var shown = ""
     for scalar in piece.unicodeScalars {
       let safe = DisplayWidth.isUnsafe(scalar) ? "\u{FFFD}" : scalar
       let needed = DisplayWidth.columns(of: safe)
-      // The last column is kept for the ellipsis as long as more may come.
+      // The last column is reserved for the ellipsis, because more may follow.
       if columns + needed > width - 1 {
         isCut = true
         break
@@ -45,14 +45,38 @@ struct LinePainter {
     }
   }
 
-  /// Adds spaces up to a column, if the line is shorter.
+  /// Adds text if all of it fits; otherwise nothing.
+  mutating func addWhole(_ piece: String, _ role: Palette.Role = .plain) {
+    if columns + DisplayWidth.columns(of: Self.safe(piece)) <= width - 1 { add(piece, role) }
+  }
+
+  /// Adds spaces up to a column.
   mutating func pad(to column: Int) {
     if column > columns { add(String(repeating: " ", count: column - columns)) }
   }
 }
 
 extension LinePainter {
-  /// The text with everything that a terminal could obey shown as U+FFFD; not cut.
+  /// A word as a shell reads it: in single quotes unless it is plain.
+  static func shellWord(_ word: String) -> String {
+    let isPlain =
+      !word.isEmpty
+      && word.utf8.allSatisfy { byte in
+        UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte || UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte
+          || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte || "/._-+:,@%".utf8.contains(byte)
+      }
+    return isPlain ? word : "'\(word.replacing("'", with: "'\\''"))'"
+  }
+
+  /// Cuts printable text to a width; the last column becomes an ellipsis when something is lost.
+  static func cut(_ text: String, to width: Int) -> String {
+    if DisplayWidth.columns(of: text) <= width { return text }
+    var line = LinePainter(width: width, palette: Palette(isOn: false))
+    line.add(text)
+    return line.text
+  }
+
+  /// Replaces every character that a terminal could obey by U+FFFD.
   static func safe(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: DisplayWidth.isUnsafe) else { return text }
     var safe = ""
@@ -63,7 +87,7 @@ extension LinePainter {
 }
 
 extension LinePainter {
-  /// Adds a JSON value on one line, its parts coloured, until the line is full.
+  /// Adds a JSON value, coloured, until the line is full.
   mutating func add(_ view: JSONView) {
     if isCut { return }
     switch view.kind {
@@ -106,19 +130,19 @@ extension JSONView {
     }
   }
 
-  /// The text of a scalar as it stands in the source.
+  /// The text of a scalar as in the source.
   var source: String { String(decoding: text, as: UTF8.self) }
 
-  /// The beginning of the source text, enough to fill so many columns.
+  /// The beginning of the source text, enough to fill `columns`.
   func source(limit columns: Int) -> String {
-    // A character that takes a column has at most four bytes; some slack for those that take none.
+    // A character has at most four bytes; the rest is for characters without width.
     let bytes = Swift.max(columns, 1) * 8
     guard text.count > bytes else { return source }
     return String(decoding: text.prefix(bytes), as: UTF8.self)
   }
 }
 
-/// The colours of text on a terminal, by meaning; nothing at all when they are off.
+/// The colours of text on a terminal, by meaning.
 struct Palette: Equatable, Sendable {
   /// What a piece of text is.
   enum Role: Sendable {
@@ -156,9 +180,9 @@ struct Palette: Equatable, Sendable {
   }
 }
 
-/// How many columns of a terminal a character takes, and which ones must not get there.
+/// The width of characters on a terminal, and which characters must not reach one.
 enum DisplayWidth {
-  /// 0 for marks that join the character before, 2 for East Asian wide ones and emoji, 1 for the rest.
+  /// 0 for combining marks, 2 for East Asian wide characters and emoji, 1 for the rest.
   static func columns(of scalar: Unicode.Scalar) -> Int {
     let value = scalar.value
     if value < 0x300 { return 1 }
@@ -172,8 +196,7 @@ enum DisplayWidth {
   /// The columns of a text whose scalars are all printable.
   static func columns(of text: String) -> Int { text.unicodeScalars.reduce(0) { $0 + columns(of: $1) } }
 
-  /// Whether a terminal could take the character as a command, or turn the line around: control characters and the
-  /// bidirectional ones. They are shown as U+FFFD.
+  /// Whether a terminal could obey the character: control characters and those that change the direction of text.
   static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0..<0x20, 0x7F..<0xA0, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: true
@@ -181,8 +204,7 @@ enum DisplayWidth {
     }
   }
 
-  /// The blocks that Unicode's EastAsianWidth calls wide or full-width, roughly: whole blocks, since a terminal's own
-  /// table differs in the corners anyway.
+  /// The blocks that Unicode's EastAsianWidth calls wide or full-width, approximately.
   private static func isWide(_ value: UInt32) -> Bool {
     switch value {
     case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0x33FF, 0x3400...0x4DBF, 0x4E00...0x9FFF, 0xA000...0xA4CF,

@@ -1,18 +1,18 @@
 import FeedClient
 import FeedJSON
 
-/// The way to one value inside another: names of members and indexes. A part of JSONPath small enough to be told by
-/// heart, for what the client looks up by itself; everything else is the daemon's to evaluate.
+/// A path to one value inside another: names of members and indexes. The client evaluates only these; the daemon
+/// evaluates everything else of JSONPath.
 struct MemberPath: Equatable, Sendable {
   enum Step: Equatable, Sendable {
     case name(String)
-    /// From 0; a negative one counts from the end.
+    /// From 0; a negative index counts from the end.
     case index(Int)
   }
 
   var steps: [Step]
 
-  /// The value at the end of the way; nil when there is none.
+  /// Returns the value at the path; nil when there is none.
   func resolve(_ root: JSONView) -> JSONView? {
     var view = root
     for step in steps {
@@ -33,7 +33,7 @@ struct MemberPath: Equatable, Sendable {
 
 extension MemberPath {
   /// Reads a singular JSONPath of plain steps: `$`, then `.name`, `['name']`, `["name"]` or `[0]`. nil for anything
-  /// else, escapes in a name included.
+  /// else, including escapes in a name.
   init?(jsonPath text: String) {
     guard text.first == "$" else { return nil }
     var rest = text.dropFirst()
@@ -54,8 +54,7 @@ extension MemberPath {
     }
   }
 
-  /// Reads what stands between the braces of a template: names and indexes with points between them, such as
-  /// `user.name` or `tags.0`. nil when a part is empty.
+  /// Reads names and indexes separated by dots, such as `user.name` or `tags.0`. nil when a part is empty.
   init?(dotted text: some StringProtocol) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.allSatisfy({ !$0.isEmpty }) else { return nil }

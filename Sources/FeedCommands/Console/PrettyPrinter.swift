@@ -1,10 +1,10 @@
 import FeedClient
 import FeedJSON
 
-/// JSON indented for people, with colours. What is short, or nested deeper than a screen could show, stays on one line.
+/// Prints JSON indented and coloured. Short values, and values nested too deeply for a screen, stay on one line.
 struct PrettyPrinter {
   private static let maxDepth = 40
-  /// Arrays and objects of so many bytes are not broken into lines.
+  /// Arrays and objects of at most this many bytes stay on one line.
   private static let shortLength = 60
   let palette: Palette
 

@@ -2,63 +2,69 @@ import FeedChange
 import FeedClient
 import FeedJSON
 
-/// How results look to people, on a terminal.
+/// Prints results: as JSON for programs, as text for people.
 enum Show {
-  /// What a mutation did: its revision and how much came, went and changed.
+  /// The revision of a mutation and how many rows it added, updated and deleted.
   static func mutation(_ result: JSONView, _ console: Console) {
     if console.isJSON { return console.print(result) }
-    var line = LinePainter(width: console.terminal.columns, palette: console.palette)
-    line.add("revision \(result.member("revision")?.int ?? 0)", .dim)
+    var line = console.line()
+    line.add("revision \(Grouped.text(result.member("revision")?.int ?? 0))", .dim)
     let counts: [(StaticString, String, Palette.Role)] = [
       ("added", "+", .added), ("updated", "~", .updated), ("deleted", "-", .deleted),
     ]
     var isEmpty = true
     for (name, sign, role) in counts {
       guard let count = result.member(name)?.count, count > 0 else { continue }
-      line.add(" \(sign)\(count)", role)
+      line.add(" \(sign)\(Grouped.text(count))", role)
       isEmpty = false
     }
-    if isEmpty { line.add(" nothing changed", .dim) }
+    if isEmpty { line.add(" no change", .dim) }
     console.print(line.text)
   }
 
-  /// That something was done, with the revision it made.
+  /// A sentence and the revision of the result.
   static func done(_ what: String) -> (JSONView, Console) -> Void {
     { result, console in
       if console.isJSON { return console.print(result) }
-      var line = LinePainter(width: console.terminal.columns, palette: console.palette)
+      var line = console.line()
       line.add(what)
-      if let revision = result.member("revision")?.int { line.add("  revision \(revision)", .dim) }
+      if let revision = result.member("revision")?.int { line.add("  revision \(Grouped.text(revision))", .dim) }
       console.print(line.text)
     }
   }
 
-  /// A result as it is: one line for programs, indented for people.
+  /// The result as it is: one line for programs, indented for people.
   static func value(_ result: JSONView, _ console: Console) {
     if console.isJSON { return console.print(result) }
     console.print(PrettyPrinter(palette: console.palette).text(of: result))
   }
 
-  /// A list inside the result: one item a line for programs, one line cut to the width for people.
-  static func items(_ name: StaticString) -> (JSONView, Console) -> Void {
+  /// The element in the result of `get`, with its type for templates.
+  static func element(_ result: JSONView, _ console: Console, _ templates: Templates) {
+    guard !templates.isEmpty, let element = result.member("element") else { return value(result, console) }
+    row(element, type: result.member("type")?.string, console, templates)
+  }
+
+  /// A list inside the result: one item a line, as JSON, by a template, or cut to the width for people.
+  static func items(_ name: StaticString, _ templates: Templates) -> (JSONView, Console) -> Void {
     { result, console in
       guard let list = result.member(name), list.kind == .array else { return value(result, console) }
-      for item in list.elements {
-        if console.isJSON {
-          console.print(item)
-        } else {
-          var line = LinePainter(width: console.terminal.columns, palette: console.palette)
-          line.add(item)
-          console.print(line.text)
-        }
-      }
+      for item in list.elements { row(item, type: nil, console, templates) }
     }
   }
 
-  /// The items of a list in the result as a table: a column a member.
+  /// One element on one line.
+  static func row(_ element: JSONView, type: String?, indent: String = "", _ console: Console, _ templates: Templates) {
+    if console.isJSON, templates.isEmpty { return console.print(element) }
+    var line = console.line()
+    line.add(indent)
+    templates.add(element, type: type, to: &line)
+    console.print(line.text)
+  }
+
+  /// The items of a list in the result as a table: a column for each member.
   static func table(_ name: StaticString) -> (JSONView, Console) -> Void {
     { result, console in
-      // A list that is the result itself is taken as well.
       guard let list = result.kind == .array ? result : result.member(name), list.kind == .array else {
         return value(result, console)
       }
@@ -70,56 +76,53 @@ enum Show {
     }
   }
 
-  /// An object's members, one a line, names and values aligned; objects inside are written with points.
+  /// An object's members, one a line, aligned; members of objects inside are named by their path.
   static func members(_ result: JSONView, _ console: Console) {
     if console.isJSON { return console.print(result) }
     let entries = Flattening.entries(of: result)
     let width = entries.map { DisplayWidth.columns(of: $0.name) }.max() ?? 0
     for entry in entries {
-      var line = LinePainter(width: console.terminal.columns, palette: console.palette)
+      var line = console.line()
       line.add(entry.name, .key)
       line.pad(to: width + 2)
-      line.add(entry.value)
+      if let number = entry.value.int { line.add(Grouped.text(number), .number) } else { line.add(entry.value) }
       console.print(line.text)
     }
   }
 }
 
 extension Show {
-  /// A snapshot: the sections with their names and below each its elements.
-  static func snapshot(_ result: JSONView, _ console: Console) {
-    guard !console.isJSON, let sections = result.member("sections"), sections.kind == .array else {
-      return value(result, console)
-    }
-    func print(_ add: (inout LinePainter) -> Void) {
-      var line = LinePainter(width: console.terminal.columns, palette: console.palette)
-      add(&line)
+  /// A snapshot for people: each section's heading and its elements.
+  static func snapshot(_ result: JSONView, _ console: Console, _ templates: Templates) {
+    guard !console.isJSON || !templates.isEmpty, let sections = result.member("sections"), sections.kind == .array
+    else { return value(result, console) }
+    if !console.isJSON {
+      var line = console.line()
+      line.add("revision \(Grouped.text(result.member("revision")?.int ?? 0))", .dim)
       console.print(line.text)
     }
-    print { $0.add("revision \(result.member("revision")?.int ?? 0)", .dim) }
     for section in sections.elements {
-      let count = section.member("count")?.int ?? section.member("elements")?.count ?? 0
-      print { line in
-        line.add(section.member("name")?.string ?? "", .title)
-        line.add("  \(count)", .dim)
-      }
       guard let elements = section.member("elements") else { continue }
+      if !console.isJSON {
+        var line = console.line()
+        line.add(section.member("name")?.string ?? "", .title)
+        line.add("  \(Grouped.text(section.member("count")?.int ?? elements.count))", .dim)
+        console.print(line.text)
+      }
+      var types = section.member("types")?.elements
       for element in elements.elements {
-        print { line in
-          line.add("  ")
-          line.add(element)
-        }
+        row(element, type: types?.next()?.string, indent: console.isJSON ? "" : "  ", console, templates)
       }
     }
   }
 
-  /// Feeds as a tree, for programs too unless they ask for JSON: whoever wants a tree wants to see it.
+  /// Feeds as a tree, also in a pipe; as JSON only with `--json`.
   static func tree(_ result: JSONView, _ console: Console) {
     guard !console.wantsJSON, let list = result.member("feeds") else { return feeds(result, console) }
     for line in FeedTree(list).lines(width: console.terminal.columns, palette: console.palette) { console.print(line) }
   }
 
-  /// Feeds as a table: name, kind, rows a section, revision.
+  /// Feeds as a table: name, kind, rows of each section, revision.
   static func feeds(_ result: JSONView, _ console: Console) {
     guard let list = result.kind == .array ? result : result.member("feeds"), list.kind == .array else {
       return value(result, console)
@@ -128,11 +131,13 @@ extension Show {
       for feed in list.elements { console.print(feed) }
       return
     }
-    if list.count == 0 { return console.print(console.palette.paint("no feeds are defined", .dim)) }
+    if list.count == 0 {
+      return console.print(console.palette.paint("no feeds; make one with feedclient define NAME", .dim))
+    }
     let names = list.elements.map { LinePainter.safe($0.member("feed")?.string ?? "") }
     let width = names.map(DisplayWidth.columns(of:)).max() ?? 0
     for (name, feed) in zip(names, list.elements) {
-      var line = LinePainter(width: console.terminal.columns, palette: console.palette)
+      var line = console.line()
       line.add(name, .bold)
       line.pad(to: width + 2)
       line.add(feed.member("kind")?.string ?? "", .dim)
@@ -140,15 +145,15 @@ extension Show {
       for (place, section) in FeedSections(feed).summaries.enumerated() {
         line.add(place == 0 ? "" : "  ")
         line.add(section.name, .key)
-        line.add(" \(section.count)", .number)
+        line.add(" \(Grouped.text(section.count))", .number)
       }
-      if let revision = feed.member("revision")?.int { line.add("  revision \(revision)", .dim) }
+      if let revision = feed.member("revision")?.int { line.add("  revision \(Grouped.text(revision))", .dim) }
       console.print(line.text)
     }
   }
 }
 
-/// The sections of a described feed, whichever of the ways of telling them the daemon chose.
+/// The sections of a described feed with their numbers of rows.
 private struct FeedSections {
   private(set) var summaries: [(name: String, count: Int)] = []
 

@@ -1,11 +1,10 @@
 import FeedClient
-import FeedJSON
 import FeedSystem
 
-/// Standard input, for commands that take all of it before they do anything.
+/// Standard input, for commands that read all of it before they do anything.
 enum StandardInput {
   /// Reads what is there, waiting for at least one byte; 0 at the end.
-  /// - Parameter deadline: when to give up, in nanoseconds of ``MonotonicClock``; nil waits for ever.
+  /// - Parameter deadline: when to give up, in nanoseconds of ``MonotonicClock``; nil waits without limit.
   static func read(into buffer: UnsafeMutableRawBufferPointer, until deadline: UInt64?) throws(Failure) -> Int {
     do throws(SystemError) {
       if try isReady(until: deadline) { return try StandardStreams.read(into: buffer) }
@@ -15,7 +14,7 @@ enum StandardInput {
     throw .client(.timedOut)
   }
 
-  /// Waits for something to read, or the end; false when the time is up, whether or not there is something.
+  /// Waits for something to read, or the end; false when the deadline has passed.
   private static func isReady(until deadline: UInt64?) throws(SystemError) -> Bool {
     guard let deadline else { return true }
     while MonotonicClock.now < deadline {
@@ -26,7 +25,8 @@ enum StandardInput {
     return false
   }
 
-  /// The text up to the end. Bytes that are not UTF-8 are refused.
+  /// The text up to the end of the input.
+  /// - Throws: a usage error for bytes that are not UTF-8.
   static func readAll(until deadline: UInt64?) throws(Failure) -> String {
     var queue = ByteQueue(capacity: 64 << 10)
     while true {
@@ -41,13 +41,12 @@ enum StandardInput {
   }
 }
 
-/// Elements that a command line names: as arguments, or on standard input.
+/// Elements of a command line: arguments, or standard input.
 enum ElementArguments {
-  /// The most that a command takes from standard input at once: the largest frame that a daemon can be configured to
-  /// take.
+  /// The longest element on standard input: the largest frame that a daemon can be configured to accept.
   private static let inputLimit = 1 << 30
 
-  /// The elements of these words, each of which must be a JSON text.
+  /// Returns the words, each of which must be a JSON text.
   static func parse(_ words: [String], of command: String) throws(Failure) -> [String] {
     for (place, word) in words.enumerated() {
       if let flaw = Operands.flaw(word) {
@@ -57,31 +56,26 @@ enum ElementArguments {
     return words
   }
 
-  /// What a shell may have done to a word: a bare word is most often a string that lost its quotes.
+  /// What a shell may have done to a word: a bare word is most often a string without its quotes.
   private static func hint(_ word: String) -> String {
     let isBare = word.unicodeScalars.allSatisfy { $0.properties.isAlphabetic }
-    return isBare ? "; a string needs quotes of its own: '\"\(word)\"'" : "; put it in single quotes: '{\"id\":1}'"
+    return isBare ? "; quote a string twice: '\"\(word)\"'" : "; quote it for the shell: '{\"id\":1}'"
   }
 
-  /// All elements on standard input, one a line; blank lines count for nothing.
+  /// Returns all elements on standard input; see ``ElementReader``.
   static func readAll(for command: String, until deadline: UInt64?) throws(Failure) -> [String] {
-    var lines = LineSplitter(limit: inputLimit)
+    var reader = ElementReader(limit: inputLimit)
     var elements: [String] = []
-    var line = 0
     var flaw: Failure?
     while flaw == nil {
-      let count = try StandardInput.read(into: lines.room(), until: deadline)
-      count == 0 ? lines.finish() : lines.didFill(count)
-      while let next = lines.next() {
-        line += 1
-        switch next {
-        case .blank: continue
-        case .tooLong: flaw = .usage("\(command): line \(line) is longer than any frame")
-        case .text(let bytes):
-          if let problem = Operands.flaw(bytes) {
-            flaw = .usage("\(command): line \(line) is not JSON: \(problem)")
-          }
-          elements.append(String(decoding: bytes, as: UTF8.self))
+      let count = try StandardInput.read(into: reader.room(), until: deadline)
+      count == 0 ? reader.finish() : reader.didFill(count)
+      while let item = reader.next() {
+        switch item {
+        case .tooLong(let line): flaw = flaw ?? .usage("\(command): the element in line \(line) is too long")
+        case .malformed(let line, let column, let reason):
+          flaw = flaw ?? .usage("\(command): line \(line), column \(column): not JSON: \(reason)")
+        case .element(let view, _): elements.append(String(decoding: view.text, as: UTF8.self))
         }
       }
       if count == 0 { break }
@@ -92,10 +86,17 @@ enum ElementArguments {
 }
 
 extension Invocation {
-  /// The elements from operand `first` on: arguments, or with `-` or none at all, lines of standard input.
+  /// The elements from operand `first` on: arguments, or standard input with `-` or without any.
   func elements(from first: Int) throws(Failure) -> [String] {
     let words = Array(operands.dropFirst(first))
-    if words.isEmpty || words == ["-"] { return try ElementArguments.readAll(for: command.name, until: end) }
+    if words.isEmpty || words == ["-"] {
+      do throws(Failure) {
+        return try ElementArguments.readAll(for: command.name, until: end)
+      } catch {
+        if case .client(let error) = error { throw failure(error) }
+        throw error
+      }
+    }
     return try ElementArguments.parse(words, of: command.name)
   }
 }

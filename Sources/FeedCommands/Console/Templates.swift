@@ -1,67 +1,156 @@
 import FeedClient
 import FeedJSON
 
-/// How rows look on a terminal by their type: `Style={title} by {author}`.
+/// Texts with fields that show rows, one template for each type of row: `Style={title} by {author.name}`.
+///
+/// A field is `{PATH|DEFAULT:FORMAT}`: a path of names and indexes, the text for a missing or null value, and a width
+/// with an alignment (`<` left, `>` right, `^` centre). `{{` and `}}` stand for braces. `{}` is the whole element.
 struct Templates: Equatable, Sendable {
-  private enum Piece: Equatable, Sendable {
-    case text(String)
-    case value(MemberPath)
+  private var byType: [String: Template] = [:]
+  private var fallback: Template?
+
+  /// Whether there is no template, so that rows are shown as JSON.
+  var isEmpty: Bool { byType.isEmpty && fallback == nil }
+
+  init() {}
+
+  /// Reads the values of `--template`.
+  init(_ words: [String]) throws(Failure) {
+    for word in words { try add(word) }
   }
 
-  private var byType: [String: [Piece]] = [:]
-  private var fallback: [Piece]?
-
-  /// Adds `TYPE=TEMPLATE`, or a template for all rows that have none: one without a `=` before its first brace.
+  /// Adds `TYPE=TEMPLATE`, or a template for all other rows: one without a `=` before its first brace.
   mutating func add(_ word: String) throws(Failure) {
     let brace = word.firstIndex(of: "{") ?? word.endIndex
     if let equals = word[..<brace].firstIndex(of: "=") {
-      byType[String(word[..<equals])] = try Self.parse(word[word.index(after: equals)...])
+      byType[String(word[..<equals])] = try Template(word[word.index(after: equals)...], option: "--template")
     } else {
-      fallback = try Self.parse(word[...])
+      fallback = try Template(word[...], option: "--template")
     }
-  }
-
-  private static func parse(_ template: Substring) throws(Failure) -> [Piece] {
-    var pieces: [Piece] = []
-    var rest = template
-    while let open = rest.firstIndex(of: "{") {
-      if open > rest.startIndex { pieces.append(.text(String(rest[..<open]))) }
-      guard let close = rest[open...].firstIndex(of: "}") else {
-        throw .usage("--template '\(template)': a { has no }")
-      }
-      guard let path = MemberPath(dotted: rest[rest.index(after: open)..<close]) else {
-        throw .usage("--template '\(template)': expected a member between { and }, such as {title} or {user.name}")
-      }
-      pieces.append(.value(path))
-      rest = rest[rest.index(after: close)...]
-    }
-    if !rest.isEmpty { pieces.append(.text(String(rest))) }
-    return pieces
   }
 
   /// Adds a row's element to a line: by the template of its type, or as JSON.
   func add(_ element: JSONView, type: String?, to line: inout LinePainter) {
-    guard let pieces = type.flatMap({ byType[$0] }) ?? fallback else {
+    if let template = type.flatMap({ byType[$0] }) ?? fallback {
+      template.add(element, to: &line)
+    } else {
       line.add(element)
-      return
     }
+  }
+}
+
+/// A text with fields; see ``Templates``.
+struct Template: Equatable, Sendable {
+  fileprivate enum Alignment: Character {
+    case left = "<"
+    case right = ">"
+    case centre = "^"
+  }
+
+  fileprivate struct Field: Equatable, Sendable {
+    var path: MemberPath
+    var standIn: String?
+    var alignment: Alignment?
+    var width = 0
+  }
+
+  private enum Piece: Equatable, Sendable {
+    case text(String)
+    case field(Field)
+  }
+
+  private var pieces: [Piece] = []
+
+  /// Parses a template.
+  /// - Parameter option: the option it was given with, for errors.
+  /// - Throws: a usage error that names the malformed part.
+  init(_ text: Substring, option: String) throws(Failure) {
+    func refuse(_ reason: String) -> Failure { .usage("\(option) '\(text)': \(reason)") }
+    var plain = ""
+    var rest = text
+    while let character = rest.popFirst() {
+      if (character == "{" || character == "}"), rest.first == character {
+        plain.append(character)
+        rest.removeFirst()
+      } else if character == "{" {
+        guard let close = rest.firstIndex(of: "}") else { throw refuse("{ without }; write {{ for a brace") }
+        let body = rest[..<close]
+        guard let field = Field(body) else {
+          throw refuse(
+            "cannot read {\(body)}; expected {PATH}, {PATH|DEFAULT} or {PATH:WIDTH}, such as {user.name:>10}")
+        }
+        if !plain.isEmpty { pieces.append(.text(plain)) }
+        plain = ""
+        pieces.append(.field(field))
+        rest = rest[rest.index(after: close)...]
+      } else if character == "}" {
+        throw refuse("} without {; write }} for a brace")
+      } else {
+        plain.append(character)
+      }
+    }
+    if !plain.isEmpty { pieces.append(.text(plain)) }
+  }
+
+  /// Adds an element to a line.
+  func add(_ element: JSONView, to line: inout LinePainter) {
     for piece in pieces where !line.isCut {
       switch piece {
       case .text(let text): line.add(text)
-      case .value(let path): add(path.resolve(element), to: &line)
+      case .field(let field): Self.add(field, of: element, to: &line)
       }
     }
   }
 
-  /// Strings without their quotes, arrays and objects as JSON, nothing for what is not there.
-  private func add(_ value: JSONView?, to line: inout LinePainter) {
-    guard let value, value.kind != .null else { return }
+  private static func add(_ field: Field, of element: JSONView, to line: inout LinePainter) {
+    let value = field.path.resolve(element)
+    guard field.width > 0 else {
+      if let value, value.kind != .null { return add(value, to: &line) }
+      return line.add(field.standIn ?? "")
+    }
+    // Text of a fixed width is measured on a line of its own, which is cut at that width.
+    var cell = LinePainter(width: field.width + 1, palette: Palette(isOn: false))
+    if let value, value.kind != .null { add(value, to: &cell) } else { cell.add(field.standIn ?? "") }
+    let cut = cell.columns > field.width ? LinePainter.cut(cell.text, to: field.width) : cell.text
+    let spare = max(field.width - DisplayWidth.columns(of: cut), 0)
+    let isRight = field.alignment == .right || field.alignment == nil && value?.kind == .number
+    let before = field.alignment == .centre ? spare / 2 : isRight ? spare : 0
+    line.add(String(repeating: " ", count: before) + cut + String(repeating: " ", count: spare - before))
+  }
+
+  /// Strings without quotes, arrays and objects as JSON.
+  private static func add(_ value: JSONView, to line: inout LinePainter) {
     if let text = value.string {
       line.add(String(text.map { $0.isNewline ? " " : $0 }))
     } else if value.kind == .object || value.kind == .array {
       line.add(value)
     } else {
       line.add(value.source(limit: line.room))
+    }
+  }
+}
+
+extension Template.Field {
+  /// Reads what is between the braces; nil when it is malformed.
+  fileprivate init?(_ body: Substring) {
+    var head = body
+    if let colon = body.lastIndex(of: ":") {
+      var format = body[body.index(after: colon)...]
+      alignment = format.first.flatMap(Template.Alignment.init)
+      if alignment != nil { format.removeFirst() }
+      guard let number = Int(format), (1...1000).contains(number), format.first?.isNumber == true else { return nil }
+      width = number
+      head = body[..<colon]
+    }
+    if let bar = head.firstIndex(of: "|") {
+      standIn = String(head[head.index(after: bar)...])
+      head = head[..<bar]
+    }
+    if head.isEmpty {
+      path = MemberPath(steps: [])
+    } else {
+      guard let found = MemberPath(dotted: head) else { return nil }
+      path = found
     }
   }
 }

@@ -1,7 +1,7 @@
 import FeedClient
 import FeedJSON
 
-/// A list of objects as a table for people: a column a member in the order of first appearance, numbers to the right.
+/// Prints a list of objects as a table: a column for each member in order of first appearance, numbers right-aligned.
 struct ValueTable {
   private var names: [String] = []
   private var rows: [[String: JSONView]] = []
@@ -18,9 +18,9 @@ struct ValueTable {
     }
   }
 
-  /// The lines, each ending with a new line; a sentence when there is nothing.
+  /// Returns the lines, each with its newline; an empty list is "none".
   func text(width: Int, palette: Palette) -> String {
-    if rows.isEmpty { return palette.paint("nothing there", .dim) + "\n" }
+    if rows.isEmpty { return palette.paint("none", .dim) + "\n" }
     let widths = names.map { name in
       max(DisplayWidth.columns(of: name), rows.map { Self.columns($0[name]) }.max() ?? 0)
     }
@@ -46,20 +46,20 @@ struct ValueTable {
     return painter.text + "\n"
   }
 
-  /// Where a column ends, the two spaces behind it included.
+  /// Where a column ends, including the two spaces behind it.
   private static func end(_ widths: [Int], _ column: Int) -> Int {
     widths[...column].reduce(0) { $0 + $1 + 2 }
   }
 
   private static func columns(_ value: JSONView?) -> Int { value.map { DisplayWidth.columns(of: shown($0)) } ?? 0 }
 
-  /// A string without its quotes, anything else as it stands.
+  /// Strings without quotes, everything else as JSON.
   private static func shown(_ value: JSONView) -> String { LinePainter.safe(value.string ?? value.source(limit: 60)) }
 }
 
-/// An object's members with those of the objects inside it, named by their path.
+/// An object's members and those of the objects inside it, named by their path.
 enum Flattening {
-  /// Deeper objects stay values.
+  /// Objects nested deeper stay values.
   private static let maxDepth = 8
 
   static func entries(of object: JSONView) -> [(name: String, value: JSONView)] {

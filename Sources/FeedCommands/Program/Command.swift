@@ -2,45 +2,59 @@ import FeedClient
 import FeedJSON
 import FeedSystem
 
-/// One command of `feedclient`: what its command line is, what its help says, and what it does.
+/// One command of `feedclient`: its command line, its help and its action.
 struct Command: Sendable {
   var name: String
-  /// What may follow the name, a line each.
+  /// What may follow the name, one form per line.
   var usage: [String]
-  /// What it does, in the list of commands.
+  /// The line in the list of commands.
   var summary: String
-  /// What it does, in its own help.
+  /// Commands to try, one per line, which its help shows before everything else.
+  var examples: String = ""
+  /// The paragraph of its help.
   var about: String
   var options: [OptionDescription] = []
-  /// Examples and what else is worth knowing, lines as they are.
+  /// Paragraphs after the options, printed as they are.
   var notes: String = ""
   /// How many operands it takes.
   var operands: ClosedRange<Int>
   var run: @Sendable (Invocation) throws(Failure) -> ExitStatus
 
-  /// The command line as parsed and as its help prints it.
+  /// The command line that is parsed.
   var table: OptionTable {
     OptionTable(
       program: "feedclient \(name)", usage: usage, about: about,
       groups: [OptionGroup("Options", options), OptionGroup("Connection and output", Command.common)], notes: notes)
   }
 
-  /// The options that stand before the command as well as after it.
+  /// What `--help` prints: usage, examples, description, options.
+  func helpText(width: Int) -> String { Self.insert(examples, into: table.helpText(width: width)) }
+
+  /// Inserts examples behind the usage lines of a help text.
+  static func insert(_ examples: String, into help: String) -> String {
+    guard !examples.isEmpty, let end = help.firstRange(of: "\n\n") else { return help }
+    let lines = examples.split(separator: "\n").map { "  \($0)\n" }.joined()
+    return help[..<end.upperBound] + "Examples:\n" + lines + "\n" + help[end.upperBound...]
+  }
+
+  /// The options that may stand before the command as well as after it.
   static let common: [OptionDescription] = [
     OptionDescription(
-      "socket", value: .text("PATH"), help: "the daemon's socket",
+      "socket", value: .text("PATH"), help: "socket of the daemon",
       defaultText: "$FEEDD_SOCKET, $XDG_RUNTIME_DIR/feedd.sock or /run/feedd/feedd.sock"),
     OptionDescription(
       "timeout", value: .duration(.milliseconds(1)...(.seconds(31_536_000))),
-      help: "give up after this time and exit with 4", defaultText: "30s; none for watch and push"),
-    OptionDescription("json", help: "print JSON, one object a line, as when the output is not a terminal"),
+      help: "give up after this time and exit with status 4", defaultText: "30s; none for watch and push"),
+    OptionDescription(
+      "json", help: "print JSON, one value a line (default when standard output is not a terminal)"),
+    OptionDescription("verbose", letter: "v", help: "add the protocol's code and data to errors"),
   ]
 }
 
 extension Command {
-  /// The hint that every command takes that changes rows.
+  /// The option of every command that changes rows.
   static let animation = OptionDescription(
-    "animation", value: .text("HINT"), help: "a word for watchers that animate the change")
+    "animation", value: .text("HINT"), help: "hint for watchers that animate the change")
 }
 
 extension Invocation {
@@ -55,29 +69,44 @@ extension Invocation {
 
 /// All commands, in the order of the help.
 enum CommandTable {
-  /// Commands that stand together under one heading.
+  /// Commands under one heading.
   struct Group: Sendable {
     var title: String
     var commands: [Command]
   }
 
   static let groups: [Group] = [
-    Group(title: "Elements in and out", commands: [.push, .set, .delete, .watch, .get, .range, .query, .snapshot]),
+    Group(title: "Elements", commands: [.push, .set, .delete, .watch, .get, .range, .query, .snapshot]),
     Group(title: "Arrays and singles", commands: [.insert, .replace, .remove, .move, .put]),
     Group(title: "Selection", commands: [.select, .deselect, .selected]),
     Group(title: "Feeds", commands: [.define, .undefine, .feeds, .describe, .activate, .insertChild, .removeChild]),
-    Group(title: "The daemon", commands: [.verify, .sync, .stats, .clients, .ping, .backup, .call]),
+    Group(title: "Daemon", commands: [.verify, .sync, .stats, .clients, .ping, .backup, .call]),
   ]
 
   static let all: [Command] = groups.flatMap(\.commands)
 
-  /// The command of that name.
+  /// Returns the command of that name.
   static func command(named name: String) -> Command? { all.first { $0.name == name } }
 
-  /// The commands that somebody who wrote `name` may have meant, nearest first.
-  static func similar(to name: String) -> [String] {
-    let scored = all.map(\.name).map { ($0, Spelling.distance(name, $0)) }
-    let close = scored.filter { $0.1 <= max(1, min(name.count, $0.0.count) / 2) || $0.0.hasPrefix(name) }
+  /// Returns the names of commands that resemble `name`, nearest first.
+  static func similar(to name: String) -> [String] { Suggestion.similar(to: name, in: all.map(\.name)) }
+}
+
+/// "Did you mean" for words of the command line.
+enum Suggestion {
+  /// The known words that differ from `word` by less than half, or begin with it, nearest first.
+  static func similar(to word: String, in known: [String]) -> [String] {
+    let scored = known.map { ($0, Spelling.distance(word, $0)) }
+    let close = scored.filter { name, distance in
+      let shorter = min(word.count, name.count)
+      return distance <= max(1, shorter / 3) && distance < shorter || !word.isEmpty && name.hasPrefix(word)
+    }
     return close.sorted { ($0.1, $0.0) < ($1.1, $1.0) }.map(\.0)
+  }
+
+  /// `; did you mean inbox or inbox/urgent?`, or `otherwise` when nothing resembles the word.
+  static func clause(for word: String, in known: [String], otherwise: String = "") -> String {
+    let similar = similar(to: word, in: known).prefix(3)
+    return similar.isEmpty ? otherwise : "; did you mean \(similar.joined(separator: " or "))?"
   }
 }

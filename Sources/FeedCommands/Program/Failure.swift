@@ -3,24 +3,40 @@ import FeedJSON
 import FeedSystem
 import Glibc
 
-/// Why a command ends early. Each has one exit status and one way to be told.
+/// How `feedclient` ends; scripts rely on the numbers.
+package enum ExitStatus: Int32, Sendable {
+  case done = 0
+  /// The daemon refused a request, or `get` found nothing.
+  case refused = 1
+  /// The command line is wrong, a file cannot be used, or an element is not JSON.
+  case usage = 2
+  /// No daemon answers, or it went away.
+  case noDaemon = 3
+  case timedOut = 4
+  /// The copy of a feed is wrong: a gap between deltas, or another digest than the daemon's.
+  case gap = 5
+}
+
+/// Why a command ends early. Each case has one exit status and one message.
 enum Failure: Error, Equatable {
-  /// The command line asks for something that cannot be; the sentence says what to change.
+  /// The command line is wrong; the text says what to change.
   case usage(String)
   case client(ClientError)
-  /// Whoever read standard output is gone: there is nobody to tell, and that is no error.
+  /// The reader of standard output is gone, which is not an error.
   case readerGone
-  /// A file, or a standard stream, could not be read or written.
+  /// A file or a standard stream cannot be read or written.
   case system(SystemError)
-  /// The daemon's state could not be read or copied; the sentence says why.
+  /// The daemon's state cannot be read or copied; the text says why.
   case state(String)
-  /// Everything was said already.
+  /// A signal interrupted the command; the process ends by it.
+  case interrupted(Int32)
+  /// The message was printed already.
   case told(ExitStatus)
 
   var status: ExitStatus {
     switch self {
     case .usage, .system, .state: .usage
-    case .readerGone: .done
+    case .readerGone, .interrupted: .done
     case .told(let status): status
     case .client(let error): error.status
     }
@@ -31,7 +47,7 @@ extension ClientError {
   var status: ExitStatus {
     switch self {
     case .noDaemon, .malformed: .noDaemon
-    // A daemon that stops is gone; one that throws a client out has refused it.
+    // A daemon that shuts down is gone; one that closes this connection alone has refused the client.
     case .closed(let bye): bye.map { $0.isShutdown ? .noDaemon : .refused } ?? .noDaemon
     case .refused: .refused
     case .fault: .gap
@@ -46,22 +62,20 @@ extension Bye {
   var isShutdown: Bool { reason == "shutdown" || reason.isEmpty }
 }
 
-/// How `feedclient` ends; the numbers are fixed for scripts.
-package enum ExitStatus: Int32, Sendable {
-  case done = 0
-  /// The daemon refused something; its error is on standard error.
-  case refused = 1
-  /// The command line is wrong, or a file that it names, or an element is not JSON.
-  case usage = 2
-  /// No daemon answers, or it went away.
-  case noDaemon = 3
-  /// The time was up.
-  case timedOut = 4
-  /// The copy of a feed is wrong: a gap between deltas or another digest than the daemon's.
-  case gap = 5
+/// The end of the process by a signal.
+enum ProcessEnd {
+  /// Ends the process as if `signal` were not handled. Returns only if the signal is ignored.
+  static func end(by number: Int32) {
+    signal(number, SIG_DFL)
+    var set = sigset_t()
+    sigemptyset(&set)
+    sigaddset(&set, number)
+    pthread_sigmask(SIG_UNBLOCK, &set, nil)
+    kill(getpid(), number)
+  }
 }
 
-/// What went wrong, in the words of standard error.
+/// The message of a failure on standard error.
 struct Explanation {
   private let failure: Failure
 
@@ -71,35 +85,62 @@ struct Explanation {
     for line in lines { console.say(line) }
   }
 
-  /// The sentences; none when nobody is to be told.
+  /// Explains a refusal of the daemon: in the words of the command line, and with names that resemble an unknown one.
+  func tell(_ refusal: RemoteError, _ invocation: Invocation) {
+    let codes = invocation.isVerbose || invocation.console.wantsJSON
+    for line in Self.refusal(refusal, withCode: codes, suggestion: invocation.suggestion(for: refusal)) {
+      invocation.console.say(line)
+    }
+    if invocation.isVerbose, let data = refusal.data {
+      invocation.console.say("data: \(String(decoding: data, as: UTF8.self))")
+    }
+  }
+
+  /// The lines of the message; none when nothing is to be said.
   var lines: [String] {
     switch failure {
-    case .readerGone, .told: []
-    case .usage(let sentence), .state(let sentence): [sentence]
+    case .readerGone, .told, .interrupted: []
+    case .usage(let text): text.split(separator: "\n").map(String.init)
+    case .state(let text): [text]
     case .system(let error): ["\(error)"]
-    case .client(.refused(let error)): refusal(error)
+    case .client(.refused(let error)): Self.refusal(error, withCode: false)
     case .client(.noDaemon(let error)): absence(error)
     case .client(.fault(let fault)):
-      [
-        "gap found: \(fault)",
-        "this is a fault of feedd or of this program, not of your data; the copy is not to be trusted",
-      ]
-    case .client(.timedOut): ["the time was up (--timeout)"]
+      ["the copy of the feed is wrong: \(fault)", "this is a bug in feedd or feedclient; do not use the copy"]
     case .client(let error): ["\(error)"]
     }
   }
 
   private func absence(_ error: SystemError) -> [String] {
-    // Somebody listens there; starting another would not help.
+    // A process listens there; starting another would not help.
     if error.code == EACCES { return ["\(error)"] }
-    return ["\(error)", "to start one: feedd --socket \(error.path ?? "PATH") & or, installed, systemctl start feedd"]
+    return [
+      "\(error)",
+      "start a daemon with: feedd --socket \(error.path ?? "PATH") (or, if installed, systemctl start feedd)",
+    ]
   }
 
-  /// The daemon's sentence and code; below a bad filter or path, a mark at the place.
-  private func refusal(_ error: RemoteError) -> [String] {
-    let sentence = "\(LinePainter.safe(error.message)) (\(error.code))"
-    guard error.code == RemoteError.badQuery, let mark = error.markedQuery else { return [sentence] }
-    return [sentence, LinePainter.safe(mark.text), String(repeating: " ", count: mark.columns) + "^"]
+  /// The daemon's message; below a bad filter or path, a mark at the offending place.
+  static func refusal(_ error: RemoteError, withCode: Bool, suggestion: String = "") -> [String] {
+    var text = CommandWords.translate(error.message)
+    if text.hasSuffix("."), !suggestion.isEmpty { text.removeLast() }
+    text += suggestion
+    if withCode { text += " (\(error.code))" }
+    guard error.code == RemoteError.badQuery, let mark = error.markedQuery else { return [text] }
+    return [text, mark.text, String(repeating: " ", count: mark.columns) + "^"]
+  }
+}
+
+/// Replaces members of requests in the daemon's messages by the options that set them.
+enum CommandWords {
+  private static let words = [
+    ("\"replace\": true", "--replace"), ("\"initial\": false", "--no-initial"), ("\"all\": true", "--all"),
+    ("\"multiple\": false", "--no-multiple"),
+    ("list the feeds with method feeds", "list the feeds with feedclient feeds"),
+  ]
+
+  static func translate(_ message: String) -> String {
+    words.reduce(message) { $0.replacing($1.0, with: $1.1) }
   }
 }
 

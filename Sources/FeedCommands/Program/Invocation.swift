@@ -2,75 +2,168 @@ import FeedClient
 import FeedJSON
 import FeedSystem
 
-/// One run of one command: its words, where its output goes, and how it reaches the daemon.
+/// One run of one command: its command line, its output and its way to the daemon.
 struct Invocation {
   let command: Command
   let options: ParsedOptions
   let console: Console
   let environment: Environment
-  /// What came before the command on the line.
+  /// The options before the command.
   let global: ParsedOptions
   /// When the command began, in nanoseconds of ``MonotonicClock``.
   private let begin = MonotonicClock.now
-  /// What `backup` does.
+  /// The action of `backup`.
   var copyState: Program.StateCopier = { _, _ in "this program cannot copy states" }
 
   var operands: [String] { options.operands }
 
-  /// The socket's path, as the protocol's section 1 has it for clients.
+  /// The path of the daemon's socket; see "Transport" in `Protocol/README.md`.
   var socketPath: String {
     options.text("socket") ?? global.text("socket") ?? SocketPath.clientDefault(environment)
   }
 
-  /// How long the user is ready to wait, if said.
+  /// The time given with `--timeout`.
   var timeout: Duration? { options.duration("timeout") ?? global.duration("timeout") }
 
-  /// When to give up on a single request, in nanoseconds of ``MonotonicClock``: when the user's time is up, or some time
-  /// from now.
+  /// Whether errors show the protocol's code and data.
+  var isVerbose: Bool { options.contains("verbose") || global.contains("verbose") }
+
+  /// When to give up on a single request, in nanoseconds of ``MonotonicClock``: at ``end``, or in 30 s.
   func deadline() -> UInt64 { end ?? MonotonicClock.now &+ 30_000_000_000 }
 
-  /// When the time that the user gave is up; nil when none was given.
+  /// When the time of `--timeout` is over; nil when none was given.
   var end: UInt64? {
     guard let timeout else { return nil }
     let (end, overflow) = begin.addingReportingOverflow(timeout.clampedNanoseconds)
     return overflow ? .max : end
   }
 
-  /// The operand at `index`, which the command's count of operands says is there.
+  /// The operand at `index`; empty when there is none.
   func operand(_ index: Int) -> String { operands.indices.contains(index) ? operands[index] : "" }
 
   /// A usage error of this command.
-  func usage(_ sentence: String) -> Failure {
-    .usage("\(command.name): \(sentence)")
+  func usage(_ text: String) -> Failure { .usage("\(command.name): \(text)") }
+
+  /// The failure of a client operation; a timeout names the time that has passed.
+  func failure(_ error: ClientError) -> Failure {
+    guard error == .timedOut else { return .client(error) }
+    let time = TimeSpan.text(timeout ?? .seconds(30))
+    let digits = time.prefix { $0.isNumber }
+    console.say("timed out after \(digits) \(time.dropFirst(digits.count))")
+    return .told(.timedOut)
   }
 
-  /// Connects and says hello.
+  /// Connects and sends `hello`.
   func connect(deadline: UInt64) throws(Failure) -> (Connection, ServerHello) {
     do throws(ClientError) {
       let left = Duration.milliseconds(Int64(MonotonicClock.milliseconds(until: deadline)))
       let connection = try Connection.open(path: socketPath, timeout: left)
       return (connection, try connection.hello(client: "feedclient/\(command.name)", deadline: deadline))
     } catch {
-      throw .client(error)
+      throw failure(error)
     }
   }
 
-  /// Asks one request and shows its result.
+  /// Sends one request over a connection and reads its result.
+  /// - Parameter params: the JSON object of the parameters.
+  func call<Result>(
+    _ connection: Connection, _ method: String, _ params: String = "{}", deadline: UInt64,
+    _ read: (JSONView) throws(MalformedMessage) -> Result
+  ) throws(Failure) -> Result {
+    do throws(ClientError) {
+      return try connection.call(method, params: { $0.append(string: params) }, deadline: deadline, read)
+    } catch {
+      throw failure(error)
+    }
+  }
+
+  /// Sends one request over a connection of its own and shows its result.
   /// - Parameters:
-  ///   - params: writes the JSON object of the parameters.
-  ///   - show: prints the result for people, and for programs too if it is a list; by default programs get it as it is.
-  func request(
-    _ method: String, params: (inout ByteBuffer) -> Void, show: (JSONView, Console) -> Void
+  ///   - params: the JSON object of the parameters; nil for none.
+  ///   - show: prints the result and says how the command ends.
+  func ask(
+    _ method: String, _ params: String?, show: (JSONView, Console) -> ExitStatus
   ) throws(Failure) -> ExitStatus {
     let deadline = deadline()
     let (connection, _) = try connect(deadline: deadline)
     let console = console
-    do throws(ClientError) {
-      try connection.call(method, params: params, deadline: deadline) { result in show(result, console) }
-    } catch {
-      throw .client(error)
-    }
+    let status = try call(connection, method, params ?? "{}", deadline: deadline) { show($0, console) }
     try console.flush()
-    return .done
+    return status
+  }
+
+  /// Sends one request over a connection of its own and prints its result.
+  func request(
+    _ method: String, _ params: String?, show: (JSONView, Console) -> Void
+  ) throws(Failure) -> ExitStatus {
+    try ask(method, params) { result, console in
+      show(result, console)
+      return .done
+    }
+  }
+}
+
+extension Invocation {
+  /// Returns the index of the section that a word names: a number from 0, or the name of a section or of a bin.
+  func section(_ word: String, of feed: String) throws(Failure) -> Int {
+    if let index = Int(word), index >= 0 { return index }
+    let deadline = deadline()
+    let (connection, _) = try connect(deadline: deadline)
+    var params = ParameterWriter()
+    params.add("feed", feed)
+    let names = try call(connection, "describe", params.finish(), deadline: deadline) { result in
+      result.member("sections")?.elements.map { $0.member("name")?.string ?? "" } ?? []
+    }
+    if let index = names.firstIndex(where: { $0 == word || $0 == "\(feed)/\(word)" }) { return index }
+    let short = names.map { $0.hasPrefix("\(feed)/") ? String($0.dropFirst(feed.count + 1)) : $0 }
+    let list = short.isEmpty ? "it has no sections" : "its sections are \(short.joined(separator: ", "))"
+    throw .usage(
+      "'\(feed)' has no section '\(word)'" + Suggestion.clause(for: word, in: short, otherwise: "; \(list)"))
+  }
+
+  /// Returns the section and the row of `SECTION,ROW`, where SECTION is a number or a name.
+  func place(_ word: String, of feed: String) throws(Failure) -> (section: Int, row: Int) {
+    guard let comma = word.lastIndex(of: ","), comma > word.startIndex,
+      let row = Int(word[word.index(after: comma)...]),
+      row >= 0
+    else { throw usage("'\(word)': expected SECTION,ROW, such as 0,3 or urgent,3") }
+    let name = String(word[..<comma])
+    guard Int(name).map({ $0 >= 0 }) ?? !name.hasPrefix("-") else {
+      throw usage("'\(word)': expected SECTION,ROW, such as 0,3 or urgent,3")
+    }
+    return (try section(name, of: feed), row)
+  }
+
+  /// `; did you mean inbox?` for a refusal about an unknown feed or bin; empty when nothing resembles it.
+  func suggestion(for refusal: RemoteError) -> String {
+    guard refusal.code == RemoteError.unknownFeed else { return "" }
+    let deadline = MonotonicClock.now &+ 1_000_000_000
+    let names = try? { () throws(ClientError) in
+      let connection = try Connection.open(path: socketPath, timeout: .seconds(1))
+      _ = try connection.hello(client: "feedclient/\(command.name)", deadline: deadline)
+      return try connection.call("feeds", deadline: deadline) { Self.names(in: $0) }
+    }()
+    guard let names else { return "" }
+    let word = refusal.feedName ?? operand(0)
+    return names.contains(word) ? "" : Suggestion.clause(for: word, in: names)
+  }
+
+  /// The names of feeds and bins in the result of `feeds`.
+  private static func names(in result: JSONView) -> [String] {
+    (result.member("feeds") ?? result).elements.flatMap { feed in
+      let name = feed.member("feed")?.string
+      let bins =
+        feed.member("bins") == nil ? [] : feed.member("sections")?.elements.compactMap { $0.member("name")?.string }
+      return (name.map { [$0] } ?? []) + (bins ?? [])
+    }
+  }
+}
+
+extension RemoteError {
+  /// The feed that the error is about.
+  fileprivate var feedName: String? {
+    guard let data else { return nil }
+    var scanner = JSONScanner()
+    return data.withUnsafeBytes { bytes in (try? scanner.scan(bytes))?.member("feed")?.string }
   }
 }

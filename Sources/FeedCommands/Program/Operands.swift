@@ -1,12 +1,12 @@
 import FeedClient
 import FeedJSON
 
-/// What operands mean, by their own words.
+/// The meaning of operands.
 enum Operands {
-  /// Deeper than any daemon takes an element.
+  /// Deeper than any daemon accepts.
   private static let maxDepth = 10_000
 
-  /// The JSON of an identity: a word that is a JSON number or a JSON string as it is, any other word as a string.
+  /// The JSON of an identity: a JSON number or string as it is, any other word as a string.
   static func id(_ word: String) -> String { isJSON(word, of: [.number, .string]) ? word : quoted(word) }
 
   /// The JSON of a child: an index as it is, any other word as a name.
@@ -19,7 +19,7 @@ enum Operands {
     return String(decoding: buffer.bytes, as: UTF8.self)
   }
 
-  /// Scans a text and lends its view.
+  /// Scans a text and passes its view to `body`.
   /// - Throws: a usage error when it is not JSON.
   static func withView<Result>(of text: String, _ body: (JSONView) -> Result) throws(Failure) -> Result {
     var text = text
@@ -55,10 +55,11 @@ enum Operands {
     return rows.count == parts.count && rows.allSatisfy { $0 >= 0 } ? rows : nil
   }
 
-  /// The section and the row of `S,R`; nil when it is not such a pair.
-  static func path(_ word: String) -> (section: Int, row: Int)? {
-    guard let numbers = rows(word), numbers.count == 2 else { return nil }
-    return (numbers[0], numbers[1])
+  /// A JSON object's text with one more member at its end; of members of one name the last one counts.
+  static func adding(_ member: String, to object: String) -> String {
+    guard let end = object.lastIndex(of: "}") else { return object }
+    let isEmpty = object[..<end].allSatisfy { $0.isWhitespace || $0 == "{" }
+    return object[..<end] + (isEmpty ? "" : ",") + member + "}"
   }
 
   private static func isJSON(_ word: String, of kinds: [JSONKind]) -> Bool {
@@ -71,7 +72,11 @@ enum Operands {
   }
 }
 
-/// Writes the JSON object of a request's parameters, member after member.
+/// Writes the JSON object of a request's parameters, member by member.
+///
+///     var params = ParameterWriter()
+///     params.add("feed", "inbox")
+///     params.finish()  // {"feed":"inbox"}
 struct ParameterWriter: ~Copyable {
   private var buffer = ByteBuffer()
   private var isEmpty = true
@@ -100,7 +105,7 @@ struct ParameterWriter: ~Copyable {
     buffer.append(flag ? "true" : "false")
   }
 
-  /// Adds a value whose JSON text is there already.
+  /// Adds a value given as JSON text.
   mutating func add(_ name: String, json: String) {
     begin(name)
     buffer.append(string: json)
@@ -120,18 +125,9 @@ struct ParameterWriter: ~Copyable {
   /// Adds a list of numbers.
   mutating func add(_ name: String, _ numbers: [Int]) { add(name, json: numbers.map { "\($0)" }) }
 
-  /// The whole object.
+  /// Returns the whole object.
   consuming func finish() -> String {
     buffer.append(UInt8(ascii: "}"))
     return String(decoding: buffer.bytes, as: UTF8.self)
-  }
-}
-
-extension Invocation {
-  /// Asks one request whose parameters are this JSON text; see ``request(_:params:show:)``.
-  func request(
-    _ method: String, _ params: String?, show: (JSONView, Console) -> Void
-  ) throws(Failure) -> ExitStatus {
-    try request(method, params: { $0.append(string: params ?? "{}") }, show: show)
   }
 }

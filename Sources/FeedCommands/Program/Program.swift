@@ -1,16 +1,18 @@
 import FeedClient
 import FeedSystem
 
-/// The whole of `feedclient` but its arguments: finds the command, runs it, and turns what went wrong into words on
-/// standard error and an exit status.
+/// `feedclient` without its entry point: finds the command, runs it, and turns a failure into a message and an exit status.
 package enum Program {
   package static let version = ProgramVersion.text
 
-  /// Copies the state of a daemon from a directory into a new file. Returns what went wrong, nil when nothing did.
+  /// Copies the state of a daemon from a directory into a new file. Returns what failed, or nil.
   package typealias StateCopier = @Sendable (_ directory: String, _ file: String) -> String?
 
   /// Runs a command line, given without the program's own name.
-  /// - Parameter copyState: what `backup` does; handed in, so that the library need not know the daemon's store.
+  ///
+  /// A command that a signal interrupted does not return: the process ends by that signal, so that a shell loop around it
+  /// ends too.
+  /// - Parameter copyState: the action of `backup`, passed in because this module does not know how state is stored.
   package static func run(
     _ arguments: [String], environment: Environment, copyState: @escaping StateCopier
   ) -> ExitStatus {
@@ -20,6 +22,7 @@ package enum Program {
       return try run(arguments, environment, copyState, console)
     } catch {
       Explanation(error).tell(on: console)
+      if case .interrupted(let signal) = error { ProcessEnd.end(by: signal) }
       return error.status
     }
   }
@@ -28,16 +31,16 @@ package enum Program {
     _ arguments: [String], _ environment: Environment, _ copyState: @escaping StateCopier, _ console: Console
   ) throws(Failure) -> ExitStatus {
     let global = try parse(help, arguments, stopsAtOperand: true)
-    if let status = try inform(help.helpText(width: console.terminal.columns), global, console) { return status }
+    if let status = try inform(helpText(width: console.terminal.columns), global, console) { return status }
     guard let name = global.operands.first else {
-      console.sayRaw(help.helpText(width: console.errorTerminal.columns))
+      console.sayRaw(helpText(width: console.errorTerminal.columns))
       return .usage
     }
     let words = Array(global.operands.dropFirst())
     if name == "help" { return try help(words, console) }
     let command = try find(name)
     let options = try parse(command.table, words)
-    let text = command.table.helpText(width: console.terminal.columns)
+    let text = command.helpText(width: console.terminal.columns)
     if let status = try inform(text, options, console) { return status }
     try check(options.operands, of: command)
     let json = options.contains("json") || global.contains("json")
@@ -47,7 +50,7 @@ package enum Program {
     return try finish(invocation)
   }
 
-  /// Runs the command; what it has printed is written before what went wrong is told.
+  /// Runs the command and writes its output before a failure is reported.
   private static func finish(_ invocation: Invocation) throws(Failure) -> ExitStatus {
     do throws(Failure) {
       let status = try invocation.command.run(invocation)
@@ -55,17 +58,19 @@ package enum Program {
       return status
     } catch {
       if error != .readerGone { try invocation.console.flush() }
-      throw error
+      guard case .client(.refused(let refusal)) = error else { throw error }
+      Explanation(error).tell(refusal, invocation)
+      throw .told(.refused)
     }
   }
 
-  /// The command of that name, or an error that suggests what may have been meant.
+  /// Returns the command of that name.
+  /// - Throws: a usage error that suggests similar names.
   static func find(_ name: String) throws(Failure) -> Command {
     if let command = CommandTable.command(named: name) { return command }
-    let similar = CommandTable.similar(to: name)
-    let advice =
-      similar.isEmpty ? "see feedclient --help" : "did you mean \(similar.prefix(3).joined(separator: " or "))?"
-    throw .usage("there is no command '\(name)'; \(advice)")
+    let names = CommandTable.all.map(\.name)
+    let advice = Suggestion.clause(for: name, in: names, otherwise: "; see feedclient --help")
+    throw .usage("unknown command '\(name)'\(advice)")
   }
 
   private static func parse(
@@ -78,16 +83,24 @@ package enum Program {
     }
   }
 
+  /// Checks the number of operands.
+  /// - Throws: a usage error that names the missing or the extra operand.
   static func check(_ operands: [String], of command: Command) throws(Failure) {
     guard !command.operands.contains(operands.count) else { return }
-    let problem = operands.count < command.operands.lowerBound ? "something is missing" : "there is a word too many"
-    throw .usage("\(problem); the command line is: feedclient \(command.name) \(command.usage[0])")
+    let usage = command.usage.map { "usage: feedclient \(command.name) \($0)" }.joined(separator: "\n")
+    if operands.count > command.operands.upperBound {
+      throw .usage("unexpected argument '\(operands[command.operands.upperBound])'\n\(usage)")
+    }
+    let names = command.usage[0].split(separator: " ").filter { !$0.hasPrefix("[") && !$0.hasPrefix("-") }
+    let missing = names.indices.contains(operands.count) ? names[operands.count] : names.last ?? ""
+    throw .usage("missing argument \(missing.replacing("...", with: ""))\n\(usage)")
   }
 
   /// `feedclient help [COMMAND]`
   private static func help(_ words: [String], _ console: Console) throws(Failure) -> ExitStatus {
-    let table = try words.first.map { word throws(Failure) in try find(word).table } ?? help
-    console.printRaw(table.helpText(width: console.terminal.columns))
+    let width = console.terminal.columns
+    let text = try words.first.map { word throws(Failure) in try find(word).helpText(width: width) }
+    console.printRaw(text ?? helpText(width: width))
     try console.flush()
     return .done
   }
@@ -110,18 +123,18 @@ package enum Program {
 }
 
 extension Program {
-  /// The command line before the command, and the help of the whole.
+  /// The command line before the command.
   static var help: OptionTable {
     OptionTable(
       program: "feedclient",
       usage: ["[OPTION]... COMMAND [ARGUMENT]...", "help COMMAND", "COMMAND --help"],
-      about: """
-        Talks to feedd, the daemon that keeps lists of JSON elements in sync between programs: puts elements into \
-        feeds, and shows what changes in them.
-        """,
+      about: "Pushes JSON elements into the feeds of feedd and watches what changes in them.",
       groups: [OptionGroup("Connection and output", Command.common)],
-      notes: commands + "\n" + examples)
+      notes: commands + "\n" + exitStatus)
   }
+
+  /// What `feedclient --help` prints.
+  static func helpText(width: Int) -> String { Command.insert(examples, into: help.helpText(width: width)) }
 
   private static var commands: String {
     let width = CommandTable.all.map(\.name.count).max() ?? 0
@@ -138,14 +151,19 @@ extension Program {
   }
 
   private static let examples = """
-    Examples:
-      feedclient define inbox --bin 'urgent=@.priority >= 8' --bin rest --sort 'urgent=$.priority:desc'
-      feedclient push inbox '{"id":1,"priority":9,"text":"disk full"}'
-      journalctl -f -o json | jq -c --unbuffered '{id:.__CURSOR,text:.MESSAGE}' | feedclient push log
-      feedclient watch inbox
-      feedclient watch inbox --since-file seen.json --reconnect | while read -r line; do …; done
+    feedclient define inbox --bin 'urgent=@.priority >= 8' --bin rest
+    feedclient push inbox '{"id":1,"priority":9,"text":"disk full"}'
+    feedclient watch inbox
+    feedclient watch inbox --since-file seen.json --reconnect | ./handle-lines
+    """
 
-    Exit status: 0 done, 1 the daemon refused, 2 wrong command line or an element that is not JSON, 3 no daemon,
-    4 the time was up, 5 a gap was found: the copy of a feed is not what the daemon has.
+  private static let exitStatus = """
+    Exit status:
+      0  success
+      1  the daemon refused the request, or nothing was found
+      2  wrong command line, unreadable file, or an element that is not JSON
+      3  no daemon answers
+      4  timed out
+      5  the local copy of a feed differs from the daemon's
     """
 }

@@ -2,39 +2,39 @@ import FeedClient
 import FeedJSON
 import FeedSystem
 
-/// Pushes the lines of standard input as they come: reads, sends and hears answers at once.
+/// Pushes the elements on standard input as they come: reads, sends and receives answers at the same time.
 final class PushStream {
+  private let invocation: Invocation
   private let connection: Connection
   private let target: PushTarget
-  private let console: Console
   private let input: Int32
-  private var lines: LineSplitter
-  private var scanner = JSONScanner(maxDepth: 10_000)
+  private var reader: ElementReader
   private var pusher = Pusher()
   private var progress: PushProgress?
-  private var line = 0
-  /// Lines that did not go in, and those among them that are no JSON.
+  /// Elements that were refused, and how many of them are not JSON.
   private var refused = 0
   private var malformed = 0
   private var hasEnded = false
 
+  private var console: Console { invocation.console }
+
   /// - Parameters:
-  ///   - maxFrame: the daemon's limit, which no line may come near.
+  ///   - maxFrame: the daemon's limit; no element may be as long.
   ///   - showsProgress: whether a person watches standard error.
   init(
-    _ connection: Connection, _ target: PushTarget, console: Console, maxFrame: Int, showsProgress: Bool,
+    _ invocation: Invocation, _ connection: Connection, _ target: PushTarget, maxFrame: Int, showsProgress: Bool,
     input: Int32 = StandardStreams.input
   ) {
+    self.invocation = invocation
     self.connection = connection
     self.target = target
-    self.console = console
     self.input = input
     // A request wraps a feed's name and a few words around an element.
-    lines = LineSplitter(limit: max(maxFrame - 1024, 1))
+    reader = ElementReader(limit: max(maxFrame - 1024, 1))
     progress = showsProgress ? PushProgress(now: MonotonicClock.now) : nil
   }
 
-  /// Runs until the input has ended and every line is answered.
+  /// Runs until the input has ended and every element is answered.
   func run(deadline: UInt64?) throws(Failure) -> ExitStatus {
     do throws(ClientError) {
       while true {
@@ -67,59 +67,56 @@ final class PushStream {
     case .failure(let error) where id == 0 || error.concernsWholeFeed:
       throw .refused(error)
     case .failure(let error):
-      if let refusal = pusher.refused("\(error.message) (\(error.code))") { report(refusal) }
+      let codes = invocation.isVerbose || console.wantsJSON
+      let reason = Explanation.refusal(error, withCode: codes)[0]
+      if let refusal = pusher.refused(reason) { report("line \(refusal.line): \(refusal.reason)") }
     }
   }
 
-  /// Waits for the daemon or for lines, and takes lines in.
+  /// Waits for the daemon or for input, and reads input.
   private func wait(_ deadline: UInt64?) throws(ClientError) {
-    let wantsLines = !hasEnded && pusher.wantsLines
+    let wantsInput = !hasEnded && pusher.wantsLines
+    var isOver = false
     do throws(SystemError) {
       var list = WaitList()
       list.add(connection.descriptor, connection.hasOutput ? [.readable, .writable] : .readable)
-      if wantsLines { list.add(input, .readable) }
+      if wantsInput { list.add(input, .readable) }
       let due = [deadline, progress?.deadline].compactMap { $0 }.min()
       let isReady = try list.wait(until: due)
-      if isReady, wantsLines, !list.ready(input).isEmpty { try readLines() }
-      if let deadline, MonotonicClock.now >= deadline { throw SystemError.timeIsUp }
+      if isReady, wantsInput, !list.ready(input).isEmpty { try readInput() }
+      if let deadline, MonotonicClock.now >= deadline { isOver = true }
     } catch {
-      throw error == .timeIsUp ? .timedOut : .system(error)
+      throw .system(error)
     }
+    if isOver { throw .timedOut }
     try connection.fill()
   }
 
-  private func readLines() throws(SystemError) {
-    let count = try StandardStreams.read(into: lines.room(), from: input)
+  private func readInput() throws(SystemError) {
+    let count = try StandardStreams.read(into: reader.room(), from: input)
     if count == 0 {
       hasEnded = true
-      lines.finish()
+      reader.finish()
     } else {
-      lines.didFill(count)
+      reader.didFill(count)
     }
-    while let next = lines.next() {
-      line += 1
-      switch next {
-      case .blank: continue
-      case .tooLong: report(.init(line: line, reason: "longer than the daemon's limit for a frame"))
-      case .text(let bytes): add(bytes)
+    while let item = reader.next() {
+      switch item {
+      case .element(let element, let line):
+        pusher.add(element.text, line: line, alone: target.mustTravelAlone(element))
+      case .tooLong(let line):
+        report("line \(line): the element is longer than the daemon's limit for a frame")
+      case .malformed(let line, let column, let reason):
+        malformed += 1
+        report("line \(line), column \(column): not JSON: \(reason)")
       }
     }
   }
 
-  private func add(_ bytes: UnsafeRawBufferPointer) {
-    do throws(JSONError) {
-      let element = try scanner.scan(bytes)
-      pusher.add(bytes, line: line, alone: target.mustTravelAlone(element))
-    } catch {
-      malformed += 1
-      report(.init(line: line, reason: "not JSON: \(error.message) at byte \(error.offset)"))
-    }
-  }
-
-  private func report(_ refusal: Pusher.Refusal) {
+  private func report(_ refusal: String) {
     refused += 1
     if progress != nil { console.sayRaw("\r\u{1B}[K") }
-    console.say("line \(refusal.line): \(LinePainter.safe(refusal.reason))")
+    console.say(refusal)
   }
 
   private func showProgress() {
@@ -130,12 +127,12 @@ final class PushStream {
 
   private func fail(_ error: ClientError) -> Failure {
     if progress != nil { console.sayRaw("\r\u{1B}[K") }
-    let unanswered = pusher.unanswered
-    if unanswered > 0 {
+    if pusher.unanswered > 0 {
       console.say(
-        "\(Grouped.text(pusher.pushed)) lines were taken; of \(Grouped.text(unanswered)) more it is not known")
+        "\(Grouped.text(pusher.pushed, "element")) acknowledged; \(Grouped.text(pusher.unanswered)) sent but unacknowledged"
+      )
     }
-    return .client(error)
+    return invocation.failure(error)
   }
 
   private func finish() {
@@ -154,18 +151,15 @@ final class PushStream {
   }
 }
 
-extension SystemError {
-  fileprivate static let timeIsUp = SystemError(code: 0, operation: "wait any longer")
-}
-
 extension RemoteError {
-  /// Whether no other line would fare better: the feed is gone or of a wrong kind, the user may not, the store fails.
+  /// Whether every other element would be refused as well: the feed is gone or of another kind, access is denied, or
+  /// nothing can be stored.
   var concernsWholeFeed: Bool { [Self.unknownFeed, Self.unknownMethod, -32002, -32006, -32008].contains(code) }
 }
 
-/// The line that tells a person how a push goes, and the last one that stays.
+/// The progress line of a push on a terminal, and its summary.
 struct PushProgress {
-  /// How often the line changes.
+  /// The time between two lines.
   static let interval: UInt64 = 100_000_000
 
   private let start: UInt64
@@ -181,11 +175,11 @@ struct PushProgress {
   /// When the line is due again.
   var deadline: UInt64 { (shownAt ?? start) &+ Self.interval }
 
-  /// The line of the moment, with what puts it in the place of the one before; nil when it is not due.
+  /// Returns the line and the control characters that overwrite the one before; nil when it is not due.
   mutating func line(now: UInt64, pushed: Int, refused: Int, width: Int) -> String? {
     guard now >= deadline else { return nil }
     shownAt = now
-    // The rate of about the last second, so that it follows a source that slows down.
+    // The rate of about the last second.
     let elapsed = Double(now - rateSince.time) / 1e9
     if elapsed > 0 { rate = Double(pushed - rateSince.pushed) / elapsed }
     if elapsed >= 1 { rateSince = (now, pushed) }
@@ -194,7 +188,7 @@ struct PushProgress {
     return "\r\(line.text)\u{1B}[K"
   }
 
-  /// The line that stays at the end.
+  /// The line at the end.
   func summary(now: UInt64, pushed: Int, refused: Int) -> String {
     let seconds = Double(now - start) / 1e9
     let rate = seconds > 0 ? Int(Double(pushed) / seconds) : pushed
@@ -205,20 +199,6 @@ struct PushProgress {
   private static func text(_ pushed: Int, _ refused: Int, _ speed: String) -> String {
     var text = "\(Grouped.text(pushed)) pushed\(speed)"
     if refused > 0 { text += ", \(Grouped.text(refused)) refused" }
-    return text
-  }
-}
-
-/// Numbers for people.
-enum Grouped {
-  /// The digits in groups of three: 1,234,567.
-  static func text(_ number: Int) -> String {
-    let digits = String(number.magnitude)
-    var text = number < 0 ? "-" : ""
-    for (place, digit) in digits.enumerated() {
-      if place > 0, (digits.count - place) % 3 == 0 { text += "," }
-      text.append(digit)
-    }
     return text
   }
 }

@@ -1,47 +1,45 @@
 import FeedClient
 import FeedJSON
 
-/// Decides which lines go to the daemon in which request, and what its answers mean: a pure state machine between the
-/// lines of an input and a connection.
+/// Groups elements of an input into requests and interprets the daemon's answers: a pure state machine.
 ///
-/// Lines travel in batches, several of them under way at once. A refused batch changed nothing, so its lines go again
-/// one by one, to find out which of them is to blame; before that, what was sent behind it is waited for, and
-/// afterwards sent again, so that of two lines with one identity the later one counts. Lines that are sure to be
-/// refused travel alone from the start.
+/// Elements travel in batches, several at a time. A refused batch changed nothing, so its elements are sent again one by
+/// one to find the offending one. Before that, the batches sent after it are answered, and afterwards they are sent again,
+/// so that of two elements with one identity the later one wins. Elements that will certainly be refused travel alone.
 struct Pusher {
-  /// A line that the daemon, or this program, did not take.
+  /// An element that was refused, and why.
   struct Refusal: Equatable {
     var line: Int
     var reason: String
   }
 
-  /// Where batches end and how much is under way.
+  /// The sizes of batches and how many are in flight.
   struct Window: Equatable {
     var batchLines = 256
     var batchBytes = 128 << 10
-    /// Batches under way at once.
+    /// Batches in flight at most.
     var batches = 8
-    /// While so many are under way, a batch that is not full waits for more lines.
+    /// With fewer batches in flight than this, a batch is sent before it is full.
     var eager = 2
   }
 
   private let window: Window
   private var filling = PushBatch()
-  /// Complete batches that were not sent, first to last.
+  /// Complete batches that were not sent, oldest first.
   private var ready: [PushBatch] = []
-  /// Batches under way, in the order of their answers.
+  /// Batches in flight, in the order of their answers.
   private var underWay: [PushBatch] = []
-  /// A batch was refused: what must be sent again once everything under way is answered.
+  /// The batches to send again once everything in flight is answered; nil unless a batch was refused.
   private var again: [PushBatch]?
 
-  /// Lines that the daemon has taken.
+  /// How many elements the daemon has acknowledged.
   private(set) var pushed = 0
-  /// The revision after the last of them; nil while there is none.
+  /// The revision after the last of them; nil before the first.
   private(set) var revision: Int?
 
   init(window: Window = Window()) { self.window = window }
 
-  /// Adds an element, which has been found to be JSON.
+  /// Adds an element, which is valid JSON.
   /// - Parameter alone: whether it must not share a request.
   mutating func add(_ element: UnsafeRawBufferPointer, line: Int, alone: Bool) {
     if alone || filling.bytes.count + element.count > window.batchBytes { seal() }
@@ -55,16 +53,16 @@ struct Pusher {
     filling = PushBatch()
   }
 
-  /// Whether more lines are wanted before those that are there have left.
+  /// Whether there is room for more elements.
   var wantsLines: Bool { ready.count < window.batches && again == nil }
 
-  /// Whether every line has been answered.
+  /// Whether every element has been answered.
   var isIdle: Bool { underWay.isEmpty && ready.isEmpty && filling.count == 0 && again == nil }
 
-  /// How many lines are under way or waiting.
+  /// How many elements are in flight or waiting.
   var unanswered: Int { (underWay + ready + (again ?? [])).reduce(filling.count) { $0 + $1.count } }
 
-  /// The batch to send next; nil when an answer, or a line, must come first.
+  /// The batch to send next; nil when an answer or an element must come first.
   mutating func next() -> PushBatch? {
     guard again == nil, underWay.count < window.batches else { return nil }
     if ready.isEmpty, underWay.count < window.eager { seal() }
@@ -74,7 +72,7 @@ struct Pusher {
     return batch
   }
 
-  /// The oldest batch under way was taken, at `revision`.
+  /// The daemon acknowledged the oldest batch in flight at `revision`.
   mutating func accepted(revision: Int) {
     guard !underWay.isEmpty else { return }
     let batch = underWay.removeFirst()
@@ -87,8 +85,8 @@ struct Pusher {
     goAgainIfAnswered()
   }
 
-  /// The oldest batch under way was refused.
-  /// - Returns: the line that is to blame, if it is known.
+  /// The daemon refused the oldest batch in flight.
+  /// - Returns: the offending element, if it is known.
   mutating func refused(_ reason: String) -> Refusal? {
     guard !underWay.isEmpty else { return nil }
     let batch = underWay.removeFirst()
@@ -110,13 +108,13 @@ struct Pusher {
   }
 }
 
-/// Some lines on their way to the daemon in one request. Kept until it is answered, to be sent again if it must.
+/// The elements of one request. Kept until it is answered, because it may have to be sent again.
 ///
 /// Owned by one ``Pusher``.
 final class PushBatch {
   /// The elements with commas between them.
   private(set) var bytes = ByteBuffer()
-  /// The number of each element's line, from 1.
+  /// The line of each element, from 1.
   private(set) var lines: [Int] = []
   /// Where each element begins in `bytes`.
   private var starts: [Int] = []
@@ -124,7 +122,7 @@ final class PushBatch {
   /// How many elements there are.
   var count: Int { lines.count }
 
-  /// Adds the element of a line.
+  /// Adds an element that begins in a line.
   func add(_ element: UnsafeRawBufferPointer, line: Int) {
     if !lines.isEmpty { bytes.append(UInt8(ascii: ",")) }
     starts.append(bytes.count)
@@ -132,7 +130,7 @@ final class PushBatch {
     bytes.append(element)
   }
 
-  /// A batch for each element alone, in order.
+  /// Returns a batch for each element, in order.
   func singles() -> [PushBatch] {
     lines.indices.map { place in
       let end = place + 1 < starts.count ? starts[place + 1] - 1 : bytes.count
@@ -143,20 +141,20 @@ final class PushBatch {
   }
 }
 
-/// What pushing means for the feed at hand: the method, and what an element needs.
+/// What `push` does for one feed: the method, and what an element needs.
 struct PushTarget: Equatable {
   var feed: String
   var method: String
   /// Whether a request takes many elements.
   var takesMany: Bool
-  /// Where the identity is; nil when elements need none.
+  /// The path of the identity; nil when elements need none.
   var id: MemberPath?
-  /// Whether the identity is at a path that only the daemon can follow.
+  /// Whether only the daemon can evaluate the path of the identity.
   var hasObscureID = false
   /// The hint that goes with each request.
   var animation: String?
 
-  /// The target of a feed that is described so.
+  /// Reads the result of `describe`.
   init(_ description: JSONView) {
     feed = description.member("feed")?.string ?? ""
     switch description.member("kind")?.string {
@@ -170,7 +168,7 @@ struct PushTarget: Equatable {
     }
   }
 
-  /// Whether the element must have a request of its own: it will be refused, or nobody here can tell.
+  /// Whether the element must have a request of its own, because it will or may be refused.
   func mustTravelAlone(_ element: JSONView) -> Bool {
     if !takesMany || hasObscureID { return true }
     guard let id else { return false }

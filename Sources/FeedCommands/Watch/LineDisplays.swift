@@ -1,22 +1,39 @@
 import FeedChange
 import FeedClient
 import FeedJSON
-import FeedSystem
 
-/// `watch` on a terminal that cannot be redrawn: each change as a line with a sign, as it comes.
-final class ChangeLines: WatchDisplay {
-  private let console: Console
+/// A display that prints lines and handles no input.
+class LineDisplay: WatchDisplay {
+  let console: Console
+
+  init(_ console: Console) { self.console = console }
+
+  var needsMirror: Bool { false }
+  final var deadline: UInt64? { nil }
+  final var descriptors: [Int32] { [] }
+
+  func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64) {
+    console.print(notification.whole)
+  }
+
+  final func update(_ mirror: Mirror?, _ status: WatchStatus, now: UInt64) throws(Failure) { try console.flush() }
+  final func takeInput(_ mirror: Mirror?, now: UInt64) throws(Failure) -> [WatchInput] { [] }
+  final func leave(_ last: Mirror?) {}
+}
+
+/// `watch` for programs: the daemon's notifications, one a line. Everything printed is written before the program waits.
+typealias NotificationLines = LineDisplay
+
+/// `watch` as text: each row that comes or changes on a line with a sign.
+final class ChangeLines: LineDisplay {
   private let templates: Templates
 
   init(_ console: Console, _ templates: Templates) {
-    self.console = console
     self.templates = templates
+    super.init(console)
   }
 
-  var needsMirror: Bool { false }
-  var deadline: UInt64? { nil }
-
-  func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64) {
+  override func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64) {
     switch notification.kind {
     case .snapshot: show(snapshot: notification.params)
     case .delta: show(delta: notification.params)
@@ -24,12 +41,8 @@ final class ChangeLines: WatchDisplay {
     }
   }
 
-  func update(_ mirror: Mirror?, _ status: WatchStatus, now: UInt64) throws(Failure) { try console.flush() }
-
-  func leave() {}
-
   private func line(_ sign: String, _ role: Palette.Role, _ path: IndexPath, _ element: JSONView?, _ type: String?) {
-    var line = LinePainter(width: console.terminal.columns, palette: console.palette)
+    var line = console.line()
     line.add(sign, role)
     line.add(" \(path) ", .dim)
     if let element { templates.add(element, type: type, to: &line) }
@@ -60,23 +73,62 @@ final class ChangeLines: WatchDisplay {
   }
 }
 
-/// `watch` for programs: the daemon's notifications as they come, one a line. What came together is written together,
-/// and everything is written before anything is waited for.
-final class NotificationLines: WatchDisplay {
-  /// More than this is written before the rest of what came is looked at.
-  private static let enough = 256 << 10
-  private let console: Console
+/// A display that prints the state of the feed after every change: the first rows, or the numbers of rows.
+final class StateLines: LineDisplay {
+  private let output: WatchSettings.Output
 
-  init(_ console: Console) { self.console = console }
-
-  var needsMirror: Bool { false }
-  var deadline: UInt64? { nil }
-
-  func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64) {
-    console.print(notification.whole)
+  init(_ console: Console, _ output: WatchSettings.Output) {
+    self.output = output
+    super.init(console)
   }
 
-  func update(_ mirror: Mirror?, _ status: WatchStatus, now: UInt64) throws(Failure) { try console.flush() }
+  override var needsMirror: Bool { true }
 
-  func leave() {}
+  override func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64) {
+    guard let mirror, mirror.progress.isLive, notification.kind == .snapshot || notification.kind == .delta else {
+      return
+    }
+    switch output {
+    case .changes: return
+    case .counts: showCounts(mirror)
+    case .rows(let template, let count, let separator): show(mirror, template, count, separator)
+    }
+  }
+
+  /// Prints `count` lines, empty ones for missing rows, or with a separator one line of all rows.
+  private func show(_ mirror: Mirror, _ template: Template, _ count: Int, _ separator: String?) {
+    var texts: [String] = []
+    var scanner = JSONScanner(maxDepth: 10_100)
+    for section in mirror.sections {
+      for row in section.rows.prefix(count - texts.count) {
+        var line = LinePainter(width: LinePainter.unlimited, palette: Palette(isOn: false))
+        row.element.withUnsafeBytes { bytes in
+          if let view = try? scanner.scan(bytes) { template.add(view, to: &line) }
+        }
+        texts.append(line.text)
+      }
+      if texts.count >= count { break }
+    }
+    if let separator { return console.print(texts.joined(separator: separator)) }
+    for place in 0..<count { console.print(place < texts.count ? texts[place] : "") }
+  }
+
+  private func showCounts(_ mirror: Mirror) {
+    if console.wantsJSON {
+      var object = ParameterWriter()
+      object.add("feed", mirror.feed)
+      object.add("revision", json: "\(mirror.progress.revision)")
+      object.add(
+        "sections",
+        json: mirror.sections.map { "{\"name\":\(Operands.quoted($0.name)),\"count\":\($0.rows.count)}" })
+      return console.print(object.finish())
+    }
+    var line = console.line()
+    for (place, section) in mirror.sections.enumerated() {
+      if place > 0 { line.add("  ") }
+      line.add(section.name, .key)
+      line.add(" \(Grouped.text(section.rows.count))", .number)
+    }
+    console.print(line.text)
+  }
 }

@@ -1,35 +1,49 @@
 import FeedChange
 import FeedClient
+import FeedJSON
 import FeedSystem
-import Glibc
 
-/// `watch` on a terminal: the feed as a list that is redrawn in place.
+/// `watch` on a terminal: the feed as a list that is redrawn in place and scrolled with keys.
 final class LiveDisplay: WatchDisplay {
-  /// The screen changes at most so often: 30 times a second.
+  /// What the screen shows.
+  private enum View: Equatable {
+    case rows
+    /// Help, or an element: lines and the first one shown.
+    case text([String], top: Int)
+    /// The list, with a search text being typed.
+    case search(String)
+  }
+
+  /// The screen is drawn at most 30 times a second.
   private static let interval: UInt64 = 33_000_000
   private let console: Console
-  private let environment: Environment
+  private let session: TerminalSession
   private var list: LiveList
-  private var screen = Screen()
-  private var isEntered = false
+  private var view = View.rows
+  private var sought = ""
+  /// The rows shown while the display is paused, and the number of changes since.
+  private var paused: (mirror: Mirror, changes: Int)?
   private var isDirty = true
   private var drawnAt: UInt64 = 0
   private var lastStatus: WatchStatus?
 
-  init(_ console: Console, _ environment: Environment, _ templates: Templates) {
+  init(_ console: Console, _ environment: Environment, _ templates: Templates) throws(Failure) {
     self.console = console
-    self.environment = environment
+    session = try TerminalSession(console, environment)
     list = LiveList(templates: templates)
   }
 
   var needsMirror: Bool { true }
-
-  var deadline: UInt64? {
-    isDirty ? drawnAt &+ Self.interval : list.deadline
-  }
+  var descriptors: [Int32] { session.descriptors }
+  var deadline: UInt64? { isDirty ? drawnAt &+ Self.interval : list.deadline }
 
   func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64) {
     isDirty = true
+    // While the display is paused, places are those of the paused rows.
+    guard paused == nil else {
+      if notification.kind == .delta || notification.kind == .snapshot { paused?.changes += 1 }
+      return
+    }
     switch notification.kind {
     case .snapshot: list.reset()
     case .delta:
@@ -37,13 +51,6 @@ final class LiveDisplay: WatchDisplay {
       list.note(delta.change, revision: delta.revision, sections: mirror.sections.count, now: now)
     case .bookmark, .selection, .bye, .other: return
     }
-  }
-
-  /// The size of the terminal may have changed, or the screen was the shell's for a while.
-  func refresh() {
-    screen.invalidate()
-    isDirty = true
-    drawnAt = 0
   }
 
   func update(_ mirror: Mirror?, _ status: WatchStatus, now: UInt64) throws(Failure) {
@@ -54,105 +61,154 @@ final class LiveDisplay: WatchDisplay {
     if status != lastStatus { isDirty = true }
     guard isDirty, now >= drawnAt &+ Self.interval else { return }
     (isDirty, drawnAt, lastStatus) = (false, now, status)
-    let terminal = Terminal(descriptor: StandardStreams.output, environment: environment)
-    let (width, height) = (terminal.columns, max(terminal.rows ?? 24, 2))
-    var lines = [heading(mirror, status, width: width)]
-    if let mirror {
-      lines += list.lines(mirror, width: width, height: height - 1, palette: console.palette)
+    let (width, height) = session.size
+    try session.draw(lines(paused?.mirror ?? mirror, status, width: width, height: height))
+  }
+
+  private func lines(_ mirror: Mirror?, _ status: WatchStatus, width: Int, height: Int) -> [String] {
+    if case .text(let text, let top) = view {
+      return text[min(top, max(text.count - height, 0))...].prefix(height).map { Self.cut($0, width) }
     }
-    console.printRaw((isEntered ? "" : Screen.enter) + screen.draw(lines))
-    isEntered = true
-    try console.flush()
+    var lines = [heading(mirror, status, width: width)]
+    var room = height - 1
+    if case .search = view { room -= 1 }
+    if let mirror { lines += list.lines(mirror, width: width, height: room, palette: console.palette) }
+    if case .search(let text) = view { lines.append(Self.cut("/\(text)█", width)) }
+    return lines
+  }
+
+  private static func cut(_ text: String, _ width: Int) -> String {
+    var line = LinePainter(width: width, palette: Palette(isOn: false))
+    line.add(text)
+    return line.text
   }
 
   private func heading(_ mirror: Mirror?, _ status: WatchStatus, width: Int) -> String {
     var line = LinePainter(width: width, palette: console.palette)
     line.add(status.feed, .bold)
-    if let mirror, mirror.progress.isLive {
-      line.add("  \(Grouped.text(mirror.count)) rows  revision \(mirror.progress.revision)", .dim)
-    }
+    if let paused { line.addWhole("  paused, \(Grouped.text(paused.changes, "change"))", .updated) }
     if let complaint = status.complaint { line.add("  \(complaint)", .error) }
-    if let revision = status.verifiedRevision { line.add("  verified at \(revision)", .added) }
-    line.add("  control-C ends", .dim)
+    if let mirror, mirror.progress.isLive {
+      line.addWhole("  \(Grouped.text(mirror.count, "row"))", .dim)
+      line.addWhole("  revision \(Grouped.text(Int(clamping: mirror.progress.revision)))", .dim)
+    }
+    if let revision = status.verifiedRevision {
+      line.addWhole("  verified at \(Grouped.text(Int(clamping: revision)))", .added)
+    }
+    line.addWhole("  ? help", .dim)
     return line.text
   }
 
-  func leave() {
-    guard isEntered else { return }
-    isEntered = false
-    screen.invalidate()
-    console.printRaw(Screen.leave)
-    try? console.flush()
+  func leave(_ last: Mirror?) {
+    session.leave()
+    guard let last else { return }
+    let rows = last.count + last.sections.count
+    let (width, height) = session.size
+    for line in list.lines(last, width: width, height: min(rows, max(height - 2, 1)), palette: console.palette) {
+      console.print(line)
+    }
   }
 }
 
-/// A terminal's screen, redrawn in place: only the lines that differ from those it shows are written. Pure: it makes
-/// the bytes.
-struct Screen {
-  /// Another screen than the shell's, without a cursor and without wrapping.
-  static let enter = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l"
-  /// Back to the shell's screen.
-  static let leave = "\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
-
-  private var shown: [String]?
-
-  /// Everything must be drawn anew: the size has changed, or the screen was somebody else's.
-  mutating func invalidate() { shown = nil }
-
-  /// What makes the terminal show `lines`; empty when it does already.
-  mutating func draw(_ lines: [String]) -> String {
-    var text = shown == nil ? "\u{1B}[2J" : ""
-    let old = shown ?? []
-    for row in 0..<max(lines.count, old.count) {
-      let line = row < lines.count ? lines[row] : ""
-      if row < old.count ? old[row] == line : line.isEmpty { continue }
-      text += "\u{1B}[\(row + 1);1H\(line)\u{1B}[K"
-    }
-    shown = lines
-    return text
-  }
-}
-
-/// What a person at a terminal may do to a program that owns the screen: end it, stop it, resize it. As events that are
-/// polled, so that the screen is always given back as a shell wants it.
-final class TerminalSignals {
-  private let queue: SignalQueue
-  private let display: LiveDisplay
-
-  /// Takes over the signals of a terminal for `display`.
-  init(_ display: LiveDisplay) throws(Failure) {
-    self.display = display
-    do throws(SystemError) {
-      queue = try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH])
-    } catch {
-      throw .system(error)
-    }
-  }
-
-  /// To be polled for reading.
-  var descriptor: Int32 { queue.descriptor }
-
-  /// Does what the signals ask for.
-  /// - Returns: whether the program shall end.
-  func handle() throws(Failure) -> Bool {
-    do throws(SystemError) {
-      while let arrival = try queue.next() {
-        switch arrival.signal {
-        case SIGWINCH: display.refresh()
-        case SIGTSTP: stop()
-        default: return true
-        }
+extension LiveDisplay {
+  func takeInput(_ mirror: Mirror?, now: UInt64) throws(Failure) -> [WatchInput] {
+    var inputs: [WatchInput] = []
+    for event in try session.events() {
+      isDirty = true
+      drawnAt = 0
+      switch event {
+      case .redraw: continue
+      case .end(let signal): inputs.append(.signal(signal))
+      case .key(let key): if let input = take(key, mirror) { inputs.append(input) }
       }
-    } catch {
-      throw .system(error)
     }
-    return false
+    return inputs
   }
 
-  /// Stops as the terminal asked, with the shell's screen in sight; comes back when the shell says so.
-  private func stop() {
-    display.leave()
-    kill(getpid(), SIGSTOP)
-    display.refresh()
+  private func take(_ key: Key, _ mirror: Mirror?) -> WatchInput? {
+    switch view {
+    case .rows: return takeInList(key, paused?.mirror ?? mirror, live: mirror)
+    case .text(let lines, let top): takeInText(key, lines, top)
+    case .search(let text): takeInSearch(key, text, paused?.mirror ?? mirror)
+    }
+    return nil
   }
+
+  private func takeInText(_ key: Key, _ lines: [String], _ top: Int) {
+    let page = max(session.size.height - 1, 1)
+    var next = top
+    switch key {
+    case .down, .character("j"): next += 1
+    case .up, .character("k"): next -= 1
+    case .pageDown, .character(" "): next += page
+    case .pageUp: next -= page
+    case .home, .character("g"): next = 0
+    case .end, .character("G"): next = lines.count
+    default:
+      view = .rows
+      return
+    }
+    view = .text(lines, top: max(0, min(next, lines.count - session.size.height)))
+  }
+
+  private func takeInSearch(_ key: Key, _ text: String, _ mirror: Mirror?) {
+    switch key {
+    case .enter:
+      (view, sought) = (.rows, text)
+      if let mirror { list.search(sought, in: mirror, forward: true) }
+    case .escape: view = .rows
+    case .backspace: view = text.isEmpty ? .rows : .search(String(text.dropLast()))
+    case .character(let character): view = .search(text + String(character))
+    default: return
+    }
+  }
+
+  private func takeInList(_ key: Key, _ mirror: Mirror?, live: Mirror?) -> WatchInput? {
+    if key == .character("q") { return .quit }
+    if key == .character("?") { view = .text(Self.help, top: 0) }
+    if key == .character("/") { view = .search("") }
+    guard let mirror else { return nil }
+    switch key {
+    case .down, .character("j"): list.move(by: 1, in: mirror)
+    case .up, .character("k"): list.move(by: -1, in: mirror)
+    case .pageDown: list.move(by: list.page, in: mirror)
+    case .pageUp: list.move(by: -list.page, in: mirror)
+    case .home, .character("g"): list.move(by: -mirror.count - 1, in: mirror)
+    case .end, .character("G"): list.move(by: mirror.count + 1, in: mirror)
+    case .tab: list.moveSection(by: 1, in: mirror)
+    case .backTab: list.moveSection(by: -1, in: mirror)
+    case .escape: list.follow()
+    case .character("n"): list.search(sought, in: mirror, forward: true)
+    case .character("N"): list.search(sought, in: mirror, forward: false)
+    case .character(" "):
+      paused = paused == nil ? live.map { ($0, 0) } : nil
+      if paused == nil, let live { list.clamp(to: live) }
+    case .character("s"):
+      guard paused == nil, let path = list.cursor else { return nil }
+      return .select(section: Int(path.section), row: Int(path.row), isOn: !mirror.selected.contains(path))
+    case .enter:
+      guard let path = list.cursor, let row = mirror[path] else { return nil }
+      view = .text(["\(mirror.sections[Int(path.section)].name) row \(path.row)", ""] + Self.text(of: row), top: 0)
+    default: break
+    }
+    return nil
+  }
+
+  /// An element pretty-printed.
+  private static func text(of row: FeedClient.Row) -> [String] {
+    row.element.withUnsafeBytes { bytes in
+      var scanner = JSONScanner(maxDepth: 10_100)
+      guard let view = try? scanner.scan(bytes) else { return [] }
+      return PrettyPrinter(palette: Palette(isOn: false)).text(of: view).split(separator: "\n").map(String.init)
+    }
+  }
+
+  private static let help = [
+    "Keys", "", "  j k  arrows      next, previous row", "  PgUp PgDn        page up, page down",
+    "  g G  Home End    first, last row", "  Tab  Shift-Tab   next, previous section",
+    "  /  n  N          search, next, previous match",
+    "  Enter            show the element", "  s                select or deselect the row", "  Space            pause",
+    "  Esc              follow changes again", "  q                end", "",
+    "+ added  ~ updated  > moved  ● selected", "", "Any other key returns to the list.",
+  ]
 }

@@ -2,13 +2,15 @@ import FeedChange
 import FeedClient
 import FeedJSON
 
-/// A feed as a list on a screen: its sections with their names, their rows with signs where something has just changed,
-/// as many as fit. Pure: it makes lines; ``Screen`` puts them on a terminal.
+/// A feed as a list on a screen: section headings and as many rows as fit, with signs at recent changes and a cursor.
+///
+/// Without a cursor the list scrolls to the latest change; with one it scrolls only to keep the cursor in view. Pure: it
+/// makes lines; ``Screen`` writes them.
 struct LiveList {
   /// How long a change stays marked.
   static let markTime: UInt64 = 2_000_000_000
 
-  /// What changed in one section lately, for its heading.
+  /// Recent changes of one section, for its heading.
   private struct Tally: Equatable {
     var added = 0
     var updated = 0
@@ -16,11 +18,11 @@ struct LiveList {
     var deleted = 0
   }
 
-  /// The changes of a short time, counted together so that a busy feed does not make a long list.
+  /// The changes of a tenth of a second, so that a busy feed does not make a long list.
   private struct Moment {
-    /// When the first of them came.
+    /// The time of the first change.
     var time: UInt64
-    /// The revision of the first of them.
+    /// The revision of the first change.
     var revision: UInt64
     var tallies: [Tally]
   }
@@ -30,24 +32,31 @@ struct LiveList {
   let templates: Templates
   /// Recent changes, oldest first.
   private var recent: [Moment] = []
-  /// The first row shown of each section, and the row that must be in sight.
+  /// The first row shown of each section, and the row to scroll to.
   private var tops: [Int] = []
   private var focus: [Int?] = []
+  /// The rows of each section that the last drawing showed.
+  private var rooms: [Int] = []
+  /// The row that keys move; nil while the list follows the changes.
+  private(set) var cursor: IndexPath?
+  /// Rows changed above and below the rows shown, since the list stopped following.
+  private var unseen: [(above: Int, below: Int)] = []
 
   init(templates: Templates) { self.templates = templates }
 
-  /// When a mark goes out; nil when nothing is marked.
+  /// When the oldest mark expires; nil when nothing is marked.
   var deadline: UInt64? { recent.first.map { $0.time &+ Self.markTime } }
 
-  /// The list was replaced as a whole.
+  /// All rows were replaced.
   mutating func reset() {
     recent = []
-    tops = []
+    if cursor == nil { tops = [] }
     focus = []
+    unseen = []
   }
 
-  /// A change, which fits the feed, has been applied to the mirror.
-  /// - Parameter sections: how many there are now.
+  /// Records a change that was applied to the mirror.
+  /// - Parameter sections: the number of sections after the change.
   mutating func note(_ change: Change, revision: UInt64, sections: Int, now: UInt64) {
     let before = max(sections + change.sectionsDeleted.count - change.sectionsAdded.count, 0)
     tops.resize(to: before, with: 0)
@@ -57,7 +66,7 @@ struct LiveList {
     }
     let last = recent.count - 1
     for path in change.deleted { recent[last].tallies[Int(path.section)].deleted += 1 }
-    // A row that moved neither came nor went.
+    // A moved row is neither added nor deleted.
     for move in change.moves { recent[last].tallies[Int(change.deleted[Int(move.deleted)].section)].deleted -= 1 }
     if !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty { moveSections(change) }
     for path in change.added { recent[last].tallies[Int(path.section)].added += 1 }
@@ -66,7 +75,18 @@ struct LiveList {
       recent[last].tallies[Int(change.added[Int(move.added)].section)].moved += 1
     }
     for path in change.updated { recent[last].tallies[Int(path.section)].updated += 1 }
-    for path in change.updated + change.added { focus[Int(path.section)] = Int(path.row) }
+    guard let row = cursor else {
+      for path in change.updated + change.added { focus[Int(path.section)] = Int(path.row) }
+      return
+    }
+    cursor = change.position(of: row)
+    unseen.resize(to: sections, with: (0, 0))
+    for path in change.updated + change.added {
+      let section = Int(path.section)
+      guard section < tops.count, section < unseen.count, section < rooms.count else { continue }
+      if Int(path.row) < tops[section] { unseen[section].above += 1 }
+      if Int(path.row) >= tops[section] + rooms[section] { unseen[section].below += 1 }
+    }
   }
 
   private mutating func moveSections(_ change: Change) {
@@ -75,7 +95,7 @@ struct LiveList {
     for place in recent.indices { change.applySections(to: &recent[place].tallies) { _ in Tally() } }
   }
 
-  /// Forgets marks whose time is over.
+  /// Removes expired marks.
   mutating func expire(now: UInt64) {
     let old = recent.prefix { now >= $0.time &+ Self.markTime }
     recent.removeFirst(old.count)
@@ -83,9 +103,12 @@ struct LiveList {
 }
 
 extension LiveList {
-  /// The lines of the list on a screen of that size, at most `height` of them.
+  /// Returns the lines for a screen of this size, at most `height`.
   mutating func lines(_ mirror: Mirror, width: Int, height: Int, palette: Palette) -> [String] {
     let plan = LiveLayout(counts: mirror.counts, height: height)
+    rooms = plan.rooms
+    clamp(to: mirror)
+    unseen.resize(to: mirror.sections.count, with: (0, 0))
     let selected = Set(mirror.selected)
     tops.resize(to: mirror.sections.count, with: 0)
     focus.resize(to: mirror.sections.count, with: nil)
@@ -98,20 +121,21 @@ extension LiveList {
       for row in top..<min(top + room, section.rows.count) {
         let path = IndexPath(section: UInt32(place), row: UInt32(row))
         let mark = selected.isEmpty ? "" : selected.contains(path) ? "●" : " "
-        lines.append(line(section.rows[row], mark, width: width, palette: palette))
+        lines.append(line(section.rows[row], mark, isAtCursor: path == cursor, width: width, palette: palette))
       }
     }
     if plan.hiddenSections > 0 {
       var line = LinePainter(width: width, palette: palette)
-      line.add("… \(plan.hiddenSections) more sections", .dim)
+      line.add("… \(Grouped.text(plan.hiddenSections, "more section"))", .dim)
       lines.append(line.text)
     }
     return lines
   }
 
-  /// Brings the row that changed last into sight, moving as little as possible.
+  /// Brings the cursor, or without one the row that changed last, into view, moving as little as possible.
   private mutating func scroll(_ section: Int, room: Int, count: Int) {
     var top = tops[section]
+    if let cursor, Int(cursor.section) == section { focus[section] = Int(cursor.row) }
     if let row = focus[section], room > 0 {
       if row < top { top = row }
       if row >= top + room { top = row - room + 1 }
@@ -125,7 +149,7 @@ extension LiveList {
   ) -> String {
     var line = LinePainter(width: width, palette: palette)
     line.add(section.name, .title)
-    line.add("  \(Grouped.text(section.rows.count))", .bold)
+    line.addWhole("  \(Grouped.text(section.rows.count))", .bold)
     var tally = Tally()
     for moment in recent where moment.tallies.indices.contains(place) {
       tally.added += moment.tallies[place].added
@@ -133,19 +157,27 @@ extension LiveList {
       tally.moved += moment.tallies[place].moved
       tally.deleted += moment.tallies[place].deleted
     }
-    if tally.added > 0 { line.add(" +\(tally.added)", .added) }
-    if tally.updated > 0 { line.add(" ~\(tally.updated)", .updated) }
-    if tally.moved > 0 { line.add(" >\(tally.moved)", .moved) }
-    if tally.deleted > 0 { line.add(" -\(tally.deleted)", .deleted) }
+    let signs: [(String, Int, Palette.Role)] = [
+      ("+", tally.added, .added), ("~", tally.updated, .updated), (">", tally.moved, .moved),
+      ("-", tally.deleted, .deleted),
+    ]
+    for (sign, count, role) in signs where count > 0 { line.addWhole(" \(sign)\(Grouped.text(count))", role) }
     if room < section.rows.count {
       let last = tops[place] + room
-      line.add(room == 0 ? "  (no room)" : "  rows \(tops[place])…\(last - 1)", .dim)
+      line.addWhole(
+        room == 0 ? "  (no room)" : "  rows \(Grouped.text(tops[place]))…\(Grouped.text(last - 1))", .dim)
+    }
+    if cursor != nil, unseen[place].above + unseen[place].below > 0 {
+      let (above, below) = unseen[place]
+      line.addWhole("  changes ↑\(Grouped.text(above)) ↓\(Grouped.text(below))", .updated)
     }
     return line.text
   }
 
-  /// A row behind the sign of its change and the mark of its selection.
-  private func line(_ row: Row, _ mark: String, width: Int, palette: Palette) -> String {
+  /// A row behind the cursor or the sign of its change, and the mark of its selection.
+  private func line(
+    _ row: FeedClient.Row, _ mark: String, isAtCursor: Bool, width: Int, palette: Palette
+  ) -> String {
     var line = LinePainter(width: width, palette: palette)
     let isRecent = recent.first.map { row.revision >= $0.revision } ?? false
     switch isRecent ? row.origin : .snapshot {
@@ -155,13 +187,121 @@ extension LiveList {
     case .updated: line.add("~", .updated)
     }
     if !mark.isEmpty { line.add(mark, .selected) }
-    line.add(" ")
+    line.add(isAtCursor ? "▸" : " ", .bold)
     if let type = row.type { line.add("\(type) ", .dim) }
     row.element.withUnsafeBytes { bytes in
       var scanner = JSONScanner(maxDepth: 10_100)
       if let view = try? scanner.scan(bytes) { templates.add(view, type: row.type, to: &line) }
     }
     return line.text
+  }
+}
+
+/// Moving the cursor.
+extension LiveList {
+  /// The rows of a page of the section with the cursor.
+  var page: Int {
+    guard let cursor, Int(cursor.section) < rooms.count else { return max(rooms.first ?? 1, 1) }
+    return max(rooms[Int(cursor.section)] - 1, 1)
+  }
+
+  /// Follows the changes again.
+  mutating func follow() {
+    cursor = nil
+    unseen = []
+  }
+
+  /// Keeps the cursor on a row that exists.
+  mutating func clamp(to mirror: Mirror) {
+    guard let row = cursor else { return }
+    if mirror[row] != nil { return }
+    cursor = mirror.count == 0 ? nil : Self.path(min(Self.offset(of: row, in: mirror), mirror.count - 1), in: mirror)
+  }
+
+  /// Moves the cursor by rows, across sections. The first move puts it on the first row shown.
+  mutating func move(by distance: Int, in mirror: Mirror) {
+    guard mirror.count > 0 else { return }
+    unseen = []
+    guard let row = cursor else {
+      let shown = tops.indices.first { $0 < mirror.sections.count && !mirror.sections[$0].rows.isEmpty }
+      let first = shown.map { IndexPath(section: UInt32($0), row: UInt32(tops[$0])) }
+      cursor = first.flatMap { mirror[$0] == nil ? nil : $0 } ?? Self.path(0, in: mirror)
+      if abs(distance) > 1 { move(by: distance, in: mirror) }
+      return
+    }
+    let target = Self.offset(of: row, in: mirror).addingReportingOverflow(distance).partialValue
+    cursor = Self.path(max(0, min(target, mirror.count - 1)), in: mirror)
+  }
+
+  /// Moves the cursor to the first row of the next or previous section that has rows.
+  mutating func moveSection(by step: Int, in mirror: Mirror) {
+    unseen = []
+    var section = cursor.map { Int($0.section) + step } ?? 0
+    while mirror.sections.indices.contains(section) {
+      if !mirror.sections[section].rows.isEmpty {
+        cursor = IndexPath(section: UInt32(section), row: 0)
+        return
+      }
+      section += step
+    }
+  }
+
+  /// Moves the cursor to the next or previous row whose text contains the words, wrapping around.
+  mutating func search(_ words: String, in mirror: Mirror, forward: Bool) {
+    guard !words.isEmpty, mirror.count > 0 else { return }
+    let wanted = words.lowercased()
+    let start = cursor.map { Self.offset(of: $0, in: mirror) } ?? (forward ? -1 : 0)
+    var matches: [Int] = []
+    var offset = 0
+    for section in mirror.sections {
+      for row in section.rows {
+        if text(of: row).lowercased().contains(wanted) { matches.append(offset) }
+        offset += 1
+      }
+    }
+    let next = forward ? matches.first { $0 > start } ?? matches.first : matches.last { $0 < start } ?? matches.last
+    if let next { cursor = Self.path(next, in: mirror) }
+    unseen = []
+  }
+
+  private func text(of row: FeedClient.Row) -> String {
+    var line = LinePainter(width: LinePainter.unlimited, palette: Palette(isOn: false))
+    row.element.withUnsafeBytes { bytes in
+      var scanner = JSONScanner(maxDepth: 10_100)
+      if let view = try? scanner.scan(bytes) { templates.add(view, type: row.type, to: &line) }
+    }
+    return line.text
+  }
+
+  /// The number of rows before a place, over all sections.
+  private static func offset(of path: IndexPath, in mirror: Mirror) -> Int {
+    mirror.sections.prefix(Int(path.section)).reduce(0) { $0 + $1.rows.count } + Int(path.row)
+  }
+
+  /// The place of a row counted over all sections.
+  private static func path(_ offset: Int, in mirror: Mirror) -> IndexPath? {
+    var rest = offset
+    for (place, section) in mirror.sections.enumerated() {
+      if rest < section.rows.count { return IndexPath(section: UInt32(place), row: UInt32(rest)) }
+      rest -= section.rows.count
+    }
+    return nil
+  }
+}
+
+extension Change {
+  /// Where a row is after the change; the row that took its place when it was deleted. O(size of the change).
+  fileprivate func position(of path: IndexPath) -> IndexPath? {
+    for move in moves where deleted[Int(move.deleted)] == path { return added[Int(move.added)] }
+    var sections = [path.section]
+    if !sectionsDeleted.isEmpty || !sectionsAdded.isEmpty {
+      guard !sectionsDeleted.contains(path.section) else { return nil }
+      sections[0] -= UInt32(sectionsDeleted.count { $0 < path.section })
+      for addition in sectionsAdded where addition.at <= sections[0] { sections[0] += 1 }
+    }
+    var row = path.row - UInt32(deleted.count { $0.section == path.section && $0.row < path.row })
+    for place in added where place.section == sections[0] && place.row <= row { row += 1 }
+    return IndexPath(section: sections[0], row: row)
   }
 }
 
@@ -172,28 +312,28 @@ extension Array {
   }
 }
 
-/// How many rows of each section a screen shows: every section its heading, and the rest shared so that short sections
-/// are whole and long ones get equal parts.
+/// How many rows of each section a screen shows. Every section has a heading; short sections are whole and long ones share
+/// the rest equally.
 struct LiveLayout: Equatable {
   /// The rows shown of each section whose heading fits.
   private(set) var rooms: [Int] = []
-  /// How many sections have no place at all.
+  /// How many sections do not fit.
   private(set) var hiddenSections = 0
 
   init(counts: [Int], height: Int) {
-    // A line is needed to say that sections are hidden.
+    // One line says how many sections are hidden.
     let shown = counts.count <= height ? counts.count : max(height - 1, 0)
     hiddenSections = counts.count - shown
     var left = max(height - shown - (hiddenSections > 0 ? 1 : 0), 0)
     rooms = [Int](repeating: 0, count: shown)
     var open = Array(0..<shown).sorted { counts[$0] < counts[$1] }[...]
-    // The shortest first: what one does not need goes to those that are longer.
+    // The shortest first: the room it does not need goes to longer ones.
     while let section = open.first {
       rooms[section] = min(counts[section], left / open.count)
       left -= rooms[section]
       open = open.dropFirst()
     }
-    // What division left over.
+    // The remainder of the division.
     for section in 0..<shown where left > 0 && rooms[section] < counts[section] {
       rooms[section] += 1
       left -= 1

@@ -3,16 +3,16 @@ import FeedJSON
 import FeedSystem
 import Glibc
 
-/// The file of `watch --since-file`: where a later watch of the same feed goes on. One JSON object, replaced as a
-/// whole, so that it is right whenever the program, or the machine, stops.
+/// The file of `watch --since-file`: the revision from which a later watch of the same feed resumes. It is replaced
+/// atomically, so that it is valid whenever the program or the machine stops.
 struct SinceFile: Equatable {
   let path: String
   let feed: String
-  /// What the file holds.
+  /// The position in the file.
   private(set) var position: FeedPosition?
 
-  /// Reads the file; one that is not there, or is empty, holds no position.
-  /// - Throws: also when the file could not be written later.
+  /// Reads the file. A missing or empty one has no position.
+  /// - Throws: also when the file could not be replaced later.
   init(path: String, feed: String) throws(Failure) {
     self.path = path
     self.feed = feed
@@ -27,7 +27,7 @@ struct SinceFile: Equatable {
   }
 
   private static func parse(_ bytes: [UInt8], _ path: String, _ feed: String) throws(Failure) -> FeedPosition {
-    func refuse(_ sentence: String) -> Failure { .usage("cannot go on from \(path): \(sentence)") }
+    func refuse(_ sentence: String) -> Failure { .usage("cannot resume from \(path): \(sentence)") }
     let found = bytes.withUnsafeBytes { bytes -> (feed: String?, position: FeedPosition)? in
       var scanner = JSONScanner()
       guard let view = try? scanner.scan(bytes), let epoch = view.member("epoch")?.string,
@@ -36,15 +36,15 @@ struct SinceFile: Equatable {
       return (view.member("feed")?.string, FeedPosition(epoch: epoch, revision: revision))
     }
     guard let found else {
-      throw refuse("it does not hold {\"feed\":…,\"epoch\":…,\"revision\":…}; remove it to start with a snapshot")
+      throw refuse("it is not a file of --since-file; remove it to start with a snapshot")
     }
     guard found.feed == nil || found.feed == feed else {
-      throw refuse("it is about feed '\(found.feed ?? "")'; give each feed a file of its own")
+      throw refuse("it belongs to feed '\(found.feed ?? "")'; use one file for each feed")
     }
     return found.position
   }
 
-  /// Writes the position, unless the file holds it already.
+  /// Writes the position if it differs from the one in the file.
   mutating func save(_ position: FeedPosition?) throws(Failure) {
     guard let position, position != self.position else { return }
     var object = ParameterWriter()

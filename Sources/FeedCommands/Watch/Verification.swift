@@ -1,44 +1,44 @@
 import FeedClient
 import FeedJSON
 
-/// Compares a mirror with the daemon's own digest, when both are at the same revision: a pure state machine.
+/// Compares a mirror with the daemon's digest of the same revision: a pure state machine.
 ///
-/// The daemon's answer may come before the deltas that lead to its revision, or after the mirror has gone past it; in
-/// the first case it is kept until the mirror gets there, in the second another one is asked for.
+/// The answer may come before the deltas that lead to its revision; it is then kept until the mirror is there. If the
+/// mirror has passed the revision already, another digest is requested.
 struct Verification: Equatable {
-  /// What the daemon answered to `verify`.
+  /// The daemon's answer to `verify`.
   struct Answer: Equatable {
     var revision: UInt64
     var counts: [Int]
     var digest: String
   }
 
-  /// How long nothing must have come before the daemon is asked.
+  /// How long the feed must be quiet before the daemon is asked.
   static let quiet: UInt64 = 200_000_000
 
   private var pendingID: Int?
   private var answer: Answer?
   private var changedAt: UInt64?
-  /// The last revision at which both were found to be the same, and their digest.
+  /// The last answer that was found equal.
   private(set) var verified: Answer?
 
   /// The mirror has changed.
   mutating func changed(now: UInt64) { changedAt = now }
 
-  /// The connection is lost, and with it the answer.
+  /// The connection was lost, and with it the answer.
   mutating func lost() {
     pendingID = nil
     answer = nil
   }
 
-  /// Whether everything that came is verified.
+  /// Whether all changes are verified.
   var isComplete: Bool { changedAt == nil }
 
-  /// When to ask if nothing else happens; nil while there is nothing to ask.
+  /// When to ask; nil while there is nothing to ask.
   var deadline: UInt64? { pendingID == nil && answer == nil ? changedAt.map { $0 &+ Self.quiet } : nil }
 
   /// Whether it is time to ask.
-  /// - Parameter atOnce: not to wait for a quiet moment, because it is the end.
+  /// - Parameter atOnce: whether to ask without waiting for a quiet moment.
   func mustAsk(now: UInt64, atOnce: Bool) -> Bool {
     guard let deadline else { return false }
     return atOnce || now >= deadline
@@ -56,7 +56,7 @@ struct Verification: Equatable {
     self.answer = answer
   }
 
-  /// Compares, if the mirror is where the answer is.
+  /// Compares, if the mirror is at the revision of the answer.
   /// - Throws: the fault when they differ.
   mutating func check(_ mirror: Mirror, now: UInt64) throws(FeedFault) {
     guard let answer, mirror.progress.isLive else { return }

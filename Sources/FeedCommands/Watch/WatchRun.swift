@@ -3,55 +3,64 @@ import FeedJSON
 import FeedSystem
 import Glibc
 
-/// One run of `watch`: follows the feed, shows it, and ends when what was asked for is there, the time is up, the
-/// reader is gone or the person has seen enough.
+/// One run of `watch`: follows the feed and shows it, until its count is reached, it times out, the reader of its output is
+/// gone, or it is interrupted.
 final class WatchRun {
-  /// How long the end may wait for the daemon's digest.
+  /// How long the end waits for the daemon's digest.
   private static let verifyTime: UInt64 = 10_000_000_000
-  let settings: WatchSettings
-  let display: any WatchDisplay
-  let console: Console
-  let follower: Follower
-  var sinceFile: SinceFile?
-  var verification = Verification()
-  var shownCount = 0
-  /// Why the run ends; set once.
-  var ending: ExitStatus?
+  private let invocation: Invocation
+  private let settings: WatchSettings
+  private let display: any WatchDisplay
+  private let follower: Follower
+  private var sinceFile: SinceFile?
+  private var verification = Verification()
+  private var shownCount = 0
+  /// How the run ends; set once.
+  private var ending: ExitStatus?
+  /// Whether the rows stay on the screen, because the watch ended by itself.
+  private var leavesRows = false
   private var endsBefore: UInt64?
   private var lastComplaint: String?
+  /// Why the daemon refused what a key asked for.
+  private var lastRefusal: String?
   private let deadline: UInt64?
-  private let socketPath: String
+
+  private var console: Console { invocation.console }
 
   init(_ invocation: Invocation, _ settings: WatchSettings, _ display: any WatchDisplay) throws(Failure) {
     self.settings = settings
     self.display = display
-    console = invocation.console
-    socketPath = invocation.socketPath
+    self.invocation = invocation
     deadline = settings.timeout.map { MonotonicClock.now &+ $0.clampedNanoseconds }
     var options = settings.options
     if let path = settings.sinceFile {
       let file = try SinceFile(path: path, feed: options.feed)
       sinceFile = file
-      // A list on a screen needs all rows, and so does a snapshot.
+      // A display of rows needs all of them, and so does a snapshot.
       if !display.needsMirror, !settings.snapshotOnly { options.since = file.position }
     }
-    follower = Follower(path: socketPath, options: options, keepsMirror: settings.verifies || display.needsMirror)
+    follower = Follower(
+      path: invocation.socketPath, options: options, keepsMirror: settings.verifies || display.needsMirror)
   }
 
   /// Runs to the end.
-  /// - Parameter signals: what a person at the terminal does, when the display owns it.
-  func run(_ signals: TerminalSignals? = nil) throws(Failure) -> ExitStatus {
-    defer { display.leave() }
+  func run() throws(Failure) -> ExitStatus {
+    defer { display.leave(nil) }
     while true {
       try advance()
       let now = MonotonicClock.now
       if let deadline, now >= deadline, ending == nil { ending = .timedOut }
-      if let ending, try isVerified(now) { return ending }
+      if let ending, try isVerified(now) {
+        display.leave(leavesRows ? follower.mirror : nil)
+        if ending == .timedOut { throw invocation.failure(.timedOut) }
+        return ending
+      }
       if let endsBefore, now >= endsBefore {
-        console.say("not verified: the feed did not hold still long enough")
+        display.leave(nil)
+        console.say("cannot verify '\(settings.options.feed)': it kept changing for 10 s")
         return .timedOut
       }
-      try wait(signals, now)
+      try wait(now)
     }
   }
 
@@ -60,16 +69,16 @@ final class WatchRun {
       try follower.advance { event throws(ClientError) in try take(event) }
     } catch {
       try? display.update(follower.mirror, status, now: MonotonicClock.now)
-      throw .client(error)
+      throw invocation.failure(error)
     }
     try display.update(follower.mirror, status, now: MonotonicClock.now)
-    // Only what its reader has got counts as seen.
+    // What was written is what the reader has seen.
     try sinceFile?.save(follower.position)
   }
 
   private var status: WatchStatus {
     WatchStatus(
-      feed: settings.options.feed, complaint: follower.isWatching ? nil : lastComplaint ?? "connecting",
+      feed: settings.options.feed, complaint: follower.isWatching ? lastRefusal : lastComplaint ?? "connecting",
       verifiedRevision: verification.verified?.revision)
   }
 
@@ -81,10 +90,10 @@ final class WatchRun {
     case .started(let start):
       lastComplaint = nil
       if settings.verifies, follower.mirror == nil {
-        console.say("went on from revision \(start.revision) without its rows: --verify begins with the next snapshot")
+        console.say("resumed at revision \(start.revision) without its rows; --verify starts with the next snapshot")
       }
     case .response(let id, let result):
-      if verification.expects(id) { try takeDigest(result) }
+      if verification.expects(id) { try takeDigest(result) } else { note(result) }
     case .notification(let notification, let delta):
       return try take(notification, delta)
     }
@@ -104,19 +113,19 @@ final class WatchRun {
     let isOver =
       shownCount == settings.count
       || settings.snapshotOnly && notification.kind == .snapshot && notification.params.member("last")?.bool == true
-    if isOver, ending == nil { ending = .done }
+    if isOver, ending == nil { (ending, leavesRows) = (.done, true) }
     return isOver || console.pendingBytes > 256 << 10 ? .pause : .proceed
   }
 
-  /// Says once why there is nothing to see.
+  /// Reports once why nothing comes.
   private func complain(_ reason: ClientError) {
     let sentence: String
     switch reason {
-    case .noDaemon: sentence = "waiting for a daemon at \(socketPath)"
+    case .noDaemon: sentence = "waiting for a daemon at \(invocation.socketPath)"
     case .refused: sentence = "waiting for the feed \(settings.options.feed)"
-    default: sentence = "\(reason.clause); connecting again"
+    default: sentence = "\(reason.clause); reconnecting"
     }
-    if sentence != lastComplaint, !display.needsMirror { console.say(sentence) }
+    if sentence != lastComplaint, display.descriptors.isEmpty { console.say(sentence) }
     lastComplaint = sentence
   }
 }
@@ -135,6 +144,11 @@ extension WatchRun {
     try check(MonotonicClock.now)
   }
 
+  /// Shows why the daemon refused to select a row.
+  private func note(_ result: Result<JSONView, RemoteError>) {
+    if case .failure(let error) = result { lastRefusal = CommandWords.translate(error.message) }
+  }
+
   private func check(_ now: UInt64) throws(ClientError) {
     guard settings.verifies, let mirror = follower.mirror else { return }
     do throws(FeedFault) {
@@ -144,12 +158,12 @@ extension WatchRun {
     }
   }
 
-  /// Asks for a digest if it is time; whether nothing is left to be compared.
+  /// Asks for a digest if it is time. Returns whether nothing is left to compare.
   private func isVerified(_ now: UInt64) throws(Failure) -> Bool {
     guard settings.verifies, follower.mirror != nil else { return true }
     if verification.isComplete {
-      display.leave()
       if let verified = verification.verified {
+        display.leave(leavesRows ? follower.mirror : nil)
         console.say("verified \(settings.options.feed) at revision \(verified.revision): digest \(verified.digest)")
       }
       return true
@@ -172,11 +186,11 @@ extension WatchRun {
       }
       if let id { verification.asked(id) }
     } catch {
-      throw .client(error)
+      throw invocation.failure(error)
     }
   }
 
-  private func wait(_ signals: TerminalSignals?, _ now: UInt64) throws(Failure) {
+  private func wait(_ now: UInt64) throws(Failure) {
     try askForDigest(now, atOnce: false)
     let due = [
       deadline.flatMap { ending == nil ? $0 : nil }, endsBefore, follower.deadline, display.deadline,
@@ -184,15 +198,37 @@ extension WatchRun {
     ]
     var list = WaitList()
     if let descriptor = follower.descriptor { list.add(descriptor, follower.interest) }
-    // A reader that is gone is noticed even while there is nothing to write to it.
+    // Notices a reader that is gone also when there is nothing to write.
     list.add(StandardStreams.output, [])
-    if let signals { list.add(signals.descriptor, .readable) }
+    for descriptor in display.descriptors { list.add(descriptor, .readable) }
     do throws(SystemError) {
       _ = try list.wait(until: due.compactMap { $0 }.min())
     } catch {
       throw .system(error)
     }
     if list.isBroken(StandardStreams.output) { throw .readerGone }
-    if let signals, !list.ready(signals.descriptor).isEmpty, try signals.handle() { ending = .done }
+    guard display.descriptors.contains(where: { !list.ready($0).isEmpty }) else { return }
+    for input in try display.takeInput(follower.mirror, now: MonotonicClock.now) { try take(input) }
+  }
+
+  private func take(_ input: WatchInput) throws(Failure) {
+    switch input {
+    case .quit: ending = .done
+    case .signal(let signal):
+      display.leave(nil)
+      throw .interrupted(signal)
+    case .select(let section, let row, let isOn):
+      lastRefusal = nil
+      let feed = settings.options.feed
+      do throws(ClientError) {
+        _ = try follower.request(isOn ? "select" : "deselect") { params in
+          params.append("{\"feed\":")
+          params.appendJSONString(feed)
+          params.append(string: ",\"at\":[[\(section),\(row)]]}")
+        }
+      } catch {
+        throw invocation.failure(error)
+      }
+    }
   }
 }

@@ -1,10 +1,22 @@
 import FeedClient
+import FeedJSON
 import FeedSystem
 
 /// What the command line of `watch` asks for.
 struct WatchSettings: Equatable {
+  /// What a watch prints.
+  enum Output: Equatable {
+    /// The default: notifications for programs, a list for people.
+    case changes
+    /// The first rows as text after every change.
+    case rows(Template, count: Int, separator: String?)
+    /// The numbers of rows after every change.
+    case counts
+  }
+
   var options: WatchOptions
-  /// So many snapshot parts and deltas, then the end.
+  var output = Output.changes
+  /// How many snapshot parts and deltas end the watch.
   var count: Int?
   var snapshotOnly = false
   var verifies = false
@@ -25,35 +37,78 @@ struct WatchSettings: Equatable {
     verifies = words.contains("verify")
     sinceFile = words.text("since-file")
     timeout = invocation.timeout
-    for template in words.texts("template") { try templates.add(template) }
+    templates = try invocation.templates()
+    output = try Self.output(invocation)
+    try check(invocation)
+  }
+
+  private static func output(_ invocation: Invocation) throws(Failure) -> Output {
+    let words = invocation.options
+    if let text = words.text("print") {
+      let rows = words.integer("rows") ?? 1
+      return .rows(try Template(text[...], option: "--print"), count: rows, separator: words.text("separator"))
+    }
+    for option in ["rows", "separator"] where words.contains(option) {
+      throw invocation.usage("--\(option) needs --print TEMPLATE")
+    }
+    return words.contains("counts") ? .counts : .changes
+  }
+
+  /// Refuses options that contradict each other.
+  private func check(_ invocation: Invocation) throws(Failure) {
+    let words = invocation.options
     if snapshotOnly, !options.initial {
-      throw invocation.usage("--snapshot-only and --no-initial leave nothing to show")
+      throw invocation.usage("--snapshot-only and --no-initial exclude each other")
     }
     if verifies, !options.initial {
-      throw invocation.usage("--verify needs the whole feed; leave out --no-initial")
+      throw invocation.usage("--verify needs all rows and excludes --no-initial")
+    }
+    if output != .changes, !options.initial {
+      throw invocation.usage("--print and --counts need all rows and exclude --no-initial")
+    }
+    if words.contains("print"), words.contains("counts") {
+      throw invocation.usage("--print and --counts exclude each other")
+    }
+    if words.contains("print"), !templates.isEmpty || invocation.console.wantsJSON {
+      throw invocation.usage("--print excludes --template and --json")
     }
   }
 }
 
-/// How `watch` shows what happens.
+/// How `watch` shows a feed.
 protocol WatchDisplay: AnyObject {
   /// Whether the rows are needed.
   var needsMirror: Bool { get }
-  /// Shows, or notes to show, what the daemon said; the mirror has it already, and has made a delta of it if it is one.
+  /// Shows a notification, or remembers it until ``update(_:_:now:)``. The mirror has it already; a delta comes decoded.
   func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64)
   /// Shows what is due.
   func update(_ mirror: Mirror?, _ status: WatchStatus, now: UInt64) throws(Failure)
   /// When to call ``update(_:_:now:)`` although nothing happens.
   var deadline: UInt64? { get }
-  /// The program stops, or is stopped by the terminal: leaves the screen as a shell wants it.
-  func leave()
+  /// Descriptors to poll for reading: signals and keys.
+  var descriptors: [Int32] { get }
+  /// Handles what can be read from ``descriptors``.
+  func takeInput(_ mirror: Mirror?, now: UInt64) throws(Failure) -> [WatchInput]
+  /// Gives the terminal back.
+  /// - Parameter last: the rows to leave on the screen; nil when the watch was interrupted.
+  func leave(_ last: Mirror?)
 }
 
-/// What a display may say besides the rows.
+/// What a person at the terminal asks for.
+enum WatchInput: Equatable {
+  /// End the watch.
+  case quit
+  /// End the process by this signal.
+  case signal(Int32)
+  /// Select a row, or deselect it.
+  case select(section: Int, row: Int, isOn: Bool)
+}
+
+/// What a display may show besides the rows.
 struct WatchStatus: Equatable {
   var feed: String
-  /// Why there is nothing new to see; nil while the watch is under way.
+  /// Why nothing new comes; nil while the watch is running.
   var complaint: String?
-  /// The last revision found equal to the daemon's, with --verify.
+  /// The last revision found equal to the daemon's, with `--verify`.
   var verifiedRevision: UInt64?
 }

@@ -43,6 +43,14 @@ import Testing
     #expect(try drain(&buffer).map(\.count) == [2, 1000, 2])
   }
 
+  @Test("a frame above the limit is refused when its length arrives") func limit() throws {
+    var buffer = FrameBuffer(capacity: 16, limit: 5)
+    feed([0, 0, 0, 5, 1, 2, 3, 4, 5][...], &buffer)
+    #expect(try drain(&buffer).count == 1)
+    feed([0, 0, 0, 6][...], &buffer)
+    #expect(throws: MalformedMessage("a frame of 6 bytes; the limit is 5")) { try drain(&buffer) }
+  }
+
   @Test(arguments: [[0, 0, 0, 0], [0x40, 0, 0, 1], [255, 255, 255, 255]] as [[UInt8]])
   func lengthsThatNobodySendsAreRefused(length: [UInt8]) {
     var buffer = FrameBuffer(capacity: 16)

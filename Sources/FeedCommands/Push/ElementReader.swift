@@ -1,0 +1,331 @@
+import FeedClient
+import FeedJSON
+
+/// Cuts a stream of JSON texts into elements: one a line, concatenated, pretty-printed, or in arrays, in any mixture.
+///
+/// An array at the top level stands for its items. After a mistake the reader continues with the next line, or, when the
+/// mistake is inside a value of several lines, with the next line that begins with `{` or `[`. A value longer than the
+/// limit is discarded as it comes, so memory stays bounded.
+///
+///     reader.room()… reader.didFill(count)
+///     while let item = reader.next() { … }
+struct ElementReader: ~Copyable {
+  enum Item {
+    /// An element and the line where it begins, from 1; valid until the next call.
+    case element(JSONView, line: Int)
+    /// Text that is not JSON. Line and column are those of the mistake, from 1; columns count bytes.
+    case malformed(line: Int, column: Int, reason: String)
+    case tooLong(line: Int)
+  }
+
+  private enum Mode: Equatable {
+    /// Between values.
+    case between
+    /// Inside a value, which begins at the start of the queue.
+    case value
+    /// Discarding the rest of the line, and with the flag, lines that do not begin with a bracket.
+    case skipping(untilBracket: Bool)
+  }
+
+  private let limit: Int
+  private var queue: ByteQueue
+  private var scanner = JSONScanner(maxDepth: 10_000)
+  private var outline = ValueOutline()
+  private var mode = Mode.between
+  /// Where the first byte of the queue stands.
+  private var line = 1
+  private var column = 1
+  /// The line of the `[` whose items are being read.
+  private var arrayLine: Int?
+  /// Whether an item of that array was read and a comma must come before the next.
+  private var needsComma = false
+  private var isFinished = false
+
+  /// - Parameter limit: the longest element in bytes.
+  init(limit: Int, capacity: Int = 64 << 10) {
+    self.limit = limit
+    queue = ByteQueue(capacity: capacity)
+  }
+
+  /// Room to read into; call ``didFill(_:)`` with the number of bytes put there.
+  mutating func room() -> UnsafeMutableRawBufferPointer { queue.room() }
+
+  mutating func didFill(_ count: Int) { queue.didFill(count) }
+
+  /// Marks the end of the input.
+  mutating func finish() { isFinished = true }
+
+  /// The next item; nil when more bytes are needed, and at the end.
+  mutating func next() -> Item? {
+    while true {
+      switch mode {
+      case .skipping(let untilBracket):
+        guard skip(untilBracket: untilBracket) else { return nil }
+      case .between:
+        switch begin() {
+        case .some(let item?): return item
+        case .some(nil): continue
+        case nil: return nil
+        }
+      case .value:
+        return readValue()
+      }
+    }
+  }
+
+  /// Skips white space and separators up to the beginning of a value.
+  /// - Returns: nil when more bytes are needed; an item for a mistake; otherwise a value begins, or something was skipped.
+  private mutating func begin() -> Item?? {
+    skipSpace()
+    guard let byte = queue.bytes.first else {
+      guard isFinished, let start = arrayLine else { return nil }
+      arrayLine = nil
+      return .some(.malformed(line: line, column: column, reason: "the array that begins in line \(start) has no ]"))
+    }
+    switch byte {
+    case UInt8(ascii: "["), UInt8(ascii: ","), UInt8(ascii: "]"): break
+    default:
+      if arrayLine != nil, needsComma { return mistake("expected , or ]") }
+      (mode, outline) = (.value, ValueOutline())
+      return .some(nil)
+    }
+    if byte == UInt8(ascii: "["), arrayLine == nil {
+      (arrayLine, needsComma) = (line, false)
+    } else if byte == UInt8(ascii: "]"), arrayLine != nil {
+      arrayLine = nil
+    } else if byte == UInt8(ascii: ","), arrayLine != nil {
+      needsComma = false
+    } else if byte == UInt8(ascii: "["), !needsComma {
+      (mode, outline) = (.value, ValueOutline())
+      return .some(nil)
+    } else {
+      return mistake(arrayLine == nil ? "expected a value" : "expected , or ]")
+    }
+    take(1)
+    return .some(nil)
+  }
+
+  private mutating func mistake(_ reason: String) -> Item?? {
+    let item = Item.malformed(line: line, column: column, reason: reason)
+    mode = .skipping(untilBracket: false)
+    needsComma = false
+    return .some(item)
+  }
+
+  /// Reads the value at the start of the queue.
+  private mutating func readValue() -> Item? {
+    let bytes = queue.bytes
+    let length: Int
+    switch outline.advance(bytes) {
+    case .complete(let count): length = count
+    case .incomplete where bytes.count > limit: return tooLong(bytes)
+    case .incomplete where !isFinished: return nil
+    case .incomplete: length = bytes.count
+    case .malformed(let offset): length = min(offset + 1, bytes.count)
+    }
+    if length > limit { return tooLong(UnsafeRawBufferPointer(rebasing: bytes[..<length])) }
+    let text = UnsafeRawBufferPointer(rebasing: bytes[..<length])
+    let start = line
+    do throws(JSONError) {
+      let view = try scanner.scan(text)
+      take(length)
+      (mode, needsComma) = (.between, true)
+      return .element(view, line: start)
+    } catch {
+      let (line, column) = position(of: min(error.offset, length), in: text)
+      mode = .skipping(untilBracket: line > start)
+      // The line of the mistake may be the beginning of the next value, when this one was cut off.
+      if line > start { take(text[..<min(error.offset, length)].lastIndex(of: Self.newline) ?? 0) }
+      needsComma = false
+      return .malformed(line: line, column: column, reason: error.message)
+    }
+  }
+
+  private mutating func tooLong(_ value: UnsafeRawBufferPointer) -> Item {
+    mode = .skipping(untilBracket: value.contains(Self.newline))
+    needsComma = false
+    let start = line
+    take(value.count)
+    return .tooLong(line: start)
+  }
+
+  /// Discards bytes up to the place where reading continues.
+  /// - Returns: false when more bytes are needed.
+  private mutating func skip(untilBracket: Bool) -> Bool {
+    while let end = queue.bytes.firstIndex(of: Self.newline) {
+      guard untilBracket else {
+        take(end + 1)
+        mode = .between
+        return true
+      }
+      guard end + 1 < queue.bytes.count else {
+        take(end)
+        return finishSkipping()
+      }
+      let next = queue.bytes[end + 1]
+      take(end + 1)
+      if next == UInt8(ascii: "{") || next == UInt8(ascii: "[") {
+        mode = .between
+        return true
+      }
+    }
+    take(queue.count)
+    return finishSkipping()
+  }
+
+  private mutating func finishSkipping() -> Bool {
+    if isFinished {
+      take(queue.count)
+      mode = .between
+    }
+    return isFinished
+  }
+
+  private mutating func skipSpace() {
+    var count = 0
+    for byte in queue.bytes {
+      guard byte == 0x20 || (0x09...0x0D).contains(byte) else { break }
+      count += 1
+    }
+    take(count)
+  }
+
+  /// Consumes bytes and counts their lines.
+  private mutating func take(_ count: Int) {
+    if count == 0 { return }
+    let bytes = UnsafeRawBufferPointer(rebasing: queue.bytes[..<count])
+    (line, column) = position(of: count, in: bytes)
+    queue.consume(count)
+  }
+
+  /// The line and column of an offset into `bytes`, which begin at ``line`` and ``column``.
+  private func position(of offset: Int, in bytes: UnsafeRawBufferPointer) -> (line: Int, column: Int) {
+    var (line, start) = (line, -column + 1)
+    for index in 0..<offset where bytes[index] == Self.newline { (line, start) = (line + 1, index + 1) }
+    return (line, offset - start + 1)
+  }
+
+  private static let newline = UInt8(ascii: "\n")
+}
+
+/// Finds the end of a JSON value byte by byte, and most mistakes in it; a scanner checks the rest.
+///
+/// It stops at the first byte that cannot continue the structure, so that a value cut off by the next one is noticed at
+/// once and not at the end of the input.
+struct ValueOutline {
+  enum Outcome: Equatable {
+    /// The value has so many bytes.
+    case complete(Int)
+    case incomplete
+    /// No JSON value continues with the byte at this offset.
+    case malformed(Int)
+  }
+
+  private enum Expectation {
+    case value
+    case valueOrEnd
+    case nameOrEnd
+    case name
+    case colon
+    case commaOrEnd
+  }
+
+  /// How many bytes have been looked at.
+  private var offset = 0
+  private var expectation = Expectation.value
+  /// The open brackets; true is an object.
+  private var open: [Bool] = []
+  private var isInString = false
+  private var isEscaped = false
+  private var isInWord = false
+
+  init() {}
+
+  /// Looks at the bytes after those of the last call.
+  /// - Parameter bytes: the value from its beginning.
+  mutating func advance(_ bytes: UnsafeRawBufferPointer) -> Outcome {
+    while offset < bytes.count {
+      let byte = bytes[offset]
+      if isInString {
+        if isEscaped {
+          isEscaped = false
+        } else if byte == UInt8(ascii: "\\") {
+          isEscaped = true
+        } else if byte == UInt8(ascii: "\"") {
+          isInString = false
+          offset += 1
+          if endValue() { return .complete(offset) }
+          continue
+        } else if byte < 0x20 {
+          return .malformed(offset)
+        }
+        offset += 1
+        continue
+      }
+      if isInWord {
+        if Self.isWord(byte) {
+          offset += 1
+          continue
+        }
+        isInWord = false
+        if endValue() { return .complete(offset) }
+        continue
+      }
+      if byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 {
+        offset += 1
+        continue
+      }
+      guard take(byte) else { return .malformed(offset) }
+      offset += 1
+      if open.isEmpty, !isInString, !isInWord { return .complete(offset) }
+    }
+    return .incomplete
+  }
+
+  /// A string or a word has ended. Returns whether it was the whole value.
+  private mutating func endValue() -> Bool {
+    expectation = expectation == .name || expectation == .nameOrEnd ? .colon : .commaOrEnd
+    return open.isEmpty
+  }
+
+  /// Takes a byte outside strings and words; false when it does not fit.
+  private mutating func take(_ byte: UInt8) -> Bool {
+    switch (byte, expectation) {
+    case (UInt8(ascii: "\""), .value), (UInt8(ascii: "\""), .valueOrEnd), (UInt8(ascii: "\""), .name),
+      (UInt8(ascii: "\""), .nameOrEnd):
+      isInString = true
+    case (UInt8(ascii: "{"), .value), (UInt8(ascii: "{"), .valueOrEnd):
+      open.append(true)
+      expectation = .nameOrEnd
+    case (UInt8(ascii: "["), .value), (UInt8(ascii: "["), .valueOrEnd):
+      open.append(false)
+      expectation = .valueOrEnd
+    case (UInt8(ascii: "}"), .nameOrEnd), (UInt8(ascii: "}"), .commaOrEnd):
+      guard open.popLast() == true else { return false }
+      expectation = .commaOrEnd
+    case (UInt8(ascii: "]"), .valueOrEnd), (UInt8(ascii: "]"), .commaOrEnd):
+      guard open.popLast() == false else { return false }
+      expectation = .commaOrEnd
+    case (UInt8(ascii: ":"), .colon): expectation = .value
+    case (UInt8(ascii: ","), .commaOrEnd):
+      guard let isObject = open.last else { return false }
+      expectation = isObject ? .name : .value
+    case (_, .value), (_, .valueOrEnd):
+      guard Self.isWord(byte) else { return false }
+      isInWord = true
+    default: return false
+    }
+    return true
+  }
+
+  /// Whether a byte may be part of a number or of `true`, `false` and `null`.
+  private static func isWord(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+      UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."):
+      true
+    default: false
+    }
+  }
+}
