@@ -104,7 +104,7 @@ struct ClientTerminalTests {
     let pusher = try client.startShell("\"$0\" push f 2>&3; echo \"status $?\" >&2", passing: [terminal.terminal])
     try pusher.write("{\"id\":1}\n{\"id\":2}\nnonsense\n")
     try screen.wait(for: "\r2 pushed, ")
-    try screen.wait(for: "line 3, column 1: not JSON")
+    try screen.wait(for: "line 3, column 2: not JSON")
     pusher.closeInput()
     try pusher.errors.wait(for: "status 2")
     try screen.wait(for: "2 pushed in ")

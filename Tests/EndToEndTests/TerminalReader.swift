@@ -21,8 +21,11 @@ final class TerminalReader {
   /// Reads until `words` have come.
   /// - Parameter start: how many characters to leave out at the beginning.
   func wait(for words: String, after start: Int = 0) throws {
+    let end = ContinuousClock.now + testTimeout
     while !text.dropFirst(start).contains(words) {
-      guard try !Readiness.readable.wait(on: terminal.master, timeout: testTimeout).isEmpty else {
+      guard ContinuousClock.now < end,
+        try !Readiness.readable.wait(on: terminal.master, timeout: testTimeout).isEmpty
+      else {
         throw TestFailure("no '\(words)' on the terminal; it shows:\n\(text.debugDescription)")
       }
       var chunk = [UInt8](repeating: 0, count: 16 << 10)

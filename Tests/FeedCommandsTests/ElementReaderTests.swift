@@ -63,6 +63,30 @@ import Testing
     #expect(read("\n", sizes: [size]) == [])
   }
 
+  @Test("lines are counted the same way whatever arrives at once", arguments: [1, 2, 5, 17, 1000])
+  func lines(size: Int) {
+    let input = """
+      {"id":1}
+      [{"id":2},
+       {"id":3}]
+      {
+        "id": 4
+      }{"id":5}
+      {"id":6,}
+      {"id":7}
+
+      {"id": 8
+        "x": 9}
+      {"id":10}
+      """
+    #expect(
+      read(input, sizes: [size]) == [
+        .element("{\"id\":1}", 1), .element("{\"id\":2}", 2), .element("{\"id\":3}", 3),
+        .element("{\n  \"id\": 4\n}", 4), .element("{\"id\":5}", 6), .malformed(7, 9), .element("{\"id\":7}", 8),
+        .malformed(11, 3), .element("{\"id\":10}", 12),
+      ])
+  }
+
   @Test("a mistake is reported with line and column, and the next line is read", arguments: [1, 4, 1000])
   func mistakes(size: Int) {
     #expect(read("{bad\n{\"id\":1}\n", sizes: [size]) == [.malformed(1, 2), .element("{\"id\":1}", 2)])

@@ -128,8 +128,8 @@ extension Invocation {
     let (connection, hello) = try connect(deadline: deadline)
     if let state = try call(connection, "stats", deadline: deadline, { $0.member("state")?.string }) { return state }
     throw .state(
-      "cannot find the state of \(hello.server) at \(socketPath): it keeps none (--durability memory), or this user may "
-        + "not know; run this as root or as the daemon's user, or give --state DIR")
+      "cannot find the state of \(hello.server) at \(socketPath): it keeps nothing (--durability memory), or hides "
+        + "its directory from this user; run as root or as the daemon's user, or give --state DIR")
   }
 
   /// Prints the statistics at intervals until the time of `--timeout` is over.

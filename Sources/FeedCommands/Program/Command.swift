@@ -94,14 +94,16 @@ enum CommandTable {
 
 /// "Did you mean" for words of the command line.
 enum Suggestion {
-  /// The known words that differ from `word` by less than half, or begin with it, nearest first.
+  /// The known words that are about as near to `word` as the nearest, or begin with it, nearest first.
   static func similar(to word: String, in known: [String]) -> [String] {
     let scored = known.map { ($0, Spelling.distance(word, $0)) }
     let close = scored.filter { name, distance in
       let shorter = min(word.count, name.count)
       return distance <= max(1, shorter / 3) && distance < shorter || !word.isEmpty && name.hasPrefix(word)
     }
-    return close.sorted { ($0.1, $0.0) < ($1.1, $1.0) }.map(\.0)
+    let nearest = close.map(\.1).min() ?? 0
+    let best = close.filter { $0.1 <= nearest + 1 || !word.isEmpty && $0.0.hasPrefix(word) }
+    return best.sorted { ($0.1, $0.0) < ($1.1, $1.0) }.map(\.0)
   }
 
   /// `; did you mean inbox or inbox/urgent?`, or `otherwise` when nothing resembles the word.

@@ -9,7 +9,7 @@ final class PushStream {
   private let target: PushTarget
   private let input: Int32
   private var reader: ElementReader
-  private var pusher = Pusher()
+  private var pusher: Pusher
   private var progress: PushProgress?
   /// Elements that were refused, and how many of them are not JSON.
   private var refused = 0
@@ -29,8 +29,12 @@ final class PushStream {
     self.connection = connection
     self.target = target
     self.input = input
-    // A request wraps a feed's name and a few words around an element.
-    reader = ElementReader(limit: max(maxFrame - 1024, 1))
+    // A request wraps the feed's name and a few words around its elements.
+    let room = max(maxFrame - target.envelopeBytes, 1)
+    reader = ElementReader(limit: room)
+    var window = Pusher.Window()
+    window.batchBytes = min(window.batchBytes, room)
+    pusher = Pusher(window: window)
     progress = showsProgress ? PushProgress(now: MonotonicClock.now) : nil
   }
 

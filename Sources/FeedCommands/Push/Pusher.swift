@@ -42,7 +42,8 @@ struct Pusher {
   /// Adds an element, which is valid JSON.
   /// - Parameter alone: whether it must not share a request.
   mutating func add(_ element: UnsafeRawBufferPointer, line: Int, alone: Bool) {
-    if alone || filling.bytes.count + element.count > window.batchBytes { seal() }
+    // One byte more for the comma.
+    if alone || filling.bytes.count + element.count + 1 > window.batchBytes { seal() }
     filling.add(element, line: line)
     if alone || filling.count >= window.batchLines { seal() }
   }
@@ -174,6 +175,13 @@ struct PushTarget: Equatable {
     guard let id else { return false }
     let kind = id.resolve(element)?.kind
     return kind != .string && kind != .number
+  }
+
+  /// An upper bound of the bytes of a request besides its elements.
+  var envelopeBytes: Int {
+    var params = ByteBuffer()
+    append(PushBatch(), to: &params)
+    return params.count + method.utf8.count + 128
   }
 
   /// Writes the parameters of the request that pushes a batch.

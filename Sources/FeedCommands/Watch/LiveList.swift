@@ -187,7 +187,7 @@ extension LiveList {
     case .updated: line.add("~", .updated)
     }
     if !mark.isEmpty { line.add(mark, .selected) }
-    line.add(isAtCursor ? "▸" : " ", .bold)
+    isAtCursor ? line.add("▸", .bold) : line.add(" ")
     if let type = row.type { line.add("\(type) ", .dim) }
     row.element.withUnsafeBytes { bytes in
       var scanner = JSONScanner(maxDepth: 10_100)
