@@ -1,16 +1,16 @@
 import FeedSystem
 
-extension Command {
-  static let engine = Command(
+extension BenchmarkCommand {
+  static let engine = BenchmarkCommand(
     name: "engine", summary: "drive the engine without sockets: requests in, frames out",
     about: """
       Measures the engine alone: frames of pushes handed in as a socket would bring them, in turns of a window each, and what is \
       queued for the pusher and the watchers taken out as a socket would take it. What the daemon adds to this is the kernel's.
       """,
     options: [
-      count("updates that a run pushes", default: defaultEngineCount),
+      count("number of updates per run", default: defaultEngineCount),
       OptionDescription(
-        "watchers", value: .integer(0...10_000), help: "connections that watch",
+        "watchers", value: .integer(0...10_000), help: "number of watching connections",
         defaultText: defaultWatchers.map { "\($0)" }.joined(separator: ", "), repeats: true),
       OptionDescription(
         "elements", value: .integer(1...100_000_000),
@@ -19,7 +19,7 @@ extension Command {
       OptionDescription(
         "window", value: .integer(1...65_536), help: "pushes in a turn", defaultText: "\(PushJob.defaultWindow)"),
       OptionDescription(
-        "payload", value: .integer(50...1_000_000), help: "bytes of an element",
+        "payload", value: .integer(50...1_000_000), help: "size of an element in bytes",
         defaultText: "\(PushJob.defaultPayload)"),
     ]
   ) { options, report in

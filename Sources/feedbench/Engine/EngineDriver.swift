@@ -76,12 +76,12 @@ final class EngineDriver {
     while pushed < count {
       let window = min(window, count - pushed, frames.count - next)
       guard deliver(ConnectionID(rawValue: 0), frames[next..<(next + window)]) else {
-        throw BenchError("the engine left a frame unread")
+        throw BenchmarkError("the engine left a frame unread")
       }
       pushed += window
       next = (next + window) % frames.count
     }
-    if hasWatchers && link.delivered == 0 { throw BenchError("nothing reached a watcher") }
+    if hasWatchers && link.delivered == 0 { throw BenchmarkError("nothing reached a watcher") }
   }
 
   private func connect() -> ConnectionID {

@@ -1,7 +1,7 @@
 /// The cases of `feedbench engine`.
 struct EngineMeasures {
   let job: PushJob
-  /// Numbers of watchers to measure with.
+  /// The numbers of watchers to measure with.
   let watchers: [Int]
   /// Numbers of elements to measure with; all but the first with the first number of watchers only.
   let sizes: [Int]

@@ -12,7 +12,7 @@ final class CollectionUnderTest {
   private let feed: Feed
   private let collection: CollectionKind
   private let size: Int
-  private var random = Random(seed: 7)
+  private var random = BenchmarkRandom(seed: 7)
   private var version = 0
 
   init(bins: String, size: Int) throws {

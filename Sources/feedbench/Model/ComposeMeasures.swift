@@ -10,7 +10,7 @@ struct ComposeMeasures {
 
   func run(_ report: inout Report) throws {
     try report.title("composing changes of one row into one, each; \(Self.rows) rows")
-    var random = Random(seed: 5)
+    var random = BenchmarkRandom(seed: 5)
     let updates = (0..<count).map { _ in
       Change(updated: [IndexPath(section: 0, row: UInt32(random.below(Self.rows)))])
     }

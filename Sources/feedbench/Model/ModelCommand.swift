@@ -1,7 +1,7 @@
 import FeedSystem
 
-extension Command {
-  static let model = Command(
+extension BenchmarkCommand {
+  static let model = BenchmarkCommand(
     name: "model", summary: "change collections of several sizes; positions; composition",
     about: """
       Measures the model without wire and sockets: commits of one element each into collections of several sizes, in order of \

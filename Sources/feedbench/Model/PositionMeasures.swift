@@ -12,7 +12,7 @@ struct PositionMeasures {
     for size in sizes {
       let tree = PositionTree(keyed: false)
       for item in 0..<size { tree.insert(UInt32(item), at: item) }
-      var random = Random(seed: 3)
+      var random = BenchmarkRandom(seed: 3)
       let items = (0..<count).map { _ in random.below(size) }
 
       let rank = Sample.measure(runs: report.runs) {

@@ -1,17 +1,17 @@
 import FeedSystem
 import Glibc
 
-/// A `feedd` of the measurement's own, in a folder of its own; both go with this object.
+/// A `feedd` in its own temporary directory. Both are removed with this object.
 final class DaemonUnderTest {
   let socketPath: String
   private let folder: String
   private let pid: Int32
 
-  /// Starts the `feedd` that lies beside this program, else the one that `PATH` names, and waits until it answers.
-  /// - Parameter durability: what its changes survive; what it keeps lies in the folder.
+  /// Starts the `feedd` next to this program, or that in `PATH`, and waits until it answers.
+  /// - Parameter durability: the durability of the daemon; its state is in the temporary directory.
   init(durability: String) throws {
     var template = Array("/tmp/feedbench-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { throw BenchError("no folder for the socket can be made in /tmp") }
+    guard mkdtemp(&template) != nil else { throw BenchmarkError("cannot create a temporary directory in /tmp") }
     folder = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } } ?? ""
     socketPath = folder + "/feedd.sock"
     pid = try Self.spawn(Self.program, Self.arguments(folder, durability))
@@ -21,7 +21,8 @@ final class DaemonUnderTest {
       if waitpid(pid, &status, WNOHANG) == pid { break }
       usleep(5000)
     }
-    throw BenchError("\(Self.program) does not answer; build it with swift build -c release, or name one with --socket")
+    throw BenchmarkError(
+      "cannot start \(Self.program): it does not answer; build it with 'swift build -c release' or pass --socket PATH")
   }
 
   deinit {
@@ -44,7 +45,7 @@ final class DaemonUnderTest {
     ]
   }
 
-  /// The program in this program's folder, or the bare name for `PATH` to find.
+  /// The path of the `feedd` next to this program, or its name to find in `PATH`.
   private static var program: String {
     var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
     guard readlink("/proc/self/exe", &buffer, Int(PATH_MAX)) > 0 else { return "feedd" }
@@ -59,7 +60,25 @@ final class DaemonUnderTest {
     defer { for word in words { free(word) } }
     var pid: Int32 = 0
     let code = posix_spawnp(&pid, program, nil, nil, words, environ)
-    guard code == 0 else { throw BenchError("\(SystemError(code: code, operation: "start \(program)"))") }
+    guard code == 0 else { throw BenchmarkError("\(SystemError(code: code, operation: "start \(program)"))") }
     return pid
+  }
+}
+
+/// The processor time of a server, from the kernel. Other load on the machine affects it less than elapsed time.
+struct ServerProcessClock {
+  private let path: String
+
+  /// - Parameter stream: a connection to the server.
+  init(_ stream: UnixStream) throws {
+    path = "/proc/\(try stream.peerCredentials().pid)/schedstat"
+  }
+
+  /// The processor time in nanoseconds; nil if the kernel does not report it.
+  var now: Double? {
+    guard let bytes = try? SmallFile.read(path), let first = bytes.split(separator: UInt8(ascii: " ")).first else {
+      return nil
+    }
+    return Double(String(decoding: first, as: UTF8.self))
   }
 }

@@ -1,7 +1,7 @@
 import FeedSystem
 
-/// One thread that pushes and reads: the pusher keeps a window of unanswered pushes full, every connection is read as its
-/// bytes come, and messages are counted by their lengths, so that the server and not the load is what is measured.
+/// Pushes and reads on one thread. The pusher keeps a window of unanswered pushes full, and every connection is read when
+/// bytes arrive. Messages are counted by length only, so that the server and not the load limits the measurement.
 final class LoadLoop {
   private let poll: EventPoll
   private let connections: UnsafeMutableBufferPointer<LoadConnection>
@@ -9,13 +9,13 @@ final class LoadLoop {
   private let job: PushJob
   private let pushes: Texts
   private let fence: Texts?
-  /// Bytes of pushes sent so far; pushes are sent again and again from the first.
+  /// The number of bytes of pushes that were sent. The pushes are sent repeatedly.
   private var sentBytes = 0
   private var hasFenced = false
-  /// Connections that are not done.
+  /// The number of connections that are not done.
   private var open: Int
 
-  /// - Parameter watchers: connections that are subscribed already.
+  /// - Parameter watchers: connections that are already subscribed.
   init(_ server: some Server, _ job: PushJob, pusher: UnixStream, watchers: [UnixStream]) throws {
     self.job = job
     pushes = server.pushes(job)
@@ -39,13 +39,13 @@ final class LoadLoop {
     scratch.deallocate()
   }
 
-  /// Pushes everything and reads until every watcher has everything.
-  /// - Returns: deltas or messages that the watchers read; one may stand for several updates.
+  /// Pushes all updates and reads until every watcher received all of them.
+  /// - Returns: the number of deltas that the watchers read; a delta may combine several updates.
   func run() throws -> Int {
     try push(answered: 0)
     while open > 0 {
       let count = try poll.wait(milliseconds: 10_000)
-      guard count > 0 else { throw BenchError("nothing came for ten seconds; \(open) connections wait") }
+      guard count > 0 else { throw BenchmarkError("timed out after 10 s: \(open) connections wait for messages") }
       for index in 0..<count {
         let token = UInt(poll.event(at: index).token)
         if let slot = UnsafeMutablePointer<LoadConnection>(bitPattern: token) { try read(slot) }
@@ -58,7 +58,7 @@ final class LoadLoop {
     switch SocketIO.read(slot.pointee.stream.descriptor, scratch) {
     case .bytes(let count): slot.pointee.counter.take(UnsafeRawBufferPointer(rebasing: scratch[..<count]))
     case .wouldBlock: return
-    case .end: throw BenchError("the server closed a connection")
+    case .end: throw BenchmarkError("the server closed a connection")
     case .failed(let code): throw SystemError(code: code, operation: "read from the server")
     }
     if slot.pointee.isPusher {
@@ -75,7 +75,7 @@ final class LoadLoop {
     open -= 1
   }
 
-  /// All pushes are answered: the watchers are asked to say when they have everything.
+  /// Sends a fence to the watchers after all pushes were answered.
   private func finishPushing(_ pusher: UnsafeMutablePointer<LoadConnection>) throws {
     finish(pusher)
     guard fence != nil else { return }
@@ -86,7 +86,7 @@ final class LoadLoop {
     if let fence { try stream.writeAll(fence[0]) }
   }
 
-  /// Sends as many pushes as the window has room for and the socket takes.
+  /// Sends as many pushes as the window and the socket allow.
   private func push(answered: Int) throws {
     let goal = position(min(answered + job.window, job.count))
     while sentBytes < goal {
@@ -99,8 +99,17 @@ final class LoadLoop {
     }
   }
 
-  /// Where, in all that is to be sent, push number `index` begins.
+  /// Returns the offset of push number `index` in the bytes to send.
   private func position(_ index: Int) -> Int {
     index / pushes.count * pushes.bytes + pushes.offset(of: index % pushes.count)
   }
+}
+
+/// One connection of the load. It is in raw memory, and the event queue holds its address.
+struct LoadConnection {
+  let stream: UnixStream
+  var counter: MessageCounter
+  let isPusher: Bool
+  /// Whether all expected messages arrived.
+  var isDone = false
 }

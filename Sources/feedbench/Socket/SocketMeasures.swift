@@ -1,72 +1,139 @@
 import FeedSystem
 
-/// The cases of `feedbench socket`.
-struct SocketMeasures {
-  let job: PushJob
-  /// Numbers of watchers to measure with.
-  let watchers: [Int]
-  /// Elements of the large snapshot; 0 for none.
-  let snapshot: Int
-  let feedd: FeeddServer
-  let redis: RedisServer?
+/// Runs the job on one server several times.
+struct FanOut {
+  private let server: any Server
+  private let job: PushJob
+  private var times: [Double] = []
+  private var serverTimes: [Double] = []
+  /// The number of updates that were composed with others, in the worst run.
+  private var missing = 0
 
-  init(job: PushJob, watchers: [Int], snapshot: Int, feedd: String, redis: String?) {
+  init(_ server: any Server, _ job: PushJob) throws {
+    self.server = server
     self.job = job
-    self.watchers = watchers
-    self.snapshot = snapshot
-    self.feedd = FeeddServer(path: feedd)
-    self.redis = redis.map { RedisServer(path: $0) }
+    try server.prepare()
   }
 
-  func run(_ report: inout Report) throws {
-    try report.title("fan-out: elements of \(job.payload) bytes, \(job.window) pushes unanswered")
-    for number in watchers {
-      var job = job
-      job.watchers = number
-      try fanOut(job, report)
-    }
-    try report.title("one at a time")
-    try roundTrips(report)
-    if snapshot > 0 {
-      try report.title("pings of one connection while another is sent \(snapshot) elements")
-      var job = job
-      job.elements = snapshot
-      try SnapshotMeasure(server: feedd, job: job).run(report)
-    }
+  /// Runs the job once.
+  /// - Parameter counts: whether the run is measured; the first one only warms up.
+  mutating func run(counts: Bool) throws {
+    let pusher = try server.connect()
+    let watchers = try (0..<job.watchers).map { _ in try server.subscribe() }
+    let clock = try ServerProcessClock(pusher)
+    let loop = try LoadLoop(server, job, pusher: pusher, watchers: watchers)
+    let before = clock.now
+    let start = MonotonicClock.now
+    let deliveries = try loop.run()
+    let end = MonotonicClock.now
+    guard counts else { return }
+    times.append(Double(end - start))
+    if let before, let after = clock.now { serverTimes.append(after - before) }
+    missing = max(missing, job.count * job.watchers - deliveries)
   }
 
-  /// Runs the job on every server, in turn, so that what the machine does meanwhile meets them alike.
-  private func fanOut(_ job: PushJob, _ report: Report) throws {
-    var ours = try FanOut(feedd, job)
-    var others = try redis.map { try FanOut($0, job) }
-    for run in 0...report.runs {
-      try ours.run(counts: run > 0)
-      try others?.run(counts: run > 0)
-    }
-    let what = "to \(job.watchers) watchers"
-    try report.add("\(feedd.name), \(what)", ours.metrics, noise: ours.sample.noise)
-    guard let others else { return }
-    try report.add("Redis, \(what)", others.metrics, noise: others.sample.noise)
-    var ratios = [
-      Metric(name: "ratio", value: others.sample.best / ours.sample.best, unit: "× Redis (best)"),
-      Metric(name: "ratioOfMedians", value: others.sample.median / ours.sample.median, unit: "(median)"),
+  var sample: Sample { Sample(times) }
+
+  /// The processor time of the server for one update in its best run, in nanoseconds; nil if the kernel does not report it.
+  var serverTime: Double? { serverTimes.min().map { $0 / Double(job.count) } }
+
+  var metrics: [Metric] {
+    let updates = Double(job.count) / sample.best * 1e3
+    var metrics = [
+      Metric.millionsPerSecond("updates", updates),
+      .millionsPerSecond("deliveries", updates * Double(job.watchers)),
     ]
-    if let our = ours.serverTime, let other = others.serverTime {
-      ratios.append(Metric(name: "ratioOfServerTime", value: other / our, unit: "(server's time)"))
-    }
-    try report.add("feedd ÷ Redis, \(what)", ratios)
+    if let serverTime { metrics.append(Metric(name: "serverNanoseconds", value: serverTime, unit: "ns server")) }
+    if missing > 0 { metrics.append(Metric(name: "composed", value: Double(missing), unit: "updates composed")) }
+    return metrics
+  }
+}
+
+/// Measures round trips, one message at a time.
+enum RoundTrips {
+  /// Sends pings, each after the answer to the previous one.
+  static func pings(_ server: some Server, count: Int) throws -> Latencies {
+    var ping = try Ping(server)
+    return try ping.run(count)
   }
 
-  private func roundTrips(_ report: Report) throws {
-    let count = max(1, min(job.count, 20_000))
-    for server in [feedd] + (redis.map { [$0] } ?? []) as [any Server] {
-      let ping = try RoundTrips.pings(server, count: count)
-      try report.add("\(server.name), a ping and its answer", ping.metrics)
-      var job = job
-      job.watchers = 1
-      job.count = count
-      let update = try RoundTrips.updates(server, job)
-      try report.add("\(server.name), an update, its answer and delta", update.metrics)
+  /// Pushes updates, each after the previous one was answered and received by a watcher.
+  static func updates(_ server: some Server, _ job: PushJob) throws -> Latencies {
+    try server.prepare()
+    let pusher = try server.connect()
+    let watcher = try server.subscribe()
+    let pushes = server.pushes(job)
+    var answers = server.answerCounter(job)
+    var deliveries = server.deliveryCounter(job)
+    var latencies = Latencies()
+    for index in 0..<job.count {
+      let start = MonotonicClock.now
+      try pusher.writeAll(pushes[index % pushes.count])
+      try receive(&deliveries, index + 1, watcher)
+      try receive(&answers, index + 1, pusher)
+      latencies.add(MonotonicClock.now - start)
     }
+    return latencies
+  }
+
+  /// Reads until that many messages arrived in total.
+  static func receive(_ counter: inout MessageCounter, _ count: Int, _ stream: UnixStream) throws {
+    try withUnsafeTemporaryAllocation(byteCount: 16 << 10, alignment: 16) { space in
+      while counter.count < count {
+        let read = try stream.read(into: space) ?? 0
+        guard read > 0 else { throw BenchmarkError("the server closed a connection") }
+        counter.take(UnsafeRawBufferPointer(rebasing: space[..<read]))
+      }
+    }
+  }
+}
+
+/// A connection that sends pings.
+struct Ping: ~Copyable {
+  private let stream: UnixStream
+  private let request: Texts
+  private var counter: MessageCounter
+  private var sent = 0
+
+  init(_ server: some Server) throws {
+    stream = try server.connect()
+    request = server.ping
+    counter = server.pingCounter
+  }
+
+  mutating func run(_ count: Int) throws -> Latencies {
+    var latencies = Latencies()
+    for _ in 0..<count { latencies.add(try once()) }
+    return latencies
+  }
+
+  /// Sends one ping and returns the time of the round trip in nanoseconds.
+  mutating func once() throws -> UInt64 {
+    let start = MonotonicClock.now
+    try stream.writeAll(request[0])
+    sent += 1
+    try RoundTrips.receive(&counter, sent, stream)
+    return MonotonicClock.now - start
+  }
+}
+
+/// Collects latencies and computes percentiles.
+struct Latencies {
+  private var times: [UInt64] = []
+
+  mutating func add(_ nanoseconds: UInt64) { times.append(nanoseconds) }
+
+  /// The median, the 99th and 99.9th percentile, and the maximum, in microseconds.
+  var metrics: [Metric] {
+    let sorted = times.sorted()
+    func percentile(_ part: Double) -> Double {
+      guard let last = sorted.last else { return 0 }
+      let index = Int(Double(sorted.count) * part)
+      return Double(index < sorted.count ? sorted[index] : last) / 1000
+    }
+    return [
+      .microseconds("p50", percentile(0.5)), .microseconds("p99", percentile(0.99)),
+      .microseconds("p99.9", percentile(0.999)), .microseconds("max", percentile(1)),
+    ]
   }
 }

@@ -1,7 +1,7 @@
 import FeedSystem
 
-extension Command {
-  static let tree = Command(
+extension BenchmarkCommand {
+  static let tree = BenchmarkCommand(
     name: "tree", summary: "push below levels of feeds made of feeds; append to a content of slots",
     about: """
       Measures, in the engine without sockets, what feeds made of feeds cost. A push into a collection below several levels of \

@@ -1,14 +1,14 @@
 import FeedJSON
 import FeedSystem
 
-extension Command {
-  static let json = Command(
+extension BenchmarkCommand {
+  static let json = BenchmarkCommand(
     name: "json", summary: "scan, copy and compare JSON texts",
     about: """
-      Measures the JSON scanner on objects of 250 bytes, compact ones and the same with white space, and on one array of them: \
+      Measures the JSON scanner on objects of 250 bytes, with and without white space, and on an array of them: \
       validating into a tape, finding a member, writing without white space, comparing.
       """,
-    options: [count("objects that a run goes through", default: defaultJSONCount)]
+    options: [count("number of objects per run", default: defaultJSONCount)]
   ) { options, report in
     try JSONMeasures(count: options.integer("count") ?? defaultJSONCount).run(&report)
   }
@@ -27,7 +27,7 @@ private struct JSONMeasures: ~Copyable {
 
   init(count: Int) {
     self.count = count
-    var random = Random()
+    var random = BenchmarkRandom()
     let spaced = Texts()
     for id in 0..<Self.distinct {
       let text = Elements.text(id: id, bytes: Self.size, &random)

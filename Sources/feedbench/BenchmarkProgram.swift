@@ -1,16 +1,16 @@
 import FeedSystem
 
-/// The program `feedbench`, from its command line to its exit code.
-enum BenchProgram {
+/// The program `feedbench`.
+enum BenchmarkProgram {
   /// Runs one command.
-  /// - Parameter arguments: the words after the program's name.
-  /// - Returns: 0 when everything was measured, 1 when something could not be, 2 when the command line is wrong.
+  /// - Parameter arguments: the arguments after the name of the program.
+  /// - Returns: 0 on success, 1 if a measurement failed, 2 for an error of the command line.
   static func main(_ arguments: [String]) -> Int32 {
     StandardStreams.ignoreBrokenPipes()
     do throws(UsageError) {
       return try run(arguments)
     } catch {
-      complain("\(error)\nTry 'feedbench --help'.")
+      complain("\(error); run 'feedbench --help'")
       return 2
     }
   }
@@ -21,17 +21,17 @@ enum BenchProgram {
     guard let name = options.operands.first, !options.wantsHelp else {
       return say(table.helpText(width: width))
     }
-    guard let command = Command.all.first(where: { $0.name == name }) else {
-      let names = Command.all.map(\.name).joined(separator: ", ")
-      throw UsageError("there is no command '\(name)'; there are \(names)")
+    guard let command = BenchmarkCommand.all.first(where: { $0.name == name }) else {
+      let names = BenchmarkCommand.all.map(\.name).joined(separator: ", ")
+      throw UsageError("unknown command '\(name)': the commands are \(names)")
     }
     return try run(command, Array(options.operands.dropFirst()))
   }
 
-  private static func run(_ command: Command, _ arguments: [String]) throws(UsageError) -> Int32 {
+  private static func run(_ command: BenchmarkCommand, _ arguments: [String]) throws(UsageError) -> Int32 {
     let options = try command.table.parse(arguments)
     if options.wantsHelp { return say(command.table.helpText(width: width)) }
-    if let operand = options.operands.first { throw UsageError("'\(operand)' is not expected here") }
+    if let operand = options.operands.first { throw UsageError("unexpected argument '\(operand)'") }
     var report = Report(
       command: command.name, runs: options.integer("runs") ?? Report.defaultRuns, asJSON: options.contains("json"))
     do {
@@ -47,15 +47,15 @@ enum BenchProgram {
 
   private static var table: OptionTable {
     let width = 10
-    let list = Command.all.map { command in
+    let list = BenchmarkCommand.all.map { command in
       "  \(command.name)\(String(repeating: " ", count: width - command.name.count))\(command.summary)"
     }
     return OptionTable(
       program: "feedbench", usage: ["COMMAND [OPTION]...", "COMMAND --help"],
       about: """
-        Measures feedd: its parts alone, its engine without sockets, and the whole daemon over its socket, there also beside \
-        a Redis that does the same job. Numbers are the best of several runs; the last column says how far the median lay \
-        above the best, which is the machine's noise.
+        Measures feedd: its parts, its engine without sockets, and the whole daemon over its socket, also compared with Redis. \
+        Numbers are the best of several runs. The last column is the distance of the median from the best, the noise of the \
+        machine.
         """, groups: [],
       notes: "Commands:\n" + list.joined(separator: "\n") + """
 
@@ -78,4 +78,11 @@ enum BenchProgram {
   private static func complain(_ text: String) {
     try? StandardStreams.writeAll("feedbench: \(text)\n", to: StandardStreams.error)
   }
+}
+
+/// The reason why a measurement failed.
+struct BenchmarkError: Error, CustomStringConvertible {
+  let description: String
+
+  init(_ description: String) { self.description = description }
 }

@@ -1,12 +1,12 @@
 import Testing
 
-/// Seed 004, xDiffCollection: three filters, `update`, `delete` and their results, and the accessors.
-@Suite("seed004 xDiffCollection")
-struct Seed004DiffCollectionTests {
-  private let session: SeedSession
+/// A collection with three filtered bins through the socket.
+@Suite("Bins of a collection")
+struct BinTests {
+  private let session: FeedSession
 
   init() throws {
-    session = try SeedSession()
+    session = try FeedSession()
     try session.ask(
       "define",
       """
@@ -15,32 +15,34 @@ struct Seed004DiffCollectionTests {
       """)
   }
 
-  private func update(_ id: Int, _ value: String) throws -> SeedValue {
+  private func update(_ id: Int, _ value: String) throws -> JSONValue {
     try session.ask("update", "{\"feed\":\"mine\",\"element\":{\"id\":\(id),\"value\":\"\(value)\"}}")
   }
 
-  @Test func updateAddsMovesAndDeletes() throws {
+  @Test("An update adds, updates, moves or deletes")
+  func update() throws {
     let watcher = try session.watch("mine")
     #expect(try update(1, "apple").change == "-[] +[[0,0]] ~[]")
-    #expect(try watcher.delta()["elements"].text == #"[{"id":1,"value":"apple"}]"#)
+    #expect(try watcher.delta()["elements"] == #"[{"id":1,"value":"apple"}]"#)
     #expect(try update(2, "avocado").change == "-[] +[[0,1]] ~[]")
     #expect(try update(3, "banana").change == "-[] +[[1,0]] ~[]")
-    // Already there and still accepted: updated; equal: nothing.
+    // Present and still accepted: updated. Equal: unchanged.
     #expect(try update(1, "apricot").change == "-[] +[] ~[[0,0]]")
     let same = try update(1, "apricot")
     #expect(same.change == "-[] +[] ~[]")
     #expect(same["revision"].int == (try session.ask("sync", "{}")["revision"].int))
-    // The logic is run again: out of its bin and into the one that accepts it.
+    // Accepted by another bin: moved.
     let moved = try update(1, "cherry")
     #expect(moved.change == "-[[0,0]] +[[2,0]] ~[]")
-    #expect(moved["moves"].text == "[[0,0]]")
-    // Accepted by none: it is not kept.
+    #expect(moved["moves"] == "[[0,0]]")
+    // Accepted by no bin: deleted.
     #expect(try update(1, "date").change == "-[[2,0]] +[] ~[]")
     #expect(try update(9, "egg").change == "-[] +[] ~[]")
     #expect(try watcher.notifications().count == 5)
   }
 
-  @Test func delete() throws {
+  @Test("Deleting an absent element changes nothing")
+  func delete() throws {
     _ = try update(1, "apple")
     _ = try update(2, "avocado")
     #expect(try session.ask("delete", #"{"feed":"mine","id":1}"#).change == "-[[0,0]] +[] ~[]")
@@ -48,21 +50,21 @@ struct Seed004DiffCollectionTests {
     #expect(try session.rows("mine") == [[#"{"id":2,"value":"avocado"}"#], [], []])
   }
 
-  /// `element(atIndexPath:)`, `numberOfElements(inSection:)`, `numberOfSections()`.
-  @Test func accessors() throws {
+  @Test("Sections, counts and elements are read by position")
+  func reading() throws {
     _ = try update(1, "apple")
     _ = try update(2, "banana")
     _ = try update(3, "blueberry")
     let feed = try session.ask("describe", #"{"feed":"mine"}"#)
     #expect(feed["sections"].elements.compactMap { $0["name"].string } == ["mine/a", "mine/b", "mine/c"])
-    #expect(feed["counts"].text == "[1,2,0]")
+    #expect(feed["counts"] == "[1,2,0]")
     let element = try session.ask("get", #"{"feed":"mine","at":[1,1]}"#)
-    #expect(element["element"].text == #"{"id":3,"value":"blueberry"}"#)
-    #expect(try session.ask("get", #"{"feed":"mine","at":[1,2]}"#)["element"].text == "null")
+    #expect(element["element"] == #"{"id":3,"value":"blueberry"}"#)
+    #expect(try session.ask("get", #"{"feed":"mine","at":[1,2]}"#)["element"] == "null")
   }
 
-  /// Other filters for the same elements: what every bin accepts now.
-  @Test func otherFilters() throws {
+  @Test("New bins judge the existing elements")
+  func replacedBins() throws {
     _ = try update(1, "apple")
     _ = try update(2, "banana")
     let watcher = try session.watch("mine")
@@ -74,11 +76,12 @@ struct Seed004DiffCollectionTests {
       """)
     let delta = try watcher.delta()
     #expect(delta.change == "-[] +[[0,1]] ~[]")
-    #expect(delta["sections"].text == #"{"deleted":[1],"added":[]}"#)
+    #expect(delta["sections"] == #"{"deleted":[1],"added":[]}"#)
     #expect(try session.rows("mine") == [[#"{"id":1,"value":"apple"}"#, #"{"id":2,"value":"banana"}"#], []])
   }
 
-  @Test func withoutIdentity() throws {
+  @Test("An element without identity refuses the whole request")
+  func withoutIdentity() throws {
     #expect(try session.refusal("update", #"{"feed":"mine","element":{"value":"apple"}}"#) == -32003)
     #expect(try session.refusal("update", #"{"feed":"mine","elements":[{"id":1,"value":"a"},{"id":null}]}"#) == -32003)
     #expect(try session.rows("mine") == [[], [], []])

@@ -1,12 +1,12 @@
 import Testing
 
-/// Seed 003, EDataSource: its calls with lists of indexes, animations, and items that name what draws them.
-@Suite("seed003 EDataSource")
-struct Seed003DataSourceTests {
-  private let session: SeedSession
+/// Arrays through the socket: edits at several rows, animation hints, and types of rows.
+@Suite("Editing arrays")
+struct ListEditingTests {
+  private let session: FeedSession
 
   init() throws {
-    session = try SeedSession()
+    session = try FeedSession()
     try session.ask("define", #"{"feed":"items","kind":"array","type":"$.cell"}"#)
     try session.ask("insert", #"{"feed":"items","elements":[{"n":1,"cell":"MyCell"},{"n":2,"cell":"MyCell"}]}"#)
   }
@@ -15,9 +15,9 @@ struct Seed003DataSourceTests {
     try session.ask("query", #"{"feed":"items","path":"$[*].n"}"#)["nodes"].elements.map(\.text)
   }
 
-  /// `insertItems([MyItem(), MyItem()], at: [row 0, row 2], animation: .top)`: one after another, so the second index counts
-  /// the first item.
-  @Test func insertItems() throws {
+  /// Elements are inserted one after another, so the second row counts the first element.
+  @Test("Insert at several rows")
+  func insert() throws {
     let watcher = try session.watch("items")
     let result = try session.ask(
       "insert",
@@ -25,12 +25,13 @@ struct Seed003DataSourceTests {
     #expect(result.change == "-[] +[[0,0],[0,2]] ~[]")
     let delta = try watcher.delta()
     #expect(delta["animation"].string == "top")
-    #expect(delta["types"].text == #"["MyCell","Big"]"#)
+    #expect(delta["types"] == #"["MyCell","Big"]"#)
     #expect(try numbers() == ["10", "1", "20", "2"])
   }
 
-  /// `deleteItems(at: [row 0, row 1, row 2], animation: .fade)`: all of the state before the call.
-  @Test func deleteItems() throws {
+  /// All rows are positions before the call.
+  @Test("Remove several rows")
+  func remove() throws {
     try session.ask("insert", #"{"feed":"items","elements":[{"n":3},{"n":4}]}"#)
     let watcher = try session.watch("items")
     try session.ask("remove", #"{"feed":"items","at":[0,1,2],"animation":"fade"}"#)
@@ -42,8 +43,9 @@ struct Seed003DataSourceTests {
     #expect(try numbers() == ["4"])
   }
 
-  /// `updateItems([…, …, …], at: [row 2, row 0, row 1], animation: .fade)`: items and indexes are paired in the given order.
-  @Test func updateItems() throws {
+  /// Elements and rows are paired in the given order.
+  @Test("Replace several rows, in any order")
+  func replace() throws {
     try session.ask("insert", #"{"feed":"items","elements":[{"n":3}]}"#)
     let watcher = try session.watch("items")
     try session.ask(
@@ -51,19 +53,19 @@ struct Seed003DataSourceTests {
       #"{"feed":"items","elements":[{"n":"two"},{"n":"zero"},{"n":"one"}],"at":[2,0,1],"animation":"fade"}"#)
     let delta = try watcher.delta()
     #expect(delta.change == "-[] +[] ~[[0,0],[0,1],[0,2]]")
-    #expect(delta["elements"].text == #"[{"n":"zero"},{"n":"one"},{"n":"two"}]"#)
+    #expect(delta["elements"] == #"[{"n":"zero"},{"n":"one"},{"n":"two"}]"#)
     #expect(delta["animation"].string == "fade")
-    // The hint is of that one change.
+    // The hint belongs to one change only.
     try session.ask("move", #"{"feed":"items","from":0,"to":2}"#)
     #expect(try watcher.delta().has("animation") == false)
     #expect(try numbers() == [#""one""#, #""two""#, #""zero""#])
   }
 
-  /// `get(indexPath:)`, and the cell that each item is drawn by.
-  @Test func getAndDrawers() throws {
+  @Test("Rows carry their types")
+  func types() throws {
     try session.ask("insert", #"{"feed":"items","elements":[{"n":3,"cell":"Banner"},{"n":4}]}"#)
     let row = try session.ask("get", #"{"feed":"items","at":[0,1]}"#)
-    #expect(row["element"].text == #"{"n":2,"cell":"MyCell"}"#)
+    #expect(row["element"] == #"{"n":2,"cell":"MyCell"}"#)
     #expect(row["type"].string == "MyCell")
     let types = try session.ask("range", #"{"feed":"items"}"#)["types"]
     #expect(types.text == #"["MyCell","MyCell","Banner",null]"#)

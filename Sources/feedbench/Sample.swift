@@ -1,5 +1,7 @@
 import FeedSystem
-/// What several runs of one case took, in nanoseconds.
+import Synchronization
+
+/// The times of several runs of one case, in nanoseconds.
 struct Sample {
   private let times: [Double]
 
@@ -7,10 +9,10 @@ struct Sample {
 
   var best: Double { times.first ?? 0 }
   var median: Double { times.isEmpty ? 0 : times[times.count / 2] }
-  /// How far the median lies above the best, as a part of the best: the noise of the machine.
+  /// The relative distance of the median from the best: the noise of the machine.
   var noise: Double { best > 0 ? median / best - 1 : 0 }
 
-  /// Runs `body` so many times, after once to warm up, and times each run.
+  /// Measures `runs` runs of `body`, after one to warm up.
   static func measure(runs: Int, _ body: () throws -> Void) rethrows -> Sample {
     var times: [Double] = []
     for run in 0...runs {
@@ -21,4 +23,12 @@ struct Sample {
     }
     return Sample(times)
   }
+}
+
+/// Consumes results, so that the compiler cannot remove their computation.
+enum Sink {
+  private static let value = Atomic<Int>(0)
+
+  @inline(never)
+  static func take(_ number: Int) { value.store(number, ordering: .relaxed) }
 }

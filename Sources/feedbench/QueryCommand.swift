@@ -2,14 +2,14 @@ import FeedJSON
 import FeedQuery
 import FeedSystem
 
-extension Command {
-  static let query = Command(
+extension BenchmarkCommand {
+  static let query = BenchmarkCommand(
     name: "query", summary: "evaluate filters, paths and regular expressions",
     about: """
       Measures filters, singular paths and JSONPath queries on scanned objects of 250 bytes, and I-Regexp matching, on a long \
       text as well.
       """,
-    options: [count("objects that a run goes through", default: defaultQueryCount)]
+    options: [count("number of objects per run", default: defaultQueryCount)]
   ) { options, report in
     try QueryMeasures(count: options.integer("count") ?? defaultQueryCount).run(&report)
   }

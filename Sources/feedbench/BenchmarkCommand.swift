@@ -1,11 +1,11 @@
 import FeedSystem
 
-/// One command of `feedbench`: what it measures, its options, how it runs.
-struct Command: Sendable {
+/// A command of `feedbench`.
+struct BenchmarkCommand: Sendable {
   let name: String
-  /// What it measures, in a line of the list of commands.
+  /// The line in the list of commands.
   let summary: String
-  /// What the numbers are made of, for its own help.
+  /// The description in its help.
   let about: String
   let options: [OptionDescription]
   var notes = ""
@@ -26,9 +26,9 @@ struct Command: Sendable {
   }
 
   private static let runsOption = OptionDescription(
-    "runs", value: .integer(1...1000), help: "times that each case is run; the best is printed",
+    "runs", value: .integer(1...1000), help: "number of runs of each case; the best one is printed",
     defaultText: "\(Report.defaultRuns)")
 
   private static let jsonOption = OptionDescription(
-    "json", help: "print one JSON object a line, with the plain numbers, instead of a table")
+    "json", help: "print one JSON object a line instead of a table")
 }

@@ -1,12 +1,12 @@
 import Testing
 
-/// Seed 002, Composed: its example, its mappings, the rules of its providers and sections, and a behaviour that all share.
-@Suite("seed002 Composed")
-struct Seed002ComposedTests {
-  private let session: SeedSession
+/// Composed and segmented feeds through the socket: mapping of positions, active children, and a shared selection.
+@Suite("Composed and segmented feeds")
+struct ComposedTests {
+  private let session: FeedSession
 
   init() throws {
-    session = try SeedSession()
+    session = try FeedSession()
   }
 
   private func arrays(_ names: String...) throws {
@@ -20,7 +20,8 @@ struct Seed002ComposedTests {
     try session.ask("define", "{\"feed\":\"\(name)\",\"kind\":\"\(kind)\",\"children\":\(children)}")
   }
 
-  @Test func contacts() throws {
+  @Test("A selection follows its row and is shared")
+  func contacts() throws {
     try session.ask("define", #"{"feed":"family","kind":"array"}"#)
     try session.ask("insert", #"{"feed":"family","elements":[{"name":"Dad"}]}"#)
     try session.ask("insert", #"{"feed":"family","elements":[{"name":"Mum"}]}"#)
@@ -32,40 +33,41 @@ struct Seed002ComposedTests {
     let contacts = try session.ask("describe", #"{"feed":"contacts"}"#)
     #expect(contacts["sections"].elements.count == 2)
     #expect(contacts["counts"][1].int == 1)
-    #expect(try session.ask("get", #"{"feed":"contacts","at":[0,1]}"#)["element"].text == #"{"name":"Mum"}"#)
-    // didSelect(at: 1) in section 0, which here everybody sees.
+    #expect(try session.ask("get", #"{"feed":"contacts","at":[0,1]}"#)["element"] == #"{"name":"Mum"}"#)
     let other = try session.watch("contacts")
-    #expect(try session.ask("select", #"{"feed":"contacts","at":[[0,1]]}"#)["selected"].text == "[[0,1]]")
+    #expect(try session.ask("select", #"{"feed":"contacts","at":[[0,1]]}"#)["selected"] == "[[0,1]]")
     let told = try other.notifications()
     #expect(told.map { $0["method"].string } == ["selection"])
-    #expect(told[0]["params"]["selected"].text == "[[0,1]]")
-    // Dad goes; Mum stays selected where she is now.
+    #expect(told[0]["params"]["selected"] == "[[0,1]]")
+    // The row above is removed; the selected row stays selected at its new position.
     try session.ask("remove", #"{"feed":"family","at":[0]}"#)
     #expect(try other.notifications().map { $0["params"]["selected"].text } == ["null", "[[0,0]]"])
   }
 
-  @Test func mappings() throws {
+  @Test("Changes of children are mapped to the coordinates of each parent")
+  func mappings() throws {
     try arrays("section1", "section2", "section3", "section4")
     try define("inner", "composed", #"["section2","section3"]"#)
     try define("provider", "composed", #"["section1","inner","section4"]"#)
     #expect(try session.sections("provider") == ["section1", "section2", "section3", "section4"])
     let watcher = try session.watch("provider")
-    // Local index 0 of section 3 is [2, 0] for the provider, and [1, 0] for the inner one.
+    // Row 0 of section3 is [2, 0] in the outer feed and [1, 0] in the inner one.
     let inner = try session.watch("inner")
     try session.ask("insert", #"{"feed":"section3","elements":["new"],"at":[0]}"#)
     #expect(try watcher.delta().change == "-[] +[[2,0]] ~[]")
     #expect(try inner.delta().change == "-[] +[[1,0]] ~[]")
-    // Taking section 2 out of the inner provider moves what follows up.
+    // Removing section2 from the inner feed moves the following sections up.
     try session.ask("removeChild", #"{"feed":"inner","child":"section2"}"#)
-    #expect(try watcher.delta()["sections"].text == #"{"deleted":[1],"added":[]}"#)
+    #expect(try watcher.delta()["sections"] == #"{"deleted":[1],"added":[]}"#)
     try session.ask("insertChild", #"{"feed":"inner","child":"section2","after":"section3"}"#)
     let back = try watcher.delta()
-    #expect(back["sections"].text == #"{"deleted":[],"added":[{"at":2,"name":"section2"}]}"#)
-    #expect(back["added"].text == "[[2,0]]")
+    #expect(back["sections"] == #"{"deleted":[],"added":[{"at":2,"name":"section2"}]}"#)
+    #expect(back["added"] == "[[2,0]]")
     #expect(try session.sections("provider") == ["section1", "section3", "section2", "section4"])
   }
 
-  @Test func nestingWithoutLimit() throws {
+  @Test("A change passes through forty levels, and cycles are refused")
+  func nesting() throws {
     try arrays("leaf", "beside")
     var below = "leaf"
     for level in 0..<40 {
@@ -80,7 +82,8 @@ struct Seed002ComposedTests {
     #expect(try session.refusal("insertChild", "{\"feed\":\"level0\",\"child\":\"top\"}") == -32001)
   }
 
-  @Test func composedShowsAllSegmentedOne() throws {
+  @Test("A segmented feed shows its active child")
+  func activeChild() throws {
     try arrays("a", "b", "c")
     try define("all", "composed", #"["a","b","c"]"#)
     try define("one", "segmented", "[]")
@@ -88,18 +91,18 @@ struct Seed002ComposedTests {
     let watcher = try session.watch("one")
     // The first child added becomes active.
     try session.ask("insertChild", #"{"feed":"one","child":"b"}"#)
-    #expect(try watcher.delta()["sections"]["added"].text == #"[{"at":0,"name":"b"}]"#)
-    // Inserting before the active one keeps it active, and nobody sees anything.
+    #expect(try watcher.delta()["sections"]["added"] == #"[{"at":0,"name":"b"}]"#)
+    // Inserting before the active child keeps it active, and watchers are not notified.
     try session.ask("insertChild", #"{"feed":"one","child":"a","before":"b"}"#)
     try session.ask("insertChild", #"{"feed":"one","child":"c","after":"b"}"#)
     #expect(try watcher.notifications() == [])
     #expect(try session.sections("one") == ["b"])
-    // Switching is sections out, sections in.
+    // Switching deletes and adds sections.
     try session.ask("activate", #"{"feed":"one","child":"a"}"#)
     let switched = try watcher.delta()
-    #expect(switched["sections"].text == #"{"deleted":[0],"added":[{"at":0,"name":"a"}]}"#)
-    #expect(switched["elements"].text == #"["a"]"#)
-    // Removing the active one activates its successor, or the last.
+    #expect(switched["sections"] == #"{"deleted":[0],"added":[{"at":0,"name":"a"}]}"#)
+    #expect(switched["elements"] == #"["a"]"#)
+    // Removing the active child activates its successor, or the last child.
     try session.ask("removeChild", #"{"feed":"one","child":"a"}"#)
     #expect(try session.sections("one") == ["b"])
     try session.ask("activate", #"{"feed":"one","child":99}"#)
@@ -108,12 +111,13 @@ struct Seed002ComposedTests {
     try session.ask("activate", #"{"feed":"one","child":-1}"#)
     #expect(try session.sections("one") == [])
     #expect(try session.refusal("activate", #"{"feed":"one","child":"c"}"#) == -32602)
-    // A section stays a section when it is empty.
+    // An empty section is still a section.
     try session.ask("remove", #"{"feed":"a","at":[0]}"#)
     #expect(try session.sections("all") == ["a", "b", "c"])
   }
 
-  @Test func singleElementSection() throws {
+  @Test("A single adds, updates and deletes its row")
+  func single() throws {
     try session.ask("define", #"{"feed":"banner","kind":"single"}"#)
     let watcher = try session.watch("banner")
     for (element, change) in [
@@ -127,8 +131,8 @@ struct Seed002ComposedTests {
     #expect(try session.sections("banner") == ["banner"])
   }
 
-  /// What one transaction does to ten feeds and to those that show them reaches every watcher as one delta.
-  @Test func aTransactionOverTenFeedsIsOneDeltaEach() throws {
+  @Test("A transaction over ten feeds is one delta for each watcher")
+  func transaction() throws {
     let names = (0..<10).map { "feed\($0)" }
     for name in names { try session.ask("define", "{\"feed\":\"\(name)\",\"kind\":\"array\"}") }
     let children = "[" + names.map { "\"\($0)\"" }.joined(separator: ",") + "]"
@@ -142,7 +146,7 @@ struct Seed002ComposedTests {
     #expect(result["results"].elements.count == 20)
     let deltas = try watchers.map { try $0.delta() }
     #expect(Set(deltas.map { $0["revision"].int }) == [result["revision"].int])
-    for delta in deltas.prefix(10) { #expect(delta["elements"].text == "[2,1]") }
+    for delta in deltas.prefix(10) { #expect(delta["elements"] == "[2,1]") }
     for delta in deltas.suffix(2) { #expect(delta["added"].elements.count == 20) }
   }
 }

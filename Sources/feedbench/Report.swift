@@ -1,0 +1,125 @@
+import FeedJSON
+import FeedSystem
+
+/// Prints each measurement at once, as a line of a table or as a JSON object.
+struct Report {
+  static let defaultRuns = 5
+
+  let command: String
+  /// The number of runs of each case.
+  let runs: Int
+  let asJSON: Bool
+  private var lastTitle = ""
+
+  init(command: String, runs: Int, asJSON: Bool) {
+    self.command = command
+    self.runs = runs
+    self.asJSON = asJSON
+  }
+
+  /// Begins a group of cases.
+  mutating func title(_ title: String) throws {
+    lastTitle = title
+    if !asJSON { try print("\(title)\n") }
+  }
+
+  /// Prints the result of one case.
+  /// - Parameter noise: see ``Sample/noise``; nil if it does not apply.
+  func add(_ name: String, _ metrics: [Metric], noise: Double? = nil) throws {
+    try print(asJSON ? json(name, metrics, noise) : line(name, metrics, noise))
+  }
+
+  /// Prints the time of `count` operations, each of which processed `bytes` bytes.
+  func add(_ name: String, _ sample: Sample, count: Int, bytes: Int = 0) throws {
+    let each = sample.best / Double(count)
+    var metrics = [Metric.nanoseconds(each)]
+    if bytes > 0 { metrics.append(.gigabytesPerSecond(Double(bytes) / each)) }
+    try add(name, metrics, noise: sample.noise)
+  }
+
+  private func line(_ name: String, _ metrics: [Metric], _ noise: Double?) -> String {
+    var line = "  " + Figures.left(name, 46)
+    for metric in metrics {
+      line += Figures.right(Figures.text(metric.value), 9) + " " + Figures.left(metric.unit, 8)
+    }
+    if let noise { line += "  ±\(Figures.text(noise * 100, decimals: 0)) %" }
+    return line + "\n"
+  }
+
+  private func json(_ name: String, _ metrics: [Metric], _ noise: Double?) -> String {
+    var out = ByteBuffer()
+    out.append("{\"benchmark\":")
+    out.appendJSONString(command)
+    out.append(",\"group\":")
+    out.appendJSONString(lastTitle)
+    out.append(",\"case\":")
+    out.appendJSONString(name)
+    for metric in metrics {
+      out.append(",")
+      out.appendJSONString(metric.name)
+      out.append(":")
+      out.append(string: metric.value.isFinite ? "\(metric.value)" : "null")
+    }
+    if let noise { out.append(string: ",\"noise\":\(Figures.text(noise, decimals: 4))") }
+    out.append("}\n")
+    return String(decoding: out.bytes, as: UTF8.self)
+  }
+
+  private func print(_ text: String) throws {
+    try StandardStreams.writeAll(text, to: StandardStreams.output)
+  }
+}
+
+/// One number of a measurement.
+struct Metric {
+  /// Its name as a member of the JSON output.
+  let name: String
+  let value: Double
+  /// The unit in the table.
+  let unit: String
+
+  static func nanoseconds(_ value: Double) -> Metric { Metric(name: "nanoseconds", value: value, unit: "ns") }
+  static func microseconds(_ name: String, _ value: Double) -> Metric {
+    Metric(name: name, value: value, unit: "µs \(name)")
+  }
+  static func gigabytesPerSecond(_ value: Double) -> Metric {
+    Metric(name: "gigabytesPerSecond", value: value, unit: "GB/s")
+  }
+  static func millionsPerSecond(_ name: String, _ value: Double) -> Metric {
+    Metric(name: name, value: value, unit: "M \(name)/s")
+  }
+  static func ratio(_ value: Double, to base: String) -> Metric {
+    Metric(name: "ratio", value: value, unit: "× \(base)")
+  }
+}
+
+/// Formats numbers for people.
+enum Figures {
+  /// Returns at least three significant digits, without an exponent.
+  static func text(_ value: Double) -> String {
+    guard value.isFinite, value.magnitude < 1e15 else { return "-" }
+    let decimals = value.magnitude >= 100 ? 0 : value.magnitude >= 10 ? 1 : value.magnitude >= 1 ? 2 : 3
+    return text(value, decimals: decimals)
+  }
+
+  /// Returns the number with a fixed number of decimals.
+  static func text(_ value: Double, decimals: Int) -> String {
+    var scale = 1
+    for _ in 0..<decimals { scale *= 10 }
+    let scaled = Int((value.magnitude * Double(scale)).rounded())
+    let sign = value < 0 && scaled > 0 ? "-" : ""
+    if decimals == 0 { return "\(sign)\(scaled)" }
+    let fraction = "\(scaled % scale)"
+    return "\(sign)\(scaled / scale).\(String(repeating: "0", count: decimals - fraction.utf8.count))\(fraction)"
+  }
+
+  /// Aligns `text` to the right of a column.
+  static func right(_ text: String, _ width: Int) -> String {
+    String(repeating: " ", count: max(0, width - text.count)) + text
+  }
+
+  /// Aligns `text` to the left of a column.
+  static func left(_ text: String, _ width: Int) -> String {
+    text + String(repeating: " ", count: max(0, width - text.count))
+  }
+}

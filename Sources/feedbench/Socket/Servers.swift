@@ -1,0 +1,170 @@
+import FeedJSON
+import FeedSystem
+
+/// A server that the fan-out is measured on: its requests, and how its messages are counted.
+protocol Server {
+  /// The name in the table.
+  var name: String { get }
+  var path: String { get }
+
+  /// Creates the feed and empties it.
+  func prepare() throws
+  /// Returns a connection that receives every update from now on.
+  func subscribe() throws -> UnixStream
+  /// Returns the requests of the job, one for each update.
+  func pushes(_ job: PushJob) -> Texts
+  /// Returns a counter of the answers to pushes.
+  func answerCounter(_ job: PushJob) -> MessageCounter
+  /// Returns a counter of the messages of a watcher.
+  func deliveryCounter(_ job: PushJob) -> MessageCounter
+  /// A request whose answer to a watcher follows all updates; nil if counting the messages suffices.
+  var fence: Texts? { get }
+  /// A request without effect.
+  var ping: Texts { get }
+  /// A counter of its answers.
+  var pingCounter: MessageCounter { get }
+}
+
+extension Server {
+  func connect() throws -> UnixStream { try UnixStream.connect(path: path, timeout: .seconds(10)) }
+}
+
+/// feedd with a collection, `update` and `watch`.
+struct FeeddServer: Server {
+  let path: String
+  let name = "feedd"
+
+  /// Answers are shorter than this and deltas are longer: an element has at least 50 bytes, a delta adds about 130.
+  private static let shortLength = 100
+
+  func prepare() throws {
+    var dialogue = Dialogue(try connect())
+    try dialogue.ask("define", PushJob.definition)
+    try dialogue.ask("set", #"{"feed":"\#(PushJob.feed)","elements":[]}"#)
+  }
+
+  func subscribe() throws -> UnixStream {
+    var dialogue = Dialogue(try connect())
+    try dialogue.ask("watch", #"{"feed":"\#(PushJob.feed)","initial":false}"#)
+    return dialogue.stream
+  }
+
+  func pushes(_ job: PushJob) -> Texts { .pushes(job) }
+
+  func answerCounter(_ job: PushJob) -> MessageCounter { .frames(FrameCounter()) }
+
+  func deliveryCounter(_ job: PushJob) -> MessageCounter { .frames(FrameCounter(shortLength: Self.shortLength)) }
+
+  /// A slow watcher receives several updates in one delta, so counting does not show that all arrived.
+  var fence: Texts? { Texts.frame(Texts.request("sync")) }
+
+  var ping: Texts { Texts.frame(Texts.request("ping")) }
+
+  var pingCounter: MessageCounter { .frames(FrameCounter()) }
+}
+
+/// Redis with the same job: each update is an HSET, which stores it, and a PUBLISH, which notifies the subscribers.
+struct RedisServer: Server {
+  let path: String
+  let name = "Redis"
+
+  func prepare() throws {
+    let stream = try connect()
+    try ask(stream, ["DEL", PushJob.feed])
+  }
+
+  func subscribe() throws -> UnixStream {
+    let stream = try connect()
+    try ask(stream, ["SUBSCRIBE", PushJob.feed], answer: "*3\r\n$9\r\nsubscribe\r\n$5\r\nbench\r\n:1\r\n")
+    return stream
+  }
+
+  func pushes(_ job: PushJob) -> Texts {
+    let texts = Texts()
+    for update in job.updates() {
+      let set = Self.command(["HSET", PushJob.feed, "\(update.id)", update.text])
+      texts.append(set + Self.command(["PUBLISH", PushJob.feed, update.text]))
+    }
+    return texts
+  }
+
+  func answerCounter(_ job: PushJob) -> MessageCounter {
+    .fixed(FixedCounter(length: ":0\r\n:\(job.watchers)\r\n".utf8.count))
+  }
+
+  func deliveryCounter(_ job: PushJob) -> MessageCounter {
+    .fixed(FixedCounter(length: Self.command(["message", PushJob.feed, job.initialElements()[0]]).utf8.count))
+  }
+
+  var fence: Texts? { nil }
+
+  var ping: Texts {
+    let request = Texts()
+    request.append(Self.command(["PING"]))
+    return request
+  }
+
+  var pingCounter: MessageCounter { .fixed(FixedCounter(length: "+PONG\r\n".utf8.count)) }
+
+  private func ask(_ stream: UnixStream, _ words: [String], answer: String? = nil) throws {
+    var text = Self.command(words)
+    try text.withUTF8 { try stream.writeAll(UnsafeRawBufferPointer($0)) }
+    var bytes = [UInt8](repeating: 0, count: 1024)
+    let count = try bytes.withUnsafeMutableBytes { try stream.read(into: $0) } ?? 0
+    let found = String(decoding: bytes[..<count], as: UTF8.self)
+    if found.hasPrefix("-") || answer.map({ $0 != found }) ?? found.isEmpty {
+      throw BenchmarkError("Redis answered \(words[0]) with '\(found)'")
+    }
+  }
+
+  /// Returns an array of bulk strings, the form of commands and messages of Redis.
+  private static func command(_ words: [String]) -> String {
+    words.reduce("*\(words.count)\r\n") { $0 + "$\($1.utf8.count)\r\n\($1)\r\n" }
+  }
+}
+
+/// Sends requests to feedd one at a time, for steps that are not measured.
+struct Dialogue: ~Copyable {
+  let stream: UnixStream
+  private var scanner = JSONScanner()
+
+  init(_ stream: UnixStream) { self.stream = stream }
+
+  /// Sends a request and waits for its answer. Discards notifications before it.
+  mutating func ask(_ method: String, _ params: String = "{}") throws {
+    let frame = Texts.frame(Texts.request(method, params))
+    try ask(frame[0], method)
+  }
+
+  /// Sends a request that is already a frame, and waits for its answer.
+  mutating func ask(_ frame: UnsafeRawBufferPointer, _ method: String) throws {
+    try stream.writeAll(frame)
+    while true {
+      let answer = try next()
+      let view = try answer.withUnsafeBytes { bytes in
+        let message = try scanner.scan(bytes)
+        return (isAnswer: message.member("id") != nil, error: message.member("error")?.member("message")?.string)
+      }
+      if let error = view.error { throw BenchmarkError("cannot call \(method): \(error)") }
+      if view.isAnswer { return }
+    }
+  }
+
+  private func next() throws -> [UInt8] {
+    let header = try read(4)
+    return try read(header.reduce(0) { $0 << 8 | Int($1) })
+  }
+
+  private func read(_ count: Int) throws -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    var filled = 0
+    while filled < count {
+      let more = try bytes.withUnsafeMutableBytes {
+        try stream.read(into: UnsafeMutableRawBufferPointer(rebasing: $0[filled...]))
+      }
+      guard let more, more > 0 else { throw BenchmarkError("the server closed the connection") }
+      filled += more
+    }
+    return bytes
+  }
+}

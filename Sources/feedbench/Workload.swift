@@ -1,0 +1,104 @@
+/// The job of the fan-out: the updates, the elements and the watchers.
+struct PushJob {
+  static let defaultWindow = 256
+  static let defaultPayload = 200
+
+  /// The number of updates of a run.
+  var count: Int
+  /// The maximum number of unanswered updates.
+  var window = defaultWindow
+  /// The size of an element in bytes.
+  var payload = defaultPayload
+  /// The number of elements of the feed.
+  var elements = 1000
+  var watchers = 8
+
+  /// The number of elements that are updated, spread over a larger feed.
+  private static let mostUpdated = 16_384
+
+  init(count: Int) { self.count = count }
+
+  /// One update: the identity and the text of the element.
+  struct Update {
+    let id: Int
+    let text: String
+  }
+
+  /// Returns the updates to push repeatedly, in order. Each element occurs several times, always with another text.
+  func updates() -> [Update] {
+    var random = BenchmarkRandom(seed: 11)
+    let ids = (0..<elements).shuffled(using: &random).prefix(Self.mostUpdated)
+    return (0..<max(2, 4096 / ids.count)).flatMap { lap in
+      ids.map { Update(id: $0, text: element($0, version: 1_000_000_000 + lap, &random)) }
+    }
+  }
+
+  /// Returns the initial elements of the feed.
+  func initialElements() -> [String] {
+    var random = BenchmarkRandom(seed: 12)
+    return (0..<elements).map { element($0, version: 1_000_000_000 - 1, &random) }
+  }
+
+  private func element(_ id: Int, version: Int, _ random: inout BenchmarkRandom) -> String {
+    // Numbers of one length, so that all messages of the job have one.
+    let head = #"{"id":\#(1_000_000_000 + id),"version":\#(version),"text":""#
+    return head + random.words(max(1, payload - head.utf8.count - 2)) + "\"}"
+  }
+
+  /// The name of the feed.
+  static let feed = "bench"
+  static let definition = #"{"feed":"bench","kind":"collection"}"#
+}
+
+/// Makes typical elements: some members, numbers, a nested object, and a text that fills the size.
+enum Elements {
+  /// Returns an element of exactly `bytes` bytes, or of the smallest possible size above it.
+  static func text(id: Int, bytes: Int, _ random: inout BenchmarkRandom) -> String {
+    let head = """
+      {"id":\(id),"kind":"\(kinds[random.below(kinds.count)])","priority":\(random.below(10)),\
+      "read":\(random.below(2) == 0),"at":\(1_700_000_000_000 + random.below(1_000_000_000)),\
+      "score":\(random.below(1000)).\(random.below(90) + 10),"author":{"name":"\(random.words(8))","id":\(random.below(1_000_000))},"text":"
+      """
+    return head + random.words(max(1, bytes - head.utf8.count - 2)) + "\"}"
+  }
+
+  /// Returns `count` elements with the identities 0, 1, 2, ….
+  static func texts(_ count: Int, bytes: Int) -> Texts {
+    var random = BenchmarkRandom()
+    let texts = Texts()
+    for id in 0..<count { texts.append(text(id: id, bytes: bytes, &random)) }
+    return texts
+  }
+
+  private static let kinds = ["mail", "alert", "post", "event"]
+}
+
+/// A pseudo-random generator with the same sequence in every run (SplitMix64).
+struct BenchmarkRandom: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64 = 1) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+
+  /// Returns a number in `0..<bound`.
+  /// - Precondition: `bound` is at least 1.
+  mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+
+  /// Returns lower-case words and spaces of that many bytes in total.
+  mutating func words(_ length: Int) -> String {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(length)
+    while bytes.count < length {
+      let letter = below(30)
+      bytes.append(letter < 26 ? UInt8(ascii: "a") + UInt8(letter) : UInt8(ascii: " "))
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}
