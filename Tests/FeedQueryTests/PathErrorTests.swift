@@ -4,7 +4,7 @@ import Testing
 
 /// The offsets and messages of syntax errors.
 @Suite struct PathErrorTests {
-  @Test(arguments: [
+  private static let refusedPaths: [(String, Int, String)] = [
     ("", 0, "write `$`"), (" $", 0, "remove the blank space"), ("$ ", 1, "remove the blank space"),
     ("@.a", 0, "begins with `$`"),
     ("a", 0, "begins with `$`"), ("$x", 1, "expected `.`"), ("$.a]", 3, "found `]`"), ("$.", 2, "the end of the text"),
@@ -56,17 +56,23 @@ import Testing
     ("$[?length(match(@.a,'a'))==1]", 10, "is a condition"), ("$[?count(@.a", 12, "not closed"),
     ("$[?count(@.a;@.b)==1]", 12, "expected `,`"),
     ("$[?match(@.a, '[a-z]{5000}')]", 14, "too large"),
-  ]) func reportsOffsetOfError(path: String, offset: Int, message: String) {
+  ]
+
+  @Test(arguments: refusedPaths)
+  func reportsOffsetOfError(path: String, offset: Int, message: String) {
     let error = refusal(path)
     #expect(error?.offset == offset, "\(path): \(String(describing: error))")
     #expect(error?.message.contains(message) == true, "\(path): \(String(describing: error))")
   }
 
-  @Test(arguments: [
+  private static let refusedFilters: [(String, Int, String)] = [
     ("", 0, "empty"), ("  ", 2, "empty"), ("?@.a", 0, "remove the `?`"), ("@.a == 1)", 8, "unmatched `)`"),
     ("@.a == 1 2", 9, "end of the filter"),
     ("@.a = 1", 4, "`==`"), ("$[0", 3, "not closed"), ("@.a ==", 6, "the end of the text"),
-  ]) func refusesFilters(filter: String, offset: Int, message: String) throws {
+  ]
+
+  @Test(arguments: refusedFilters)
+  func refusesFilters(filter: String, offset: Int, message: String) throws {
     let error = #expect(throws: QueryError.self) { try Filter(parsing: filter) }
     #expect(error?.offset == offset && error?.message.contains(message) == true, "\(String(describing: error))")
   }

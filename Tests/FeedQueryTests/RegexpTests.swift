@@ -4,7 +4,7 @@ import Testing
 @testable import FeedQuery
 
 @Suite struct RegexpTests {
-  @Test(arguments: [
+  private static let refusedExpressions: [(String, Int)] = [
     ("a)", 1), ("(", 0), ("(a", 0), ("a(b", 1), ("*", 0), ("a**", 2), ("a+?", 2), ("a{1}{2}", 4), ("?", 0), ("|*", 1),
     ("(+a)", 1),
     ("{", 0), ("a{", 2), ("a{,2}", 2), ("a{1", 3), ("a{1,", 4), ("a{x}", 2), ("a{1 }", 3), ("a{3,2}", 1), ("}", 0),
@@ -16,7 +16,10 @@ import Testing
     ("[\\d]", 1), ("\\p", 2), ("\\p{", 3), ("\\p{L", 4), ("\\p{}", 3), ("\\p{Cs}", 3), ("\\p{IsBasicLatin}", 3),
     ("\\p{lu}", 3),
     ("\\pL", 2), ("(?:a)", 1), ("(?i)a", 1), ("\\1", 0), ("é\\d", 2), ("a{99999999999999999999999,1}", 1),
-  ]) func reportsOffsetOfError(expression: String, offset: Int) throws {
+  ]
+
+  @Test(arguments: refusedExpressions)
+  func reportsOffsetOfError(expression: String, offset: Int) throws {
     let error = #expect(throws: QueryError.self) { try IRegexp(parsing: expression) }
     #expect(error?.offset == offset, "\(expression): \(String(describing: error))")
   }

@@ -46,7 +46,7 @@ public final class PipeReader {
   }
 
   /// Waits until there is something here or on `descriptor`, and takes in what is here.
-  /// - Returns: false when the time was up.
+  /// - Returns: false after a timeout.
   func takeMore(orReadable descriptor: Int32, timeout: Duration) throws -> Bool {
     var requests = [
       pollfd(fd: self.descriptor, events: Int16(POLLIN), revents: 0),

@@ -33,8 +33,8 @@ public struct EventPoll: ~Copyable {
   }
 
   /// Waits for events; read them with ``event(at:)`` until the next wait.
-  /// - Parameter milliseconds: the longest wait; -1 for ever, 0 only looks.
-  /// - Returns: how many there are; 0 when the time was up or a signal came.
+  /// - Parameter milliseconds: the longest wait; -1 waits without limit, 0 does not wait.
+  /// - Returns: the number of events; 0 after a timeout or a signal.
   public func wait(milliseconds: Int32) throws(SystemError) -> Int {
     let count = epoll_wait(handle.rawValue, events.baseAddress, Int32(events.count), milliseconds)
     if count >= 0 { return Int(count) }

@@ -19,9 +19,9 @@ public struct WaitList: Sendable {
   public mutating func removeAll() { entries.removeAll(keepingCapacity: true) }
 
   /// Waits until one of the descriptors is ready.
-  /// - Parameter deadline: when to stop waiting, in nanoseconds of ``MonotonicClock``; nil waits for ever, 0 only
-  ///   looks.
-  /// - Returns: false when the time was up or a signal came.
+  /// - Parameter deadline: when to stop waiting, in nanoseconds of ``MonotonicClock``; nil waits without limit, 0 does
+  ///   not wait.
+  /// - Returns: false after a timeout or a signal.
   public mutating func wait(until deadline: UInt64?) throws(SystemError) -> Bool {
     let count = poll(&entries, nfds_t(entries.count), deadline.map(MonotonicClock.milliseconds(until:)) ?? -1)
     if count < 0, currentErrno() != EINTR { throw .last("wait for descriptors") }
@@ -53,8 +53,8 @@ public struct Readiness: OptionSet, Sendable {
   public static let writable = Readiness(rawValue: Int16(POLLOUT))
 
   /// Waits for one of these on `descriptor`. A peer that hung up and an error count as both, since the next call says so.
-  /// - Parameter timeout: the longest wait; nil waits for ever, zero only looks.
-  /// - Returns: what is ready; empty when the time was up.
+  /// - Parameter timeout: the longest wait; nil waits without limit, zero does not wait.
+  /// - Returns: what is ready; empty after a timeout.
   public func wait(on descriptor: Int32, timeout: Duration? = nil) throws(SystemError) -> Readiness {
     let deadline = timeout.map { MonotonicClock.now &+ $0.clampedNanoseconds }
     while true {

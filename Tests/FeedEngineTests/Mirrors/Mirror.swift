@@ -2,9 +2,9 @@ import FeedChange
 import FeedModel
 import FeedWire
 
-/// A watcher's copy of one feed, kept up to date by the rules of the protocol alone (PROTOCOL sections 4 and 7).
+/// A watcher's copy of one feed, updated only by the rules of `Protocol/README.md`, "The change" and "Watching".
 ///
-/// Whatever breaks a rule is thrown as a sentence.
+/// A delta that breaks a rule is thrown as an error that says which.
 struct Mirror {
   struct Row: Equatable {
     var element: String

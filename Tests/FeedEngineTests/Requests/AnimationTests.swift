@@ -2,7 +2,7 @@ import Testing
 
 @testable import FeedEngine
 
-/// The hint of an operation reaches the deltas of what it changed, and no others (seed 003's animations).
+/// The animation hint of an operation reaches the deltas of the rows it changed, and no others.
 @Suite struct AnimationTests {
   private let harness = EngineHarness()
   private let pusher: ConnectionID

@@ -1,7 +1,7 @@
 @testable import FeedChange
 @testable import FeedModel
 
-/// Is the change the right one? (PROTOCOL section 4)
+/// Checks that a change obeys `Protocol/README.md`, "The change".
 extension CollectionPair {
   /// A row as the checks see it.
   private struct Seen: Equatable {

@@ -3,8 +3,8 @@ import FeedQuery
 
 @testable import FeedModel
 
-/// A collection as the protocol words it, in plain arrays: every operation looks at everything (DESIGN section 2, PROTOCOL
-/// sections 4 to 6).
+/// A naive collection in plain arrays: every operation looks at every element. The rules are those of
+/// `Protocol/README.md`, "The change" and "Collections".
 struct CollectionReference {
   struct Element: Equatable {
     let identity: String

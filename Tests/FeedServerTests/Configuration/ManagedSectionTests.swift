@@ -4,9 +4,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Seed 002, "ManagedSection": a section whose elements are managed by somebody else's store, here an SQLite database that
-/// other programs write.
-@Suite("Managed sections (seed 002), end to end")
+/// A managed feed shows the rows of an SQLite database that other programs write.
+@Suite("Managed feeds, end to end")
 struct ManagedSectionTests {
   private static let contacts = """
     CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT, circle TEXT);
