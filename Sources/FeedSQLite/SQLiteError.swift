@@ -64,6 +64,9 @@ extension SQLiteError {
   /// A text, blob or row exceeds the length limit.
   public static let tooBig = SQLITE_TOOBIG
 
+  /// Whether the system refused a write: none of the statement's commit can be complete.
+  public var isWriteError: Bool { extended == SQLITE_IOERR | (3 << 8) }
+
   /// Whether the disk is full, however the system reported it.
   public var isFullDisk: Bool {
     code == Self.full || (code == Self.inputOutput && [ENOSPC, EDQUOT, EFBIG].contains(systemCode))

@@ -36,6 +36,7 @@ extension Daemon {
       \(catalog.feeds.count) feeds
 
       """
+    if found.beginning != .continued { text += "the next start begins a new epoch\n" }
     for feed in catalog.feeds.values.sorted(by: { $0.name < $1.name }) {
       text += "  \(feed.name): \(feed.kind), \(feed.count) rows, revision \(feed.revision)\n"
     }

@@ -1,27 +1,31 @@
 import FeedSQLite
 
-/// Why the store cannot do what it was asked: what happened, where, and what the operator can do about it.
+/// Why the store cannot do what it was asked: what failed, where, and what the operator can do.
 public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible {
   public enum Kind: Sendable {
     /// The disk or a quota is full.
     case noSpace
     /// The system failed to read or write.
     case inputOutput
-    /// The file or its directory may not be written, or not be read.
+    /// The file or its directory may not be read or written.
     case forbidden
-    /// The file or its directory is not there any more.
+    /// The file or its directory was removed or replaced while it is open.
     case vanished
-    /// The file to be made is there already.
+    /// The database's log was cut while it is open.
+    case cutLog
+    /// The file to be created exists.
     case exists
-    /// There is nothing to be read.
+    /// There is nothing to read.
     case absent
     /// A newer version of the program wrote it.
     case newerVersion
+    /// Its journal must be replayed by another version of the program.
+    case otherRules
     /// The file is damaged.
     case corrupt
-    /// It is a database of something else.
+    /// It is a database of another program.
     case foreign
-    /// Something that was acknowledged is not there.
+    /// Something that was acknowledged is missing.
     case lost
     /// The journal does not continue the image.
     case doesNotFit
@@ -50,24 +54,29 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     switch kind {
     case .noSpace: "free space on its file system, or raise the quota; writing resumes by itself"
     case .inputOutput:
-      "look at the disk, at quotas and limits, and at the system's log; writing resumes by itself when the disk does"
-    case .forbidden: "let the user that this runs as read and write the directory and the files in it"
+      "check the disk, quotas and limits, and the system's log; writing resumes by itself when the disk works"
+    case .forbidden: "give the user of this process read and write access to the directory and its files"
     case .vanished:
-      "put the same files back; what the daemon still has is lost when it ends, so save it first (feedclient snapshot FEED)"
-    case .exists: "name another one, or move it away"
+      "put the same files back; the daemon loses its state when it stops, so save it first (feedclient snapshot FEED)"
+    case .cutLog:
+      "the daemon loses its last changes when it stops, so save them (feedclient snapshot FEED); "
+        + "then stop it and restore the files or a backup"
+    case .exists: "choose another name, or move the file away"
     case .absent: "name the directory of a state with --state"
     case .newerVersion: "use that version of feedd, or another --state directory"
+    case .otherRules:
+      "nothing was changed; start that version of feedd once and stop it with SIGTERM, which writes an image, or restore a backup"
     case .corrupt:
-      "nothing was changed; see what 'feedd --check' finds, and put a backup in its place (without the files -wal and -shm)"
+      "nothing was changed; run 'feedd --check', and restore a backup (without the files -wal and -shm)"
     case .foreign:
-      "nothing was changed; put a backup in its place (without the files -wal and -shm), or choose another --state directory"
+      "nothing was changed; restore a backup (without the files -wal and -shm), or choose another --state directory"
     case .lost:
-      "nothing was changed; put back the files that belong together, or a backup; to go on without what is missing, "
+      "nothing was changed; restore the files that belong together, or a backup; to accept the loss, "
         + "remove \(StateMarkFile.path(of: path)) (a new epoch begins)"
     case .doesNotFit:
-      "nothing was changed; keep the files, and put a backup in their place or use another --state directory"
-    case .busy: "end the program that holds it; writing resumes by itself"
-    case .other: "see what 'feedd --check' finds"
+      "nothing was changed; keep the files, and restore a backup or use another --state directory"
+    case .busy: "stop the program that uses it; writing resumes by itself"
+    case .other: "run 'feedd --check'"
     }
   }
 }
@@ -78,7 +87,13 @@ extension StorageError {
       Self.kind(of: error), path: path, reason: "\(error.message) (SQLite \(error.extended)\(error.systemText))")
   }
 
-  /// Does what SQLite may refuse to do with the file at `path`.
+  static func lost(_ count: Int64, path: String) -> StorageError {
+    StorageError(
+      .lost, path: path,
+      reason: "\(count) acknowledged rows of the journal are missing; its log \(path)-wal is damaged or gone")
+  }
+
+  /// Runs `body`, and adds the file's path to its error.
   static func naming<Result>(
     _ path: String, _ body: () throws(SQLiteError) -> Result
   ) throws(StorageError) -> Result {

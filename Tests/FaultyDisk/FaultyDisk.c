@@ -1,5 +1,6 @@
 #include "FaultyDisk.h"
 
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -11,7 +12,11 @@ typedef struct {
 
 static sqlite3_vfs layer;
 static sqlite3_vfs *real_layer;
-static atomic_int fault_kind, fault_after, fault_count, failures;
+static atomic_int fault_kind, fault_after, fault_count, failures, broken;
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int held, waiting;
 
 static sqlite3_file *real_of(sqlite3_file *file) { return ((file_t *)file)->real; }
 
@@ -20,6 +25,7 @@ void faulty_disk_fail(int kind, int after, int count) {
   atomic_store(&fault_after, after);
   atomic_store(&fault_count, count);
   atomic_store(&failures, 0);
+  atomic_store(&broken, 0);
   atomic_store(&fault_kind, kind);
 }
 
@@ -28,8 +34,39 @@ int faulty_disk_failures(void) { return atomic_load(&failures); }
 static int fails(void) {
   if (atomic_fetch_sub(&fault_after, 1) > 0) return 0;
   if (atomic_fetch_sub(&fault_count, 1) <= 0) return 0;
+  pthread_mutex_lock(&gate);
   atomic_fetch_add(&failures, 1);
+  pthread_cond_broadcast(&changed);
+  pthread_mutex_unlock(&gate);
   return 1;
+}
+
+void faulty_disk_wait_for_failures(int count) {
+  pthread_mutex_lock(&gate);
+  while (atomic_load(&failures) < count) pthread_cond_wait(&changed, &gate);
+  pthread_mutex_unlock(&gate);
+}
+
+void faulty_disk_hold_syncs(int on) {
+  pthread_mutex_lock(&gate);
+  held = on;
+  pthread_cond_broadcast(&changed);
+  pthread_mutex_unlock(&gate);
+}
+
+void faulty_disk_wait_for_sync(void) {
+  pthread_mutex_lock(&gate);
+  while (!waiting) pthread_cond_wait(&changed, &gate);
+  pthread_mutex_unlock(&gate);
+}
+
+static void pass_gate(void) {
+  pthread_mutex_lock(&gate);
+  waiting++;
+  pthread_cond_broadcast(&changed);
+  while (held) pthread_cond_wait(&changed, &gate);
+  waiting--;
+  pthread_mutex_unlock(&gate);
 }
 
 static int faulty_close(sqlite3_file *file) {
@@ -44,6 +81,7 @@ static int faulty_read(sqlite3_file *file, void *bytes, int count, sqlite3_int64
 static int faulty_write(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
   int kind = atomic_load(&fault_kind);
   if (kind == FAULTY_DISK_FULL && fails()) return SQLITE_FULL;
+  if (kind == FAULTY_DISK_SYNC_AND_WRITE && atomic_load(&broken) && fails()) return SQLITE_FULL;
   if (kind == FAULTY_DISK_WRITE && fails()) {
     real_of(file)->pMethods->xWrite(real_of(file), bytes, count / 2, offset);
     return SQLITE_IOERR_WRITE;
@@ -52,7 +90,13 @@ static int faulty_write(sqlite3_file *file, const void *bytes, int count, sqlite
 }
 
 static int faulty_sync(sqlite3_file *file, int flags) {
-  if (atomic_load(&fault_kind) == FAULTY_DISK_SYNC && fails()) return SQLITE_IOERR_FSYNC;
+  pass_gate();
+  int kind = atomic_load(&fault_kind);
+  if (kind == FAULTY_DISK_SYNC && fails()) return SQLITE_IOERR_FSYNC;
+  if (kind == FAULTY_DISK_SYNC_AND_WRITE && fails()) {
+    atomic_store(&broken, 1);
+    return SQLITE_IOERR_FSYNC;
+  }
   return real_of(file)->pMethods->xSync(real_of(file), flags);
 }
 

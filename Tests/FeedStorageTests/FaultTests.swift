@@ -6,121 +6,128 @@ import FeedSystem
 import TestSupport
 import Testing
 
-/// The disk fails: what was acknowledged stays, what was refused never happens, and all goes on when the disk does.
-@Suite(.serialized) struct FaultTests {
-  init() {
-    #expect(faulty_disk_register() == 0)
-    faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
-  }
+/// Tests that use the faulty disk, which is one for the whole process.
+@Suite(.serialized) enum FaultyDiskTests {}
 
-  private static let kinds = [FAULTY_DISK_FULL, FAULTY_DISK_WRITE, FAULTY_DISK_SYNC]
-
-  /// Turns with a fault at a random call; then an end, with the fault still there or not, and a start.
-  @Test(arguments: 0..<TestEffort.count(12, long: 300)) func acknowledgedStaysAndRefusedNeverHappens(_ number: Int)
-    throws
-  {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("state.sqlite")
-    var requests = RandomRequests(seed: UInt64(number))
-    let kind = Self.kinds[number % 3]
-    var state: [String]?
-    for life in 0..<3 {
+extension FaultyDiskTests {
+  /// A failing disk: what was acknowledged stays, what was refused is not replayed, and storing resumes when the disk works.
+  @Suite struct FaultTests {
+    init() {
+      #expect(faulty_disk_register() == 0)
       faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
-      let daemon = try DurableEngine(
-        path, policy: RecoveryTests.eager, durability: number % 2 == 0 ? .disk : .process, vfs: "faulty")
-      if let state {
-        #expect(difference(daemon.visibleState, state) == nil, "seed \(number), life \(life)")
-      } else {
-        for definition in RandomRequests.definitions { daemon.ask("define", definition) }
-        daemon.ask("set", #"{"feed":"c","elements":\#(requests.elements(300))}"#)
-      }
-      faulty_disk_fail(Int32(kind), Int32(requests.number(0..<300)), Int32(requests.number(1..<20)))
-      for _ in 0..<requests.number(20..<80) {
-        let before = daemon.engine.catalog.revision
-        let answers = daemon.turn([requests.next(), requests.next()])
-        // Either nothing of a turn is stored or all of it.
-        if answers.contains(where: { $0.contains("-32008") }) {
-          #expect(daemon.engine.catalog.revision == before, "seed \(number)")
+    }
+
+    private static let kinds = [FAULTY_DISK_FULL, FAULTY_DISK_WRITE, FAULTY_DISK_SYNC]
+
+    /// Turns with a fault at a random call; then an abrupt end, with or without the fault, and a start.
+    @Test(arguments: 0..<TestEffort.count(12, long: 300)) func acknowledgedRequestsStayAndRefusedOnesAreNotReplayed(
+      _ number: Int
+    )
+      throws
+    {
+      let directory = try TemporaryDirectory()
+      let path = directory.file("state.sqlite")
+      var requests = RandomRequests(seed: UInt64(number))
+      let kind = Self.kinds[number % 3]
+      var state: [String]?
+      for life in 0..<3 {
+        faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
+        let daemon = try DurableEngine(
+          path, policy: RecoveryTests.eager, durability: number % 2 == 0 ? .disk : .process, vfs: "faulty")
+        if let state {
+          #expect(difference(daemon.visibleState, state) == nil, "seed \(number), life \(life)")
+        } else {
+          for definition in RandomRequests.definitions { daemon.ask("define", definition) }
+          daemon.ask("set", #"{"feed":"c","elements":\#(requests.elements(300))}"#)
         }
-        if daemon.store.wantsImage { daemon.store.beginImage(daemon.engine.catalog.makeImage()) }
-        if daemon.store.hasWork { daemon.store.work(isBusy: false) }
-        // The end may come at once after a failure.
-        if faulty_disk_failures() > 0 && requests.number(0..<4) == 0 { break }
+        faulty_disk_fail(Int32(kind), Int32(requests.number(0..<300)), Int32(requests.number(1..<20)))
+        for _ in 0..<requests.number(20..<80) {
+          let before = daemon.engine.catalog.revision
+          let answers = daemon.turn([requests.next(), requests.next()])
+          // A turn is stored as a whole or not at all.
+          if answers.contains(where: { $0.contains("-32008") }) {
+            #expect(daemon.engine.catalog.revision == before, "seed \(number)")
+          }
+          if daemon.store.wantsImage { daemon.store.beginImage(daemon.engine.catalog.makeImage()) }
+          if daemon.store.hasWork { daemon.store.work(isBusy: false) }
+          // The end may follow a failure at once.
+          if faulty_disk_failures() > 0 && requests.number(0..<4) == 0 { break }
+        }
+        state = daemon.visibleState
       }
-      state = daemon.visibleState
-    }
-    faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
-  }
-
-  /// A commit that lies whole in the log but could not be synced is not found by a start.
-  @Test func aBatchThatCouldNotBeSyncedIsGone() throws {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("state.sqlite")
-    do {
-      let daemon = try DurableEngine(path, durability: .disk, vfs: "faulty")
-      daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
-      faulty_disk_fail(Int32(FAULTY_DISK_SYNC), 0, 1)
-      let answer = daemon.ask("insert", #"{"feed":"list","elements":["refused"]}"#)
-      #expect(answer.contains("-32008"))
-      #expect(faulty_disk_failures() == 1)
-    }
-    let daemon = try DurableEngine(path, durability: .disk, vfs: "faulty")
-    #expect(daemon.ask("snapshot", #"{"feed":"list"}"#).contains(#""count":0"#))
-  }
-
-  /// A log that fills the disk makes room for itself, since the database file has most of what is in it.
-  @Test func theLogMakesRoomForItself() throws {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("state.sqlite")
-    let daemon = try DurableEngine(path, vfs: "faulty")
-    daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
-    for _ in 0..<20 { daemon.ask("update", #"{"feed":"c","element":{"id":1}}"#) }
-    let length = FileSize.of(path + "-wal") ?? 0
-    faulty_disk_fail(Int32(FAULTY_DISK_FULL), 0, 1)
-    #expect(daemon.ask("update", #"{"feed":"c","element":{"id":2}}"#).contains("added"))
-    #expect(faulty_disk_failures() == 1)
-    #expect(FileSize.of(path + "-wal") ?? 0 < length)
-    let state = daemon.visibleState
-    #expect(try difference(DurableEngine(path, vfs: "faulty").visibleState, state) == nil)
-  }
-
-  @Test func writingResumesByItselfAndReadingGoesOn() throws {
-    let directory = try TemporaryDirectory()
-    let daemon = try DurableEngine(directory.file("state.sqlite"), vfs: "faulty")
-    daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
-    daemon.ask("update", #"{"feed":"c","element":{"id":1}}"#)
-    faulty_disk_fail(Int32(FAULTY_DISK_FULL), 0, 1_000_000)
-    for _ in 0..<3 {
-      let answer = daemon.ask("update", #"{"feed":"c","element":{"id":2}}"#)
-      #expect(answer.contains("-32008") && answer.contains("free space on its file system"))
-      #expect(daemon.ask("get", #"{"feed":"c","id":1}"#).contains(#"{"id":1}"#))
-    }
-    #expect(daemon.turn([DurableEngine.request("watch", #"{"feed":"c"}"#)]).count == 2)
-    faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
-    #expect(daemon.ask("update", #"{"feed":"c","element":{"id":3}}"#).contains("added"))
-  }
-
-  /// An image that cannot be written is given up; the journal keeps everything.
-  @Test func aFailedImageLosesNothing() throws {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("state.sqlite")
-    var state: [String] = []
-    do {
-      let daemon = try DurableEngine(path, vfs: "faulty")
-      var failures: [String] = []
-      daemon.store.report = { isFailure, text in failures += isFailure ? [text] : [] }
-      daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
-      for number in 0..<500 { daemon.ask("update", #"{"feed":"c","element":{"id":\#(number)}}"#) }
-      daemon.store.beginImage(daemon.engine.catalog.makeImage())
-      faulty_disk_fail(Int32(FAULTY_DISK_WRITE), 0, 1)
-      while daemon.store.hasWork { daemon.store.work(isBusy: true) }
-      #expect(failures.count == 1 && failures[0].contains("nothing is lost"))
       faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
-      daemon.ask("update", #"{"feed":"c","element":{"id":1000}}"#)
-      state = daemon.visibleState
     }
-    let daemon = try DurableEngine(path, vfs: "faulty")
-    #expect(daemon.found.imageRevision == 0)
-    #expect(difference(daemon.visibleState, state) == nil)
+
+    /// A commit that lies whole in the log but could not be synced is not found by a start.
+    @Test func aBatchThatCouldNotBeSyncedIsNotReplayed() throws {
+      let directory = try TemporaryDirectory()
+      let path = directory.file("state.sqlite")
+      do {
+        let daemon = try DurableEngine(path, durability: .disk, vfs: "faulty")
+        daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
+        faulty_disk_fail(Int32(FAULTY_DISK_SYNC), 0, 1)
+        let answer = daemon.ask("insert", #"{"feed":"list","elements":["refused"]}"#)
+        #expect(answer.contains("-32008"))
+        #expect(faulty_disk_failures() == 1)
+      }
+      let daemon = try DurableEngine(path, durability: .disk, vfs: "faulty")
+      #expect(daemon.ask("snapshot", #"{"feed":"list"}"#).contains(#""count":0"#))
+    }
+
+    /// A log that fills the disk is truncated, since the database file has most of its content.
+    @Test func aFullDiskIsRelievedByTruncatingTheLog() throws {
+      let directory = try TemporaryDirectory()
+      let path = directory.file("state.sqlite")
+      let daemon = try DurableEngine(path, vfs: "faulty")
+      daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
+      for _ in 0..<20 { daemon.ask("update", #"{"feed":"c","element":{"id":1}}"#) }
+      let length = FileSize.of(path + "-wal") ?? 0
+      faulty_disk_fail(Int32(FAULTY_DISK_FULL), 0, 1)
+      #expect(daemon.ask("update", #"{"feed":"c","element":{"id":2}}"#).contains("added"))
+      #expect(faulty_disk_failures() == 1)
+      #expect(FileSize.of(path + "-wal") ?? 0 < length)
+      let state = daemon.visibleState
+      #expect(try difference(DurableEngine(path, vfs: "faulty").visibleState, state) == nil)
+    }
+
+    @Test func storingResumesAndReadingGoesOnDuringAFullDisk() throws {
+      let directory = try TemporaryDirectory()
+      let daemon = try DurableEngine(directory.file("state.sqlite"), vfs: "faulty")
+      daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
+      daemon.ask("update", #"{"feed":"c","element":{"id":1}}"#)
+      faulty_disk_fail(Int32(FAULTY_DISK_FULL), 0, 1_000_000)
+      for _ in 0..<3 {
+        let answer = daemon.ask("update", #"{"feed":"c","element":{"id":2}}"#)
+        #expect(answer.contains("-32008") && answer.contains("free space on its file system"))
+        #expect(daemon.ask("get", #"{"feed":"c","id":1}"#).contains(#"{"id":1}"#))
+      }
+      #expect(daemon.turn([DurableEngine.request("watch", #"{"feed":"c"}"#)]).count == 2)
+      faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
+      #expect(daemon.ask("update", #"{"feed":"c","element":{"id":3}}"#).contains("added"))
+    }
+
+    /// An image that cannot be written is given up; the journal keeps everything.
+    @Test func aFailedImageLosesNothing() throws {
+      let directory = try TemporaryDirectory()
+      let path = directory.file("state.sqlite")
+      var state: [String] = []
+      do {
+        let daemon = try DurableEngine(path, vfs: "faulty")
+        var failures: [String] = []
+        daemon.store.report = { isFailure, text in failures += isFailure ? [text] : [] }
+        daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
+        for number in 0..<500 { daemon.ask("update", #"{"feed":"c","element":{"id":\#(number)}}"#) }
+        daemon.store.beginImage(daemon.engine.catalog.makeImage())
+        faulty_disk_fail(Int32(FAULTY_DISK_WRITE), 0, 1)
+        while daemon.store.hasWork { daemon.store.work(isBusy: true) }
+        #expect(failures.count == 1 && failures[0].contains("nothing is lost"))
+        faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
+        daemon.ask("update", #"{"feed":"c","element":{"id":1000}}"#)
+        state = daemon.visibleState
+      }
+      let daemon = try DurableEngine(path, vfs: "faulty")
+      #expect(daemon.found.imageRevision == 0)
+      #expect(difference(daemon.visibleState, state) == nil)
+    }
   }
 }

@@ -3,9 +3,9 @@ import FeedStorage
 import TestSupport
 import Testing
 
-/// What was there before the end is there after the start.
+/// A start restores what was stored before the end.
 @Suite struct RecoveryTests {
-  /// Images of one part a step, as often as there is anything to write, so that histories meet images in every state.
+  /// Images of one part a step, whenever there is journal, so that histories meet images in every state.
   static var eager: ImagePolicy {
     var policy = ImagePolicy()
     policy.journalBytes = 4000
@@ -29,7 +29,7 @@ import Testing
     var requests = RandomRequests(seed: seed)
     var before: (revision: UInt64, state: [String], resumptions: [String])?
     for life in 0..<6 {
-      // The daemon of the life before is gone: nothing of it is left but the file.
+      // Only the files are left of the daemon of the life before.
       let daemon = try DurableEngine(path, policy: Self.eager)
       if let before {
         #expect(daemon.engine.catalog.revision == before.revision, "seed \(seed), life \(life)")
@@ -47,10 +47,10 @@ import Testing
     }
   }
 
-  /// What watchers of some feeds, who were away for some revisions, are told.
+  /// What watchers of some feeds that were away for some revisions are sent.
   private static func resumptions(_ daemon: DurableEngine, _ revision: UInt64) -> [String] {
     ["c", "list", "tabs", "slots", "x/z"].flatMap { feed -> [String] in
-      // Who never watched has no history to speak of, and would begin one now.
+      // A feed that was never watched has no history, and would begin one now.
       guard let known = try? daemon.engine.catalog.feed(named: feed), known.history != nil else { return [feed] }
       return [1, 3, 10, 40].flatMap { (back: UInt64) -> [String] in
         let from = revision > back ? revision - back : 0
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func aCleanEndLeavesOnlyAnImage() throws {
+  @Test func aCleanStopLeavesOnlyAnImage() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("state.sqlite")
     let daemon = try DurableEngine(path)
@@ -74,7 +74,7 @@ import Testing
     #expect(again.store.epoch == daemon.store.epoch)
   }
 
-  @Test func batchesAreExecutedUnderTheLimitsOfTheirTime() throws {
+  @Test func batchesAreReplayedUnderTheirOwnLimits() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("state.sqlite")
     var few = Limits()
@@ -89,7 +89,7 @@ import Testing
     #expect(again.engine.limits == Limits())
   }
 
-  @Test func timeGoesOnAcrossRestarts() throws {
+  @Test func timeContinuesAcrossRestarts() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("state.sqlite")
     let daemon = try DurableEngine(path, now: Instant(nanoseconds: 5_000_000_000))
@@ -105,8 +105,8 @@ import Testing
     #expect(last.ask("verify", #"{"feed":"old"}"#).contains(#""counts":[0]"#))
   }
 
-  /// Runs that end before they have written an image leave a journal that grows; a start does not let it grow for ever.
-  @Test func anOverdueImageIsWrittenAtTheStart() throws {
+  /// Runs that end before they have written an image leave a growing journal; a start writes the image.
+  @Test func anOverdueImageIsWrittenAtStart() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("state.sqlite")
     for life in 0..<6 {

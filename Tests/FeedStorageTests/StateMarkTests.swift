@@ -6,7 +6,7 @@ import Testing
 
 @testable import FeedStorage
 
-/// What was acknowledged is missed when it is gone, and a history that may have been cut does not go on.
+/// Missing acknowledged rows are detected, and a history that may have been cut does not continue.
 @Suite struct StateMarkTests {
   private let directory: TemporaryDirectory
   private var path: String { directory.file("state.sqlite") }
@@ -19,9 +19,10 @@ import Testing
     try Store.open(path, durability: durability, freshEpoch: "another", software: "1", boot: boot)
   }
 
-  /// Stores some batches and ends without a word, as a killed daemon does. Returns the epoch.
+  /// Stores some batches and ends abruptly, as a killed daemon does. Returns the epoch.
   private func live(boot: String = "first", durability: Durability = .process) throws -> String {
     let store = try Store.open(path, durability: durability, freshEpoch: "fresh", software: "1", boot: boot)
+    try store.use(Limits())
     for _ in 0..<20 {
       try [UInt8](repeating: 0x20, count: 20_000).withUnsafeBytes { try store.append(revision: 0, at: 1, requests: $0) }
     }
@@ -44,7 +45,7 @@ import Testing
     return Array(bytes[..<fread(&bytes, 1, bytes.count, file)])
   }
 
-  @Test func textComesBack() {
+  @Test func aMarkIsReadAsItWasWritten() {
     for sequence in [0, 1, 9, 10, Int64.max] {
       for (isSynced, isClean) in [(false, false), (false, true), (true, false), (true, true)] {
         var mark = StateMark(epoch: "e", boot: "", isSynced: isSynced, sequence: sequence)
@@ -74,7 +75,7 @@ import Testing
     #expect(StateMark.verdict(nil, epoch: "e", sequence: 0, boot: "b") == .cut)
   }
 
-  @Test func aKilledDaemonGoesOn() throws {
+  @Test func theEpochContinuesAfterAKill() throws {
     #expect(try live() == "fresh")
     for _ in 0..<3 {
       let store = try open()
@@ -82,7 +83,7 @@ import Testing
     }
   }
 
-  /// Ways in which the log loses its end; each leaves all files as they are.
+  /// Ways in which the log loses its end. Each is refused and leaves all files as they are.
   @Test(arguments: ["damaged", "cut", "gone", "headless"]) func aLogThatLostItsEndIsRefused(_ way: String) throws {
     _ = try live()
     let log = path + "-wal"
@@ -103,7 +104,7 @@ import Testing
       #expect(error.kind == .lost && error.description.contains("remove \(path)-mark"))
     }
     #expect((bytes(path), bytes(log), bytes(path + "-mark")) == before)
-    // Whoever accepts the loss gets a new epoch, so that nobody takes the new revisions for the old.
+    // Accepting the loss begins a new epoch, so that new revisions are not taken for old ones.
     #expect(unlink(path + "-mark") == 0)
     #expect(try open().epoch == "another")
   }
@@ -120,23 +121,24 @@ import Testing
     #expect(bytes(path + "-wal") == log)
   }
 
-  @Test func afterALossOfPowerANewHistoryBegins() throws {
+  @Test func aLossOfPowerBeginsANewEpoch() throws {
     _ = try live()
     #expect(truncate(path + "-wal", 200_000) == 0)
     let store = try open(boot: "second")
     #expect(store.epoch == "another" && store.beginning == .cut)
   }
 
-  @Test func whatWasSyncedGoesOnAfterALossOfPower() throws {
+  @Test func syncedBatchesContinueAfterALossOfPower() throws {
     _ = try live(durability: .disk)
     #expect(try open(boot: "second", durability: .disk).epoch == "fresh")
     #expect(truncate(path + "-wal", 200_000) == 0)
     #expect(failure(boot: "second")?.kind == .lost)
   }
 
-  @Test func aCleanEndGoesOnInTheNextRunOfTheSystem() throws {
+  @Test func aCleanStopContinuesAfterAReboot() throws {
     do {
       let store = try open()
+      try store.use(Limits())
       try [UInt8](repeating: 0x20, count: 100).withUnsafeBytes { try store.append(revision: 0, at: 1, requests: $0) }
       store.close { nil }
     }

@@ -1,11 +1,12 @@
 import FeedModel
 import FeedSQLite
-import FeedStorage
 import Glibc
 import TestSupport
 import Testing
 
-/// Files that are not as they should be: each is named with what to do, and none is changed.
+@testable import FeedStorage
+
+/// Files that are not as expected: each error names the file and what to do, and no file is changed.
 @Suite struct StoreTests {
   private let directory: TemporaryDirectory
   private var path: String { directory.file("state.sqlite") }
@@ -44,7 +45,7 @@ import Testing
     return Array(bytes[..<fread(&bytes, 1, bytes.count, file)])
   }
 
-  @Test func theEpochOutlivesTheProcess() throws {
+  @Test func theEpochContinuesInTheNextProcess() throws {
     #expect(try open().epoch == "fresh")
     #expect(try Store.open(path, durability: .disk, freshEpoch: "other", software: "2").epoch == "fresh")
   }
@@ -79,8 +80,7 @@ import Testing
     #expect(try contents().count == 16_000)
   }
 
-  /// Whatever page is damaged, the file is either recovered as it was, because nothing needed lies there, or refused; it is
-  /// never written.
+  /// A file with a damaged page is recovered as it was, if nothing needed lies there, or refused. It is never written.
   @Test func aDamagedPageIsNeverOverwritten() throws {
     try fill(300)
     let sound = try contents()
@@ -91,7 +91,7 @@ import Testing
       try write(bytes)
       if let error = failure() {
         refused += 1
-        #expect(error.kind == .corrupt && error.description.contains("put a backup in its place"), "\(error)")
+        #expect(error.kind == .corrupt && error.description.contains("restore a backup"), "\(error)")
         #expect(throws: StorageError.self, "page \(page)") { try check() }
       }
       #expect(try contents() == bytes, "page \(page)")
@@ -110,13 +110,13 @@ import Testing
     try StateCheck.run(path, into: Filler(DurableEngine(directory.file("scratch")).engine))
   }
 
-  @Test func checkSaysWhatIsThere() throws {
+  @Test func theCheckReportsWhatIsStored() throws {
     try fill(20)
     let found = try check()
     #expect(found.recovery.elements == 20 && found.recovery.batches == 0 && found.epoch.hasPrefix("epoch"))
   }
 
-  @Test func aJournalWithAHoleIsRefused() throws {
+  @Test func aJournalWithAMissingRowIsRefused() throws {
     do {
       let daemon = try DurableEngine(path)
       daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
@@ -126,7 +126,7 @@ import Testing
     #expect(failure()?.kind == .doesNotFit)
   }
 
-  @Test func aBatchOfAnEarlierStateIsRefused() throws {
+  @Test func aBatchWithAnotherRevisionIsRefused() throws {
     do {
       let daemon = try DurableEngine(path)
       daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
@@ -134,7 +134,7 @@ import Testing
     }
     try Database(path: path, access: .readWrite).execute("UPDATE journal SET revision = 0 WHERE seq = 2")
     let error = try #require(failure())
-    #expect(error.kind == .doesNotFit && error.reason.contains("revision"))
+    #expect(error.kind == .corrupt && error.reason == "row 2 of the journal does not match its checksum")
   }
 
   @Test func aVanishedDirectoryIsNoticed() throws {
@@ -143,18 +143,31 @@ import Testing
     for name in ["state.sqlite", "state.sqlite-wal"] {
       #expect(rename(directory.file(name), directory.file("moved-\(name)")) == 0)
       let answer = daemon.ask("insert", #"{"feed":"list","elements":[1]}"#)
-      #expect(answer.contains("-32008") && answer.contains("not there any more"))
+      #expect(answer.contains("-32008") && answer.contains("was removed"))
       #expect(rename(directory.file("moved-\(name)"), directory.file(name)) == 0)
       #expect(daemon.ask("insert", #"{"feed":"list","elements":[1]}"#).contains("added"))
     }
   }
 
-  @Test func whatAPersonSees() throws {
+  @Test func theViewsShowTheNewestImage() throws {
     try fill(2)
     let database = try Database(path: path, access: .readOnly)
     #expect(try database.text("SELECT name FROM feeds") == "c")
     #expect(try database.integer("SELECT json_extract(text, '$.id') FROM elements WHERE feed = 'c' LIMIT 1") == 0)
     #expect(
       try database.text(#"SELECT group_concat(section || '/' || "row") FROM rows WHERE feed = 'c'"#) == "0/0,0/1")
+  }
+
+  /// The copy gets its name only when it is complete, and follows no symbolic link.
+  @Test func aBackupFollowsNoSymbolicLink() throws {
+    try fill(3)
+    let target = directory.file("target")
+    #expect(symlink(target, directory.file("backup")) == 0)
+    let error = #expect(throws: StorageError.self) { try StateBackup.copy(path, to: directory.file("backup")) }
+    #expect(error?.kind == .exists)
+    #expect(access(target, F_OK) != 0)
+    try StateBackup.copy(path, to: directory.file("copy"))
+    var status = stat()
+    #expect(stat(directory.file("copy"), &status) == 0 && status.st_mode & 0o777 == 0o600 && status.st_nlink == 1)
   }
 }

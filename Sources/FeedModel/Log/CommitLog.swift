@@ -40,6 +40,21 @@ public protocol CommitLog: AnyObject {
   func close(deadline: Instant)
 }
 
+/// Stores images of the state beside a log, so that a start need not execute the whole log. All calls come from the engine's
+/// thread.
+public protocol ImageStore: AnyObject {
+  /// Nanoseconds until ``workOnImage(executed:isBusy:_:)`` has something to do although nothing happens; nil when only an event
+  /// can bring that about.
+  var imagePause: UInt64? { get }
+
+  /// Does a small part of the work on an image, after a turn's bytes are written. Begins one if it is due.
+  /// - Parameters:
+  ///   - number: the last batch that was executed; no other is being executed.
+  ///   - isBusy: whether the turn had requests, so that the part should be smaller.
+  ///   - makeImage: makes an image of the state after that batch.
+  func workOnImage(executed number: UInt64, isBusy: Bool, _ makeImage: () -> CatalogImage)
+}
+
 /// What a log tells the turn.
 public enum LogEvent {
   /// All own batches up to this number are stored.

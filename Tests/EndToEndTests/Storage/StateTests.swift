@@ -85,7 +85,7 @@ import Testing
     fwrite([UInt8](repeating: 0x5a, count: 8192 * 4), 1, 8192 * 4, file)
     fclose(file)
     let start = try run("feedd", ["--socket", directory.file("s"), "--state", state])
-    #expect(start.code == 1 && start.errors.contains("put a backup in its place"))
+    #expect(start.code == 1 && start.errors.contains("restore a backup"))
     #expect(try run("feedd", ["--check", "--state", state]).code == 1)
   }
 
@@ -101,7 +101,7 @@ import Testing
       epoch = try ask(daemon, "hello", #"{"protocol":1}"#)
       #expect(try ask(daemon, "update", #"{"feed":"f","element":{"id":3}}"#).contains("added"))
       let again = try run("feedclient", ["backup", file, "--state", state])
-      #expect(again.code == 2 && again.errors.contains("name another one"))
+      #expect(again.code == 2 && again.errors.contains("choose another name"))
       try daemon.stop()
     }
     #expect(mkdir(directory.file("other"), 0o700) == 0)

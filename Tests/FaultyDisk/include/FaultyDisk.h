@@ -13,6 +13,8 @@ enum {
   FAULTY_DISK_SYNC = 3,
   /// Reads.
   FAULTY_DISK_READ = 4,
+  /// A sync, and from then on all writes.
+  FAULTY_DISK_SYNC_AND_WRITE = 5,
 };
 
 /// Registers the layer under the name "faulty". Returns an SQLite result code.
@@ -23,5 +25,14 @@ void faulty_disk_fail(int kind, int after, int count);
 
 /// How many calls have failed since `faulty_disk_fail`.
 int faulty_disk_failures(void);
+
+/// Waits until so many calls have failed since `faulty_disk_fail`.
+void faulty_disk_wait_for_failures(int count);
+
+/// 1: every sync waits; 0: syncs that wait go on.
+void faulty_disk_hold_syncs(int on);
+
+/// Waits until a sync is under way.
+void faulty_disk_wait_for_sync(void);
 
 #endif

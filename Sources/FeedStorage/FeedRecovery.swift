@@ -1,0 +1,167 @@
+import FeedChange
+import FeedJSON
+import FeedModel
+import FeedSQLite
+
+/// Restores the feeds of one image, each after those it shows, and checks what they hold.
+struct FeedRecovery {
+  private let database: Database
+  private let path: String
+  private let target: any RecoveryTarget
+  /// Whether the image has checksums.
+  private let isChecked: Bool
+
+  init(_ database: Database, target: any RecoveryTarget, isChecked: Bool) {
+    self.database = database
+    path = database.path
+    self.target = target
+    self.isChecked = isChecked
+  }
+
+  /// Restores all feeds of the image, and adds their checksums to `sum`.
+  func read(image: Int64, into sum: inout Checksum, _ progress: inout RecoveryProgress) throws(StorageError) {
+    let feeds = try database.reading(
+      """
+      SELECT id, definition, given, revision, bin_revisions, selection, history_bases, name\(isChecked ? ", checksum" : "")
+      FROM image_feed WHERE image = ? ORDER BY id
+      """, image)
+    while try feeds.next(path) {
+      let row = feeds.integer(0)
+      let head = ImagePart.FeedHead(
+        name: feeds.text(7), definition: feeds.text(1), given: feeds.text(2), revision: feeds.unsigned(3),
+        binRevisions: feeds.text(4), selection: feeds.text(5))
+      let bases = feeds.type(of: 6) == .null ? nil : feeds.text(6)
+      var checksum = FeedChecksum(head)
+      let feed = try define(head)
+      if let restorer = target.catalog.restorer(of: feed) { try fill(restorer, row, &checksum, &progress) }
+      try readHistories(of: feed, row, bases: bases, &checksum)
+      let value = checksum.value(historyBases: bases)
+      guard !isChecked || (feeds.type(of: 8) == .integer && feeds.integer(8) == value) else {
+        throw StorageError(
+          .corrupt, path: path, reason: "feed \"\(head.name)\" of image \(image) does not match its checksum")
+      }
+      sum.add(value)
+      progress.feeds += 1
+      target.didRecover(progress)
+    }
+  }
+
+  /// Defines the feed of a row again.
+  private func define(_ head: ImagePart.FeedHead) throws(StorageError) -> Feed {
+    var scanner = JSONScanner()
+    var other = JSONScanner()
+    do {
+      let revisions = try scan(head.binRevisions, with: &scanner) { list in
+        list.elements.map { UInt64(clamping: $0.int ?? 0) }
+      }
+      let selection = try scan(head.selection, with: &scanner) { list in
+        list.elements.map { path in
+          IndexPath(
+            section: UInt32(clamping: path.element(at: 0)?.int ?? 0),
+            row: UInt32(clamping: path.element(at: 1)?.int ?? 0))
+        }
+      }
+      var (definition, given) = (head.definition, head.given)
+      return try definition.withUTF8 { definition in
+        try given.withUTF8 { given in
+          try target.catalog.restore(
+            definition: try scanner.scan(UnsafeRawBufferPointer(definition)),
+            given: try other.scan(UnsafeRawBufferPointer(given)), revision: head.revision, binRevisions: revisions,
+            selection: selection)
+        }
+      }
+    } catch {
+      throw StorageError(.corrupt, path: path, reason: "cannot define feed \"\(head.name)\" again: \(error)")
+    }
+  }
+
+  private func scan<Result>(
+    _ text: String, with scanner: inout JSONScanner, _ read: (JSONView) -> Result
+  ) throws -> Result {
+    var text = text
+    return try text.withUTF8 { read(try scanner.scan(UnsafeRawBufferPointer($0))) }
+  }
+
+  private func fill(
+    _ restorer: Restorer, _ feed: Int64, _ checksum: inout FeedChecksum, _ progress: inout RecoveryProgress
+  ) throws(StorageError) {
+    let elements = try database.reading(
+      "SELECT id, arrival, changed_at, text FROM element WHERE id BETWEEN ? AND ? ORDER BY id", Schema.base(of: feed),
+      Schema.last(of: feed))
+    var expected = Schema.base(of: feed)
+    while try elements.next(path) {
+      guard elements.integer(0) == expected else { throw missing(feed, "element \(expected & 0xffff_ffff)") }
+      let text = elements.textBytes(3)
+      checksum.addElement(arrival: elements.unsigned(1), changedAt: elements.unsigned(2), text)
+      try checked { () throws(RestoreError) in
+        try restorer.addElement(
+          text, arrival: elements.unsigned(1), changedAt: Instant(nanoseconds: elements.unsigned(2)))
+      }
+      expected += 1
+      progress.elements += 1
+      if progress.elements % 8192 == 0 { target.didRecover(progress) }
+    }
+    try readRows(restorer, feed, &checksum)
+    restorer.finish()
+  }
+
+  private func readRows(_ restorer: Restorer, _ feed: Int64, _ checksum: inout FeedChecksum) throws(StorageError) {
+    let rows = try database.reading(
+      "SELECT id, section, first, numbers FROM section_rows WHERE id BETWEEN ? AND ? ORDER BY id",
+      Schema.base(of: feed), Schema.last(of: feed))
+    var scanner = JSONScanner()
+    var (expected, section, count) = (Schema.base(of: feed), Int64(0), 0)
+    while try rows.next(path) {
+      checksum.addRows(section: rows.integer(1), first: rows.integer(2), rows.textBytes(3))
+      if rows.integer(1) != section { (section, count) = (rows.integer(1), 0) }
+      guard rows.integer(0) == expected, rows.integer(2) == Int64(count),
+        let numbers = try? scanner.scan(rows.textBytes(3)), numbers.kind == .array
+      else { throw missing(feed, "the rows of section \(section) from \(count) on") }
+      for number in numbers.elements {
+        try checked { () throws(RestoreError) in
+          try restorer.appendRow(section: Int(section), element: UInt32(clamping: number.int ?? -1))
+        }
+      }
+      count += numbers.count
+      expected += 1
+    }
+  }
+
+  /// Restores the recent changes. Without them watchers begin with a snapshot, so changes that do not fit together, as an
+  /// image without checksums may have, are left out.
+  private func readHistories(
+    of feed: Feed, _ row: Int64, bases: String?, _ checksum: inout FeedChecksum
+  ) throws(StorageError) {
+    var records: [Int: [HistoryDump.Record]] = [:]
+    let read = try database.reading(
+      "SELECT bin, records FROM history WHERE id BETWEEN ? AND ? ORDER BY id", Schema.base(of: row),
+      Schema.last(of: row))
+    while try read.next(path) {
+      checksum.addHistory(bin: read.integer(0), read.blobBytes(1))
+      guard let part = HistoryRecords.read(read.blobBytes(1)) else { continue }
+      records[Int(clamping: read.integer(0)), default: []] += part
+    }
+    var scanner = JSONScanner()
+    let found = try? scan(bases ?? "[]", with: &scanner) { list in
+      list.elements.map { base in
+        (bin: base.element(at: 0)?.int ?? -1, base: UInt64(clamping: base.element(at: 1)?.int ?? 0))
+      }
+    }
+    for (bin, base) in found ?? [] {
+      let dump = HistoryDump(base: base, records: (records[bin] ?? []).filter { $0.to > base })
+      _ = target.catalog.restoreHistory(dump, of: feed, bin: bin < 0 ? nil : bin)
+    }
+  }
+
+  private func checked(_ body: () throws(RestoreError) -> Void) throws(StorageError) {
+    do throws(RestoreError) {
+      try body()
+    } catch {
+      throw StorageError(.corrupt, path: path, reason: "feed \"\(error.feed)\": \(error.reason)")
+    }
+  }
+
+  private func missing(_ feed: Int64, _ what: String) -> StorageError {
+    StorageError(.corrupt, path: path, reason: "\(what) of feed \(feed) of the image is missing or out of place")
+  }
+}

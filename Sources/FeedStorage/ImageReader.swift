@@ -1,0 +1,140 @@
+import FeedJSON
+import FeedModel
+
+/// Reads an image into parts, on the engine's thread, while the feeds go on changing.
+///
+/// Invariant: the parts of a feed come in order, and each of its elements gets one number, counted from 0.
+struct ImageReader: ~Copyable {
+  /// Bytes of changes in one row: they fit in a page (see `Journal`).
+  private static let bytesOfHistoryRow = Schema.pageSize - 64
+  /// Rows whose numbers make one row of `section_rows`.
+  private static let rowsPerChunk = 1024
+  /// Rows that are read at once, at most.
+  private static let rowsPerStep = 64
+  private static let none = UInt32.max
+
+  private enum Stage {
+    case feed
+    case section(Int)
+    /// Which of `FeedImage.remembering`, and the last revision that was read of it.
+    case history(Int, after: UInt64)
+  }
+
+  private let image: CatalogImage
+  private var feedIndex = 0
+  private var stage = Stage.feed
+  /// The numbers given to the present feed's elements, by owner; `none` for those not yet seen.
+  private var numbers: [UInt32] = []
+  /// How many numbers were given.
+  private var elements: UInt32 = 0
+  private var chunk = RowChunk()
+
+  init(_ image: CatalogImage) {
+    self.image = image
+  }
+
+  /// Returns the next part; the last one says so. Reads about 64 KiB.
+  mutating func next() -> ImagePart {
+    assert(feedIndex < image.feeds.count || image.feeds.isEmpty, "nothing follows the last part")
+    let part = ImagePart()
+    while feedIndex < image.feeds.count && !part.isFull { read(image.feeds[feedIndex], into: part) }
+    part.isLast = feedIndex == image.feeds.count
+    checkInvariants()
+    return part
+  }
+
+  private mutating func read(_ feed: FeedImage, into part: ImagePart) {
+    switch stage {
+    case .feed:
+      numbers.removeAll(keepingCapacity: true)
+      elements = 0
+      part.append(Self.head(of: feed))
+      stage = .section(0)
+    case .section(let index) where index < feed.sections.count:
+      if !readRows(of: feed.sections[index], index, into: part) { stage = .section(index + 1) }
+    case .section:
+      stage = .history(0, after: 0)
+    case .history(let index, let last) where index < feed.remembering.count:
+      let bin = feed.remembering[index]
+      let revision = image.revision
+      let newest = part.append(bin: bin ?? -1) { out in
+        feed.packChanges(of: bin, after: last, upTo: revision, most: Self.bytesOfHistoryRow, into: &out)
+      }
+      stage = newest.map { .history(index, after: $0) } ?? .history(index + 1, after: 0)
+    case .history:
+      part.appendFeedEnd(historyBases: historyBases(of: feed))
+      feedIndex += 1
+      stage = .feed
+    }
+  }
+
+  /// Reads further rows of a section, and the elements that were not read yet. Returns false at its end.
+  private mutating func readRows(of section: SectionSnapshot, _ index: Int, into part: ImagePart) -> Bool {
+    // Elements differ in length by a factor of thousands, so the step follows those just read.
+    let average = part.items.isEmpty ? 1024 : max(part.byteCount / part.items.count, 32)
+    let step = max(1, min(Self.rowsPerStep, (ImagePart.size - part.byteCount) / average))
+    let count = section.next(max: step) { row in
+      chunk.append(number(of: row.element, in: part))
+    }
+    if chunk.count >= Self.rowsPerChunk || count == 0 { chunk.flush(section: index, into: part) }
+    if count == 0 { chunk = RowChunk() }
+    return count > 0
+  }
+
+  /// The number of an element, which is added to the part when it is met first.
+  private mutating func number(of element: ElementText, in part: ImagePart) -> UInt32 {
+    let owner = Int(element.owner)
+    if owner < numbers.count {
+      if numbers[owner] != Self.none { return numbers[owner] }
+    } else {
+      numbers += repeatElement(Self.none, count: max(owner + 1 - numbers.count, numbers.count, 64))
+    }
+    part.append(element: element)
+    numbers[owner] = elements
+    elements += 1
+    return elements - 1
+  }
+
+  private static func head(of feed: FeedImage) -> ImagePart.FeedHead {
+    ImagePart.FeedHead(
+      name: feed.name, definition: feed.definition, given: feed.given.isEmpty ? feed.definition : feed.given,
+      revision: feed.revision, binRevisions: json(feed.binRevisions.map { "\($0)" }),
+      selection: json(feed.selection.map { "[\($0.section),\($0.row)]" }))
+  }
+
+  /// From where the changes that were read lead on; nil when nothing is remembered.
+  private func historyBases(of feed: FeedImage) -> String? {
+    let remembering = feed.remembering
+    if remembering.isEmpty { return nil }
+    return Self.json(remembering.map { bin in "[\(bin ?? -1),\(feed.historyBase(of: bin) ?? image.revision)]" })
+  }
+
+  private static func json(_ values: [String]) -> String { "[" + values.joined(separator: ",") + "]" }
+
+  /// Numbers of elements in rows that follow each other, as the beginning of a JSON array.
+  private struct RowChunk: ~Copyable {
+    private var text = ByteBuffer()
+    private(set) var count = 0
+    private var first = 0
+
+    mutating func append(_ number: UInt32) {
+      text.append(count == 0 ? UInt8(ascii: "[") : UInt8(ascii: ","))
+      text.append(integer: number)
+      count += 1
+    }
+
+    mutating func flush(section: Int, into part: ImagePart) {
+      guard count > 0 else { return }
+      text.append(UInt8(ascii: "]"))
+      part.append(section: section, first: first, numbers: text.bytes)
+      first += count
+      count = 0
+      text.removeAll(keepingCapacity: true)
+    }
+  }
+
+  /// Checks that numbers were given once each. O(1); O(elements) would be too much for a debug build.
+  private func checkInvariants() {
+    assert(feedIndex <= image.feeds.count && Int(elements) <= numbers.count)
+  }
+}

@@ -1,0 +1,299 @@
+import FeedModel
+import FeedSystem
+import Synchronization
+
+/// The thread of a log: takes batches and parts of images from the engine's thread, and tells what became of them.
+///
+/// A batch goes before everything else; deleting what is no longer needed comes last. The database belongs to whichever
+/// thread holds `lock`. Invariant: every batch given to `append` is answered by exactly one notice.
+final class LogWorker: @unchecked Sendable {
+  /// What became of a batch or a part.
+  enum Notice: Sendable {
+    /// The batch is stored; its last row.
+    case stored(UInt64, row: Int64)
+    case failed(UInt64, StorageError)
+    /// A part was written; another may be sent.
+    case partWritten
+    /// The last part was written. Bytes of the image.
+    case imageComplete(bytes: Int)
+    /// Nothing is left to delete.
+    case wasteRemoved
+    /// An image was given up, or deleting failed.
+    case backgroundFailed(StorageError)
+  }
+
+  private enum Task {
+    case beginImage(revision: UInt64, at: UInt64, journal: Int64)
+    case write(ImagePart)
+  }
+
+  private enum Ending {
+    /// Stores what is in flight and records a clean stop.
+    case clean
+    /// Ends as a killed process does.
+    case abandoned
+  }
+
+  private struct Inbox {
+    var batch: LogBatch?
+    var tasks: [Task] = []
+    var ending: Ending?
+  }
+
+  private enum Next {
+    case again
+    case wait
+    case pause(UInt64)
+    case end
+  }
+
+  /// Nanoseconds between attempts to make sure that a failed batch is not found.
+  private static let settlePause: UInt64 = 100_000_000
+  /// Nanoseconds between looks whether a pass of checkpoints is over.
+  private static let checkpointPause: UInt64 = 5_000_000
+  /// Nanoseconds between attempts to delete after a failure.
+  private static let wastePause: UInt64 = 10_000_000_000
+
+  private let lock = Mutex<Void>(())
+  /// Guarded by `lock`; nil after the end.
+  private var log: LogBox?
+  /// A batch whose storing failed and which a start might still find. Guarded by `lock`.
+  private var unsettled: (number: UInt64, error: StorageError)?
+  private let inbox = Mutex<Inbox>(Inbox())
+  private let notices = Mutex<[Notice]>([])
+  private let hasNotices = Atomic<Bool>(false)
+  /// Wakes the engine's thread, the log's thread, and whoever waits for its end.
+  private let noticeWakeUp: WakeUp
+  private let taskWakeUp: WakeUp
+  private let endWakeUp: WakeUp
+  private let isRunning = Atomic<Bool>(false)
+  /// Whether `close` stopped waiting for the thread, which may wait for the disk for ever.
+  private let isGivenUp = Atomic<Bool>(false)
+  /// Nanoseconds that one transaction of deletions takes.
+  private let step: UInt64
+  /// Only used by the thread.
+  private var wasteResumesAt: UInt64 = 0
+
+  private final class LogBox {
+    var thread: LogThread
+    init(_ thread: consuming LogThread) { self.thread = thread }
+  }
+
+  init(_ log: consuming LogThread, step: UInt64) throws(SystemError) {
+    noticeWakeUp = try WakeUp()
+    taskWakeUp = try WakeUp()
+    endWakeUp = try WakeUp()
+    self.log = LogBox(log)
+    self.step = step
+  }
+
+  /// Readable while there are notices.
+  var descriptor: Int32 { noticeWakeUp.descriptor }
+
+  // MARK: The engine's side
+
+  /// Uses the database on the calling thread; waits for what the log's thread is doing.
+  func withLog<Result: Sendable>(
+    _ body: (inout LogThread) throws(StorageError) -> Result
+  ) throws(StorageError) -> Result {
+    try lock.withLock { _ throws(StorageError) in
+      guard let log else { preconditionFailure("the log is closed") }
+      return try body(&log.thread)
+    }
+  }
+
+  func start() throws(SystemError) {
+    isRunning.store(true, ordering: .relaxed)
+    do throws(SystemError) {
+      try Thread("log") { self.run() }
+    } catch {
+      isRunning.store(false, ordering: .relaxed)
+      throw error
+    }
+  }
+
+  /// Has the thread store a batch.
+  func append(_ batch: LogBatch) {
+    inbox.withLock { inbox in
+      assert(inbox.batch == nil)
+      inbox.batch = batch
+    }
+    taskWakeUp.signal()
+  }
+
+  /// Stores a batch on the calling thread if the log's thread has nothing to do.
+  /// - Returns: whether the batch was taken, and what became of it if that is known.
+  func appendInPlace(_ batch: LogBatch) -> (isTaken: Bool, notice: Notice?) {
+    guard inbox.withLock({ $0.tasks.isEmpty && $0.ending == nil }) else { return (false, nil) }
+    var needsThread = false
+    let result = lock.withLockIfAvailable { _ -> (Bool, Notice?) in
+      guard let log, unsettled == nil else { return (false, nil) }
+      let notice = store(batch, in: log)
+      needsThread = notice == nil || log.thread.needsMaintenance
+      return (true, notice)
+    }
+    if needsThread { taskWakeUp.signal() }
+    return result ?? (false, nil)
+  }
+
+  /// Begins an image that covers the journal up to a row; parts follow.
+  func beginImage(revision: UInt64, at moment: UInt64, journal row: Int64) {
+    inbox.withLock { $0.tasks.append(.beginImage(revision: revision, at: moment, journal: row)) }
+    taskWakeUp.signal()
+  }
+
+  func write(_ part: ImagePart) {
+    inbox.withLock { $0.tasks.append(.write(part)) }
+    taskWakeUp.signal()
+  }
+
+  /// Forgets what was sent of an image and not written yet.
+  func discardImage() { inbox.withLock { $0.tasks.removeAll() } }
+
+  /// Takes all notices, in order. O(1) when there are none.
+  func takeNotices() -> [Notice] {
+    guard hasNotices.exchange(false, ordering: .acquiring) else { return [] }
+    noticeWakeUp.clear()
+    return notices.withLock { notices in
+      defer { notices.removeAll() }
+      return notices
+    }
+  }
+
+  /// Stores what is in flight, records a clean stop and ends the thread; gives up at a moment of `MonotonicClock`.
+  func close(until deadline: UInt64) {
+    guard isRunning.load(ordering: .relaxed) else { return closeHere() }
+    inbox.withLock { $0.ending = .clean }
+    taskWakeUp.signal()
+    isRunning.store(false, ordering: .relaxed)
+    if !Self.wait(for: endWakeUp, until: deadline) { isGivenUp.store(true, ordering: .relaxed) }
+  }
+
+  private func closeHere() {
+    lock.withLock { _ in
+      log?.thread.close()
+      log = nil
+    }
+  }
+
+  /// Ends the thread without recording a stop, as the end of a process would, and closes the database.
+  func abandon() {
+    if isGivenUp.load(ordering: .relaxed) { return }
+    if isRunning.exchange(false, ordering: .relaxed) {
+      inbox.withLock { $0.ending = $0.ending ?? .abandoned }
+      taskWakeUp.signal()
+      endWakeUp.wait()
+    }
+    lock.withLock { _ in
+      log?.thread.stop()
+      log = nil
+    }
+  }
+
+  // MARK: The thread
+
+  private func run() {
+    while true {
+      switch next() {
+      case .again: continue
+      case .wait: taskWakeUp.wait()
+      case .pause(let nanoseconds): _ = Self.wait(for: taskWakeUp, until: MonotonicClock.now &+ nanoseconds)
+      case .end: return endWakeUp.signal()
+      }
+    }
+  }
+
+  /// Waits for a signal until a moment of `MonotonicClock`. Returns false when none came.
+  private static func wait(for wakeUp: WakeUp, until deadline: UInt64) -> Bool {
+    let now = MonotonicClock.now
+    let left = Duration.nanoseconds(Int64(clamping: deadline > now ? deadline - now : 0))
+    let found = try? Readiness.readable.wait(on: wakeUp.descriptor, timeout: left)
+    wakeUp.clear()
+    return found?.isEmpty == false
+  }
+
+  /// Does one thing, the most urgent first.
+  private func next() -> Next {
+    let (batch, ending) = inbox.withLock { inbox in
+      defer { inbox.batch = nil }
+      return (inbox.batch, inbox.ending)
+    }
+    if ending == .abandoned { return .end }
+    if let batch {
+      // The notice comes before maintenance, which may wait for the disk.
+      if let notice = lock.withLock({ _ in log.flatMap { store(batch, in: $0) } }) { post(notice) }
+      return .again
+    }
+    let result: (next: Next, notice: Notice?) = lock.withLock { _ in
+      guard let log else { return (.end, nil) }
+      if let unsettled { return settle(unsettled, in: log) }
+      if log.thread.needsMaintenance { log.thread.maintain() }
+      if log.thread.wantsPause && ending == nil { return (.pause(Self.checkpointPause), nil) }
+      if let task = inbox.withLock({ $0.tasks.isEmpty ? nil : $0.tasks.removeFirst() }) {
+        return (.again, execute(task, in: log))
+      }
+      if ending == .clean {
+        log.thread.close()
+        self.log = nil
+        return (.end, nil)
+      }
+      return log.thread.hasWaste ? removeWaste(in: log) : (.wait, nil)
+    }
+    if let notice = result.notice { post(notice) }
+    return result.next
+  }
+
+  /// Stores a batch. Returns nil when its fate is unknown.
+  private func store(_ batch: LogBatch, in log: LogBox) -> Notice? {
+    switch log.thread.append(revision: batch.revision ?? 0, at: batch.at.nanoseconds, requests: batch.frames) {
+    case .stored: return .stored(batch.number, row: log.thread.sequence)
+    case .refused(let error): return .failed(batch.number, error)
+    case .unknown(let error):
+      unsettled = (batch.number, error)
+      return nil
+    }
+  }
+
+  private func settle(_ batch: (number: UInt64, error: StorageError), in log: LogBox) -> (Next, Notice?) {
+    guard log.thread.settle() else { return (.pause(Self.settlePause), nil) }
+    unsettled = nil
+    return (.again, .failed(batch.number, batch.error))
+  }
+
+  private func execute(_ task: Task, in log: LogBox) -> Notice? {
+    do throws(StorageError) {
+      switch task {
+      case .beginImage(let revision, let moment, let row):
+        log.thread.abandonImage()
+        try log.thread.beginImage(revision: revision, at: moment, journal: row)
+        return nil
+      case .write(let part):
+        if let bytes = try log.thread.write(part) { return .imageComplete(bytes: bytes) }
+        return .partWritten
+      }
+    } catch {
+      // The rest of the image is on its way, and for nothing.
+      inbox.withLock { $0.tasks.removeAll() }
+      wasteResumesAt = MonotonicClock.now &+ Self.wastePause
+      return .backgroundFailed(error)
+    }
+  }
+
+  private func removeWaste(in log: LogBox) -> (Next, Notice?) {
+    let now = MonotonicClock.now
+    guard now >= wasteResumesAt else { return (.pause(wasteResumesAt - now), nil) }
+    do throws(StorageError) {
+      try log.thread.removeWaste(until: now &+ step)
+      return (.again, log.thread.hasWaste ? nil : .wasteRemoved)
+    } catch {
+      wasteResumesAt = now &+ Self.wastePause
+      return (.again, .backgroundFailed(error))
+    }
+  }
+
+  private func post(_ notice: Notice) {
+    notices.withLock { $0.append(notice) }
+    hasNotices.store(true, ordering: .releasing)
+    noticeWakeUp.signal()
+  }
+}

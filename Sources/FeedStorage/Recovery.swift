@@ -1,0 +1,167 @@
+import FeedModel
+import FeedSQLite
+
+/// What is filled from the store before the first client connects: the daemon's engine, or one made only to check.
+public protocol RecoveryTarget: AnyObject {
+  var catalog: Catalog { get }
+  /// Sets the limits under which what follows was executed.
+  func adopt(_ limits: Limits)
+  /// Executes a batch again.
+  func replay(_ batch: StoredBatch) throws(ReplayRefusal)
+  /// Called from time to time as recovery progresses.
+  func didRecover(_ progress: RecoveryProgress)
+}
+
+/// A batch of the journal.
+public struct StoredBatch {
+  /// Its last row.
+  public let sequence: Int64
+  /// The daemon's revision before the batch.
+  public let revision: UInt64
+  /// The moment at which it is executed, in nanoseconds.
+  public let at: UInt64
+  /// The framed requests as they were appended; valid during the call only.
+  public let requests: UnsafeRawBufferPointer
+}
+
+/// Why a batch cannot be executed again.
+public struct ReplayRefusal: Error, Equatable, Sendable {
+  public let reason: String
+
+  public init(_ reason: String) {
+    self.reason = reason
+  }
+}
+
+/// The progress of recovery, and in the end its result.
+public struct RecoveryProgress: Equatable, Sendable {
+  /// The revision of the image; 0 without one.
+  public var imageRevision: UInt64 = 0
+  public var feeds = 0
+  public var elements = 0
+  public var batches = 0
+  public var batchBytes = 0
+  /// The newest moment that was stored.
+  public var newestMoment: UInt64 = 0
+}
+
+/// Reads the state back: the newest complete image, then the batches after it, executed again. Every row is checked.
+struct Recovery: ~Copyable {
+  /// The image that was read; zeros without one.
+  struct Image {
+    var id: Int64 = 0
+    /// The last row of the journal that it covers.
+    var journal: Int64 = 0
+    var bytes = 0
+  }
+
+  private let database: Database
+  private let path: String
+  private let version: Int64
+  private let unchecked: Int64
+  private let target: any RecoveryTarget
+  private var limits: StoredLimits
+  /// The row of the limits that the target has.
+  private var limitsRow: Int64 = 0
+  private(set) var progress = RecoveryProgress()
+  private(set) var image = Image()
+  /// Whether rows without checksums were taken, which an image should replace.
+  private(set) var tookUnchecked = false
+
+  init(_ opened: borrowing StateFile.Opened, into target: any RecoveryTarget) {
+    self.init(opened.database, version: opened.version, unchecked: opened.facts.unchecked, into: target)
+  }
+
+  /// - Parameters:
+  ///   - version: of the file's schema.
+  ///   - unchecked: rows of the journal up to this one, and an image that covers no more, may be without checksums.
+  init(_ database: Database, version: Int64, unchecked: Int64, into target: any RecoveryTarget) {
+    self.database = database
+    path = database.path
+    self.version = version
+    self.unchecked = unchecked
+    self.target = target
+    limits = StoredLimits(database)
+  }
+
+  mutating func run() throws(StorageError) {
+    try readImage()
+    let last = try replayJournal()
+    // An image that lost its mark of being complete would otherwise look like none.
+    let expected = try StorageError.naming(path) { () throws(SQLiteError) in try Journal.lastRow(in: database) }
+    guard last >= expected else {
+      throw StorageError(
+        .corrupt, path: path, reason: "the image that covers the journal up to row \(expected) is not complete")
+    }
+  }
+
+  private mutating func readImage() throws(StorageError) {
+    let checksum = version >= 2 ? "checksum" : "NULL"
+    let find = try database.reading(
+      "SELECT id, revision, at, journal, limits, bytes, \(checksum) FROM image WHERE complete ORDER BY id DESC LIMIT 1")
+    guard try find.next(path) else { return }
+    let head = ImageHead(
+      id: find.integer(0), revision: find.unsigned(1), at: find.unsigned(2), journal: find.integer(3),
+      limits: find.integer(4))
+    image = Image(id: head.id, journal: head.journal, bytes: Int(clamping: find.integer(5)))
+    progress.imageRevision = head.revision
+    progress.newestMoment = head.at
+    try adopt(head.limits)
+    let isChecked = find.type(of: 6) != .null || (version >= 2 && head.journal > unchecked)
+    if !isChecked { tookUnchecked = true }
+    let feeds = FeedRecovery(database, target: target, isChecked: isChecked)
+    var sum = head.checksum(limits: try limits.text(of: head.limits).checksum)
+    try feeds.read(image: head.id, into: &sum, &progress)
+    sum.add(Int64(image.bytes))
+    guard !isChecked || find.integer(6) == sum.value else {
+      throw StorageError(.corrupt, path: path, reason: "image \(head.id) does not match its checksum")
+    }
+    target.catalog.finishRestoring(revision: head.revision, at: Instant(nanoseconds: head.at))
+  }
+
+  /// Executes the batches after the image. Returns the last row of the journal.
+  private mutating func replayJournal() throws(StorageError) -> Int64 {
+    var journal = try JournalReader(database, after: image.journal, version: version, unchecked: unchecked)
+    while let (batch, limits) = try journal.next() {
+      try adopt(limits)
+      do throws(ReplayRefusal) {
+        try target.replay(batch)
+      } catch {
+        throw StorageError(
+          .doesNotFit, path: path,
+          reason: "cannot execute the batch that ends with row \(batch.sequence) of the journal: \(error.reason)")
+      }
+      progress.batches += 1
+      progress.batchBytes += batch.requests.count
+      progress.newestMoment = max(progress.newestMoment, batch.at)
+      if batch.sequence <= unchecked || version < 2 { tookUnchecked = true }
+      if progress.batches % 64 == 0 { target.didRecover(progress) }
+    }
+    return journal.last
+  }
+
+  /// Lets the target go on under the limits of a row of `limits`.
+  private mutating func adopt(_ row: Int64) throws(StorageError) {
+    if row == limitsRow { return }
+    target.adopt(try limits.limits(of: row))
+    limitsRow = row
+  }
+}
+
+extension Database {
+  /// Compiles a statement that reads, with its parameters.
+  func reading(_ sql: String, _ values: Int64...) throws(StorageError) -> Statement {
+    try StorageError.naming(path) { () throws(SQLiteError) in
+      let statement = try prepare(sql, isKept: false)
+      for (place, value) in values.enumerated() { try statement.bind(value, at: Int32(place + 1)) }
+      return statement
+    }
+  }
+}
+
+extension Statement {
+  /// Advances to the next row of the file at `path`. Returns false when there is none.
+  func next(_ path: String) throws(StorageError) -> Bool {
+    try StorageError.naming(path) { () throws(SQLiteError) in try step() }
+  }
+}

@@ -1,0 +1,261 @@
+import FeedModel
+import FeedSystem
+
+/// The commit log in an SQLite database, written by a thread of its own, and images of the state beside it.
+///
+///     let log = try SQLiteLog.open(path, durability: .process, freshEpoch: epoch, software: "1")
+///     let found = try log.recover(into: target)
+///     try log.use(limits)
+///     try log.start()
+///     log.append(batch)                          // returns at once
+///     while let event = log.nextEvent() { … }    // after append, and when `descriptor` is readable
+///
+/// Used by the engine's thread. While one batch is stored the next one grows, which is the group commit. With durability
+/// `process`, whose commits do not wait for the disk, `append` stores the batch itself if the log's thread is idle: that
+/// saves two switches of threads. Invariant: at most one batch is in flight, and at most two parts of an image.
+public final class SQLiteLog: CommitLog, ImageStore {
+  public let window = 1
+  public let storesAtOnce = false
+  /// The database file.
+  public let path: String
+  /// The name of the unbroken history of revisions that the file holds; it outlives restarts.
+  public let epoch: String
+  /// Whether the history continues or a new epoch begins.
+  public let beginning: StateBeginning
+  public let durability: Durability
+  /// Receives failures of work in the background (true) and their end (false), for the daemon's log.
+  public var report: (_ isFailure: Bool, _ message: String) -> Void = { _, _ in }
+
+  private let worker: LogWorker
+  /// Rows of the journal up to this one may be without checksums.
+  private let unchecked: Int64
+  private var batches: BatchesInFlight
+  private var schedule: ImageSchedule
+  /// What is still to be read of the image under way, and how many parts may be sent.
+  private var reader: ImageReader?
+  private var partsLeft = 0
+  private static let partsInFlight = 2
+
+  /// Opens the file at `path`, or creates it with a new epoch.
+  /// - Parameters:
+  ///   - freshEpoch: a random name for a new history.
+  ///   - boot: the run of the system (`BootIdentity`).
+  ///   - vfs: SQLite's system layer, for tests; nil is its own.
+  public static func open(
+    _ path: String, durability: Durability, freshEpoch: String, policy: ImagePolicy = ImagePolicy(), software: String,
+    boot: String = BootIdentity.current, vfs: String? = nil
+  ) throws(StorageError) -> SQLiteLog {
+    let opened = try StateFile.openToWrite(path, boot: boot, vfs: vfs)
+    let facts = try StateFile.begin(opened, freshEpoch: freshEpoch, software: software)
+    let thread = try LogThread(
+      opened, epoch: facts.epoch ?? freshEpoch, durability: durability, boot: boot, vfs: vfs)
+    let batches = BatchesInFlight(after: thread.sequence)
+    do throws(SystemError) {
+      return SQLiteLog(
+        try LogWorker(thread, step: policy.step), batches, opened.beginning, facts, path: path,
+        durability: durability, policy: policy)
+    } catch {
+      throw StorageError(.other, path: path, reason: "\(error)")
+    }
+  }
+
+  private init(
+    _ worker: LogWorker, _ batches: BatchesInFlight, _ beginning: StateBeginning, _ facts: StateFacts, path: String,
+    durability: Durability, policy: ImagePolicy
+  ) {
+    self.worker = worker
+    self.batches = batches
+    self.beginning = beginning
+    self.path = path
+    self.durability = durability
+    epoch = facts.epoch ?? ""
+    unchecked = facts.unchecked
+    schedule = ImageSchedule(policy, now: MonotonicClock.now)
+  }
+
+  deinit { worker.abandon() }
+
+  /// Fills `target` with what is stored. Once, before `start`.
+  public func recover(into target: any RecoveryTarget) throws(StorageError) -> RecoveryProgress {
+    let unchecked = unchecked
+    let (found, hasWaste) = try worker.withLog { log throws(StorageError) in
+      let found = try log.recover(into: target, unchecked: unchecked)
+      try log.findWaste(besides: found.image)
+      return (found, log.hasWaste)
+    }
+    schedule.didRecover(found, hasWaste: hasWaste)
+    return found.progress
+  }
+
+  /// Uses these limits for all batches from now on. Waits for the log's thread.
+  public func use(_ limits: Limits) throws(StorageError) {
+    try worker.withLog { log throws(StorageError) in try log.use(limits) }
+  }
+
+  /// Starts the log's thread. After recovery, before the first batch.
+  public func start() throws(SystemError) { try worker.start() }
+
+  // MARK: Batches
+
+  public var descriptor: Int32? { worker.descriptor }
+
+  public func append(_ batch: LogBatch) {
+    batches.begin(batch)
+    guard durability == .process else { return worker.append(batch) }
+    let (isTaken, notice) = worker.appendInPlace(batch)
+    if let notice { take(notice) }
+    if !isTaken { worker.append(batch) }
+  }
+
+  public func nextEvent() -> LogEvent? {
+    if !batches.hasEvent { takeNotices() }
+    return batches.takeEvent()
+  }
+
+  /// Does nothing: an image, which covers only what was executed, shortens the journal.
+  public func release(through number: UInt64) {}
+
+  public func close(deadline: Instant) {
+    reader = nil
+    worker.discardImage()
+    let left = deadline.since(Instant(nanoseconds: WallClock.now))
+    worker.close(until: MonotonicClock.now &+ min(left, Self.longestClose))
+    takeNotices()
+  }
+
+  /// Nanoseconds that closing may take, whatever the clock says.
+  private static let longestClose: UInt64 = 60_000_000_000
+
+  private func takeNotices() {
+    for notice in worker.takeNotices() { take(notice) }
+  }
+
+  private func take(_ notice: LogWorker.Notice) {
+    let now = MonotonicClock.now
+    switch notice {
+    case .stored(let number, let row):
+      schedule.didAppend(bytes: batches.didStore(number, row: row), now: now)
+    case .failed(let number, let error):
+      batches.didFail(number, error.description)
+    case .partWritten:
+      partsLeft = min(partsLeft + 1, Self.partsInFlight)
+    case .imageComplete(let bytes):
+      if schedule.didComplete(bytes: bytes, now: now) { report(false, "\(path): images are written again") }
+    case .wasteRemoved:
+      schedule.didClean()
+    case .backgroundFailed(let error):
+      reader = nil
+      if schedule.didFail(now: now) {
+        report(true, "\(error) (nothing is lost: the journal is kept until an image is written)")
+      }
+    }
+  }
+
+  // MARK: Images
+
+  public var imagePause: UInt64? {
+    if reader != nil { return partsLeft > 0 ? 0 : nil }
+    return schedule.pause(now: MonotonicClock.now)
+  }
+
+  public func workOnImage(executed number: UInt64, isBusy: Bool, _ makeImage: () -> CatalogImage) {
+    takeNotices()
+    var now = MonotonicClock.now
+    if reader == nil && schedule.wantsImage(now: now) {
+      let image = makeImage()
+      schedule.didBegin()
+      reader = ImageReader(image)
+      partsLeft = Self.partsInFlight
+      worker.beginImage(revision: image.revision, at: image.at.nanoseconds, journal: batches.row(of: number))
+    }
+    let deadline = now &+ schedule.policy.step
+    while partsLeft > 0, now < deadline, let part = reader?.next() {
+      partsLeft -= 1
+      if part.isLast { reader = nil }
+      worker.write(part)
+      if isBusy { break }
+      now = MonotonicClock.now
+    }
+  }
+
+  /// Writes an image before the daemon serves, if the journal became far longer than it should or has rows without
+  /// checksums. Waits for it.
+  /// - Parameter makeImage: an image of the state after the last batch.
+  public func writeOverdueImage(_ makeImage: () -> CatalogImage) {
+    if schedule.isOverdue { writeImage(executed: .max, until: .max, makeImage) }
+  }
+
+  /// Writes an image at a clean stop, before `close`, so that the next start, perhaps of another version, replays nothing.
+  /// Only if there is journal to replace, and if the image is small or can be expected to be done in time.
+  /// - Parameters:
+  ///   - number: the last batch that was executed.
+  ///   - deadline: a moment of `MonotonicClock` at which a large image is given up.
+  public func writeLastImage(executed number: UInt64, deadline: UInt64, _ makeImage: () -> CatalogImage) {
+    guard schedule.wantsLastImage(deadline: deadline, now: MonotonicClock.now) else { return }
+    writeImage(executed: number, until: schedule.isCheap ? .max : deadline, makeImage)
+  }
+
+  private func writeImage(executed number: UInt64, until deadline: UInt64, _ makeImage: () -> CatalogImage) {
+    takeNotices()
+    reader = nil
+    worker.discardImage()
+    let image = makeImage()
+    let row = batches.row(of: number)
+    schedule.didBegin()
+    do throws(StorageError) {
+      let bytes = try worker.withLog { log throws(StorageError) in
+        try log.writeWhole(image, journal: row, until: deadline)
+      }
+      if let bytes { take(.imageComplete(bytes: bytes)) }
+    } catch {
+      take(.backgroundFailed(error))
+    }
+  }
+}
+
+/// The batch in flight, the events about batches, and the rows of the journal in which batches end.
+///
+/// Invariant: a batch in flight has no event yet; its number is the last that was begun.
+struct BatchesInFlight {
+  private var inFlight: (number: UInt64, bytes: Int)?
+  /// Events that were not taken yet.
+  private var events: [LogEvent] = []
+  /// The last two batches that were stored: the last but one may be the last that was executed.
+  private var stored: [(number: UInt64, row: Int64)] = []
+  /// The last row before the first batch.
+  private let firstRow: Int64
+
+  init(after row: Int64) {
+    firstRow = row
+  }
+
+  var hasEvent: Bool { !events.isEmpty }
+
+  mutating func begin(_ batch: LogBatch) {
+    precondition(inFlight == nil, "one batch may be in flight")
+    assert(stored.last.map { batch.number > $0.number } ?? true, "numbers of batches only grow")
+    inFlight = (batch.number, batch.frames.count)
+  }
+
+  /// Notes that the batch is stored, up to a row. Returns its bytes.
+  mutating func didStore(_ number: UInt64, row: Int64) -> Int {
+    assert(inFlight?.number == number && row > self.row(of: .max))
+    let bytes = inFlight?.bytes ?? 0
+    inFlight = nil
+    if stored.count == 2 { stored.removeFirst() }
+    stored.append((number, row))
+    events.append(.stored(through: number))
+    return bytes
+  }
+
+  mutating func didFail(_ number: UInt64, _ reason: String) {
+    assert(inFlight?.number == number)
+    inFlight = nil
+    events.append(.failed(from: number, reason: reason))
+  }
+
+  mutating func takeEvent() -> LogEvent? { events.isEmpty ? nil : events.removeFirst() }
+
+  /// The row that ends a batch, or the last batch before that number.
+  func row(of number: UInt64) -> Int64 { stored.last { $0.number <= number }?.row ?? firstRow }
+}

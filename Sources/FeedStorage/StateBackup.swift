@@ -1,0 +1,50 @@
+import FeedSQLite
+import FeedSystem
+import Glibc
+
+/// A copy of a database file while the daemon may be writing it.
+public enum StateBackup {
+  /// Copies the state at `path`, as of one moment, into a new file. The copy is marked: a daemon that is given it begins a new
+  /// epoch, because watchers may know revisions that it does not have.
+  ///
+  /// The copy is made under a random name beside `copy` and gets its own name when it is complete and synced. Nothing that
+  /// exists is overwritten, and no symbolic link is followed. Needs to read the state directory.
+  /// - Throws: also when `copy` exists.
+  public static func copy(_ path: String, to copy: String) throws(StorageError) {
+    let exists = StorageError(.exists, path: copy, reason: "the file exists")
+    var status = stat()
+    guard lstat(copy, &status) != 0 else { throw exists }
+    let source = try StateFile.openToRead(path).database
+    let temporary = try newFile(beside: copy)
+    defer { for end in ["", "-wal", "-journal", "-shm"] { unlink(temporary + end) } }
+    try StorageError.naming(copy) { () throws(SQLiteError) in
+      // VACUUM INTO takes an existing file that is empty; this one was just made here.
+      let copying = try source.prepare("VACUUM INTO ?", isKept: false)
+      try copying.bind(temporary, at: 1)
+      try copying.run()
+      let made = try Database(path: temporary, access: .readWrite)
+      try made.execute("PRAGMA journal_mode = DELETE; INSERT OR REPLACE INTO meta VALUES ('backup', 1)")
+      made.syncFile()
+    }
+    // link(2) creates the name or fails; unlike rename(2) it replaces nothing.
+    guard link(temporary, copy) == 0 else {
+      throw errno == EEXIST
+        ? exists
+        : StorageError(.inputOutput, path: copy, reason: "cannot create the file: \(String(cString: strerror(errno)))")
+    }
+    try? PrivateDirectory.sync(FilePath.directory(of: copy))
+  }
+
+  /// Creates an empty file with an unguessable name in the directory of `copy`.
+  private static func newFile(beside copy: String) throws(StorageError) -> String {
+    do throws(SystemError) {
+      let path = "\(FilePath.directory(of: copy))/.\(FilePath.name(of: copy)).\(try Random.hex128())"
+      let number = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+      guard number >= 0 else { throw SystemError(code: errno, operation: "create", path: path) }
+      close(number)
+      return path
+    } catch {
+      throw StorageError(.forbidden, path: copy, reason: "\(error)")
+    }
+  }
+}

@@ -1,0 +1,201 @@
+import FeedSystem
+import Glibc
+
+/// How far the journal of a database had come, kept in a file beside it.
+///
+/// SQLite takes the sound part of a damaged log for the whole log. The mark tells that there was more and, after a loss of
+/// power, that there may have been.
+struct StateMark: Equatable {
+  /// The history to which `sequence` belongs.
+  var epoch: String
+  /// The run of the system in which it was written (`BootIdentity`).
+  var boot: String
+  /// Whether batches were synced before they were acknowledged.
+  var isSynced: Bool
+  /// Whether the daemon stopped cleanly, with everything synced.
+  var isClean = false
+  /// The last row of the journal that was acknowledged.
+  var sequence: Int64
+
+  private static let title = "feedd-mark 1"
+  /// Digits of the sequence, with leading zeros, so that it can be overwritten in place.
+  private static let digits = 20
+
+  /// The mark as lines of text, the sequence last.
+  var text: String {
+    let number = String(sequence)
+    let padded = String(repeating: "0", count: max(0, Self.digits - number.utf8.count)) + number
+    return """
+      \(Self.title)
+      epoch \(epoch)
+      boot \(boot)
+      synced \(isSynced)
+      clean \(isClean)
+      sequence \(padded)
+
+      """
+  }
+
+  /// Where the digits begin in `text`.
+  var offsetOfSequence: Int { text.utf8.count - Self.digits - 1 }
+
+  init(epoch: String, boot: String, isSynced: Bool, sequence: Int64) {
+    self.epoch = epoch
+    self.boot = boot
+    self.isSynced = isSynced
+    self.sequence = sequence
+  }
+
+  /// Parses `text`; nil when it is not a mark.
+  init?(_ text: String) {
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    guard lines.count >= 6, lines[0] == Self.title else { return nil }
+    var values: [Substring: Substring] = [:]
+    for line in lines.dropFirst() {
+      guard let space = line.firstIndex(of: " ") else { continue }
+      values[line[..<space]] = line[line.index(after: space)...]
+    }
+    guard let epoch = values["epoch"], let boot = values["boot"],
+      let isSynced = values["synced"].flatMap({ Bool(String($0)) }),
+      let isClean = values["clean"].flatMap({ Bool(String($0)) }),
+      let sequence = values["sequence"].flatMap({ Int64($0) })
+    else { return nil }
+    self.init(epoch: String(epoch), boot: String(boot), isSynced: isSynced, sequence: sequence)
+    self.isClean = isClean
+  }
+
+  /// What a mark says about the database beside it.
+  enum Verdict: Equatable {
+    /// Nothing that was acknowledged is missing.
+    case whole
+    /// Acknowledged rows may be missing, as after a loss of power: a new epoch begins.
+    case cut
+    /// This many rows are missing without such a reason.
+    case lost(Int64)
+  }
+
+  /// Compares a mark with a database.
+  /// - Parameters:
+  ///   - mark: nil when there is none.
+  ///   - epoch: the database's own.
+  ///   - sequence: the last row of the journal that the database holds or its image covers.
+  ///   - boot: the present run of the system.
+  static func verdict(_ mark: StateMark?, epoch: String, sequence: Int64, boot: String) -> Verdict {
+    guard let mark, mark.epoch == epoch else { return .cut }
+    let mayLose = !mark.isSynced && !mark.isClean && (mark.boot.isEmpty || mark.boot != boot)
+    if mayLose { return .cut }
+    return sequence < mark.sequence ? .lost(mark.sequence - sequence) : .whole
+  }
+}
+
+/// The mark's file while the daemon runs.
+///
+/// Written after each batch is stored and before its answers. A write that fails leaves an older mark, which demands less.
+/// Invariant: the mark never exceeds the last stored row.
+final class StateMarkFile {
+  private let file: RecordFile?
+  private let mark: StateMark
+  private var last: Int64
+
+  static func path(of database: String) -> String { database + "-mark" }
+
+  /// The mark beside a database; nil when there is none or it cannot be read.
+  static func read(of database: String) -> StateMark? {
+    guard let bytes = try? SmallFile.read(path(of: database), limit: 4096) else { return nil }
+    return StateMark(String(decoding: bytes, as: UTF8.self))
+  }
+
+  /// Writes a first mark. If that is impossible, the daemon goes on without one, and the next start begins a new epoch.
+  init(_ mark: StateMark, of database: String) {
+    self.mark = mark
+    last = mark.sequence
+    file = try? RecordFile(Self.path(of: database))
+    if let file { Self.write(mark, file) }
+  }
+
+  /// Records that batches up to this row of the journal are stored.
+  func advance(to sequence: Int64) {
+    assert(sequence >= last, "the mark only grows")
+    last = sequence
+    guard let file else { return }
+    withUnsafeTemporaryAllocation(byteCount: 20, alignment: 1) { digits in
+      var rest = sequence
+      for place in digits.indices.reversed() {
+        digits[place] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
+        rest /= 10
+      }
+      _ = file.write(UnsafeRawBufferPointer(digits), at: mark.offsetOfSequence)
+    }
+  }
+
+  /// Records that everything up to this row is synced and nothing follows.
+  func end(at sequence: Int64) {
+    guard let file else { return }
+    var last = mark
+    last.sequence = sequence
+    last.isClean = true
+    Self.write(last, file)
+    file.sync()
+  }
+
+  private static func write(_ mark: StateMark, _ file: RecordFile) {
+    var text = mark.text
+    let count = text.withUTF8 { bytes in
+      file.write(UnsafeRawBufferPointer(bytes))
+      return bytes.count
+    }
+    file.truncate(to: count)
+  }
+}
+
+/// Whether the database files are still where they were opened, and as long as they were: a write to a file that was
+/// removed, replaced or cut would succeed and be lost.
+struct FilePlace {
+  private let database: String
+  private let log: String
+  private let identity: Status?
+  /// Bytes of a frame of the log, and of the header before the first.
+  private let frameBytes: Int
+  private static let headerBytes = 32
+
+  enum Problem: Equatable {
+    /// A file was removed or replaced.
+    case vanished(String)
+    /// The log is shorter than it was.
+    case cut(String)
+  }
+
+  private struct Status {
+    let device: UInt
+    let node: UInt
+    let size: Int
+  }
+
+  /// - Parameter pageSize: of the database, in bytes.
+  init(_ path: String, pageSize: Int) {
+    database = path
+    log = path + "-wal"
+    identity = Self.status(path)
+    frameBytes = pageSize + 24
+  }
+
+  /// What is wrong; nil when the files are as they should be. Two system calls.
+  /// - Parameter pages: in the log after the last commit.
+  func problem(pages: Int) -> Problem? {
+    guard let now = Self.status(database) else { return .vanished("the database file was removed") }
+    guard now.device == identity?.device, now.node == identity?.node else {
+      return .vanished("the database file was replaced by another")
+    }
+    guard let log = Self.status(log) else { return .vanished("the database's log was removed") }
+    if pages > 0 && log.size < Self.headerBytes + pages * frameBytes {
+      return .cut("the database's log was cut to \(log.size) bytes by another program")
+    }
+    return nil
+  }
+
+  private static func status(_ path: String) -> Status? {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return nil }
+    return Status(device: UInt(status.st_dev), node: UInt(status.st_ino), size: Int(status.st_size))
+  }
+}

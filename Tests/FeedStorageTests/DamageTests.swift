@@ -1,0 +1,178 @@
+import FeedModel
+import FeedSQLite
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+@testable import FeedStorage
+
+/// Files that were damaged: what they hold is either refused, or served as it was.
+@Suite struct DamageTests {
+  private let directory: TemporaryDirectory
+  private var path: String { directory.file("state.sqlite") }
+
+  init() throws {
+    directory = try TemporaryDirectory()
+  }
+
+  private static let files = ["state.sqlite", "state.sqlite-wal", "state.sqlite-mark"]
+
+  private func contents() throws -> [String: [UInt8]] {
+    var all: [String: [UInt8]] = [:]
+    for name in Self.files { all[name] = try SmallFile.read(directory.file(name)) }
+    return all
+  }
+
+  private func restore(_ files: [String: [UInt8]]) throws {
+    unlink(path + "-shm")
+    for (name, bytes) in files { try SmallFile.replace(directory.file(name), with: bytes) }
+  }
+
+  /// A killed daemon's state: an image, and a journal after it.
+  private func live() throws -> [String] {
+    let daemon = try DurableEngine(path, durability: .disk)
+    var requests = RandomRequests(seed: 11)
+    for definition in RandomRequests.definitions { daemon.ask("define", definition) }
+    daemon.ask("set", #"{"feed":"c","elements":\#(requests.elements(100))}"#)
+    daemon.store.beginImage(daemon.engine.catalog.makeImage())
+    while daemon.store.hasWork { daemon.store.work(isBusy: false) }
+    for _ in 0..<30 { _ = daemon.turn([requests.next()]) }
+    return daemon.visibleState
+  }
+
+  private static var rounds: Int { Environment.current.nonEmpty("FEEDD_LONG") == nil ? 80 : 1000 }
+
+  @Test func flippedBitsAndTruncationsNeverGiveAWrongAnswer() throws {
+    let state = try live()
+    let sound = try contents()
+    var random = SeededRandom(seed: 5)
+    var refused = 0
+    for round in 0..<Self.rounds {
+      var damaged = sound
+      let name = Self.files[Int.random(in: 0..<3, using: &random)]
+      guard var bytes = damaged[name], !bytes.isEmpty else { continue }
+      let place = Int.random(in: 0..<bytes.count, using: &random)
+      if round % 5 == 0 {
+        bytes.removeLast(bytes.count - place)
+      } else {
+        bytes[place] ^= UInt8(1 << Int.random(in: 0..<8, using: &random))
+      }
+      damaged[name] = bytes
+      try restore(damaged)
+      do {
+        let scratch = try DurableEngine(directory.file("scratch"))
+        _ = try StateCheck.run(path, into: Filler(scratch.engine))
+        #expect(difference(scratch.visibleState, state) == nil, "check, round \(round): \(name) at \(place)")
+      } catch {
+        #expect(error is StorageError, "round \(round): \(name) at \(place): \(error)")
+      }
+      for end in ["", "-wal", "-shm", "-mark"] { unlink(directory.file("scratch") + end) }
+      do {
+        let daemon = try DurableEngine(path, durability: .disk)
+        #expect(difference(daemon.visibleState, state) == nil, "round \(round): \(name) at \(place)")
+      } catch {
+        refused += 1
+        #expect(error is StorageError, "round \(round): \(name) at \(place): \(error)")
+      }
+    }
+    #expect(refused > Self.rounds / 4)
+  }
+
+  /// A request in the journal that was altered without damage to the database's structure.
+  @Test func anAlteredRequestIsRefusedByItsChecksum() throws {
+    _ = try live()
+    let database = try Database(path: path, access: .readWrite)
+    let row = try #require(try database.integer("SELECT max(seq) - 3 FROM journal"))
+    try database.execute(
+      "UPDATE journal SET requests = CAST(replace(CAST(requests AS TEXT), 'e', 'f') AS BLOB) WHERE seq = \(row)")
+    let error = #expect(throws: StorageError.self) { try DurableEngine(path, durability: .disk) }
+    #expect(error?.kind == .corrupt)
+    #expect(error?.reason == "row \(row) of the journal does not match its checksum")
+    #expect(throws: StorageError.self) {
+      try StateCheck.run(path, into: Filler(DurableEngine(directory.file("scratch")).engine))
+    }
+  }
+
+  @Test(
+    arguments: [
+      "UPDATE element SET text = replace(text, '1', '2') WHERE id = (SELECT max(id) FROM element)",
+      "UPDATE element SET arrival = arrival + 1 WHERE id = (SELECT max(id) FROM element)",
+      "DELETE FROM element WHERE id = (SELECT max(id) FROM element)",
+      "UPDATE section_rows SET numbers = '[' || substr(numbers, 4) WHERE id = (SELECT max(id) FROM section_rows)",
+      "UPDATE image_feed SET revision = revision + 1 WHERE name = 'c'", "UPDATE image SET revision = revision + 1",
+      "UPDATE image SET complete = 0", "DELETE FROM image_feed WHERE name = 'slots'",
+      "UPDATE limits SET json = json || ' '", "UPDATE meta SET value = 'other' WHERE key = 'epoch'",
+      "UPDATE meta SET key = 'backus' WHERE key = 'epoch'", "DELETE FROM meta WHERE key = 'epoch'",
+    ])
+  func anAlteredImageIsRefused(_ sql: String) throws {
+    _ = try live()
+    try Database(path: path, access: .readWrite).execute(sql)
+    #expect(throws: StorageError.self, "\(sql)") { try DurableEngine(path, durability: .disk) }
+  }
+
+  /// The log of a killed daemon was deleted: the check refuses what the start refuses, and creates nothing.
+  @Test func aDeletedLogIsRefusedByTheCheckToo() throws {
+    do {
+      let daemon = try DurableEngine(path)
+      daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
+    }
+    for name in ["-wal", "-shm"] { unlink(path + name) }
+    let error = #expect(throws: StorageError.self) {
+      try StateCheck.run(path, into: Filler(DurableEngine(directory.file("scratch")).engine))
+    }
+    #expect(error?.kind == .lost)
+    #expect(FileSize.of(path + "-wal") == nil && FileSize.of(path + "-shm") == nil)
+    #expect(throws: StorageError.self) { try DurableEngine(path) }
+  }
+
+  @Test func aJournalOfOtherRulesIsRefusedUntilAnImageCoversIt() throws {
+    func setRules(_ rules: Int64) throws {
+      let database = try Database(path: path, access: .readWrite)
+      var facts = try StateFacts(database, version: Schema.version)
+      facts.rules = rules
+      try database.transaction { () throws(SQLiteError) in try facts.write(to: database) }
+    }
+    let state = try live()
+    try setRules(Schema.rules + 1)
+    let error = #expect(throws: StorageError.self) { try DurableEngine(path, durability: .disk) }
+    #expect(error?.kind == .otherRules && error?.description.contains("stop it with SIGTERM") == true)
+    try setRules(Schema.rules)
+    do {
+      let daemon = try DurableEngine(path, durability: .disk)
+      daemon.store.close { daemon.engine.catalog.makeImage() }
+    }
+    try setRules(Schema.rules + 1)
+    #expect(try difference(DurableEngine(path, durability: .disk).visibleState, state) == nil)
+  }
+
+  /// States that the first schema's daemon left: killed without an image, stopped cleanly, and killed after an image.
+  @Test(arguments: ["journal", "image", "both"]) func statesOfTheFirstSchemaOpen(_ name: String) throws {
+    let corpus = FilePath.directory(of: #filePath) + "/Corpus/\(name)/"
+    for end in ["", "-wal", "-mark"] {
+      try SmallFile.replace(path + end, with: try SmallFile.read(corpus + "feedd.sqlite" + end))
+    }
+    let digests = String(decoding: try SmallFile.read(corpus + "digests"), as: UTF8.self)
+    func check(_ daemon: DurableEngine) {
+      for line in digests.split(separator: "\n") {
+        let words = line.split(separator: " ")
+        let answer = daemon.ask("verify", #"{"feed":"\#(words[0])"}"#, later: 0)
+        #expect(
+          answer.contains(#""revision":\#(words[1])"#) && answer.contains(#""digest":"\#(words[2])""#),
+          "\(line): \(answer)")
+      }
+    }
+    let scratch = try DurableEngine(directory.file("scratch"))
+    #expect(try StateCheck.run(path, into: Filler(scratch.engine)).schema == 1)
+    check(scratch)
+    do {
+      let daemon = try DurableEngine(path, durability: .disk)
+      #expect(daemon.store.beginning == .continued)
+      check(daemon)
+      daemon.store.writeOverdueImage { daemon.engine.catalog.makeImage() }
+    }
+    let again = try DurableEngine(path, durability: .disk)
+    #expect(again.found.batches == 0)
+    check(again)
+  }
+}

@@ -1,0 +1,326 @@
+import FaultyDisk
+import FeedEngine
+import FeedModel
+import Glibc
+import TestSupport
+import Testing
+
+@testable import FeedStorage
+
+/// Owns the frames of a batch.
+private final class FrameMemory {
+  let bytes: UnsafeRawBufferPointer
+
+  init(_ frames: [UInt8]) {
+    let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: frames.count, alignment: 1)
+    memory.copyBytes(from: frames)
+    bytes = UnsafeRawBufferPointer(memory)
+  }
+
+  deinit { UnsafeMutableRawBufferPointer(mutating: bytes).deallocate() }
+}
+
+/// A state that follows a log: appends batches, executes what is stored, and writes images as a turn would.
+private final class LogDriver {
+  let log: SQLiteLog
+  let engine: Engine
+  let found: RecoveryProgress
+  private let filler: Filler
+  private(set) var executed: UInt64 = 0
+  private var number: UInt64 = 0
+  private var now: UInt64
+  private var waiting: LogBatch?
+
+  init(
+    _ path: String, durability: Durability = .process, policy: ImagePolicy = ImagePolicy(), vfs: String? = nil
+  ) throws {
+    log = try SQLiteLog.open(
+      path, durability: durability, freshEpoch: "fresh", policy: policy, software: "0", vfs: vfs)
+    let identity = ServerIdentity(version: "0", epoch: log.epoch, pid: 1, uid: 0, durability: "process")
+    engine = Engine(limits: Limits(), identity: identity, seed: 3, isDurable: true, now: Instant(nanoseconds: 0))
+    filler = Filler(engine)
+    found = try log.recover(into: filler)
+    now = found.newestMoment
+    engine.adopt(Limits())
+    try log.use(Limits())
+    try log.start()
+  }
+
+  /// Gives requests to the log as one batch.
+  func append(_ requests: [String]) {
+    var frames: [UInt8] = []
+    for request in requests {
+      withUnsafeBytes(of: UInt32(request.utf8.count).bigEndian) { frames += Array($0) }
+      frames += Array(request.utf8)
+    }
+    let memory = FrameMemory(frames)
+    number += 1
+    now += 1_000_000
+    let batch = LogBatch(
+      number: number, at: Instant(nanoseconds: now), revision: engine.catalog.revision, frames: memory.bytes,
+      owner: memory)
+    waiting = batch
+    log.append(batch)
+  }
+
+  /// Waits for the event of the batch in flight, without executing it.
+  func event() -> LogEvent {
+    while true {
+      if let event = log.nextEvent() { return event }
+      var request = pollfd(fd: log.descriptor ?? -1, events: Int16(POLLIN), revents: 0)
+      _ = poll(&request, 1, -1)
+    }
+  }
+
+  func execute() throws {
+    guard let batch = waiting else { return }
+    waiting = nil
+    try filler.replay(
+      StoredBatch(
+        sequence: 0, revision: batch.revision ?? 0, at: batch.at.nanoseconds, requests: batch.frames))
+    executed = batch.number
+  }
+
+  /// Stores and executes requests. Returns why they were refused; nil when they were not.
+  @discardableResult
+  func run(_ requests: String...) throws -> String? {
+    append(requests)
+    switch event() {
+    case .stored:
+      try execute()
+      return nil
+    case .failed(_, let reason):
+      waiting = nil
+      return reason
+    default: return "unexpected"
+    }
+  }
+
+  /// Everything that an image of the state holds, but for how far back recent changes reach. Arrivals are counted anew by a
+  /// recovery, so their order stands for them.
+  var content: [String] {
+    var reader = ImageReader(engine.catalog.makeImage())
+    var lines = ["revision \(engine.catalog.revision)"]
+    var elements: [(arrival: UInt64, line: String)] = []
+    while true {
+      let part = reader.next()
+      for item in part.items {
+        switch item {
+        case .feed(let head): lines.append("\(head)")
+        case .element(let arrival, let changed, let text):
+          elements.append((arrival, "\(changed) " + String(decoding: part.bytes(text), as: UTF8.self)))
+        case .rows(let section, let first, let numbers):
+          lines.append("\(section) \(first) " + String(decoding: part.bytes(numbers), as: UTF8.self))
+        case .history: break
+        case .feedEnd:
+          lines += elements.map(\.line)
+          lines += elements.sorted { $0.arrival < $1.arrival }.map(\.line)
+          elements.removeAll()
+        }
+      }
+      if part.isLast { return lines }
+    }
+  }
+
+  /// Writes images as long as one is due or under way.
+  func writeImages() {
+    while let pause = log.imagePause, pause == 0 {
+      log.workOnImage(executed: executed, isBusy: false) { engine.catalog.makeImage() }
+    }
+  }
+}
+
+private func request(_ method: String, _ params: String) -> String { DurableEngine.request(method, params) }
+private let define = request("define", #"{"feed":"list","kind":"array"}"#)
+private func insert(_ text: String) -> String { request("insert", #"{"feed":"list","elements":["\#(text)"]}"#) }
+
+extension FaultyDiskTests {
+  @Suite struct SQLiteLogTests {
+    private let directory: TemporaryDirectory
+    private var path: String { directory.file("state.sqlite") }
+
+    init() throws {
+      directory = try TemporaryDirectory()
+      #expect(faulty_disk_register() == 0)
+      faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
+    }
+
+    @Test func aProcessBatchIsStoredWithinAppend() throws {
+      let driver = try LogDriver(path)
+      driver.append([define])
+      guard case .stored(through: 1)? = driver.log.nextEvent() else {
+        Issue.record("the event does not follow append at once")
+        return
+      }
+      #expect(driver.log.nextEvent() == nil)
+    }
+
+    @Test func appendReturnsWhileTheDiskSyncs() throws {
+      let driver = try LogDriver(path, durability: .disk, vfs: "faulty")
+      try driver.run(define)
+      faulty_disk_hold_syncs(1)
+      driver.append([insert("a")])
+      // The sync is under way or about to begin, and cannot end: no event may come.
+      #expect(driver.log.nextEvent() == nil)
+      faulty_disk_wait_for_sync()
+      #expect(driver.log.nextEvent() == nil)
+      faulty_disk_hold_syncs(0)
+      guard case .stored(through: 2) = driver.event() else {
+        Issue.record("the batch is not stored")
+        return
+      }
+    }
+
+    @Test(arguments: [Durability.process, .disk]) func batchesAreReplayedAfterAnAbruptEnd(_ durability: Durability)
+      throws
+    {
+      var content: [String] = []
+      do {
+        let driver = try LogDriver(path, durability: durability)
+        try driver.run(define)
+        for number in 0..<20 { try driver.run(insert("\(number)"), insert(String(repeating: "x", count: 9000))) }
+        content = driver.content
+      }
+      let driver = try LogDriver(path, durability: durability)
+      #expect(driver.found.batches == 21)
+      #expect(difference(driver.content, content) == nil)
+      #expect(driver.log.beginning == .continued)
+    }
+
+    @Test func aBatchThatCouldNotBeSyncedIsRefusedAndNotFound() throws {
+      do {
+        let driver = try LogDriver(path, durability: .disk, vfs: "faulty")
+        try driver.run(define)
+        faulty_disk_fail(Int32(FAULTY_DISK_SYNC), 0, 1)
+        #expect(try driver.run(insert("refused"))?.contains("SQLite") == true)
+        #expect(faulty_disk_failures() == 1)
+      }
+      let driver = try LogDriver(path, durability: .disk, vfs: "faulty")
+      #expect(driver.found.batches == 1)
+      #expect(try driver.run(insert("stored")) == nil)
+    }
+
+    /// A batch that lies in the log unsynced is refused only when something else was written over it.
+    @Test func aBatchOfUnknownFateStaysInFlight() throws {
+      do {
+        let driver = try LogDriver(path, durability: .disk, vfs: "faulty")
+        try driver.run(define)
+        faulty_disk_fail(Int32(FAULTY_DISK_SYNC_AND_WRITE), 0, 1_000_000)
+        driver.append([insert("unknown")])
+        faulty_disk_wait_for_failures(3)
+        #expect(driver.log.nextEvent() == nil)
+        faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
+        guard case .failed(from: 2, _) = driver.event() else {
+          Issue.record("the batch is not refused")
+          return
+        }
+      }
+      #expect(try LogDriver(path, durability: .disk, vfs: "faulty").found.batches == 1)
+    }
+
+    @Test func aFullDiskRefusesAndStoringResumes() throws {
+      let driver = try LogDriver(path, vfs: "faulty")
+      try driver.run(define)
+      faulty_disk_fail(Int32(FAULTY_DISK_FULL), 0, 1_000_000)
+      for _ in 0..<3 { #expect(try driver.run(insert("no"))?.contains("free space on its file system") == true) }
+      faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
+      #expect(try driver.run(insert("yes")) == nil)
+    }
+
+    @Test func aCutLogIsNoticedAtTheNextAppend() throws {
+      let driver = try LogDriver(path)
+      try driver.run(define)
+      for number in 0..<20 { try driver.run(insert("\(number)")) }
+      #expect(truncate(path + "-wal", 40_000) == 0)
+      for _ in 0..<2 {
+        #expect(try driver.run(insert("x"))?.contains("the database's log was cut") == true)
+      }
+    }
+
+    @Test func anImageIsWrittenInPartsAndReplacesTheJournal() throws {
+      var policy = ImagePolicy()
+      policy.journalBytes = 1000
+      var content: [String] = []
+      do {
+        let driver = try LogDriver(path, policy: policy)
+        for definition in RandomRequests.definitions { try driver.run(request("define", definition)) }
+        var requests = RandomRequests(seed: 1)
+        try driver.run(request("set", #"{"feed":"c","elements":\#(requests.elements(400))}"#))
+        // Without waiting, nothing but the schedule decides how many images there are.
+        for _ in 0..<200 {
+          try driver.run(requests.next())
+          driver.writeImages()
+        }
+        content = driver.content
+        driver.log.writeLastImage(executed: driver.executed, deadline: .max) { driver.engine.catalog.makeImage() }
+        driver.log.close(deadline: Instant(nanoseconds: .max))
+      }
+      let driver = try LogDriver(path, policy: policy)
+      #expect(driver.found.batches == 0)
+      #expect(difference(driver.content, content) == nil)
+    }
+
+    /// What is stored and not executed when an image is made is replayed after it.
+    @Test func anImageCoversOnlyWhatWasExecuted() throws {
+      do {
+        let driver = try LogDriver(path)
+        try driver.run(define)
+        try driver.run(insert("executed"))
+        driver.append([insert("stored")])
+        guard case .stored(through: 3) = driver.event() else { return }
+        driver.log.writeLastImage(executed: 2, deadline: .max) { driver.engine.catalog.makeImage() }
+      }
+      let driver = try LogDriver(path)
+      #expect(driver.found.batches == 1)
+      #expect(driver.content.contains { $0.contains("\"stored\"") })
+    }
+
+    /// Ends at random moments, with images nearly always under way.
+    @Test(arguments: 0..<4) func randomHistoriesSurviveAbruptEnds(_ seed: Int) throws {
+      var policy = ImagePolicy()
+      policy.journalBytes = 4000
+      policy.step = 1
+      var requests = RandomRequests(seed: UInt64(seed))
+      var content: [String]?
+      for life in 0..<6 {
+        let driver = try LogDriver(path, durability: seed % 2 == 0 ? .process : .disk, policy: policy)
+        if let content {
+          #expect(difference(driver.content, content) == nil, "seed \(seed), life \(life)")
+        } else {
+          for definition in RandomRequests.definitions { try driver.run(request("define", definition)) }
+          try driver.run(request("set", #"{"feed":"c","elements":\#(requests.elements(600))}"#))
+        }
+        for _ in 0..<requests.number(1..<100) {
+          try driver.run(requests.next(), requests.next())
+          driver.log.workOnImage(executed: driver.executed, isBusy: true) { driver.engine.catalog.makeImage() }
+        }
+        content = driver.content
+      }
+    }
+
+    @Test func batchesInFlightNameTheRowsTheyEndIn() {
+      var batches = BatchesInFlight(after: 7)
+      let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
+      func batch(_ number: UInt64) -> LogBatch {
+        LogBatch(number: number, at: Instant(nanoseconds: 0), revision: 0, frames: nothing)
+      }
+      #expect(batches.row(of: .max) == 7)
+      for (number, row) in [(UInt64(1), Int64(8)), (2, 12), (3, 13)] {
+        batches.begin(batch(number))
+        _ = batches.didStore(number, row: row)
+        guard case .stored(through: number)? = batches.takeEvent() else {
+          Issue.record("no event of batch \(number)")
+          return
+        }
+      }
+      #expect(batches.row(of: 2) == 12 && batches.row(of: 3) == 13 && batches.row(of: .max) == 13)
+      batches.begin(batch(4))
+      batches.didFail(4, "why")
+      guard case .failed(from: 4, reason: "why")? = batches.takeEvent() else {
+        Issue.record("no event of batch 4")
+        return
+      }
+      #expect(batches.row(of: .max) == 13)
+    }
+  }
+}
