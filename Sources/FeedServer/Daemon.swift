@@ -58,12 +58,12 @@ public enum Daemon {
     raiseOpenFiles(options.limits, log)
     let notify = Notify(environment, pid: ProcessIdentity.pid)
     let state = try openState(options, environment)
-    let store = state?.store
-    let engine = try makeEngine(options, store, log)
-    if let store { try recover(engine, from: store, options.limits, notify, log) }
+    let storage = state?.log
+    let engine = try makeEngine(options, storage, log)
+    let recovered = try storage.map { try recover(engine, from: $0, options.limits, notify, log) }
     engine.catalog.forgetManagedHistory()
     var loop = try EventLoop(
-      engine: engine, state: state, clock: ServerClock(after: store?.newestMoment ?? 0), listener: listener,
+      engine: engine, state: state, clock: ServerClock(after: recovered?.newestMoment ?? 0), listener: listener,
       signals: signals, notify: notify, log: log,
       drainTimeout: options.drainTimeout)
     loop.configurationFile = file
@@ -72,12 +72,12 @@ public enum Daemon {
     log.write(
       .notice,
       "feedd \(ProgramVersion.text) listens at \(listener.path)\(listener.isInherited ? " (handed over)" : ""), "
-        + "durability \(options.durability.rawValue) (\(place(store))), pid \(ProcessIdentity.pid)")
+        + "durability \(options.durability.rawValue) (\(place(storage))), pid \(ProcessIdentity.pid)")
     return loop
   }
 
-  private static func place(_ store: Store?) -> String {
-    store.map { "in \($0.path)" } ?? "nothing is kept when it ends"
+  private static func place(_ storage: SQLiteLog?) -> String {
+    storage.map { "in \($0.path)" } ?? "nothing is kept when it ends"
   }
 
   /// The socket that the service manager handed over, or one made here.
@@ -108,13 +108,13 @@ public enum Daemon {
         + "raise the limit (LimitNOFILE), or lower --max-connections")
   }
 
-  static func makeEngine(_ options: DaemonOptions, _ store: Store?, _ log: Log) throws -> Engine {
+  static func makeEngine(_ options: DaemonOptions, _ storage: SQLiteLog?, _ log: Log) throws -> Engine {
     let identity = ServerIdentity(
-      version: ProgramVersion.text, epoch: try store?.epoch ?? Random.hex128(), pid: ProcessIdentity.pid,
+      version: ProgramVersion.text, epoch: try storage?.epoch ?? Random.hex128(), pid: ProcessIdentity.pid,
       uid: ProcessIdentity.uid, durability: options.durability.rawValue,
-      state: store.map { FilePath.directory(of: FilePath.absolute($0.path)) })
+      state: storage.map { FilePath.directory(of: FilePath.absolute($0.path)) })
     let engine = Engine(
-      limits: options.limits, identity: identity, seed: try Random.number(), isDurable: store != nil,
+      limits: options.limits, identity: identity, seed: try Random.number(), isDurable: storage != nil,
       now: ServerClock(after: 0).now)
     engine.log = { event in log.write(LogLevel(rawValue: event.level.rawValue) ?? .info, event.message) }
     return engine

@@ -50,6 +50,9 @@ final class Checkpoints {
   /// the thread's pass.
   var wantsPause: Bool { lastPages > Self.enough && lastPages < Self.tooMany && !thread.isIdle }
 
+  /// Whether the next commit may begin the log anew, whose new header SQLite syncs.
+  var isLogAboutToBeginAnew: Bool { thread.moved >= Int(logPages.pointee) && logPages.pointee > 0 }
+
   private enum Action {
     case none
     /// A pass of the thread.
@@ -94,7 +97,10 @@ final class Checkpoints {
     if pages < writerResumesAt { return }
     // A failure only leaves a longer log; the next commit reports a broken disk.
     let progress = try? writer.checkpoint(.passive)
-    if let progress, progress.moved == progress.pages { return }
+    if let progress, progress.moved == progress.pages {
+      thread.didMove(progress.moved)
+      return
+    }
     writerResumesAt = pages &+ Int32(Self.enough)
   }
 
@@ -129,6 +135,8 @@ private final class CheckpointThread: Sendable {
   private let vfs: String?
   private let isWorking = Atomic<Bool>(false)
   private let movedPages = Atomic<Int>(0)
+  /// How often the log began anew. A pass that was overtaken by that has moved nothing of the present log.
+  private let logNumber = Atomic<Int>(0)
   private let isEnding = Atomic<Bool>(false)
   private let thread = Mutex<Thread?>(nil)
   private let wakeUp: WakeUp?
@@ -152,8 +160,12 @@ private final class CheckpointThread: Sendable {
   /// Pages of the log that are in the database file.
   var moved: Int { movedPages.load(ordering: .relaxed) }
 
+  /// Another thread moved pages.
+  func didMove(_ pages: Int) { movedPages.store(pages, ordering: .relaxed) }
+
   /// The log began anew: nothing of it has been moved.
   func logBeganAnew() {
+    logNumber.add(1, ordering: .relaxed)
     movedPages.store(0, ordering: .relaxed)
   }
 
@@ -182,11 +194,12 @@ private final class CheckpointThread: Sendable {
         database?.keepLogWhenClosing()
         try? database?.execute("PRAGMA synchronous = NORMAL")
       }
+      let log = logNumber.load(ordering: .relaxed)
       // A failure is retried with the next pass; the writer meets the same disk and reports it.
       if let progress = try? database?.checkpoint(.passive) {
         // Otherwise the writer would wait for all of it when it moves the last pages.
         database?.syncFile()
-        movedPages.store(progress.moved, ordering: .relaxed)
+        if log == logNumber.load(ordering: .relaxed) { movedPages.store(progress.moved, ordering: .relaxed) }
       }
       isWorking.store(false, ordering: .releasing)
     }

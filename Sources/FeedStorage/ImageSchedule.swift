@@ -10,8 +10,6 @@ public struct ImagePolicy: Sendable, Equatable {
   public var idleBytes = 1 << 20
   /// Nanoseconds that a turn spends on an image, and a transaction on deleting what is no longer needed.
   public var step: UInt64 = 2_000_000
-  /// Bytes of image and journal up to which a clean stop writes an image, however slow the disk is.
-  public var cheapBytes = 64 << 20
 
   public init() {}
 }
@@ -25,8 +23,6 @@ struct ImageSchedule {
   private static let retryPause: UInt64 = 10_000_000_000
   /// What a row of the journal costs besides its requests.
   private static let rowOverhead = 64
-  /// Bytes of an image that are expected to be written in a second.
-  private static let bytesPerSecond = 32 << 20
 
   private enum State {
     case idle
@@ -74,15 +70,9 @@ struct ImageSchedule {
 
   /// Whether an image should be begun now.
   func wantsImage(now: UInt64) -> Bool {
-    guard case .idle = state, journalBytes > 0, mayTry(now: now) else { return false }
+    guard case .idle = state, journalBytes > 0, now >= resumesAt else { return false }
     return isLong || now >= latestMoment
   }
-
-  /// Whether the last failure is long enough ago.
-  func mayTry(now: UInt64) -> Bool { now >= resumesAt }
-
-  /// Nanoseconds until `mayTry`.
-  func retryPauseLeft(now: UInt64) -> UInt64 { resumesAt > now ? resumesAt - now : 0 }
 
   /// Nanoseconds until `wantsImage` becomes true without another event; nil when it does not.
   func pause(now: UInt64) -> UInt64? {
@@ -104,15 +94,11 @@ struct ImageSchedule {
   /// long that runs which end before they can write an image would make each start longer than the one before.
   var isOverdue: Bool { isUrgent || journalBytes / 2 > max(policy.journalBytes, imageBytes) }
 
-  /// Whether an image at a clean stop is written however slow the disk is.
-  var isCheap: Bool { journalBytes + imageBytes <= policy.cheapBytes }
+  /// Whether there is something that only an image replaces: journal, or rows without checksums.
+  var needsImage: Bool { journalBytes > 0 || isUrgent }
 
-  /// Whether a clean stop should write an image.
-  func wantsLastImage(deadline: UInt64, now: UInt64) -> Bool {
-    guard journalBytes > 0 else { return false }
-    let seconds = UInt64((journalBytes + imageBytes) / Self.bytesPerSecond)
-    return isCheap || now &+ seconds &* 1_000_000_000 < deadline
-  }
+  /// Whether an image is under way.
+  var isWriting: Bool { if case .writing = state { true } else { false } }
 
   mutating func didBegin() { state = .writing(later: 0) }
 
@@ -133,9 +119,16 @@ struct ImageSchedule {
     if case .cleaning = state { state = .idle }
   }
 
-  /// The image under way was given up, or deleting failed. Returns whether it is the first failure.
+  /// The image under way was given up. Returns whether it is the first failure.
   mutating func didFail(now: UInt64) -> Bool {
     state = .cleaning
+    return pauseAfterFailure(now: now)
+  }
+
+  /// Deleting failed; it is tried again. Returns whether it is the first failure.
+  mutating func didFailToClean(now: UInt64) -> Bool { pauseAfterFailure(now: now) }
+
+  private mutating func pauseAfterFailure(now: UInt64) -> Bool {
     defer { resumesAt = now &+ Self.retryPause }
     return resumesAt == 0
   }

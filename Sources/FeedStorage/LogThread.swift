@@ -55,6 +55,8 @@ struct LogThread: ~Copyable {
   var isWritingImage: Bool { image != nil }
   /// Whether work that can wait should wait: the log is about to begin anew.
   var wantsPause: Bool { checkpoints.wantsPause }
+  /// Whether the next commit may wait for the disk although commits are not synced.
+  var mayWaitForDisk: Bool { checkpoints.isLogAboutToBeginAnew }
   /// Whether `maintain` has something to do.
   var needsMaintenance: Bool { checkpoints.isDue }
 
@@ -205,21 +207,6 @@ struct LogThread: ~Copyable {
     var recovery = Recovery(database, version: Schema.version, unchecked: unchecked, into: target)
     try recovery.run()
     return Recovered(progress: recovery.progress, image: recovery.image, tookUnchecked: recovery.tookUnchecked)
-  }
-
-  /// Writes a whole image at once, in place of one under way. Returns its bytes; nil when it was given up at `deadline`.
-  mutating func writeWhole(
-    _ image: CatalogImage, journal row: Int64, until deadline: UInt64
-  ) throws(StorageError) -> Int? {
-    abandonImage()
-    try beginImage(revision: image.revision, at: image.at.nanoseconds, journal: row)
-    var reader = ImageReader(image)
-    while MonotonicClock.now < deadline {
-      if let bytes = try write(reader.next()) { return bytes }
-      maintain()
-    }
-    abandonImage()
-    return nil
   }
 
   /// Moves the log into the database file, and records a clean stop. Nothing may follow.

@@ -12,19 +12,22 @@ final class LogWorker: @unchecked Sendable {
     /// The batch is stored; its last row.
     case stored(UInt64, row: Int64)
     case failed(UInt64, StorageError)
-    /// A part was written; another may be sent.
-    case partWritten
-    /// The last part was written. Bytes of the image.
-    case imageComplete(bytes: Int)
+    /// A batch may lie unsynced in the log. `failed` follows when it was overwritten.
+    case uncertain(StorageError)
+    /// A part of this image was written; another may be sent.
+    case partWritten(UInt64)
+    /// The last part of this image was written.
+    case imageComplete(UInt64, bytes: Int)
+    /// This image was given up.
+    case imageFailed(UInt64, StorageError)
     /// Nothing is left to delete.
     case wasteRemoved
-    /// An image was given up, or deleting failed.
-    case backgroundFailed(StorageError)
+    case wasteFailed(StorageError)
   }
 
   private enum Task {
-    case beginImage(revision: UInt64, at: UInt64, journal: Int64)
-    case write(ImagePart)
+    case beginImage(UInt64, revision: UInt64, at: UInt64, journal: Int64)
+    case write(ImagePart, of: UInt64)
   }
 
   private enum Ending {
@@ -47,8 +50,8 @@ final class LogWorker: @unchecked Sendable {
     case end
   }
 
-  /// Nanoseconds between attempts to make sure that a failed batch is not found.
-  private static let settlePause: UInt64 = 100_000_000
+  /// Nanoseconds between attempts to overwrite a failed batch: the first pause, which doubles up to the last.
+  private static let settlePauses: (first: UInt64, last: UInt64) = (1_000_000, 128_000_000)
   /// Nanoseconds between looks whether a pass of checkpoints is over.
   private static let checkpointPause: UInt64 = 5_000_000
   /// Nanoseconds between attempts to delete after a failure.
@@ -58,7 +61,7 @@ final class LogWorker: @unchecked Sendable {
   /// Guarded by `lock`; nil after the end.
   private var log: LogBox?
   /// A batch whose storing failed and which a start might still find. Guarded by `lock`.
-  private var unsettled: (number: UInt64, error: StorageError)?
+  private var unsettled: (number: UInt64, error: StorageError, pause: UInt64)?
   private let inbox = Mutex<Inbox>(Inbox())
   private let notices = Mutex<[Notice]>([])
   private let hasNotices = Atomic<Bool>(false)
@@ -71,7 +74,8 @@ final class LogWorker: @unchecked Sendable {
   private let isGivenUp = Atomic<Bool>(false)
   /// Nanoseconds that one transaction of deletions takes.
   private let step: UInt64
-  /// Only used by the thread.
+  /// Only used by the thread: the image under way, and when deleting may be tried again.
+  private var currentImage: UInt64 = 0
   private var wasteResumesAt: UInt64 = 0
 
   private final class LogBox {
@@ -122,14 +126,14 @@ final class LogWorker: @unchecked Sendable {
   }
 
   /// Stores a batch on the calling thread if the log's thread has nothing to do.
-  /// - Returns: whether the batch was taken, and what became of it if that is known.
+  /// - Returns: whether the batch was taken, and what became of it.
   func appendInPlace(_ batch: LogBatch) -> (isTaken: Bool, notice: Notice?) {
     guard inbox.withLock({ $0.tasks.isEmpty && $0.ending == nil }) else { return (false, nil) }
     var needsThread = false
     let result = lock.withLockIfAvailable { _ -> (Bool, Notice?) in
-      guard let log, unsettled == nil else { return (false, nil) }
+      guard let log, unsettled == nil, !log.thread.mayWaitForDisk else { return (false, nil) }
       let notice = store(batch, in: log)
-      needsThread = notice == nil || log.thread.needsMaintenance
+      if case .uncertain = notice { needsThread = true } else { needsThread = log.thread.needsMaintenance }
       return (true, notice)
     }
     if needsThread { taskWakeUp.signal() }
@@ -137,27 +141,32 @@ final class LogWorker: @unchecked Sendable {
   }
 
   /// Begins an image that covers the journal up to a row; parts follow.
-  func beginImage(revision: UInt64, at moment: UInt64, journal row: Int64) {
-    inbox.withLock { $0.tasks.append(.beginImage(revision: revision, at: moment, journal: row)) }
+  func beginImage(_ image: UInt64, revision: UInt64, at moment: UInt64, journal row: Int64) {
+    inbox.withLock { $0.tasks.append(.beginImage(image, revision: revision, at: moment, journal: row)) }
     taskWakeUp.signal()
   }
 
-  func write(_ part: ImagePart) {
-    inbox.withLock { $0.tasks.append(.write(part)) }
+  func write(_ part: ImagePart, of image: UInt64) {
+    inbox.withLock { $0.tasks.append(.write(part, of: image)) }
     taskWakeUp.signal()
   }
 
-  /// Forgets what was sent of an image and not written yet.
+  /// Discards what was sent of an image and is not written yet.
   func discardImage() { inbox.withLock { $0.tasks.removeAll() } }
 
   /// Takes all notices, in order. O(1) when there are none.
   func takeNotices() -> [Notice] {
-    guard hasNotices.exchange(false, ordering: .acquiring) else { return [] }
+    guard hasNotices.load(ordering: .relaxed), hasNotices.exchange(false, ordering: .acquiring) else { return [] }
     noticeWakeUp.clear()
     return notices.withLock { notices in
       defer { notices.removeAll() }
       return notices
     }
+  }
+
+  /// Waits until there are notices, or for so many milliseconds.
+  func waitForNotices(milliseconds: Int) {
+    _ = try? Readiness.readable.wait(on: noticeWakeUp.descriptor, timeout: .milliseconds(milliseconds))
   }
 
   /// Stores what is in flight, records a clean stop and ends the thread; gives up at a moment of `MonotonicClock`.
@@ -243,39 +252,45 @@ final class LogWorker: @unchecked Sendable {
     return result.next
   }
 
-  /// Stores a batch. Returns nil when its fate is unknown.
-  private func store(_ batch: LogBatch, in log: LogBox) -> Notice? {
+  /// Stores a batch.
+  private func store(_ batch: LogBatch, in log: LogBox) -> Notice {
     switch log.thread.append(revision: batch.revision ?? 0, at: batch.at.nanoseconds, requests: batch.frames) {
     case .stored: return .stored(batch.number, row: log.thread.sequence)
     case .refused(let error): return .failed(batch.number, error)
     case .unknown(let error):
-      unsettled = (batch.number, error)
-      return nil
+      unsettled = (batch.number, error, Self.settlePauses.first)
+      return .uncertain(error)
     }
   }
 
-  private func settle(_ batch: (number: UInt64, error: StorageError), in log: LogBox) -> (Next, Notice?) {
-    guard log.thread.settle() else { return (.pause(Self.settlePause), nil) }
-    unsettled = nil
-    return (.again, .failed(batch.number, batch.error))
+  private func settle(
+    _ batch: (number: UInt64, error: StorageError, pause: UInt64), in log: LogBox
+  ) -> (Next, Notice?) {
+    if log.thread.settle() {
+      unsettled = nil
+      return (.again, .failed(batch.number, batch.error))
+    }
+    unsettled?.pause = min(batch.pause &* 2, Self.settlePauses.last)
+    return (.pause(batch.pause), nil)
   }
 
   private func execute(_ task: Task, in log: LogBox) -> Notice? {
     do throws(StorageError) {
       switch task {
-      case .beginImage(let revision, let moment, let row):
+      case .beginImage(let image, let revision, let moment, let row):
+        currentImage = image
         log.thread.abandonImage()
         try log.thread.beginImage(revision: revision, at: moment, journal: row)
         return nil
-      case .write(let part):
-        if let bytes = try log.thread.write(part) { return .imageComplete(bytes: bytes) }
-        return .partWritten
+      case .write(let part, let image):
+        // Parts of an image that failed or was replaced are of no use.
+        guard image == currentImage, log.thread.isWritingImage else { return .partWritten(image) }
+        if let bytes = try log.thread.write(part) { return .imageComplete(image, bytes: bytes) }
+        return .partWritten(image)
       }
     } catch {
-      // The rest of the image is on its way, and for nothing.
-      inbox.withLock { $0.tasks.removeAll() }
       wasteResumesAt = MonotonicClock.now &+ Self.wastePause
-      return .backgroundFailed(error)
+      return .imageFailed(currentImage, error)
     }
   }
 
@@ -287,7 +302,7 @@ final class LogWorker: @unchecked Sendable {
       return (.again, log.thread.hasWaste ? nil : .wasteRemoved)
     } catch {
       wasteResumesAt = now &+ Self.wastePause
-      return (.again, .backgroundFailed(error))
+      return (.again, .wasteFailed(error))
     }
   }
 

@@ -5,8 +5,7 @@ import FeedSystem
 ///
 ///     let log = try SQLiteLog.open(path, durability: .process, freshEpoch: epoch, software: "1")
 ///     let found = try log.recover(into: target)
-///     try log.use(limits)
-///     try log.start()
+///     try log.start(limits)
 ///     log.append(batch)                          // returns at once
 ///     while let event = log.nextEvent() { … }    // after append, and when `descriptor` is readable
 ///
@@ -31,6 +30,8 @@ public final class SQLiteLog: CommitLog, ImageStore {
   private let unchecked: Int64
   private var batches: BatchesInFlight
   private var schedule: ImageSchedule
+  /// The number of the image under way or of the last one, counted from 1. Notices of others are ignored.
+  private var image: UInt64 = 0
   /// What is still to be read of the image under way, and how many parts may be sent.
   private var reader: ImageReader?
   private var partsLeft = 0
@@ -87,13 +88,16 @@ public final class SQLiteLog: CommitLog, ImageStore {
     return found.progress
   }
 
-  /// Uses these limits for all batches from now on. Waits for the log's thread.
-  public func use(_ limits: Limits) throws(StorageError) {
-    try worker.withLog { log throws(StorageError) in try log.use(limits) }
-  }
-
   /// Starts the log's thread. After recovery, before the first batch.
-  public func start() throws(SystemError) { try worker.start() }
+  /// - Parameter limits: the limits under which all batches are executed from now on.
+  public func start(_ limits: Limits) throws(StorageError) {
+    try worker.withLog { log throws(StorageError) in try log.use(limits) }
+    do throws(SystemError) {
+      try worker.start()
+    } catch {
+      throw StorageError(.other, path: path, reason: "\(error)")
+    }
+  }
 
   // MARK: Batches
 
@@ -115,16 +119,14 @@ public final class SQLiteLog: CommitLog, ImageStore {
   /// Does nothing: an image, which covers only what was executed, shortens the journal.
   public func release(through number: UInt64) {}
 
-  public func close(deadline: Instant) {
-    reader = nil
-    worker.discardImage()
-    let left = deadline.since(Instant(nanoseconds: WallClock.now))
-    worker.close(until: MonotonicClock.now &+ min(left, Self.longestClose))
+  public func close(within nanoseconds: UInt64) {
+    discardImage()
+    worker.close(until: MonotonicClock.now &+ nanoseconds)
     takeNotices()
   }
 
-  /// Nanoseconds that closing may take, whatever the clock says.
-  private static let longestClose: UInt64 = 60_000_000_000
+  /// The last row of the journal.
+  var lastRow: Int64 { batches.row(of: .max) }
 
   private func takeNotices() {
     for notice in worker.takeNotices() { take(notice) }
@@ -137,16 +139,24 @@ public final class SQLiteLog: CommitLog, ImageStore {
       schedule.didAppend(bytes: batches.didStore(number, row: row), now: now)
     case .failed(let number, let error):
       batches.didFail(number, error.description)
-    case .partWritten:
-      partsLeft = min(partsLeft + 1, Self.partsInFlight)
-    case .imageComplete(let bytes):
+    case .uncertain(let error):
+      report(true, "\(error) (the request waits until it is certain that it was not stored)")
+    case .partWritten(let image):
+      if image == self.image { partsLeft += 1 }
+      assert(partsLeft <= Self.partsInFlight)
+    case .imageComplete(let image, let bytes):
+      guard image == self.image else { break }
       if schedule.didComplete(bytes: bytes, now: now) { report(false, "\(path): images are written again") }
-    case .wasteRemoved:
-      schedule.didClean()
-    case .backgroundFailed(let error):
+    case .imageFailed(let image, let error):
+      guard image == self.image else { break }
       reader = nil
       if schedule.didFail(now: now) {
         report(true, "\(error) (nothing is lost: the journal is kept until an image is written)")
+      }
+    case .wasteRemoved: schedule.didClean()
+    case .wasteFailed(let error):
+      if schedule.didFailToClean(now: now) {
+        report(true, "\(error) (nothing is lost: what is no longer needed is deleted later)")
       }
     }
   }
@@ -161,56 +171,67 @@ public final class SQLiteLog: CommitLog, ImageStore {
   public func workOnImage(executed number: UInt64, isBusy: Bool, _ makeImage: () -> CatalogImage) {
     takeNotices()
     var now = MonotonicClock.now
-    if reader == nil && schedule.wantsImage(now: now) {
-      let image = makeImage()
-      schedule.didBegin()
-      reader = ImageReader(image)
-      partsLeft = Self.partsInFlight
-      worker.beginImage(revision: image.revision, at: image.at.nanoseconds, journal: batches.row(of: number))
-    }
+    if reader == nil && schedule.wantsImage(now: now) { beginImage(makeImage(), executed: number) }
     let deadline = now &+ schedule.policy.step
-    while partsLeft > 0, now < deadline, let part = reader?.next() {
-      partsLeft -= 1
-      if part.isLast { reader = nil }
-      worker.write(part)
-      if isBusy { break }
-      now = MonotonicClock.now
-    }
+    while now < deadline, sendPart(), !isBusy { now = MonotonicClock.now }
   }
 
-  /// Writes an image before the daemon serves, if the journal became far longer than it should or has rows without
-  /// checksums. Waits for it.
-  /// - Parameter makeImage: an image of the state after the last batch.
-  public func writeOverdueImage(_ makeImage: () -> CatalogImage) {
-    if schedule.isOverdue { writeImage(executed: .max, until: .max, makeImage) }
+  private func beginImage(_ content: CatalogImage, executed number: UInt64) {
+    schedule.didBegin()
+    image += 1
+    reader = ImageReader(content)
+    partsLeft = Self.partsInFlight
+    worker.beginImage(
+      image, revision: content.revision, at: content.at.nanoseconds, journal: batches.row(of: number))
   }
 
-  /// Writes an image at a clean stop, before `close`, so that the next start, perhaps of another version, replays nothing.
-  /// Only if there is journal to replace, and if the image is small or can be expected to be done in time.
-  /// - Parameters:
-  ///   - number: the last batch that was executed.
-  ///   - deadline: a moment of `MonotonicClock` at which a large image is given up.
-  public func writeLastImage(executed number: UInt64, deadline: UInt64, _ makeImage: () -> CatalogImage) {
-    guard schedule.wantsLastImage(deadline: deadline, now: MonotonicClock.now) else { return }
-    writeImage(executed: number, until: schedule.isCheap ? .max : deadline, makeImage)
+  /// Sends the next part of the image under way. Returns false if there is none, or if enough parts are in flight.
+  private func sendPart() -> Bool {
+    guard partsLeft > 0, let part = reader?.next() else { return false }
+    partsLeft -= 1
+    if part.isLast { reader = nil }
+    worker.write(part, of: image)
+    return true
   }
 
-  private func writeImage(executed number: UInt64, until deadline: UInt64, _ makeImage: () -> CatalogImage) {
-    takeNotices()
+  private func discardImage() {
     reader = nil
     worker.discardImage()
-    let image = makeImage()
-    let row = batches.row(of: number)
-    schedule.didBegin()
-    do throws(StorageError) {
-      let bytes = try worker.withLog { log throws(StorageError) in
-        try log.writeWhole(image, journal: row, until: deadline)
-      }
-      if let bytes { take(.imageComplete(bytes: bytes)) }
-    } catch {
-      take(.backgroundFailed(error))
-    }
   }
+
+  /// Whether a start should write an image before the daemon serves: the journal became far longer than it should, or has
+  /// rows without checksums.
+  public var isImageOverdue: Bool { schedule.isOverdue }
+
+  /// Writes an image in place of one under way, and waits for it. Does nothing if the newest image covers the journal.
+  ///
+  /// At a clean stop this lets the next start, perhaps of another version, replay nothing.
+  /// - Parameters:
+  ///   - number: the last batch that was executed; none may be in flight.
+  ///   - makeImage: makes an image of the state after that batch.
+  ///   - mayGoOn: called several times a second; the image is given up when it returns false.
+  /// - Returns: whether an image covers the journal now.
+  @discardableResult
+  public func writeImage(
+    executed number: UInt64, _ makeImage: () -> CatalogImage, whileTrue mayGoOn: () -> Bool = { true }
+  ) -> Bool {
+    takeNotices()
+    guard schedule.needsImage else { return true }
+    discardImage()
+    beginImage(makeImage(), executed: number)
+    while schedule.isWriting {
+      while sendPart() {}
+      worker.waitForNotices(milliseconds: Self.longestWait)
+      takeNotices()
+      if schedule.isWriting && !mayGoOn() {
+        discardImage()
+        return false
+      }
+    }
+    return !schedule.needsImage
+  }
+
+  private static let longestWait = 100
 }
 
 /// The batch in flight, the events about batches, and the rows of the journal in which batches end.

@@ -35,13 +35,12 @@ import Testing
     var requests = RandomRequests(seed: 11)
     for definition in RandomRequests.definitions { daemon.ask("define", definition) }
     daemon.ask("set", #"{"feed":"c","elements":\#(requests.elements(100))}"#)
-    daemon.store.beginImage(daemon.engine.catalog.makeImage())
-    while daemon.store.hasWork { daemon.store.work(isBusy: false) }
+    daemon.writeImage()
     for _ in 0..<30 { _ = daemon.turn([requests.next()]) }
     return daemon.visibleState
   }
 
-  private static var rounds: Int { Environment.current.nonEmpty("FEEDD_LONG") == nil ? 80 : 1000 }
+  private static let rounds = TestEffort.count(100, long: 1_000)
 
   @Test func flippedBitsAndTruncationsNeverGiveAWrongAnswer() throws {
     let state = try live()
@@ -140,7 +139,7 @@ import Testing
     try setRules(Schema.rules)
     do {
       let daemon = try DurableEngine(path, durability: .disk)
-      daemon.store.close { daemon.engine.catalog.makeImage() }
+      daemon.stop()
     }
     try setRules(Schema.rules + 1)
     #expect(try difference(DurableEngine(path, durability: .disk).visibleState, state) == nil)
@@ -167,9 +166,9 @@ import Testing
     check(scratch)
     do {
       let daemon = try DurableEngine(path, durability: .disk)
-      #expect(daemon.store.beginning == .continued)
+      #expect(daemon.log.beginning == .continued)
       check(daemon)
-      daemon.store.writeOverdueImage { daemon.engine.catalog.makeImage() }
+      #expect(daemon.log.isImageOverdue && daemon.writeImage())
     }
     let again = try DurableEngine(path, durability: .disk)
     #expect(again.found.batches == 0)

@@ -1,11 +1,12 @@
 import FeedEngine
 import FeedModel
 import FeedStorage
+import FeedSystem
 
-/// An engine, its store and a client, without sockets: a daemon that ends when this object goes.
+/// An engine, its log and a client, without sockets: a daemon that is killed when this object goes.
 final class DurableEngine {
   let engine: Engine
-  let store: Store
+  let log: SQLiteLog
   let found: RecoveryProgress
   private var loop: Turn
   private var link = MemoryLink()
@@ -17,29 +18,75 @@ final class DurableEngine {
     _ path: String, policy: ImagePolicy = ImagePolicy(), durability: Durability = .process, vfs: String? = nil,
     limits: Limits = Limits(), now: Instant = Instant(nanoseconds: 1_000_000_000)
   ) throws {
-    store = try Store.open(
+    log = try SQLiteLog.open(
       path, durability: durability, freshEpoch: "epoch \(path)", policy: policy, software: "0", vfs: vfs)
-    let identity = ServerIdentity(version: "0", epoch: store.epoch, pid: 1, uid: 0, durability: "process")
+    let identity = ServerIdentity(version: "0", epoch: log.epoch, pid: 1, uid: 0, durability: "process")
     engine = Engine(limits: limits, identity: identity, seed: 3, isDurable: true, now: now)
     let filler = Filler(engine)
-    found = try store.recover(into: filler)
+    found = try log.recover(into: filler)
     engine.adopt(limits)
-    try store.use(limits)
-    self.now = max(now, Instant(nanoseconds: store.newestMoment + 1))
-    loop = Turn(engine, log: StoreLog(store), now: self.now)
+    try log.start(limits)
+    self.now = max(now, Instant(nanoseconds: found.newestMoment + 1))
+    loop = Turn(engine, log: log, now: self.now)
     link.connect(Peer(uid: 1, gid: 1, pid: 1))
     loop.run(&link, now: self.now)
     client = link.accepted[0]
   }
 
+  /// Connects another client.
+  func connect() -> ConnectionID {
+    link.connect(Peer(uid: 1, gid: 1, pid: 1))
+    run()
+    return link.accepted[link.accepted.count - 1]
+  }
+
   /// Sends requests and returns everything that was answered or published.
   func turn(_ requests: [String], later seconds: Double = 0.001) -> [String] {
     now = now.adding(seconds: seconds)
+    send(client, requests)
+    settle()
+    return take(client)
+  }
+
+  func send(_ client: ConnectionID, _ requests: [String]) {
     link.send(client, requests.flatMap { Self.frame($0) })
-    repeat {
-      loop.run(&link, now: now)
-    } while loop.next(after: now) == .now || link.hasEvents
-    return Self.texts(link.take(client))
+  }
+
+  /// Runs turns as long as there is something to do without an event of the log.
+  func run() {
+    repeat { loop.run(&link, now: now) } while loop.next(after: now) == .now || link.hasEvents
+  }
+
+  /// Runs turns until everything that was sent is stored and answered.
+  func settle() {
+    run()
+    while loop.awaitsLog {
+      waitForLog()
+      run()
+    }
+  }
+
+  /// What a client was sent since the last call.
+  func take(_ client: ConnectionID) -> [String] { Self.texts(link.take(client)) }
+
+  /// Waits until the log has an event.
+  private func waitForLog() {
+    if let descriptor = log.descriptor { _ = try? Readiness.readable.wait(on: descriptor) }
+  }
+
+  /// Does a turn's part of the work on an image.
+  func workOnImage(isBusy: Bool = false) {
+    log.workOnImage(executed: loop.executed, isBusy: isBusy) { engine.catalog.makeImage() }
+  }
+
+  /// Writes a whole image. Returns false if it failed.
+  @discardableResult
+  func writeImage() -> Bool { log.writeImage(executed: loop.executed, { engine.catalog.makeImage() }) }
+
+  /// Stops as a daemon does that is told to end.
+  func stop() {
+    writeImage()
+    log.close(within: .max)
   }
 
   /// The first answer to one request.

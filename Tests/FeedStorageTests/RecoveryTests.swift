@@ -17,8 +17,7 @@ import Testing
     for _ in 0..<turns {
       let count = requests.number(1..<6)
       _ = daemon.turn((0..<count).map { _ in requests.next() }, later: Double(requests.number(1..<400)) / 1000)
-      if daemon.store.wantsImage { daemon.store.beginImage(daemon.engine.catalog.makeImage()) }
-      if daemon.store.hasWork { daemon.store.work(isBusy: false) }
+      daemon.workOnImage()
     }
   }
 
@@ -54,7 +53,7 @@ import Testing
       guard let known = try? daemon.engine.catalog.feed(named: feed), known.history != nil else { return [feed] }
       return [1, 3, 10, 40].flatMap { (back: UInt64) -> [String] in
         let from = revision > back ? revision - back : 0
-        let told = daemon.resume(feed, from: from, epoch: daemon.store.epoch)
+        let told = daemon.resume(feed, from: from, epoch: daemon.log.epoch)
         return ["\(feed) \(back)"] + told
       }
     }
@@ -66,12 +65,13 @@ import Testing
     let daemon = try DurableEngine(path)
     daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
     for number in 0..<300 { daemon.ask("update", #"{"feed":"c","element":{"id":\#(number)}}"#) }
-    daemon.store.close { daemon.engine.catalog.makeImage() }
+    let state = daemon.visibleState
+    daemon.stop()
     let again = try DurableEngine(path)
     #expect(again.found.batches == 0)
     #expect(again.found.elements == 300)
-    #expect(again.visibleState == daemon.visibleState)
-    #expect(again.store.epoch == daemon.store.epoch)
+    #expect(again.visibleState == state)
+    #expect(again.log.epoch == daemon.log.epoch)
   }
 
   @Test func batchesAreReplayedUnderTheirOwnLimits() throws {
@@ -109,14 +109,18 @@ import Testing
   @Test func anOverdueImageIsWrittenAtStart() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("state.sqlite")
+    var images = 0
     for life in 0..<6 {
       let daemon = try DurableEngine(path, policy: Self.eager)
-      let isOverdue = daemon.store.journalBytes > 2 * max(Self.eager.journalBytes, daemon.store.imageBytes)
-      daemon.store.writeOverdueImage { daemon.engine.catalog.makeImage() }
-      if isOverdue { #expect(daemon.store.journalBytes == 0) }
+      if daemon.log.isImageOverdue { images += 1 }
+      if daemon.log.isImageOverdue {
+        #expect(daemon.writeImage())
+        #expect(!daemon.log.isImageOverdue)
+      }
       if life == 0 { daemon.ask("define", #"{"feed":"c","kind":"collection"}"#) }
       for number in 0..<100 { daemon.ask("update", #"{"feed":"c","element":{"id":\#(number),"life":\#(life)}}"#) }
       #expect(daemon.found.batches <= 210)
     }
+    #expect(images > 0)
   }
 }

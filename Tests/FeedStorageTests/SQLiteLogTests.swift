@@ -42,8 +42,7 @@ private final class LogDriver {
     found = try log.recover(into: filler)
     now = found.newestMoment
     engine.adopt(Limits())
-    try log.use(Limits())
-    try log.start()
+    try log.start(Limits())
   }
 
   /// Gives requests to the log as one batch.
@@ -252,8 +251,8 @@ extension FaultyDiskTests {
           driver.writeImages()
         }
         content = driver.content
-        driver.log.writeLastImage(executed: driver.executed, deadline: .max) { driver.engine.catalog.makeImage() }
-        driver.log.close(deadline: Instant(nanoseconds: .max))
+        driver.log.writeImage(executed: driver.executed, { driver.engine.catalog.makeImage() })
+        driver.log.close(within: .max)
       }
       let driver = try LogDriver(path, policy: policy)
       #expect(driver.found.batches == 0)
@@ -268,7 +267,7 @@ extension FaultyDiskTests {
         try driver.run(insert("executed"))
         driver.append([insert("stored")])
         guard case .stored(through: 3) = driver.event() else { return }
-        driver.log.writeLastImage(executed: 2, deadline: .max) { driver.engine.catalog.makeImage() }
+        driver.log.writeImage(executed: 2, { driver.engine.catalog.makeImage() })
       }
       let driver = try LogDriver(path)
       #expect(driver.found.batches == 1)

@@ -1,5 +1,5 @@
 import FeedModel
-import FeedSQLite
+import FeedSystem
 import Glibc
 import TestSupport
 import Testing
@@ -15,18 +15,32 @@ import Testing
     directory = try TemporaryDirectory()
   }
 
-  private func open(boot: String = "first", durability: Durability = .process) throws -> Store {
-    try Store.open(path, durability: durability, freshEpoch: "another", software: "1", boot: boot)
+  private func open(boot: String = "first", durability: Durability = .process) throws -> SQLiteLog {
+    try SQLiteLog.open(path, durability: durability, freshEpoch: "another", software: "1", boot: boot)
+  }
+
+  /// Stores batches of so many bytes.
+  private func append(_ count: UInt64, bytes: Int, to log: SQLiteLog) throws {
+    try log.start(Limits())
+    let frames = [UInt8](repeating: 0x20, count: bytes)
+    for number in 1...count {
+      try frames.withUnsafeBytes { frames in
+        log.append(LogBatch(number: number, at: Instant(nanoseconds: 1), revision: 0, frames: frames))
+        var event = log.nextEvent()
+        while event == nil {
+          _ = try Readiness.readable.wait(on: try #require(log.descriptor))
+          event = log.nextEvent()
+        }
+        guard case .stored(number)? = event else { throw TestFailure("batch \(number): \(event as Any)") }
+      }
+    }
   }
 
   /// Stores some batches and ends abruptly, as a killed daemon does. Returns the epoch.
   private func live(boot: String = "first", durability: Durability = .process) throws -> String {
-    let store = try Store.open(path, durability: durability, freshEpoch: "fresh", software: "1", boot: boot)
-    try store.use(Limits())
-    for _ in 0..<20 {
-      try [UInt8](repeating: 0x20, count: 20_000).withUnsafeBytes { try store.append(revision: 0, at: 1, requests: $0) }
-    }
-    return store.epoch
+    let log = try SQLiteLog.open(path, durability: durability, freshEpoch: "fresh", software: "1", boot: boot)
+    try append(20, bytes: 20_000, to: log)
+    return log.epoch
   }
 
   private func failure(boot: String = "first") -> StorageError? {
@@ -79,7 +93,7 @@ import Testing
     #expect(try live() == "fresh")
     for _ in 0..<3 {
       let store = try open()
-      #expect(store.epoch == "fresh" && store.beginning == .continued && store.sequence >= 60)
+      #expect(store.epoch == "fresh" && store.beginning == .continued && store.lastRow >= 60)
     }
   }
 
@@ -138,9 +152,8 @@ import Testing
   @Test func aCleanStopContinuesAfterAReboot() throws {
     do {
       let store = try open()
-      try store.use(Limits())
-      try [UInt8](repeating: 0x20, count: 100).withUnsafeBytes { try store.append(revision: 0, at: 1, requests: $0) }
-      store.close { nil }
+      try append(1, bytes: 100, to: store)
+      store.close(within: .max)
     }
     let store = try open(boot: "second")
     #expect(store.epoch == "another" && store.beginning == .continued)

@@ -15,8 +15,8 @@ import Testing
     directory = try TemporaryDirectory()
   }
 
-  private func open() throws -> Store {
-    try Store.open(path, durability: .process, freshEpoch: "fresh", software: "1")
+  private func open() throws -> SQLiteLog {
+    try SQLiteLog.open(path, durability: .process, freshEpoch: "fresh", software: "1")
   }
 
   /// Why the file cannot be opened and recovered.
@@ -35,7 +35,7 @@ import Testing
     for number in 0..<count {
       daemon.ask("update", #"{"feed":"c","element":{"id":\#(number),"text":"\#(String(repeating: "x", count: 200))"}}"#)
     }
-    daemon.store.close { daemon.engine.catalog.makeImage() }
+    daemon.stop()
   }
 
   private func contents() throws -> [UInt8] {
@@ -47,13 +47,13 @@ import Testing
 
   @Test func theEpochContinuesInTheNextProcess() throws {
     #expect(try open().epoch == "fresh")
-    #expect(try Store.open(path, durability: .disk, freshEpoch: "other", software: "2").epoch == "fresh")
+    #expect(try SQLiteLog.open(path, durability: .disk, freshEpoch: "other", software: "2").epoch == "fresh")
   }
 
   @Test func aBackupBeginsANewEpoch() throws {
     #expect(try open().epoch == "fresh")
     try StateBackup.copy(path, to: directory.file("backup"))
-    let copy = try Store.open(directory.file("backup"), durability: .process, freshEpoch: "other", software: "2")
+    let copy = try SQLiteLog.open(directory.file("backup"), durability: .process, freshEpoch: "other", software: "2")
     #expect(copy.epoch == "other")
     #expect(throws: StorageError.self) { try StateBackup.copy(path, to: directory.file("backup")) }
   }

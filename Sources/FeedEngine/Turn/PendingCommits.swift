@@ -30,6 +30,8 @@ struct PendingCommits: ~Copyable {
   var isEmpty: Bool { inFlight.isEmpty && open.count == 0 }
   /// Whether the log has nothing left to store.
   var isIdle: Bool { inFlight.isEmpty }
+  /// The number of the last batch that was executed or refused; 0 before the first.
+  var executed: UInt64 { lastNumber &- UInt64(inFlight.count) }
   /// Whether the log takes another batch now.
   var canAppend: Bool { inFlight.count < log.window && !storesAtOnce }
 

@@ -92,6 +92,12 @@ public struct Turn: ~Copyable {
     closeFinished(&link)
   }
 
+  /// The last batch that was executed or refused: an image of the state covers the log up to it.
+  public var executed: UInt64 { commits.executed }
+
+  /// Whether the log has batches that it has neither stored nor refused.
+  public var awaitsLog: Bool { !commits.isIdle }
+
   /// When the next turn is due.
   public func next(after now: Instant) -> NextTurn {
     if engine.hasWork || !engine.resumed.isEmpty { return .now }

@@ -36,8 +36,8 @@ public protocol CommitLog: AnyObject {
   /// Allows the log to discard batches up to `number`: an image covers them.
   func release(through number: UInt64)
 
-  /// Stores what is in flight, until `deadline` at the latest, and ends the log's thread.
-  func close(deadline: Instant)
+  /// Stores what is in flight and ends the log's thread. Gives up waiting for it after so many nanoseconds.
+  func close(within nanoseconds: UInt64)
 }
 
 /// Stores images of the state beside a log, so that a start need not execute the whole log. All calls come from the engine's
@@ -104,5 +104,5 @@ public final class NoLog: CommitLog {
   public func append(_ batch: LogBatch) { assertionFailure("nothing is appended to a log that keeps nothing") }
   public func nextEvent() -> LogEvent? { nil }
   public func release(through number: UInt64) {}
-  public func close(deadline: Instant) {}
+  public func close(within nanoseconds: UInt64) {}
 }

@@ -19,12 +19,11 @@ extension EventLoop {
     turn.run(&link, now: now)
     reportHealth()
     attendTimers()
-    workOnStore(isBusy: turn.tookInput)
+    storage?.workOnImage(executed: turn.executed, isBusy: turn.tookInput) { engine.catalog.makeImage() }
   }
 
   /// Milliseconds until something is due; -1 when nothing is.
   private func timeout() -> Int32 {
-    if store?.hasWork ?? false { return 0 }
     var deadline: Instant?
     func consider(_ moment: Instant?) {
       if let moment { deadline = min(deadline ?? moment, moment) }
@@ -36,7 +35,7 @@ extension EventLoop {
     }
     consider(link.deadline)
     consider(service.deadline)
-    consider(nextStoreMoment)
+    consider(storage?.imagePause.map { now.adding(nanoseconds: $0) })
     consider(sources.deadline)
     consider(shutdown.deadline)
     return deadline.map { clock.milliseconds(until: $0) } ?? -1

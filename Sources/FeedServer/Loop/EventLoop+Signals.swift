@@ -36,7 +36,7 @@ extension EventLoop {
     let left = link.count
     turn.closeAll(&link)
     shutdown.finish()
-    store?.close { engine.catalog.makeImage() }
+    closeStorage()
     if left == 0 {
       log.write(.notice, "ended")
     } else {

@@ -30,7 +30,7 @@ struct EventLoop: ~Copyable {
     engine: Engine, state: DurableState?, clock: ServerClock, listener: UnixListener,
     signals: consuming Signals, notify: Notify, log: Log, drainTimeout: Duration
   ) throws(SystemError) {
-    let commitLog: any CommitLog = state.map { StoreLog($0.store) } ?? NoLog()
+    let commitLog: any CommitLog = state?.log ?? NoLog()
     let link = try SocketLink(listener, log)
     try link.add(signals.descriptor, as: .signals)
     if let descriptor = commitLog.descriptor { try link.add(descriptor, as: .commitLog) }
@@ -48,5 +48,5 @@ struct EventLoop: ~Copyable {
   var engine: Engine { turn.engine }
 
   /// Where changes are stored; nil when nothing is kept.
-  var store: Store? { state?.store }
+  var storage: SQLiteLog? { state?.log }
 }

@@ -63,5 +63,5 @@ final class ArrayLog: CommitLog {
 
   func nextEvent() -> LogEvent? { events.isEmpty ? nil : events.removeFirst() }
   func release(through number: UInt64) {}
-  func close(deadline: Instant) {}
+  func close(within nanoseconds: UInt64) {}
 }
