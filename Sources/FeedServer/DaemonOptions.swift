@@ -13,6 +13,8 @@ public struct DaemonOptions: Sendable, Equatable {
   public var durability = Durability.process
   /// `--image-interval` and what else there is to images.
   public var images = ImagePolicy()
+  /// `--skip-batch`: the last row of a batch that recovery does not execute.
+  public var skippedBatch: Int?
   /// `--config`: definitions, access rules and limits.
   public var configurationPath: String?
   public var limits = Limits()
@@ -80,6 +82,7 @@ extension DaemonOptions {
       namesSocket = true
     }
     stateDirectory = parsed.text("state")
+    skippedBatch = parsed.integer("skip-batch")
     drainTimeout = parsed.duration("drain-timeout") ?? drainTimeout
     logLevel = parsed.text("log-level").flatMap(LogLevel.init(name:)) ?? logLevel
     for limit in Limits.all {
@@ -147,6 +150,9 @@ extension DaemonOptions {
         "image-journal", value: .bytes(4096...(1 << 40)),
         help: "bytes of journal after which a new image is written, unless the last image is larger",
         defaultText: ByteCount.text(ImagePolicy().journalBytes)),
+      OptionDescription(
+        "skip-batch", value: .integer(1...Int.max),
+        help: "start without the batch that ends with row N of the journal; its changes are lost, a new epoch begins"),
       OptionDescription(
         "drain-timeout", value: .duration(.zero...(.seconds(3600))),
         help: "longest time to write queued output after SIGTERM", defaultText: "5s"),

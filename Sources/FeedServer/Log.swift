@@ -16,8 +16,8 @@ public final class Log {
   /// A pipe that is ready for writing takes at least this many bytes at once (PIPE_BUF less room for the line's beginning).
   private static let longestMessage = 4000
 
-  private let threshold: LogLevel
-  private let style: Style
+  let threshold: LogLevel
+  let style: Style
   private let descriptor: Int32
   private let linesPerSecond: Int
   private let clock: () -> UInt64

@@ -17,7 +17,7 @@ extension Daemon {
         durability: "memory")
       let engine = Engine(
         limits: options.limits, identity: identity, seed: try Random.number(), now: Instant(nanoseconds: 0))
-      let found = try StateCheck.run(file, into: EngineRecovery(engine) { _ in })
+      let found = try StateCheck.run(file, into: EngineRecovery(engine))
       try StandardStreams.writeAll(text(of: found, file, engine), to: StandardStreams.output)
       return 0
     } catch {
@@ -38,7 +38,7 @@ extension Daemon {
       """
     if found.beginning != .continued { text += "the next start begins a new epoch\n" }
     for feed in catalog.feeds.values.sorted(by: { $0.name < $1.name }) {
-      text += "  \(feed.name): \(feed.kind), \(feed.count) rows, revision \(feed.revision)\n"
+      text += "  \(feed.name): \(feed.kindName), \(feed.count) rows, revision \(feed.revision)\n"
     }
     return text
   }

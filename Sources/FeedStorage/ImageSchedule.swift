@@ -38,7 +38,7 @@ struct ImageSchedule {
   /// Bytes of the newest complete image; 0 before the first.
   private(set) var imageBytes = 0
   private var state = State.idle
-  /// Whether rows without checksums were recovered, which an image should replace.
+  /// Whether an image should replace the journal at once, however short it is.
   private var isUrgent = false
   /// When the newest complete image was finished, and when the last batch was stored.
   private var imagedAt: UInt64
@@ -56,7 +56,7 @@ struct ImageSchedule {
   mutating func didRecover(_ found: LogThread.Recovered, hasWaste: Bool) {
     journalBytes = found.progress.batchBytes + found.progress.batches * Self.rowOverhead
     imageBytes = found.image.bytes
-    isUrgent = found.tookUnchecked
+    isUrgent = found.needsImage
     state = hasWaste ? .cleaning : .idle
   }
 
@@ -90,11 +90,11 @@ struct ImageSchedule {
     return isCheap ? min(appendedAt &+ policy.idle, latest) : latest
   }
 
-  /// Whether a start should write an image before it serves: rows without checksums were recovered, or the journal is so
-  /// long that runs which end before they can write an image would make each start longer than the one before.
+  /// Whether a start should write an image before it serves: the journal should not be executed again, or is so long that
+  /// runs which end before they can write an image would make each start longer than the one before.
   var isOverdue: Bool { isUrgent || journalBytes / 2 > max(policy.journalBytes, imageBytes) }
 
-  /// Whether there is something that only an image replaces: journal, or rows without checksums.
+  /// Whether there is something that an image replaces.
   var needsImage: Bool { journalBytes > 0 || isUrgent }
 
   /// Whether an image is under way.

@@ -197,16 +197,23 @@ struct LogThread: ~Copyable {
   struct Recovered: Sendable {
     let progress: RecoveryProgress
     let image: Recovery.Image
-    /// Whether rows without checksums were taken.
-    let tookUnchecked: Bool
+    /// Whether an image should replace the journal at once: rows without checksums were taken, or a batch was skipped.
+    let needsImage: Bool
   }
 
   /// Restores the state into `target`. Before the first batch.
-  /// - Parameter unchecked: rows of the journal up to this one may be without checksums.
-  func recover(into target: any RecoveryTarget, unchecked: Int64) throws(StorageError) -> Recovered {
-    var recovery = Recovery(database, version: Schema.version, unchecked: unchecked, into: target)
+  /// - Parameters:
+  ///   - unchecked: rows of the journal up to this one may be without checksums.
+  ///   - skipped: the last row of a batch that is not executed; nil for none.
+  func recover(
+    into target: any RecoveryTarget, unchecked: Int64, skipping skipped: Int64?
+  ) throws(StorageError) -> Recovered {
+    var recovery = Recovery(
+      database, version: Schema.version, unchecked: unchecked, skipping: skipped, into: target)
     try recovery.run()
-    return Recovered(progress: recovery.progress, image: recovery.image, tookUnchecked: recovery.tookUnchecked)
+    return Recovered(
+      progress: recovery.progress, image: recovery.image,
+      needsImage: recovery.tookUnchecked || skipped != nil)
   }
 
   /// Moves the log into the database file, and records a clean stop. Nothing may follow.

@@ -8,7 +8,7 @@ public protocol RecoveryTarget: AnyObject {
   func adopt(_ limits: Limits)
   /// Executes a batch again.
   func replay(_ batch: StoredBatch) throws(ReplayRefusal)
-  /// Called from time to time as recovery progresses.
+  /// Called before each batch is executed, and from time to time while an image is read.
   func didRecover(_ progress: RecoveryProgress)
 }
 
@@ -16,12 +16,19 @@ public protocol RecoveryTarget: AnyObject {
 public struct StoredBatch {
   /// Its last row.
   public let sequence: Int64
-  /// The daemon's revision before the batch.
-  public let revision: UInt64
+  /// The daemon's revision before the batch; nil when it does not count, because a batch before was skipped.
+  public let revision: UInt64?
   /// The moment at which it is executed, in nanoseconds.
   public let at: UInt64
   /// The framed requests as they were appended; valid during the call only.
   public let requests: UnsafeRawBufferPointer
+}
+
+extension StoredBatch {
+  /// The batch without the revision on which it was made.
+  fileprivate var onAnyRevision: StoredBatch {
+    StoredBatch(sequence: sequence, revision: nil, at: at, requests: requests)
+  }
 }
 
 /// Why a batch cannot be executed again.
@@ -40,9 +47,13 @@ public struct RecoveryProgress: Equatable, Sendable {
   public var feeds = 0
   public var elements = 0
   public var batches = 0
+  /// The row of the journal in which the batch under way ends; 0 before the first.
+  public var row: Int64 = 0
   public var batchBytes = 0
   /// The newest moment that was stored.
   public var newestMoment: UInt64 = 0
+
+  public init() {}
 }
 
 /// Reads the state back: the newest complete image, then the batches after it, executed again. Every row is checked.
@@ -59,6 +70,8 @@ struct Recovery: ~Copyable {
   private let path: String
   private let version: Int64
   private let unchecked: Int64
+  /// The batch that is not executed, named by its last row.
+  private let skipped: Int64?
   private let target: any RecoveryTarget
   private var limits: StoredLimits
   /// The row of the limits that the target has.
@@ -75,7 +88,12 @@ struct Recovery: ~Copyable {
   /// - Parameters:
   ///   - version: of the file's schema.
   ///   - unchecked: rows of the journal up to this one, and an image that covers no more, may be without checksums.
-  init(_ database: Database, version: Int64, unchecked: Int64, into target: any RecoveryTarget) {
+  ///   - skipped: the last row of a batch that is not executed; nil for none.
+  init(
+    _ database: Database, version: Int64, unchecked: Int64, skipping skipped: Int64? = nil,
+    into target: any RecoveryTarget
+  ) {
+    self.skipped = skipped
     self.database = database
     path = database.path
     self.version = version
@@ -122,8 +140,17 @@ struct Recovery: ~Copyable {
   /// Executes the batches after the image. Returns the last row of the journal.
   private mutating func replayJournal() throws(StorageError) -> Int64 {
     var journal = try JournalReader(database, after: image.journal, version: version, unchecked: unchecked)
-    while let (batch, limits) = try journal.next() {
+    var hasSkipped = false
+    while let (stored, limits) = try journal.next() {
+      var batch = stored
+      if batch.sequence == skipped {
+        hasSkipped = true
+        continue
+      }
       try adopt(limits)
+      progress.row = batch.sequence
+      target.didRecover(progress)
+      if hasSkipped { batch = stored.onAnyRevision }
       do throws(ReplayRefusal) {
         try target.replay(batch)
       } catch {
@@ -135,8 +162,8 @@ struct Recovery: ~Copyable {
       progress.batchBytes += batch.requests.count
       progress.newestMoment = max(progress.newestMoment, batch.at)
       if batch.sequence <= unchecked || version < 2 { tookUnchecked = true }
-      if progress.batches % 64 == 0 { target.didRecover(progress) }
     }
+    assert(skipped == nil || hasSkipped, "the batch was found when the file was opened")
     return journal.last
   }
 

@@ -40,13 +40,15 @@ public final class SQLiteLog: CommitLog, ImageStore {
   /// Opens the file at `path`, or creates it with a new epoch.
   /// - Parameters:
   ///   - freshEpoch: a random name for a new history.
+  ///   - skipped: the last row of a batch that recovery does not execute, as a last resort; a new epoch begins.
   ///   - boot: the run of the system (`BootIdentity`).
   ///   - vfs: SQLite's system layer, for tests; nil is its own.
   public static func open(
     _ path: String, durability: Durability, freshEpoch: String, policy: ImagePolicy = ImagePolicy(), software: String,
-    boot: String = BootIdentity.current, vfs: String? = nil
+    skipping skipped: Int64? = nil, boot: String = BootIdentity.current, vfs: String? = nil
   ) throws(StorageError) -> SQLiteLog {
-    let opened = try StateFile.openToWrite(path, boot: boot, vfs: vfs)
+    var opened = try StateFile.openToWrite(path, boot: boot, vfs: vfs)
+    if let skipped { try opened.skip(skipped) }
     let facts = try StateFile.begin(opened, freshEpoch: freshEpoch, software: software)
     let thread = try LogThread(
       opened, epoch: facts.epoch ?? freshEpoch, durability: durability, boot: boot, vfs: vfs)
@@ -79,8 +81,10 @@ public final class SQLiteLog: CommitLog, ImageStore {
   /// Fills `target` with what is stored. Once, before `start`.
   public func recover(into target: any RecoveryTarget) throws(StorageError) -> RecoveryProgress {
     let unchecked = unchecked
+    var skipped: Int64?
+    if case .skipped(let row) = beginning { skipped = row }
     let (found, hasWaste) = try worker.withLog { log throws(StorageError) in
-      let found = try log.recover(into: target, unchecked: unchecked)
+      let found = try log.recover(into: target, unchecked: unchecked, skipping: skipped)
       try log.findWaste(besides: found.image)
       return (found, log.hasWaste)
     }
@@ -121,7 +125,8 @@ public final class SQLiteLog: CommitLog, ImageStore {
 
   public func close(within nanoseconds: UInt64) {
     discardImage()
-    worker.close(until: MonotonicClock.now &+ nanoseconds)
+    let (end, isEndless) = MonotonicClock.now.addingReportingOverflow(nanoseconds)
+    worker.close(until: isEndless ? .max : end)
     takeNotices()
   }
 
@@ -199,8 +204,8 @@ public final class SQLiteLog: CommitLog, ImageStore {
     worker.discardImage()
   }
 
-  /// Whether a start should write an image before the daemon serves: the journal became far longer than it should, or has
-  /// rows without checksums.
+  /// Whether a start should write an image before the daemon serves: the journal became far longer than it should, or should
+  /// not be executed again.
   public var isImageOverdue: Bool { schedule.isOverdue }
 
   /// Writes an image in place of one under way, and waits for it. Does nothing if the newest image covers the journal.

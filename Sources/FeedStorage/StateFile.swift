@@ -11,6 +11,8 @@ public enum StateBeginning: Equatable, Sendable {
   case cut
   /// The file is a restored backup: a new epoch.
   case backup
+  /// A batch of the journal is left out, by its last row: a new epoch.
+  case skipped(Int64)
 }
 
 /// The database file of a state directory: opened, recognised, migrated to the present schema.
@@ -26,7 +28,29 @@ public enum StateFile {
     /// The schema's version; 0 when the file is new.
     let version: Int64
     let facts: StateFacts
-    let beginning: StateBeginning
+    fileprivate(set) var beginning: StateBeginning
+
+    /// Has recovery leave out the batch that ends with a row of the journal.
+    /// - Throws: when there is no such batch.
+    mutating func skip(_ row: Int64) throws(StorageError) {
+      let (last, count) = try StorageError.naming(database.path) { () throws(SQLiteError) in
+        guard version > 0 else { return (Int64(0), Int64(0)) }
+        return (
+          try Journal.lastRow(in: database),
+          try database.integer(
+            """
+            SELECT count(*) FROM journal WHERE seq = \(row) AND more = 0
+              AND seq > (SELECT ifnull(max(journal), 0) FROM image WHERE complete)
+            """) ?? 0
+        )
+      }
+      guard count == 1 else {
+        throw StorageError(
+          .noSuchBatch, path: database.path,
+          reason: "no batch to execute ends with row \(row) of the journal, whose last row is \(last)")
+      }
+      beginning = .skipped(row)
+    }
   }
 
   /// Opens the file to write it, and creates it if it is missing. A foreign, newer, damaged or incomplete file is refused

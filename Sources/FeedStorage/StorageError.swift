@@ -29,6 +29,8 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case lost
     /// The journal does not continue the image.
     case doesNotFit
+    /// The journal has no batch of that number.
+    case noSuchBatch
     /// Another process uses the file.
     case busy
     /// Anything else.
@@ -75,6 +77,7 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
         + "remove \(StateMarkFile.path(of: path)) (a new epoch begins)"
     case .doesNotFit:
       "nothing was changed; keep the files, and restore a backup or use another --state directory"
+    case .noSuchBatch: "nothing was changed; start without --skip-batch"
     case .busy: "stop the program that uses it; writing resumes by itself"
     case .other: "run 'feedd --check'"
     }

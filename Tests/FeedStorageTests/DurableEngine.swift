@@ -16,10 +16,12 @@ final class DurableEngine {
   /// - Parameter now: the time of the first turn; later when something newer was stored.
   init(
     _ path: String, policy: ImagePolicy = ImagePolicy(), durability: Durability = .process, vfs: String? = nil,
-    limits: Limits = Limits(), now: Instant = Instant(nanoseconds: 1_000_000_000)
+    limits: Limits = Limits(), epoch: String? = nil, skipping: Int64? = nil,
+    now: Instant = Instant(nanoseconds: 1_000_000_000)
   ) throws {
     log = try SQLiteLog.open(
-      path, durability: durability, freshEpoch: "epoch \(path)", policy: policy, software: "0", vfs: vfs)
+      path, durability: durability, freshEpoch: epoch ?? "epoch \(path)", policy: policy, software: "0",
+      skipping: skipping, vfs: vfs)
     let identity = ServerIdentity(version: "0", epoch: log.epoch, pid: 1, uid: 0, durability: "process")
     engine = Engine(limits: limits, identity: identity, seed: 3, isDurable: true, now: now)
     let filler = Filler(engine)
@@ -99,7 +101,7 @@ final class DurableEngine {
     #"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#
   }
 
-  private static func frame(_ text: String) -> [UInt8] {
+  static func frame(_ text: String) -> [UInt8] {
     withUnsafeBytes(of: UInt32(text.utf8.count).bigEndian) { Array($0) } + Array(text.utf8)
   }
 

@@ -123,4 +123,55 @@ import Testing
     }
     #expect(images > 0)
   }
+
+  /// The last resort for a batch that never ends.
+  @Test func aSkippedBatchIsLeftOutAndANewEpochBegins() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state.sqlite")
+    do {
+      let daemon = try DurableEngine(path, epoch: "first")
+      daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
+      for text in ["a", "b", "c"] { daemon.ask("insert", #"{"feed":"list","elements":["\#(text)"],"at":[0]}"#) }
+    }
+    for row in [Int64(0), 5] {
+      let error = #expect(throws: StorageError.self) { try DurableEngine(path, epoch: "other", skipping: row) }
+      #expect(error?.kind == .noSuchBatch)
+    }
+    var state: [String] = []
+    do {
+      let daemon = try DurableEngine(path, epoch: "second", skipping: 3)
+      #expect(daemon.log.beginning == .skipped(3) && daemon.log.epoch == "second")
+      #expect(daemon.ask("snapshot", #"{"feed":"list"}"#).contains(#"["c","a"]"#))
+      #expect(daemon.log.isImageOverdue && daemon.writeImage())
+      state = daemon.visibleState
+    }
+    let error = #expect(throws: StorageError.self) { try DurableEngine(path, epoch: "other", skipping: 3) }
+    #expect(error?.kind == .noSuchBatch)
+    let again = try DurableEngine(path, epoch: "third")
+    #expect(again.log.epoch == "second" && again.log.beginning == .continued && again.found.batches == 0)
+    #expect(difference(again.visibleState, state) == nil)
+  }
+
+  private func failure(of request: String, revision: UInt64) throws -> StorageError? {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state.sqlite")
+    do {
+      let log = try SQLiteLog.open(path, durability: .process, freshEpoch: "e", software: "0")
+      try log.start(Limits())
+      try log.store(DurableEngine.frame(request), revision: revision)
+    }
+    return #expect(throws: StorageError.self) { try DurableEngine(path) }
+  }
+
+  @Test func aStoredDefinitionThatDoesNotParseIsRefused() throws {
+    let error = try failure(
+      of: #"{"method":"$configure","params":{"define":[{"feed":"c","kind":"nothing"}],"undefine":[]}}"#, revision: 0)
+    #expect(error?.kind == .doesNotFit)
+    #expect(error?.reason.hasPrefix("cannot execute the batch that ends with row 1 of the journal") == true)
+  }
+
+  @Test func aBatchMadeOnALaterRevisionIsRefused() throws {
+    let error = try failure(of: DurableEngine.request("define", #"{"feed":"c","kind":"array"}"#), revision: 2)
+    #expect(error?.kind == .doesNotFit)
+  }
 }

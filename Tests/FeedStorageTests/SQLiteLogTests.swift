@@ -95,31 +95,7 @@ private final class LogDriver {
     }
   }
 
-  /// Everything that an image of the state holds, but for how far back recent changes reach. Arrivals are counted anew by a
-  /// recovery, so their order stands for them.
-  var content: [String] {
-    var reader = ImageReader(engine.catalog.makeImage())
-    var lines = ["revision \(engine.catalog.revision)"]
-    var elements: [(arrival: UInt64, line: String)] = []
-    while true {
-      let part = reader.next()
-      for item in part.items {
-        switch item {
-        case .feed(let head): lines.append("\(head)")
-        case .element(let arrival, let changed, let text):
-          elements.append((arrival, "\(changed) " + String(decoding: part.bytes(text), as: UTF8.self)))
-        case .rows(let section, let first, let numbers):
-          lines.append("\(section) \(first) " + String(decoding: part.bytes(numbers), as: UTF8.self))
-        case .history: break
-        case .feedEnd:
-          lines += elements.map(\.line)
-          lines += elements.sorted { $0.arrival < $1.arrival }.map(\.line)
-          elements.removeAll()
-        }
-      }
-      if part.isLast { return lines }
-    }
-  }
+  var content: [String] { engine.content }
 
   /// Writes images as long as one is due or under way.
   func writeImages() {

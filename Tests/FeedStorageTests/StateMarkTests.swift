@@ -1,5 +1,4 @@
 import FeedModel
-import FeedSystem
 import Glibc
 import TestSupport
 import Testing
@@ -22,18 +21,7 @@ import Testing
   /// Stores batches of so many bytes.
   private func append(_ count: UInt64, bytes: Int, to log: SQLiteLog) throws {
     try log.start(Limits())
-    let frames = [UInt8](repeating: 0x20, count: bytes)
-    for number in 1...count {
-      try frames.withUnsafeBytes { frames in
-        log.append(LogBatch(number: number, at: Instant(nanoseconds: 1), revision: 0, frames: frames))
-        var event = log.nextEvent()
-        while event == nil {
-          _ = try Readiness.readable.wait(on: try #require(log.descriptor))
-          event = log.nextEvent()
-        }
-        guard case .stored(number)? = event else { throw TestFailure("batch \(number): \(event as Any)") }
-      }
-    }
+    try log.store([UInt8](repeating: 0x20, count: bytes), times: count)
   }
 
   /// Stores some batches and ends abruptly, as a killed daemon does. Returns the epoch.

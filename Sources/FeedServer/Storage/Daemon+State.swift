@@ -26,7 +26,8 @@ extension Daemon {
     let file = directory.database
     let log = try PrivateDirectory.withPrivateFiles { () throws(StorageError) in
       try SQLiteLog.open(
-        file, durability: durability, freshEpoch: epoch, policy: options.images, software: ProgramVersion.text)
+        file, durability: durability, freshEpoch: epoch, policy: options.images, software: ProgramVersion.text,
+        skipping: options.skippedBatch.map { Int64($0) })
     }
     return DurableState(directory: directory, log: log)
   }
@@ -36,20 +37,28 @@ extension Daemon {
     _ engine: Engine, from storage: SQLiteLog, _ limits: Limits, _ notify: Notify, _ log: Log
   ) throws -> RecoveryProgress {
     let start = MonotonicClock.now
-    let found = try storage.recover(
-      into: EngineRecovery(engine) { progress in
-        let text = "recovering: \(progress.elements) elements, \(progress.batches) batches of the journal"
-        log.write(.notice, text)
-        // The service manager gives up on a start that says nothing.
-        try? notify.send(.status(text), .extendTimeout(.seconds(60)))
-      })
+    let (threshold, style) = (log.threshold, log.style)
+    let reporter = try RecoveryReporter { report in
+      // A log belongs to one thread.
+      let log = Log(threshold: threshold, style: style)
+      log.write(.notice, report.text)
+      if report.isNewWarning { log.write(.warning, report.warning) }
+      try? notify.send(.status(report.text), .extendTimeout(.seconds(60)), .watchdog)
+    }
+    defer { reporter.stop() }
+    let found = try storage.recover(into: EngineRecovery(engine, reporter))
+    reporter.stop()
     engine.adopt(limits)
     storage.report = { isFailure, message in log.write(isFailure ? .error : .notice, message) }
     try storage.start(limits)
     if storage.isImageOverdue {
-      storage.writeImage(executed: 0, { engine.catalog.makeImage() }) {
+      let isWritten = storage.writeImage(executed: 0, { engine.catalog.makeImage() }) {
         try? notify.send(.status("recovering: writing an image"), .extendTimeout(.seconds(60)), .watchdog)
         return true
+      }
+      if case .skipped = storage.beginning, !isWritten {
+        throw StorageError(
+          .other, path: storage.path, reason: "the state without the skipped batch could not be stored")
       }
     }
     if let news = storage.beginning.news { log.write(.warning, "\(storage.path): \(news)") }
@@ -69,7 +78,9 @@ extension StateBeginning {
     case .new, .continued: nil
     case .cut:
       "the last run ended with the system or left no mark, so its last changes may be missing; a new epoch begins"
-    case .backup: "this is a backup that was put back; a new epoch begins"
+    case .backup: "this is a restored backup; a new epoch begins"
+    case .skipped(let row):
+      "the batch that ends with row \(row) of the journal was skipped, so its changes are lost; a new epoch begins"
     }
   }
 }

@@ -2,20 +2,16 @@ import FeedEngine
 import FeedModel
 import FeedStorage
 import FeedSystem
+import Synchronization
 
-/// Fills an engine from the store, and says from time to time how far it is.
+/// Fills an engine from the store.
 final class EngineRecovery: RecoveryTarget {
   private let engine: Engine
-  private let report: (RecoveryProgress) -> Void
-  private var nextReport: UInt64
+  private let reporter: RecoveryReporter?
 
-  /// Nanoseconds between two reports.
-  private static let interval: UInt64 = 2_000_000_000
-
-  init(_ engine: Engine, report: @escaping (RecoveryProgress) -> Void) {
+  init(_ engine: Engine, _ reporter: RecoveryReporter? = nil) {
     self.engine = engine
-    self.report = report
-    nextReport = MonotonicClock.now &+ Self.interval
+    self.reporter = reporter
   }
 
   var catalog: Catalog { engine.catalog }
@@ -34,9 +30,83 @@ final class EngineRecovery: RecoveryTarget {
     }
   }
 
-  func didRecover(_ progress: RecoveryProgress) {
-    guard MonotonicClock.now >= nextReport else { return }
-    nextReport = MonotonicClock.now &+ Self.interval
-    report(progress)
+  func didRecover(_ progress: RecoveryProgress) { reporter?.note(progress) }
+}
+
+/// Reports the progress of a recovery every two seconds, from a thread of its own: a single batch may take long, and the
+/// service manager gives up on a start that reports nothing.
+final class RecoveryReporter: Sendable {
+  /// Nanoseconds between two reports.
+  private static let interval: UInt64 = 2_000_000_000
+  /// Seconds after which a batch is named in the log.
+  private static let longBatch: UInt64 = 10
+
+  private struct State {
+    var progress = RecoveryProgress()
+    /// When the batch under way began.
+    var batchBegan: UInt64 = 0
+    var isOver = false
+  }
+
+  private let state = Mutex(State())
+  private let wakeUp: WakeUp
+  private let thread = Mutex<Thread?>(nil)
+
+  /// - Parameter report: called on the reporter's thread.
+  init(_ report: @escaping @Sendable (RecoveryReport) -> Void) throws(SystemError) {
+    wakeUp = try WakeUp()
+    let started = try Thread("recovery") { self.run(report) }
+    thread.withLock { $0 = started }
+  }
+
+  /// Notes how far recovery is.
+  func note(_ progress: RecoveryProgress) {
+    state.withLock { state in
+      if state.progress.row != progress.row { state.batchBegan = MonotonicClock.now }
+      state.progress = progress
+    }
+  }
+
+  /// Ends the reports.
+  func stop() {
+    state.withLock { $0.isOver = true }
+    wakeUp.signal()
+    thread.withLock { $0.take() }?.join()
+  }
+
+  private func run(_ report: (RecoveryReport) -> Void) {
+    var warnedOf: Int64 = 0
+    while true {
+      _ = try? Readiness.readable.wait(on: wakeUp.descriptor, timeout: .nanoseconds(Int64(Self.interval)))
+      let state = state.withLock { $0 }
+      if state.isOver { return }
+      let row = state.progress.row
+      let seconds = row == 0 ? 0 : (MonotonicClock.now &- state.batchBegan) / 1_000_000_000
+      let isLong = seconds >= Self.longBatch
+      report(RecoveryReport(progress: state.progress, seconds: seconds, isNewWarning: isLong && row != warnedOf))
+      if isLong { warnedOf = row }
+    }
+  }
+}
+
+/// How far a recovery is.
+struct RecoveryReport {
+  let progress: RecoveryProgress
+  /// Seconds that the batch under way has taken.
+  let seconds: UInt64
+  /// Whether this batch takes long and was not reported before.
+  let isNewWarning: Bool
+
+  /// A line for the log and the service manager.
+  var text: String {
+    var text = "recovering: \(progress.elements) elements, \(progress.batches) batches of the journal"
+    if seconds > 0 { text += "; the batch that ends with row \(progress.row) has taken \(seconds) s so far" }
+    return text
+  }
+
+  /// What to do about a batch that takes long.
+  var warning: String {
+    "the batch that ends with row \(progress.row) of the journal has taken \(seconds) s so far; wait for it, or, if it never "
+      + "ends, start once with --skip-batch \(progress.row), which loses its changes and begins a new epoch"
   }
 }

@@ -74,6 +74,26 @@ import Testing
     #expect(nowhere.code == 1 && nowhere.errors.contains("nowhere"))
   }
 
+  @Test func aBatchIsSkippedOnRequest() throws {
+    var epoch = ""
+    do {
+      let daemon = try daemon()
+      try fill(daemon)
+      epoch = try ask(daemon, "hello", #"{"protocol":1}"#)
+      try daemon.stop(signal: SIGKILL)
+    }
+    let wrong = try run("feedd", ["--socket", directory.file("s"), "--state", state, "--skip-batch", "9"])
+    #expect(wrong.code == 1 && wrong.errors.contains("no batch to execute ends with row 9 of the journal"))
+    do {
+      let daemon = try daemon(["--skip-batch", "2"])
+      #expect(try ask(daemon, "verify", #"{"feed":"f"}"#).contains(#""counts":[0]"#))
+      #expect(try ask(daemon, "hello", #"{"protocol":1}"#) != epoch)
+      try daemon.stop(signal: SIGKILL)
+    }
+    let check = try run("feedd", ["--check", "--state", state])
+    #expect(check.code == 0 && check.output.contains("f: collection, 0 rows"))
+  }
+
   @Test func aDamagedStateStopsTheStart() throws {
     do {
       let daemon = try daemon()
