@@ -50,8 +50,6 @@ int clinux_set_nonblocking(int descriptor, int on) { return change_flag(descript
 
 int clinux_set_close_on_exec(int descriptor, int on) { return change_flag(descriptor, F_GETFD, F_SETFD, FD_CLOEXEC, on); }
 
-int clinux_is_open(int descriptor) { return fcntl(descriptor, F_GETFD) >= 0; }
-
 int clinux_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
 
 int clinux_open(const char *path, int flags, unsigned int mode) { return open(path, flags | O_CLOEXEC, mode); }

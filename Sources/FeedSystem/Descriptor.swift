@@ -1,15 +1,16 @@
 import CLinux
 import Glibc
 
-/// A file descriptor with one owner, closed when the owner goes.
+/// A file descriptor with one owner. It is closed at the end of its lifetime.
 public struct Descriptor: ~Copyable, Sendable {
-  /// The number the kernel knows it by; valid as long as this value lives.
+  /// The descriptor number. Valid while this value exists.
   public let rawValue: Int32
 
-  /// Takes over `rawValue`, which must be open and owned by nobody else.
+  /// Takes ownership of `rawValue`.
+  /// - Precondition: the descriptor is open and has no other owner.
   public init(owning rawValue: Int32) { self.rawValue = rawValue }
 
-  /// Another number for what is behind `number`, closed on exec.
+  /// Duplicates the descriptor `number`. The copy is closed on exec.
   public init(duplicating number: Int32) throws(SystemError) {
     let copy = fcntl(number, F_DUPFD_CLOEXEC, 3)
     guard copy >= 0 else { throw .last("duplicate a descriptor") }
@@ -18,20 +19,20 @@ public struct Descriptor: ~Copyable, Sendable {
 
   deinit { _ = Glibc.close(rawValue) }
 
-  /// Gives the number to the caller, who closes it from now on.
+  /// Returns the number and transfers ownership to the caller.
   public consuming func release() -> Int32 {
     let number = rawValue
     discard self
     return number
   }
 
-  /// Makes reads and writes return at once instead of waiting, or the reverse.
+  /// Selects whether reads and writes return at once instead of blocking.
   public func setNonblocking(_ on: Bool) throws(SystemError) {
     guard clinux_set_nonblocking(rawValue, on ? 1 : 0) == 0 else { throw .last("change the mode of a descriptor") }
   }
 }
 
-/// The calling thread's `errno`; its own function so that no other call comes between the failure and the reading.
+/// The `errno` of this thread. Call it directly after the failed call, because any other call can change it.
 @inline(__always)
 func currentErrno() -> Int32 { errno }
 
@@ -44,15 +45,15 @@ func retryingInterrupts<Result: FixedWidthInteger & SignedInteger>(_ call: () ->
   }
 }
 
-/// A system call that failed: which, on what, why, and (when it is known) what the operator can do about it.
+/// The failure of a system call: the operation, its object, the reason, and the next step if one is known.
 public struct SystemError: Error, Equatable, Sendable {
   /// The value of `errno`, for example `ENOENT`.
   public var code: Int32
-  /// What was attempted, as the words after "cannot": "connect to", "bind", "read".
+  /// The words after "cannot" that describe the operation, such as "connect to".
   public var operation: String
-  /// The file or socket it was attempted on, when there is one.
+  /// The file or socket of the operation, if it has one.
   public var path: String?
-  /// A sentence that says what to change, without the full stop.
+  /// The next step, as an imperative without a full stop.
   public var advice: String?
 
   public init(code: Int32, operation: String, path: String? = nil, advice: String? = nil) {
@@ -64,17 +65,20 @@ public struct SystemError: Error, Equatable, Sendable {
 }
 
 extension SystemError {
-  /// The error of the call that has just failed on this thread.
+  /// Creates the error of the call that has just failed on this thread.
   static func last(_ operation: String, _ path: String? = nil) -> SystemError {
     SystemError(code: currentErrno(), operation: operation, path: path)
   }
 
-  /// The system's words for the code, for example "No such file or directory". O(1).
-  public var reason: String { String(cString: clinux_error_text(code)) }
+  /// The description of the code by the C library, in lower case, such as "no such file or directory".
+  public var reason: String {
+    let text = String(cString: clinux_error_text(code))
+    return text.prefix(1).lowercased() + text.dropFirst()
+  }
 }
 
 extension SystemError: CustomStringConvertible {
-  /// One sentence for a person: "cannot connect to /run/feedd/feedd.sock: No such file or directory; start feedd first".
+  /// One line, such as "cannot connect to /run/feedd/feedd.sock: no such file or directory; start feedd".
   public var description: String {
     var text = "cannot \(operation)"
     if let path { text += " \(path)" }

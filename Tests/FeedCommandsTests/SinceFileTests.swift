@@ -70,6 +70,6 @@ import Testing
     }
     #expect(failure?.status == .usage)
     let folder = directory.file("absent")
-    #expect(failure.map { Explanation($0).lines } == ["cannot write in \(folder): No such file or directory"])
+    #expect(failure.map { Explanation($0).lines } == ["cannot write in \(folder): no such file or directory"])
   }
 }

@@ -3,9 +3,9 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Event queue")
+@Suite("Event polling")
 struct EventPollTests {
-  @Test func reportsWhatIsReadyWithItsToken() throws {
+  @Test func eventHasReadinessAndTokenOfItsDescriptor() throws {
     let poll = try EventPoll(batch: 4)
     let pipe = try Pipe()
     let (reading, writing) = (pipe.readingNumber, pipe.writingNumber)
@@ -27,7 +27,7 @@ struct EventPollTests {
     #expect(try poll.wait(milliseconds: 0) == 0)
   }
 
-  @Test func aHangUpIsReportedEvenWhenNothingIsAsked() throws {
+  @Test func hangUpIsReportedWithoutInterest() throws {
     let poll = try EventPoll()
     var pipe = try Pipe()
     try poll.add(pipe.readingNumber, [], token: 1)
@@ -37,7 +37,7 @@ struct EventPollTests {
     #expect(poll.event(at: 0).isReadable)
   }
 
-  @Test func moreThanABatchComesInTurns() throws {
+  @Test func eventsBeyondTheBatchAreReportedByLaterWaits() throws {
     let poll = try EventPoll(batch: 2)
     let pipes = try (0..<5).map { _ in
       var pipe = try Pipe()

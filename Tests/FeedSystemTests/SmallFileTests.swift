@@ -4,9 +4,9 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Whole files")
+@Suite("Small files")
 struct SmallFileTests {
-  @Test func comesBackAsItWasPut() throws {
+  @Test func replacedFileIsReadBack() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("f")
     for size in [0, 1, 100_000, 3] {
@@ -31,7 +31,7 @@ struct SmallFileTests {
     }
   }
 
-  @Test("a symbolic link is followed only where that is asked for, and replaced, not written through")
+  @Test("read follows a symbolic link on request; replace replaces the link itself")
   func links() throws {
     let directory = try TemporaryDirectory()
     let (target, link) = (directory.file("target"), directory.file("link"))
@@ -44,7 +44,7 @@ struct SmallFileTests {
     #expect(try SmallFile.read(link, followsLinks: false) == [2])
   }
 
-  @Test("nothing is left beside a file that was replaced or could not be")
+  @Test("no temporary file remains after success or failure")
   func noLeftovers() throws {
     let directory = try TemporaryDirectory()
     try SmallFile.replace(directory.file("f"), with: [1], durable: true)

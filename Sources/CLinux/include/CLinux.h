@@ -1,5 +1,5 @@
-// What Swift cannot import from the system's headers: variadic calls, macros and declarations behind _GNU_SOURCE.
-// _GNU_SOURCE is defined in CLinux.c alone: here it would make types that the Glibc module has in another form.
+// Wrappers of declarations that Swift cannot import: variadic functions, macros and those that need _GNU_SOURCE.
+// Only CLinux.c defines _GNU_SOURCE. Here it would declare types differently from the Glibc module.
 #ifndef CLINUX_H
 #define CLINUX_H
 #include <stddef.h>
@@ -13,44 +13,41 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 
-/// What the kernel says of the process at the other end of a Unix socket, at the time it connected or listened.
+/// The process at the other end of a Unix socket, as recorded when it connected or listened.
 struct clinux_credentials {
   int32_t pid;
   uint32_t uid;
   uint32_t gid;
 };
 
-/// accept4 with SOCK_NONBLOCK and SOCK_CLOEXEC; the peer's address is not wanted. -1 and errno on failure.
+/// accept4 with SOCK_NONBLOCK and SOCK_CLOEXEC, without the peer's address. Returns -1 and sets errno on failure.
 int clinux_accept(int listener);
 
-/// SO_PEERCRED. 0, or -1 and errno.
+/// Reads SO_PEERCRED. Returns 0, or -1 and sets errno.
 int clinux_peer_credentials(int descriptor, struct clinux_credentials *credentials);
 
-/// SO_PEERGROUPS: the supplementary groups of the process at the other end, at the time it connected or listened. How many
-/// there are, also when there is room for fewer and none is written; -1 and errno on failure.
+/// Reads SO_PEERGROUPS, the supplementary groups of the peer when it connected or listened. Returns their number; if that
+/// exceeds `room`, writes nothing. Returns -1 and sets errno on failure.
 int clinux_peer_groups(int descriptor, uint32_t *groups, int room);
 
-/// The sentence for an errno value; a constant string, safe on every thread. Never NULL.
+/// Returns the description of an errno value, a constant string. Thread-safe. Never NULL.
 const char *clinux_error_text(int code);
 
-/// The size of the terminal behind a descriptor (TIOCGWINSZ). 0, or -1 and errno.
+/// Reads the size of the terminal of a descriptor (TIOCGWINSZ). Returns 0, or -1 and sets errno.
 int clinux_window_size(int descriptor, int *columns, int *rows);
 
-/// O_NONBLOCK on or off. 0, or -1 and errno.
+/// Sets or clears O_NONBLOCK. Returns 0, or -1 and sets errno.
 int clinux_set_nonblocking(int descriptor, int on);
 
-/// FD_CLOEXEC on or off. 0, or -1 and errno.
+/// Sets or clears FD_CLOEXEC. Returns 0, or -1 and sets errno.
 int clinux_set_close_on_exec(int descriptor, int on);
 
-/// pipe2 with O_CLOEXEC. 0, or -1 and errno.
+/// pipe2 with O_CLOEXEC. Returns 0, or -1 and sets errno.
 int clinux_pipe(int ends[2]);
 
-/// 1 when the descriptor is open in this process, else 0.
-int clinux_is_open(int descriptor);
-
-/// Names the calling thread; a name of more than 15 bytes is truncated.
+/// Names the calling thread. Truncates the name to 15 bytes.
 void clinux_name_thread(const char *name);
 
-/// open(2) with O_CLOEXEC added; the variadic mode spelled out. The descriptor, or -1 and errno.
+/// open(2) with O_CLOEXEC and a mode. Returns the descriptor, or -1 and sets errno.
 int clinux_open(const char *path, int flags, unsigned int mode);
 #endif

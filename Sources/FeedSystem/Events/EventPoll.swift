@@ -1,15 +1,22 @@
 import CLinux
 import Glibc
 
-/// A set of descriptors that one thread waits on (epoll, level-triggered), each with 64 bits of its owner's choice.
+/// A set of descriptors that one thread waits on (epoll, level-triggered).
+///
+/// Each descriptor has a 64-bit token, which its events carry.
+///
+///     let poll = try EventPoll()
+///     try poll.add(socket, .readable, token: 1)
+///     for index in 0..<(try poll.wait(milliseconds: -1)) { handle(poll.event(at: index)) }
 public struct EventPoll: ~Copyable {
   private let handle: Descriptor
   private let events: UnsafeMutableBufferPointer<epoll_event>
 
-  /// - Parameter batch: the most events one wait reports; the rest stays for the next.
+  /// Creates an empty set.
+  /// - Parameter batch: the maximum number of events that one wait returns. The next wait returns the others.
   public init(batch: Int = 256) throws(SystemError) {
     let number = epoll_create1(Int32(EPOLL_CLOEXEC))
-    guard number >= 0 else { throw .last("make an event queue") }
+    guard number >= 0 else { throw .last("create an event queue") }
     handle = Descriptor(owning: number)
     events = .allocate(capacity: max(batch, 1))
     events.initialize(repeating: epoll_event())
@@ -17,23 +24,23 @@ public struct EventPoll: ~Copyable {
 
   deinit { events.deallocate() }
 
-  /// Starts reporting on `descriptor`. It is forgotten by itself when it is closed.
+  /// Adds `descriptor`. Closing it removes it.
   public func add(_ descriptor: Int32, _ interest: EventInterest, token: UInt64) throws(SystemError) {
     try control(EPOLL_CTL_ADD, descriptor, interest, token)
   }
 
-  /// Replaces interest and token of a descriptor that was added.
+  /// Replaces the interest and the token of an added descriptor.
   public func modify(_ descriptor: Int32, _ interest: EventInterest, token: UInt64) throws(SystemError) {
     try control(EPOLL_CTL_MOD, descriptor, interest, token)
   }
 
-  /// Stops reporting on `descriptor`; events already returned by the last wait stay there.
+  /// Removes `descriptor`. Events that the last wait returned remain readable.
   public func remove(_ descriptor: Int32) throws(SystemError) {
     try control(EPOLL_CTL_DEL, descriptor, [], 0)
   }
 
-  /// Waits for events; read them with ``event(at:)`` until the next wait.
-  /// - Parameter milliseconds: the longest wait; -1 waits without limit, 0 does not wait.
+  /// Waits for events, which ``event(at:)`` returns until the next wait.
+  /// - Parameter milliseconds: the timeout; -1 for none, 0 to return at once.
   /// - Returns: the number of events; 0 after a timeout or a signal.
   public func wait(milliseconds: Int32) throws(SystemError) -> Int {
     let count = epoll_wait(handle.rawValue, events.baseAddress, Int32(events.count), milliseconds)
@@ -42,7 +49,8 @@ public struct EventPoll: ~Copyable {
     throw .last("wait for events")
   }
 
-  /// One event of the last wait; `index` is below its result.
+  /// Returns one event of the last wait.
+  /// - Precondition: `index` is less than the result of that wait.
   @inline(__always)
   public func event(at index: Int) -> Event {
     let event = events[index]
@@ -55,38 +63,40 @@ public struct EventPoll: ~Copyable {
     var event = epoll_event()
     event.events = interest.rawValue
     event.data.u64 = token
-    guard epoll_ctl(handle.rawValue, operation, descriptor, &event) == 0 else { throw .last("watch a descriptor") }
+    guard epoll_ctl(handle.rawValue, operation, descriptor, &event) == 0 else {
+      throw .last("register a descriptor for events")
+    }
   }
 }
 
-/// What an ``EventPoll`` reports of a descriptor. A hang-up and an error are reported always, whatever is asked.
+/// The kinds of readiness that an ``EventPoll`` reports. Hang-ups and errors are always reported.
 public struct EventInterest: OptionSet, Sendable {
   public let rawValue: UInt32
   @inline(__always)
   public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-  /// There are bytes to read, a connection to accept, or an end of the stream.
+  /// Bytes to read, a connection to accept, or the end of the stream.
   public static let readable = EventInterest(rawValue: EPOLLIN.rawValue)
-  /// A write would take at least one byte.
+  /// Room to write at least one byte.
   public static let writable = EventInterest(rawValue: EPOLLOUT.rawValue)
 }
 
-/// What an ``EventPoll`` reports of one descriptor.
+/// One event of an ``EventPoll``.
 public struct Event: Sendable {
-  /// The 64 bits given when the descriptor was added.
+  /// The token of the descriptor.
   public let token: UInt64
   let flags: UInt32
 
-  /// There are bytes to read or the stream has ended: a read will not wait.
+  /// Whether a read returns at once, with bytes, the end of the stream or an error.
   @inline(__always)
   public var isReadable: Bool { flags & (EPOLLIN.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0 }
 
-  /// A write will take something, or fail.
+  /// Whether a write returns at once: it accepts at least one byte, or fails.
   @inline(__always)
   public var isWritable: Bool { flags & (EPOLLOUT.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0 }
 
-  /// Both directions have ended or the connection is broken: nothing written now can be read by anybody. Bytes that the
-  /// peer sent before may still be there to read.
+  /// Whether both directions have ended or the connection failed. The peer can receive nothing more. Bytes that it sent
+  /// before may still be readable.
   @inline(__always)
   public var isHungUp: Bool { flags & (EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0 }
 }

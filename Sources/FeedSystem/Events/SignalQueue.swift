@@ -1,19 +1,20 @@
 import CLinux
 import Glibc
 
-/// Signals as things to read from a descriptor (signalfd) instead of interruptions.
+/// Receives signals through a descriptor (signalfd) instead of handlers.
 public struct SignalQueue: ~Copyable {
   private let handle: Descriptor
 
-  /// The signals that end a daemon: from the service manager, from a terminal.
+  /// SIGTERM, by which a service manager stops a daemon.
   public static let terminate = SIGTERM
+  /// SIGINT, by which a terminal stops a program (Ctrl-C).
   public static let interrupt = SIGINT
-  /// The signal that asks a daemon to read its configuration again.
+  /// SIGHUP, which makes the daemon reload its configuration.
   public static let hangUp = SIGHUP
-  /// The terminal has another size.
+  /// SIGWINCH: the size of the terminal changed.
   public static let windowChange = SIGWINCH
 
-  /// A signal that came, and who sent it (0 for the kernel).
+  /// A received signal and the process and user that sent it; both are 0 for the kernel.
   public struct Arrival: Equatable, Sendable {
     public var signal: Int32
     public var pid: Int32
@@ -26,8 +27,8 @@ public struct SignalQueue: ~Copyable {
     }
   }
 
-  /// Blocks `signals` on this thread and on those it starts from now on, and queues them here.
-  /// To be made before the process has other threads.
+  /// Blocks `signals` on this thread and on the threads that it starts later, and queues them here.
+  /// - Precondition: the process has no other threads yet; they would still receive the signals.
   public init(_ signals: [Int32]) throws(SystemError) {
     var set = sigset_t()
     sigemptyset(&set)
@@ -35,14 +36,14 @@ public struct SignalQueue: ~Copyable {
     let code = pthread_sigmask(SIG_BLOCK, &set, nil)
     guard code == 0 else { throw SystemError(code: code, operation: "block signals") }
     let number = signalfd(-1, &set, Int32(SFD_NONBLOCK | SFD_CLOEXEC))
-    guard number >= 0 else { throw .last("receive signals") }
+    guard number >= 0 else { throw .last("create a signal descriptor") }
     handle = Descriptor(owning: number)
   }
 
-  /// To be waited on for reading.
+  /// The descriptor to poll for reading.
   public var descriptor: Int32 { handle.rawValue }
 
-  /// The next signal; nil when there is none.
+  /// Removes and returns the next signal; nil if none is pending. Never blocks.
   public func next() throws(SystemError) -> Arrival? {
     var information = signalfd_siginfo()
     let size = MemoryLayout<signalfd_siginfo>.size
@@ -56,16 +57,18 @@ public struct SignalQueue: ~Copyable {
     return nil
   }
 
-  /// Makes the signals of a crash end the process at once, whatever handlers the runtime has installed: a backtrace would
-  /// write the process's memory into the log and keep a dying daemon from being restarted.
+  /// Restores the default action of the signals of a crash, so that they end the process at once.
+  ///
+  /// The backtrace handler of the Swift runtime would write the contents of memory to the log and delay the restart of the
+  /// daemon.
   public static func endOnCrash() {
     for number in [SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV] { signal(number, SIG_DFL) }
   }
 
-  /// Lets a write beyond the limit of a file's size fail instead of ending the process.
+  /// Makes a write beyond the file size limit fail with `EFBIG` instead of ending the process.
   public static func ignoreFileSizeLimit() { signal(SIGXFSZ, SIG_IGN) }
 
-  /// The name of the signals a daemon meets, for its log.
+  /// Returns the name of a signal for messages, such as "SIGTERM"; "signal N" for the ones that the programs do not handle.
   public static func name(_ signal: Int32) -> String {
     switch signal {
     case SIGTERM: "SIGTERM"

@@ -1,17 +1,17 @@
 import CLinux
 import Glibc
 
-/// What happens in directories (inotify), as something to read from a descriptor.
+/// Reports changes in directories (inotify) through a descriptor.
 public struct FileEvents: ~Copyable {
-  /// One thing that happened.
+  /// A change in a watched directory.
   public struct Event: Sendable {
-    /// The directory's number, as ``watch(directory:)`` gave it.
+    /// The number of the directory, from ``watch(directory:)``.
     public let directory: Int32
-    /// The file in it; empty when it was the directory itself.
+    /// The name of the file in the directory; empty for the directory itself.
     public let name: String
-    /// The directory is gone, and so is its number.
+    /// Whether the directory was removed or is no longer watched. Its number is then invalid.
     public let isEnd: Bool
-    /// Events were lost: anything may have happened anywhere.
+    /// Whether events were lost. Any watched file may have changed.
     public let isOverflow: Bool
   }
 
@@ -20,19 +20,19 @@ public struct FileEvents: ~Copyable {
 
   public init() throws(SystemError) {
     let number = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
-    guard number >= 0 else { throw .last("watch files") }
+    guard number >= 0 else { throw .last("create a queue of file events") }
     handle = Descriptor(owning: number)
     space = .allocate(byteCount: 16 << 10, alignment: 8)
   }
 
   deinit { space.deallocate() }
 
-  /// To be waited on for reading.
+  /// The descriptor to poll for reading.
   public var descriptor: Int32 { handle.rawValue }
 
-  /// Begins to report what happens to the files of a directory, and to itself: made, written, closed, renamed, deleted, other
-  /// permissions. A directory has one number however often it is asked for.
-  /// - Returns: the number; nil when there is no such directory or it may not be read.
+  /// Starts to report changes of the directory and of the files in it: creation, writing, closing, renaming, deletion and
+  /// changed permissions. Watching a directory again returns the same number.
+  /// - Returns: the number of the directory; nil if it does not exist or is not readable.
   public func watch(directory: String) -> Int32? {
     let changes = IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE
     let ends = IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
@@ -40,12 +40,12 @@ public struct FileEvents: ~Copyable {
     return number >= 0 ? number : nil
   }
 
-  /// Stops reporting on a directory; one that is gone is not an error.
+  /// Stops watching a directory. A directory that was removed is not an error.
   public func unwatch(_ directory: Int32) {
     _ = inotify_rm_watch(handle.rawValue, directory)
   }
 
-  /// Hands out what happened since the last call, in order.
+  /// Calls `body` with the events since the last call, in order. Never blocks.
   public func take(_ body: (Event) -> Void) {
     while true {
       let count = retryingInterrupts { Glibc.read(handle.rawValue, space.baseAddress, space.count) }

@@ -1,20 +1,20 @@
 import Glibc
 
-/// Parts of paths, and paths without detours.
+/// Operations on paths.
 public enum FilePath {
-  /// The directory that holds `path`: `/` for what stands there, `.` for a bare name.
+  /// Returns the directory of `path`; `.` for a name without a slash.
   public static func directory(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "." }
     let directory = path[..<slash]
     return directory.isEmpty ? "/" : String(directory)
   }
 
-  /// The last part.
+  /// Returns the part after the last slash.
   public static func name(of path: String) -> String {
     path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
   }
 
-  /// The path from the root; a relative one starts from the working directory. Symbolic links stay.
+  /// Returns the absolute path; a relative one starts at the working directory. Symbolic links are not resolved.
   public static func absolute(_ path: String) -> String {
     if path.hasPrefix("/") { return path }
     guard let directory = getcwd(nil, 0) else { return path }
@@ -23,7 +23,7 @@ public enum FilePath {
     return start.hasSuffix("/") ? start + path : "\(start)/\(path)"
   }
 
-  /// The path without symbolic links; nil when there is no such file.
+  /// Returns the path with symbolic links resolved; nil if there is no such file.
   public static func resolved(_ path: String) -> String? {
     guard let resolved = realpath(path, nil) else { return nil }
     defer { free(resolved) }
@@ -31,57 +31,50 @@ public enum FilePath {
   }
 }
 
-/// How large a file is.
+/// The size of a file.
 public enum FileSize {
-  /// Bytes of the file at `path`; nil when there is none or it cannot be looked at.
+  /// Returns the size of the file at `path` in bytes; nil if it cannot be examined.
   public static func of(_ path: String) -> Int? {
     var status = stat()
     return stat(path, &status) == 0 ? Int(status.st_size) : nil
   }
 }
 
-/// Where the daemon keeps its state when nobody says otherwise.
-public enum StatePath {
-  /// The directory without `--state`: `$STATE_DIRECTORY` as systemd sets it (the first of several), for root
-  /// `/var/lib/feedd`, else `$XDG_STATE_HOME/feedd` or `$HOME/.local/state/feedd`. nil when none of them can be told.
-  public static func standard(_ environment: Environment, uid: UInt32 = ProcessIdentity.uid) -> String? {
-    if let first = environment.nonEmpty("STATE_DIRECTORY")?.split(separator: ":").first { return String(first) }
-    if uid == 0 { return "/var/lib/feedd" }
-    if let state = environment.nonEmpty("XDG_STATE_HOME"), state.hasPrefix("/") { return "\(state)/feedd" }
-    return environment.nonEmpty("HOME").map { "\($0)/.local/state/feedd" }
-  }
-}
+/// The identity of a file, independent of its name: device and inode.
+public struct FileIdentity: Equatable, Sendable {
+  let device: UInt
+  let inode: UInt
+  /// The type bits of the mode (`S_IFMT`).
+  private let type: UInt32
 
-/// Where the daemon's socket is when nobody says otherwise (protocol, "Frames").
-public enum SocketPath {
-  /// The last resort of both sides.
-  public static let system = "/run/feedd/feedd.sock"
-
-  /// The most bytes a path may have: `sun_path` less its final zero.
-  public static let maximumLength = 107
-
-  /// The daemon's path without `--socket`: `$FEEDD_SOCKET`, `$RUNTIME_DIRECTORY/feedd.sock`,
-  /// `$XDG_RUNTIME_DIR/feedd.sock`, else ``system``. A variable set to nothing counts as not set; of several runtime
-  /// directories, which systemd separates by colons, the first is taken.
-  public static func daemonDefault(_ environment: Environment) -> String {
-    if let path = environment.nonEmpty("FEEDD_SOCKET") { return path }
-    if let directories = environment.nonEmpty("RUNTIME_DIRECTORY"),
-      let first = directories.split(separator: ":").first
-    {
-      return "\(first)/feedd.sock"
-    }
-    return sessionPath(environment) ?? system
+  /// Identifies the file at `path` without following a symbolic link; nil if it cannot be examined.
+  public init?(at path: String) {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { return nil }
+    self.init(status)
   }
 
-  /// A client's path without `--socket`: `$FEEDD_SOCKET`, `$XDG_RUNTIME_DIR/feedd.sock` if there is something at that
-  /// path, else ``system``.
-  public static func clientDefault(_ environment: Environment) -> String {
-    if let path = environment.nonEmpty("FEEDD_SOCKET") { return path }
-    if let path = sessionPath(environment), access(path, F_OK) == 0 { return path }
-    return system
+  /// Identifies the file at `path`. Symbolic links are followed.
+  public init(following path: String) throws(SystemError) {
+    var status = stat()
+    guard stat(path, &status) == 0 else { throw .last("examine", path) }
+    self.init(status)
   }
 
-  private static func sessionPath(_ environment: Environment) -> String? {
-    environment.nonEmpty("XDG_RUNTIME_DIR").map { "\($0)/feedd.sock" }
+  /// Identifies the file of an open descriptor; nil if it is not open.
+  public init?(of descriptor: Int32) {
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { return nil }
+    self.init(status)
   }
+
+  private init(_ status: stat) {
+    device = UInt(status.st_dev)
+    inode = UInt(status.st_ino)
+    type = status.st_mode & S_IFMT
+  }
+
+  public var isRegularFile: Bool { type == S_IFREG }
+  public var isDirectory: Bool { type == S_IFDIR }
+  public var isSocket: Bool { type == S_IFSOCK }
 }

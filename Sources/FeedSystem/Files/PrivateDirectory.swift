@@ -1,35 +1,36 @@
 import CLinux
 import Glibc
 
-/// A directory that only its user may enter.
+/// Directories and files that only their owner can access.
 public enum PrivateDirectory {
-  /// Makes the directory, and those above it, where they are missing, and syncs the directory that holds each new one, so
-  /// that it survives a loss of power. What is there keeps its mode.
+  /// Creates the directory and its missing parents with mode 0700. Syncs the parent of each new directory, so that it
+  /// survives a power failure. Existing directories keep their mode.
   public static func make(_ path: String) throws(SystemError) {
     var status = stat()
     if stat(path, &status) == 0 {
       if status.st_mode & S_IFMT == S_IFDIR { return }
-      throw SystemError(code: ENOTDIR, operation: "keep files in", path: path)
+      throw SystemError(code: ENOTDIR, operation: "use directory", path: path)
     }
     let parent = FilePath.directory(of: path)
     if path.hasSuffix("/") { return try make(String(path.dropLast())) }
     if parent != "/" && parent != "." { try make(parent) }
     guard mkdir(path, 0o700) == 0 else {
-      let error = SystemError.last("make the directory", path)
+      let error = SystemError.last("create directory", path)
       if error.code != EEXIST { throw error }
       return
     }
     try sync(parent)
   }
 
-  /// Waits until the disk has the directory's own entries: files and directories that were made in it or renamed.
+  /// Writes the entries of the directory to the disk, so that files created or renamed in it survive a power failure.
   public static func sync(_ path: String) throws(SystemError) {
     let directory = try open(path)
-    // A file system without this operation says EINVAL; it keeps entries in its own way.
-    guard fsync(directory.rawValue) == 0 || currentErrno() == EINVAL else { throw .last("sync the directory", path) }
+    // EINVAL: the file system does not support syncing a directory.
+    guard fsync(directory.rawValue) == 0 || currentErrno() == EINVAL else { throw .last("sync directory", path) }
   }
 
-  /// Does something whose new files only this user may read or write. Not to be called while another thread makes files.
+  /// Calls `body`, during which new files are accessible to this user only.
+  /// - Precondition: no other thread creates files, because the umask belongs to the whole process.
   public static func withPrivateFiles<Result, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -40,7 +41,7 @@ public enum PrivateDirectory {
 
   fileprivate static func open(_ path: String) throws(SystemError) -> Descriptor {
     let number = retryingInterrupts { clinux_open(path, O_RDONLY | O_DIRECTORY, 0) }
-    guard number >= 0 else { throw .last("open the directory", path) }
+    guard number >= 0 else { throw .last("open directory", path) }
     return Descriptor(owning: number)
   }
 }
@@ -55,7 +56,7 @@ public struct DirectoryLock: ~Copyable {
     let handle = try PrivateDirectory.open(path)
     guard retryingInterrupts({ flock(handle.rawValue, LOCK_EX | LOCK_NB) }) == 0 else {
       if currentErrno() == EWOULDBLOCK { return nil }
-      throw .last("lock the directory", path)
+      throw .last("lock directory", path)
     }
     return DirectoryLock(handle: handle)
   }
@@ -65,24 +66,24 @@ public struct DirectoryLock: ~Copyable {
   }
 }
 
-/// A lock file held by this process until this value goes; the file goes with it.
+/// A lock file, locked and finally removed by this value. It contains the pid of its holder.
 public struct FileLock: ~Copyable {
   private let handle: Descriptor
   let path: String
 
-  /// Makes the file at `path` and locks it.
-  /// - Returns: nil when another process holds it.
+  /// Creates and locks the file at `path`.
+  /// - Returns: nil if another process has it locked.
   public static func acquire(_ path: String) throws(SystemError) -> FileLock? {
     while true {
-      // Only its owner may open it: a reader could hold the lock as well.
+      // Mode 0600, because any process that can open the file can lock it.
       let number = retryingInterrupts { clinux_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600) }
-      guard number >= 0 else { throw .last("make the lock file", path) }
+      guard number >= 0 else { throw .last("create lock file", path) }
       let handle = Descriptor(owning: number)
       guard retryingInterrupts({ flock(number, LOCK_EX | LOCK_NB) }) == 0 else {
         if currentErrno() == EWOULDBLOCK { return nil }
         throw .last("lock", path)
       }
-      // The former holder may have removed the file between our open and our lock; then the lock means nothing.
+      // The previous holder may have removed the file after it was opened here. A lock on a removed file excludes nobody.
       if FileIdentity(of: number) == FileIdentity(at: path) { return FileLock(handle: handle, path: path) }
     }
   }
@@ -92,13 +93,13 @@ public struct FileLock: ~Copyable {
     self.path = path
     let text = "\(getpid())\n"
     ftruncate(self.handle.rawValue, 0)
-    // Only a hint for whoever finds the file locked: a failure to write it changes nothing.
+    // The pid is only shown in messages, so failing to write it is not an error.
     _ = Glibc.write(self.handle.rawValue, text, text.utf8.count)
   }
 
   deinit { unlink(path) }
 
-  /// The process that wrote itself into the lock file at `path`, if one did.
+  /// Returns the pid in the lock file at `path`; nil if there is none.
   public static func holder(_ path: String) -> Int32? {
     guard let bytes = try? SmallFile.read(path, limit: 64) else { return nil }
     return Int32(String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))

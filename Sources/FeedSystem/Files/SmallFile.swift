@@ -1,13 +1,14 @@
 import CLinux
 import Glibc
 
-/// Whole files that fit in memory: configuration, lock and bookmark files.
+/// Reads and replaces whole files that fit in memory, such as configuration, lock and bookmark files.
 public enum SmallFile {
-  /// Returns the bytes of the regular file at `path`. Never blocks on a FIFO or a device: these are refused.
+  /// Returns the bytes of the regular file at `path`. Never blocks on a FIFO or a device.
   /// - Parameters:
-  ///   - limit: the most bytes to read; a larger file is `EFBIG`.
-  ///   - followsLinks: whether `path` may be a symbolic link; otherwise a link is `ELOOP`.
-  /// - Throws: `EISDIR` for a directory, `EINVAL` for anything else that is not a regular file.
+  ///   - limit: the maximum size of the file in bytes.
+  ///   - followsLinks: whether `path` can be a symbolic link.
+  /// - Throws: `EISDIR` for a directory, `EINVAL` for any other file that is not regular, `EFBIG` for a larger file,
+  ///   `ELOOP` for a link that must not be followed.
   public static func read(
     _ path: String, limit: Int = 16 << 20, followsLinks: Bool = true
   ) throws(SystemError) -> [UInt8] {
@@ -18,7 +19,7 @@ public enum SmallFile {
     guard let identity = FileIdentity(of: number) else { throw .last("examine", path) }
     guard identity.isRegularFile else {
       throw SystemError(
-        code: identity.isDirectory ? EISDIR : EINVAL, operation: "read", path: path, advice: "name a regular file")
+        code: identity.isDirectory ? EISDIR : EINVAL, operation: "read", path: path, advice: "pass a regular file")
     }
     var contents: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 16 << 10)
@@ -33,10 +34,10 @@ public enum SmallFile {
     }
   }
 
-  /// Replaces the file at `path`, or creates it. A reader sees the old bytes or the new ones, never a mixture: the new ones
-  /// are written to a file of a random name beside it, which is then renamed. A symbolic link at `path` is replaced, not
+  /// Replaces or creates the file at `path` atomically: a reader sees the old bytes or the new ones. The new bytes are
+  /// written to a temporary file in the same directory, which is then renamed. A symbolic link at `path` is replaced, not
   /// followed.
-  /// - Parameter durable: whether the bytes and the name are on the disk when this returns.
+  /// - Parameter durable: whether to sync the file and its directory to the disk.
   public static func replace(_ path: String, with contents: [UInt8], durable: Bool = false) throws(SystemError) {
     let temporary = "\(path).\(try Random.hex128()).new"
     do throws(SystemError) {
@@ -49,8 +50,8 @@ public enum SmallFile {
     if durable { try PrivateDirectory.sync(FilePath.directory(of: path)) }
   }
 
-  /// Checks that ``replace(_:with:durable:)`` may write beside the file at `path`.
-  /// - Throws: an error whose path is that of the directory.
+  /// Checks that ``replace(_:with:durable:)`` can create files in the directory of `path`.
+  /// - Throws: an error with the path of the directory.
   public static func checkReplaceable(_ path: String) throws(SystemError) {
     let directory = FilePath.directory(of: path)
     guard access(directory, W_OK | X_OK) == 0 else { throw .last("write in", directory) }
@@ -72,28 +73,28 @@ public enum SmallFile {
   }
 }
 
-/// A small file that is overwritten in place, a few bytes at a time.
+/// A small file that is overwritten in place.
 public final class RecordFile {
   private let file: Descriptor
 
-  /// Opens the file at `path`, or makes it, for this user only.
+  /// Opens the file at `path`, or creates it with mode 0600.
   public init(_ path: String) throws(SystemError) {
     let number = retryingInterrupts { clinux_open(path, O_WRONLY | O_CREAT, 0o600) }
     guard number >= 0 else { throw .last("create", path) }
     file = Descriptor(owning: number)
   }
 
-  /// Puts `bytes` at an offset, in one piece for whoever reads the file later, even if this process ends meanwhile.
-  /// - Returns: whether all of them were written.
+  /// Writes `bytes` at an offset in one system call, so that the end of this process cannot leave a part of them.
+  /// - Returns: whether all bytes were written.
   @discardableResult
   public func write(_ bytes: UnsafeRawBufferPointer, at offset: Int = 0) -> Bool {
     retryingInterrupts { pwrite(file.rawValue, bytes.baseAddress, bytes.count, off_t(offset)) } == bytes.count
   }
 
-  /// Cuts the file off after so many bytes.
+  /// Truncates the file to `count` bytes.
   public func truncate(to count: Int) { _ = ftruncate(file.rawValue, off_t(count)) }
 
-  /// Waits until the disk has what was written. Returns whether it does.
+  /// Syncs the written bytes to the disk. Returns whether that succeeded.
   @discardableResult
   public func sync() -> Bool { fsync(file.rawValue) == 0 }
 }

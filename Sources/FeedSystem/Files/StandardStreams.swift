@@ -1,13 +1,14 @@
 import CLinux
 import Glibc
 
-/// Plain reads and writes of descriptors that the process was started with, without buffers of their own.
+/// Unbuffered reads and writes of the standard streams.
 public enum StandardStreams {
   public static let input: Int32 = 0
   public static let output: Int32 = 1
   public static let error: Int32 = 2
 
-  /// Writes all of the bytes, waiting where it must. `EPIPE` says that the reader is gone (ignore SIGPIPE to see it).
+  /// Writes all of the bytes. Waits for room, also if the descriptor is nonblocking.
+  /// - Throws: `EPIPE` if the reader has closed the pipe; see ``ignoreBrokenPipes()``.
   public static func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) throws(SystemError) {
     var rest = bytes
     while !rest.isEmpty {
@@ -15,7 +16,7 @@ public enum StandardStreams {
       if count >= 0 {
         rest = UnsafeRawBufferPointer(rebasing: rest[count...])
       } else if currentErrno() == EAGAIN {
-        // Somebody shares the descriptor and made it nonblocking.
+        // Another process that shares the descriptor has made it nonblocking.
         _ = try Readiness.writable.wait(on: descriptor)
       } else {
         throw .last("write to standard \(descriptor == error ? "error" : "output")")
@@ -23,7 +24,7 @@ public enum StandardStreams {
     }
   }
 
-  /// Writes all of a text; see ``writeAll(_:to:)``.
+  /// Writes the UTF-8 of a text; see ``writeAll(_:to:)``.
   public static func writeAll(_ text: String, to descriptor: Int32) throws(SystemError) {
     var text = text
     let result = text.withUTF8 { bytes -> SystemError? in
@@ -37,7 +38,8 @@ public enum StandardStreams {
     if let result { throw result }
   }
 
-  /// Reads what is there, waiting for at least one byte; 0 at the end.
+  /// Reads the available bytes, after waiting for at least one.
+  /// - Returns: the number of bytes; 0 at the end of the stream.
   public static func read(
     into buffer: UnsafeMutableRawBufferPointer, from descriptor: Int32 = input
   ) throws(SystemError) -> Int {
@@ -49,28 +51,28 @@ public enum StandardStreams {
     }
   }
 
-  /// Makes a write to a closed pipe fail with `EPIPE` instead of killing the process.
+  /// Makes a write to a closed pipe fail with `EPIPE` instead of ending the process with SIGPIPE.
   public static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
 }
 
-/// Two descriptors, closed on exec: what is written into one is read from the other.
+/// A pipe. Both ends are closed on exec.
 public struct Pipe: ~Copyable {
-  /// What is read from; nil once it was closed or given away.
+  /// The reading end; nil after it was closed or moved away.
   public var reading: Descriptor?
-  /// What is written to; nil once it was closed or given away.
+  /// The writing end; nil after it was closed or moved away.
   public var writing: Descriptor?
 
   public init() throws(SystemError) {
     var ends: [Int32] = [-1, -1]
-    guard clinux_pipe(&ends) == 0 else { throw .last("make a pipe") }
+    guard clinux_pipe(&ends) == 0 else { throw .last("create a pipe") }
     reading = Descriptor(owning: ends[0])
     writing = Descriptor(owning: ends[1])
   }
 
-  /// The number to read from; -1 once that end was closed or given away.
+  /// The descriptor number of the reading end; -1 after it was closed or moved away.
   public var readingNumber: Int32 { Self.number(reading) }
 
-  /// The number to write to; -1 once that end was closed or given away.
+  /// The descriptor number of the writing end; -1 after it was closed or moved away.
   public var writingNumber: Int32 { Self.number(writing) }
 
   private static func number(_ end: borrowing Descriptor?) -> Int32 {
@@ -81,34 +83,22 @@ public struct Pipe: ~Copyable {
   }
 }
 
-/// Whether what is written on standard error goes straight to the journal, which takes a priority before each line.
-public enum JournalStream {
-  /// Compares `$JOURNAL_STREAM` (device and inode, set by the service manager) with the descriptor: a program whose standard
-  /// error was redirected elsewhere keeps the variable but does not write to the journal.
-  public static func isConnected(to descriptor: Int32, _ environment: Environment) -> Bool {
-    guard let text = environment.nonEmpty("JOURNAL_STREAM"), let file = FileIdentity(of: descriptor) else {
-      return false
-    }
-    return text == "\(file.device):\(file.inode)"
-  }
-}
-
-/// What a program may assume of the terminal, if there is one, behind one of its standard descriptors.
+/// The properties of the terminal of a descriptor, if it is a terminal.
 public struct Terminal: Equatable, Sendable {
-  /// Whether the descriptor is a terminal at all.
+  /// Whether the descriptor is a terminal.
   public var isTerminal: Bool
-  /// Columns, from `$COLUMNS` or the terminal; ``defaultColumns`` when neither says.
+  /// The number of columns, from `$COLUMNS` or the terminal; otherwise ``defaultColumns``.
   public var columns: Int
-  /// Rows, from the terminal; nil when it does not say.
+  /// The number of rows; nil if the terminal does not report it.
   public var rows: Int?
-  /// Whether colours and other escape sequences are welcome: a terminal, no `NO_COLOR`, and not a `dumb` one.
+  /// Whether to use colours: it is a terminal, `TERM` is set and not `dumb`, and `NO_COLOR` is not set.
   public var allowsColor: Bool
-  /// Whether the cursor can be moved (a terminal that is not `dumb`); colour aside.
+  /// Whether the cursor can be moved: it is a terminal, and `TERM` is set and not `dumb`.
   public var canRedraw: Bool
 
   public static let defaultColumns = 80
 
-  /// Looks at `descriptor` (1 is standard output) now; look again after SIGWINCH. Two system calls at most.
+  /// Reads the present properties of `descriptor`. The size can change; see ``SignalQueue/windowChange``.
   public init(descriptor: Int32, environment: Environment) {
     isTerminal = isatty(descriptor) == 1
     var width: Int32 = 0

@@ -1,9 +1,9 @@
 extension OptionTable {
-  /// The column where the sentences of the options begin.
+  /// The column at which the descriptions of the options begin.
   private static let indent = 28
 
-  /// What `--help` prints, ending with a new line.
-  /// - Parameter width: the columns to wrap at; brought into 50...100.
+  /// Returns the text that `--help` prints. It ends with a line feed.
+  /// - Parameter width: the columns to wrap at, clamped to 50...100.
   public func helpText(width: Int) -> String {
     let width = min(max(width, 50), 100)
     var text = ""
@@ -35,7 +35,7 @@ extension OptionTable {
     return first + lines.dropFirst().map { margin + $0 + "\n" }.joined()
   }
 
-  /// Breaks a text at its spaces into lines of at most `width` characters; a longer word stands alone.
+  /// Breaks a text at white space into lines of at most `width` characters. A longer word has a line of its own.
   static func wrap(_ text: String, width: Int) -> [String] {
     var lines: [String] = []
     for word in text.split(whereSeparator: { $0 == " " || $0 == "\n" }) {

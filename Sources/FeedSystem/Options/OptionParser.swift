@@ -1,9 +1,9 @@
 import FeedJSON
 
-/// Reads a command line from left to right by the conventions of GNU `getopt_long`.
+/// Parses a command line from left to right by the conventions of GNU `getopt_long`.
 ///
-/// `--name VALUE`, `--name=VALUE`, `-n VALUE`, `-nVALUE` and clusters such as `-hn VALUE`. Long names may be shortened while
-/// they stay unique. `--` ends the options. A single `-` and negative numbers are operands.
+/// It accepts `--name VALUE`, `--name=VALUE`, `-n VALUE`, `-nVALUE` and clusters such as `-hn VALUE`. Unique prefixes of
+/// long names are accepted. `--` ends the options. A single `-` and negative numbers are operands.
 struct OptionParser {
   private let options: [OptionDescription]
   private let arguments: [String]
@@ -18,8 +18,8 @@ struct OptionParser {
     self.stopsAtOperand = stopsAtOperand
   }
 
-  /// Reads all words.
-  /// - Throws: the first mistake.
+  /// Parses all arguments.
+  /// - Throws: the first error.
   mutating func parse() throws(UsageError) -> ParsedOptions {
     while next < arguments.count {
       let word = arguments[next]
@@ -47,7 +47,7 @@ struct OptionParser {
     return (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(second) && Double(word) != nil
   }
 
-  /// Reads `name` or `name=value`.
+  /// Parses `name` or `name=value`.
   private mutating func readLong(_ word: Substring) throws(UsageError) {
     let equals = word.firstIndex(of: "=")
     let option = try option(named: String(word[..<(equals ?? word.endIndex)]))
@@ -61,7 +61,7 @@ struct OptionParser {
     }
   }
 
-  /// Reads one letter or a cluster of letters; the rest after one that takes a value is its value.
+  /// Parses one letter or a cluster of letters. The text after a letter that takes a value is its value.
   private mutating func readLetters(_ letters: Substring) throws(UsageError) {
     var rest = letters
     while let letter = rest.popFirst() {
@@ -78,7 +78,7 @@ struct OptionParser {
 
   private mutating func takeValue(of option: OptionDescription) throws(UsageError) -> String {
     guard next < arguments.count else {
-      throw UsageError("--\(option.name): a value is missing, expected \(option.value.expectation)")
+      throw UsageError("--\(option.name): missing value, expected \(option.value.expectation)")
     }
     defer { next += 1 }
     return arguments[next]
@@ -89,18 +89,18 @@ struct OptionParser {
       throw UsageError("--\(option.name) '\(value)': expected \(option.value.expectation)")
     }
     guard option.value == .none || option.repeats || !parsed.contains(option.name) else {
-      throw UsageError("--\(option.name) is given twice and takes one value")
+      throw UsageError("--\(option.name) is given twice; give it once")
     }
     parsed.record(option.name, value)
   }
 
-  /// The option of this name, or the only one whose name starts with it.
+  /// Finds the option with this name, or the only one whose name has this prefix.
   private func option(named name: String) throws(UsageError) -> OptionDescription {
     if let exact = options.first(where: { $0.name == name }) { return exact }
     let candidates = name.isEmpty ? [] : options.filter { $0.name.hasPrefix(name) }
     if candidates.count == 1 { return candidates[0] }
     if candidates.count > 1 {
-      throw UsageError("--\(name) is short for more than one option: \(Self.list(candidates))")
+      throw UsageError("ambiguous option --\(name): it can be \(Self.list(candidates))")
     }
     let close = options.filter { Spelling.distance($0.name, name) <= 2 }
     throw UsageError("unknown option --\(name)" + (close.isEmpty ? "" : ", did you mean \(Self.list(close))?"))
@@ -112,11 +112,10 @@ struct OptionParser {
 }
 
 extension OptionTable {
-  /// Reads the words after the program's name; see ``OptionParser`` for the syntax. An option takes one value unless it
-  /// repeats; one without a value may be given again.
-  /// - Parameter stopsAtOperand: whether the first operand ends the options, as before the name of a command; otherwise
-  ///   options and operands may be mixed.
-  /// - Throws: the first mistake.
+  /// Parses the arguments after the name of the program; see ``OptionParser`` for the syntax. An option with a value can be
+  /// given only once, unless it repeats.
+  /// - Parameter stopsAtOperand: whether the first operand ends the options. Otherwise options and operands can be mixed.
+  /// - Throws: the first error.
   public func parse(_ arguments: [String], stopsAtOperand: Bool = false) throws(UsageError) -> ParsedOptions {
     var parser = OptionParser(options, arguments, stopsAtOperand: stopsAtOperand)
     return try parser.parse()

@@ -1,17 +1,17 @@
-/// The command line of a program or of one of its commands: what is parsed and what `--help` prints are this one table.
+/// The options of a program or of one of its commands. The parser and `--help` use the same table.
 ///
-/// `-h`/`--help` and `-V`/`--version` are in every table without being listed.
+/// Every table has `-h`/`--help` and `-V`/`--version`; the initializer adds them.
 public struct OptionTable: Equatable, Sendable {
-  /// How it is called, for example `feedd` or `feedclient push`.
+  /// The name of the command, such as `feedd` or `feedclient push`.
   public var program: String
-  /// What may follow the name, a line each, for example `[OPTION]... FEED [ELEMENT...|-]`.
+  /// The lines of the synopsis, each without the name, such as `[OPTION]... FEED [ELEMENT...|-]`.
   public var usage: [String]
-  /// What it does, in a paragraph.
+  /// A paragraph that describes the command.
   public var about: String
-  /// Command lines with comments, printed as they are; empty for none.
+  /// Example command lines with comments, printed unchanged; empty for none.
   public var examples: String
   public var groups: [OptionGroup]
-  /// Paragraphs after the options: examples, exit codes. Printed line by line as they are.
+  /// Text after the options, such as exit codes, printed unchanged.
   public var notes: String
 
   public init(
@@ -23,13 +23,14 @@ public struct OptionTable: Equatable, Sendable {
     self.examples = examples
     self.groups = groups + [OptionGroup("Information", [.help, .version])]
     self.notes = notes
+    assert(Set(options.map(\.name)).count == options.count, "two options have the same name")
   }
 
-  /// Every option, in the order of the help.
+  /// All options, in the order of the help.
   public var options: [OptionDescription] { groups.flatMap(\.options) }
 }
 
-/// Options that stand together under one heading of the help.
+/// Options under one heading of the help.
 public struct OptionGroup: Equatable, Sendable {
   public var title: String
   public var options: [OptionDescription]
@@ -40,18 +41,18 @@ public struct OptionGroup: Equatable, Sendable {
   }
 }
 
-/// One option of a program: a long name, rarely a letter, a value or none, and the sentence of the help.
+/// One option: a long name, possibly a letter, an optional value, and its description in the help.
 public struct OptionDescription: Equatable, Sendable {
   /// The name without the dashes.
   public var name: String
   /// The letter of the short form.
   public var letter: Character?
   public var value: OptionValue
-  /// What it does, for the help; without the full stop.
+  /// The description in the help: a noun phrase or an imperative without a full stop.
   public var help: String
-  /// What holds without it, for the help; nil when there is nothing to say.
+  /// The default in the help; nil for none.
   public var defaultText: String?
-  /// Whether every value counts of an option that is given more than once; otherwise a second value is refused.
+  /// Whether the option can be given more than once. Otherwise a second value is an error.
   public var repeats: Bool
 
   public init(
@@ -72,22 +73,22 @@ public struct OptionDescription: Equatable, Sendable {
   public static let version = OptionDescription("version", letter: "V", help: "print the version and exit")
 }
 
-/// What an option takes, if anything, and how it is written on the command line.
+/// The type of an option's value.
 public enum OptionValue: Equatable, Sendable {
-  /// Nothing: the option is there or not.
+  /// The option has no value.
   case none
-  /// Any text that is not empty; the word names it in the help, for example `PATH`.
+  /// Non-empty text. The word is its placeholder in the help, such as `PATH`.
   case text(String)
   /// A decimal integer in this range.
   case integer(ClosedRange<Int>)
-  /// A number of bytes in this range, with an optional unit of 1024: `64K`, `16MiB`, `1G`.
+  /// A number of bytes in this range, with an optional unit that is a power of 1024: `64K`, `16MiB`, `1G`.
   case bytes(ClosedRange<Int>)
-  /// A time in this range: `250ms`, `30s`, `1.5m`, `2h`, `7d`; without a unit, seconds.
+  /// A duration in this range: `250ms`, `30s`, `1.5m`, `2h`, `7d`. The default unit is seconds.
   case duration(ClosedRange<Duration>)
   /// One of these words.
   case choice([String])
 
-  /// The word that stands for the value in the help; nil when there is none.
+  /// The placeholder of the value in the help; nil if there is no value.
   public var placeholder: String? {
     switch self {
     case .none: nil
@@ -99,13 +100,13 @@ public enum OptionValue: Equatable, Sendable {
     }
   }
 
-  /// What a value must be, as the words after "expected".
+  /// The words after "expected" in an error about the value.
   var expectation: String {
     switch self {
     case .none: return "no value"
-    case .text(let word): return "a \(word) that is not empty"
+    case .text(let word): return "a non-empty \(word)"
     case .integer(let range):
-      return "a whole number \(Self.bounds(range, "\(range.lowerBound)", "\(range.upperBound)"))"
+      return "an integer \(Self.bounds(range, "\(range.lowerBound)", "\(range.upperBound)"))"
     case .bytes(let range):
       let (low, high) = (ByteCount.text(range.lowerBound), ByteCount.text(range.upperBound))
       return "a number of bytes \(Self.bounds(range, low, high)), such as 4096, 64K or 16M"
@@ -116,7 +117,7 @@ public enum OptionValue: Equatable, Sendable {
     }
   }
 
-  /// Whether `text` is such a value.
+  /// Whether `text` is a value of this type.
   func accepts(_ text: String) -> Bool {
     switch self {
     case .none: false
@@ -133,19 +134,19 @@ public enum OptionValue: Equatable, Sendable {
   }
 }
 
-/// What a command line said. Every value in it has passed the check of its ``OptionValue``.
+/// A parsed command line. Every value has the type of its option.
 public struct ParsedOptions: Equatable, Sendable {
-  /// The words that are neither options nor their values, in order.
+  /// The operands, in order.
   public internal(set) var operands: [String] = []
   private var values: [String: [String]] = [:]
 
   /// Whether the option was given, with or without a value.
   public func contains(_ name: String) -> Bool { values[name] != nil }
 
-  /// The value given; the last one of an option that repeats; nil when the option was not given.
+  /// The value of an option; the last one if it was repeated; nil if the option was not given.
   public func text(_ name: String) -> String? { values[name]?.last }
 
-  /// Every value given, in order, for options that may be repeated.
+  /// All values of an option, in order.
   public func texts(_ name: String) -> [String] { values[name] ?? [] }
 
   /// The value of an option of kind ``OptionValue/integer(_:)``.
@@ -163,9 +164,9 @@ public struct ParsedOptions: Equatable, Sendable {
   mutating func record(_ name: String, _ value: String) { values[name, default: []].append(value) }
 }
 
-/// A command line that cannot be carried out: which word is wrong and what is expected instead.
+/// An error of the command line: the offending argument and what was expected instead.
 public struct UsageError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// A sentence without the program's name and without the full stop.
+  /// The message, without the name of the program and without a full stop.
   public var message: String
 
   public init(_ message: String) { self.message = message }

@@ -1,9 +1,9 @@
-/// Numbers of bytes as people write them; the units are powers of 1024.
+/// The notation of numbers of bytes. The units are powers of 1024.
 public enum ByteCount {
   private static let units: [(letter: Character, shift: Int)] = [("K", 10), ("M", 20), ("G", 30), ("T", 40)]
 
-  /// The number that `text` stands for: digits, then optionally `K`, `M`, `G` or `T` (either case), `iB` or `B` after it.
-  /// nil for anything else, a negative number and one that does not fit.
+  /// Parses digits and an optional unit: `K`, `M`, `G` or `T`, in either case, optionally followed by `iB` or `B`.
+  /// - Returns: nil for other text and for numbers that do not fit.
   public static func parse(_ text: String) -> Int? {
     let digits = text.prefix { $0.isASCII && $0.isNumber }
     guard let number = Int(digits) else { return nil }
@@ -17,21 +17,22 @@ public enum ByteCount {
     return overflow ? nil : product
   }
 
-  /// The shortest exact text: `16MiB`, `1500`.
+  /// Returns the shortest exact text, such as `16MiB` or `1500`.
   public static func text(_ count: Int) -> String {
     guard count > 0, let unit = units.last(where: { count & ((1 << $0.shift) - 1) == 0 }) else { return "\(count)" }
     return "\(count >> unit.shift)\(unit.letter)iB"
   }
 }
 
-/// Lengths of time as people write them.
+/// The notation of durations.
 public enum TimeSpan {
   private static let units: [(name: String, milliseconds: Int)] = [
     ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
   ]
 
-  /// The time that `text` stands for: a number, at most three digits after a point, and `ms`, `s`, `m`, `h` or `d`;
-  /// without a unit, seconds. Exact to the millisecond, rounded down. nil for anything else and for what does not fit.
+  /// Parses a number with at most three decimals and a unit: `ms`, `s`, `m`, `h` or `d`. The default unit is seconds. The
+  /// result is rounded down to milliseconds.
+  /// - Returns: nil for other text and for durations that do not fit.
   public static func parse(_ text: String) -> Duration? {
     let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
     let suffix = text[number.endIndex...]
@@ -48,7 +49,8 @@ public enum TimeSpan {
     return .milliseconds(scaled + thousandths * unit.milliseconds / 1000)
   }
 
-  /// The shortest text of a whole number of milliseconds: `30s`, `250ms`, `2h`.
+  /// Returns the text of a duration in its largest exact unit, such as `30s`, `250ms` or `2h`. Fractions of a millisecond
+  /// are omitted.
   public static func text(_ time: Duration) -> String {
     let milliseconds = Int(clamping: time.clampedNanoseconds / 1_000_000)
     guard milliseconds > 0 else { return "0s" }

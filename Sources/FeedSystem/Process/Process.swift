@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// Who this process is.
+/// The identity of this process, and the signals and exit status that it sends.
 public enum ProcessIdentity {
   public static var pid: Int32 { getpid() }
   public static var uid: UInt32 { geteuid() }
@@ -12,32 +12,33 @@ public enum ProcessIdentity {
     guard kill(pid, signal) == 0 else { throw .last("send \(SignalQueue.name(signal)) to process \(pid)") }
   }
 
-  /// Ends the process.
+  /// Ends the process with an exit status.
   public static func exit(_ code: Int32) -> Never { Glibc.exit(code) }
 }
 
-/// The version of the programs of this package, as `--version`, `hello` and the log say it.
+/// The version of the programs of this package, as reported by `--version`, `hello` and the log.
 public enum ProgramVersion {
   public static let text = "0.1.0"
 }
 
-/// Environment variables, taken once, so that what depends on them can be tested with others.
+/// A copy of environment variables. Functions take it as an argument, so that tests can pass other variables.
 public struct Environment: Sendable {
   private var values: [String: String]
 
-  /// An environment of exactly these variables.
+  /// Creates an environment of exactly these variables.
   public init(_ values: [String: String]) { self.values = values }
 
-  /// The value of a variable; nil when it is not set. An empty value is a value.
+  /// The value of a variable, possibly empty; nil if it is not set.
   public subscript(name: String) -> String? { values[name] }
 
-  /// The value of a variable that counts as not set when it is empty, as XDG and systemd have it.
+  /// The value of a variable; nil if it is not set or empty. XDG and systemd treat both cases alike.
   public func nonEmpty(_ name: String) -> String? {
     guard let value = values[name], !value.isEmpty else { return nil }
     return value
   }
 
-  /// The variables of this process now. Not to be called while another thread changes them.
+  /// The variables of this process.
+  /// - Precondition: no other thread changes them during the call.
   public static var current: Environment {
     var values: [String: String] = [:]
     var entry = environ
@@ -52,16 +53,15 @@ public struct Environment: Sendable {
   }
 }
 
-/// Which boot of the system this is.
+/// The identity of the current boot of the system.
 public enum BootIdentity {
-  /// The variable by which a service manager tells the identity to a service that cannot see `/proc/sys`, with or without
-  /// dashes (`%b` in a unit file).
+  /// The variable that passes the identity (`%b` in a unit file) to a service that cannot read `/proc/sys`.
   public static let variable = "FEEDD_BOOT_ID"
 
-  /// A random text that changes with each boot: a UUID in lower case with dashes. Empty when nothing tells it.
+  /// A UUID in lower case with dashes that differs for each boot; empty if it is unknown.
   public static var current: String { of(.current) }
 
-  /// The kernel's identity, else that of the environment.
+  /// Returns the identity from the kernel or, if it is not readable, from the environment.
   static func of(_ environment: Environment, file: String = "/proc/sys/kernel/random/boot_id") -> String {
     if let bytes = try? SmallFile.read(file, limit: 256), let identity = uuid(String(decoding: bytes, as: UTF8.self)) {
       return identity
@@ -69,7 +69,7 @@ public enum BootIdentity {
     return environment[variable].flatMap(uuid) ?? ""
   }
 
-  /// The text as a UUID with dashes; nil when it is none.
+  /// Returns the text as a UUID with dashes; nil if it is not a UUID with or without dashes.
   private static func uuid(_ text: String) -> String? {
     let digits = text.lowercased().filter { $0 != "-" && !$0.isWhitespace }
     guard digits.utf8.count == 32, digits.allSatisfy(\.isHexDigit) else { return nil }
@@ -81,10 +81,10 @@ public enum BootIdentity {
   }
 }
 
-/// How many descriptors this process may have open.
+/// The maximum number of open descriptors of this process.
 public enum OpenFileLimit {
-  /// Raises the soft limit as far as the hard one allows, up to `wanted`; it is never lowered.
-  /// - Returns: what holds now.
+  /// Raises the soft limit to `wanted`, at most to the hard limit. Never lowers it.
+  /// - Returns: the resulting limit.
   public static func raise(to wanted: Int) -> Int {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
@@ -98,12 +98,12 @@ public enum OpenFileLimit {
   }
 }
 
-/// Numbers and text that no one can guess and that never come twice.
+/// Unpredictable random numbers from the kernel, which do not repeat.
 public enum Random {
-  /// 128 random bits of the kernel as 32 hexadecimal digits.
+  /// Returns 128 random bits as 32 hexadecimal digits.
   public static func hex128() throws(SystemError) -> String { digits(try number()) + digits(try number()) }
 
-  /// 64 random bits of the kernel.
+  /// Returns 64 random bits.
   public static func number() throws(SystemError) -> UInt64 {
     var bits: UInt64 = 0
     let count = retryingInterrupts { getrandom(&bits, MemoryLayout<UInt64>.size, 0) }

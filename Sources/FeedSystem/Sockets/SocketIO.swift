@@ -1,35 +1,39 @@
 import CLinux
 import Glibc
 
-/// Reads and writes of a socket that does not block, without any object: the daemon's loop keeps the bare descriptor
-/// among the rest of a connection's state.
+/// Nonblocking reads and writes of a socket by its descriptor number.
+///
+/// They need no object: the daemon stores the number in the state of a connection.
 public enum SocketIO {
   /// The outcome of one call.
   @frozen
   public enum Transfer: Equatable, Sendable {
-    /// So many bytes, at least one.
+    /// The number of bytes transferred, at least one.
     case bytes(Int)
-    /// The peer sends no more (reading only).
+    /// The end of the stream (reading only).
     case end
-    /// Nothing could be transferred now.
+    /// No byte can be transferred now.
     case wouldBlock
-    /// The connection is broken; the value of `errno`.
+    /// The connection failed, with this `errno`.
     case failed(Int32)
   }
 
-  /// Reads into `space`, which is not empty.
+  /// Reads at most `space.count` bytes. Never blocks.
+  /// - Precondition: `space` is not empty.
   @inline(__always)
   public static func read(_ descriptor: Int32, _ space: UnsafeMutableRawBufferPointer) -> Transfer {
-    transfer(retryingInterrupts { recv(descriptor, space.baseAddress, space.count, Int32(MSG_DONTWAIT)) })
+    assert(!space.isEmpty, "a read of 0 bytes looks like the end of the stream")
+    return transfer(retryingInterrupts { recv(descriptor, space.baseAddress, space.count, Int32(MSG_DONTWAIT)) })
   }
 
-  /// Writes as many of the bytes as the socket takes. A peer that is gone is `EPIPE`, never a signal.
+  /// Writes as many of the bytes as the socket accepts. Never blocks. If the peer has closed the connection, the call fails
+  /// with `EPIPE` and sends no signal.
   public static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
     let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
     return transfer(retryingInterrupts { send(descriptor, bytes.baseAddress, bytes.count, flags) })
   }
 
-  /// Closes a descriptor that the caller owns.
+  /// Closes a descriptor that the caller owns. Errors are ignored: the descriptor is closed in any case.
   public static func close(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
 
   @inline(__always)
@@ -41,9 +45,9 @@ public enum SocketIO {
   }
 }
 
-/// Writes many pieces of memory to a socket in one call. It owns the table in which the kernel wants them.
+/// Writes several slices of memory to a socket in one call. It owns the table of slices that the call needs.
 public struct SliceWriter: ~Copyable {
-  /// The most pieces that the kernel takes in one call.
+  /// The maximum number of slices in one call (IOV_MAX).
   public static let capacity = 1024
   private let vectors: UnsafeMutablePointer<iovec>
 
@@ -51,8 +55,8 @@ public struct SliceWriter: ~Copyable {
 
   deinit { vectors.deallocate() }
 
-  /// Writes the slices in order, as many bytes as the socket takes; at most ``capacity`` of them. Never waits. A peer that is
-  /// gone is `EPIPE`, never a signal. O(slices).
+  /// Writes as many bytes of the first ``capacity`` slices as the socket accepts. Never blocks. If the peer has closed the
+  /// connection, the call fails with `EPIPE` and sends no signal. O(slices).
   @inline(__always)
   public func write(_ slices: UnsafeBufferPointer<UnsafeRawBufferPointer>, to descriptor: Int32) -> SocketIO.Transfer {
     let count = min(slices.count, Self.capacity)

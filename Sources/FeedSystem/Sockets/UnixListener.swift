@@ -1,14 +1,14 @@
 import CLinux
 import Glibc
 
-/// A Unix stream socket that accepts connections, made here or handed over by the service manager.
+/// A listening Unix stream socket, created here or passed by the service manager.
 ///
-/// Closed when the last reference goes.
+/// It is closed when it is deallocated. A socket that was created here is then removed from the file system.
 public final class UnixListener {
   private let handle: Descriptor
-  /// Where clients connect to; empty when the socket was handed over and has no path.
+  /// The path that clients connect to; empty if the socket was passed without one.
   public let path: String
-  /// Whether the service manager made the socket, and keeps it when this process ends.
+  /// Whether the service manager created the socket. It keeps the socket when this process ends.
   public let isInherited: Bool
   private let lock: FileLock?
   private let identity: FileIdentity?
@@ -21,35 +21,35 @@ public final class UnixListener {
     self.lock = lock
   }
 
-  /// Removes the socket if this process made it and nobody put another in its place.
+  /// Removes the socket if this process created it and the path still refers to it.
   deinit {
     if let identity, FileIdentity(at: path) == identity { unlink(path) }
   }
 
-  /// To be waited on for reading: readable when there is a connection to accept.
+  /// The descriptor to poll. It is readable while a connection waits to be accepted.
   public var descriptor: Int32 { handle.rawValue }
 }
 
 extension UnixListener {
   /// The outcome of one ``accept()``.
   public enum Accepted: Equatable, Sendable {
-    /// A connection; the descriptor does not block, is closed on exec, and belongs to the caller.
+    /// A connection. Its descriptor is nonblocking and closed on exec, and the caller owns it.
     case connection(Int32)
-    /// Nobody waits.
+    /// No connection waits.
     case none
-    /// The peer gave up before it was accepted, or the like; the next may be well.
+    /// This connection failed before it was accepted. The next one may succeed.
     case retry
-    /// No descriptors or memory are left, here or in the system; the peer still waits.
+    /// The process or the system has no descriptors or memory left. The connection still waits.
     case exhausted(SystemError)
-    /// The listener itself does not work.
+    /// The listener failed.
     case failed(SystemError)
   }
 
-  /// Takes the next connection. Never waits.
+  /// Accepts the next connection. Never blocks.
   public func accept() -> Accepted {
     let number = clinux_accept(descriptor)
     if number >= 0 { return .connection(number) }
-    let error = SystemError.last("accept a connection at", path)
+    let error = SystemError.last("accept a connection on", path)
     switch error.code {
     case EAGAIN: return .none
     case EINTR, ECONNABORTED, EPERM, EPROTO: return .retry
@@ -60,20 +60,21 @@ extension UnixListener {
 }
 
 extension UnixListener {
-  /// Connections that wait to be accepted; the kernel lowers it to `net.core.somaxconn`.
+  /// The maximum number of connections that wait to be accepted. The kernel lowers it to `net.core.somaxconn`.
   private static let backlog: Int32 = 4096
 
-  /// Listens at `path`, for this user and this group only (mode 0660).
+  /// Listens on `path`.
   ///
-  /// A socket that nobody listens at any more is replaced; one that somebody does, and any other file, is left alone.
-  /// `path.lock` keeps two starters apart. There is no moment at which the socket is more open than `mode` says.
+  /// A stale socket at the path, on which no process listens, is replaced. A socket in use and any other file are not
+  /// changed. The lock file `path.lock` excludes other processes that start at the same time.
+  /// - Parameter mode: the permissions of the socket. It never has more than these, not even while it is created.
   public static func bind(path: String, mode: UInt32 = 0o660) throws(ListenError) -> UnixListener {
     let address = try asListenError { () throws(SystemError) in try SocketAddress(path: path) }
     try asListenError { () throws(SystemError) in try checkDirectory(of: path) }
     guard let lock = try asListenError({ () throws(SystemError) in try FileLock.acquire("\(path).lock") }) else {
       throw .alreadyRunning(pid: livePID(path, address) ?? FileLock.holder("\(path).lock"), path: path)
     }
-    try clearTheWay(path, address)
+    try removeStaleSocket(path, address)
     let handle = try asListenError { () throws(SystemError) in try listen(path, address, mode) }
     return UnixListener(handle: handle, path: path, lock: lock, identity: FileIdentity(at: path))
   }
@@ -88,17 +89,18 @@ extension UnixListener {
     let parent = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
     let directory = parent.isEmpty ? "/" : parent
     var status = stat()
-    let remedy = "make the directory \(directory), or name another socket with --socket"
+    let remedy = "create directory \(directory) or pass another path with --socket"
     guard stat(directory, &status) == 0 else {
-      throw SystemError(code: currentErrno(), operation: "listen at", path: path, advice: remedy)
+      throw SystemError(code: currentErrno(), operation: "listen on", path: path, advice: remedy)
     }
     guard status.st_mode & S_IFMT == S_IFDIR else {
-      throw SystemError(code: ENOTDIR, operation: "listen at", path: path, advice: remedy)
+      throw SystemError(code: ENOTDIR, operation: "listen on", path: path, advice: remedy)
     }
   }
 
-  /// Removes a socket that is left over; throws when what stands at the path is in use or something else.
-  private static func clearTheWay(_ path: String, _ address: SocketAddress) throws(ListenError) {
+  /// Removes a socket on which no process listens.
+  /// - Throws: if the socket is in use, or if there is another kind of file at the path.
+  private static func removeStaleSocket(_ path: String, _ address: SocketAddress) throws(ListenError) {
     guard let found = FileIdentity(at: path) else { return }
     guard found.isSocket else { throw .notASocket(path: path) }
     let probe = try asListenError { () throws(SystemError) in try makeSocket(path) }
@@ -108,17 +110,19 @@ extension UnixListener {
     switch currentErrno() {
     case ECONNREFUSED: break
     case ENOENT: return
-    // Its queue is full: somebody listens.
+    // The queue of the listener is full, so there is a listener.
     case EAGAIN: throw .alreadyRunning(pid: nil, path: path)
     case let code:
       throw .system(
-        SystemError(code: code, operation: "find out who listens at", path: path, advice: "remove it if nobody does"))
+        SystemError(
+          code: code, operation: "check for a listener on", path: path, advice: "remove the file if it is not in use"))
     }
     guard unlink(path) == 0 || currentErrno() == ENOENT else {
-      throw .system(.last("remove the socket that is left over at", path))
+      throw .system(.last("remove the stale socket", path))
     }
   }
 
+  /// The process that listens on the path; nil if none does or the kernel does not report it.
   private static func livePID(_ path: String, _ address: SocketAddress) -> Int32? {
     guard let probe = try? makeSocket(path), address.withPointer({ connect(probe.rawValue, $0, $1) }) == 0 else {
       return nil
@@ -129,26 +133,26 @@ extension UnixListener {
   private static func makeSocket(_ path: String) throws(SystemError) -> Descriptor {
     let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
     let number = socket(AF_UNIX, kind, 0)
-    guard number >= 0 else { throw .last("make a socket for", path) }
+    guard number >= 0 else { throw .last("create a socket for", path) }
     return Descriptor(owning: number)
   }
 
   private static func listen(_ path: String, _ address: SocketAddress, _ mode: UInt32) throws(SystemError) -> Descriptor
   {
     let handle = try makeSocket(path)
-    // Linux gives the file the mode of the unbound socket, less the umask; what the umask took is given back below. So the
-    // mode only ever grows to what it should be, and no other thread's files are touched as a change of the umask would.
-    guard fchmod(handle.rawValue, mode) == 0 else { throw .last("set the mode of the socket", path) }
-    guard address.withPointer({ Glibc.bind(handle.rawValue, $0, $1) }) == 0 else { throw .last("listen at", path) }
-    guard chmod(path, mode) == 0 else { throw .last("set the mode of the socket", path) }
-    guard Glibc.listen(handle.rawValue, backlog) == 0 else { throw .last("listen at", path) }
+    // Linux gives the file the mode of the unbound socket, without the bits of the umask. chmod adds those bits, so the
+    // mode never exceeds the requested one. Changing the umask instead would affect files of other threads.
+    guard fchmod(handle.rawValue, mode) == 0 else { throw .last("set the permissions of the socket", path) }
+    guard address.withPointer({ Glibc.bind(handle.rawValue, $0, $1) }) == 0 else { throw .last("listen on", path) }
+    guard chmod(path, mode) == 0 else { throw .last("set the permissions of the socket", path) }
+    guard Glibc.listen(handle.rawValue, backlog) == 0 else { throw .last("listen on", path) }
     return handle
   }
 }
 
 extension UnixListener {
-  /// Takes over a listening socket that the service manager passed (socket activation).
-  /// - Throws: ``ListenError/inherited(_:)`` when it is not a listening Unix stream socket.
+  /// Takes ownership of a listening socket that the service manager passed (socket activation).
+  /// - Throws: ``ListenError/inherited(_:)`` if it is not a listening Unix stream socket.
   public convenience init(inherited number: Int32) throws(ListenError) {
     guard FileIdentity(of: number)?.isSocket == true else {
       throw .inherited("descriptor \(number) is not an open socket")
@@ -160,7 +164,7 @@ extension UnixListener {
     }
     guard Self.option(number, SO_ACCEPTCONN) == 1 else { throw .inherited("it does not listen; use Accept=no") }
     guard clinux_set_close_on_exec(number, 1) == 0, clinux_set_nonblocking(number, 1) == 0 else {
-      throw .system(.last("prepare the socket of the service manager"))
+      throw .system(.last("configure the socket of the service manager"))
     }
     self.init(handle: handle, path: Self.boundPath(number), lock: nil, identity: nil)
   }
@@ -185,14 +189,14 @@ extension UnixListener {
   }
 }
 
-/// Why the daemon cannot listen where it was told to.
+/// The reason why the daemon cannot listen on its socket.
 public enum ListenError: Error, Equatable, Sendable {
   case system(SystemError)
-  /// Somebody listens there already; the pid when it is known.
+  /// Another process listens on the path; its pid if it is known.
   case alreadyRunning(pid: Int32?, path: String)
-  /// There is something at the path that is not a socket; it is left alone.
+  /// The file at the path is not a socket. It was not changed.
   case notASocket(path: String)
-  /// What the service manager handed over cannot be used.
+  /// The passed socket cannot be used, for this reason.
   case inherited(String)
 }
 
@@ -201,10 +205,10 @@ extension ListenError: CustomStringConvertible {
     switch self {
     case .system(let error): error.description
     case .alreadyRunning(let pid, let path):
-      "another feedd is running, \(pid.map { "pid \($0)" } ?? "pid unknown") (socket \(path)); "
-        + "stop it, or name another socket with --socket"
+      "cannot listen on \(path): another feedd is running (\(pid.map { "pid \($0)" } ?? "pid unknown")); "
+        + "stop it or pass another path with --socket"
     case .notASocket(let path):
-      "cannot listen at \(path): there is a file that is not a socket; remove it, or name another path with --socket"
+      "cannot listen on \(path): the file is not a socket; remove it or pass another path with --socket"
     case .inherited(let reason): "cannot use the socket of the service manager: \(reason)"
     }
   }

@@ -1,44 +1,44 @@
 import CLinux
 import Glibc
 
-/// A connected Unix stream socket, for clients: it waits where the daemon never does.
+/// A connected Unix stream socket for clients. Its calls block unless ``setNonblocking(_:)`` is on.
 ///
-/// One thread may read while another writes. It is closed when the last reference goes, so a descriptor number is never
-/// reused under a thread that still waits on it; ``shutDown(_:)`` is how one thread wakes another.
+/// One thread may read while another writes. The socket is closed when it is deallocated, so the descriptor number is not
+/// reused while a thread waits on it. ``shutDown(_:)`` wakes a thread that waits to read.
 public final class UnixStream: Sendable {
   private let handle: Descriptor
 
-  /// The number the kernel knows it by, for use in a poll; valid as long as this object lives.
+  /// The descriptor number, for poll. Valid while this object exists.
   public var descriptor: Int32 { handle.rawValue }
 
-  /// Takes over a connected stream socket.
+  /// Takes ownership of a connected stream socket.
   public init(owning descriptor: consuming Descriptor) { handle = descriptor }
 
-  /// Which directions to end.
+  /// The directions to end.
   public enum Direction: Int32, Sendable {
     case reading = 0
     case writing = 1
     case both = 2
   }
 
-  /// Ends one or both directions: a thread that waits to read sees the end of the stream, and so does the peer.
+  /// Ends one or both directions. A thread that waits to read receives the end of the stream, and so does the peer.
   public func shutDown(_ direction: Direction) { _ = Glibc.shutdown(descriptor, direction.rawValue) }
 
   /// Makes ``read(into:)`` and ``write(_:)`` return nil instead of waiting, or the reverse.
   public func setNonblocking(_ on: Bool) throws(SystemError) { try handle.setNonblocking(on) }
 
-  /// Who listens at the other end.
+  /// Returns the credentials of the listener.
   public func peerCredentials() throws(SystemError) -> PeerCredentials { try PeerCredentials(of: descriptor) }
 
-  /// Waits until it is ready; see ``Readiness/wait(on:timeout:)``.
+  /// Waits for readiness; see ``Readiness/wait(on:timeout:)``.
   public func wait(for readiness: Readiness, timeout: Duration? = nil) throws(SystemError) -> Readiness {
     try readiness.wait(on: descriptor, timeout: timeout)
   }
 }
 
 extension UnixStream {
-  /// Reads what is there, at least one byte unless the stream has ended.
-  /// - Returns: how many bytes; 0 at the end of the stream; nil when it does not block and nothing is there.
+  /// Reads the available bytes, at most `buffer.count`.
+  /// - Returns: the number of bytes; 0 at the end of the stream; nil if the socket is nonblocking and has none.
   public func read(into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int? {
     let count = retryingInterrupts { recv(descriptor, buffer.baseAddress, buffer.count, 0) }
     if count >= 0 { return count }
@@ -47,8 +47,9 @@ extension UnixStream {
     throw SystemError(code: code, operation: "read from the socket")
   }
 
-  /// Writes some of the bytes. A peer that is gone is `EPIPE`, never a signal.
-  /// - Returns: how many were taken; nil when it does not block and none was.
+  /// Writes some of the bytes.
+  /// - Returns: the number of bytes written; nil if the socket is nonblocking and accepts none.
+  /// - Throws: `EPIPE` if the peer has closed the connection; no signal is sent.
   public func write(_ bytes: UnsafeRawBufferPointer) throws(SystemError) -> Int? {
     let count = retryingInterrupts { send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL)) }
     if count >= 0 { return count }
@@ -57,8 +58,8 @@ extension UnixStream {
     throw SystemError(code: code, operation: "write to the socket")
   }
 
-  /// Writes all of the bytes, waiting where it must, in either mode.
-  /// - Parameter timeout: the longest time without any progress; `ETIMEDOUT` after it. nil waits for ever.
+  /// Writes all of the bytes. Waits for room, also if the socket is nonblocking.
+  /// - Parameter timeout: the maximum time without progress, after which `ETIMEDOUT` is thrown; nil for none.
   public func writeAll(_ bytes: UnsafeRawBufferPointer, timeout: Duration? = nil) throws(SystemError) {
     var rest = bytes
     while !rest.isEmpty {
@@ -77,13 +78,13 @@ extension UnixStream {
 extension UnixStream {
   /// Connects to the socket at `path`.
   ///
-  /// `ENOENT` and `ECONNREFUSED` mean that nobody listens there, `EACCES` that this user may not connect, `ETIMEDOUT` that
-  /// the listener's queue stayed full.
-  /// - Parameter timeout: the longest wait for a listener whose queue is full; nil waits for ever.
+  /// - Parameter timeout: the maximum time to wait while the queue of the listener is full; nil for none.
+  /// - Throws: `ENOENT` or `ECONNREFUSED` if no process listens on the path, `EACCES` if this user may not connect,
+  ///   `ETIMEDOUT` if the queue stayed full.
   public static func connect(path: String, timeout: Duration? = nil) throws(SystemError) -> UnixStream {
     let address = try SocketAddress(path: path)
     let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    guard number >= 0 else { throw .last("make a socket for", path) }
+    guard number >= 0 else { throw .last("create a socket for", path) }
     let stream = UnixStream(owning: Descriptor(owning: number))
     if let timeout { try stream.setSendTimeout(timeout) }
     let result = retryingInterrupts { address.withPointer { Glibc.connect(number, $0, $1) } }
@@ -92,10 +93,10 @@ extension UnixStream {
     return stream
   }
 
-  /// A Unix socket has no connection under way: a full queue is waited for inside `connect`, as long as this allows.
+  /// Sets the send timeout, which also limits `connect`: it blocks while the queue of the listener is full.
   private func setSendTimeout(_ timeout: Duration) throws(SystemError) {
     let nanoseconds = timeout.clampedNanoseconds
-    // Zero would mean for ever, which only the caller who resets it wants.
+    // Zero means no timeout, so a positive timeout is at least one microsecond.
     let atLeast: UInt64 = timeout > .zero ? 1000 : 0
     let bounded = max(nanoseconds, atLeast)
     var value = timeval(
@@ -107,17 +108,17 @@ extension UnixStream {
   private static func connectError(_ code: Int32, _ path: String) -> SystemError {
     var error = SystemError(code: code == EAGAIN ? ETIMEDOUT : code, operation: "connect to", path: path)
     switch error.code {
-    case ENOENT, ECONNREFUSED: error.advice = "no feedd listens there: start it, or name its socket with --socket"
-    case EACCES: error.advice = "the socket is not open to this user: join its group"
-    case ENOTSOCK, EPROTOTYPE: error.advice = "it is not a stream socket: name the socket of feedd with --socket"
-    case ETIMEDOUT: error.advice = "feedd is not accepting connections"
+    case ENOENT, ECONNREFUSED: error.advice = "start feedd or pass its socket with --socket"
+    case EACCES: error.advice = "join the group of the socket"
+    case ENOTSOCK, EPROTOTYPE: error.advice = "pass the socket of feedd with --socket"
+    case ETIMEDOUT: error.advice = "check that feedd accepts connections"
     default: break
     }
     return error
   }
 }
 
-/// The address of a Unix socket, ready for `bind`, `connect` and `sendto`.
+/// The address of a Unix socket for `bind`, `connect` and `sendto`.
 struct SocketAddress {
   private var storage = sockaddr_un()
   private let length: socklen_t
@@ -128,22 +129,23 @@ struct SocketAddress {
     withUnsafeMutableBytes(of: &storage.sun_path) { $0.copyBytes(from: name) }
   }
 
-  /// A path in the file system; a path that is empty, has a zero byte or does not fit is refused.
+  /// Creates the address of a path in the file system.
+  /// - Throws: `EINVAL` if the path is empty or has a zero byte, `ENAMETOOLONG` if it does not fit.
   init(path: String) throws(SystemError) {
     let name = Array(path.utf8)
     guard !name.isEmpty, !name.contains(0) else {
       throw SystemError(
-        code: EINVAL, operation: "use the socket path", path: path, advice: "give a path that is not empty")
+        code: EINVAL, operation: "use socket path", path: "'\(path)'", advice: "pass a non-empty path")
     }
     guard name.count <= SocketPath.maximumLength else {
       throw SystemError(
-        code: ENAMETOOLONG, operation: "use the socket path", path: path,
-        advice: "it has \(name.count) bytes and a socket path has at most \(SocketPath.maximumLength)")
+        code: ENAMETOOLONG, operation: "use socket path", path: path,
+        advice: "pass a path of at most \(SocketPath.maximumLength) bytes, not \(name.count)")
     }
     self.init(name, length: MemoryLayout<sockaddr_un>.size)
   }
 
-  /// A path, or a name of the abstract space when the text starts with `@`, as `NOTIFY_SOCKET` has it.
+  /// Creates an address from the value of `NOTIFY_SOCKET`: a path, or `@` and a name in the abstract namespace.
   init(notify text: String) throws(SystemError) {
     guard text.utf8.first == UInt8(ascii: "@") else {
       try self.init(path: text)
@@ -151,14 +153,14 @@ struct SocketAddress {
     }
     var name = Array(text.utf8)
     guard name.count > 1, name.count <= SocketPath.maximumLength + 1 else {
-      throw SystemError(code: EINVAL, operation: "use the abstract socket name", path: text)
+      throw SystemError(code: EINVAL, operation: "use abstract socket name", path: text)
     }
     name[0] = 0
-    // An abstract name is as long as the address says: no final zero.
+    // The length of the address ends an abstract name; it has no final zero.
     self.init(name, length: MemoryLayout<sa_family_t>.size + name.count)
   }
 
-  /// Calls `body` with the address as the socket calls want it.
+  /// Calls `body` with the address and its length in the form of the socket calls.
   func withPointer<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
     withUnsafePointer(to: storage) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, length) }

@@ -1,12 +1,12 @@
 import Glibc
 
-/// The clock for deadlines and durations: nanoseconds since an unspecified start, never set back.
+/// The clock for deadlines and durations: nanoseconds since an unspecified start. It never goes backwards.
 public enum MonotonicClock {
-  /// The present time in nanoseconds. Costs a few tens of nanoseconds (vDSO).
+  /// The present time in nanoseconds. Reading it takes a few tens of nanoseconds (vDSO).
   public static var now: UInt64 { nanoseconds(CLOCK_MONOTONIC) }
 
-  /// Milliseconds from now until `deadline`, rounded up so that a wait does not end early; 0 when it has passed.
-  /// Shaped for `poll` and `epoll_wait`: never negative.
+  /// Returns the timeout for `poll` or `epoll_wait`: the milliseconds until `deadline`, rounded up so that the wait does not
+  /// end early. 0 if the deadline has passed; never negative.
   public static func milliseconds(until deadline: UInt64) -> Int32 {
     let now = now
     guard deadline > now else { return 0 }
@@ -15,15 +15,15 @@ public enum MonotonicClock {
   }
 }
 
-/// The time of day.
+/// The date and time of day.
 public enum WallClock {
-  /// Nanoseconds since 1970-01-01 00:00 UTC. An administrator may set this clock back.
+  /// Nanoseconds since 1970-01-01 00:00 UTC. This clock can be set back.
   public static var now: UInt64 { nanoseconds(CLOCK_REALTIME) }
 
   /// The present time as RFC 3339 text in UTC with milliseconds: `2026-03-01T12:00:00.123Z`.
   public static var text: String { text(now) }
 
-  /// The text of a time in nanoseconds since 1970; see ``text``.
+  /// Returns the text of a time in nanoseconds since 1970; see ``text``.
   public static func text(_ nanoseconds: UInt64) -> String {
     var seconds = time_t(nanoseconds / 1_000_000_000)
     var parts = tm()
@@ -39,7 +39,7 @@ public enum WallClock {
   }
 }
 
-/// The processor time of this process. Other programs on the machine do not count in it, so it suits measurements.
+/// The processor time of this process, for measurements. It does not include other processes.
 public enum ProcessorClock {
   /// Nanoseconds of processor time used so far.
   public static var now: UInt64 { nanoseconds(CLOCK_PROCESS_CPUTIME_ID) }
@@ -48,7 +48,7 @@ public enum ProcessorClock {
 private func nanoseconds(_ clock: clockid_t) -> UInt64 {
   var time = timespec()
   let result = clock_gettime(clock, &time)
-  assert(result == 0, "the kernel has no clock \(clock)")
+  assert(result == 0, "cannot read clock \(clock)")
   return UInt64(truncatingIfNeeded: time.tv_sec) &* 1_000_000_000 &+ UInt64(truncatingIfNeeded: time.tv_nsec)
 }
 

@@ -46,7 +46,7 @@ struct StartTests {
     #expect(try second.waitForExit() == 1)
     #expect(
       second.errors.text.contains(
-        "error: another feedd is running, pid \(daemon.process.pid) (socket \(daemon.socketPath))"))
+        "error: cannot listen on \(daemon.socketPath): another feedd is running (pid \(daemon.process.pid)); stop it"))
     try daemon.connect().ping(1)
   }
 
@@ -87,9 +87,9 @@ struct StartTests {
       (["--durability", "paper"], 2, "expected one of memory, process, disk"),
       (["--socket", "/tmp/feedd-unused.sock", "--state", "/dev/null"], 1, "name another with --state"),
       (["--config", "/nonexistent/c.json"], 1, "cannot open /nonexistent/c.json"),
-      (["--socket", "/nonexistent/directory/s"], 1, "make the directory /nonexistent/directory"),
-      (["--socket", "/dev/null"], 1, "there is a file that is not a socket"),
-      (["--socket", "/tmp/" + String(repeating: "x", count: 120)], 1, "a socket path has at most 107"),
+      (["--socket", "/nonexistent/directory/s"], 1, "create directory /nonexistent/directory"),
+      (["--socket", "/dev/null"], 1, "the file is not a socket"),
+      (["--socket", "/tmp/" + String(repeating: "x", count: 120)], 1, "pass a path of at most 107 bytes"),
     ] as [([String], Int32, String)])
   func failuresSayWhatToChange(arguments: [String], code: Int32, words: String) throws {
     let process = try ChildProcess(BuildProducts.program("feedd"), arguments)

@@ -1,7 +1,7 @@
 import FeedSystem
 import Testing
 
-@Suite("Units of bytes and time")
+@Suite("Notation of bytes and durations")
 struct UnitsTests {
   @Test(arguments: [
     ("0", 0), ("4096", 4096), ("64K", 65536), ("64k", 65536), ("64KiB", 65536), ("64KB", 65536), ("16M", 16 << 20),

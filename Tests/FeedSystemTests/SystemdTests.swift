@@ -2,9 +2,31 @@ import FeedSystem
 import TestSupport
 import Testing
 
-@Suite("Service manager's notifications")
+@Suite("Sockets passed by the service manager")
+struct ListenFDsTests {
+  @Test(
+    arguments: [
+      ([:], []),
+      (["LISTEN_PID": "7", "LISTEN_FDS": "1"], ["3 unknown"]),
+      (["LISTEN_PID": "7", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "a:b"], ["3 a", "4 b"]),
+      (["LISTEN_PID": "7", "LISTEN_FDS": "2", "LISTEN_FDNAMES": ":b"], ["3 unknown", "4 b"]),
+      (["LISTEN_PID": "7", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "a"], ["3 a", "4 unknown"]),
+      (["LISTEN_PID": "8", "LISTEN_FDS": "1"], []),
+      (["LISTEN_PID": "7", "LISTEN_FDS": "0"], []),
+      (["LISTEN_PID": "7", "LISTEN_FDS": "-1"], []),
+      (["LISTEN_PID": "7", "LISTEN_FDS": "2000000000"], []),
+      (["LISTEN_PID": "7", "LISTEN_FDS": "one"], []),
+      (["LISTEN_FDS": "1"], []),
+    ] as [([String: String], [String])])
+  func socketsOfVariables(variables: [String: String], sockets: [String]) {
+    let passed = ListenFDs(Environment(variables), pid: 7)
+    #expect(passed.sockets.map { "\($0.descriptor) \($0.name)" } == sockets)
+  }
+}
+
+@Suite("Notifications to the service manager")
 struct NotifyTests {
-  @Test(arguments: [false, true]) func sendsOneDatagramAMessage(isAbstract: Bool) throws {
+  @Test(arguments: [false, true]) func eachSendIsOneDatagram(isAbstract: Bool) throws {
     let directory = try TemporaryDirectory()
     let receiver = try NotifyReceiver(isAbstract ? "@\(directory.path)" : directory.file("n"))
     let notify = Notify(Environment(["NOTIFY_SOCKET": receiver.socketName]), pid: 1)
@@ -20,7 +42,7 @@ struct NotifyTests {
     #expect(try receiver.next() == ["WATCHDOG=1"])
   }
 
-  @Test func withoutAManagerNothingIsSent() throws {
+  @Test func sendWithoutManagerDoesNothing() throws {
     try Notify(Environment([:]), pid: 1).send(.ready)
     try Notify(Environment(["NOTIFY_SOCKET": "relative"]), pid: 1).send(.ready)
     #expect(throws: SystemError.self) {
@@ -34,7 +56,7 @@ struct NotifyTests {
       (["WATCHDOG_USEC": "x"], nil), (["WATCHDOG_USEC": "5", "WATCHDOG_PID": "7"], .microseconds(5)),
       (["WATCHDOG_USEC": "5", "WATCHDOG_PID": "8"], nil),
     ] as [([String: String], Duration?)])
-  func watchdog(variables: [String: String], interval: Duration?) {
+  func watchdogIntervalOfVariables(variables: [String: String], interval: Duration?) {
     #expect(Notify(Environment(variables), pid: 7).watchdogInterval == interval)
   }
 }

@@ -1,7 +1,7 @@
 import FeedSystem
 import Testing
 
-@Suite("Option tables")
+@Suite("Parsing of options")
 struct OptionTableTests {
   static let table = OptionTable(
     program: "tool", usage: ["[OPTION]... FILE", "--check FILE"], about: "Does a thing to a file and says what it did.",
@@ -32,7 +32,7 @@ struct OptionTableTests {
     }
   }
 
-  @Test func valuesAreTyped() throws {
+  @Test func valuesHaveTheirTypes() throws {
     let parsed = try Self.table.parse([
       "--socket=/a", "one", "--max-frame", "64K", "--count", "7", "--wait=1.5s", "--mode", "safe", "--check", "two",
     ])
@@ -46,15 +46,15 @@ struct OptionTableTests {
     #expect(parsed.operands == ["one", "two"])
   }
 
-  @Test func lettersTakeValuesToo() throws {
+  @Test func lettersTakeValues() throws {
     #expect(try Self.table.parse(["-m", "fast", "-h"]).text("mode") == "fast")
     #expect(try Self.table.parse(["-msafe"]).text("mode") == "safe")
-    #expect(failure(["-m"]) == "--mode: a value is missing, expected one of fast, safe")
+    #expect(failure(["-m"]) == "--mode: missing value, expected one of fast, safe")
   }
 
-  @Test func onlyAnOptionThatRepeatsTakesSeveralValues() throws {
-    #expect(failure(["--at", "0", "--at", "1"]) == "--at is given twice and takes one value")
-    #expect(failure(["-m", "fast", "--mode=fast"]) == "--mode is given twice and takes one value")
+  @Test func onlyRepeatingOptionsTakeSeveralValues() throws {
+    #expect(failure(["--at", "0", "--at", "1"]) == "--at is given twice; give it once")
+    #expect(failure(["-m", "fast", "--mode=fast"]) == "--mode is given twice; give it once")
     #expect(try Self.table.parse(["--check", "--check"]).contains("check"))
     let parsed = try Self.table.parse(["--source", "a", "--source", "b"])
     #expect(parsed.text("source") == "b")
@@ -68,23 +68,23 @@ struct OptionTableTests {
     #expect(parsed.text("source") == "-4")
   }
 
-  @Test func twoDashesEndTheOptions() throws {
+  @Test func doubleDashEndsTheOptions() throws {
     #expect(try Self.table.parse(["--", "--check", "-h"]).operands == ["--check", "-h"])
     #expect(try Self.table.parse(["-", "--check"]).operands == ["-"])
   }
 
-  @Test func stopsAtTheFirstOperandWhenAsked() throws {
+  @Test func parsingCanStopAtTheFirstOperand() throws {
     let parsed = try Self.table.parse(["--socket", "/a", "push", "--unknown", "x"], stopsAtOperand: true)
     #expect(parsed.text("socket") == "/a")
     #expect(parsed.operands == ["push", "--unknown", "x"])
   }
 
-  @Test func namesMayBeShortenedWhileUnique() throws {
+  @Test func uniquePrefixesOfNamesAreAccepted() throws {
     #expect(try Self.table.parse(["--sock", "/a"]).text("socket") == "/a")
-    #expect(failure(["--so", "/a"]) == "--so is short for more than one option: --socket, --source")
+    #expect(failure(["--so", "/a"]) == "ambiguous option --so: it can be --socket, --source")
   }
 
-  @Test func helpAndVersionAreAlwaysThere() throws {
+  @Test func everyTableHasHelpAndVersion() throws {
     #expect(try Self.table.parse(["-h"]).wantsHelp)
     #expect(try Self.table.parse(["--help"]).wantsHelp)
     #expect(try Self.table.parse(["-V"]).wantsVersion)
@@ -96,20 +96,20 @@ struct OptionTableTests {
     (["--nothing=3"], "unknown option --nothing"),
     (["-x"], "unknown option -x"),
     (["--check=yes"], "--check takes no value"),
-    (["--socket"], "--socket: a value is missing, expected a PATH that is not empty"),
-    (["--socket="], "--socket '': expected a PATH that is not empty"),
-    (["--count", "101"], "--count '101': expected a whole number from 0 to 100"),
-    (["--count", "-1"], "--count '-1': expected a whole number from 0 to 100"),
-    (["--count", "1x"], "--count '1x': expected a whole number from 0 to 100"),
+    (["--socket"], "--socket: missing value, expected a non-empty PATH"),
+    (["--socket="], "--socket '': expected a non-empty PATH"),
+    (["--count", "101"], "--count '101': expected an integer from 0 to 100"),
+    (["--count", "-1"], "--count '-1': expected an integer from 0 to 100"),
+    (["--count", "1x"], "--count '1x': expected an integer from 0 to 100"),
     (["--max-frame", "0"], "--max-frame '0': expected a number of bytes from 1 to 1GiB, such as 4096, 64K or 16M"),
     (["--wait", "2m"], "--wait '2m': expected a time from 0s to 1m, such as 250ms, 30s or 2h"),
     (["--mode", "slow"], "--mode 'slow': expected one of fast, safe"),
   ])
-  func errorsNameTheOptionTheValueAndWhatIsExpected(arguments: [String], message: String) {
+  func errorNamesOptionValueAndExpectation(arguments: [String], message: String) {
     #expect(failure(arguments) == message)
   }
 
-  @Test func parsesInParallel() async {
+  @Test func threadsCanParseAtTheSameTime() async {
     await withTaskGroup(of: [String].self) { group in
       for number in 0..<64 {
         group.addTask { (try? Self.table.parse(["a\(number)", "--count", "3", "b\(number)"]).operands) ?? [] }
@@ -118,5 +118,51 @@ struct OptionTableTests {
       for await operands in group { seen.insert(operands) }
       #expect(seen == Set((0..<64).map { ["a\($0)", "b\($0)"] }))
     }
+  }
+}
+
+@Suite("Help of options")
+struct HelpTextTests {
+  @Test func listsUsageAndOptions() {
+    let text = OptionTableTests.table.helpText(width: 72)
+    #expect(
+      text == """
+        Usage: tool [OPTION]... FILE
+               tool --check FILE
+
+        Does a thing to a file and says what it did.
+
+        Places:
+              --socket PATH         where it listens (default: /run/x.sock)
+              --source PATH         where it reads; may be repeated
+
+        Limits:
+              --max-frame BYTES     the longest frame (default: 16MiB)
+              --count N             how many
+              --at N                where
+              --wait TIME           how long
+          -m, --mode fast|safe      how
+              --check               only look
+
+        Information:
+          -h, --help                print this text and exit
+          -V, --version             print the version and exit
+
+        """)
+  }
+
+  @Test(arguments: [0, 50, 60, 80, 100, 400]) func linesFitTheWidth(width: Int) {
+    let table = OptionTable(
+      program: "tool", usage: [""], about: String(repeating: "word ", count: 60),
+      groups: [
+        OptionGroup(
+          "Options",
+          [
+            OptionDescription("a-name-that-is-longer-than-the-column", value: .text("PATH"), help: "short"),
+            OptionDescription("b", help: String(repeating: "some more ", count: 20)),
+          ])
+      ])
+    let bound = min(max(width, 50), 100)
+    #expect(table.helpText(width: width).split(separator: "\n").allSatisfy { $0.count <= bound })
   }
 }

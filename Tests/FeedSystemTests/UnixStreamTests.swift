@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Stream sockets of a client")
+@Suite("Connected Unix sockets")
 struct UnixStreamTests {
   let directory: TemporaryDirectory
 
@@ -21,7 +21,7 @@ struct UnixStreamTests {
     try bytes.withUnsafeBytes { try stream.writeAll($0, timeout: testTimeout) }
   }
 
-  @Test func carriesBytesBothWaysAndShowsTheEnd() throws {
+  @Test func transfersBytesInBothDirectionsUntilTheEnd() throws {
     let (client, server) = try pair()
     try write([1, 2, 3], to: client)
     var space = [UInt8](repeating: 0, count: 8)
@@ -33,7 +33,7 @@ struct UnixStreamTests {
     #expect(try space.withUnsafeMutableBytes { try client.read(into: $0) } == 0)
   }
 
-  @Test func waitingEndsWithTheTime() throws {
+  @Test func waitEndsWithReadinessOrTimeout() throws {
     let (client, _) = try pair()
     let before = MonotonicClock.now
     #expect(try client.wait(for: .writable, timeout: testTimeout) == .writable)
@@ -44,7 +44,7 @@ struct UnixStreamTests {
     #expect(try quiet.wait(for: [.readable, .writable], timeout: testTimeout) == [.readable, .writable])
   }
 
-  @Test func withoutBlockingItSaysSo() throws {
+  @Test func nonblockingCallsReturnNilInsteadOfBlocking() throws {
     let (client, server) = try pairOfSockets()
     try client.setNonblocking(true)
     var space = [UInt8](repeating: 0, count: 1 << 20)
@@ -56,7 +56,7 @@ struct UnixStreamTests {
     #expect(received == written)
   }
 
-  @Test func aWriterThatMakesNoProgressIsTold() throws {
+  @Test func writeAllTimesOutWithoutProgress() throws {
     let (client, server) = try pairOfSockets()
     try client.setNonblocking(true)
     let much = [UInt8](repeating: 7, count: 8 << 20)
@@ -67,25 +67,24 @@ struct UnixStreamTests {
     withExtendedLifetime(server) {}
   }
 
-  @Test func aPeerThatIsGoneIsAnErrorAndNoSignal() throws {
+  @Test func writeToClosedPeerThrowsInsteadOfRaisingASignal() throws {
     let client = try pairOfSockets().0
     let error = #expect(throws: SystemError.self) { try write([1], to: client) }
     #expect(error?.code == EPIPE)
   }
 
-  @Test func anAbsentDaemonIsNamed() throws {
+  @Test func errorOfConnectNamesThePathAndTheNextStep() throws {
     let path = directory.file("absent")
     let error = #expect(throws: SystemError.self) { try UnixStream.connect(path: path) }
     #expect(error?.code == ENOENT)
     #expect(
-      error?.description == "cannot connect to \(path): No such file or directory; "
-        + "no feedd listens there: start it, or name its socket with --socket")
+      error?.description == "cannot connect to \(path): no such file or directory; "
+        + "start feedd or pass its socket with --socket")
     try SmallFile.replace(path, with: [])
     #expect(#expect(throws: SystemError.self) { try UnixStream.connect(path: path) }?.code == ECONNREFUSED)
   }
 
-  /// A listener whose queue is full keeps a client waiting: the time limit ends that.
-  @Test func connectingToAFullQueueEndsWithTheTime() throws {
+  @Test func connectTimesOutWhileTheQueueIsFull() throws {
     let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     let listener = Descriptor(owning: number)
     var address = sockaddr_un()

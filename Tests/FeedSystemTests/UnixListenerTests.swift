@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Listening sockets")
+@Suite("Listening Unix sockets")
 struct UnixListenerTests {
   let directory: TemporaryDirectory
   let path: String
@@ -15,7 +15,7 @@ struct UnixListenerTests {
 
   func refusal(_ path: String) -> String {
     do throws(ListenError) {
-      return "listens at \(try UnixListener.bind(path: path).path)"
+      return "listens on \(try UnixListener.bind(path: path).path)"
     } catch {
       return error.description
     }
@@ -26,7 +26,7 @@ struct UnixListenerTests {
     return lstat(path, &status) == 0 ? status.st_mode & 0o777 : nil
   }
 
-  @Test func acceptsWithCredentials() throws {
+  @Test func acceptedConnectionHasCredentials() throws {
     let listener = try UnixListener.bind(path: path)
     #expect(!listener.isInherited)
     #expect(listener.accept() == .none)
@@ -46,33 +46,32 @@ struct UnixListenerTests {
     #expect(fcntl(number, F_GETFD) & FD_CLOEXEC != 0)
   }
 
-  @Test func isOpenToUserAndGroupAloneAndGoesWithItsOwner() throws {
+  @Test func socketHasItsPermissionsAndIsRemovedWithItsListener() throws {
     do {
       let listener = try UnixListener.bind(path: path)
-      let made = mode(listener.path)
-      #expect(made == 0o660)
+      #expect(mode(listener.path) == 0o660)
       #expect(mode("\(path).lock") == 0o600)
     }
     #expect(mode(path) == nil)
     #expect(mode("\(path).lock") == nil)
   }
 
-  @Test func aLiveOneIsRefusedAndGoesOn() throws {
+  @Test func bindRefusesSocketInUse() throws {
     let listener = try UnixListener.bind(path: path)
-    let sentence =
-      "another feedd is running, pid \(getpid()) (socket \(path)); stop it, or name another socket with --socket"
-    #expect(refusal(path) == sentence)
+    let message =
+      "cannot listen on \(path): another feedd is running (pid \(getpid())); stop it or pass another path with --socket"
+    #expect(refusal(path) == message)
     #expect(mode(listener.path) == 0o660)
     _ = try UnixStream.connect(path: path)
   }
 
-  @Test func aLiveOneWithoutItsLockFileIsRefused() throws {
+  @Test func bindRefusesSocketInUseWithoutLockFile() throws {
     let listener = try UnixListener.bind(path: path)
     unlink("\(path).lock")
-    #expect(refusal(listener.path).hasPrefix("another feedd is running, pid \(getpid())"))
+    #expect(refusal(listener.path).hasPrefix("cannot listen on \(path): another feedd is running (pid \(getpid()))"))
   }
 
-  @Test func aStaleOneIsReplaced() throws {
+  @Test func bindReplacesStaleSocket() throws {
     let stale = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
@@ -88,13 +87,13 @@ struct UnixListenerTests {
     _ = try UnixStream.connect(path: listener.path)
   }
 
-  @Test func anotherFileIsLeftAlone() throws {
+  @Test func bindRefusesOtherFiles() throws {
     try SmallFile.replace(path, with: Array("precious".utf8))
-    #expect(refusal(path).hasPrefix("cannot listen at \(path): there is a file that is not a socket"))
+    #expect(refusal(path).hasPrefix("cannot listen on \(path): the file is not a socket"))
     #expect(try SmallFile.read(path) == Array("precious".utf8))
   }
 
-  @Test func whatAnotherPutInItsPlaceStays() throws {
+  @Test func fileThatReplacedTheSocketIsNotRemoved() throws {
     do {
       let listener = try UnixListener.bind(path: path)
       unlink(listener.path)
@@ -103,24 +102,24 @@ struct UnixListenerTests {
     #expect(try SmallFile.read(path) == [1])
   }
 
-  @Test func badPathsSayWhatToChange() {
+  @Test func errorsOfPathsNameTheNextStep() {
     let long = "/tmp/" + String(repeating: "x", count: 103)
-    #expect(refusal(long).hasSuffix("File name too long; it has 108 bytes and a socket path has at most 107"))
-    #expect(refusal("").contains("give a path that is not empty"))
+    #expect(refusal(long).hasSuffix("file name too long; pass a path of at most 107 bytes, not 108"))
+    #expect(refusal("") == "cannot use socket path '': invalid argument; pass a non-empty path")
     let missing = directory.file("no/such/s")
     #expect(
-      refusal(missing) == "cannot listen at \(missing): No such file or directory; "
-        + "make the directory \(directory.file("no/such")), or name another socket with --socket")
+      refusal(missing) == "cannot listen on \(missing): no such file or directory; "
+        + "create directory \(directory.file("no/such")) or pass another path with --socket")
     let child = "\(directory.file("file"))/s"
     try? SmallFile.replace(directory.file("file"), with: [])
-    #expect(refusal(child).contains("Not a directory; make the directory"))
+    #expect(refusal(child).contains("not a directory; create directory"))
   }
 
-  @Test func aHandedOverOneIsChecked() throws {
+  @Test func inheritedSocketIsChecked() throws {
     func refusal(_ number: Int32) -> String {
       do throws(ListenError) {
         _ = try UnixListener(inherited: number)
-        return "taken"
+        return "accepted"
       } catch {
         return error.description
       }
@@ -131,10 +130,10 @@ struct UnixListenerTests {
     #expect(refusal(socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)).contains("it is not a Unix socket"))
     let listener = try UnixListener.bind(path: path)
     do {
-      let handed = try UnixListener(inherited: dup(listener.descriptor))
-      #expect(handed.path == path)
-      #expect(handed.isInherited)
-      #expect(fcntl(handed.descriptor, F_GETFD) & FD_CLOEXEC != 0)
+      let inherited = try UnixListener(inherited: dup(listener.descriptor))
+      #expect(inherited.path == path)
+      #expect(inherited.isInherited)
+      #expect(fcntl(inherited.descriptor, F_GETFD) & FD_CLOEXEC != 0)
     }
     #expect(mode(path) == 0o660)
   }

@@ -1,0 +1,103 @@
+import TestSupport
+import Testing
+
+@testable import FeedSystem
+
+@Suite("Environment variables and random numbers")
+struct EnvironmentTests {
+  @Test func emptyVariablesDifferFromUnsetOnes() {
+    #expect(Environment.current["PATH"] != nil)
+    #expect(Environment.current["A_NAME_THAT_NOBODY_SETS"] == nil)
+    #expect(Environment(["A": ""])["A"] == "")
+    #expect(Environment(["A": ""]).nonEmpty("A") == nil)
+  }
+
+  @Test func randomTextsHaveFullLengthAndDiffer() throws {
+    let texts = try (0..<100).map { _ in try Random.hex128() }
+    #expect(Set(texts).count == 100)
+    #expect(texts.allSatisfy { $0.count == 32 && $0.allSatisfy(\.isHexDigit) })
+  }
+}
+
+@Suite("Default socket paths")
+struct SocketPathTests {
+  @Test(arguments: [
+    ([:], "/run/feedd/feedd.sock"),
+    (["XDG_RUNTIME_DIR": "/run/user/7"], "/run/user/7/feedd.sock"),
+    (["XDG_RUNTIME_DIR": "/run/user/7", "RUNTIME_DIRECTORY": "/run/x"], "/run/x/feedd.sock"),
+    (["RUNTIME_DIRECTORY": "/run/x:/run/y"], "/run/x/feedd.sock"),
+    (["FEEDD_SOCKET": "/a", "RUNTIME_DIRECTORY": "/run/x", "XDG_RUNTIME_DIR": "/run/user/7"], "/a"),
+    (["FEEDD_SOCKET": "", "RUNTIME_DIRECTORY": "", "XDG_RUNTIME_DIR": ""], "/run/feedd/feedd.sock"),
+  ])
+  func ofTheDaemon(variables: [String: String], path: String) {
+    #expect(SocketPath.daemonDefault(Environment(variables)) == path)
+  }
+
+  @Test func ofAClient() throws {
+    let directory = try TemporaryDirectory()
+    let session = Environment(["XDG_RUNTIME_DIR": directory.path, "RUNTIME_DIRECTORY": "/run/x"])
+    #expect(SocketPath.clientDefault(session) == "/run/feedd/feedd.sock")
+    let listener = try UnixListener.bind(path: directory.file("feedd.sock"))
+    #expect(SocketPath.clientDefault(session) == listener.path)
+    #expect(SocketPath.clientDefault(Environment(["FEEDD_SOCKET": "/a", "XDG_RUNTIME_DIR": directory.path])) == "/a")
+    #expect(SocketPath.clientDefault(Environment([:])) == "/run/feedd/feedd.sock")
+  }
+}
+
+@Suite("Boot identity")
+struct BootIdentityTests {
+  static let dashed = "793e733f-5541-4bda-8f2d-079cb1819bfb"
+  static let plain = "793e733f55414bda8f2d079cb1819bfb"
+
+  @Test("the kernel takes precedence over the environment; both give a UUID with dashes")
+  func sources() throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file("boot_id")
+    let environment = Environment([BootIdentity.variable: Self.plain])
+    #expect(BootIdentity.of(environment, file: file) == Self.dashed)
+    #expect(BootIdentity.of(Environment([BootIdentity.variable: Self.dashed]), file: file) == Self.dashed)
+    try SmallFile.replace(file, with: Array("0\(Self.dashed.dropFirst())\n".utf8))
+    #expect(BootIdentity.of(environment, file: file) == "0\(Self.dashed.dropFirst())")
+  }
+
+  @Test(
+    "malformed identities are ignored", arguments: ["", "x", "%b", "793e733f55414bda8f2d079cb1819bf", dashed + "0"])
+  func malformed(text: String) {
+    #expect(BootIdentity.of(Environment([BootIdentity.variable: text]), file: "/nonexistent") == "")
+    #expect(BootIdentity.of(Environment([:]), file: "/nonexistent") == "")
+  }
+
+  @Test("this system has an identity")
+  func current() { #expect(BootIdentity.current.utf8.count == 36) }
+}
+
+@Suite("Terminal properties")
+struct TerminalTests {
+  @Test func pipeIsNotATerminal() throws {
+    let pipe = try Pipe()
+    let properties = Terminal(descriptor: pipe.writingNumber, environment: Environment(["TERM": "xterm"]))
+    #expect(!properties.isTerminal)
+    #expect(!properties.allowsColor)
+    #expect(properties.columns == 80)
+    #expect(properties.rows == nil)
+    #expect(Terminal(descriptor: -1, environment: Environment(["COLUMNS": "33"])).columns == 33)
+  }
+
+  @Test func terminalReportsSizeAndAbilities() throws {
+    let pseudo = try PseudoTerminal(columns: 101, rows: 20)
+    func properties(_ variables: [String: String]) -> Terminal {
+      Terminal(descriptor: pseudo.terminal, environment: Environment(variables))
+    }
+    #expect(properties(["TERM": "xterm"]).isTerminal)
+    #expect(properties(["TERM": "xterm"]).columns == 101)
+    #expect(properties(["TERM": "xterm"]).rows == 20)
+    #expect(properties(["TERM": "xterm", "COLUMNS": "60"]).columns == 60)
+    #expect(properties(["TERM": "xterm", "COLUMNS": "-3"]).columns == 101)
+    #expect(properties(["TERM": "xterm"]).allowsColor)
+    #expect(properties(["TERM": "xterm", "NO_COLOR": ""]).allowsColor)
+    #expect(!properties(["TERM": "xterm", "NO_COLOR": "1"]).allowsColor)
+    #expect(!properties(["TERM": "dumb"]).allowsColor)
+    #expect(!properties(["TERM": "dumb"]).canRedraw)
+    #expect(properties(["TERM": "xterm", "NO_COLOR": "1"]).canRedraw)
+  }
+}
