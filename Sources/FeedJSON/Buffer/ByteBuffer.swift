@@ -1,9 +1,9 @@
 import Glibc
 
-/// A growing buffer of bytes in one block of raw memory. All messages are written into one.
+/// A growing buffer of bytes in one block of raw memory, in which messages are written.
 ///
-/// Appending is O(bytes) amortized: the block doubles. Running out of memory aborts the process, as with the standard
-/// library's collections; limits are checked before bytes are appended.
+/// Appending is amortized O(bytes), because the block at least doubles when it grows. The process aborts if no memory is
+/// left, as with the collections of the standard library. Callers check limits before they append.
 ///
 ///     var out = ByteBuffer()
 ///     out.append("{\"count\":")
@@ -44,7 +44,7 @@ import Glibc
   /// The bytes written. Valid until the next mutation.
   @inlinable public var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: block, count: used) }
 
-  /// Makes room for `more` bytes.
+  /// Makes room for `more` bytes. Amortized O(1).
   @inlinable public mutating func reserve(_ more: Int) {
     assert(more >= 0)
     if room &- used < more { grow(more) }
@@ -68,19 +68,20 @@ import Glibc
     room = Self.smallest
   }
 
-  /// Removes the bytes from `count` on. A count past the end has no effect.
+  /// Keeps the first `count` bytes. A count past the end has no effect.
   @inlinable public mutating func truncate(to count: Int) {
     if count >= 0 && count < used { used = count }
   }
 
-  /// Adds `more` bytes, which the caller has written at `pointer + count` after `reserve`.
+  /// Adds `more` bytes that the caller has written at `pointer + count`.
+  /// - Precondition: the room was made by `reserve`.
   @inlinable public mutating func didWrite(_ more: Int) {
     assert(more >= 0 && more <= room - used)
     used &+= more
   }
 }
 
-// The buffer owns its block, and moves with it from thread to thread.
+// The buffer is the only owner of its block, so it can move between threads.
 extension ByteBuffer: @unchecked Sendable {}
 
 extension ByteBuffer {
@@ -101,9 +102,11 @@ extension ByteBuffer {
     used &+= length
   }
 
-  /// Appends bytes, which must not be those of this buffer.
+  /// Appends bytes.
+  /// - Precondition: they are not in the block of this buffer, which can move.
   @inlinable public mutating func append(_ bytes: UnsafeRawBufferPointer) {
     guard let source = bytes.baseAddress else { return }
+    assert(source < UnsafeRawPointer(block) || source >= UnsafeRawPointer(block + room), "the bytes are in this buffer")
     reserve(bytes.count)
     memcpy(block + used, source, bytes.count)
     used &+= bytes.count

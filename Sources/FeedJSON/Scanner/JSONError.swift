@@ -46,7 +46,7 @@ public struct JSONError: Error, Equatable, Sendable {
     case .invalidEscape: "invalid escape in a string"
     case .tooDeep: "arrays and objects are nested too deeply"
     case .trailingBytes: "unexpected text after the value"
-    case .empty: "there is no value"
+    case .empty: "no value"
     case .tooLarge: "the text is longer than 4 GiB"
     }
   }

@@ -30,12 +30,12 @@ public struct JSONScanner: ~Copyable {
     try scan(bytes, after: 0)
   }
 
-  /// Validates one JSON text and writes its tokens behind the first `kept` ones of the texts scanned before, which stay.
+  /// Scans a text like ``scan(_:)``, and keeps the first `kept` tokens of earlier texts on the tape.
   ///
-  /// The tape may move: views of earlier texts end. Note their places with ``place(of:)`` and make them anew with
-  /// ``view(at:of:)``.
+  /// Views of earlier texts become invalid, because the tape can move. Save their positions with ``place(of:)`` and create
+  /// them again with ``view(at:of:)``.
   public mutating func scan(_ bytes: UnsafeRawBufferPointer, after kept: Int) throws(JSONError) -> JSONView {
-    assert(kept >= 0 && kept <= tokenCount)
+    assert(kept >= 0 && kept <= tokenCount, "there are fewer tokens to keep")
     guard bytes.count <= Int(UInt32.max) else { throw JSONError(offset: 0, kind: .tooLarge) }
     guard let start = bytes.baseAddress, bytes.count > 0 else { throw JSONError(offset: 0, kind: .empty) }
     guard let tape = tape ?? Tape(capacity: Self.firstCapacity) else { throw JSONError(offset: 0, kind: .tooLarge) }
@@ -50,21 +50,23 @@ public struct JSONScanner: ~Copyable {
     return JSONView(base: base, token: UnsafePointer(pass.tape.start + kept))
   }
 
-  /// Tokens on the tape after the last scan, those kept before it included.
+  /// The number of tokens on the tape, including the kept ones.
   public private(set) var tokenCount = 0
 
-  /// Where a value of the last scan is on the tape.
+  /// Returns the position of a value of the last scan on the tape.
   public func place(of view: JSONView) -> Int {
     guard let tape else { return 0 }
     let place = view.token - UnsafePointer(tape.start)
-    assert(place >= 0 && place < tokenCount)
+    assert(place >= 0 && place < tokenCount, "the value is not on this tape")
     return place
   }
 
-  /// The value at a place of the tape, in a text that was scanned to there; `bytes` may be a copy of the text.
+  /// Returns the value at a position of the tape.
+  /// - Parameter bytes: the text that was scanned to this position, or a copy of it.
+  /// - Precondition: `place` is the position of a value.
   public func view(at place: Int, of bytes: UnsafeRawBufferPointer) -> JSONView {
     guard let tape, let start = bytes.baseAddress, place < tokenCount else {
-      preconditionFailure("no value was scanned to this place")
+      preconditionFailure("there is no value at position \(place)")
     }
     return JSONView(base: start.assumingMemoryBound(to: UInt8.self), token: UnsafePointer(tape.start + place))
   }

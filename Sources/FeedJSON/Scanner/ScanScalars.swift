@@ -1,4 +1,4 @@
-/// The scanner of numbers in all their forms (RFC 8259, section 6), for those that `ScanPass` does not do itself.
+/// The scanner of numbers in all forms (RFC 8259, section 6), for those that `ScanPass` does not scan itself.
 struct NumberTail {
   /// The end of the number, or the position of the error.
   private(set) var end: UnsafePointer<UInt8>

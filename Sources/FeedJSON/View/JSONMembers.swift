@@ -1,3 +1,27 @@
+/// A position among the children of a container. In an object, names and values alternate.
+@frozen @usableFromInline struct ChildCursor {
+  @usableFromInline let base: UnsafePointer<UInt8>
+  /// The token of the next child, or of its name.
+  @usableFromInline var token: UnsafePointer<JSONToken>
+  @usableFromInline let end: UnsafePointer<JSONToken>
+
+  /// Creates a cursor at the first child. It is at the end if `view` is not a container of `kind`.
+  @inlinable @inline(__always) init(_ view: JSONView, of kind: JSONKind) {
+    base = view.base
+    token = view.token + 1
+    end = view.isKind(kind) ? view.tokenEnd : view.token + 1
+  }
+
+  /// Returns the token of the next child, or of its name, and advances past the child. Nil at the end.
+  /// - Parameter names: the number of tokens before the value of a child: 1 in an object, 0 in an array.
+  @inlinable @inline(__always) mutating func next(names: Int) -> JSONView? {
+    guard token < end else { return nil }
+    let first = token
+    token = first + names + Int(first[names].span)
+    return JSONView(base: base, token: first)
+  }
+}
+
 extension JSONView {
   /// A member of an object.
   @frozen public struct Member {
@@ -14,41 +38,34 @@ extension JSONView {
 
   /// A sequence of the members of an object in the order of the text, duplicate names included; empty for other kinds.
   @frozen public struct Members: Sequence, IteratorProtocol {
-    @usableFromInline let base: UnsafePointer<UInt8>
-    @usableFromInline var token: UnsafePointer<JSONToken>
-    @usableFromInline let end: UnsafePointer<JSONToken>
+    @usableFromInline var cursor: ChildCursor
 
-    @inlinable init(_ view: JSONView) {
-      base = view.base
-      token = view.token + 1
-      end = view.isKind(.object) ? view.tokenEnd : view.token + 1
-    }
+    @inlinable init(_ view: JSONView) { cursor = ChildCursor(view, of: .object) }
 
-    /// The next member. O(1).
+    /// Returns the next member. O(1).
     @inlinable public mutating func next() -> Member? {
-      guard token < end else { return nil }
-      let key = token
-      token = key + 1 + Int(key[1].span)
-      return Member(key: JSONView(base: base, token: key), value: JSONView(base: base, token: key + 1))
+      guard let key = cursor.next(names: 1) else { return nil }
+      return Member(key: key, value: JSONView(base: key.base, token: key.token + 1))
     }
   }
 
   /// The members of an object in the order of the text, duplicate names included; empty for other kinds.
   @inlinable public var members: Members { Members(self) }
 
-  /// The value of the last member `name`; nil if there is none and for other kinds. O(members).
+  /// Returns the value of the last member `name`; nil if there is none and for other kinds. O(members).
   @inlinable public func member(_ name: StaticString) -> JSONView? {
     name.withUTF8Buffer { findMember($0) }
   }
 
-  /// The value of the last member whose decoded name is `name`; nil if there is none and for other kinds. O(members).
+  /// Returns the value of the last member whose decoded name is `name`; nil if there is none and for other kinds.
+  /// O(members).
   @inlinable public func member(utf8 name: UnsafeRawBufferPointer) -> JSONView? {
     name.withMemoryRebound(to: UInt8.self) { findMember($0) }
   }
 
   @usableFromInline func findMember(_ name: UnsafeBufferPointer<UInt8>) -> JSONView? {
     guard isKind(.object) else { return nil }
-    // No text has a name of 4 GiB.
+    // A longer name cannot occur: texts are shorter than 4 GiB.
     guard let quoted = UInt32(exactly: name.count &+ 2) else { return nil }
     let end = tokenEnd
     var key = token + 1
@@ -75,23 +92,12 @@ extension JSONView {
 extension JSONView {
   /// A sequence of the elements of an array; empty for other kinds.
   @frozen public struct Elements: Sequence, IteratorProtocol {
-    @usableFromInline let base: UnsafePointer<UInt8>
-    @usableFromInline var token: UnsafePointer<JSONToken>
-    @usableFromInline let end: UnsafePointer<JSONToken>
+    @usableFromInline var cursor: ChildCursor
 
-    @inlinable init(_ view: JSONView) {
-      base = view.base
-      token = view.token + 1
-      end = view.isKind(.array) ? view.tokenEnd : view.token + 1
-    }
+    @inlinable init(_ view: JSONView) { cursor = ChildCursor(view, of: .array) }
 
-    /// The next element. O(1).
-    @inlinable public mutating func next() -> JSONView? {
-      guard token < end else { return nil }
-      let view = JSONView(base: base, token: token)
-      token += Int(token.pointee.span)
-      return view
-    }
+    /// Returns the next element. O(1).
+    @inlinable public mutating func next() -> JSONView? { cursor.next(names: 0) }
   }
 
   /// The elements of an array; empty for other kinds.
@@ -100,7 +106,8 @@ extension JSONView {
   /// Whether all elements of an array are scalars, so that `element(at:)` is O(1).
   @inlinable public var hasOnlyScalars: Bool { Int(token.pointee.span) == count &+ 1 }
 
-  /// The element at `index`; nil if it is out of range and for other kinds. O(1) if `hasOnlyScalars`, otherwise O(index).
+  /// Returns the element at `index`; nil if it is out of range and for other kinds. O(1) if `hasOnlyScalars`, otherwise
+  /// O(index).
   @inlinable public func element(at index: Int) -> JSONView? {
     guard index >= 0, index < count, isKind(.array) else { return nil }
     if hasOnlyScalars { return JSONView(base: base, token: token + (index &+ 1)) }

@@ -14,7 +14,7 @@
 
   /// The kind of the value.
   @inlinable public var kind: JSONKind {
-    // The scanner writes only the seven kinds.
+    // The scanner writes only the seven kinds. A debug build checks that.
     JSONKind(rawValue: UInt8(truncatingIfNeeded: token.pointee.info & JSONToken.kindMask)).unsafelyUnwrapped
   }
 
@@ -54,6 +54,7 @@
     return stored < JSONToken.countLimit ? Int(stored) : walkedCount
   }
 
+  /// The count of a container whose count does not fit in its token. O(count).
   @usableFromInline var walkedCount: Int {
     var count = 0
     for _ in elements { count &+= 1 }

@@ -43,7 +43,7 @@ struct ConfigurationParserTests {
   /// Every mistake is told with its place and what to do.
   @Test(
     arguments: [
-      ("", "1:1: not JSON: there is no value"),
+      ("", "1:1: not JSON: no value"),
       ("{\n  \"feeds\": [,]}", "2:13: not JSON: unexpected byte"),
       ("[]", "1:1: must be an object"),
       (#"{"feed": []}"#, "1:2: feed: unknown member; did you mean \"feeds\"?"),

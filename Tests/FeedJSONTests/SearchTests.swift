@@ -1,7 +1,7 @@
 import FeedJSON
 import Testing
 
-@Suite("Suggestions for misspelt names")
+@Suite("Suggestions for misspelled names")
 struct SpellingTests {
   @Test(
     "the distance counts insertions, deletions, replacements and swaps of neighbours",
@@ -21,7 +21,7 @@ struct SpellingTests {
     #expect(Spelling.distance(long + "b", long + "ccc") == 0)
   }
 
-  @Test("the nearest name is found whatever its case, and nothing is suggested for an unlike name")
+  @Test("the nearest name ignores case; a name without a similar one has no suggestion")
   func nearest() {
     let known = ["maxFrame", "maxConnections", "allow"]
     #expect(Spelling.nearest(to: "maxframe", in: known) == "maxFrame")
@@ -29,5 +29,27 @@ struct SpellingTests {
     #expect(Spelling.nearest(to: "alolw", in: known) == "allow")
     #expect(Spelling.nearest(to: "colour", in: known) == nil)
     #expect(Spelling.nearest(to: "x", in: []) == nil)
+  }
+}
+
+@Suite("Binary search")
+struct PartitionPointTests {
+  @Test("the result is the number of smaller values, for every range and value")
+  func everyPosition() {
+    for count in 0..<20 {
+      let values = (0..<count).map { $0 * 2 }
+      for value in -1...(count * 2) {
+        var calls = 0
+        let place = values.indices.partitionPoint {
+          calls += 1
+          return values[$0] < value
+        }
+        #expect(place == values.count { $0 < value })
+        #expect(1 << calls <= 2 * (count + 1))
+      }
+    }
+    #expect((3..<9).partitionPoint { $0 < 5 } == 5)
+    #expect((3..<9).partitionPoint { _ in true } == 9)
+    #expect((3..<9).partitionPoint { _ in false } == 3)
   }
 }
