@@ -1,9 +1,9 @@
 import FeedChange
 import FeedJSON
 
-/// A change on the wire (`Protocol/README.md`, section 4).
+/// Writing changes ("The change" in `Protocol/README.md`).
 extension ByteBuffer {
-  /// Appends `"deleted":…,"added":…,"updated":…` and, where there are any, `sections` and `moves`.
+  /// Appends the members of a change: `deleted`, `added`, `updated`, and if they are not empty `sections` and `moves`. O(size).
   public mutating func append(_ change: borrowing Change) {
     append("\"deleted\":")
     append(change.deleted)
@@ -17,7 +17,7 @@ extension ByteBuffer {
     if !change.moves.isEmpty { append(change.moves) }
   }
 
-  /// Appends index paths as an array of `[section,row]`.
+  /// Appends index paths as an array of arrays `[section,row]`.
   public mutating func append(_ paths: [IndexPath]) {
     if paths.isEmpty { return append("[]") }
     append(UInt8(ascii: "["))
@@ -29,7 +29,7 @@ extension ByteBuffer {
     append(UInt8(ascii: "]"))
   }
 
-  /// Appends `[section,row]`.
+  /// Appends an index path as `[section,row]`.
   public mutating func append(_ path: IndexPath) {
     append(UInt8(ascii: "["))
     append(integer: path.section)

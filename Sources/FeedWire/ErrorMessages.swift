@@ -1,9 +1,9 @@
 import FeedChange
 import FeedJSON
 
-/// Errors on the wire (`Protocol/README.md`, section 8): code, message and data.
+/// The code, message and data of errors ("Errors" in `Protocol/README.md`).
 extension FeedError {
-  /// JSON-RPC's code.
+  /// The code of the JSON-RPC error object.
   public var code: Int {
     switch self {
     case .parseError: -32700
@@ -24,7 +24,7 @@ extension FeedError {
     }
   }
 
-  /// One line that says what failed, why, and what to do next. Long quotations are cut.
+  /// The message: one line with what failed, the reason and the next step. Long quoted values are truncated.
   public var message: String { text.clipped(to: Self.longestMessage) }
 
   private static let longestMessage = 1024
@@ -60,7 +60,7 @@ extension FeedError {
     }
   }
 
-  /// What is wrong, for a text that has already named the feed or the file.
+  /// The reason alone, for messages that have already named the feed or the file.
   public var reason: String {
     switch self {
     case .definitionConflict(_, let reason), .permissionDenied(let reason), .internalError(let reason),
@@ -76,7 +76,7 @@ extension FeedError {
     }
   }
 
-  /// Appends the members of `data`: the feed and the offending item.
+  /// Appends the members of `data`: the feed and the offending value.
   func appendData(to out: inout ByteBuffer) {
     var members = DataMembers()
     append(to: &out, &members)
@@ -119,7 +119,7 @@ extension FeedError {
   }
 }
 
-/// Writes members of an object with the commas between them.
+/// Writes the members of an object, separated by commas.
 private struct DataMembers {
   private static let longestValue = 1024
   private var isFirst = true
@@ -143,7 +143,8 @@ private struct DataMembers {
 }
 
 extension String {
-  /// The text, or as many of its first characters as fit `most` bytes of UTF-8 and an ellipsis.
+  /// Returns the text, or a prefix of at most `most` bytes of UTF-8 and an ellipsis. It ends at a character boundary of
+  /// Unicode scalars.
   fileprivate func clipped(to most: Int) -> String {
     if utf8.count <= most { return self }
     var end = utf8.index(startIndex, offsetBy: most)

@@ -1,21 +1,21 @@
 import FeedJSON
 
-/// Frames on the stream: a 4-byte big-endian length N and N bytes of JSON (`Protocol/README.md`, section 1).
+/// The framing of the stream: a 4-byte big-endian length N and N bytes of JSON ("Connecting and framing" in `Protocol/README.md`).
 public enum Frame {
-  /// Bytes of the length that stands before every payload.
+  /// The number of bytes of the length before each payload.
   public static let headerLength = 4
 
-  /// What the first bytes of a stream hold.
+  /// The result of looking for a frame at the start of a stream.
   public enum Step {
-    /// Part of a frame. `total` is the length of the whole frame with its header, once that is known.
+    /// Part of a frame. `total` is the length of the whole frame including the header; nil until the header is complete.
     case incomplete(total: Int?)
-    /// A whole frame: its payload, without the header.
+    /// A complete frame; its payload, without the header.
     case complete(UnsafeRawBufferPointer)
-    /// A length of 0 or beyond the limit: the rest of the stream cannot be read.
+    /// The length is 0 or exceeds the limit. The rest of the stream cannot be parsed.
     case badLength(Int)
   }
 
-  /// Looks at the first frame of `bytes`. The length is judged as soon as it is there, before the payload arrives. O(1).
+  /// Parses the first frame of `bytes`. The length is checked before the payload arrives. O(1).
   @inlinable public static func first(in bytes: UnsafeRawBufferPointer, maxFrame: Int) -> Step {
     guard bytes.count >= headerLength else { return .incomplete(total: nil) }
     let length = Int(UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)))
@@ -27,16 +27,17 @@ public enum Frame {
 }
 
 extension ByteBuffer {
-  /// Leaves room for a frame's length and returns where the frame begins; `endFrame` fills it in.
+  /// Reserves the header of a frame, which `endFrame` fills in. Returns the offset of the frame.
   @inlinable public mutating func beginFrame() -> Int {
     let start = count
     appendUInt32BigEndian(0)
     return start
   }
 
-  /// Ends the frame that began at `start` and returns the bytes of its payload.
+  /// Writes the header of the frame at offset `start`. Returns the length of its payload in bytes.
   @inlinable @discardableResult public mutating func endFrame(at start: Int) -> Int {
     let length = count &- start &- Frame.headerLength
+    assert(start >= 0 && length >= 0, "no frame was begun at offset \(start)")
     overwriteUInt32BigEndian(at: start, UInt32(truncatingIfNeeded: length))
     return length
   }

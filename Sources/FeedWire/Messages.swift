@@ -1,38 +1,38 @@
 import FeedChange
 import FeedJSON
 
-/// The fixed parts of messages.
+/// Writing responses and notifications ("Messages" in `Protocol/README.md`).
 extension ByteBuffer {
-  /// `{"jsonrpc":"2.0","id":…,"result":{` — the members of the result and `endMessage` follow.
+  /// Appends `{"jsonrpc":"2.0","id":…,"result":{`. The caller appends the members of the result and calls `endMessage`.
   public mutating func beginResult(id: JSONView) {
     beginResult(id: id.text)
   }
 
-  /// The same for the JSON text of an id.
+  /// Appends the beginning of a result; `id` is the JSON text of the id.
   public mutating func beginResult(id: UnsafeRawBufferPointer) {
     append("{\"jsonrpc\":\"2.0\",\"id\":")
     append(id)
     append(",\"result\":{")
   }
 
-  /// `{"jsonrpc":"2.0","method":…,"params":{` — the parameters and `endMessage` follow.
+  /// Appends `{"jsonrpc":"2.0","method":…,"params":{`. The caller appends the parameters and calls `endMessage`.
   public mutating func beginNotification(_ method: StaticString) {
     append("{\"jsonrpc\":\"2.0\",\"method\":\"")
     append(method)
     append("\",\"params\":{")
   }
 
-  /// The braces that close a result or a notification.
+  /// Appends the closing braces of a result or a notification.
   public mutating func endMessage() {
     append("}}")
   }
 
-  /// A whole error response; `id` nil becomes null.
+  /// Appends a complete error response. An absent id is written as null.
   public mutating func appendError(_ error: FeedError, id: JSONView?) {
     appendError(error, id: id?.text)
   }
 
-  /// The same for the JSON text of an id.
+  /// Appends a complete error response; `id` is the JSON text of the id.
   public mutating func appendError(_ error: FeedError, id: UnsafeRawBufferPointer?) {
     append("{\"jsonrpc\":\"2.0\",\"id\":")
     if let id { append(id) } else { append("null") }
@@ -45,16 +45,17 @@ extension ByteBuffer {
     append("}}}")
   }
 
-  /// An error response without message and data, for frames in which they do not fit; at most 96 bytes and those of the id.
+  /// Appends an error response without the message and data, for an error that exceeds `maxFrame`. At most 96 bytes and those
+  /// of the id.
   public mutating func appendShortError(_ error: FeedError, id: UnsafeRawBufferPointer?) {
     append("{\"jsonrpc\":\"2.0\",\"id\":")
     if let id { append(id) } else { append("null") }
     append(",\"error\":{\"code\":")
     append(integer: error.code)
-    append(",\"message\":\"maxFrame leaves no room to say more\"}}")
+    append(",\"message\":\"message too long for maxFrame\"}}")
   }
 
-  /// A whole `bye` notification, framed.
+  /// Appends a frame with a complete `bye` notification.
   public mutating func appendByeFrame(reason: String, message: String) {
     let start = beginFrame()
     beginNotification("bye")

@@ -3,8 +3,7 @@ import Glibc
 
 /// The methods of protocol version 1; `Protocol/methods/` has a page for each.
 ///
-/// To add a method, add a case here and its rules below, its handler in the engine's `handle`, its page and its schemas. The
-/// compiler and the documents test name whatever is missing.
+/// To add a method, see "Recipes" in `Sources/README.md`.
 public enum Method: UInt8, CaseIterable, Sendable {
   case update, delete, set
   case insert, remove, replace, move, put
@@ -17,12 +16,13 @@ public enum Method: UInt8, CaseIterable, Sendable {
 }
 
 extension Method {
-  /// What the daemon must know about a method before it executes a request.
+  /// The properties of a method that the daemon checks before it executes a request.
   public struct Rules: Sendable {
+    /// The name in requests.
     public let name: StaticString
     public let effect: Effect
-    /// The right that the access rules must grant; nil when every client may call the method, or when the operations in it are
-    /// checked one by one.
+    /// The right that the access rules must grant. Nil if every client can call the method, and for `transaction`, whose
+    /// operations are checked one by one.
     public let right: Right?
     public let cost: Cost
 
@@ -34,11 +34,11 @@ extension Method {
     }
   }
 
-  /// What a method may change, and so whether its requests go through the commit log.
+  /// The changes that a method can make, which decide whether its requests are logged.
   public enum Effect: Sendable {
-    /// Changes nothing that is stored.
+    /// Changes no stored state. Not logged.
     case none
-    /// Logged only if the feed keeps no history yet: replay must begin the history at the same revision.
+    /// Logged only if the feed has no history yet, because replay must begin the history at the same revision.
     case mayBeginHistory
     /// Logged before it executes.
     case logged
@@ -46,18 +46,19 @@ extension Method {
     case changesFeeds
   }
 
-  /// What it takes to answer.
+  /// The work of executing a request.
   public enum Cost: Sendable {
-    /// Little, whatever the feed holds.
+    /// Independent of the content of the feed.
     case short
-    /// The rows that the change lists; the answer lists them as well.
+    /// Proportional to the rows of the change, which the response lists.
     case change
-    /// The elements that the answer holds. One turn serves a bounded number of such requests a connection.
+    /// Proportional to the elements in the response. A turn executes a bounded number of such requests for each connection.
     case elements
-    /// Possibly several turns. Requests behind it on the same connection wait.
+    /// Can take several turns. Later requests of the connection wait.
     case long
   }
 
+  /// The rules of this method.
   public var rules: Rules {
     switch self {
     case .update: Rules("update", effect: .changesFeeds, right: .write, cost: .change)
@@ -94,6 +95,7 @@ extension Method {
     }
   }
 
+  /// The name in requests.
   public var name: String { "\(rules.name)" }
 
   /// Whether a request is always written to the commit log before it executes.
@@ -106,7 +108,7 @@ extension Method {
 }
 
 extension Method {
-  /// Finds a method by its name, a JSON string; nil when there is none. A name that is too long for any method is not decoded.
+  /// Finds a method by its name, a JSON string; nil if there is none. A name that is too long for any method is not decoded.
   public init?(_ name: JSONView) {
     // Most requests of a busy daemon are updates.
     if name.stringEquals("update") {
@@ -119,7 +121,7 @@ extension Method {
     self = method
   }
 
-  /// Finds a method by the bytes of its name; nil when there is none. Makes no String.
+  /// Finds a method by the bytes of its name; nil if there is none. O(methods), without allocation.
   public init?(utf8 name: UnsafeRawBufferPointer) {
     for method in Self.all where Self.spells(name, method.rules.name) {
       self = method
@@ -130,7 +132,7 @@ extension Method {
 
   private static let all = allCases
 
-  /// Bytes of the longest name as a JSON string in which each character is an escape.
+  /// The maximum length of the JSON text of a name in bytes: each character is an escape.
   private static let longestSpelling = 2 + 6 * (all.map(\.rules.name.utf8CodeUnitCount).max() ?? 0)
 
   @inline(__always) private static func spells(_ bytes: UnsafeRawBufferPointer, _ name: StaticString) -> Bool {
@@ -139,14 +141,14 @@ extension Method {
   }
 }
 
-/// A right that a rule of the configuration can grant; `Protocol/config.md` says which methods need it.
+/// A right that an access rule can grant ("access" in `Protocol/config.md`).
 public enum Right: String, CaseIterable, Sendable {
-  /// See what a feed holds.
+  /// Read and watch feeds.
   case read
-  /// Change what a feed holds.
+  /// Change the content of feeds.
   case write
-  /// Define, redefine and undefine feeds, and change what they show.
+  /// Define, redefine and undefine feeds, and change their children.
   case define
-  /// See the daemon's counters and its connections.
+  /// Read the counters and the connections of the daemon.
   case admin
 }

@@ -1,90 +1,106 @@
 import FeedChange
 import FeedJSON
 
-/// The named parameters of a request, read with errors that name the parameter and what it should hold.
+/// Reads the named parameters of a request. Errors name the parameter and the expected value.
+///
+///     let parameters = Parameters(object: request.params)
+///     let feed = try parameters.string("feed", "the name of a feed")
+///     let count = try parameters.count("count", default: 100)
+///
+/// All errors are `invalidParams` ("Errors" in `Protocol/README.md`). Reading a parameter is O(members).
 public struct Parameters {
+  /// The object of the parameters; nil if the request has none.
   public let object: JSONView?
 
+  /// Creates a reader of the members of `object`.
   public init(object: JSONView?) {
     self.object = object
   }
 
+  /// Returns a parameter of any kind; nil if it is absent.
   public func member(_ name: StaticString) -> JSONView? {
     object?.member(name)
   }
 
+  /// Returns a parameter of any kind.
+  /// - Parameter what: the expected value in words, for the error.
+  /// - Throws: if it is absent.
   public func required(_ name: StaticString, _ what: StaticString) throws(FeedError) -> JSONView {
     guard let value = member(name) else { throw Self.refuse(name, "is missing: give \(what)") }
     return value
   }
 
+  /// Returns a string. Escapes are decoded.
   public func string(_ name: StaticString, _ what: StaticString) throws(FeedError) -> String {
     guard let string = try required(name, what).string else { throw Self.refuse(name, "must be a string: \(what)") }
     return string
   }
 
-  /// Refuses a request that gives one thing in two ways.
+  /// Throws if two parameters that exclude each other are both present.
   public func refuseBoth(_ one: StaticString, _ other: StaticString) throws(FeedError) {
     if member(one) != nil && member(other) != nil {
-      throw Self.refuse(other, "must not stand beside \(one); give one of them")
+      throw Self.refuse(other, "cannot be combined with \(one); give one of them")
     }
   }
 
+  /// Returns an array.
   public func array(_ name: StaticString, _ what: StaticString) throws(FeedError) -> JSONView {
     let value = try required(name, what)
     guard value.kind == .array else { throw Self.refuse(name, "must be \(what)") }
     return value
   }
 
-  /// A whole number; `fallback` when it is absent.
+  /// Returns an integer; `fallback` if it is absent, or an error if there is no fallback.
   public func integer(_ name: StaticString, default fallback: Int? = nil) throws(FeedError) -> Int {
     guard let value = member(name) else {
       if let fallback { return fallback }
-      throw Self.refuse(name, "is missing: give a whole number")
+      throw Self.refuse(name, "is missing: give an integer")
     }
-    guard let number = value.int else { throw Self.refuse(name, "must be a whole number") }
+    guard let number = value.int else { throw Self.refuse(name, "must be an integer") }
     return number
   }
 
-  /// A whole number from 0 on; `fallback` when it is absent.
+  /// Returns a non-negative integer; `fallback` if it is absent.
   public func count(_ name: StaticString, default fallback: Int) throws(FeedError) -> Int {
     guard let value = member(name) else { return fallback }
-    guard let number = value.int, number >= 0 else { throw Self.refuse(name, "must be a whole number from 0 on") }
+    guard let number = value.int, number >= 0 else { throw Self.refuse(name, "must be a non-negative integer") }
     return number
   }
 
+  /// Returns a boolean; `fallback` if it is absent.
   public func bool(_ name: StaticString, default fallback: Bool) throws(FeedError) -> Bool {
     guard let value = member(name) else { return fallback }
     guard let bool = value.bool else { throw Self.refuse(name, "must be true or false") }
     return bool
   }
 
-  /// An index path `[section, row]`, of any whole numbers.
+  /// Returns the integers of an index path `[section, row]`. They can be negative or too large.
   public func path(_ name: StaticString) throws(FeedError) -> (section: Int, row: Int) {
     guard let path = try required(name, "an index path [section, row]").path else {
-      throw Self.refuse(name, "must be an index path [section, row] of whole numbers")
+      throw Self.refuse(name, "must be an index path [section, row] of integers")
     }
     return path
   }
 
+  /// Creates the error of a parameter; `reason` follows its name.
   public static func refuse(_ name: StaticString, _ reason: String) -> FeedError {
     .invalidParams(member: "\(name)", reason: reason)
   }
 }
 
 extension JSONView {
-  /// Bytes of JSON text that the name of a feed or bin takes at most: 257 characters, each of them an escape.
+  /// The maximum length of the JSON text of a name of 257 characters, in bytes: each one is an escape. Names of feeds and
+  /// bins are shorter.
   private static var longestName: Int { 2 + 6 * 257 }
 
-  /// The string, cut short and not decoded when it is longer than any name can be.
-  ///
-  /// A name of megabytes is so judged by its length. nil when the value is no string.
-  public var nameOrItsBeginning: String? {
+  /// The string; nil for other kinds. A string that is too long for any name is truncated and not decoded, so that refusing
+  /// it does not take time and memory for its whole length.
+  public var truncatedName: String? {
     guard kind == .string, text.count > Self.longestName else { return string }
     return String(decoding: text.dropFirst().prefix(Self.longestName), as: UTF8.self) + "…"
   }
 
-  /// The whole numbers of `[section, row]`; nil when the value is no such pair.
+  /// The integers of `[section, row]`; nil for other values.
   public var path: (section: Int, row: Int)? {
     guard kind == .array, count == 2, let section = element(at: 0)?.int, let row = element(at: 1)?.int else {
       return nil

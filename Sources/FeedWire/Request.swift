@@ -1,17 +1,18 @@
 import FeedChange
 import FeedJSON
 
-/// One JSON-RPC 2.0 request as it stands in a frame; valid as long as the frame's bytes and tape.
+/// A JSON-RPC 2.0 request. Valid while the bytes and the tape of its frame are ("Messages" in `Protocol/README.md`).
 public struct Request {
-  /// A string or a number; nil for a notification, which is executed and not answered.
+  /// A string or a number; nil for a notification, which is executed without a response.
   public let id: JSONView?
+  /// The name of the method, a string.
   public let method: JSONView
-  /// The object of named parameters, if any was given.
+  /// The object of named parameters; nil if it is absent.
   public let params: JSONView?
 
   /// Reads a request.
   ///
-  /// - Parameter id: set as soon as a usable one is seen, so that an error can be answered to it.
+  /// - Parameter found: set to the valid id, also if an error is thrown, so that the error can be sent as a response.
   /// - Throws: `invalidRequest`, `invalidParams`.
   public init(reading message: JSONView, id found: inout JSONView?) throws(FeedError) {
     guard message.kind == .object else { throw .invalidRequest(reason: "a request must be an object") }
@@ -32,7 +33,7 @@ public struct Request {
     }
     if let id {
       guard id.kind == .string || id.kind == .number else {
-        throw .invalidRequest(reason: "\"id\" must be a string or a number; leave it out if you want no answer")
+        throw .invalidRequest(reason: "\"id\" must be a string or a number; omit it for a notification")
       }
     }
     found = id

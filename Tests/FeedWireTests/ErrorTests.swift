@@ -1,10 +1,11 @@
 import FeedChange
 import FeedJSON
+import TestSupport
 import Testing
 
 @testable import FeedWire
 
-/// Every error's code and data (`Protocol/README.md`, section 8), and the bounded length of its message.
+/// The code and data of every error ("Errors" in `Protocol/README.md`), and the limited length of its message.
 @Suite struct ErrorTests {
   private func response(_ error: FeedError, id: String? = "1") -> String {
     var buffer = ByteBuffer()
@@ -24,7 +25,10 @@ import Testing
     (.internalError(reason: "r"), -32603, "{}"),
     (.unknownFeed("f"), -32000, #"{"feed":"f"}"#),
     (.definitionConflict(feed: "f", reason: "r"), -32001, #"{"feed":"f"}"#),
-    (.wrongKind(feed: "f", kind: "array", wanted: "a collection"), -32002, nil),
+    (
+      .wrongKind(feed: "f", kind: "array", wanted: "a collection"), -32002,
+      #"{"feed":"f","kind":"array","wanted":"a collection"}"#
+    ),
     (
       .noIdentity(feed: "f", index: 4, path: "$.id", found: "nothing"), -32003, #"{"feed":"f","index":4,"path":"$.id"}"#
     ),
@@ -38,17 +42,26 @@ import Testing
     (.limitExceeded(limit: "maxFrame", value: 7, reason: "r"), -32007, #"{"limit":"maxFrame","value":7}"#),
     (.storageFailed(reason: "r"), -32008, "{}"),
     (.operationFailed(index: 2, .unknownFeed("f")), -32000, #"{"op":2,"feed":"f"}"#),
-    (.operationFailed(index: 2, FeedError.invalidParams(member: "a", reason: "r").naming("f")), -32602, nil),
-    (FeedError.badQuery(member: "path", text: "", offset: 0, reason: "r").naming("f"), -32004, nil),
+    (
+      .operationFailed(index: 2, FeedError.invalidParams(member: "a", reason: "r").naming("f")), -32602,
+      #"{"op":2,"feed":"f","member":"a"}"#
+    ),
+    (
+      FeedError.badQuery(member: "path", text: "", offset: 0, reason: "r").naming("f"), -32004,
+      #"{"feed":"f","member":"path","text":"","offset":0}"#
+    ),
   ])
-  func codeAndData(error: FeedError, code: Int, data: String?) {
-    let text = response(error)
-    #expect(text.hasPrefix(#"{"jsonrpc":"2.0","id":1,"error":{"code":\#(code),"message":""#))
+  func codeAndData(error: FeedError, code: Int, data: String) throws {
+    var message = ByteBuffer()
+    message.appendJSONString(error.message)
+    let object =
+      #"{"code":\#(code),"message":\#(String(decoding: message.bytes, as: UTF8.self)),"data":\#(data)}"#
+    for id in ["1", nil] {
+      let expected = #"{"jsonrpc":"2.0","id":\#(id ?? "null"),"error":\#(object)}"#
+      #expect(try isSameJSON(response(error, id: id), expected), "\(response(error, id: id))")
+    }
     #expect(error.code == code)
-    if let data { #expect(text.hasSuffix(#","data":\#(data)}}"#), "\(text)") }
-    #expect(isJSON(text))
     #expect(!error.message.hasSuffix(".") && !error.message.contains("\n"))
-    #expect(response(error, id: nil).hasPrefix(#"{"jsonrpc":"2.0","id":null,"error":{"code":\#(code)"#))
   }
 
   private func isJSON(_ text: String) -> Bool {
@@ -63,15 +76,15 @@ import Testing
     }
   }
 
-  @Test func quotedTextComesBackWhole() {
+  @Test func quotedValuesAreEscaped() {
     for name in ["a\"b\\c", "\u{0}\u{1F}\u{7F}", "é😀\u{2028}", "/"] {
       #expect(data(.unknownFeed(name), "feed") == name)
       #expect(isJSON(response(.invalidParams(member: name, reason: name))))
     }
   }
 
-  /// Long quotations are cut between characters; the advice behind them stays.
-  @Test func longQuotationsAreCut() {
+  /// Values are truncated between characters. The next step after them is kept.
+  @Test func longValuesAreTruncated() {
     for character in ["x", "é", "😀", "e\u{301}", "\u{1}"] {
       let name = String(repeating: character, count: 100_000)
       for error in [
@@ -87,19 +100,20 @@ import Testing
         #expect(error.message.utf8.count <= 1024 + 3)
       }
       #expect(FeedError.unknownFeed(name).message.hasSuffix("or list the feeds with method feeds"))
-      let cut = data(.unknownFeed(name), "feed") ?? ""
-      #expect(cut.hasSuffix("…"))
-      #expect(name.unicodeScalars.starts(with: cut.unicodeScalars.dropLast()))
+      let truncated = data(.unknownFeed(name), "feed") ?? ""
+      #expect(truncated.hasSuffix("…"))
+      #expect(name.unicodeScalars.starts(with: truncated.unicodeScalars.dropLast()))
     }
   }
 
-  @Test func theShortFormIsShort() {
+  @Test func shortErrorHasOnlyTheCode() throws {
     var buffer = ByteBuffer()
     Array("12".utf8).withUnsafeBytes {
       buffer.appendShortError(.unknownFeed(String(repeating: "x", count: 5000)), id: $0)
     }
     let text = String(decoding: buffer.bytes, as: UTF8.self)
-    #expect(text.utf8.count <= 98 && isJSON(text))
-    #expect(text.contains(#""id":12,"error":{"code":-32000,"#))
+    #expect(text.utf8.count <= 98)
+    let expected = #"{"jsonrpc":"2.0","id":12,"error":{"code":-32000,"message":"message too long for maxFrame"}}"#
+    #expect(try isSameJSON(text, expected))
   }
 }

@@ -3,7 +3,7 @@ import FeedWire
 import Foundation
 import Testing
 
-/// The method table, and the documents that must agree with it.
+/// The table of methods, and the documents that must agree with it.
 @Suite struct MethodTests {
   private static let protocolFolder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "Protocol")
@@ -32,7 +32,7 @@ import Testing
     #""Update""#, #""""#, #""updat""#, #""update ""#, #""$evict""#, #""rpc.ping""#, "7", "null", #"["set"]"#,
     "\"\(String(repeating: "u", count: 10_000))\"",
   ])
-  func findsNothingElse(_ text: String) {
+  func otherNamesAreNotFound(_ text: String) {
     #expect(method(named: text) == nil)
   }
 
@@ -42,7 +42,7 @@ import Testing
     #expect(!Method.watch.isLogged)
   }
 
-  /// Whatever may take several turns only reads: a logged request executes as a whole.
+  /// A logged request executes within one turn.
   @Test func onlyReadsTakeSeveralTurns() {
     for method in Method.allCases where method.rules.cost == .long { #expect(method.rules.effect == .none) }
   }
@@ -75,7 +75,7 @@ import Testing
     Set(Method.allCases.filter { matches($0.rules) }.map(\.name))
   }
 
-  /// The table of rights names each method that needs a right; the lines behind it name the others.
+  /// The table of rights names each method that needs a right. The text below it names the others.
   @Test func accessPageNamesTheRightOfEachMethod() throws {
     let page = try String(contentsOf: Self.protocolFolder.appending(path: "config.md"), encoding: .utf8)
     for right in Right.allCases {
@@ -83,7 +83,7 @@ import Testing
       let named = row.split(separator: ";")[0].matches(of: /`([A-Za-z]+)`/).map { String($0.output.1) }
       #expect(Set(named.dropFirst()) == Self.names(where: { $0.right == right }), "\(right)")
     }
-    // `feeds` stands in the row of `read`, and a transaction needs the rights of its operations.
+    // The row of `read` names `feeds`. A transaction needs the rights of its operations.
     let free = Self.names(where: { $0.right == nil }).subtracting(["feeds", "transaction"])
     for name in free { #expect(page.contains("`\(name)`"), "\(name)") }
   }

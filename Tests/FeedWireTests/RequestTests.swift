@@ -4,13 +4,13 @@ import Testing
 
 @testable import FeedWire
 
-/// What is a request, and what an error about one that is none can be answered to.
+/// Valid and invalid requests, and the id of the response to an invalid one.
 @Suite struct RequestTests {
-  /// What reading gives: the id, the method, the parameters; or the id and the code of the error.
+  /// The texts of the id, the method and the parameters; or the id and the code of the error.
   private func read(_ text: String) -> String {
     var scanner = JSONScanner()
     return Array(text.utf8).withUnsafeBytes { bytes in
-      guard let view = try? scanner.scan(bytes) else { return "no JSON" }
+      guard let view = try? scanner.scan(bytes) else { return "not JSON" }
       var id: JSONView?
       do throws(FeedError) {
         let request = try Request(reading: view, id: &id)
@@ -33,7 +33,7 @@ import Testing
     (#"{"jsonrpc":"2.0","id":1,"id":2,"method":"a","method":"b"}"#, #"2 "b" -"#),
     (#"{"jsonrpc":"\u0032.0","id":1,"\u006dethod":"ping"}"#, #"1 "ping" -"#),
   ])
-  func sound(text: String, result: String) { #expect(read(text) == result) }
+  func acceptsValidRequests(text: String, result: String) { #expect(read(text) == result) }
 
   @Test(arguments: [
     ("1", "- -32600"), ("null", "- -32600"), ("[]", "- -32600"), ("\"ping\"", "- -32600"), ("{}", "- -32600"),
@@ -48,5 +48,5 @@ import Testing
     (#"{"jsonrpc":"2.0","id":7,"method":"x","params":null}"#, "7 -32602"),
     (#"{"jsonrpc":"2.0","method":"x","params":"a"}"#, "- -32602"),
   ])
-  func unsound(text: String, result: String) { #expect(read(text) == result) }
+  func refusesInvalidRequests(text: String, result: String) { #expect(read(text) == result) }
 }

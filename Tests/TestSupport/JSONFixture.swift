@@ -11,7 +11,13 @@ package func withJSON<Result>(_ bytes: [UInt8], _ body: (JSONView) throws -> Res
   return try bytes.withUnsafeBytes { try body(try scanner.scan($0)) }
 }
 
-/// The UTF-8 of a text, as the mirror keeps elements.
+/// Whether two JSON texts are equal as values: numbers by value, strings by code points, objects regardless of the order of
+/// their members.
+package func isSameJSON(_ first: String, _ second: String) throws -> Bool {
+  try withJSON(first) { first in try withJSON(second) { first.equals($0) } }
+}
+
+/// The UTF-8 of a text, in which the mirror stores elements.
 package func utf8(_ text: String) -> [UInt8] { Array(text.utf8) }
 
 /// The text of UTF-8.

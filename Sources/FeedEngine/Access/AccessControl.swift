@@ -55,7 +55,7 @@ struct AccessControl {
     if method == .transaction { return try checkOperations(of: params, by: peer) }
     guard let right = method.rules.right else { return }
     // The method itself refuses a request without a feed, with a better message.
-    let feed = params?.member("feed")?.nameOrItsBeginning
+    let feed = params?.member("feed")?.truncatedName
     if feed == nil && right != .admin { return }
     try check(right, on: feed, rules, peer)
     // A feed may show another one only to clients that may read the other one themselves.
@@ -92,7 +92,7 @@ extension Method {
   /// The feeds that a request wants another feed to show.
   fileprivate func shownFeeds(_ params: JSONView?) -> [String] {
     switch self {
-    case .insertChild: [params?.member("child")?.nameOrItsBeginning].compactMap { $0 }
+    case .insertChild: [params?.member("child")?.truncatedName].compactMap { $0 }
     case .define:
       (params?.member("children")?.elements.compactMap(\.string) ?? [])
         + (params?.member("contents")?.members.compactMap(\.value.string) ?? [])

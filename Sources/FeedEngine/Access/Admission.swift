@@ -28,7 +28,7 @@ enum Admission {
       do throws(FeedError) {
         try checkDefinition(params)
       } catch {
-        throw .operationFailed(index: place, error.naming(params?.member("feed")?.nameOrItsBeginning))
+        throw .operationFailed(index: place, error.naming(params?.member("feed")?.truncatedName))
       }
     }
   }

@@ -27,6 +27,6 @@ struct JobTicket {
 
   init(_ reply: Reply, _ parameters: Parameters) {
     id = reply.id.map { Array($0) }
-    feed = parameters.member("feed")?.nameOrItsBeginning
+    feed = parameters.member("feed")?.truncatedName
   }
 }

@@ -51,7 +51,7 @@ extension Engine {
   func feed(_ parameters: Parameters, of session: Session) throws(FeedError) -> Feed {
     let name = try parameters.required("feed", "the name of a feed")
     if let last = session.lastFeed, !last.isGone, session.lastName.bytes.hasSameBytes(as: name.text) { return last }
-    guard let text = name.nameOrItsBeginning else {
+    guard let text = name.truncatedName else {
       throw Parameters.refuse("feed", "must be a string: the name of a feed")
     }
     let feed = try catalog.feed(named: text)

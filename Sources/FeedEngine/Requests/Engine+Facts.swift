@@ -118,7 +118,7 @@ extension Engine {
 extension JSONView {
   /// A client's name for the log: a string, or the `name` of an object; at most 64 printable characters.
   fileprivate var displayName: String {
-    let name = nameOrItsBeginning ?? member("name")?.nameOrItsBeginning ?? ""
+    let name = truncatedName ?? member("name")?.truncatedName ?? ""
     return String(
       name.unicodeScalars.filter { !$0.properties.isWhitespace && $0.value >= 32 && $0.value != 127 }.prefix(64).map(
         Character.init))

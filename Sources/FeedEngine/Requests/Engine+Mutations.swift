@@ -91,7 +91,7 @@ extension Engine {
       }
       try apply(method, Parameters(object: object), of: session)
     } catch {
-      throw .operationFailed(index: place, error.naming(operation.member("params")?.member("feed")?.nameOrItsBeginning))
+      throw .operationFailed(index: place, error.naming(operation.member("params")?.member("feed")?.truncatedName))
     }
   }
 

@@ -49,7 +49,7 @@ extension Engine {
     } catch {
       // A sound notification is never answered.
       guard let id else { return }
-      refuse(makeReply(to: session, id: id.text), error.naming(parameters.member("feed")?.nameOrItsBeginning))
+      refuse(makeReply(to: session, id: id.text), error.naming(parameters.member("feed")?.truncatedName))
     }
   }
 

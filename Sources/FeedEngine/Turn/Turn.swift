@@ -333,7 +333,7 @@ public struct Turn: ~Copyable {
         method, Parameters(object: request.params), engine.makeReply(to: session, id: request.id?.text))
     } catch {
       guard error.isAnswered(with: id, message: message) else { return true }
-      refuse(session, error.naming(message.member("params")?.member("feed")?.nameOrItsBeginning), id: id)
+      refuse(session, error.naming(message.member("params")?.member("feed")?.truncatedName), id: id)
     }
     return true
   }
@@ -598,7 +598,7 @@ public struct Turn: ~Copyable {
       if let failure, entry.method.isLogged {
         let error = FeedError.storageFailed(reason: failure)
         if let id {
-          let feed = parameters.member("feed")?.nameOrItsBeginning
+          let feed = parameters.member("feed")?.truncatedName
           engine.refuse(engine.makeReply(to: session, id: id.text), error.naming(feed))
         }
       } else {
