@@ -1,5 +1,6 @@
 import FeedJSON
 import FeedSystem
+import Synchronization
 
 /// Prints each measurement at once, as a line of a table or as a JSON object.
 struct Report {
@@ -121,5 +122,56 @@ enum Figures {
   /// Aligns `text` to the left of a column.
   static func left(_ text: String, _ width: Int) -> String {
     text + String(repeating: " ", count: max(0, width - text.count))
+  }
+}
+
+/// The times of several runs of one case, in nanoseconds.
+struct Sample {
+  private let times: [Double]
+
+  init(_ times: [Double]) { self.times = times.sorted() }
+
+  var best: Double { times.first ?? 0 }
+  var median: Double { times.isEmpty ? 0 : times[times.count / 2] }
+  /// The relative distance of the median from the best: the noise of the machine.
+  var noise: Double { best > 0 ? median / best - 1 : 0 }
+
+  /// Measures `runs` runs of `body`, after one to warm up.
+  static func measure(runs: Int, _ body: () throws -> Void) rethrows -> Sample {
+    var times: [Double] = []
+    for run in 0...runs {
+      let start = ProcessorClock.now
+      try body()
+      let end = ProcessorClock.now
+      if run > 0 { times.append(Double(end - start)) }
+    }
+    return Sample(times)
+  }
+}
+
+/// Consumes results, so that the compiler cannot remove their computation.
+enum Sink {
+  private static let value = Atomic<Int>(0)
+
+  @inline(never)
+  static func take(_ number: Int) { value.store(number, ordering: .relaxed) }
+}
+
+/// The same cases at several sizes: prints each with its ratio to the first size.
+struct SizeTable {
+  private var first: [String: Double] = [:]
+  private var firstSize = 0
+
+  /// Prints what `count` operations at a size took.
+  mutating func add(_ name: String, size: Int, _ sample: Sample, count: Int, _ report: Report) throws {
+    let each = sample.best / Double(count)
+    var metrics = [Metric.nanoseconds(each)]
+    if let base = first[name] {
+      metrics.append(.ratio(each / base, to: "\(firstSize)"))
+    } else {
+      first[name] = each
+      firstSize = size
+    }
+    try report.add("\(name), \(size)", metrics, noise: sample.noise)
   }
 }

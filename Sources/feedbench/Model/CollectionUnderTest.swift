@@ -137,3 +137,13 @@ final class CollectionUnderTest {
     return ProcessorClock.now - start
   }
 }
+
+/// What is done to a collection, a commit for each element.
+enum CollectionOperation: String {
+  /// An element that is there, chosen at random, becomes different.
+  case update
+  /// A new element comes.
+  case insert
+  /// One of the elements that came last goes.
+  case delete
+}

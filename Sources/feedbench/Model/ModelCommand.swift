@@ -1,3 +1,6 @@
+import FeedChange
+import FeedJSON
+import FeedModel
 import FeedSystem
 
 extension BenchmarkCommand {
@@ -26,4 +29,103 @@ extension BenchmarkCommand {
 
   private static let defaultModelCount = 200_000
   private static let sizes = [1000, 100_000, 1_000_000]
+}
+
+/// Commits of one element each into collections of several sizes.
+struct CatalogMeasures {
+  let count: Int
+  let sizes: [Int]
+
+  /// What a collection of the measurement is like.
+  private struct Kind {
+    let name: String
+    let bins: String
+  }
+
+  private static let kinds = [
+    Kind(name: "order of arrival", bins: #"[{"name":"all"}]"#),
+    Kind(name: "sorted", bins: #"[{"name":"all","sort":[{"by":"$.at"}]}]"#),
+    Kind(
+      name: "two filtered bins",
+      bins: #"[{"name":"high","filter":"@.priority >= 5"},{"name":"low","filter":"@.priority < 5"}]"#),
+  ]
+
+  func run(_ report: inout Report) throws {
+    for kind in Self.kinds {
+      try report.title("a collection, \(kind.name): elements of \(CollectionUnderTest.elementBytes) bytes")
+      var table = SizeTable()
+      for size in sizes {
+        let collection = try CollectionUnderTest(bins: kind.bins, size: size)
+        for operation in [CollectionOperation.update, .insert, .delete] {
+          let sample = try collection.measure(operation, count: count, runs: report.runs)
+          try table.add(operation.rawValue, size: size, sample.sample, count: sample.count, report)
+        }
+      }
+    }
+  }
+}
+
+/// One operation that changes most of a collection: `set` of a tenth as many other elements, `delete` of every other one, another
+/// definition.
+struct BulkMeasures {
+  let sizes: [Int]
+
+  func run(_ report: inout Report) throws {
+    try report.title("a whole collection at once, for each element that was there")
+    for size in sizes {
+      try measure("set of a tenth as many new ones, \(size)", size, report) { collection in
+        try collection.set(size..<(size + size / 10))
+      }
+      try measure("delete of every other one, \(size)", size, report) { collection in
+        try collection.delete(stride(from: 0, to: size, by: 2))
+      }
+      try measure("other bins, \(size)", size, report) { collection in
+        try collection.redefine(
+          bins: #"[{"name":"high","filter":"@.priority >= 5"},{"name":"all","sort":[{"by":"$.at"}]}]"#)
+      }
+    }
+  }
+
+  /// Times an operation on a collection that is made anew for each run.
+  private func measure(
+    _ name: String, _ size: Int, _ report: Report, _ body: (CollectionUnderTest) throws -> UInt64
+  ) throws {
+    var times: [Double] = []
+    for _ in 0..<report.runs {
+      let collection = try CollectionUnderTest(bins: #"[{"name":"all"}]"#, size: size)
+      times.append(Double(try body(collection)))
+    }
+    try report.add(name, Sample(times), count: size)
+  }
+}
+
+/// Composing changes, as for a watcher that fell behind.
+struct ComposeMeasures {
+  let count: Int
+
+  private static let rows = 1_000_000
+
+  func run(_ report: inout Report) throws {
+    try report.title("composing changes of one row into one, each; \(Self.rows) rows")
+    var random = BenchmarkRandom(seed: 5)
+    let updates = (0..<count).map { _ in
+      Change(updated: [IndexPath(section: 0, row: UInt32(random.below(Self.rows)))])
+    }
+    try compose("updates", updates, report)
+    let moves = (0..<count).map { _ in
+      Change(
+        deleted: [IndexPath(section: 0, row: UInt32(random.below(Self.rows)))],
+        added: [IndexPath(section: 0, row: UInt32(random.below(Self.rows)))], moves: [Move(deleted: 0, added: 0)])
+    }
+    try compose("moves", moves, report)
+  }
+
+  private func compose(_ name: String, _ changes: [Change], _ report: Report) throws {
+    let sample = Sample.measure(runs: report.runs) {
+      var accumulator = ChangeAccumulator()
+      for change in changes { accumulator.add(change) }
+      Sink.take(accumulator.finish().size)
+    }
+    try report.add(name, sample, count: changes.count)
+  }
 }
