@@ -194,7 +194,7 @@ class Install(unittest.TestCase):
 class Tests(unittest.TestCase):
     def test_long_versions_are_named_in_the_help_of_the_test_script(self):
         text = run("test", "--help").stdout
-        effort = (ROOT / "Tests" / "TestSupport" / "TestEffort.swift").read_text(encoding="utf-8")
+        effort = (ROOT / "Tests" / "TestSupport" / "TestEnvironment.swift").read_text(encoding="utf-8")
         [variable] = set(re.findall(r"FEEDD_LONG\w*", effort))
         self.assertIn(f"{variable}=1", text)
 
