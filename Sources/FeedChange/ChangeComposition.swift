@@ -252,7 +252,7 @@ struct ChangeComposer {
 
   /// Joins the moves of both changes by the indexes found above. A pair is dropped if one of its ends is not listed.
   private mutating func composeMoves() {
-    /// Where a row goes: its index in the result's `added`, and whether it has the same element there.
+    /// The target of a row: its index in the result's `added`, and whether it has the same element there.
     typealias Target = (added: UInt32, keepsElement: Bool)
     let nowhere: Target = (Self.none, false)
     let updatedFirst = updatedBeforeMoving()
@@ -262,17 +262,17 @@ struct ChangeComposer {
       secondMove[Int(move.deleted)] = (addedOfSecond[Int(move.added)], keeps)
     }
 
-    var fate: [Target] = addedOfFirst.map { ($0, !updatedLater.contains($0)) }
+    var targetOfAdded: [Target] = addedOfFirst.map { ($0, !updatedLater.contains($0)) }
     var target = [Target](repeating: nowhere, count: result.deleted.count)
     for place in second.deleted.indices where secondMove[place].added != Self.none {
       if undone[place] != Self.none {
-        fate[Int(undone[place])] = secondMove[place]
+        targetOfAdded[Int(undone[place])] = secondMove[place]
       } else if deletedOfSecond[place] != Self.none {
         target[Int(deletedOfSecond[place])] = secondMove[place]
       }
     }
     for move in first.moves where deletedOfFirst[Int(move.deleted)] != Self.none {
-      let next = fate[Int(move.added)]
+      let next = targetOfAdded[Int(move.added)]
       target[Int(deletedOfFirst[Int(move.deleted)])] = (next.added, next.keepsElement && move.keepsElement)
     }
     for (deleted, target) in target.enumerated() where target.added != Self.none {

@@ -4,13 +4,13 @@
 ///
 /// All calls together cost O(size of the change + calls), independent of the length of the feed.
 public struct ChangeMap {
-  /// The fate of a row.
+  /// The result of mapping a row.
   public enum Destination: Equatable, Sendable {
-    /// It has this path.
+    /// The row has this path.
     case at(IndexPath)
-    /// It is the entry with this index of the list that removes rows: `deleted` forward, `added` backward.
+    /// The row is the entry with this index of the list that removes rows: of `deleted` forward, of `added` backward.
     case listed(Int)
-    /// Its section was removed.
+    /// The section of the row was removed.
     case sectionGone
   }
 
@@ -40,9 +40,10 @@ public struct ChangeMap {
     sections = SectionMap(removed: change.sectionsAdded.map(\.at), inserted: change.sectionsDeleted)
   }
 
-  /// Returns the fate of the row at `path`. A moved row is `listed`.
+  /// Returns the destination of the row at `path`. A moved row is `listed`.
   public mutating func map(_ path: IndexPath) -> Destination {
     if path.section != section { enter(path.section) }
+    assert(nextRemoved == 0 || removed[nextRemoved - 1] < path, "paths must be mapped in ascending order")
     while nextRemoved < removed.count, removed[nextRemoved] < path { nextRemoved += 1 }
     if nextRemoved < removed.count, removed[nextRemoved] == path { return .listed(nextRemoved) }
     guard let target else { return .sectionGone }
@@ -68,7 +69,9 @@ public struct ChangeMap {
   }
 }
 
-/// Maps section indexes across a change, in ascending order.
+/// Maps section indexes across a change.
+///
+/// - Precondition: sections are mapped in ascending order; the same section may be mapped repeatedly.
 struct SectionMap {
   private let removed: [UInt32]
   private let inserted: [UInt32]
@@ -84,6 +87,7 @@ struct SectionMap {
 
   /// Returns the index of `section` in the destination; nil if it was removed. Amortised O(1).
   mutating func map(_ section: UInt32) -> UInt32? {
+    assert(nextRemoved == 0 || removed[nextRemoved - 1] < section, "sections must be mapped in ascending order")
     while nextRemoved < removed.count, removed[nextRemoved] < section { nextRemoved += 1 }
     if nextRemoved < removed.count, removed[nextRemoved] == section { return nil }
     var target = section &- UInt32(truncatingIfNeeded: nextRemoved) &+ UInt32(truncatingIfNeeded: nextInserted)

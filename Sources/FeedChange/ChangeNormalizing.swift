@@ -9,31 +9,31 @@ extension Change {
   ///
   /// O(size + m log m) for m moves.
   public func normalizingMoves() -> Change {
-    let still = movesThatStay()
-    if still.isEmpty { return self }
+    let withoutEffect = movesWithoutEffect()
+    if withoutEffect.isEmpty { return self }
 
-    var stays = (
+    var removed = (
       deleted: [Bool](repeating: false, count: deleted.count), added: [Bool](repeating: false, count: added.count)
     )
-    for place in still {
-      stays.deleted[Int(moves[place].deleted)] = true
-      stays.added[Int(moves[place].added)] = true
+    for place in withoutEffect {
+      removed.deleted[Int(moves[place].deleted)] = true
+      removed.added[Int(moves[place].added)] = true
     }
     var result = self
-    let newDeleted = result.deleted.removeMarked(stays.deleted)
-    let newAdded = result.added.removeMarked(stays.added)
+    let newDeleted = result.deleted.removeMarked(removed.deleted)
+    let newAdded = result.added.removeMarked(removed.added)
     result.moves = moves.compactMap { move in
-      if stays.deleted[Int(move.deleted)] { return nil }
+      if removed.deleted[Int(move.deleted)] { return nil }
       return Move(
         deleted: newDeleted[Int(move.deleted)], added: newAdded[Int(move.added)], keepsElement: move.keepsElement)
     }
-    let replaced = still.lazy.map { moves[$0] }.filter { !$0.keepsElement }.map { added[Int($0.added)] }
+    let replaced = withoutEffect.lazy.map { moves[$0] }.filter { !$0.keepsElement }.map { added[Int($0.added)] }
     result.updated = mergeAscending(updated, replaced.sorted())
     return result
   }
 
   /// The indexes of a largest set of moves whose rows keep their order among each other and among the rows that stay.
-  private func movesThatStay() -> [Int] {
+  private func movesWithoutEffect() -> [Int] {
     if moves.isEmpty { return [] }
     let gapBefore = deleted.gaps()
     let gapAfter = added.gaps()

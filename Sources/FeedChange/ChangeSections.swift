@@ -1,6 +1,6 @@
 import FeedJSON
 
-/// The change of one section: from the change of its feed, and back.
+/// Conversions between the change of a feed and the changes of its sections.
 extension Change {
   /// Stores in `part` the effect of this change on one section, as the change of a feed of that section alone.
   ///
@@ -33,27 +33,30 @@ extension Change {
     if sectionsDeleted.contains(UInt32(before)) || sectionsAdded.contains(where: { $0.at == UInt32(after) }) {
       return false
     }
-    let gone = sectionsDeleted.count { $0 < UInt32(before) }
-    let come = sectionsAdded.count { $0.at < UInt32(after) }
-    return before - gone == after - come
+    let deletedBefore = sectionsDeleted.count { $0 < UInt32(before) }
+    let addedBefore = sectionsAdded.count { $0.at < UInt32(after) }
+    return before - deletedBefore == after - addedBefore
   }
 }
 
 extension Array where Element == IndexPath {
-  /// The indexes of the paths in one section, of an ascending array. O(log n).
+  /// Returns the indexes of the paths in one section.
+  /// - Precondition: the paths are ascending.
+  ///
+  /// O(log n).
   package func range(of section: UInt32) -> Range<Int> {
     let start = indices.partitionPoint { self[$0].section < section }
     return start..<(start..<count).partitionPoint { self[$0].section == section }
   }
 }
 
-/// The change of a parent feed from the changes of its children.
+/// Composing the change of a parent feed from the changes of its children.
 extension Change {
   /// Appends the change of a child whose first section has index `before` and then `after`.
   ///
-  /// - Precondition: the child's sections follow all sections listed so far, in both coordinates.
+  /// - Precondition: the sections of the child follow all sections listed so far, in both coordinates.
   ///
-  /// O(size of the child's change).
+  /// O(size of the change of the child).
   @inlinable package mutating func append(_ child: borrowing Change, before: Int, after: Int) {
     if child.onlyUpdates {
       for path in child.updated { updated.append(path.shifted(by: UInt32(after))) }

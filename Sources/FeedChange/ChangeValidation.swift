@@ -23,16 +23,16 @@ extension Change {
   }
 
   private func checkDeleted(_ counts: inout [Int]) throws(ChangeError) {
-    var gone = 0
+    var nextSection = 0
     for (place, path) in deleted.enumerated() {
       let section = Int(path.section)
       guard section < counts.count else { throw .sectionOutOfRange(.deleted, place: place, section: path.section) }
-      while gone < sectionsDeleted.count, sectionsDeleted[gone] < path.section { gone += 1 }
-      if gone < sectionsDeleted.count, sectionsDeleted[gone] == path.section {
+      while nextSection < sectionsDeleted.count, sectionsDeleted[nextSection] < path.section { nextSection += 1 }
+      if nextSection < sectionsDeleted.count, sectionsDeleted[nextSection] == path.section {
         throw .rowOfDeletedSection(place: place, path)
       }
     }
-    // From the back, so that what was counted off already lies behind the row that is looked at.
+    // In descending order, so that the rows removed from the count follow the row that is checked.
     for (place, path) in deleted.enumerated().reversed() {
       guard Int(path.row) < counts[Int(path.section)] else { throw .rowOutOfRange(.deleted, place: place, path) }
       counts[Int(path.section)] -= 1

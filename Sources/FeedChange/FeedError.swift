@@ -1,34 +1,44 @@
 /// The reason why a request was refused.
 ///
-/// Each case carries what its message needs. FeedWire maps the cases to the codes and messages of the protocol. A function
-/// that throws one has changed nothing.
+/// Each case has the values of its message. FeedWire maps the cases to codes and messages ("Errors" in
+/// `Protocol/README.md`). A function that throws one has changed nothing.
 public enum FeedError: Error, Equatable, Sendable {
+  /// There is no feed with this name.
   case unknownFeed(String)
   /// The definition contradicts the existing one.
   case definitionConflict(feed: String, reason: String)
+  /// The method needs a feed of the kind `wanted`.
   case wrongKind(feed: String, kind: String, wanted: String)
   /// Element `index` of the request has no identity at `path`. If `path` is empty, the element itself must be an identity.
   case noIdentity(feed: String, index: Int, path: String, found: String)
   /// The filter or path in `member` does not parse. `offset` is in bytes of `text`.
   case badQuery(member: String, text: String, offset: Int, reason: String)
+  /// The feed has `count` items, which `what` names, such as "section".
   case indexOutOfRange(feed: String, index: Int, count: Int, what: String)
+  /// The access rules do not allow the request.
   case permissionDenied(reason: String)
   /// The limit with that name and value was exceeded. `reason` says what to do.
   case limitExceeded(limit: String, value: Int, reason: String)
+  /// The commit log could not store the request.
   case storageFailed(reason: String)
+  /// The frame is not JSON. `offset` is in bytes of the frame.
   case parseError(offset: Int, reason: String)
+  /// The JSON value is not a JSON-RPC request.
   case invalidRequest(reason: String)
+  /// There is no method with this name.
   case methodNotFound(String)
+  /// The parameter `member` is missing or invalid; `reason` follows its name.
   case invalidParams(member: String, reason: String)
+  /// A defect of the daemon.
   case internalError(reason: String)
   /// Operation `index` of a transaction was refused, so none was applied.
   indirect case operationFailed(index: Int, FeedError)
-  /// An error of a request that names a feed, without a feed of its own.
+  /// An error that does not name a feed, of a request that does.
   indirect case ofFeed(String, FeedError)
 }
 
 extension FeedError {
-  /// Returns the error with the feed that its request named, unless it already names one.
+  /// Returns the error with the feed of its request, unless it already names one.
   public func naming(_ feed: String?) -> FeedError {
     guard let feed else { return self }
     switch self {
