@@ -1,6 +1,6 @@
 import FeedJSON
 
-/// A path over an array that is evaluated element by element, so that the array need not exist as one text.
+/// A path that is evaluated element by element over an array, which does not have to exist as one text.
 ///
 /// The nodes of the path are those that `evaluate` emits for the elements at `selection(count:)`, in that order.
 public struct ElementwisePath: Sendable {
@@ -76,9 +76,9 @@ public struct ElementwisePath: Sendable {
 }
 
 extension JSONPath {
-  /// The path in a form that is evaluated element by element; nil if it needs the whole array.
+  /// Returns the path in a form that is evaluated element by element; nil if it needs the whole array.
   ///
-  /// That is so unless the first segment is a child segment with one selector and no filter refers to `$`.
+  /// The first segment must be a child segment with one selector, and no filter can refer to `$`.
   public func elementwise() -> ElementwisePath? { ElementwisePath(syntax) }
 }
 
@@ -99,7 +99,7 @@ public struct ElementSelection: Sequence, IteratorProtocol, Sendable {
     guard count > 0 else { return nil }
     count -= 1
     let result = row
-    // After the last index the sum can overflow, and is not used.
+    // After the last index the sum can overflow, but it is not used.
     row = result &+ step
     return result
   }

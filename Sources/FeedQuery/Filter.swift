@@ -32,8 +32,8 @@ public struct Filter: Sendable {
 
   /// Like `accepts(_:)`, with at most `steps` steps, about one for each node visited.
   ///
-  /// `steps` is decremented by the steps taken. If it is below zero afterwards, they ran out and the result is void. The same
-  /// element always takes the same steps.
+  /// `steps` is decremented by the steps taken. If it is below zero afterwards, the steps ran out and the result is invalid.
+  /// The same element always takes the same steps.
   public func accepts(_ element: JSONView, steps: inout Int) -> Bool {
     withExtendedLifetime(program) {
       var evaluation = Evaluation(program, root: element, steps: steps, isRepeatable: true)

@@ -1,6 +1,6 @@
 import FeedJSON
 
-/// A JSONPath query (RFC 9535). Of members with the same name it sees the last one.
+/// A JSONPath query (RFC 9535). Of members with the same name it uses the last one.
 ///
 ///     let path = try JSONPath(parsing: "$[?@.priority >= 8].title")
 ///     path.evaluate(root) { node in … }
@@ -27,7 +27,7 @@ public struct JSONPath: Sendable {
     self.text = text
   }
 
-  /// Calls `emit` with the nodes in the order of the RFC, each as often as it is selected.
+  /// Calls `emit` with the nodes in the order of the RFC. A node that is selected several times occurs several times.
   ///
   /// The work is not bounded by the size of the value (`$..*..*..*`). Use `evaluate(_:steps:_:)` for paths of clients.
   public func evaluate(_ root: JSONView, _ emit: (JSONView) throws -> Void) rethrows {
@@ -37,7 +37,7 @@ public struct JSONPath: Sendable {
 
   /// Like `evaluate(_:_:)`, with at most `steps` steps, about one for each node visited.
   ///
-  /// `steps` is decremented by the steps taken. If it is below zero afterwards, they ran out and nodes are missing.
+  /// `steps` is decremented by the steps taken. If it is below zero afterwards, the steps ran out and nodes are missing.
   public func evaluate(_ root: JSONView, steps: inout Int, _ emit: (JSONView) throws -> Void) rethrows {
     var evaluation = Evaluation(program, root: root, steps: steps)
     defer { steps = evaluation.steps }
@@ -53,7 +53,7 @@ public struct JSONPath: Sendable {
 public struct QueryError: Error, Equatable, Sendable {
   /// The position of the error in the text, in bytes of UTF-8.
   public let offset: Int
-  /// The reason, and what to change.
+  /// The reason and the next step.
   public let message: String
 
   public init(offset: Int, message: String) {
@@ -68,17 +68,17 @@ extension QueryError: CustomStringConvertible {
 
 /// The limits of queries. All are checked when the text is parsed.
 public enum QueryLimits {
-  /// The most bytes of the text of a query, a filter or a regular expression.
+  /// The maximum length of the text of a query, a filter or a regular expression, in bytes.
   public static let textLength = 1 << 20
   /// The deepest nesting of parentheses, filters and function calls.
   public static let nesting = 64
   /// The deepest nesting of groups of a regular expression.
   public static let regexpNesting = 100
-  /// The most instructions of a regular expression, with its repetitions unrolled.
+  /// The maximum number of instructions of a regular expression, with its repetitions unrolled.
   public static let regexpInstructions = 4_096
-  /// The most work to compute the character classes of a regular expression.
+  /// The maximum work to compute the character classes of a regular expression.
   static let regexpClassWork = 500_000
-  /// The most bytes of states that a regular expression keeps, for each of its two automata.
+  /// The maximum size of the cached states of a regular expression in bytes, for each of its two automata.
   static let regexpCache = 1 << 20
   /// The largest magnitude of an index or a slice bound: the I-JSON range of exact integers (RFC 9535, section 2.1).
   public static let largestInteger = 9_007_199_254_740_991

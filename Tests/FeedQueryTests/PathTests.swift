@@ -76,7 +76,7 @@ import Testing
     #expect(try JSONPath(parsing: path).elementwise() == nil)
   }
 
-  @Test func emitMayThrow() throws {
+  @Test func errorsOfTheCallbackAreRethrown() throws {
     struct Enough: Error {}
     let path = try JSONPath(parsing: "$..*")
     try withJSON(Self.store) { root in
@@ -92,7 +92,7 @@ import Testing
   }
 }
 
-/// The public compliance suite of RFC 9535, if it is next to the package.
+/// The public compliance suite of RFC 9535. It is skipped if its folder is not beside that of the package.
 private let suite: URL = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
   .deletingLastPathComponent().deletingLastPathComponent().appending(path: "shared/conformance/jsonpath-cts.json")
 

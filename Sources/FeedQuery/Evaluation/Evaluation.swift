@@ -1,15 +1,16 @@
 import FeedJSON
 
-/// One run of a program over one value: the root and the work that is left.
+/// One evaluation of a program: the root and the remaining steps.
 struct Evaluation {
   let tables: ProgramTables
   let root: JSONView
-  /// The steps left, about one for each node visited. Below zero the run has ended and its results are void.
+  /// The remaining steps, about one for each node visited. If they are below zero, the evaluation has stopped and its results
+  /// are invalid.
   var steps: Int
-  /// Whether the same program always takes the same steps over the same value: a regular expression is charged for the most
-  /// work that it can have, independent of the states that it has built before.
+  /// Whether the steps depend only on the program and the value. A regular expression is then charged for its maximum work
+  /// instead of its actual work, which depends on the states that it has cached.
   let isRepeatable: Bool
-  /// The element that an index selector found last, after a long walk.
+  /// The result of the last long walk to an element of an array.
   private var found: FoundElement?
 
   private struct FoundElement {
@@ -19,7 +20,7 @@ struct Evaluation {
     let element: JSONView
   }
 
-  /// Walks to indexes below this are repeated rather than remembered.
+  /// Walks to indexes below this are not cached.
   private static let shortWalk = 64
 
   @inline(__always)
@@ -39,7 +40,7 @@ struct Evaluation {
     steps &-= bytes &>> 4
   }
 
-  /// The node of a singular query, if there is one.
+  /// Returns the node of a singular query; nil if there is none.
   @inline(__always)
   mutating func resolve(_ index: Int32, current: JSONView) -> JSONView? {
     let query = tables.queries + Int(index)
@@ -53,7 +54,7 @@ struct Evaluation {
     return node
   }
 
-  /// The child that a name or an index selects.
+  /// Returns the child that a name or an index selects; nil if there is none.
   @inline(__always)
   mutating func step(_ selector: UnsafePointer<Selector>, from node: JSONView) -> JSONView? {
     switch selector.pointee {
@@ -70,7 +71,7 @@ struct Evaluation {
 
   /// Walks to an element of an array that has nested elements, and charges the walk.
   ///
-  /// The element is remembered for its selector: a filter that compares every element with `$[59999]` walks once.
+  /// The element is cached for its selector, so that a filter that compares every element with `$[59999]` walks once.
   @inline(never)
   private mutating func walk(_ selector: UnsafePointer<Selector>, _ array: JSONView, to position: Int) -> JSONView? {
     guard position >= 0, position < array.count, array.kind == .array else { return nil }

@@ -1,6 +1,6 @@
 import FeedJSON
 
-/// Finds the members of an object that are shadowed by a later member of the same name: queries see the last one.
+/// Finds the members of an object that are shadowed by a later member of the same name. Queries use the last one.
 ///
 /// Objects of up to `few` members are searched pair by pair without allocation, larger ones once with a hash table.
 enum ShadowedMembers {

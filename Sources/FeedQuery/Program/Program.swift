@@ -3,7 +3,7 @@ import FeedJSON
 /// A compiled query or filter: tables of fixed-size entries that refer to each other by index.
 ///
 /// Immutable. The tables are raw memory owned by the program, so evaluation needs neither reference counting nor allocation.
-/// Patterns cache states and are synchronized by themselves.
+/// Patterns cache states and have their own synchronization.
 ///
 /// Invariant: each index in an entry is in its table (checked in debug builds).
 final class Program: @unchecked Sendable {

@@ -2,14 +2,14 @@ import FeedJSON
 
 /// Compiles syntax to the tables of a program.
 struct ProgramBuilder {
-  var bytes: [UInt8] = []
-  var literals: [Literal] = []
-  var selectors: [Selector] = []
-  var segments: [Segment] = []
-  var queries: [Query] = []
-  var operands: [Operand] = []
-  var tests: [Test] = []
-  var patterns: [Pattern] = []
+  private(set) var bytes: [UInt8] = []
+  private(set) var literals: [Literal] = []
+  private(set) var selectors: [Selector] = []
+  private(set) var segments: [Segment] = []
+  private(set) var queries: [Query] = []
+  private(set) var operands: [Operand] = []
+  private(set) var tests: [Test] = []
+  private(set) var patterns: [Pattern] = []
 
   /// Adds a query. Returns its index.
   mutating func add(_ syntax: QuerySyntax) throws(QueryError) -> Int32 {
@@ -55,7 +55,8 @@ struct ProgramBuilder {
     }
   }
 
-  mutating func add(_ syntax: OperandSyntax) throws(QueryError) -> Int32 {
+  /// Adds an operand. Returns its index.
+  private mutating func add(_ syntax: OperandSyntax) throws(QueryError) -> Int32 {
     let operand: Operand
     switch syntax {
     case .literal(let literal): operand = .literal(add(literal))
@@ -67,7 +68,8 @@ struct ProgramBuilder {
     return Self.append(operand, to: &operands)
   }
 
-  mutating func add(_ syntax: LiteralSyntax) -> Int32 {
+  /// Adds a literal. Returns its index.
+  private mutating func add(_ syntax: LiteralSyntax) -> Int32 {
     let literal: Literal
     switch syntax {
     case .null: literal = Literal(kind: .null, bytes: put([]))
@@ -89,7 +91,8 @@ struct ProgramBuilder {
     return range
   }
 
-  static func append<Entry>(_ entry: Entry, to table: inout [Entry]) -> Int32 {
+  /// Appends an entry to a table. Returns its index.
+  private static func append<Entry>(_ entry: Entry, to table: inout [Entry]) -> Int32 {
     table.append(entry)
     return Int32(table.count - 1)
   }

@@ -18,8 +18,9 @@ struct CodePointClasses: Sendable {
     ascii = Array(repeating: 0, count: 128)
   }
 
-  /// Creates the classes that distinguish the sets.
-  init(telling sets: [CodePointSet]) throws(RegexpFailure) {
+  /// Creates the smallest partition in which each set is a union of classes. O(ranges log ranges + classes).
+  /// - Throws: a limit if there are too many classes.
+  init(distinguishing sets: [CodePointSet]) throws(RegexpFailure) {
     self.init()
     let edges = Self.edges(of: sets)
     var known: [[Int32]: UInt16] = [:]

@@ -13,7 +13,7 @@ public struct IRegexp: Sendable {
 
   /// Parses an expression.
   ///
-  /// - Throws: if the text is no I-Regexp, or exceeds `QueryLimits`, such as `a{1000}{1000}`.
+  /// - Throws: if the text is not an I-Regexp, or exceeds `QueryLimits`, such as `a{1000}{1000}`.
   public init(parsing text: String) throws(QueryError) {
     do { matcher = try RegexpMatcher(parsing: text) } catch { throw error.error }
     self.text = text
@@ -44,7 +44,7 @@ public struct IRegexp: Sendable {
   }
 }
 
-/// A compiled regular expression with the states it has built. Threads use it one at a time.
+/// A compiled regular expression with its cached states. Only one thread at a time uses it.
 final class RegexpMatcher: @unchecked Sendable {
   /// Guards the two automata, which grow while they match.
   private let lock = Mutex(())
@@ -63,8 +63,8 @@ final class RegexpMatcher: @unchecked Sendable {
     part = LazyAutomaton(program, isSearch: true)
   }
 
-  /// The work charged for matching `bytes` bytes if it must not depend on the cached states. It is proportional to the size
-  /// of the expression.
+  /// Returns the work charged for matching `bytes` bytes independently of the cached states. It is proportional to the size of
+  /// the expression.
   func work(over bytes: Int) -> Int { bytes &* size &>> 5 }
 
   /// Whether all of `text` matches, or a part of it if `isWhole` is false. Nil if `work` runs out first.

@@ -4,39 +4,41 @@
 /// A known transition costs one table lookup, a new one at most the size of the program, so matching takes time linear in the
 /// text for any expression. All states are discarded when they exceed `QueryLimits.regexpCache`.
 ///
-/// Invariant: `numbers` has each state but the first; the instructions of all states fill `pool`; `transitions` has room for
-/// `capacity` states.
+/// Invariant: `stateNumbers` has each state but the first; the instructions of all states fill `pool`; `transitions` has room
+/// for `capacity` states.
 final class LazyAutomaton {
-  let program: RegexpProgram
-  /// Whether any part of the text may match, so that each state includes the beginning of the program.
-  let isSearch: Bool
-  let classCount: Int
-  /// For each state and class the number of the next state, with `final` added if the run can end there.
-  var transitions: UnsafeMutablePointer<UInt32>
-  var states: [State] = []
+  private let program: RegexpProgram
+  /// Whether to search for a part of the text that matches. Each state then includes the beginning of the program.
+  private let isSearch: Bool
+  private let classCount: Int
+  /// For each state and class the number of the next state, with `final` added if the match is decided there.
+  private var transitions: UnsafeMutablePointer<UInt32>
+  private var states: [State] = []
   /// The instructions of all states, one after another.
-  var pool: [Int32] = []
-  var numbers: [[Int32]: UInt32] = [:]
-  let stateLimit: Int
-  var closure: RegexpClosure
+  private var pool: [Int32] = []
+  /// The number of the state with each list of instructions, to which -1 is appended for an accepting state.
+  private var stateNumbers: [[Int32]: UInt32] = [:]
+  /// The maximum number of states.
+  private let stateLimit: Int
+  private var closure: RegexpClosure
 
-  struct State {
+  private struct State {
     /// The instructions of the state, as a range of the pool.
     var instructions: Range<Int>
-    /// Whether the text matches, whatever follows.
+    /// Whether the text matches regardless of the rest.
     var accepts: Bool
     /// Whether the text matches if it ends here.
     var acceptsAtEnd: Bool
-    /// Whether nothing can match any more.
+    /// Whether no continuation of the text can match.
     var isDead: Bool { instructions.isEmpty && !acceptsAtEnd }
   }
 
-  /// The mark of a transition that is not computed yet.
-  static let unknown = UInt32.max
+  /// The value of a transition that has not been computed.
+  private static let unknown = UInt32.max
   /// The flag of a transition to a state that decides the match.
-  static let final: UInt32 = 1 << 30
+  private static let final: UInt32 = 1 << 30
   /// The number of the first state, at the beginning of the text.
-  static let first: UInt32 = 0
+  private static let first: UInt32 = 0
 
   init(_ program: RegexpProgram, isSearch: Bool) {
     self.program = program
@@ -49,7 +51,7 @@ final class LazyAutomaton {
   }
 
   /// The number of states for which `transitions` has room.
-  var capacity: Int
+  private var capacity: Int
 
   deinit { transitions.deallocate() }
 
@@ -84,17 +86,17 @@ final class LazyAutomaton {
 
 extension LazyAutomaton {
   /// Discards all states and creates the first one.
-  func begin() {
+  private func begin() {
     states.removeAll(keepingCapacity: true)
     pool.removeAll(keepingCapacity: true)
-    numbers.removeAll(keepingCapacity: true)
+    stateNumbers.removeAll(keepingCapacity: true)
     closure.begin()
     closure.add(program.entry, in: program, atStart: true, atEnd: false)
     _ = append(atStart: true)
   }
 
-  /// Computes and stores the transition from a state over the class `number`.
-  func step(from state: UInt32, over number: Int, work: inout Int) -> UInt32 {
+  /// Computes and stores the transition from a state by the class `number`.
+  private func step(from state: UInt32, over number: Int, work: inout Int) -> UInt32 {
     let example = program.classes.examples[number]
     closure.begin()
     for index in states[Int(state)].instructions {
@@ -103,31 +105,30 @@ extension LazyAutomaton {
     }
     if isSearch { closure.add(program.entry, in: program, atStart: false, atEnd: false) }
     work &-= (states[Int(state)].instructions.count &+ closure.visits) &>> 3 &+ 1
-    let (next, forgot) = intern()
-    if !forgot { transitions[Int(state) &* classCount &+ number] = next }
+    let (next, discarded) = intern()
+    if !discarded { transitions[Int(state) &* classCount &+ number] = next }
     return next
   }
 
-  /// Returns the state of the instructions in `closure`, and whether all other states were discarded for it.
-  private func intern() -> (number: UInt32, forgot: Bool) {
+  /// Returns the state of the instructions in `closure`, and whether all other states were discarded to create it.
+  private func intern() -> (number: UInt32, discarded: Bool) {
     closure.sort()
     var key = closure.instructions
-    // -1 marks an accepting state.
     if closure.accepts { key.append(-1) }
-    if let number = numbers[key] { return (number, false) }
-    var forgot = false
+    if let number = stateNumbers[key] { return (number, false) }
+    var discarded = false
     if states.count >= stateLimit || pool.count >= QueryLimits.regexpCache / MemoryLayout<Int32>.size {
       let (instructions, accepts) = (closure.instructions, closure.accepts)
       begin()
       closure.begin()
       (closure.instructions, closure.accepts) = (instructions, accepts)
-      forgot = true
+      discarded = true
     }
     let number = append(atStart: false)
-    numbers[key] = number
-    assert(numbers.count == states.count - 1 && states.last?.instructions.upperBound == pool.count)
-    assert(states.count <= capacity && number & ~Self.final == states.count - 1)
-    return (number, forgot)
+    stateNumbers[key] = number
+    checkInvariants()
+    assert(number & ~Self.final == states.count - 1, "the new state is not the last one")
+    return (number, discarded)
   }
 
   /// Creates a state from the instructions in `closure`. Returns its number, with `final` if it decides the match.
@@ -151,6 +152,13 @@ extension LazyAutomaton {
     return state.isDead || (isSearch && accepts) ? number | Self.final : number
   }
 
+  /// Checks the invariant in debug builds. O(1).
+  private func checkInvariants() {
+    assert(stateNumbers.count == states.count - 1, "a state has no number")
+    assert(states.last?.instructions.upperBound == pool.count, "the pool has instructions of no state")
+    assert(states.count <= capacity && states.count <= stateLimit, "there are more states than allowed")
+  }
+
   /// Adds the row of transitions of the last state, all unknown.
   private func addRow() {
     if states.count > capacity {
@@ -166,7 +174,7 @@ extension LazyAutomaton {
 
 /// The set of instructions that can be reached without reading a code point. It keeps its memory between uses.
 struct RegexpClosure {
-  /// The instructions reached that wait for a code point or for the end of the text.
+  /// The reached instructions that need a code point or the end of the text.
   var instructions: [Int32] = []
   /// Whether the match was reached.
   var accepts = false
@@ -181,6 +189,7 @@ struct RegexpClosure {
     reached = Array(repeating: 0, count: size)
   }
 
+  /// Empties the set.
   mutating func begin() {
     instructions.removeAll(keepingCapacity: true)
     accepts = false
@@ -192,6 +201,7 @@ struct RegexpClosure {
     }
   }
 
+  /// Adds the instructions that are reachable from `entry` without reading a code point. O(instructions).
   mutating func add(_ entry: Int32, in program: RegexpProgram, atStart: Bool, atEnd: Bool) {
     stack.append(entry)
     while let next = stack.popLast() {

@@ -29,11 +29,11 @@ struct RegexpProgram: Sendable {
       throw .limit(QueryError(offset: 0, message: message))
     }
     entry = add(syntax, next: Self.match)
-    classes = try CodePointClasses(telling: sets)
+    classes = try CodePointClasses(distinguishing: sets)
     setIndexes = [:]
   }
 
-  /// Adds instructions that match `syntax` and continue at `next`. Returns the first one.
+  /// Adds instructions that match `syntax` and continue at `next`. Returns the index of the first one.
   private mutating func add(_ syntax: RegexpSyntax, next: Int32) -> Int32 {
     switch syntax {
     case .set(let set): return append(.set(index(of: set), next: next))
