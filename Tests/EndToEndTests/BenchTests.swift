@@ -56,12 +56,17 @@ import Testing
     }
   }
 
-  @Test(arguments: [["sokcet"], ["json", "--cuont", "1"], ["json", "extra"], ["engine", "--watchers", "-1"]])
-  func aWrongLineIsRefused(_ arguments: [String]) throws {
+  @Test(arguments: [
+    (["sokcet"], "unknown command 'sokcet': the commands are json, query, model, engine, tree, socket"),
+    (["json", "--cuont", "1"], "unknown option --cuont, did you mean --count?"),
+    (["json", "extra"], "unexpected argument 'extra'"),
+    (["engine", "--watchers", "-1"], "--watchers '-1': expected a whole number from 0 to 10000"),
+  ])
+  func aWrongLineIsRefused(_ arguments: [String], message: String) throws {
     let outcome = try run(arguments)
     #expect(outcome.code == 2)
     #expect(outcome.output.isEmpty)
-    #expect(outcome.errors.contains("Try 'feedbench"))
+    #expect(outcome.errors == "feedbench: \(message); run 'feedbench --help'\n")
   }
 
   @Test func aDaemonThatIsNotThereIsNamed() throws {

@@ -130,7 +130,7 @@ struct ClientExitTests {
     let byIdentity = try client.run("get", "f", "17")
     #expect(byIdentity.code == 1)
     #expect(byIdentity.errors == "feedclient: 'f' has no element 17\n")
-    #expect(byIdentity.output == "{\"element\":null,\"type\":null,\"at\":[]}\n")
+    #expect(byIdentity.output == "{\"element\":null,\"type\":null,\"at\":[],\"found\":false}\n")
     #expect(try client.run("get", "a", "--at", "0,1").code == 1)
     // An element that is null is there.
     #expect(try client.run("get", "a", "--at", "0,0").code == 0)
