@@ -57,12 +57,12 @@ final class EngineHarness {
 
   /// Whether the requests of a connection can be taken now.
   func wantsInput(_ id: ConnectionID) -> Bool {
-    engine.session(id).map { engine.wantsInput($0) } ?? false
+    engine.sessions[id].map { engine.wantsInput($0) } ?? false
   }
 
   /// Bytes that were sent and not decoded.
   func waitingInput(of id: ConnectionID) -> Int {
-    link.unreadCount(id) + (engine.session(id)?.input.held.count ?? 0)
+    link.unreadCount(id) + (engine.sessions[id]?.input.held.count ?? 0)
   }
 
   /// Whether the turn has something to do by itself.

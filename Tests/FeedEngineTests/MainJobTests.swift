@@ -84,9 +84,9 @@ import Testing
               {"method":"delete","params":{"feed":"inbox","id":1}},
               {"method":"update","params":{"feed":"inbox","element":{"priority":2}}}]}
       """#)
-    #expect(answer.first?.contains(#""code":-32003"#) == true)
+    #expect(answer.first?.json?.errorCode == -32003)
     #expect(answer.first?.contains(#""op":3"#) == true)
     #expect(harness.ask(pusher, "snapshot", #"{"feed":"inbox"}"#) == before)
-    #expect(harness.ask(pusher, "describe", #"{"feed":"other"}"#).first?.contains("-32000") == true)
+    #expect(harness.ask(pusher, "describe", #"{"feed":"other"}"#).first?.json?.errorCode == -32000)
   }
 }

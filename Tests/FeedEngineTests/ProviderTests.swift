@@ -75,7 +75,7 @@ import Testing
       ("insertChild", #"{"feed":"b","child":"a"}"#), ("undefine", #"{"feed":"a"}"#),
       ("define", #"{"feed":"a","kind":"composed","children":["b"],"replace":true}"#),
     ] {
-      #expect(harness.ask(pusher, method, params).first?.contains("-32001") == true, "\(method) \(params)")
+      #expect(harness.ask(pusher, method, params).first?.json?.errorCode == -32001, "\(method) \(params)")
     }
   }
 

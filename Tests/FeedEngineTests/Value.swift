@@ -37,6 +37,11 @@ struct Value: Equatable, CustomStringConvertible {
   static func == (a: Value, b: Value) -> Bool { a.text == b.text }
 }
 
+extension String {
+  /// The text as JSON; nil when it is none.
+  var json: Value? { Value(self) }
+}
+
 extension Value {
   /// The code of an error response.
   var errorCode: Int? { self["error"]?["code"]?.int }

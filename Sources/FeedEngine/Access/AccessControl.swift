@@ -108,7 +108,7 @@ extension Engine {
   /// Puts waiting access rules into effect, and closes connections that watch a feed their user may no longer read.
   func applyAccessRules() {
     guard access.takeEffect() else { return }
-    for case let session? in sessions where !session.isClosing {
+    for session in sessions.all where !session.isClosing {
       guard let watch = session.watches.first(where: { !access.mayRead($0.channel.feed.name, session.peer) }) else {
         continue
       }

@@ -45,13 +45,13 @@ extension Engine {
     _ configuration: Configuration, now: Instant
   ) throws(ConfigurationError) -> ConfigurationChanges {
     begin(at: now)
-    let (entries, changes) = configured.changes(
+    let (entries, changes) = ownWork.configured.changes(
       for: configuration, in: catalog, managed: managedFeeds.map(\.name))
     try rehearse(entries, undefining: changes.undefined)
     if !entries.isEmpty || !changes.undefined.isEmpty {
       submit(.configure(define: entries.map(\.definition), undefine: changes.undefined))
     }
-    configured.didApply(configuration)
+    ownWork.configured.didApply(configuration)
     access.replace(with: configuration.access, atOnce: sessions.isEmpty)
     return changes
   }

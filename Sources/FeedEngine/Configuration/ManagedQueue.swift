@@ -49,7 +49,7 @@ struct ManagedQueue {
 /// Feeds whose rows another program keeps in a database.
 extension Engine {
   /// Incremented when managed feeds may have been defined, redefined or undefined.
-  public var managedVersion: Int { managed.version }
+  public var managedVersion: Int { ownWork.managed.version }
 
   /// The managed feeds, by name.
   public var managedFeeds: [ManagedKind] {
@@ -63,18 +63,18 @@ extension Engine {
   /// - Parameter time: the time of day in RFC 3339, for `describe`.
   public func setManaged(_ name: String, _ rows: ManagedRows, now: Instant, time: String) {
     begin(at: now)
-    if managed.put(rows, for: name, time: time) { submit(.rows(feed: name)) }
+    if ownWork.managed.put(rows, for: name, time: time) { submit(.rows(feed: name)) }
   }
 
   /// Submits again the requests for rows that could not be stored.
   func resubmitRows() {
-    for name in managed.takeFailed() { submit(.rows(feed: name)) }
+    for name in ownWork.managed.takeFailed() { submit(.rows(feed: name)) }
   }
 
   /// Gives a feed the rows that wait for it. In replay there are none, and the commit is only counted.
   func takeRows(of name: String, isLogged: Bool) {
     let before = catalog.revision
-    if let (rows, time) = managed.take(name), let feed = catalog.feeds[name]?.kind as? ManagedKind {
+    if let (rows, time) = ownWork.managed.take(name), let feed = catalog.feeds[name]?.kind as? ManagedKind {
       take(rows, of: feed, time: time)
     }
     // A stored request counts as one commit when it is replayed, whatever it does here.
@@ -82,11 +82,11 @@ extension Engine {
   }
 
   private func take(_ rows: ManagedRows, of feed: ManagedKind, time: String) {
-    catalog.begin(at: moment)
+    catalog.begin(at: self.time.moment)
     do throws(FeedError) {
       try feed.set(rows, in: catalog.commit)
-      if catalog.finish(to: self) { counters.commits &+= 1 }
-      if feed.source.state != .ok { report(.info, "managed feed \(feed.name): \(rows.count) rows") }
+      if catalog.finish(to: self) { status.counters.commits &+= 1 }
+      if feed.source.state != .ok { status.report(.info, "managed feed \(feed.name): \(rows.count) rows") }
       setSource(feed.name, SourceStatus(.ok, since: time))
     } catch {
       catalog.rollBack()
@@ -99,7 +99,7 @@ extension Engine {
     guard let feed = catalog.feeds[name]?.kind as? ManagedKind, !feed.source.saysTheSame(as: status) else { return }
     feed.setSource(status)
     if status.state == .error {
-      report(.warning, "managed feed \(name): \(status.message); the feed keeps its last rows")
+      self.status.report(.warning, "managed feed \(name): \(status.message); the feed keeps its last rows")
     }
   }
 }

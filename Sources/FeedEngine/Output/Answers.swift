@@ -43,7 +43,7 @@ extension Engine {
   /// - Throws: `limitExceeded` when the answer does not fit a frame; nothing is written then.
   @inline(__always) func answer(_ reply: Reply, _ body: (inout ByteBuffer) -> Void) throws(FeedError) {
     guard let id = reply.id, !reply.isDiscarded else { return }
-    let buffer = reply.session.batch?.answers ?? answers
+    let buffer = reply.session.line.batch?.answers ?? answers
     let start = openAnswer(buffer, reply.session)
     buffer.bytes.beginResult(id: id)
     body(&buffer.bytes)
@@ -54,8 +54,8 @@ extension Engine {
   /// Writes an error response; a reply without id gets null.
   func refuse(_ reply: Reply, _ failure: FeedError) {
     if reply.isDiscarded { return }
-    counters.errors &+= 1
-    let buffer = reply.session.batch?.answers ?? answers
+    status.counters.errors &+= 1
+    let buffer = reply.session.line.batch?.answers ?? answers
     var start = openAnswer(buffer, reply.session)
     buffer.bytes.appendError(failure, id: reply.id)
     do {
@@ -85,7 +85,7 @@ extension Engine {
   /// Begins a frame, or, in a batch, an entry of its array.
   private func openAnswer(_ buffer: TurnBuffer, _ session: Session) -> Int {
     let start = buffer.bytes.count
-    if session.batch == nil {
+    if session.line.batch == nil {
       _ = buffer.bytes.beginFrame()
     } else if start > 0 {
       buffer.bytes.append(UInt8(ascii: ","))
@@ -94,7 +94,7 @@ extension Engine {
   }
 
   private func closeAnswer(_ buffer: TurnBuffer, _ start: Int, _ session: Session) throws(FeedError) {
-    if let batch = session.batch { return try closeEntry(of: batch, start, session) }
+    if let batch = session.line.batch { return try closeEntry(of: batch, start, session) }
     if buffer.bytes.endFrame(at: start) > limits.maxFrame {
       buffer.bytes.truncate(to: start)
       throw answerTooLarge

@@ -1,9 +1,10 @@
 import FeedJSON
 
-/// What one connection still has to be sent: bytes kept from earlier turns, then pieces of this turn's shared buffers.
+/// The unwritten output of one connection: bytes kept from earlier turns, then pieces of this turn's shared buffers.
 ///
-/// Bytes are made once and written from where they were made. Only what a socket did not take by the end of a turn is
-/// copied into the connection's own memory, so a slow reader never holds on to what others share.
+/// Bytes are encoded once and written from the shared buffer. What the socket did not take by the end of the turn is copied
+/// into the connection's own memory, so a slow reader keeps no shared buffer alive. Invariant: `fresh` is the length of the
+/// pieces from `firstPiece` on.
 struct OutputQueue: ~Copyable {
   /// Part of a buffer of this turn.
   struct Piece {
@@ -18,8 +19,10 @@ struct OutputQueue: ~Copyable {
   private var firstPiece = 0
   /// Bytes of the pieces.
   private var fresh = 0
-  /// Bytes still to be written of the frame that stands first; 0 when the last write ended at the end of a frame.
+  /// Unwritten bytes of the first frame; 0 when the last write ended at the end of a frame.
   private var frameRest = 0
+  /// Whether the last write did not take everything. Set by the turn, which writes.
+  var isBlocked = false
 
   /// Bytes left over from earlier turns.
   var backlog: Int { kept.count &- keptStart }
@@ -57,9 +60,9 @@ struct OutputQueue: ~Copyable {
     return used
   }
 
-  /// Forgets the first `count` bytes: they were written.
+  /// Removes the first `count` bytes, which were written.
   ///
-  /// O(1) when that is everything; else O(frames and pieces written), so that the end of the frame under way stays known.
+  /// O(1) when that is everything, else O(frames and pieces written): the end of the frame under way must be known.
   mutating func consume(_ count: Int) {
     if count == self.count { frameRest = 0 } else { findFrame(after: count) }
     let fromKept = min(count, backlog)
@@ -77,7 +80,7 @@ struct OutputQueue: ~Copyable {
     }
   }
 
-  /// Drops what waits but for the rest of a frame that was begun in an earlier turn.
+  /// Discards everything except the rest of a frame whose beginning was written.
   mutating func dropWholeFrames() {
     kept.truncate(to: keptStart &+ min(frameRest, backlog))
     pieces.removeAll(keepingCapacity: true)
@@ -85,13 +88,13 @@ struct OutputQueue: ~Copyable {
     fresh = 0
   }
 
-  /// Drops everything that waits.
+  /// Discards everything.
   mutating func removeAll() {
     consume(count)
     keepRest()
   }
 
-  /// Walks the frames up to `offset`, which lies before the end, and notes how much of the frame there is left.
+  /// Sets `frameRest` for a write that ends at `offset`, which lies before the end of the output.
   private mutating func findFrame(after offset: Int) {
     var next = frameRest
     var reached = (piece: firstPiece, start: backlog)
@@ -103,8 +106,10 @@ struct OutputQueue: ~Copyable {
     frameRest = next &- offset
   }
 
-  /// The byte at an offset; offsets are asked for in ascending order. `reached` is the piece looked at last and the offset
-  /// at which it begins.
+  /// Returns the byte at an offset.
+  ///
+  /// - Precondition: the offsets of successive calls ascend.
+  /// - Parameter reached: the last piece that was read, and the offset at which it begins.
   private func byte(at offset: Int, _ reached: inout (piece: Int, start: Int)) -> UInt8 {
     if offset < backlog { return kept.bytes[keptStart &+ offset] }
     while reached.piece < pieces.count {
@@ -116,7 +121,7 @@ struct OutputQueue: ~Copyable {
     return 0
   }
 
-  /// Takes what is left of this turn's pieces into the connection's own memory.
+  /// Copies the rest of this turn's pieces into the connection's own memory.
   mutating func keepRest() {
     if keptStart == kept.count {
       kept.removeAll(keepingCapacity: kept.capacity <= 65_536)
@@ -135,7 +140,7 @@ struct OutputQueue: ~Copyable {
     fresh = 0
   }
 
-  /// Moves the kept bytes to the front once more than half of their memory lies before them.
+  /// Moves the kept bytes to the front once more than half of their memory is unused.
   private mutating func compactKept() {
     guard keptStart > 4096, keptStart &* 2 > kept.count else { return }
     kept.removeFirst(keptStart)

@@ -1,5 +1,6 @@
 import FeedJSON
 import FeedModel
+import Glibc
 
 /// Names a connection between the link and the engine, from the moment it is accepted until it is closed. Then it may name
 /// another.
@@ -37,106 +38,87 @@ struct SessionHandle: Equatable {
   static let none = SessionHandle(index: .max, generation: 0)
 }
 
-/// The requests of one connection that were decoded and not executed, which the batches of the turn hold in order.
-///
-/// Invariant: the bytes and reads are those of the requests; without requests there are none, and nothing is held.
-struct RequestLine {
-  private var count = 0
-  /// Bytes of the requests.
-  private(set) var bytes = 0
-  private var reads = 0
-  /// Whether nothing may follow the last request until it is answered: the answer may take several turns.
-  private var isHeld = false
-  /// Whether the next request found no room in the open batch.
-  var isStalled = false
-  /// Whether the stream ends behind the last request.
-  var isCut = false
+/// What `clients` and the log tell of a connection.
+struct ClientFacts {
+  let connectedAt: Instant
+  /// What the client calls itself in `hello`.
+  var name = ""
+  var requests: UInt64 = 0
+  var resets: UInt64 = 0
+}
 
-  /// Requests that may wait without being stored: their answers may be large, and all come in one turn.
-  private static let maxReads = 32
+/// How far the end of a connection has come.
+struct SessionPhase {
+  /// Nothing more is read. The connection closes when its output is written.
+  var isClosing = false
+  /// The connection came over a limit: it counts for none.
+  var isRefused = false
+  /// When a closing connection is cut off even if its output was not read.
+  var closeDeadline: Instant?
+}
 
-  var isEmpty: Bool { count == 0 }
-  /// Whether further requests may be added.
-  var takesMore: Bool { !isHeld && !isCut && !isStalled && reads < Self.maxReads }
+/// The feed that the last request of a session named. Most requests name the same feed, which costs one comparison.
+struct NamedFeed: ~Copyable {
+  private var feed: Feed?
+  /// The feed's name as the request wrote it, a JSON string.
+  private var name = ByteBuffer()
 
-  mutating func add(bytes: Int, isRead: Bool, isHeld: Bool) {
-    assert(takesMore)
-    count &+= 1
-    self.bytes &+= bytes
-    if isRead { reads &+= 1 }
-    self.isHeld = isHeld
-    checkInvariants()
+  /// The feed, if `text` names the same one and it is not gone.
+  func feed(named text: UnsafeRawBufferPointer) -> Feed? {
+    guard let feed, !feed.isGone, name.count == text.count, let start = text.baseAddress,
+      memcmp(name.pointer, start, text.count) == 0
+    else { return nil }
+    return feed
   }
 
-  /// The first request is executed.
-  mutating func remove(bytes: Int, isRead: Bool, isHeld: Bool) {
-    assert(count > 0)
-    count &-= 1
-    self.bytes &-= bytes
-    if isRead { reads &-= 1 }
-    if isHeld { self.isHeld = false }
-    checkInvariants()
+  mutating func set(_ feed: Feed, named text: UnsafeRawBufferPointer) {
+    self.feed = feed
+    name.removeAll(keepingCapacity: true)
+    name.append(text)
   }
 
-  func checkInvariants() {
-    assert(count >= reads && reads >= 0 && bytes >= 0)
-    assert(count > 0 || bytes == 0 && !isHeld)
-  }
+  mutating func forget() { feed = nil }
+
+  /// Forgets a feed that is gone, so that its memory can be released.
+  mutating func forgetIfGone() { if feed?.isGone == true { feed = nil } }
 }
 
 /// One connection as the engine sees it: who it is, what it watches, what it still has to be sent.
 ///
-/// Guarded by the engine's thread.
+/// Its parts keep their own state private. They are not private here because the steps of a turn each work on one of them.
 final class Session {
   let handle: SessionHandle
   let peer: Peer
-  let connectedAt: Instant
-  /// What the client calls itself in `hello`.
-  var clientName = ""
+  var client: ClientFacts
   var watches: [Watch] = []
   /// What was received and not decoded.
   var input = SessionInput()
-  /// What was decoded and not executed.
+  /// What was decoded and not answered.
   var line = RequestLine()
   var output = OutputQueue()
   /// The engine's count of deltas when the watches in step were last given theirs.
   var givenDeltas: UInt64 = 0
-  /// Whether the session is on the engine's list of those with something to write.
-  var isDirty = false
-  /// Nothing more is read; it closes when its output is written.
-  var isClosing = false
-  /// It came over a limit: it counts for none and closes once it was told so.
-  var isRefused = false
-  /// When a closing session is cut off even if its output was not read.
-  var closeDeadline: Instant?
-  /// The last write did not take everything.
-  var isBlocked = false
-  /// The answer that is being worked out in parts; requests behind it wait.
-  var work: (job: any Job, ticket: JobTicket)?
-  /// The JSON-RPC batch under way; requests behind it wait.
-  var batch: Batch?
-  /// Bytes that its user's usage has of it: queued output, held input, and requests not executed yet.
-  var counted = 0
-  /// The feed that the last request named: most requests of a session name the same one.
-  var lastFeed: Feed?
-  /// Its name as that request wrote it, a JSON string.
-  var lastName = ByteBuffer()
-  var requests: UInt64 = 0
-  var resets: UInt64 = 0
+  var phase = SessionPhase()
+  /// Bytes that its user is charged for it. Written by `Quotas` alone.
+  var charged = 0
+  /// Whether the session is listed in the outbox. Written by `Outbox` alone.
+  var isInOutbox = false
+  var named = NamedFeed()
 
   init(handle: SessionHandle, peer: Peer, connectedAt: Instant) {
     self.handle = handle
     self.peer = peer
-    self.connectedAt = connectedAt
+    client = ClientFacts(connectedAt: connectedAt)
   }
 
   deinit { input.held.removeAll() }
 
   var id: ConnectionID { ConnectionID(rawValue: Int(handle.index)) }
+  var isClosing: Bool { phase.isClosing }
 
   /// The connection in a line of the log.
   var description: String {
-    let name = clientName.isEmpty ? "" : " client \(clientName)"
+    let name = client.name.isEmpty ? "" : " client \(client.name)"
     return "connection \(id.rawValue) (uid \(peer.uid) pid \(peer.pid)\(name))"
   }
 }

@@ -35,9 +35,9 @@ extension Engine {
   }
 
   private func executeFrames(of batch: LogBatch) throws(ReplayError) {
-    let present = moment
-    moment = batch.at
-    defer { moment = present }
+    let present = time.moment
+    time.moment = batch.at
+    defer { time.moment = present }
     var scanner = JSONScanner(maxDepth: limits.maxDepth)
     var offset = 0
     while offset < batch.frames.count {

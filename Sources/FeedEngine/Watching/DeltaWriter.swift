@@ -30,7 +30,7 @@ extension Engine: CommitObserver {
       for watch in channel.inStep { restart(watch) }
       return
     }
-    counters.deltas &+= UInt64(channel.inStep.count)
+    status.counters.deltas &+= UInt64(channel.inStep.count)
     watches.didMakeDelta(channel)
   }
 
@@ -40,7 +40,7 @@ extension Engine: CommitObserver {
 
   /// The feed is gone: its watches end with the change that emptied it. One that is not live ends when it was told so.
   public func didEnd(_ feed: Feed) {
-    for case let session? in sessions where session.lastFeed?.isGone == true { session.lastFeed = nil }
+    for session in sessions.all { session.named.forgetIfGone() }
     guard let channel = feed.channel as? FeedChannel else { return }
     for watch in channel.live where watch.isLive { endTold(watch) }
     releaseIfGone(channel)
@@ -52,7 +52,7 @@ extension Engine: CommitObserver {
     watch.queuedRevision = watch.channel.feed.revision
     watch.lastTold = now
     if watch.throttle > 0 { watch.nextDelta = now.adding(nanoseconds: watch.throttle) }
-    counters.deltas &+= 1
+    status.counters.deltas &+= 1
   }
 
   /// Writes a delta frame. Returns an empty range if it does not fit a frame.

@@ -41,12 +41,8 @@ final class Watch: Timed {
     case ended
   }
 
-  #if DEBUG
-    unowned let session: Session
-  #else
-    /// A session ends its watches before it goes.
-    unowned(unsafe) let session: Session
-  #endif
+  /// Not counted: a session ends its watches before it goes.
+  private let owner: Unmanaged<Session>
   let channel: FeedChannel
   /// The least time between two deltas, in nanoseconds; 0 for none.
   let throttle: UInt64
@@ -72,7 +68,7 @@ final class Watch: Timed {
   var timer = TimerSeat()
 
   init(session: Session, channel: FeedChannel, revision: UInt64, throttle: UInt64, now: Instant) {
-    self.session = session
+    owner = .passUnretained(session)
     self.channel = channel
     self.throttle = throttle
     progress = .live
@@ -81,6 +77,14 @@ final class Watch: Timed {
     toldCurrent = revision
     // A new watcher assumes that nothing is selected.
     toldSelection = channel.selectionVersion &- (channel.feed.selection.isEmpty ? 0 : 1)
+  }
+
+  /// The session that the watch belongs to.
+  ///
+  /// - Precondition: the watch has not ended.
+  var session: Session {
+    assert(!isEnded, "an ended watch may outlive its session")
+    return owner.takeUnretainedValue()
   }
 
   /// The revision that the watcher has once it has read what was made for it: the next delta's `from`.

@@ -99,7 +99,8 @@ extension Engine {
   }
 
   private func sendBookmark(_ watch: Watch) {
-    guard watch.isLive, max(watch.toldCurrent, watch.revision) < catalog.revision, !watch.session.isBlocked else {
+    guard watch.isLive, max(watch.toldCurrent, watch.revision) < catalog.revision, !watch.session.output.isBlocked
+    else {
       return
     }
     let start = answers.bytes.count

@@ -111,7 +111,7 @@ extension Engine {
     let session = watch.session
     if session.output.backlog > limits.maxQueue { return fallBehind(watch) }
     session.output.append(channel.buffer, from: watch.given, to: end)
-    markDirty(session)
+    outbox.mark(session)
     watch.given = end
     watch.queuedRevision = channel.feed.revision
     watch.lastTold = now
@@ -132,10 +132,10 @@ extension Engine {
   /// The watch gets a new snapshot in place of what it has.
   func restart(_ watch: Watch) {
     beginSnapshot(watch, reset: true)
-    watch.session.resets &+= 1
-    counters.resets &+= 1
+    watch.session.client.resets &+= 1
+    status.counters.resets &+= 1
     let bytes = watch.session.output.count
-    report(
+    status.report(
       .info,
       "\(watch.session.description) watching \(watch.channel.feed.name) is reset with a snapshot: what it missed since revision \(watch.revision) is out of reach or larger than one frame; \(bytes) bytes queued, limit maxQueue \(limits.maxQueue)"
     )
@@ -147,7 +147,7 @@ extension Engine {
     let cursor = SnapshotCursor(watch.channel.feed.makeSnapshot(), of: watch.channel, reset: reset)
     watch.progress = .snapshot(cursor)
     watch.queuedRevision = cursor.revision
-    counters.snapshots &+= 1
+    status.counters.snapshots &+= 1
     wait(watch)
   }
 
@@ -179,7 +179,7 @@ extension Engine {
   func checkWatches() {
     #if DEBUG
       var channels: [ObjectIdentifier: FeedChannel] = [:]
-      for case let session? in sessions {
+      for session in sessions.all {
         for watch in session.watches { channels[ObjectIdentifier(watch.channel)] = watch.channel }
       }
       watches.checkInvariants(channels: Array(channels.values))
@@ -204,7 +204,7 @@ extension Engine {
   }
 
   private func isFull(_ session: Session) -> Bool {
-    session.isBlocked || session.output.count > Self.partBacklog
+    session.output.isBlocked || session.output.count > Self.partBacklog
   }
 
   /// Brings the watches that are not live forward, as far as their connections and the turn's budget allow.
@@ -218,7 +218,7 @@ extension Engine {
       if watch.seat == .standing { wait(watch) }
     }
     #if DEBUG
-      if counters.requests % 32 == 0 { checkWatches() }
+      if status.counters.requests % 32 == 0 { checkWatches() }
     #endif
   }
 
@@ -277,7 +277,7 @@ extension Engine {
         restart(watch)
       } else {
         tell(watch, answers, range)
-        counters.composedDeltas &+= 1
+        status.counters.composedDeltas &+= 1
         settle(watch)
       }
     }

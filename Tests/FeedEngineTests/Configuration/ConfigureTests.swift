@@ -18,12 +18,12 @@ struct ConfigureTests {
     let harness = EngineHarness()
     let client = harness.connect()
     let definition = #"{"feed":"people","kind":"managed","database":"d","query":"SELECT 1 AS id"}"#
-    #expect(harness.ask(client, "define", definition).first?.contains(#""code":-32006"#) == true)
+    #expect(harness.ask(client, "define", definition).first?.json?.errorCode == -32006)
     let operations = #"{"ops":[{"method":"define","params":\#(definition)}]}"#
-    #expect(harness.ask(client, "transaction", operations).first?.contains(#""code":-32006"#) == true)
+    #expect(harness.ask(client, "transaction", operations).first?.json?.errorCode == -32006)
     try harness.configure(#"{"feeds": [\#(Self.people)]}"#)
-    #expect(harness.ask(client, "undefine", #"{"feed":"people"}"#).first?.contains(#""code":-32006"#) == true)
-    #expect(harness.ask(client, "set", #"{"feed":"people","elements":[]}"#).first?.contains(#""code":-32002"#) == true)
+    #expect(harness.ask(client, "undefine", #"{"feed":"people"}"#).first?.json?.errorCode == -32006)
+    #expect(harness.ask(client, "set", #"{"feed":"people","elements":[]}"#).first?.json?.errorCode == -32002)
   }
 
   @Test func watchersSeeTheRowsAndDescribeTheSource() throws {

@@ -58,7 +58,7 @@ import Testing
         if let operation = between.operation { operations.insert(operation, at: place) }
         let before = tests.harness.engine.catalog.revision
         let answer = tests.harness.ask(tests.pusher, "transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#)
-        #expect(answer.first?.contains("results") == true, "\(answer)")
+        #expect(answer.first?.json?["result"]?["results"] != nil, "\(answer)")
         #expect(tests.harness.take(tests.watcher) == [], "\(operations)")
         #expect(tests.harness.engine.catalog.revision == before + (between == .nothing ? 0 : 1), "\(operations)")
       }

@@ -23,19 +23,20 @@ import Testing
     let harness = EngineHarness()
     let client = harness.connect()
     _ = ask(harness, client, "define", #"{"feed":"f0","kind":"array"}"#)
-    var refused = ""
-    for level in 0..<70 where refused.isEmpty {
+    var refused: (level: Int, answer: Value?)?
+    for level in 0..<70 where refused == nil {
       for (name, kind, children) in [
         ("h\(level)", side, ["f\(level)"]), ("f\(level + 1)", rung, ["f\(level)", "h\(level)"]),
       ] {
         let answer = ask(harness, client, "define", definition(name, kind, children))
-        if !answer.contains("result") { refused = "\(level) \(answer)" }
+        if answer.json?["result"] == nil { refused = (level, answer.json) }
       }
     }
     // Two to the sixth power is as often as a feed may be shown.
-    #expect(refused.hasPrefix("6 ") && refused.contains("-32007") && refused.contains(#""limit":"maxRepeats""#))
-    #expect(ask(harness, client, "insert", #"{"feed":"f0","elements":[1,2]}"#).contains("added"))
-    #expect(ask(harness, client, "verify", #"{"feed":"f6"}"#).contains("digest"))
+    #expect(refused?.level == 6 && refused?.answer?.errorCode == -32007)
+    #expect(refused?.answer?.errorData?["limit"]?.string == "maxRepeats")
+    #expect(ask(harness, client, "insert", #"{"feed":"f0","elements":[1,2]}"#).json?["result"]?["added"] != nil)
+    #expect(ask(harness, client, "verify", #"{"feed":"f6"}"#).json?["result"]?["digest"] != nil)
   }
 
   /// The same from the top down, where nothing is shown until the last child is inserted.
@@ -53,14 +54,18 @@ import Testing
         ("f\(level + 1)", "f\(level)"), ("f\(level + 1)", "h\(level)"), ("h\(level)", "f\(level)"),
       ] {
         let answer = ask(harness, client, "insertChild", #"{"feed":"\#(parent)","child":"\#(child)"}"#)
-        if answer.contains("maxRepeats") { refused += 1 } else { #expect(answer.contains("result")) }
+        if answer.json?.errorData?["limit"]?.string == "maxRepeats" {
+          refused += 1
+        } else {
+          #expect(answer.json?["result"] != nil)
+        }
       }
     }
     #expect(refused > 0)
     _ = ask(harness, client, "define", #"{"feed":"a","kind":"array"}"#)
-    #expect(ask(harness, client, "insertChild", #"{"feed":"f0","child":"a"}"#).contains("\"sections\""))
-    #expect(ask(harness, client, "insert", #"{"feed":"a","elements":[1]}"#).contains("added"))
-    #expect(ask(harness, client, "verify", #"{"feed":"f40"}"#).contains("digest"))
+    #expect(ask(harness, client, "insertChild", #"{"feed":"f0","child":"a"}"#).json?["result"]?["sections"] != nil)
+    #expect(ask(harness, client, "insert", #"{"feed":"a","elements":[1]}"#).json?["result"]?["added"] != nil)
+    #expect(ask(harness, client, "verify", #"{"feed":"f40"}"#).json?["result"]?["digest"] != nil)
   }
 
   /// A wide and deep tree that shows nothing twice has no such end.
@@ -77,16 +82,17 @@ import Testing
         let answer = ask(
           harness, client, "define",
           #"{"feed":"\#(name)","kind":"composed","children":["\#(level[place])","\#(level[place + 1])"]}"#)
-        #expect(answer.contains("result"))
+        #expect(answer.json?["result"] != nil)
         return name
       }
     }
     for number in 0..<300 {
       let below = number == 0 ? level[0] : "d\(number - 1)"
       let answer = ask(harness, client, "define", #"{"feed":"d\#(number)","kind":"composed","children":["\#(below)"]}"#)
-      #expect(answer.contains("result"))
+      #expect(answer.json?["result"] != nil)
     }
-    #expect(ask(harness, client, "describe", #"{"feed":"d299"}"#).contains("a255"))
+    let sections = ask(harness, client, "describe", #"{"feed":"d299"}"#).json?["result"]?["sections"]?.items
+    #expect(sections?.contains { $0["name"]?.string == "a255" } == true)
   }
 
   @Test func sectionsAreBounded() {
@@ -116,15 +122,15 @@ import Testing
         "transaction",
         #"{"ops":[{"method":"insertChild","params":{"feed":"low","child":"d"}},{"method":"insertChild","params":{"feed":"low","child":"c"}}]}"#
       ))
-    #expect(ask(harness, client, "insertChild", #"{"feed":"low","child":"d"}"#).contains("result"))
-    #expect(ask(harness, client, "activate", #"{"feed":"tabs","child":-1}"#).contains("result"))
-    #expect(ask(harness, client, "insertChild", #"{"feed":"top","child":"d"}"#).contains("result"))
+    #expect(ask(harness, client, "insertChild", #"{"feed":"low","child":"d"}"#).json?["result"] != nil)
+    #expect(ask(harness, client, "activate", #"{"feed":"tabs","child":-1}"#).json?["result"] != nil)
+    #expect(ask(harness, client, "insertChild", #"{"feed":"top","child":"d"}"#).json?["result"] != nil)
     // One section, whatever it shows.
     #expect(
       ask(
         harness, client, "define", #"{"feed":"s","kind":"slots","contents":{"A":"low","B":"top"},"pattern":["A","B"]}"#
       )
-      .contains("result"))
+      .json?["result"] != nil)
   }
 
   /// The answer of a transaction is not built beyond what a frame takes, and neither is the work.
@@ -141,7 +147,7 @@ import Testing
       #"{"method":"removeChild","params":{"feed":"c","at":0}},{"method":"insertChild","params":{"feed":"c","child":"a"}}"#
     let operations = Array(repeating: pair, count: 400).joined(separator: ",")
     let before = ask(harness, client, "sync", "{}")
-    #expect(ask(harness, client, "transaction", #"{"ops":[\#(operations)]}"#).contains("-32007"))
+    #expect(ask(harness, client, "transaction", #"{"ops":[\#(operations)]}"#).json?.errorCode == -32007)
     harness.send(client, #"{"jsonrpc":"2.0","method":"transaction","params":{"ops":[\#(operations)]}}"#)
     #expect(harness.take(client).isEmpty)
     #expect(ask(harness, client, "sync", "{}") == before)

@@ -172,9 +172,9 @@ import Testing
     }
     harness.deliver(client, Array(requests.joined()))
     #expect(harness.waitingInput(of: client) > 3_000_000)
-    let taken = harness.engine.session(client)?.line.bytes ?? 0
+    let taken = harness.engine.sessions[client]?.line.bytes ?? 0
     #expect(taken > 1 << 20 && taken <= 2 << 20)
-    #expect(harness.engine.session(client)?.counted ?? 0 >= taken, "they are charged to their user")
+    #expect(harness.engine.sessions[client]?.charged ?? 0 >= taken, "they are charged to their user")
     #expect(harness.ask(observer, "ping").count == 1)
     var answered: [Int] = []
     while answered.count < 30, harness.log?.inFlight.isEmpty == false {
@@ -183,7 +183,7 @@ import Testing
       answered += harness.take(client).compactMap { Value($0)?["id"]?.int }
     }
     #expect(answered == Array(0..<30))
-    #expect(harness.engine.session(client)?.counted == 0)
+    #expect(harness.engine.sessions[client]?.charged == 0)
   }
 
   // MARK: Random histories

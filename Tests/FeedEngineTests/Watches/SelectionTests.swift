@@ -67,6 +67,6 @@ import Testing
     harness.resume(watcher)
     let frames = harness.take(watcher)
     #expect(frames.last?.contains(#""ended":true"#) == true)
-    #expect(!frames.contains { $0.contains("selection") })
+    #expect(!frames.contains { $0.json?["method"]?.string == "selection" })
   }
 }

@@ -23,7 +23,7 @@ import Testing
     for (number, size) in Self.sizes[set].enumerated() {
       let filler = String(repeating: "x", count: min(size, limits.elementRoom - 30))
       let answer = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":\#(number),"k":"\#(filler)"}}"#)
-      if answer.first?.contains("error") == false { pushed += 1 }
+      if answer.first?.json?["error"] == nil { pushed += 1 }
     }
     #expect(pushed == Self.sizes[set].count)
     let frames = harness.ask(watcher, "watch", #"{"feed":"c"}"#)

@@ -123,7 +123,7 @@ import Testing
     #expect(harness.ask(watcher, "unwatch", #"{"feed":"c"}"#) == [#"{"jsonrpc":"2.0","id":1,"result":{}}"#])
     push(1)
     #expect(told().isEmpty)
-    #expect(harness.ask(watcher, "unwatch", #"{"feed":"c"}"#).first?.contains("result") == true, "twice does no harm")
+    #expect(harness.ask(watcher, "unwatch", #"{"feed":"c"}"#).first?.json?["result"] != nil, "twice does no harm")
   }
 
   @Test func aSecondWatchStartsOver() {
@@ -186,7 +186,7 @@ import Testing
     harness.advance(seconds: 2)
     let resumed = (1...51).map { since -> Bool in
       let frames = harness.ask(watcher, "watch", #"{"feed":"c","since":{"epoch":"test","revision":\#(since)}}"#)
-      return frames.first?.contains(#""resumed":true"#) == true
+      return frames.first?.json?["result"]?["resumed"]?.bool == true
     }
     #expect(resumed == resumed.sorted { !$0 && $1 }, "reach has one beginning")
     #expect((2..<20).contains(resumed.count { $0 }))

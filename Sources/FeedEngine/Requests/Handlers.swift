@@ -2,7 +2,6 @@ import FeedChange
 import FeedJSON
 import FeedModel
 import FeedWire
-import Glibc
 
 /// From a method to its handler.
 extension Engine {
@@ -47,17 +46,15 @@ extension Engine {
     }
   }
 
-  /// The feed that parameter `feed` names. Requests of one session mostly name the same feed, which costs one comparison.
+  /// Returns the feed that parameter `feed` names.
   func feed(_ parameters: Parameters, of session: Session) throws(FeedError) -> Feed {
     let name = try parameters.required("feed", "the name of a feed")
-    if let last = session.lastFeed, !last.isGone, session.lastName.bytes.hasSameBytes(as: name.text) { return last }
+    if let feed = session.named.feed(named: name.text) { return feed }
     guard let text = name.truncatedName else {
       throw Parameters.refuse("feed", "must be a string: the name of a feed")
     }
     let feed = try catalog.feed(named: text)
-    session.lastFeed = feed
-    session.lastName.removeAll(keepingCapacity: true)
-    session.lastName.append(name.text)
+    session.named.set(feed, named: name.text)
     return feed
   }
 
@@ -75,12 +72,5 @@ extension Engine {
       let section = feed.section(at: index)
       return (section.name, section.count)
     }
-  }
-}
-
-extension UnsafeRawBufferPointer {
-  fileprivate func hasSameBytes(as other: UnsafeRawBufferPointer) -> Bool {
-    guard count == other.count, let base = baseAddress, let otherBase = other.baseAddress else { return false }
-    return memcmp(base, otherBase, count) == 0
   }
 }

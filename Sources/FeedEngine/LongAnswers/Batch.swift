@@ -1,8 +1,8 @@
 import FeedJSON
 
-/// A JSON-RPC batch under way: the answers so far, and the requests to which there was no time yet.
+/// A JSON-RPC batch under way: the answers so far, and the requests that are not executed yet.
 ///
-/// Most batches are over when their frame is. One that is not keeps a copy of its remaining requests.
+/// Most batches are executed in the turn that decodes them. Another one keeps a copy of its remaining requests.
 final class Batch {
   /// The answers, with commas between them.
   let answers = TurnBuffer()
@@ -24,7 +24,6 @@ final class Batch {
     let start = first.byteOffset - messages.byteOffset
     bytes.append(UInt8(ascii: "["))
     bytes.append(UnsafeRawBufferPointer(rebasing: messages.text[start...]))
-    // What was an array still is one without its first elements.
     rest = (try? scanner.scan(bytes.bytes))?.elements
   }
 
@@ -48,12 +47,12 @@ final class Batch {
     return message
   }
 
-  /// The request that ``next()`` returned last could not be taken: it is returned again.
+  /// Lets ``next()`` return its last request again.
   func putBack() { rest = previous }
 }
 
 extension Engine {
-  /// Queues the answers that a batch has so far.
+  /// Queues the answers of a batch so far.
   func sendAnswers(of batch: Batch, to session: Session) {
     if batch.answers.bytes.isEmpty { return }
     let start = answers.bytes.beginFrame()

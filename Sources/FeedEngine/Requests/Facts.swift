@@ -12,7 +12,7 @@ extension Engine {
       throw Parameters.refuse("protocol", "must be 1, the only protocol this daemon speaks")
     }
     if let client = parameters.member("client") {
-      reply.session.clientName = client.displayName
+      reply.session.client.name = client.displayName
     }
     try answer(reply) { out in
       out.append("\"protocol\":")

@@ -4,11 +4,11 @@ import FeedModel
 import FeedQuery
 
 /// `query` with a path that needs all elements as one document: they are joined in parts, and the path is evaluated over
-/// them at the end, within bounds of size and of work.
+/// them at the end. The size of the document and the steps of the path are limited.
 final class DocumentQueryJob: Job {
   private let path: JSONPath
   private let source: QuerySource
-  /// Whether the document is the feed's one element instead of the array of its elements.
+  /// Whether the document is the one element of a single instead of an array.
   private let isSingle: Bool
   private var scanner: JSONScanner
   private var document = ByteBuffer()

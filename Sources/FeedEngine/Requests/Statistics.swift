@@ -8,21 +8,22 @@ extension Engine {
   func stats(_ reply: Reply) throws(FeedError) {
     let gauges: [(StaticString, Int)] = [
       ("revision", Int(truncatingIfNeeded: catalog.revision)),
-      ("uptime", Int(now.since(startedAt) / 1_000_000_000)),
-      ("connectionsOpen", connectionCount),
+      ("uptime", Int(now.since(status.startedAt) / 1_000_000_000)),
+      ("connectionsOpen", quotas.connections),
       ("feeds", catalog.feeds.count),
       ("elements", catalog.elementCount),
       ("elementBytes", catalog.elementBytes),
       ("historyBytes", catalog.historyBytes),
       ("watches", watches.count),
-      ("queuedBytes", sessions.reduce(0) { $0 + ($1?.output.count ?? 0) }),
-      ("heldBytes", sessions.reduce(0) { $0 + ($1?.input.held.count ?? 0) }),
+      ("queuedBytes", sessions.all.reduce(0) { $0 + $1.output.count }),
+      ("heldBytes", sessions.all.reduce(0) { $0 + $1.input.held.count }),
     ]
     let totals: [(StaticString, UInt64)] = [
-      ("connections", counters.connections), ("refusedConnections", counters.refusedConnections),
-      ("requests", counters.requests), ("errors", counters.errors), ("commits", counters.commits),
-      ("deltas", counters.deltas), ("composedDeltas", counters.composedDeltas), ("snapshots", counters.snapshots),
-      ("resets", counters.resets), ("bytesIn", counters.bytesIn), ("bytesOut", counters.bytesOut),
+      ("connections", status.counters.connections), ("refusedConnections", status.counters.refusedConnections),
+      ("requests", status.counters.requests), ("errors", status.counters.errors), ("commits", status.counters.commits),
+      ("deltas", status.counters.deltas), ("composedDeltas", status.counters.composedDeltas),
+      ("snapshots", status.counters.snapshots),
+      ("resets", status.counters.resets), ("bytesIn", status.counters.bytesIn), ("bytesOut", status.counters.bytesOut),
     ]
     try answer(reply) { out in
       for (place, gauge) in gauges.enumerated() {
@@ -44,7 +45,7 @@ extension Engine {
     try answer(reply) { out in
       out.append("\"clients\":[")
       var isFirst = true
-      for case let session? in sessions {
+      for session in sessions.all {
         out.append(isFirst ? "{" : ",{")
         isFirst = false
         append(session, to: &out)
@@ -60,7 +61,7 @@ extension Engine {
     out.appendMember("pid", isFirst: false)
     out.append(integer: Int(session.peer.pid))
     out.appendMember("name", isFirst: false)
-    out.appendJSONString(session.clientName)
+    out.appendJSONString(session.client.name)
     out.appendMember("queued", isFirst: false)
     out.append(integer: session.output.count)
     out.appendMember("held", isFirst: false)
@@ -68,11 +69,11 @@ extension Engine {
     out.appendMember("lag", isFirst: false)
     out.append(integer: session.watches.map(\.lag).max() ?? 0)
     out.appendMember("resets", isFirst: false)
-    out.append(integer: session.resets)
+    out.append(integer: session.client.resets)
     out.appendMember("requests", isFirst: false)
-    out.append(integer: session.requests)
+    out.append(integer: session.client.requests)
     out.appendMember("connected", isFirst: false)
-    out.append(integer: now.since(session.connectedAt) / 1_000_000_000)
+    out.append(integer: now.since(session.client.connectedAt) / 1_000_000_000)
     out.append(",\"watches\":[")
     for (place, watch) in session.watches.enumerated() {
       if place > 0 { out.append(UInt8(ascii: ",")) }

@@ -1,0 +1,162 @@
+import FeedChange
+import FeedJSON
+import FeedModel
+import FeedQuery
+
+/// `query`: a JSONPath over the array of a feed's elements in flattened order, as of one revision.
+///
+/// Evaluates, in parts, paths that look at each element by itself. `DocumentQueryJob` evaluates the others, over one document
+/// of all elements.
+final class QueryJob: Job {
+  private let path: ElementwisePath
+  private let source: QuerySource
+  private var rows: ElementSelection
+  /// The row that the path reads next; nil when none is left.
+  private var wanted: Int?
+  /// Whether the path selects rows from the last to the first. The nodes are put in that order at the end.
+  private let isBackwards: Bool
+  private var scanner: JSONScanner
+  private var nodes: QueryNodes
+  private var row = 0
+
+  init(_ path: ElementwisePath, over source: QuerySource) {
+    self.path = path
+    self.source = source
+    rows = path.selection(count: source.count)
+    wanted = rows.next()
+    var ahead = rows
+    isBackwards = ahead.next().map { [wanted] in $0 < wanted ?? 0 } ?? false
+    if isBackwards {
+      let all = ([wanted].compactMap { $0 } + Array(rows)).reversed()
+      reversed = Array(all)
+      wanted = reversed.first
+    }
+    scanner = JSONScanner(maxDepth: source.limits.maxDepth)
+    nodes = QueryNodes(limits: source.limits)
+  }
+
+  /// The rows of a backward selection, forwards; empty for others.
+  private var reversed: [Int] = []
+  private var nextReversed = 1
+
+  func advance(budget: Int) throws(FeedError) -> Bool {
+    var left = budget
+    // Rows are read in order; those that the path does not select are skipped.
+    while wanted != nil && left > 0 {
+      let read = try read(max: left)
+      if read == 0 { break }
+      left -= read
+    }
+    return wanted == nil || source.isFinished
+  }
+
+  private func read(max: Int) throws(FeedError) -> Int {
+    var failure: FeedError?
+    let read = source.next(max: max) { element in
+      defer { row += 1 }
+      guard row == wanted, failure == nil else { return }
+      do throws(FeedError) { try evaluate(element) } catch { failure = error }
+      wanted = nextWanted()
+    }
+    if let failure { throw failure }
+    return read
+  }
+
+  private func nextWanted() -> Int? {
+    if !isBackwards { return rows.next() }
+    defer { nextReversed += 1 }
+    return nextReversed < reversed.count ? reversed[nextReversed] : nil
+  }
+
+  private func evaluate(_ text: UnsafeRawBufferPointer) throws(FeedError) {
+    guard let element = try? scanner.scan(text) else { return }
+    var steps = source.limits.maxQuerySteps
+    nodes.beginGroup()
+    path.evaluate(element, steps: &steps) { nodes.append($0) }
+    try nodes.check(steps: steps)
+  }
+
+  func appendResult(to out: inout ByteBuffer) {
+    nodes.appendResult(to: &out, revision: source.revision, backwards: isBackwards)
+  }
+}
+
+/// The elements of a feed in flattened order, as of one revision, read once from the first to the last.
+final class QuerySource {
+  let limits: Limits
+  /// Elements in all.
+  let count: Int
+  private let snapshot: FeedSnapshot
+  private var section = 0
+
+  var revision: UInt64 { snapshot.revision }
+  var isFinished: Bool { section >= snapshot.sections.count }
+
+  init(_ feed: Feed, limits: Limits) {
+    self.limits = limits
+    snapshot = feed.makeSnapshot()
+    count = snapshot.sections.reduce(0) { $0 + $1.count }
+  }
+
+  /// Hands out up to `max` elements of one section; returns how many, 0 only when there are none left.
+  func next(max: Int, _ body: (UnsafeRawBufferPointer) -> Void) -> Int {
+    while section < snapshot.sections.count {
+      let rows = snapshot.sections[section]
+      let read = rows.next(max: max) { body($0.text) }
+      if rows.position >= rows.count { section += 1 }
+      if read > 0 { return read }
+    }
+    return 0
+  }
+}
+
+/// The nodes that a query has found, as JSON text.
+///
+/// Nodes come in groups, one for each element, so that the groups can be written in the opposite order.
+struct QueryNodes: ~Copyable {
+  private let limits: Limits
+  private var bytes = ByteBuffer()
+  /// Where each group begins.
+  private var groups: [Int] = []
+
+  init(limits: Limits) {
+    self.limits = limits
+  }
+
+  mutating func beginGroup() {
+    if groups.last != bytes.count { groups.append(bytes.count) }
+  }
+
+  mutating func append(_ node: JSONView) {
+    if bytes.count > limits.maxFrame { return }
+    if bytes.count > (groups.last ?? 0) { bytes.append(UInt8(ascii: ",")) }
+    bytes.append(compact: node)
+  }
+
+  /// Refuses nodes that do not fit an answer, and a query that took too many steps.
+  ///
+  /// - Parameter steps: steps that are left; negative when there were too many.
+  func check(steps: Int) throws(FeedError) {
+    if steps < 0 { throw Self.tooLarge("maxQuerySteps", limits.maxQuerySteps) }
+    if bytes.count > limits.maxFrame { throw Self.tooLarge("maxFrame", limits.maxFrame) }
+  }
+
+  static func tooLarge(_ limit: String, _ value: Int) -> FeedError {
+    .limitExceeded(limit: limit, value: value, reason: "narrow the path, or watch the feed and query your copy")
+  }
+
+  func appendResult(to out: inout ByteBuffer, revision: UInt64, backwards: Bool) {
+    out.append("\"nodes\":[")
+    var isFirst = true
+    let order = backwards ? Array(groups.indices.reversed()) : Array(groups.indices)
+    for group in order {
+      let end = group + 1 < groups.count ? groups[group + 1] : bytes.count
+      if groups[group] == end { continue }
+      if !isFirst { out.append(UInt8(ascii: ",")) }
+      isFirst = false
+      out.append(UnsafeRawBufferPointer(rebasing: bytes.bytes[groups[group]..<end]))
+    }
+    out.append("],\"revision\":")
+    out.append(integer: revision)
+  }
+}

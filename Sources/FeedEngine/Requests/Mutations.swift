@@ -1,0 +1,194 @@
+import FeedChange
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// Methods that change feeds, alone and in transactions.
+extension Engine {
+  /// Bytes on the wire that a listed row takes at most, half a move included.
+  private static let longestListing = 36
+
+  /// Executes one mutating method as a commit of its own.
+  func mutate(
+    _ method: Method, _ parameters: Parameters, _ reply: Reply
+  ) throws(FeedError) {
+    assert(method.rules.effect == .changesFeeds, "\(method) is not logged")
+    let listsChange = method.rules.cost == .change
+    catalog.begin(at: time.moment)
+    do throws(FeedError) {
+      try apply(method, parameters, of: reply.session)
+      // Replay decides the same: it depends on the request alone whether there is an answer that must fit.
+      if listsChange && reply.id != nil { try checkFits(reply.room) }
+    } catch {
+      rollBack(reply.session)
+      throw error
+    }
+    commit()
+    try answer(reply) { out in
+      out.append("\"revision\":")
+      out.append(integer: catalog.revision)
+      if listsChange {
+        out.append(UInt8(ascii: ","))
+        catalog.commit.withResult { out.append($0) }
+      }
+    }
+  }
+
+  /// Several mutating methods as one commit: all or nothing.
+  func transaction(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
+    let operations = try parameters.array("ops", "an array of operations, each with method and params")
+    var results = ByteBuffer()
+    catalog.begin(at: time.moment)
+    do throws(FeedError) {
+      for (place, operation) in operations.elements.enumerated() {
+        try apply(operation, at: place, of: reply.session)
+        results.append(place > 0 ? ",{" : "{")
+        catalog.commit.withResult { results.append($0) }
+        results.append(UInt8(ascii: "}"))
+        // With an id or without: this bounds the work as well.
+        if results.count > reply.room { throw tooLarge }
+      }
+    } catch {
+      rollBack(reply.session)
+      throw error
+    }
+    commit()
+    try answer(reply) { out in
+      out.append("\"revision\":")
+      out.append(integer: catalog.revision)
+      out.append(",\"results\":[")
+      out.append(results.bytes)
+      out.append(UInt8(ascii: "]"))
+    }
+  }
+
+  /// Makes the operations final and publishes them.
+  private func commit() {
+    if catalog.finish(to: self) { status.counters.commits &+= 1 }
+  }
+
+  /// Undoes the operations, and forgets a feed that one of them may have defined.
+  private func rollBack(_ session: Session) {
+    catalog.rollBack()
+    session.named.forget()
+  }
+
+  private func apply(_ operation: JSONView, at place: Int, of session: Session) throws(FeedError) {
+    do throws(FeedError) {
+      guard operation.kind == .object, let name = operation.member("method"), name.kind == .string else {
+        throw .invalidParams(member: "ops[\(place)]", reason: "must be an object with \"method\" and \"params\"")
+      }
+      guard let method = Method(name) else { throw .methodNotFound(name.string ?? "") }
+      guard method.rules.effect == .changesFeeds else {
+        throw .invalidParams(
+          member: "ops[\(place)].method",
+          reason: "is \"\(method.name)\", which changes nothing; ask for it by itself")
+      }
+      let object = operation.member("params")
+      if let object, object.kind != .object {
+        throw .invalidParams(member: "ops[\(place)].params", reason: "must be an object of named parameters")
+      }
+      try apply(method, Parameters(object: object), of: session)
+    } catch {
+      throw .operationFailed(index: place, error.naming(operation.member("params")?.member("feed")?.truncatedName))
+    }
+  }
+
+  /// Refuses, while it can still be undone, a change whose answer would not fit a frame.
+  private func checkFits(_ room: Int) throws(FeedError) {
+    let size = catalog.commit.resultSize
+    if size.sectionsAdded == 0 && size.all <= room / Self.longestListing { return }
+    var result = ByteBuffer()
+    catalog.commit.withResult { result.append($0) }
+    if result.count > room { throw tooLarge }
+  }
+
+  private var tooLarge: FeedError {
+    .limitExceeded(
+      limit: "maxFrame", value: limits.maxFrame, reason: "the answer would not fit a frame; change less at a time")
+  }
+}
+
+/// The mutating methods, each as one operation of the commit under way.
+extension Engine {
+  /// Applies one mutating method.
+  func apply(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
+    guard let hint = parameters.member("animation") else { return try operate(method, parameters, of: session) }
+    guard hint.kind == .string, hint.text.count <= 1024 else {
+      throw Parameters.refuse("animation", "must be a short string, such as \"fade\"")
+    }
+    try operate(method, parameters, of: session)
+    catalog.commit.setHint(Array(hint.text))
+  }
+
+  private func operate(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
+    switch method {
+    case .update: try update(parameters, of: session)
+    case .delete: try delete(parameters, of: session)
+    case .set: try set(parameters, of: session)
+    case .insert, .remove, .replace, .move, .put: try edit(method, parameters, of: session)
+    case .activate, .insertChild, .removeChild: try restructure(method, parameters, of: session)
+    case .define: try define(parameters)
+    case .undefine: try undefine(parameters)
+    case .select, .deselect, .selected, .get, .range, .snapshot, .query, .verify, .watch, .unwatch, .sync, .ping,
+      .hello,
+      .feeds, .describe, .transaction, .stats, .clients:
+      assertionFailure("\(method) is no operation of a commit")
+      throw .internalError(reason: "\(method.name) changes no feed")
+    }
+  }
+
+  private func update(_ parameters: Parameters, of session: Session) throws(FeedError) {
+    let feed = try collection(parameters, of: session)
+    try parameters.refuseBoth("element", "elements")
+    if let element = parameters.member("element") {
+      try feed.update(element, in: catalog.commit)
+    } else if parameters.member("elements") != nil {
+      try feed.update(elements: try parameters.array("elements", "an array of elements"), in: catalog.commit)
+    } else {
+      throw Parameters.refuse("element", "is missing: give \"element\", or \"elements\" as an array")
+    }
+  }
+
+  private func delete(_ parameters: Parameters, of session: Session) throws(FeedError) {
+    let feed = try collection(parameters, of: session)
+    try parameters.refuseBoth("id", "ids")
+    if parameters.member("ids") != nil {
+      return try feed.delete(ids: try parameters.array("ids", "an array of identities"), in: catalog.commit)
+    }
+    guard let id = parameters.member("id") else {
+      throw Parameters.refuse("id", "is missing: give \"id\", or \"ids\" as an array")
+    }
+    try feed.delete(id, in: catalog.commit)
+  }
+
+  private func set(_ parameters: Parameters, of session: Session) throws(FeedError) {
+    let feed = try feed(parameters, of: session)
+    let elements = try parameters.array("elements", "an array of all elements the feed shall hold")
+    switch feed.kind {
+    case let collection as CollectionKind: try collection.set(elements, in: catalog.commit)
+    case let list as ListKind where list.shape == .array: try list.set(elements, in: catalog.commit)
+    default: throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: "collection or array")
+    }
+  }
+
+  private func define(_ parameters: Parameters) throws(FeedError) {
+    guard let object = parameters.object else { throw Parameters.refuse("feed", "is missing: describe a feed") }
+    let replace = try parameters.bool("replace", default: false)
+    let definition = try FeedDefinition(parsing: object, limits: limits)
+    if case .managed = definition.content {
+      throw .permissionDenied(
+        reason: "a managed feed names a file of the daemon's machine; define it in the file of feedd --config")
+    }
+    try catalog.define(definition, replace: replace)
+  }
+
+  private func undefine(_ parameters: Parameters) throws(FeedError) {
+    let name = try parameters.string("feed", "the name of a feed")
+    if catalog.feeds[name]?.kind is ManagedKind {
+      throw .permissionDenied(
+        reason: "feed \"\(name)\" is defined by the daemon's configuration; take it out of that file instead")
+    }
+    try catalog.undefine(name)
+  }
+}

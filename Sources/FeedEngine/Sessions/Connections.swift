@@ -1,0 +1,130 @@
+import FeedModel
+import FeedWire
+
+/// The life of a connection: it is accepted, takes input, and ends from either side.
+extension Engine {
+  /// Seconds that a closing connection has to read what is queued for it.
+  private static let closeGrace = 10.0
+
+  /// Accepts a connection. One over a limit gets `bye`, and closes once that is written.
+  func connect(_ peer: Peer) -> Session {
+    let session = sessions.open(peer, now: now)
+    let reserve = access.isPrivileged(peer) ? limits.reservedConnections : 0
+    if let refusal = quotas.refusal(of: peer, limits: limits, reserve: reserve) {
+      session.phase.isRefused = true
+      status.counters.refusedConnections += 1
+      close(session, reason: "limit", message: refusal, level: .warning)
+    } else {
+      quotas.admit(session)
+      status.counters.connections += 1
+      status.report(.info, "\(session.description) opened")
+    }
+    return session
+  }
+
+  /// Whether requests of a connection can be taken now. While false, it is not read from: it does not read its answers, or
+  /// one of them is not complete.
+  func wantsInput(_ session: Session) -> Bool {
+    !session.isClosing && !session.input.hasEnded && canWork(session)
+  }
+
+  /// Whether a connection has room for the answers of further requests.
+  func canWork(_ session: Session) -> Bool {
+    !session.line.isAnswering && session.line.takesMore && session.output.count <= limits.maxQueue
+  }
+
+  /// Lists a paused session for the turn if its requests can be taken again.
+  func resumeIfPossible(_ session: Session) {
+    if session.input.isPaused && wantsInput(session) { sessions.addResumable(session) }
+  }
+
+  /// The peer sends nothing more: what it sent is executed and what is queued is written, then the connection closes.
+  func endOfInput(_ session: Session) {
+    if session.input.hasEnded { return }
+    session.input.hasEnded = true
+    session.input.partialSince = nil
+    session.input.held.removeAll()
+    if session.line.isDone { session.phase.isClosing = true }
+    recount(session)
+    outbox.mark(session)
+  }
+
+  /// Removes a closed connection and its watches. Its stored requests are executed all the same.
+  func disconnect(_ session: Session) {
+    endWatches(of: session)
+    session.line.cancelAnswers()
+    session.phase.isClosing = true
+    sessions.close(session)
+    outbox.remove(session)
+    longAnswers.remove(session)
+    if !session.phase.isRefused { quotas.release(session) }
+    status.report(
+      .info,
+      "\(session.description) closed after \(session.client.requests) requests, \(session.output.count) bytes unsent")
+  }
+
+  /// Ends a connection from this side: `bye` is the last frame, after all that is queued.
+  func close(_ session: Session, reason: String, message: String, level: EngineEvent.Level) {
+    if session.isClosing { return }
+    status.report(level, "\(session.description) is being closed (\(reason)): \(message)")
+    session.phase.isClosing = true
+    session.phase.closeDeadline = now.adding(seconds: Self.closeGrace)
+    session.input.held.removeAll()
+    session.line.work = nil
+    if let batch = session.line.batch { sendAnswers(of: batch, to: session) }
+    session.line.batch = nil
+    giveAll(to: session)
+    endWatches(of: session)
+    let start = answers.bytes.count
+    answers.bytes.appendByeFrame(reason: reason, message: message)
+    queue(session, answers, from: start)
+  }
+
+  /// Ends all watches of a connection. What was made for them and not given is discarded.
+  func endWatches(of session: Session) {
+    for watch in session.watches { remove(watch) }
+    session.watches = []
+  }
+
+  /// Says `bye` to all connections. Each closes once it has read what is queued.
+  func shutDown(reason: String, message: String) {
+    for session in sessions.all { close(session, reason: reason, message: message, level: .debug) }
+  }
+
+  // MARK: Quotas
+
+  /// Charges a session's user for what the session holds, if that has changed. O(1).
+  @inline(__always) func recount(_ session: Session) {
+    let holding = session.isClosing ? 0 : session.output.backlog &+ session.input.held.count &+ session.line.bytes
+    if holding != session.charged && !session.phase.isRefused {
+      quotas.charge(session, holding, limit: limits.maxQueuePerUser)
+    }
+  }
+
+  /// Closes the largest holders of users that hold too much, until the rest is within the quota.
+  func closeOverQuota() {
+    if !quotas.hasOverLimit { return }
+    for uid in quotas.takeOverLimit() {
+      while quotas.bytes(of: uid) > limits.maxQueuePerUser, let session = largestHolder(of: uid) {
+        endWatches(of: session)
+        session.output.dropWholeFrames()
+        close(session, reason: "quota", message: excess(of: uid), level: .warning)
+        recount(session)
+      }
+    }
+  }
+
+  /// O(connections).
+  private func largestHolder(of uid: UInt32) -> Session? {
+    var largest: Session?
+    for session in sessions.all where session.peer.uid == uid && session.charged > largest?.charged ?? 0 {
+      largest = session
+    }
+    return largest
+  }
+
+  private func excess(of uid: UInt32) -> String {
+    "The connections of uid \(uid) hold more than maxQueuePerUser (\(limits.maxQueuePerUser)) bytes, unread ones and half "
+      + "frames together; read faster, watch less, or send frames to their end."
+  }
+}

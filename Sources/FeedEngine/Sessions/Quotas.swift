@@ -1,0 +1,87 @@
+import FeedModel
+
+/// What the connections of each user hold together, and how many there are.
+///
+/// A connection is charged for the bytes that wait for its peer, for input that is not decoded, and for requests that are not
+/// executed. Invariant: a user's sum is what its sessions are charged; a user without connections has no entry.
+struct Quotas {
+  private struct Usage {
+    var connections = 0
+    var bytes = 0
+  }
+
+  private var users: [UInt32: Usage] = [:]
+  /// Users that hold more than they may.
+  private var overLimit: [UInt32] = []
+  /// Admitted connections. Those that were refused do not count.
+  private(set) var connections = 0
+
+  /// Why another connection of `peer` is refused; nil when it is admitted.
+  ///
+  /// - Parameter reserve: connections beyond the limits that this peer may use.
+  func refusal(of peer: Peer, limits: Limits, reserve: Int) -> String? {
+    if connections >= limits.maxConnections + reserve {
+      return
+        "Limit maxConnections (\(limits.maxConnections)) is reached; close a connection, or start feedd with a larger --max-connections."
+    }
+    if let usage = users[peer.uid], usage.connections >= limits.maxConnectionsPerUser + reserve {
+      return
+        "Limit maxConnectionsPerUser (\(limits.maxConnectionsPerUser)) is reached; close a connection of this user first."
+    }
+    return nil
+  }
+
+  mutating func admit(_ session: Session) {
+    connections += 1
+    users[session.peer.uid, default: Usage()].connections += 1
+  }
+
+  /// Forgets an admitted connection and what it is charged.
+  mutating func release(_ session: Session) {
+    precondition(connections > 0, "a connection is released once")
+    connections -= 1
+    guard var usage = users[session.peer.uid] else { return }
+    usage.connections -= 1
+    usage.bytes -= session.charged
+    session.charged = 0
+    users[session.peer.uid] = usage.connections > 0 ? usage : nil
+  }
+
+  /// Sets what an admitted session is charged. O(1).
+  mutating func charge(_ session: Session, _ bytes: Int, limit: Int) {
+    let uid = session.peer.uid
+    let isMore = bytes > session.charged
+    users[uid, default: Usage()].bytes += bytes - session.charged
+    session.charged = bytes
+    if isMore && self.bytes(of: uid) > limit && !overLimit.contains(uid) { overLimit.append(uid) }
+  }
+
+  /// Bytes that a user's connections hold.
+  func bytes(of uid: UInt32) -> Int { users[uid]?.bytes ?? 0 }
+
+  var hasOverLimit: Bool { !overLimit.isEmpty }
+
+  /// The users that went over their limit since the last call.
+  mutating func takeOverLimit() -> [UInt32] {
+    defer { overLimit.removeAll() }
+    return overLimit
+  }
+
+  /// Stops a debug build if the sums are not those of the sessions. O(connections).
+  func checkInvariants(_ sessions: some Sequence<Session>) {
+    #if CHECK_INVARIANTS
+      var expected: [UInt32: Usage] = [:]
+      var open = 0
+      for session in sessions where !session.phase.isRefused {
+        open += 1
+        expected[session.peer.uid, default: Usage()].connections += 1
+        expected[session.peer.uid, default: Usage()].bytes += session.charged
+      }
+      precondition(open == connections, "\(connections) connections are counted, \(open) are open")
+      precondition(users.count == expected.count)
+      for (uid, usage) in expected {
+        precondition(users[uid]?.connections == usage.connections && users[uid]?.bytes == usage.bytes)
+      }
+    #endif
+  }
+}

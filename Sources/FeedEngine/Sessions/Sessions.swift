@@ -1,0 +1,80 @@
+import FeedModel
+
+/// The open connections, by number and by handle.
+///
+///     let session = sessions.open(peer, now: now)
+///     sessions[session.handle] === session   // until sessions.close(session)
+///
+/// Numbers of closed connections are used again; a handle never finds another session than its own. Invariant: a free number
+/// has no session, and a session's handle names its place.
+struct Sessions {
+  private var places: [Session?] = []
+  private var free: [Int] = []
+  /// The generation of the session opened last.
+  private var generation: UInt32 = 0
+  /// Paused sessions whose requests can be taken again.
+  private var resumable: [SessionHandle] = []
+  /// Stands in for a peer that is gone, while its stored requests are executed.
+  let nobody: Session
+
+  init(now: Instant) {
+    nobody = Session(handle: .none, peer: Peer(uid: 0, gid: 0, pid: 0), connectedAt: now)
+  }
+
+  var isEmpty: Bool { places.count == free.count }
+  var count: Int { places.count - free.count }
+
+  /// The open sessions in the order of their numbers, as of this call.
+  var all: some Sequence<Session> { places.lazy.compactMap { $0 } }
+
+  subscript(id: ConnectionID) -> Session? {
+    places.indices.contains(id.rawValue) ? places[id.rawValue] : nil
+  }
+
+  /// The session of a handle; nil when it is closed.
+  subscript(handle: SessionHandle) -> Session? {
+    guard handle.index < places.count, let session = places[Int(handle.index)],
+      session.handle.generation == handle.generation
+    else { return nil }
+    return session
+  }
+
+  mutating func open(_ peer: Peer, now: Instant) -> Session {
+    let index = free.popLast() ?? places.count
+    generation &+= 1
+    let handle = SessionHandle(index: UInt32(index), generation: generation)
+    let session = Session(handle: handle, peer: peer, connectedAt: now)
+    if index == places.count { places.append(session) } else { places[index] = session }
+    return session
+  }
+
+  /// Removes a session. Its number may be used again at once.
+  mutating func close(_ session: Session) {
+    precondition(self[session.handle] === session, "a session is closed once")
+    places[Int(session.handle.index)] = nil
+    free.append(Int(session.handle.index))
+  }
+
+  // MARK: Paused sessions
+
+  var hasResumable: Bool { !resumable.isEmpty }
+
+  mutating func addResumable(_ session: Session) { resumable.append(session.handle) }
+
+  mutating func takeResumable() -> [SessionHandle] {
+    defer { resumable = [] }
+    return resumable
+  }
+
+  /// Stops a debug build if a session is not where its handle says. O(connections).
+  func checkInvariants() {
+    #if CHECK_INVARIANTS
+      for (index, session) in places.enumerated() {
+        guard let session else { continue }
+        precondition(session.handle.index == index && session.handle.generation <= generation)
+      }
+      precondition(free.allSatisfy { places[$0] == nil } && Set(free).count == free.count)
+      precondition(count == places.count { $0 != nil })
+    #endif
+  }
+}

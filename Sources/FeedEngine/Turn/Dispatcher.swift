@@ -1,0 +1,291 @@
+import FeedChange
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// Decodes frames into requests, and executes each or adds it to the open batch.
+///
+/// A request that may change something joins the open batch, which goes to the log. A read with nothing before it on its
+/// connection is executed at once; any other waits in its line. Invariant: a connection's requests are executed in their
+/// order.
+struct Dispatcher: ~Copyable {
+  private let engine: Engine
+  /// The batches. `Completion` executes them, so they are not private.
+  var commits: PendingCommits
+  /// Connections whose next request found no room in the open batch.
+  private var stalled: [SessionHandle] = []
+
+  /// Requests of one JSON-RPC batch that are taken in a turn.
+  private static let arrayBudget = 1024
+
+  init(_ engine: Engine, _ log: any CommitLog) {
+    self.engine = engine
+    commits = PendingCommits(log, maxDepth: engine.limits.maxDepth)
+  }
+
+  /// Whether a turn would find something to append or to execute.
+  var hasWork: Bool {
+    if commits.canAppend && (!commits.open.frames.isEmpty || !engine.ownWork.queue.isEmpty) { return true }
+    return commits.isIdle && commits.open.count > 0
+  }
+
+  // MARK: Frames
+
+  /// Decodes whole frames at the beginning of `bytes` and executes each, or adds it to the open batch. Returns how many
+  /// bytes they were.
+  mutating func decode(_ bytes: UnsafeRawBufferPointer, of session: Session) -> Int {
+    var count = 0
+    while count < bytes.count {
+      if session.isClosing || session.line.isCut { return bytes.count }
+      guard engine.wantsInput(session) else {
+        session.input.isPaused = true
+        return count
+      }
+      let rest = UnsafeRawBufferPointer(rebasing: bytes[count...])
+      switch Frame.first(in: rest, maxFrame: engine.limits.maxFrame) {
+      case .incomplete:
+        session.input.notePartial(rest.count, now: engine.now)
+        return count
+      case .badLength(let length):
+        refuseStream(of: session, length: length)
+        return bytes.count
+      case .complete(let payload):
+        guard take(payload, of: session) else {
+          session.input.isPaused = true
+          return count
+        }
+        count &+= Frame.headerLength &+ payload.count
+      }
+    }
+    session.input.partialSince = nil
+    return count
+  }
+
+  /// Decodes a frame's payload. Returns false when the open batch has no room for it: it is offered again later.
+  private mutating func take(_ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
+    let message: JSONView
+    do throws(JSONError) {
+      message = try commits.open.scan(payload)
+    } catch {
+      engine.countRequest(of: session, 1)
+      refuse(session, engine.refusal(of: error), id: nil)
+      return true
+    }
+    if message.kind == .array { return take(array: message, payload, of: session) }
+    return take(message, payload, of: session)
+  }
+
+  /// Executes a request, or adds it to the open batch. Returns false when that has no room.
+  private mutating func take(_ message: JSONView, _ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
+    engine.countRequest(of: session, 1)
+    var id: JSONView?
+    do throws(FeedError) {
+      let (method, request) = try engine.decode(message, id: &id)
+      if engine.access.isRestricted { try engine.access.check(method, request.params, by: session.peer) }
+      try Admission.checkDefinitions(of: method, request.params)
+      let isLogged = !commits.storesAtOnce && isLogged(method, request, of: session)
+      if isLogged || !session.line.isEmpty {
+        guard commits.hasRoom(for: payload.count) else {
+          // It is decoded again when there is room.
+          engine.countRequest(of: session, -1)
+          stall(session)
+          return false
+        }
+        add(method, request, message, payload, isLogged: isLogged, of: session)
+        return true
+      }
+      try engine.execute(
+        method, Parameters(object: request.params), engine.makeReply(to: session, id: request.id?.text))
+    } catch {
+      guard error.isAnswered(with: id, message: message) else { return true }
+      refuse(session, error.naming(message.member("params")?.member("feed")?.truncatedName), id: id)
+    }
+    return true
+  }
+
+  /// Whether a request must be stored before it is executed.
+  private func isLogged(_ method: Method, _ request: Request, of session: Session) -> Bool {
+    if method.isLogged { return true }
+    // From the first watch on a feed keeps its changes; recovery must know that to keep them as well. What the requests ahead
+    // do to the feed is not known yet.
+    return method.rules.effect == .mayBeginHistory && (!session.line.isEmpty || engine.mayBeginHistory(request))
+  }
+
+  private mutating func add(
+    _ method: Method, _ request: Request, _ message: JSONView, _ payload: UnsafeRawBufferPointer, isLogged: Bool,
+    of session: Session
+  ) {
+    if isLogged {
+      commits.open.log(method, request, message, of: session.handle, payload: payload)
+    } else {
+      commits.open.wait(method, request, message, of: session.handle, payload: payload)
+    }
+    session.line.add(bytes: payload.count, isRead: !isLogged, isHeld: method.rules.cost == .long)
+  }
+
+  /// Answers with an error, behind the answers of the requests ahead.
+  private mutating func refuse(_ session: Session, _ error: FeedError, id: JSONView?) {
+    if session.line.isEmpty { return engine.refuse(engine.makeReply(to: session, id: id?.text), error) }
+    let refusal = RequestBatch.Refusal(
+      error: error, id: id.map { Array($0.text) } ?? [], hasID: id != nil, endOfStream: nil)
+    commits.open.refuse(refusal, of: session.handle)
+    session.line.add(bytes: 0, isRead: true, isHeld: false)
+  }
+
+  /// A frame has an impossible length: what follows cannot be read.
+  private mutating func refuseStream(of session: Session, length: Int) {
+    let reason = "a frame's length is \(length) and must be 1 to \(engine.limits.maxFrame)"
+    if session.line.isEmpty { return engine.endStream(of: session, reason: reason) }
+    let refusal = RequestBatch.Refusal(
+      error: .invalidRequest(reason: reason), id: [], hasID: false, endOfStream: reason)
+    commits.open.refuse(refusal, of: session.handle)
+    session.line.add(bytes: 0, isRead: true, isHeld: false)
+    session.line.isCut = true
+  }
+
+  // MARK: JSON-RPC batches
+
+  private mutating func take(array: JSONView, _ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
+    if session.line.isEmpty {
+      begin(array, of: session)
+      return true
+    }
+    guard commits.hasRoom(for: payload.count) else {
+      stall(session)
+      return false
+    }
+    commits.open.wait(array: array, of: session.handle, payload: payload)
+    session.line.add(bytes: payload.count, isRead: true, isHeld: true)
+    return true
+  }
+
+  /// Begins with the requests of a JSON-RPC batch, which is first in its line.
+  mutating func begin(_ array: JSONView, of session: Session) {
+    if array.count == 0 {
+      let error = FeedError.invalidRequest(reason: "a batch must hold at least one request")
+      return engine.refuse(engine.makeReply(to: session, id: nil), error)
+    }
+    let batch = Batch(maxDepth: engine.limits.maxDepth)
+    session.line.batch = batch
+    if commits.storesAtOnce {
+      // Nothing waits, so the array's own tape stays valid while its requests are executed.
+      var budget = Self.arrayBudget
+      var elements = array.elements
+      while let message = elements.next() {
+        if !mayGoOn(session, budget) {
+          batch.keep(from: message, of: array)
+          break
+        }
+        _ = take(message, message.text, of: session)
+        budget -= 1
+      }
+    } else {
+      batch.keep(all: array)
+      takeRequests(of: batch, session)
+    }
+    end(batch, of: session)
+  }
+
+  /// Goes on with the JSON-RPC batches under way.
+  mutating func continueArrays() {
+    for session in engine.longAnswers.sessions {
+      guard let batch = session.line.batch, session.line.work == nil, session.line.isEmpty, !session.line.isStalled
+      else {
+        continue
+      }
+      takeRequests(of: batch, session)
+      end(batch, of: session)
+    }
+  }
+
+  private mutating func takeRequests(of batch: Batch, _ session: Session) {
+    var budget = Self.arrayBudget
+    while mayGoOn(session, budget), let message = batch.next() {
+      if commits.storesAtOnce {
+        _ = take(message, message.text, of: session)
+      } else if !takeElement(message.text, of: session) {
+        return batch.putBack()
+      }
+      budget -= 1
+    }
+  }
+
+  /// Takes a request out of a JSON-RPC batch, onto the tape of the open batch.
+  private mutating func takeElement(_ text: UnsafeRawBufferPointer, of session: Session) -> Bool {
+    guard let message = try? commits.open.scan(text) else { return true }
+    return take(message, text, of: session)
+  }
+
+  private func mayGoOn(_ session: Session, _ budget: Int) -> Bool {
+    budget > 0 && !session.isClosing && session.line.work == nil && session.line.takesMore
+      && session.output.count <= engine.limits.maxQueue
+  }
+
+  /// Sends the answers of a JSON-RPC batch whose requests are all answered; else leaves it for a later turn.
+  private mutating func end(_ batch: Batch, of session: Session) {
+    if session.isClosing { return }
+    if session.line.work != nil || batch.isUnfinished || !session.line.isEmpty {
+      return engine.longAnswers.add(session)
+    }
+    engine.sendAnswers(of: batch, to: session)
+    session.line.batch = nil
+  }
+
+  /// Goes on with long answers; a JSON-RPC batch whose last request is answered ends.
+  mutating func continueAnswers() {
+    if engine.longAnswers.isEmpty { return }
+    engine.advanceAnswers()
+    for session in engine.longAnswers.sessions {
+      if let batch = session.line.batch, session.line.work == nil, session.line.isEmpty, !batch.isUnfinished {
+        end(batch, of: session)
+      }
+      if session.line.work == nil, session.line.batch == nil { engine.finishWork(of: session) }
+    }
+    engine.longAnswers.removeFinished()
+  }
+
+  // MARK: The open batch
+
+  enum Appended {
+    /// The log has no room, or there is nothing to append.
+    case nothing
+    /// The log took the batch.
+    case batch
+    /// The batch has nothing to store: its reads can be executed.
+    case readsOnly
+  }
+
+  /// Begins the open batch with what the daemon itself has to do, if the log takes the batch in this turn.
+  mutating func openBatch() {
+    guard commits.canAppend else { return }
+    for request in engine.ownWork.queue.take(at: engine.now, nextExpiry: engine.catalog.nextExpiry) {
+      commits.open.log(request)
+    }
+  }
+
+  /// Gives the open batch to the log, if that takes one more.
+  mutating func appendBatch() -> Appended {
+    guard commits.canAppend else { return .nothing }
+    if commits.open.frames.isEmpty { return commits.isIdle && commits.open.count > 0 ? .readsOnly : .nothing }
+    commits.append(at: engine.now, revision: engine.catalog.revision)
+    resumeStalled()
+    return .batch
+  }
+
+  /// The open batch has no room for the next request of a connection.
+  private mutating func stall(_ session: Session) {
+    session.line.isStalled = true
+    stalled.append(session.handle)
+  }
+
+  /// The open batch has room again.
+  mutating func resumeStalled() {
+    if stalled.isEmpty { return }
+    for handle in stalled {
+      guard let session = engine.sessions[handle] else { continue }
+      session.line.isStalled = false
+      engine.resumeIfPossible(session)
+    }
+    stalled.removeAll(keepingCapacity: true)
+  }
+}

@@ -1,0 +1,145 @@
+import FeedModel
+import FeedWire
+
+/// Reads what connections sent into the memory of the turn, and has it decoded.
+///
+/// A connection whose requests cannot be taken is paused: the link does not report it until its answers were read. Invariant:
+/// outside of a turn the intake is empty.
+struct Reception: ~Copyable {
+  private let engine: Engine
+  private var intake = Intake()
+  /// Whether no more requests are taken, because the daemon is shutting down.
+  var isDraining = false
+  /// Whether the last turn had input to decode.
+  private(set) var tookInput = false
+
+  init(_ engine: Engine) {
+    self.engine = engine
+  }
+
+  /// Whether a connection's requests can be taken now.
+  private func takes(_ session: Session) -> Bool {
+    !isDraining && engine.wantsInput(session)
+  }
+
+  mutating func read(
+    _ session: Session, hungUp: Bool, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
+  ) {
+    if hungUp { session.input.isDeaf = true }
+    guard !session.input.hasEnded, !session.input.isTaken else {
+      if session.input.hasEnded { delivery.note(session) }
+      return
+    }
+    guard takes(session), !session.input.isPaused else { return pause(session, &link, &delivery) }
+    if session.input.held.count > Intake.shortInput {
+      readLong(session, &link, &delivery)
+    } else {
+      readShort(session, &link, &delivery)
+    }
+  }
+
+  /// Reads into the turn's memory. When that is used up, the link reports the connection again in the next turn.
+  private mutating func readShort(
+    _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
+  ) {
+    guard let space = intake.space(behind: session.input.held.count) else { return }
+    switch link.read(session.id, into: space) {
+    case .bytes(let count): intake.didRead(count, of: session)
+    case .wouldBlock: break
+    case .end: endInput(session, isDeaf: false, &link, &delivery)
+    case .failed: endInput(session, isDeaf: true, &link, &delivery)
+    }
+  }
+
+  /// Reads to behind the held bytes, at most to the end of the frame that they begin.
+  private mutating func readLong(
+    _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
+  ) {
+    var budget = Intake.bytesPerTurn
+    reading: while budget > 0,
+      case .incomplete(let total) = Frame.first(in: session.input.held.bytes, maxFrame: engine.limits.maxFrame)
+    {
+      let space = session.input.held.space(towards: total ?? 0)
+      switch link.read(session.id, into: space) {
+      case .bytes(let count):
+        session.input.held.didAppend(count)
+        budget -= count
+        if count < space.count { break reading }
+      case .wouldBlock: break reading
+      case .end: return endInput(session, isDeaf: false, &link, &delivery)
+      case .failed: return endInput(session, isDeaf: true, &link, &delivery)
+      }
+    }
+    intake.takeHeld(session)
+  }
+
+  /// The peer sends nothing more. Frames that are held are executed before that counts: the end is found again after them.
+  private mutating func endInput(
+    _ session: Session, isDeaf: Bool, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
+  ) {
+    if isDeaf { session.input.isDeaf = true }
+    if case .complete = Frame.first(in: session.input.held.bytes, maxFrame: engine.limits.maxFrame) {
+      return intake.takeHeld(session)
+    }
+    engine.endOfInput(session)
+    delivery.note(session)
+    delivery.updateWatch(session, &link)
+  }
+
+  /// Stops reading from a connection until its requests can be taken again.
+  private mutating func pause(
+    _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
+  ) {
+    session.input.isPaused = true
+    delivery.updateWatch(session, &link)
+    // Answers reach a deaf peer no more. Discarding them lets the rest of what it sent be executed.
+    if session.input.isDeaf { delivery.noteWritable(session.id) }
+  }
+
+  /// Continues with connections that were paused and whose requests can be taken now.
+  mutating func resume(
+    _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
+  ) {
+    if !engine.sessions.hasResumable { return }
+    for handle in engine.sessions.takeResumable() {
+      guard let session = engine.sessions[handle], session.input.isPaused else { continue }
+      session.input.isPaused = false
+      if session.input.isTaken || session.input.hasEnded { continue }
+      if takes(session), session.input.held.count > 0 {
+        intake.takeHeld(session)
+      } else {
+        settle(session, &link, &delivery)
+      }
+    }
+  }
+
+  /// Pauses a connection whose requests cannot be taken, and has others reported again.
+  private mutating func settle(
+    _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
+  ) {
+    if session.input.hasEnded || session.input.isTaken { return }
+    if session.input.isPaused || !takes(session) {
+      pause(session, &link, &delivery)
+    } else {
+      delivery.updateWatch(session, &link)
+    }
+  }
+
+  /// Decodes the input of this turn, and keeps what could not be taken.
+  mutating func decodeAll(
+    _ link: inout some Link & ~Copyable, _ delivery: inout Delivery, _ dispatcher: inout Dispatcher
+  ) {
+    for piece in intake.pieces {
+      guard let session = engine.sessions[piece.session] else { continue }
+      session.input.isTaken = false
+      let count = dispatcher.decode(intake.bytes(of: piece, session), of: session)
+      engine.count(input: count)
+      intake.keepRest(of: piece, session, decoded: count)
+      if session.isClosing { session.input.held.removeAll() }
+      engine.recount(session)
+      settle(session, &link, &delivery)
+    }
+    tookInput = !intake.pieces.isEmpty
+    intake.removeAll()
+  }
+}
