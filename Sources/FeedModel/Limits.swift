@@ -25,6 +25,10 @@ public struct Limits: Sendable, Equatable {
   public var maxRepeats = 64
   /// Elements of one feed.
   public var maxElements = 10_000_000
+  /// Bytes of the JSON of one definition in a request.
+  public var maxDefinitionBytes = 1 << 20
+  /// Entries of each list of a definition: `children`, `contents`, `pattern`, `header`, `repeatables`, `fixed`.
+  public var maxDefinitionEntries = 10_000
   /// Bytes of one element's compact JSON.
   public var maxElementBytes = 8 << 20
   /// Bytes of the elements of one feed.
@@ -51,6 +55,8 @@ public struct Limits: Sendable, Equatable {
   /// Steps of one `query` over a joined document or over one element, and of all filters of a collection together over one
   /// element. A step is about one value visited.
   public var maxQuerySteps = 2_000_000
+  /// Steps of all filters over all elements of one request that changes feeds. Recovery counts the same.
+  public var maxRequestSteps = 20_000_000
 
   public init() {}
 
@@ -75,7 +81,7 @@ extension Limits {
   /// All limits, in the order of `feedd --help`.
   public static let all: [LimitDescription] = [
     .init(
-      name: "maxFrame", flag: "max-frame", help: "bytes of JSON in one frame", range: 1024...(1 << 30),
+      name: "maxFrame", flag: "max-frame", help: "bytes of JSON in one frame", range: 4096...(1 << 30),
       keyPath: \.maxFrame),
     .init(
       name: "maxDepth", flag: "max-depth", help: "levels of nested arrays and objects", range: 8...10_000,
@@ -103,6 +109,12 @@ extension Limits {
     .init(
       name: "maxElements", flag: "max-elements", help: "elements of one feed", range: 1...4_000_000_000,
       keyPath: \.maxElements),
+    .init(
+      name: "maxDefinitionBytes", flag: "max-definition-bytes", help: "bytes of one definition",
+      range: 1024...(1 << 30), keyPath: \.maxDefinitionBytes),
+    .init(
+      name: "maxDefinitionEntries", flag: "max-definition-entries", help: "entries of one list of a definition",
+      range: 1...10_000_000, keyPath: \.maxDefinitionEntries),
     .init(
       name: "maxElementBytes", flag: "max-element-bytes", help: "bytes of one element", range: 2...(1 << 30),
       keyPath: \.maxElementBytes),
@@ -139,6 +151,10 @@ extension Limits {
       name: "maxQuerySteps", flag: "max-query-steps",
       help: "steps of one query over one document, or of all filters over one element",
       range: 1000...1_000_000_000, keyPath: \.maxQuerySteps),
+    .init(
+      name: "maxRequestSteps", flag: "max-request-steps",
+      help: "steps of all filters over all elements of one request", range: 1000...1_000_000_000_000,
+      keyPath: \.maxRequestSteps),
     .init(
       name: "maxQueryBytes", flag: "max-query-bytes", help: "bytes of elements that one query may join",
       range: 1024...(1 << 34), keyPath: \.maxQueryBytes),

@@ -43,6 +43,12 @@ REFUSED = {
     "maxSections": ("1", ARRAYS, define("both", "composed", children=["a", "b"])),
     "maxRepeats": ("1", [ARRAYS[0], *PARENTS], define("top", "composed", children=["p", "q"])),
     "maxElements": ("2", [COLLECTION, update(2)], update(3)),
+    "maxDefinitionBytes": ("1024", [ARRAYS[0]], define("p", "composed", children=["a"] * 300)),
+    "maxDefinitionEntries": (
+        "2",
+        [*ARRAYS, define("p", "composed", children=["a", "b"])],
+        define("q", "composed", children=["a", "b", "a"]),
+    ),
     "maxElementBytes": ("100", [COLLECTION, update(1, 50)], update(1, 100)),
     "maxBytes": ("1024", [COLLECTION, update(1, 800)], update(2, 800)),
     "maxWatches": ("1", [*ARRAYS, ("watch", {"feed": "a"})], ("watch", {"feed": "b"})),
@@ -50,6 +56,14 @@ REFUSED = {
         "1000",
         [define("c", "collection", bins=[{"name": "x", "filter": "@.list[?@ == 1]"}])],
         ("update", {"feed": "c", "element": {"id": 1, "list": [0] * 2000}}),
+    ),
+    "maxRequestSteps": (
+        "1000",
+        [
+            define("c", "collection", bins=[{"name": "x", "filter": "@.list[?@ == 1]"}]),
+            ("update", {"feed": "c", "elements": [{"id": 1, "list": [0] * 100}]}),
+        ],
+        ("update", {"feed": "c", "elements": [{"id": id, "list": [0] * 100} for id in range(20)]}),
     ),
     "maxQueryBytes": (
         "1024",

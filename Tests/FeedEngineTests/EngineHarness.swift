@@ -118,6 +118,9 @@ final class EngineHarness {
   /// The peer is gone, without a turn.
   func drop(_ id: ConnectionID) { link.disconnect(id) }
 
+  /// The peer reads nothing more, without a turn.
+  func hangUp(_ id: ConnectionID) { link.hangUp(id) }
+
   /// Ends the daemon.
   func drain(reason: String = "shutdown", message: String = "over") {
     loop.drain(reason: reason, message: message)

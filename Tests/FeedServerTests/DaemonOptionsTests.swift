@@ -53,7 +53,7 @@ struct DaemonOptionsTests {
   @Test(arguments: [
     (["--durability", "paper"], "--durability 'paper': expected one of memory, process, disk"),
     (["serve"], "unexpected word 'serve': feedd takes options only"),
-    (["--max-frame", "0"], "--max-frame '0': expected a number of bytes from 1KiB to 1GiB, such as 4096, 64K or 16M"),
+    (["--max-frame", "0"], "--max-frame '0': expected a number of bytes from 4KiB to 1GiB, such as 4096, 64K or 16M"),
     (["--max-connections", "many"], "--max-connections 'many': expected an integer from 1 to 1000000"),
   ])
   func refused(arguments: [String], message: String) {

@@ -6,39 +6,63 @@ import FeedWire
 /// Checks that apply to a new request once, when it arrives. Requests of the log passed them, or were accepted by a version
 /// that did not have them, so replay does not repeat them.
 enum Admission {
+  /// Members of a definition whose entries are counted.
+  private static let lists: [StaticString] = ["children", "contents", "pattern", "header", "repeatables", "fixed"]
+
   /// Members of `define` that belong to the request, not to the definition.
   private static let requestMembers = ["replace", "animation"]
 
-  /// Refuses unknown members in the definitions of a request.
+  /// Refuses definitions of a request that are too large or have unknown members. Lengths are checked before anything is
+  /// decoded.
   ///
-  /// - Throws: `invalidParams` with the path of the member, for an operation of a transaction with its number.
-  static func checkDefinitions(of method: Method, _ params: JSONView?) throws(FeedError) {
+  /// - Throws: `limitExceeded`, or `invalidParams` with the path of the member; for an operation of a transaction with its
+  ///   number.
+  static func checkDefinitions(of method: Method, _ params: JSONView?, _ limits: Limits) throws(FeedError) {
     switch method {
-    case .define: try checkDefinition(params)
-    case .transaction: try checkOperations(params?.member("ops"))
+    case .define: try checkDefinition(params, limits)
+    case .transaction: try checkOperations(params?.member("ops"), limits)
     default: return
     }
   }
 
-  private static func checkOperations(_ operations: JSONView?) throws(FeedError) {
+  private static func checkOperations(_ operations: JSONView?, _ limits: Limits) throws(FeedError) {
     guard let operations, operations.kind == .array else { return }
     for (place, operation) in operations.elements.enumerated() {
       guard let method = operation.member("method"), method.stringEquals("define") else { continue }
       let params = operation.member("params")
       do throws(FeedError) {
-        try checkDefinition(params)
+        try checkDefinition(params, limits)
       } catch {
         throw .operationFailed(index: place, error.naming(params?.member("feed")?.truncatedName))
       }
     }
   }
 
-  private static func checkDefinition(_ params: JSONView?) throws(FeedError) {
+  private static func checkDefinition(_ params: JSONView?, _ limits: Limits) throws(FeedError) {
     guard let params else { return }
+    try checkSize(params, limits)
     do throws(KnownMembers.Unknown) {
       try KnownMembers.check(definition: params, others: requestMembers, repeats: .allowed)
     } catch {
       throw .invalidParams(member: error.path, reason: "is an unknown member; \(error.advice ?? "leave it out")")
+    }
+  }
+
+  private static func checkSize(_ definition: JSONView, _ limits: Limits) throws(FeedError) {
+    let size = definition.text.count
+    if size > limits.maxDefinitionBytes {
+      throw .limitExceeded(
+        limit: "maxDefinitionBytes", value: limits.maxDefinitionBytes,
+        reason: "the definition has \(size) bytes; shorten it, or start feedd with a larger --max-definition-bytes")
+    }
+    for name in lists {
+      guard let list = definition.member(name), list.kind == .array || list.kind == .object,
+        list.count > limits.maxDefinitionEntries
+      else { continue }
+      throw .limitExceeded(
+        limit: "maxDefinitionEntries", value: limits.maxDefinitionEntries,
+        reason: "\"\(name)\" has \(list.count) entries; give fewer, or start feedd with a larger "
+          + "--max-definition-entries")
     }
   }
 }

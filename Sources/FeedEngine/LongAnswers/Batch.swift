@@ -16,6 +16,9 @@ final class Batch {
     scanner = JSONScanner(maxDepth: maxDepth)
   }
 
+  /// Bytes of memory held: the copy of the requests, its tokens, and the answers.
+  var memory: Int { bytes.capacity + scanner.capacity * QueryJob.tokenSize + answers.bytes.capacity }
+
   /// Whether requests are left.
   var isUnfinished: Bool { rest != nil }
 

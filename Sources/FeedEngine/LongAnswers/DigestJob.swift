@@ -9,6 +9,12 @@ final class DigestJob: Job {
   private var section = 0
   private var crc = CRC32()
 
+  /// Rows read before the budget is looked at again.
+  private static let rowsAtOnce = 16
+
+  /// The snapshot shares its rows with the feed.
+  let memory = 0
+
   init(_ feed: Feed) {
     snapshot = feed.makeSnapshot()
     update("[")
@@ -20,11 +26,13 @@ final class DigestJob: Job {
       let rows = snapshot.sections[section]
       if rows.position == 0 { update(section == 0 ? "[" : ",[") }
       var first = rows.position == 0
-      left -= rows.next(max: left) { text in
+      let count = rows.next(max: min(left, Self.rowsAtOnce)) { text in
         if !first { update(",") }
         first = false
         crc.update(text.text)
+        left -= WorkCost.reading(0, bytes: text.text.count)
       }
+      left -= max(1, count)
       if rows.position >= rows.count {
         update("]")
         section += 1
@@ -58,6 +66,8 @@ final class SyncJob: Job {
   private let revision: UInt64
   /// The connection's watches and the revision that each must reach.
   private let targets: [(watch: Watch, revision: UInt64)]
+
+  var memory: Int { targets.count * MemoryLayout<(Watch, UInt64)>.stride }
 
   /// Only the watches' progress completes the answer.
   let isWaiting = true

@@ -12,6 +12,13 @@ final class DocumentQueryJob: Job {
   private let isSingle: Bool
   private var scanner: JSONScanner
   private var document = ByteBuffer()
+  private var isJoined = false
+
+  /// Bytes of a document that is evaluated in the turn in which its last element was joined.
+  private static let shortDocument = 16 << 10
+
+  var isIndivisible: Bool { source.isFinished && !isJoined }
+  var memory: Int { document.capacity + scanner.capacity * QueryJob.tokenSize + nodes.memory }
   private var nodes: QueryNodes
 
   init(_ path: JSONPath, over source: QuerySource, isSingle: Bool) {
@@ -25,17 +32,24 @@ final class DocumentQueryJob: Job {
   }
 
   func advance(budget: Int) throws(FeedError) -> Bool {
+    if source.isFinished && document.count > Self.shortDocument { return try finish() }
     var left = budget
     while !source.isFinished && left > 0 {
-      left -= source.next(max: left) { text in
+      let before = document.count
+      let count = source.next(max: min(left, 64)) { text in
         if document.count > 1 { document.append(UInt8(ascii: ",")) }
         document.append(text)
       }
+      left -= WorkCost.reading(max(1, count), bytes: document.count - before)
       if document.count > source.limits.maxQueryBytes {
         throw QueryNodes.tooLarge("maxQueryBytes", source.limits.maxQueryBytes)
       }
     }
-    guard source.isFinished else { return false }
+    return source.isFinished && document.count <= Self.shortDocument ? try finish() : false
+  }
+
+  private func finish() throws(FeedError) -> Bool {
+    isJoined = true
     if !isSingle { document.append(UInt8(ascii: "]")) }
     if document.count > 0 { try evaluate() }
     return true

@@ -18,6 +18,13 @@ final class QueryJob: Job {
   private var scanner: JSONScanner
   private var nodes: QueryNodes
   private var row = 0
+  /// Units of work that the current call of `advance` has left.
+  private var left = 0
+
+  var memory: Int { nodes.memory + scanner.capacity * Self.tokenSize + reversed.count * 8 }
+
+  /// Bytes of a token on a scanner's tape, about.
+  static let tokenSize = 8
 
   init(_ path: ElementwisePath, over source: QuerySource) {
     self.path = path
@@ -40,10 +47,10 @@ final class QueryJob: Job {
   private var nextReversed = 1
 
   func advance(budget: Int) throws(FeedError) -> Bool {
-    var left = budget
+    left = budget
     // Rows are read in order; those that the path does not select are skipped.
     while wanted != nil && left > 0 {
-      let read = try read(max: left)
+      let read = try read(max: min(left, 64))
       if read == 0 { break }
       left -= read
     }
@@ -54,6 +61,7 @@ final class QueryJob: Job {
     var failure: FeedError?
     let read = source.next(max: max) { element in
       defer { row += 1 }
+      left -= WorkCost.reading(0, bytes: element.count)
       guard row == wanted, failure == nil else { return }
       do throws(FeedError) { try evaluate(element) } catch { failure = error }
       wanted = nextWanted()
@@ -73,6 +81,7 @@ final class QueryJob: Job {
     var steps = source.limits.maxQuerySteps
     nodes.beginGroup()
     path.evaluate(element, steps: &steps) { nodes.append($0) }
+    left -= WorkCost.steps(source.limits.maxQuerySteps - steps)
     try nodes.check(steps: steps)
   }
 
@@ -122,6 +131,9 @@ struct QueryNodes: ~Copyable {
   init(limits: Limits) {
     self.limits = limits
   }
+
+  /// Bytes of memory held.
+  var memory: Int { bytes.capacity + groups.count * 8 }
 
   mutating func beginGroup() {
     if groups.last != bytes.count { groups.append(bytes.count) }

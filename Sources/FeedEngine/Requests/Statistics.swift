@@ -16,7 +16,7 @@ extension Engine {
       ("historyBytes", catalog.historyBytes),
       ("watches", watches.count),
       ("queuedBytes", sessions.all.reduce(0) { $0 + $1.output.count }),
-      ("heldBytes", sessions.all.reduce(0) { $0 + $1.input.held.count }),
+      ("heldBytes", sessions.all.reduce(0) { $0 + $1.input.held.count + $1.line.memory }),
     ]
     let totals: [(StaticString, UInt64)] = [
       ("connections", status.counters.connections), ("refusedConnections", status.counters.refusedConnections),
@@ -65,7 +65,7 @@ extension Engine {
     out.appendMember("queued", isFirst: false)
     out.append(integer: session.output.count)
     out.appendMember("held", isFirst: false)
-    out.append(integer: session.input.held.count)
+    out.append(integer: session.input.held.count + session.line.memory)
     out.appendMember("lag", isFirst: false)
     out.append(integer: session.watches.map(\.lag).max() ?? 0)
     out.appendMember("resets", isFirst: false)

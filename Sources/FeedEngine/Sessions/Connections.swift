@@ -17,7 +17,7 @@ extension Engine {
     } else {
       quotas.admit(session)
       status.counters.connections += 1
-      status.report(.info, "\(session.description) opened")
+      status.report(.debug, "\(session.description) opened")
     }
     return session
   }
@@ -59,7 +59,7 @@ extension Engine {
     longAnswers.remove(session)
     if !session.phase.isRefused { quotas.release(session) }
     status.report(
-      .info,
+      .debug,
       "\(session.description) closed after \(session.client.requests) requests, \(session.output.count) bytes unsent")
   }
 
@@ -95,7 +95,7 @@ extension Engine {
 
   /// Charges a session's user for what the session holds, if that has changed. O(1).
   @inline(__always) func recount(_ session: Session) {
-    let holding = session.isClosing ? 0 : session.output.backlog &+ session.input.held.count &+ session.line.bytes
+    let holding = session.isClosing ? 0 : session.output.backlog &+ session.input.held.count &+ session.line.memory
     if holding != session.charged && !session.phase.isRefused {
       quotas.charge(session, holding, limit: limits.maxQueuePerUser)
     }
@@ -107,6 +107,7 @@ extension Engine {
     for uid in quotas.takeOverLimit() {
       while quotas.bytes(of: uid) > limits.maxQueuePerUser, let session = largestHolder(of: uid) {
         endWatches(of: session)
+        session.line.cancelAnswers()
         session.output.dropWholeFrames()
         close(session, reason: "quota", message: excess(of: uid), level: .warning)
         recount(session)
@@ -124,7 +125,7 @@ extension Engine {
   }
 
   private func excess(of uid: UInt32) -> String {
-    "The connections of uid \(uid) hold more than maxQueuePerUser (\(limits.maxQueuePerUser)) bytes, unread ones and half "
-      + "frames together; read faster, watch less, or send frames to their end."
+    "The connections of uid \(uid) hold more than maxQueuePerUser (\(limits.maxQueuePerUser)) bytes of unread "
+      + "output, incomplete frames and requests under way; read faster, watch or ask for less, or complete frames."
   }
 }

@@ -21,6 +21,11 @@ struct RequestLine {
   /// Requests that may wait without being stored: their answers may be large, and all come in one turn.
   private static let maxReads = 32
 
+  /// Bytes of memory that the requests and the answers under way hold.
+  var memory: Int {
+    isAnswering ? bytes &+ (work?.job.memory ?? 0) &+ (batch?.memory ?? 0) : bytes
+  }
+
   /// Whether no decoded request waits.
   var isEmpty: Bool { count == 0 }
   /// Whether further requests may be added.

@@ -103,6 +103,8 @@ struct Completion: ~Copyable {
         engine.perform(entry.method, id, parameters, of: session, checksAccess: failure != nil)
       }
     case .waiting:
+      // A peer that is gone gets no answers.
+      if session.input.isDeaf { return }
       let (id, parameters) = batch.request(entry)
       engine.perform(entry.method, id, parameters, of: session, checksAccess: true)
     case .array: dispatcher.begin(batch.array(entry), of: session)

@@ -56,7 +56,9 @@ struct Delivery: ~Copyable {
       case .wouldBlock:
         engine.didWrite(session, 0)
         session.output.isBlocked = true
-      case .failed: session.input.isDeaf = true
+      case .failed:
+        session.input.isDeaf = true
+        engine.stopAnswering(session)
       }
     }
     if session.input.isDeaf {

@@ -15,8 +15,8 @@ struct Dispatcher: ~Copyable {
   /// Connections whose next request found no room in the open batch.
   private var stalled: [SessionHandle] = []
 
-  /// Requests of one JSON-RPC batch that are taken in a turn.
-  private static let arrayBudget = 1024
+  /// Units of work (see `WorkCost`) that are left of this turn's budget for new JSON-RPC batches.
+  private var arrayBudget = LongAnswers.turnBudget
 
   init(_ engine: Engine, _ log: any CommitLog) {
     self.engine = engine
@@ -82,7 +82,9 @@ struct Dispatcher: ~Copyable {
     do throws(FeedError) {
       let (method, request) = try engine.decode(message, id: &id)
       if engine.access.isRestricted { try engine.access.check(method, request.params, by: session.peer) }
-      try Admission.checkDefinitions(of: method, request.params)
+      try Admission.checkDefinitions(of: method, request.params, engine.limits)
+      // A peer that is gone gets no answers. What it sent that changes feeds is executed.
+      if session.input.isDeaf && !method.isLogged { return true }
       let isLogged = !commits.storesAtOnce && isLogged(method, request, of: session)
       if isLogged || !session.line.isEmpty {
         guard commits.hasRoom(for: payload.count) else {
@@ -169,45 +171,65 @@ struct Dispatcher: ~Copyable {
     session.line.batch = batch
     if commits.storesAtOnce {
       // Nothing waits, so the array's own tape stays valid while its requests are executed.
-      var budget = Self.arrayBudget
+      var budget = arrayBudget
       var elements = array.elements
       while let message = elements.next() {
         if !mayGoOn(session, budget) {
           batch.keep(from: message, of: array)
           break
         }
-        _ = take(message, message.text, of: session)
-        budget -= 1
+        budget -= cost(of: session) { _ = $0.take(message, message.text, of: session) }
       }
+      arrayBudget = max(0, budget)
     } else {
       batch.keep(all: array)
-      takeRequests(of: batch, session)
+      arrayBudget = max(0, takeRequests(of: batch, session, budget: arrayBudget))
     }
     end(batch, of: session)
+    engine.recount(session)
   }
 
   /// Goes on with the JSON-RPC batches under way.
   mutating func continueArrays() {
+    let shares = engine.longAnswers.shares()
     for session in engine.longAnswers.sessions {
       guard let batch = session.line.batch, session.line.work == nil, session.line.isEmpty, !session.line.isStalled
       else {
         continue
       }
-      takeRequests(of: batch, session)
+      takeRequests(of: batch, session, budget: shares.share(of: session))
       end(batch, of: session)
+      engine.recount(session)
     }
   }
 
-  private mutating func takeRequests(of batch: Batch, _ session: Session) {
-    var budget = Self.arrayBudget
-    while mayGoOn(session, budget), let message = batch.next() {
-      if commits.storesAtOnce {
-        _ = take(message, message.text, of: session)
-      } else if !takeElement(message.text, of: session) {
-        return batch.putBack()
+  /// Takes requests of a batch, for work of about `budget` units. Returns what is left of it.
+  @discardableResult
+  private mutating func takeRequests(of batch: Batch, _ session: Session, budget: Int) -> Int {
+    var left = budget
+    while mayGoOn(session, left), let message = batch.next() {
+      var isTaken = true
+      left -= cost(of: session) {
+        if $0.commits.storesAtOnce {
+          _ = $0.take(message, message.text, of: session)
+        } else {
+          isTaken = $0.takeElement(message.text, of: session)
+        }
       }
-      budget -= 1
+      if !isTaken {
+        batch.putBack()
+        break
+      }
     }
+    return left
+  }
+
+  /// The units of work that a request took, by the bytes of its answer.
+  private mutating func cost(of session: Session, _ take: (inout Self) -> Void) -> Int {
+    let before = (session.line.batch?.answers.bytes.count ?? 0) &+ session.output.count
+    take(&self)
+    let after = (session.line.batch?.answers.bytes.count ?? 0) &+ session.output.count
+    return WorkCost.answering(bytes: max(0, after &- before))
   }
 
   /// Takes a request out of a JSON-RPC batch, onto the tape of the open batch.
@@ -257,6 +279,7 @@ struct Dispatcher: ~Copyable {
 
   /// Begins the open batch with what the daemon itself has to do, if the log takes the batch in this turn.
   mutating func openBatch() {
+    arrayBudget = LongAnswers.turnBudget
     guard commits.canAppend else { return }
     for request in engine.ownWork.queue.take(at: engine.now, nextExpiry: engine.catalog.nextExpiry) {
       commits.open.log(request)

@@ -19,8 +19,8 @@ public protocol Link: ~Copyable {
   /// valid until the call returns.
   mutating func write(_ id: ConnectionID, _ slices: UnsafeBufferPointer<UnsafeRawBufferPointer>) -> WriteOutcome
 
-  /// Says what is to be reported of a connection from now on. While neither is watched, nothing is reported, not even that
-  /// the peer hung up. The turn repeats the call freely; a link ignores one that changes nothing.
+  /// Says what is to be reported of a connection from now on. While neither is watched, only a hang-up is
+  /// reported, once. The turn repeats the call freely; a link ignores one that changes nothing.
   mutating func watch(_ id: ConnectionID, reading: Bool, writing: Bool)
 
   /// Gives the connection that was reported as accepted its number. It is watched for reading.
@@ -39,6 +39,8 @@ public enum LinkEvent: Equatable {
   case readable(ConnectionID, hungUp: Bool)
   /// The peer takes bytes again.
   case writable(ConnectionID)
+  /// The peer hung up while nothing was watched: it reads nothing more. What it sent before may still be read.
+  case hungUp(ConnectionID)
   /// The connection is lost; nothing can be read from it or written to it.
   case gone(ConnectionID)
 }

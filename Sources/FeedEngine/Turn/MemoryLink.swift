@@ -28,6 +28,7 @@ public struct MemoryLink: Link, ~Copyable {
   private var waiting: [Peer] = []
   private var ports: [Int: Port] = [:]
   private var lost: [ConnectionID] = []
+  private var hungUp: [ConnectionID] = []
   /// What is still to be reported in this turn; nil before its first event.
   private var events: [LinkEvent]?
   /// The connections that were accepted, in order.
@@ -54,6 +55,12 @@ public struct MemoryLink: Link, ~Copyable {
   public mutating func disconnect(_ id: ConnectionID) {
     guard isOpen(id), !lost.contains(id) else { return }
     lost.append(id)
+    ports[id.rawValue]?.received = []
+  }
+
+  /// The far end reads nothing more, which the next turn is told.
+  public mutating func hangUp(_ id: ConnectionID) {
+    hungUp.append(id)
     ports[id.rawValue]?.received = []
   }
 
@@ -93,7 +100,7 @@ public struct MemoryLink: Link, ~Copyable {
 
   /// Whether the next turn would find something.
   public var hasEvents: Bool {
-    !waiting.isEmpty || !lost.isEmpty || ports.values.contains { $0.isReadable || $0.isWritable }
+    !waiting.isEmpty || !lost.isEmpty || !hungUp.isEmpty || ports.values.contains { $0.isReadable || $0.isWritable }
   }
 
   // MARK: The turn's end
@@ -101,6 +108,7 @@ public struct MemoryLink: Link, ~Copyable {
   public mutating func nextEvent() -> LinkEvent? {
     var left = events ?? present
     let next = left.popLast()
+    if case .hungUp = next { hungUp.removeFirst() }
     events = next == nil ? nil : left
     return next
   }
@@ -109,6 +117,7 @@ public struct MemoryLink: Link, ~Copyable {
   private var present: [LinkEvent] {
     var all: [LinkEvent] = lost.filter { isOpen($0) }.map { .gone($0) }
     all += waiting.map { .accepted($0) }
+    all += hungUp.map { .hungUp($0) }
     for (number, port) in ports.sorted(by: { $0.key < $1.key }) where !lost.contains(where: { $0.rawValue == number }) {
       if port.isWritable { all.append(.writable(ConnectionID(rawValue: number))) }
       if port.isReadable { all.append(.readable(ConnectionID(rawValue: number), hungUp: false)) }

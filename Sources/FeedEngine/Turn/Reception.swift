@@ -25,7 +25,7 @@ struct Reception: ~Copyable {
   mutating func read(
     _ session: Session, hungUp: Bool, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
-    if hungUp { session.input.isDeaf = true }
+    if hungUp { hangUp(session, &delivery) }
     guard !session.input.hasEnded, !session.input.isTaken else {
       if session.input.hasEnded { delivery.note(session) }
       return
@@ -36,6 +36,14 @@ struct Reception: ~Copyable {
     } else {
       readShort(session, &link, &delivery)
     }
+  }
+
+  /// The peer reads nothing more. Its answers under way end; what it sent and what changes feeds is still executed.
+  func hangUp(_ session: Session, _ delivery: inout Delivery) {
+    if session.input.isDeaf { return }
+    session.input.isDeaf = true
+    engine.stopAnswering(session)
+    delivery.noteWritable(session.id)
   }
 
   /// Reads into the turn's memory. When that is used up, the link reports the connection again in the next turn.
@@ -77,7 +85,7 @@ struct Reception: ~Copyable {
   private mutating func endInput(
     _ session: Session, isDeaf: Bool, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
-    if isDeaf { session.input.isDeaf = true }
+    if isDeaf { hangUp(session, &delivery) }
     if case .complete = Frame.first(in: session.input.held.bytes, maxFrame: engine.limits.maxFrame) {
       return intake.takeHeld(session)
     }

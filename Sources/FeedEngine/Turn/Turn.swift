@@ -130,6 +130,8 @@ public struct Turn: ~Copyable {
       case .readable(let id, let hungUp):
         if let session = engine.sessions[id] { reception.read(session, hungUp: hungUp, &link, &delivery) }
       case .writable(let id): delivery.noteWritable(id)
+      case .hungUp(let id):
+        if let session = engine.sessions[id] { reception.hangUp(session, &delivery) }
       case .gone(let id):
         guard let session = engine.sessions[id] else { continue }
         delivery.close(session, &link)

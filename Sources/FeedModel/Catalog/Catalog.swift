@@ -31,7 +31,7 @@ public final class Catalog {
   // MARK: Commits
 
   /// Starts a commit.
-  public func begin(at now: Instant) { commit.begin(at: now) }
+  public func begin(at now: Instant) { commit.begin(at: now, maxSteps: limits.maxRequestSteps) }
 
   /// Undoes everything since `begin`.
   public func rollBack() { commit.rollBack() }

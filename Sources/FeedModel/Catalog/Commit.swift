@@ -36,9 +36,11 @@ public final class Commit {
   // MARK: Begin and end
 
   /// Starts a commit.
-  public func begin(at now: Instant) {
+  /// - Parameter maxSteps: steps that filters may take over all elements of the commit.
+  public func begin(at now: Instant, maxSteps: Int = .max) {
     assert(!isOpen, "the commit before was neither finished nor rolled back")
     isOpen = true
+    log.allow(steps: maxSteps)
     self.now = max(now, self.now)
     operation.begin()
   }

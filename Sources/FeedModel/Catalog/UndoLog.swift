@@ -44,12 +44,19 @@ final class UndoLog {
   }
 
   private(set) var entries: [Entry] = []
+  /// Steps of filters that the request under way may still take.
+  private(set) var stepsLeft = Int.max
   /// Steps that changed definitions or the structure, each with the number of entries before it.
   private var structures: [(position: Int, undo: () -> Void)] = []
 
   var mark: Mark { Mark(entries: entries.count, structures: structures.count) }
   var isEmpty: Bool { entries.isEmpty && structures.isEmpty }
   var hasStructures: Bool { !structures.isEmpty }
+
+  /// Allows steps of filters to the request that begins.
+  func allow(steps: Int) { stepsLeft = steps }
+
+  func didTake(steps: Int) { stepsLeft &-= steps }
 
   /// Makes room for many more steps.
   func reserve(_ more: Int) {

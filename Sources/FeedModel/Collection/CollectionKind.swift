@@ -190,7 +190,8 @@ public final class CollectionKind: FeedKind {
       try catalog.checkNoParents(bin)
     }
     try catalog.graph.checkParents(of: feed, sections: max(1, content.bins.count) - sectionCount, catalog.limits)
-    let rebinning = try Rebinning(state, content, feed: feed.name, limits: catalog.limits, seed: catalog.seed)
+    let rebinning = try Rebinning(
+      state, content, feed: feed.name, limits: catalog.limits, seed: catalog.seed, catalog.commit.log)
     let former = (state, bins, goneBins)
     install(rebinning.state, feed, in: catalog)
     catalog.commit.didRebin(number)

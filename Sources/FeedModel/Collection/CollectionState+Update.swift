@@ -21,7 +21,7 @@ extension CollectionState {
     let known = try find(value, index: place)
     if let known { touchRows(known) }
     if let known, Self.equal(elements.text(of: known).text, element.text) { return }
-    guard try decide(element, index: place) else {
+    guard try decide(element, index: place, log) else {
       if let known { remove(known, log) }
       return
     }
@@ -61,22 +61,31 @@ extension CollectionState {
 
   /// Lets every bin judge the element and keeps the verdicts; false when no bin accepts it.
   ///
-  /// The filters share the steps of one query, so that one element cannot hold everybody up for longer than that. What an
-  /// element takes does not depend on what was judged before: it is the same when the journal is replayed.
-  private func decide(_ element: JSONView, index place: Int) throws(FeedError) -> Bool {
+  /// The filters share the steps of one query, and all elements of a request share the steps of the request. Steps are
+  /// counted, not measured, so replay of the log decides the same.
+  private func decide(_ element: JSONView, index place: Int, _ log: UndoLog) throws(FeedError) -> Bool {
     var any = false
-    var steps = limits.maxQuerySteps
+    let allowed = min(limits.maxQuerySteps, log.stepsLeft)
+    var steps = allowed
     for bin in bins.indices {
       let accepted = !(any && definition.exclusive) && (bins[bin].filter?.accepts(element, steps: &steps) ?? true)
       verdicts[bin] = accepted
       any = any || accepted
-      if steps < 0 { throw tooManySteps(place) }
+      if steps < 0 { throw tooManySteps(place, log) }
     }
+    log.didTake(steps: allowed &- steps &+ bins.count)
     return any
   }
 
-  private func tooManySteps(_ place: Int) -> FeedError {
-    .limitExceeded(
+  private func tooManySteps(_ place: Int, _ log: UndoLog) -> FeedError {
+    if log.stepsLeft < limits.maxQuerySteps {
+      return .limitExceeded(
+        limit: "maxRequestSteps", value: limits.maxRequestSteps,
+        reason:
+          "the filters of \(feed) take too many steps over the elements of one request; push fewer at a time, write "
+          + "simpler filters, or start feedd with a larger --max-request-steps")
+    }
+    return .limitExceeded(
       limit: "maxQuerySteps", value: limits.maxQuerySteps,
       reason: "the filters of \(feed) take too many steps over element \(place); push a smaller one, write simpler "
         + "filters, or start feedd with a larger --max-query-steps")

@@ -16,17 +16,20 @@ struct Rebinning {
   private var moved: [(from: IndexPath, added: UInt32)] = []
 
   init(
-    _ old: CollectionState, _ content: CollectionDefinition, feed: String, limits: Limits, seed: UInt64
+    _ old: CollectionState, _ content: CollectionDefinition, feed: String, limits: Limits, seed: UInt64,
+    _ request: UndoLog
   ) throws(FeedError) {
     self.old = old
     state = CollectionState(feed: feed, definition: content, limits: limits, seed: seed)
-    try copyElements()
+    try copyElements(request)
     compareSections()
   }
 
-  private mutating func copyElements() throws(FeedError) {
+  /// - Parameter request: the log of the commit, for the steps that its request may still take.
+  private mutating func copyElements(_ request: UndoLog) throws(FeedError) {
     // What fails is thrown away as a whole, so what was done is noted for each element alone.
     let log = UndoLog()
+    log.allow(steps: request.stepsLeft)
     var scanner = JSONScanner(maxDepth: state.limits.maxDepth)
     /// For every new handle, the old handle of the element that is under it.
     var sources: [UInt32] = []
@@ -42,6 +45,7 @@ struct Rebinning {
       while sources.count <= Int(successor) { sources.append(ElementTable.none) }
       sources[Int(successor)] = handle
     }
+    request.allow(steps: log.stepsLeft)
     state.elements.sortByChange()
     state.placeRows()
     evict(log)

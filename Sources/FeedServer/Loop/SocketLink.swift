@@ -110,7 +110,11 @@ struct SocketLink: ~Copyable, Link {
           skipEvent()
           return .readable(slot.pointee.id, hungUp: event.isHungUp)
         }
-        if event.isHungUp && interest.isEmpty { detach(slot) }
+        if event.isHungUp && interest.isEmpty && !slot.pointee.isDetached {
+          detach(slot)
+          skipEvent()
+          return .hungUp(slot.pointee.id)
+        }
       }
       skipEvent()
     }

@@ -1,0 +1,93 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+
+/// Answers and JSON-RPC batches that take several turns: they share each turn, are charged to their user, and end with their
+/// peer.
+@Suite struct LongAnswersTests {
+  private static let ping = #"{"jsonrpc":"2.0","id":1,"method":"ping"}"#
+  private static let insert =
+    #"{"jsonrpc":"2.0","id":2,"method":"insert","params":{"feed":"a","elements":[7]}}"#
+
+  private func harness(isDurable: Bool) -> (EngineHarness, ConnectionID) {
+    let harness = EngineHarness(isDurable: isDurable)
+    let observer = harness.connect(uid: 9)
+    _ = harness.ask(observer, "define", #"{"feed":"a","kind":"array"}"#)
+    return (harness, observer)
+  }
+
+  /// Sends a batch that takes more than one turn, and lets it have its first.
+  private func begin(_ harness: EngineHarness, _ client: ConnectionID, _ last: String = insert) {
+    let requests = Array(repeating: Self.ping, count: 1400) + [last]
+    harness.supply(client, EngineHarness.frame("[" + requests.joined(separator: ",") + "]"))
+    harness.turnOnce()
+  }
+
+  private func count(_ harness: EngineHarness, _ observer: ConnectionID) -> Int? {
+    harness.ask(observer, "describe", #"{"feed":"a"}"#).first?.json?["result"]?["count"]?.int
+  }
+
+  @Test(arguments: [false, true]) func aBatchOfAPeerThatIsGoneOnlyChangesFeeds(isDurable: Bool) {
+    let (harness, observer) = harness(isDurable: isDurable)
+    let client = harness.connect(uid: 7)
+    begin(harness, client)
+    let line = harness.engine.sessions[client]
+    #expect(line?.line.batch?.isUnfinished == true)
+    harness.hangUp(client)
+    harness.turn()
+    #expect(count(harness, observer) == 1)
+    #expect(harness.engine.longAnswers.isEmpty && line?.line.isDone == true)
+    #expect(harness.take(client) == [])
+    harness.endInput(client)
+    #expect(!harness.isOpen(client))
+  }
+
+  @Test(arguments: [false, true]) func aBatchIsChargedUntilItIsComplete(isDurable: Bool) {
+    let (harness, observer) = harness(isDurable: isDurable)
+    let client = harness.connect(uid: 7)
+    begin(harness, client)
+    #expect(harness.engine.quotas.bytes(of: 7) > 10_000)
+    harness.turn()
+    #expect(harness.take(client).count == 1)
+    #expect(harness.engine.quotas.bytes(of: 7) == 0)
+    #expect(count(harness, observer) == 1)
+  }
+
+  /// Users share a turn equally, whatever the number of their connections.
+  @Test func usersShareATurn() {
+    let (harness, observer) = harness(isDurable: false)
+    let many = (0..<3).map { _ in harness.connect(uid: 7) }
+    let one = harness.connect(uid: 8)
+    for client in many + [one] { begin(harness, client, Self.ping) }
+    harness.supply(observer, EngineHarness.frame(Self.ping))
+    harness.turnOnce()
+    #expect(harness.take(observer).count == 1, "a ping waits for no batch")
+    let shares = harness.engine.longAnswers.shares()
+    let share = { (id: ConnectionID) in harness.engine.sessions[id].map { shares.share(of: $0) } ?? 0 }
+    let working = Set(harness.engine.longAnswers.sessions.map(\.id))
+    if working.contains(one) && many.allSatisfy(working.contains) {
+      #expect(share(one) == LongAnswers.turnBudget / 2 && share(many[0]) == LongAnswers.turnBudget / 6)
+    }
+    harness.turn()
+    for client in many + [one] { #expect(harness.take(client).first?.json?.items.count == 1401) }
+  }
+
+  /// The answer of a peer that is gone ends, and its document with it.
+  @Test func aQueryEndsWithItsPeer() {
+    let (harness, observer) = harness(isDurable: false)
+    let filler = String(repeating: "x", count: 2000)
+    let elements = (0..<6000).map { #"{"id":\#($0),"t":"\#(filler)"}"# }.joined(separator: ",")
+    _ = harness.ask(observer, "insert", #"{"feed":"a","elements":[\#(elements)]}"#)
+    let client = harness.connect(uid: 7)
+    harness.supply(
+      client, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"query","params":{"feed":"a","path":"$..id"}}"#))
+    harness.turnOnce()
+    #expect(harness.engine.quotas.bytes(of: 7) > 100_000)
+    harness.hangUp(client)
+    harness.turnOnce()
+    #expect(harness.engine.quotas.bytes(of: 7) == 0)
+    harness.turn()
+    #expect(harness.engine.longAnswers.isEmpty)
+  }
+}
