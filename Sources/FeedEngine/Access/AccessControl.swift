@@ -1,5 +1,6 @@
 import FeedChange
 import FeedJSON
+import FeedModel
 import FeedWire
 
 /// Judges requests by the access rules in effect, and holds the rules that replace them at the end of the turn.
@@ -12,6 +13,20 @@ struct AccessControl {
   private var waiting: AccessRules??
   /// The user the daemon runs as.
   private let owner: UInt32
+  /// Whether feeds that show others may be read, as found so far.
+  private var found: [ReadKey: Bool] = [:]
+  /// The version of the feeds' structure for which `found` holds.
+  private var foundStructure: UInt64 = 0
+  /// The version of the feeds' structure for which the watches were checked.
+  private var structure: UInt64 = 0
+
+  private struct ReadKey: Hashable {
+    let peer: Peer
+    let feed: FeedNumber
+  }
+
+  /// Entries of `found` that are kept.
+  private static let mostFound = 10_000
 
   init(owner: UInt32) {
     self.owner = owner
@@ -23,7 +38,10 @@ struct AccessControl {
   /// Replaces the rules at the end of the turn, or at once when no client is connected.
   mutating func replace(with new: AccessRules?, atOnce: Bool) {
     waiting = nil
-    if atOnce { rules = new }
+    if atOnce {
+      rules = new
+      found.removeAll()
+    }
     if new != rules { waiting = .some(new) }
     checkInvariants()
   }
@@ -33,6 +51,7 @@ struct AccessControl {
     guard let new = waiting else { return false }
     waiting = nil
     rules = new
+    found.removeAll()
     return true
   }
 
@@ -45,6 +64,43 @@ struct AccessControl {
   func mayRead(_ feed: String, _ peer: Peer) -> Bool {
     guard let rules, !isPrivileged(peer) else { return true }
     return rules.allows(.read, on: feed, to: peer)
+  }
+
+  /// Notes the version of the feeds' structure. Returns whether rights to read may differ since the last call.
+  mutating func structureDidChange(to version: UInt64) -> Bool {
+    guard rules != nil, version != structure else { return false }
+    structure = version
+    return true
+  }
+
+  /// Whether a peer may read a feed and everything that it shows. O(feeds shown), O(1) when it was found before.
+  ///
+  /// - Parameter version: the version of the feeds' structure.
+  mutating func mayRead(_ feed: Feed, _ peer: Peer, asOf version: UInt64) -> Bool {
+    guard rules != nil, !isPrivileged(peer) else { return true }
+    if foundStructure != version { found.removeAll() }
+    foundStructure = version
+    if !mayRead(feed.name, peer) { return false }
+    let shown = feed.shownFeeds
+    if shown.isEmpty { return true }
+    let key = ReadKey(peer: peer, feed: feed.number)
+    if let known = found[key] { return known }
+    let allowed = firstHidden(shown, peer) == nil
+    if found.count >= Self.mostFound { found.removeAll() }
+    found[key] = allowed
+    return allowed
+  }
+
+  /// The first of the feeds, and of all that they show, that a peer may not read.
+  func firstHidden(_ feeds: [Feed], _ peer: Peer) -> Feed? {
+    var seen = Set<FeedNumber>()
+    var open = feeds
+    while let feed = open.popLast() {
+      guard seen.insert(feed.number).inserted else { continue }
+      if !mayRead(feed.name, peer) { return feed }
+      open += feed.shownFeeds
+    }
+    return nil
   }
 
   /// Refuses a request that no rule allows.
@@ -105,17 +161,41 @@ extension Method {
 }
 
 extension Engine {
-  /// Puts waiting access rules into effect, and closes connections that watch a feed their user may no longer read.
+  /// Refuses a request that the access rules do not allow. A feed is read with all that it shows.
+  func checkAccess(_ method: Method, _ params: JSONView?, by peer: Peer) throws(FeedError) {
+    try access.check(method, params, by: peer)
+    guard method.rules.right == .read, let name = params?.member("feed")?.truncatedName,
+      let feed = try? catalog.feed(named: name), !mayRead(feed, peer)
+    else { return }
+    let hidden = access.firstHidden(feed.shownFeeds, peer)?.name ?? name
+    throw .permissionDenied(
+      reason:
+        "uid \(peer.uid) may not read feed \"\(hidden)\", which \"\(name)\" shows; a rule in \"access\" of the daemon's "
+        + "configuration must allow it")
+  }
+
+  /// Whether a peer may read a feed and everything that it shows.
+  func mayRead(_ feed: Feed, _ peer: Peer) -> Bool {
+    access.mayRead(feed, peer, asOf: catalog.structureVersion)
+  }
+
+  /// Puts waiting access rules into effect, and closes connections that watch a feed their user may not read, because the
+  /// rules or what the feed shows have changed.
   func applyAccessRules() {
-    guard access.takeEffect() else { return }
+    let rulesChanged = access.takeEffect()
+    let structureChanged = access.structureDidChange(to: catalog.structureVersion)
+    guard rulesChanged || structureChanged else { return }
     for session in sessions.all where !session.isClosing {
-      guard let watch = session.watches.first(where: { !access.mayRead($0.channel.feed.name, session.peer) }) else {
+      guard let watch = session.watches.first(where: { !mayRead($0.channel.feed, session.peer) }) else {
         continue
       }
+      // What was made for it in this turn may hold what it may no longer read.
+      if structureChanged { endWatches(of: session) }
       close(
         session, reason: "access",
         message:
-          "The daemon's configuration no longer lets uid \(session.peer.uid) read feed \"\(watch.channel.feed.name)\".",
+          "The daemon's configuration does not let uid \(session.peer.uid) read feed \"\(watch.channel.feed.name)\", or a feed "
+          + "that it shows.",
         level: .info)
     }
   }

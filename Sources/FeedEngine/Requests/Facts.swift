@@ -57,7 +57,7 @@ extension Engine {
       out.append(",\"feeds\":[")
       var isFirst = true
       for name in catalog.feeds.keys.sorted() where access.mayRead(name, reply.session.peer) {
-        guard let feed = catalog.feeds[name] else { continue }
+        guard let feed = catalog.feeds[name], mayRead(feed, reply.session.peer) else { continue }
         out.append(isFirst ? "{" : ",{")
         isFirst = false
         appendDescription(of: feed, to: &out)

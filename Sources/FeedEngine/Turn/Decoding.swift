@@ -44,7 +44,7 @@ extension Engine {
     _ method: Method, _ id: JSONView?, _ parameters: Parameters, of session: Session, checksAccess: Bool
   ) {
     do throws(FeedError) {
-      if checksAccess && access.isRestricted { try access.check(method, parameters.object, by: session.peer) }
+      if checksAccess && access.isRestricted { try checkAccess(method, parameters.object, by: session.peer) }
       try execute(method, parameters, makeReply(to: session, id: id?.text))
     } catch {
       // A sound notification is never answered.

@@ -81,7 +81,7 @@ struct Dispatcher: ~Copyable {
     var id: JSONView?
     do throws(FeedError) {
       let (method, request) = try engine.decode(message, id: &id)
-      if engine.access.isRestricted { try engine.access.check(method, request.params, by: session.peer) }
+      if engine.access.isRestricted { try engine.checkAccess(method, request.params, by: session.peer) }
       try Admission.checkDefinitions(of: method, request.params, engine.limits)
       // A peer that is gone gets no answers. What it sent that changes feeds is executed.
       if session.input.isDeaf && !method.isLogged { return true }

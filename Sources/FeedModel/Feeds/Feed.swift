@@ -46,6 +46,9 @@ public final class Feed {
     kind.definedAs.map { FeedDefinition(name: name, content: $0, behaviours: behaviours) }
   }
 
+  /// The feeds and bins whose rows this feed shows.
+  public var shownFeeds: [Feed] { derived?.sources.map(\.feed) ?? [] }
+
   // MARK: Rows
 
   public var sectionCount: Int { isGone ? 0 : kind.sectionCount }

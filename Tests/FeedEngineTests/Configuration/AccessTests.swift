@@ -77,6 +77,41 @@ struct AccessTests {
     #expect(harness.take(root).isEmpty)
   }
 
+  private static let shownRules = """
+    {"feeds": [{"feed": "inbox", "kind": "array"}, {"feed": "secret", "kind": "array"},
+               {"feed": "mix", "kind": "composed", "children": ["inbox", "secret"]},
+               {"feed": "over", "kind": "composed", "children": ["mix"]},
+               {"feed": "home", "kind": "composed", "children": ["inbox"]}],
+     "access": [{"uid": 2000, "feeds": ["inbox", "mix", "over", "home"], "allow": "read"}]}
+    """
+
+  /// The right to read a feed is not enough to read it: every feed that it shows must be readable as well.
+  @Test func aFeedIsReadWithAllThatItShows() throws {
+    let harness = EngineHarness()
+    try harness.configure(Self.shownRules)
+    for feed in ["mix", "over"] {
+      for method in ["watch", "snapshot", "describe", "verify", "selected"] {
+        #expect(!isAllowed(harness, 2000, method, #"{"feed":"\#(feed)"}"#), "\(method) \(feed)")
+      }
+    }
+    for feed in ["inbox", "home"] { #expect(isAllowed(harness, 2000, "watch", #"{"feed":"\#(feed)"}"#)) }
+    let answer = harness.ask(harness.connect(uid: 2000), "feeds").first?.json
+    #expect(answer?["result"]?["feeds"]?.items.map { $0["feed"]?.string } == ["home", "inbox"])
+  }
+
+  /// A watch ends before it is told of a feed that its user may not read.
+  @Test func aWatchEndsWhenItsFeedShowsWhatIsHidden() throws {
+    let harness = EngineHarness()
+    try harness.configure(Self.shownRules)
+    let (client, root) = (harness.connect(uid: 2000), harness.connect(uid: 0))
+    _ = harness.ask(root, "insert", #"{"feed":"secret","elements":["hidden"]}"#)
+    _ = harness.ask(client, "watch", #"{"feed":"home"}"#)
+    #expect(harness.ask(root, "insertChild", #"{"feed":"home","child":"secret"}"#).first?.json?["result"] != nil)
+    let frames = harness.take(client)
+    #expect(frames.count == 1 && frames.first?.json?["params"]?["reason"]?.string == "access")
+    #expect(!harness.isOpen(client))
+  }
+
   @Test(
     arguments: [
       ("*", "a/b", true), ("in*x", "inbox", true), ("in*x", "inboxy", false), ("?", "ab", false),
