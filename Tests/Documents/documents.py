@@ -1,4 +1,4 @@
-"""What the tests of the documents share: where things stand, and the Python tests' daemon and client."""
+"""Shared by the tests of the documents: paths, pages, and the daemon and client of the Python tests."""
 
 import pathlib
 import re
@@ -22,12 +22,12 @@ def page(method):
 
 
 def blocks(text, language):
-    """The contents of the fenced blocks of a language."""
+    """Returns the contents of the fenced blocks of a language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def section(text, title):
-    """What stands below a heading of that title, up to the next heading."""
+    """Returns the text between a heading and the next heading."""
     found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
     assert found, f"no section {title}"
     return found.group(1)

@@ -1,4 +1,4 @@
-"""A validator for the part of JSON Schema (draft 2020-12) that Protocol/schemas uses; it refuses what it does not know."""
+"""A validator for the part of JSON Schema (draft 2020-12) that Protocol/schemas uses. Unknown keywords are errors."""
 
 import json
 import pathlib
@@ -20,7 +20,7 @@ _WORDS = {"$schema", "$defs", "title", "description"}
 
 
 class Invalid(Exception):
-    """The value is not what the schema says; the message tells where."""
+    """A value that does not match its schema. The message has its path."""
 
 
 def load(text):
@@ -28,7 +28,7 @@ def load(text):
 
 
 class Schema:
-    """A schema and the file it stands in, against which its references are resolved."""
+    """A schema and its file, relative to which references are resolved."""
 
     _files = {}
 
@@ -41,7 +41,7 @@ class Schema:
             self.value = self.value[step]
 
     def within(self, value):
-        """A subschema of this one."""
+        """Returns a subschema of this one."""
         other = object.__new__(Schema)
         other.path, other.value = self.path, value
         return other
@@ -54,7 +54,7 @@ class Schema:
         if self.value is True:
             return
         if self.value is False:
-            raise Invalid(f"{at}: nothing may stand here")
+            raise Invalid(f"{at}: no value is allowed here")
         for word, argument in self.value.items():
             if word not in _WORDS:
                 getattr(self, "_" + word.lstrip("$"))(argument, value, at)
@@ -71,7 +71,7 @@ class Schema:
 
     def _type(self, names, value, at):
         names = names if isinstance(names, list) else [names]
-        self._require(any(_TYPES[name](value) for name in names), at, f"is no {' or '.join(names)}: {value!r}")
+        self._require(any(_TYPES[name](value) for name in names), at, f"is not of type {' or '.join(names)}: {value!r}")
 
     def _const(self, constant, value, at):
         self._require(value == constant and isinstance(value, type(constant)), at, f"is not {constant!r}")
@@ -91,7 +91,7 @@ class Schema:
 
     def _required(self, names, value, at):
         missing = set(names) - value.keys() if isinstance(value, dict) else None
-        self._require(not missing, at, f"lacks {missing}")
+        self._require(not missing, at, f"has no member {missing}")
 
     def _dependentRequired(self, names, value, at):
         for name, needed in names.items():
@@ -131,12 +131,12 @@ class Schema:
 
     def _anyOf(self, schemas, value, at):
         self._require(
-            any(self._valid(schema, value, at) for schema in schemas), at, f"fits none of the choices: {value!r}"
+            any(self._valid(schema, value, at) for schema in schemas), at, f"matches none of the schemas: {value!r}"
         )
 
     def _oneOf(self, schemas, value, at):
         fitting = sum(self._valid(schema, value, at) for schema in schemas)
-        self._require(fitting == 1, at, f"fits {fitting} of the choices instead of one")
+        self._require(fitting == 1, at, f"matches {fitting} of the schemas instead of one")
 
     @staticmethod
     def _require(truth, at, otherwise):
@@ -145,5 +145,5 @@ class Schema:
 
 
 def schema(name, pointer=""):
-    """The schema in a file of Protocol/schemas, such as `methods/update`, `/$defs/params`."""
+    """Returns a schema of Protocol/schemas, such as `methods/update`, `/$defs/params`."""
     return Schema((SCHEMAS / f"{name}.json").resolve(), pointer)

@@ -1,4 +1,4 @@
-"""The configuration file: its page's example is read by the daemon, and what it says comes true."""
+"""The configuration file: the example of its page is valid, and the daemon applies it."""
 
 import getpass
 import grp
@@ -39,12 +39,12 @@ class Configuration(unittest.TestCase):
         program = [support.binary("feedd"), "--check-config", self.file]
         return subprocess.run(program, capture_output=True, text=True, timeout=support.PATIENCE)
 
-    def test_the_example_is_right(self):
+    def test_the_example_is_valid(self):
         schema("configuration").check(load(self.example))
         done = self.check()
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_the_example_comes_true(self):
+    def test_the_daemon_applies_the_example(self):
         daemon = support.Daemon("--config", self.file)
         self.addCleanup(daemon.stop)
         with daemon.connect() as connection:
@@ -68,7 +68,7 @@ class Configuration(unittest.TestCase):
                 connection.call("define", feed="x", kind="managed", database="x.sqlite", query="SELECT 1 AS id")
             self.assertEqual(refused.exception.code, -32006)
 
-    def test_what_is_wrong_is_told_as_the_page_says(self):
+    def test_the_error_of_a_misspelled_member_is_that_of_the_page(self):
         self.write(self.example.replace('"filter"', '"filters"'))
         done = self.check()
         self.assertEqual(done.returncode, 1)

@@ -1,4 +1,4 @@
-"""Every example of the methods' pages, played against a fresh daemon, and its answer compared member for member."""
+"""Runs every example of the pages of the methods against a new daemon and compares the messages member by member."""
 
 import unittest
 
@@ -6,7 +6,7 @@ import documents
 from documents import METHODS, blocks, page, support, texts
 from schemacheck import load, schema
 
-#: Members whose values differ from run to run, and are compared by their schema only.
+#: Members whose values differ between runs. They are only checked against their schemas.
 VARYING = {
     "capabilities",
     "elementBytes",
@@ -26,22 +26,22 @@ VARYING = {
 
 
 def comparable(node):
-    """The value with numbers as their text, and without what varies."""
+    """Returns the value with numbers as text and without the varying members."""
     if node.kind == "object":
         return {name: None if name in VARYING else comparable(value) for name, value in node.items}
     return [comparable(item) for item in node.items] if node.kind == "array" else node.text
 
 
 def exchange(connection, request):
-    """All messages that a request is answered with, up to those that a `sync` shows to have been on the way."""
-    came = []
+    """Sends a request and a `sync`, and returns the messages before the response to the `sync`."""
+    received = []
     connection.transmit(support.raw(request))
-    connection.transmit(b'{"jsonrpc":"2.0","id":"behind","method":"sync"}')
+    connection.transmit(b'{"jsonrpc":"2.0","id":"sync","method":"sync"}')
     while True:
         message = texts.parse(connection.receive_text().decode("utf-8"))
-        if "id" in dict(message.items) and message["id"].text == '"behind"':
-            return came
-        came.append(message)
+        if "id" in dict(message.items) and message["id"].text == '"sync"':
+            return received
+        received.append(message)
 
 
 class Examples(unittest.TestCase):

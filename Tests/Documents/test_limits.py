@@ -1,4 +1,4 @@
-"""Protocol/limits.md and the table of the specification against the daemon: names, flags, defaults, and the error of each limit."""
+"""Protocol/limits.md and the table of the specification, compared with the daemon: names, flags, defaults and errors."""
 
 import re
 import struct
@@ -8,7 +8,7 @@ import unittest
 from documents import PROTOCOL, section, support
 
 PAGE = (PROTOCOL / "limits.md").read_text(encoding="utf-8")
-#: name: (flag, default, what happens)
+#: name: (flag, default, effect of exceeding the limit)
 ROWS = {
     name: (flag, default, result)
     for name, flag, default, result in re.findall(
@@ -34,7 +34,7 @@ COLLECTION = define("c", "collection")
 ARRAYS = [define("a", "array"), define("b", "array")]
 PARENTS = [define("p", "composed", children=["a"]), define("q", "composed", children=["a"])]
 
-#: For each limit that refuses a request with -32007: its setting, requests that succeed, and one that exceeds it.
+#: For each limit with the error -32007: its value, requests that succeed, and a request that exceeds it.
 REFUSED = {
     "maxFrame": ("4096", [COLLECTION, update(400)], ("snapshot", {"feed": "c"})),
     "maxDepth": ("8", [COLLECTION], ("update", {"feed": "c", "element": {"id": 1, "deep": [[[[[[[[[]]]]]]]]]}})),
@@ -82,8 +82,8 @@ class Table(unittest.TestCase):
         daemon = support.Daemon()
         self.addCleanup(daemon.stop)
         with daemon.connect() as connection:
-            told = connection.hello["limits"]
-        self.assertEqual({name: number(default) for name, (_, default, _) in ROWS.items()}, told)
+            reported = connection.hello["limits"]
+        self.assertEqual({name: number(default) for name, (_, default, _) in ROWS.items()}, reported)
 
     def test_the_specification_has_the_same_table(self):
         table = section((PROTOCOL / "README.md").read_text(encoding="utf-8"), "9. Limits")
@@ -117,7 +117,7 @@ class Errors(unittest.TestCase):
                 connection = self.connect(self.daemon(ROWS[name][0], setting))
                 for method, parameters in before:
                     if name == "maxFrame" and method == "update":
-                        # The elements are larger than one frame together, not one by one.
+                        # All elements together are larger than a frame; each one is smaller.
                         connection.push("c", parameters["elements"])
                     else:
                         connection.call(method, **parameters)
@@ -131,7 +131,7 @@ class Errors(unittest.TestCase):
                 self.assertEqual(refused.exception.data["value"], int(setting))
                 self.assertEqual(connection.call("stats")["revision"], state)
 
-    def test_a_frame_that_is_too_long(self):
+    def test_too_long_frame(self):
         connection = self.connect(self.daemon("--max-frame", "4096"))
         connection._socket.send(struct.pack(">I", 4097))
         with self.assertRaises(support.feedd.Refused) as refused:
@@ -139,7 +139,7 @@ class Errors(unittest.TestCase):
         self.assertEqual(refused.exception.code, -32600)
         self.assertEqual(self.bye(connection), "badFrame")
 
-    def test_connections_that_are_too_many(self):
+    def test_too_many_connections(self):
         for name in ("maxConnections", "maxConnectionsPerUser"):
             self.assertIn("`bye` `limit`", ROWS[name][2])
             daemon = self.daemon(ROWS[name][0], "1", "--reserved-connections", "0")
@@ -149,13 +149,13 @@ class Errors(unittest.TestCase):
             self.assertEqual(closed.exception.reason, "limit", name)
             connection.call("ping")
 
-    def test_an_incomplete_frame(self):
+    def test_incomplete_frame(self):
         self.assertIn("`bye` `frameTimeout`", ROWS["frameTimeout"][2])
         connection = self.connect(self.daemon("--frame-timeout", "1"))
         connection._socket.send(b"\x00\x00")
         self.assertEqual(self.bye(connection), "frameTimeout")
 
-    def test_the_quota_of_a_user(self):
+    def test_quota_of_a_user(self):
         self.assertIn("`bye` `quota`", ROWS["maxQueuePerUser"][2])
         daemon = self.daemon("--max-queue-per-user", "4096")
         connection, other = self.connect(daemon), self.connect(daemon)
@@ -163,7 +163,7 @@ class Errors(unittest.TestCase):
         self.assertEqual(self.bye(connection), "quota")
         other.call("ping")
 
-    def test_history_that_is_discarded(self):
+    def test_discarded_history(self):
         for name in ("historyBytes", "maxHistoryBytes"):
             connection = self.connect(self.daemon(ROWS[name][0], "0"))
             connection.call(*COLLECTION[:1], **COLLECTION[1])
@@ -174,7 +174,7 @@ class Errors(unittest.TestCase):
                 connection.call("sync")
             self.assertFalse(connection.call("watch", feed="c", since=start)["resumed"], name)
 
-    def test_a_bookmark_for_a_quiet_watch(self):
+    def test_bookmark_of_an_idle_watch(self):
         connection = self.connect(self.daemon("--bookmark-interval", "1"))
         for method, parameters in ARRAYS:
             connection.call(method, **parameters)

@@ -1,4 +1,4 @@
-"""What the programs say of themselves, the man pages, the specification and the completions agree."""
+"""The help of the programs, the man pages, the specification and the completions agree."""
 
 import grp
 import json
@@ -20,7 +20,7 @@ def help_of(program, *words):
 
 
 def options(text):
-    """The options that a help lists."""
+    """Returns the options listed in a help text."""
     return set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", text, re.MULTILINE)) - {"--help", "--version"}
 
 
@@ -37,14 +37,14 @@ def section_of_manual(text, title):
 
 
 def lowered(conditions):
-    """The conditions of errors as one sentence each, without the notes on data and the marks of code."""
+    """Returns the conditions of errors without code marks, starting in lower case."""
     return {code: text.replace("`", "")[0].lower() + text.replace("`", "")[1:] for code, text in conditions.items()}
 
 
 class Manuals(unittest.TestCase):
-    def test_the_pages_are_sound(self):
+    def test_man_formats_the_pages_without_warnings(self):
         if not shutil.which("man"):
-            self.skipTest("there is no man")
+            self.skipTest("man is not installed")
         for page in MAN.iterdir():
             command = ["man", "--warnings", "--local-file", "-Tutf8", "--no-hyphenation", str(page)]
             environment = {**os.environ, "MANWIDTH": "80", "LC_ALL": "C.UTF-8"}
@@ -72,8 +72,6 @@ class Manuals(unittest.TestCase):
         self.assertIn("--bin", helped)
         self.assertEqual(repeated(manual("feedclient.1").split(".SH COMMANDS")[1], r"^\.BI? (?=--)"), helped)
         self.assertEqual(repeated(help_of("feedd"), r"^ +(?=--)"), set())
-
-
     def test_the_page_of_the_protocol_has_every_method_notification_and_error(self):
         text = manual("feedd-protocol.7")
         methods = section_of_manual(text, "METHODS")
@@ -106,7 +104,7 @@ class Manuals(unittest.TestCase):
 
 
 class Limits(unittest.TestCase):
-    def test_the_table_of_the_specification_is_what_the_daemon_has(self):
+    def test_the_table_of_the_specification_agrees_with_the_daemon(self):
         table = section((PROTOCOL / "README.md").read_text(encoding="utf-8"), "9. Limits")
         rows = re.findall(r"^\| `(\w+)` \| `(--[a-z-]+)` \| (\S+) \| (.*) \|$", table, re.MULTILINE)
         text = re.sub(r"\s+", " ", help_of("feedd"))
@@ -116,16 +114,16 @@ class Limits(unittest.TestCase):
         self.addCleanup(daemon.stop)
         with daemon.connect() as connection:
             units = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "s": 1, "m": 60, "h": 3600}
-            told = connection.hello["limits"]
+            reported = connection.hello["limits"]
         values = {name: int(re.match(r"\d+", d)[0]) * units[re.sub(r"\d", "", d)] for name, _, d, _ in rows}
-        self.assertEqual(values, told, "scripts/limits writes the table and the man page again")
+        self.assertEqual(values, reported, "run scripts/limits to update the table and the man page")
 
 
 class Completions(unittest.TestCase):
     FOLDER = ROOT / "scripts" / "completions"
 
     def complete(self, *words):
-        """What bash offers for the last of the words."""
+        """Returns the completions that bash offers for the last word."""
         script = f"""
             source {self.FOLDER}/{words[0]}.bash
             COMP_WORDS=({" ".join(f"'{word}'" for word in words)}); COMP_CWORD={len(words) - 1}
@@ -177,7 +175,7 @@ class Completions(unittest.TestCase):
         offered = [line.replace("\\", "") for line in done.stdout.splitlines()]
         self.assertEqual(offered, names)
 
-    def test_the_scripts_are_sound(self):
+    def test_the_shells_accept_the_scripts(self):
         for shell, name in (("zsh", "_feedclient"), ("fish", "feedclient.fish")):
             if shutil.which(shell):
                 done = subprocess.run([shell, "-n", str(self.FOLDER / name)], capture_output=True, text=True)

@@ -1,8 +1,7 @@
-"""Every command of the README that is marked as runnable is run, in order, in a folder of its own.
+"""Runs the commands of the README, in order, in a temporary folder.
 
-A block is runnable when an HTML comment stands right before its fence: `<!-- run -->`, or `<!-- run: 'this' => 'that' -->`
-where something in it must be replaced, so that it ends by itself or stays in its folder. Every other `sh` block must say
-why it is not run: `<!-- not run: reason -->`.
+An HTML comment directly before each `sh` block says whether it is run: `<!-- run -->`, `<!-- run: 'this' => 'that' -->` to
+replace a text first, for example so that the command ends, or `<!-- not run: reason -->`.
 """
 
 import os
@@ -41,7 +40,7 @@ class Readme(unittest.TestCase):
 
     def test_commands(self):
         environment = {
-            # What a user has who installs it there: the programs of the build are found nowhere else.
+            # The environment of a user who installed below ~/.local. Only these programs are in the PATH.
             "PATH": f"{self.folder.name}/.local/bin:{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
             "HOME": self.folder.name,
             "XDG_RUNTIME_DIR": self.folder.name,

@@ -1,4 +1,4 @@
-"""Schemas, pages, OpenRPC and vectors say the same."""
+"""Schemas, pages, OpenRPC and vectors agree."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ def files():
 
 
 def walk(value, found):
-    """Every subschema of a schema."""
+    """Appends every subschema of a schema to `found` and returns it."""
     found.append(value)
     for word, argument in value.items() if isinstance(value, dict) else ():
         if word in ("properties", "$defs"):
@@ -30,7 +30,7 @@ def walk(value, found):
 
 
 class Schemas(unittest.TestCase):
-    def test_every_word_is_known_and_every_reference_leads_somewhere(self):
+    def test_every_keyword_is_known_and_every_reference_has_a_target(self):
         self.assertGreater(len(files()), 20)
         for path in files():
             whole = schemacheck.Schema(path.resolve())
@@ -48,7 +48,7 @@ class Schemas(unittest.TestCase):
         )
         self.assertEqual(sorted(METHODS), sorted(p.stem for p in (schemacheck.SCHEMAS / "methods").glob("*.json")))
 
-    def test_the_daemon_has_what_is_documented(self):
+    def test_the_daemon_has_the_documented_methods_and_kinds(self):
         daemon = support.Daemon()
         self.addCleanup(daemon.stop)
         with daemon.connect() as connection:
@@ -80,11 +80,11 @@ class Schemas(unittest.TestCase):
         for method in METHODS:
             self.assertLessEqual(set(re.findall(r"^\| (-\d+) \|", page(method), re.MULTILINE)), specified, method)
 
-    def test_openrpc_is_made_from_these(self):
+    def test_openrpc_is_up_to_date(self):
         made = subprocess.run([documents.ROOT / "scripts" / "openrpc", "--check"], capture_output=True, text=True)
-        self.assertEqual((made.returncode, made.stdout), (0, ""), "scripts/openrpc writes it again")
+        self.assertEqual((made.returncode, made.stdout), (0, ""), "run scripts/openrpc to update it")
 
-    def test_links_lead_somewhere(self):
+    def test_links_have_targets(self):
         for path in [documents.ROOT / "README.md", *PROTOCOL.rglob("*.md")]:
             text = path.read_text(encoding="utf-8")
             for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
@@ -125,7 +125,7 @@ class Vectors(unittest.TestCase):
                 self.request(step)
             schema("methods/transaction", "/$defs/params").check({"ops": case["ops"]})
 
-    def test_the_validator_refuses_what_is_wrong(self):
+    def test_the_validator_refuses_invalid_values(self):
         for name, pointer, wrong in (
             ("change", "", {"deleted": [[0]], "added": [], "updated": []}),
             ("change", "", {"deleted": [[0, 1, 2]], "added": [], "updated": []}),

@@ -1,4 +1,4 @@
-"""The options of the scripts, and what scripts/install puts where."""
+"""The options of the scripts, and the files that scripts/install installs."""
 
 import os
 import pathlib
@@ -40,7 +40,7 @@ class Options(unittest.TestCase):
             expected = f"scripts/{name}: unexpected argument 'nonsense'; run scripts/{name} --help\n"
             self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", expected))
 
-    def test_bad_values_of_the_test_script(self):
+    def test_invalid_values_of_the_test_script(self):
         for words, why in (
             (["--sanitize=memory"], "unknown sanitizer 'memory'; use address or thread"),
             (["--sanitize"], "missing value of --sanitize; use --sanitize=address or --sanitize=thread"),
@@ -99,14 +99,14 @@ class Install(unittest.TestCase):
         done = subprocess.run([f"{root}/bin/feedd", "--version"], capture_output=True, text=True, check=True)
         self.assertRegex(done.stdout, r"\Afeedd \d+\.\d+")
 
-    def test_a_user_needs_no_other_directory_than_home(self):
+    def test_user_installation_writes_only_below_home(self):
         listed = self.install("--user")
         root = f"{self.folder}/.local"
         self.assertEqual(sorted(listed), sorted(f"{root}/{file}" for file in self.SHARED + self.USER))
         with open(f"{root}/share/systemd/user/feedd.service", encoding="utf-8") as unit:
             self.assertIn(f"\nExecStart={root}/bin/feedd\n", unit.read())
 
-    def test_uninstall_removes_what_was_installed_and_nothing_else(self):
+    def test_uninstall_removes_only_installed_files(self):
         for options in ([], ["--user"]):
             variables = {} if options else {"PREFIX": f"{self.folder}/prefix"}
             kept = pathlib.Path(self.folder) / ("prefix" if not options else ".local") / "bin" / "other"
@@ -127,18 +127,18 @@ class Install(unittest.TestCase):
             "scripts/install: cannot find /nonexistent/feedd; run scripts/install without --no-build\n",
         )
 
-    def test_it_never_builds_under_sudo(self):
+    def test_building_under_sudo_is_refused(self):
         done = self.run_install(FEEDD_BIN_DIR="", SUDO_USER="ann", PREFIX=self.folder)
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"\Ascripts/install: cannot build under sudo; ")
 
-    def test_a_relative_prefix_is_refused(self):
+    def test_relative_prefix_is_refused(self):
         done = self.run_install(PREFIX="local")
         self.assertEqual(done.returncode, 2)
         self.assertIn("PREFIX must be an absolute path: 'local'", done.stderr)
 
-    @unittest.skipIf(os.getuid() != 0 or not shutil.which("setpriv"), "it needs root and setpriv")
-    def test_only_the_copying_runs_under_sudo(self):
+    @unittest.skipIf(os.getuid() != 0 or not shutil.which("setpriv"), "needs root and setpriv")
+    def test_only_copying_runs_under_sudo(self):
         os.chmod(self.folder, 0o755)
         os.mkdir(f"{self.folder}/tools")
         sudo = pathlib.Path(self.folder) / "tools" / "sudo"
@@ -173,15 +173,15 @@ class Install(unittest.TestCase):
             ],
         )
 
-    def test_the_units_of_the_repository_are_those_of_the_default_prefix(self):
+    def test_the_units_of_the_repository_have_the_default_prefix(self):
         self.install(DESTDIR=self.folder)
         for installed, source in (("system", ""), ("user", "user/")):
             for name in ("feedd.service", "feedd.socket"):
                 unit = pathlib.Path(f"{self.folder}/usr/local/lib/systemd/{installed}/{name}")
                 self.assertEqual(unit.read_bytes(), (SCRIPTS / "systemd" / (source + name)).read_bytes())
 
-    @unittest.skipUnless(shutil.which("systemd-analyze"), "there is no systemd-analyze")
-    def test_the_service_manager_accepts_the_installed_units(self):
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd-analyze is not installed")
+    def test_systemd_accepts_the_installed_units(self):
         self.install(PREFIX=self.folder)
         for kind in ("system", "user"):
             units = [f"{self.folder}/lib/systemd/{kind}/feedd.{suffix}" for suffix in ("service", "socket")]
@@ -192,7 +192,7 @@ class Install(unittest.TestCase):
 
 
 class Tests(unittest.TestCase):
-    def test_long_versions_are_named_in_the_help_of_the_test_script(self):
+    def test_the_help_of_the_test_script_names_the_variable_of_long_tests(self):
         text = run("test", "--help").stdout
         effort = (ROOT / "Tests" / "TestSupport" / "TestEnvironment.swift").read_text(encoding="utf-8")
         [variable] = set(re.findall(r"FEEDD_LONG\w*", effort))

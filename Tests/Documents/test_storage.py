@@ -1,4 +1,4 @@
-"""What the page of the state directory says, tried on one."""
+"""The statements and tables of the page of the state directory, compared with a state directory."""
 
 import os
 import re
@@ -22,13 +22,13 @@ class Storage(unittest.TestCase):
         with daemon.connect() as connection:
             connection.call("define", feed="inbox", kind="collection")
             connection.push("inbox", ({"id": n} for n in range(20)))
-        # Ending cleanly writes an image, so the views show everything.
+        # A clean stop writes an image, which the views read.
         self.assertEqual(daemon.stop(), 0)
 
     def database(self):
         return sqlite3.connect(os.path.join(self.state, "feedd.sqlite"))
 
-    def test_the_statements_show_what_is_there(self):
+    def test_the_statements_return_the_stored_state(self):
         found = []
         database = self.database()
         self.addCleanup(database.close)
@@ -41,16 +41,16 @@ class Storage(unittest.TestCase):
         self.assertEqual([text for *_, text in rows], ['{"id":%d}' % n for n in range(10)])
         self.assertLessEqual({"epoch", "software"}, {key for key, _ in facts})
 
-    def test_the_tables_are_those_of_the_page(self):
+    def test_the_page_lists_every_table(self):
         database = self.database()
         self.addCleanup(database.close)
-        there = {name for (name,) in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        existing = {name for (name,) in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         described = re.findall(r"^\| `(\w+)` \| ", PAGE, re.MULTILINE)
-        self.assertEqual(sorted(described), sorted(there))
+        self.assertEqual(sorted(described), sorted(existing))
         self.assertEqual(database.execute("PRAGMA application_id").fetchone(), (0x66656564,))
         self.assertEqual(database.execute("PRAGMA user_version").fetchone(), (1,))
 
-    def test_check_says_that_it_is_sound(self):
+    def test_check_accepts_the_state(self):
         program = [support.binary("feedd"), "--state", self.state, "--check"]
         done = subprocess.run(program, capture_output=True, text=True, timeout=support.PATIENCE)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -1,5 +1,5 @@
-# Shared by the shell scripts: --help and the errors of a wrong command line.
-# Source it from the root of the package. The help of a script is the comment at its top.
+# Shared by the shell scripts: --help and errors of the command line.
+# Source it from the root of the package. The first comment of a script is its help.
 script_name=scripts/$(basename "$0")
 
 # Prints the help of the script.
@@ -19,7 +19,7 @@ fail() {
   exit 1
 }
 
-# Refuses one argument that the script does not know.
+# Reports an unknown option or argument.
 unknown_argument() {
   case $1 in
     -*) usage_error "unknown option '$1'" ;;
@@ -27,7 +27,7 @@ unknown_argument() {
   esac
 }
 
-# For scripts whose only option is --help.
+# Parses the arguments of a script whose only option is --help.
 accept_only_help() {
   [ $# -eq 0 ] && return
   case $1 in

@@ -1,4 +1,4 @@
-"""Shared by the Python scripts: a parser of options whose errors have the same form as those of the shell scripts."""
+"""Shared by the Python scripts: an option parser whose errors have the same form as those of the shell scripts."""
 
 import argparse
 import pathlib
@@ -6,7 +6,7 @@ import sys
 
 
 class Parser(argparse.ArgumentParser):
-    """Options of a script. The script's docstring is its help."""
+    """The options of a script. Its help is the docstring of the script."""
 
     def __init__(self, documentation):
         self.script = "scripts/" + pathlib.Path(sys.argv[0]).name
