@@ -54,8 +54,8 @@ enum BenchmarkProgram {
       program: "feedbench", usage: ["COMMAND [OPTION]...", "COMMAND --help"],
       about: """
         Measures feedd: its parts, its engine without sockets, and the whole daemon over its socket, also compared with Redis. \
-        Numbers are the best of several runs. The last column is the distance of the median from the best, the noise of the \
-        machine.
+        Numbers are the best of several runs. The last column is the distance of the median from the best, a measure of the \
+        noise of the machine.
         """, groups: [],
       notes: "Commands:\n" + list.joined(separator: "\n") + """
 

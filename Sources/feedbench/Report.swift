@@ -133,10 +133,10 @@ struct Sample {
 
   var best: Double { times.first ?? 0 }
   var median: Double { times.isEmpty ? 0 : times[times.count / 2] }
-  /// The relative distance of the median from the best: the noise of the machine.
+  /// The relative distance of the median from the best, a measure of the noise of the machine.
   var noise: Double { best > 0 ? median / best - 1 : 0 }
 
-  /// Measures `runs` runs of `body`, after one to warm up.
+  /// Measures `runs` runs of `body` in processor time, after one run to warm up.
   static func measure(runs: Int, _ body: () throws -> Void) rethrows -> Sample {
     var times: [Double] = []
     for run in 0...runs {
@@ -157,12 +157,12 @@ enum Sink {
   static func take(_ number: Int) { value.store(number, ordering: .relaxed) }
 }
 
-/// The same cases at several sizes: prints each with its ratio to the first size.
+/// Prints the same cases for several sizes, each with its ratio to the first size.
 struct SizeTable {
   private var first: [String: Double] = [:]
   private var firstSize = 0
 
-  /// Prints what `count` operations at a size took.
+  /// Prints the time of `count` operations at a size.
   mutating func add(_ name: String, size: Int, _ sample: Sample, count: Int, _ report: Report) throws {
     let each = sample.best / Double(count)
     var metrics = [Metric.nanoseconds(each)]

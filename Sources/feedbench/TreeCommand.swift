@@ -2,25 +2,29 @@ import FeedSystem
 
 extension BenchmarkCommand {
   static let tree = BenchmarkCommand(
-    name: "tree", summary: "push below levels of feeds made of feeds; append to a content of slots",
+    name: "tree", summary: "push into nested feeds; append to a content of a slots feed",
     about: """
-      Measures, in the engine without sockets, what feeds made of feeds cost. A push into a collection below several levels of \
-      composed, segmented and slots feeds, with many rows beside it and a watcher at the top, against one into the bare \
-      collection with a watcher on it: it should cost at most twice as much below ten levels. An append to one content of a \
-      slots feed, against one to a content a hundredth as long: it should cost the same.
+      Measures the cost of nested feeds in the engine, without sockets. Pushes into a collection below several levels of \
+      composed, segmented and slots feeds, with many other rows and a watcher of the top feed, are compared with pushes into \
+      a watched collection without parents; below ten levels they should take at most twice as long. Appends to one content \
+      of a slots feed are compared with appends to a content with a hundredth of the rows; they should take equally long.
       """,
     options: [
-      count("pushes of a run", default: defaultTreeCount),
+      count("number of pushes per run", default: defaultTreeCount),
       OptionDescription(
-        "levels", value: .integer(1...100), help: "feeds above the collection", defaultText: "\(defaultLevels)"),
+        "levels", value: .integer(1...100), help: "number of feeds above the collection",
+        defaultText: "\(defaultLevels)"),
       OptionDescription(
-        "rows", value: .integer(1...10_000_000), help: "rows beside the collection, and of a content of slots",
+        "rows", value: .integer(1...10_000_000),
+        help: "number of rows beside the collection, and of a content of the slots feed",
         defaultText: "\(defaultRows)"),
       OptionDescription(
         "kind", value: .choice(NestingMeasures.Tower.allCases.map(\.rawValue)),
-        help: "measure only levels of this kind; mixed: composed, segmented and slots in turn; may be repeated"),
+        help: "kind of the levels; mixed alternates composed, segmented and slots", defaultText: "all kinds",
+        repeats: true),
       OptionDescription(
-        "window", value: .integer(1...65_536), help: "pushes in a turn", defaultText: "\(PushJob.defaultWindow)"),
+        "window", value: .integer(1...65_536), help: "number of pushes per turn",
+        defaultText: "\(PushJob.defaultWindow)"),
     ]
   ) { options, report in
     var job = PushJob(count: options.integer("count") ?? defaultTreeCount)
@@ -40,23 +44,23 @@ extension BenchmarkCommand {
   private static let defaultRows = 100_000
 }
 
-/// Pushes into a collection below feeds made of feeds, against pushes into the bare collection.
+/// Pushes into a collection below nested feeds, compared with pushes into a collection without parents.
 struct NestingMeasures {
   let job: PushJob
-  /// Feeds above the collection.
+  /// The number of feeds above the collection.
   let levels: Int
-  /// Rows of the array beside it.
+  /// The number of rows of the array beside the collection.
   let rows: Int
 
   let towers: [Tower]
 
-  /// What the levels are.
+  /// The kind of the levels.
   enum Tower: String, CaseIterable {
     case composed, segmented, slots
-    /// One of each in turn.
+    /// The other kinds in alternation.
     case mixed
 
-    /// The definition of the feed of a level, which shows `source` and, where it can show more, rows of others before it.
+    /// Returns the definition of the feed of a level, which contains the feed "few" and then `source`.
     func definition(of feed: String, level: Int, over source: String) -> String {
       switch self {
       case .composed: #"{"feed":"\#(feed)","kind":"composed","children":["few","\#(source)"]}"#
@@ -103,7 +107,7 @@ struct NestingMeasures {
 }
 
 extension Texts {
-  /// Appends the frames that make an array of so many short elements.
+  /// Appends the frames that define an array and insert `count` short elements.
   func append(array feed: String, count: Int, batch: Int = 1000) {
     append(frame: Texts.request("define", #"{"feed":"\#(feed)","kind":"array"}"#))
     for start in stride(from: 0, to: count, by: batch) {
@@ -113,7 +117,7 @@ extension Texts {
   }
 }
 
-/// Appends to one content of a slots feed, and removals from its end, at several lengths of the content.
+/// Appends to one content of a slots feed and removals from its end, for several sizes of the content.
 struct SlotsMeasures {
   let count: Int
   let window: Int
@@ -138,7 +142,7 @@ struct SlotsMeasures {
     }
   }
 
-  /// An append and a removal, again and again.
+  /// Returns alternating frames that append an element and remove it.
   private func steps(at size: Int) -> Texts {
     let frames = Texts()
     for step in 0..<512 {

@@ -96,7 +96,7 @@ extension Texts {
   }
 }
 
-/// The job of the fan-out: the updates, the elements and the watchers.
+/// The workload of the fan-out measurements: the updates, the elements and the watchers.
 struct PushJob {
   static let defaultWindow = 256
   static let defaultPayload = 200
@@ -122,7 +122,7 @@ struct PushJob {
     let text: String
   }
 
-  /// Returns the updates to push repeatedly, in order. Each element occurs several times, always with another text.
+  /// Returns the updates to push repeatedly, in order. Each element occurs several times, each time with a different text.
   func updates() -> [Update] {
     var random = BenchmarkRandom(seed: 11)
     let ids = (0..<elements).shuffled(using: &random).prefix(Self.mostUpdated)
@@ -138,7 +138,7 @@ struct PushJob {
   }
 
   private func element(_ id: Int, version: Int, _ random: inout BenchmarkRandom) -> String {
-    // Numbers of one length, so that all messages of the job have one.
+    // The numbers have equal lengths, so that all messages of the job have equal lengths.
     let head = #"{"id":\#(1_000_000_000 + id),"version":\#(version),"text":""#
     return head + random.words(max(1, payload - head.utf8.count - 2)) + "\"}"
   }

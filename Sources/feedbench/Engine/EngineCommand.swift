@@ -4,8 +4,8 @@ extension BenchmarkCommand {
   static let engine = BenchmarkCommand(
     name: "engine", summary: "drive the engine without sockets: requests in, frames out",
     about: """
-      Measures the engine alone: frames of pushes handed in as a socket would bring them, in turns of a window each, and what is \
-      queued for the pusher and the watchers taken out as a socket would take it. What the daemon adds to this is the kernel's.
+      Measures the engine without sockets. One connection pushes elements, a window of requests per turn, and the output for \
+      it and for the watchers is discarded. The time that the daemon takes in addition is spent in the kernel.
       """,
     options: [
       count("number of updates per run", default: defaultEngineCount),
@@ -14,10 +14,11 @@ extension BenchmarkCommand {
         defaultText: defaultWatchers.map { "\($0)" }.joined(separator: ", "), repeats: true),
       OptionDescription(
         "elements", value: .integer(1...100_000_000),
-        help: "elements of the feed, updated in no order",
+        help: "number of elements of the feed, updated in random order",
         defaultText: defaultSizes.map { "\($0)" }.joined(separator: ", "), repeats: true),
       OptionDescription(
-        "window", value: .integer(1...65_536), help: "pushes in a turn", defaultText: "\(PushJob.defaultWindow)"),
+        "window", value: .integer(1...65_536), help: "number of pushes per turn",
+        defaultText: "\(PushJob.defaultWindow)"),
       OptionDescription(
         "payload", value: .integer(50...1_000_000), help: "size of an element in bytes",
         defaultText: "\(PushJob.defaultPayload)"),
@@ -43,7 +44,7 @@ struct EngineMeasures {
   let job: PushJob
   /// The numbers of watchers to measure with.
   let watchers: [Int]
-  /// Numbers of elements to measure with; all but the first with the first number of watchers only.
+  /// The numbers of elements to measure with. Only the first one is measured with all numbers of watchers.
   let sizes: [Int]
 
   func run(_ report: inout Report) throws {
@@ -65,7 +66,7 @@ struct EngineMeasures {
     try measureStalled(&report)
   }
 
-  /// Pushes one at a time beside watchers of another feed that read nothing: they must not cost anything.
+  /// Pushes one element at a time while watchers of another feed read nothing. They should not slow down the pushes.
   private func measureStalled(_ report: inout Report) throws {
     var alone: Double?
     for number in [0, 4000] {

@@ -3,23 +3,24 @@ import FeedJSON
 import FeedModel
 import FeedSystem
 
-/// A turn with a pusher and watchers, with memory in place of sockets.
+/// Drives a turn with one pushing connection and watchers, in memory instead of over sockets.
 final class EngineDriver {
   private var turn: Turn
   private var link = PushLink()
   private let frames: Texts
-  /// What the watchers ask.
+  /// The requests of the watchers.
   private let watches = Texts()
   private let window: Int
   private let hasWatchers: Bool
   /// The frame to push next.
   private var next = 0
 
+  /// Creates the feeds and the watchers.
   /// - Parameters:
-  ///   - preparation: the frames that make the feeds.
-  ///   - watched: the feeds that are watched then, each by a connection of its own; one may stand there several times.
-  ///   - frames: what is pushed, again and again.
-  ///   - window: frames in a turn.
+  ///   - preparation: the frames that define and fill the feeds.
+  ///   - watched: the watched feeds, each by its own connection. A feed can occur several times.
+  ///   - frames: the frames to push repeatedly.
+  ///   - window: the number of frames per turn.
   init(
     preparation: Texts, watched: [String], frames: Texts, window: Int, limits: Limits = Limits()
   ) throws {
@@ -45,7 +46,7 @@ final class EngineDriver {
       frames: .pushes(job), window: job.window)
   }
 
-  /// An engine that also has watchers of another feed, which read nothing and have fallen behind.
+  /// Creates an engine that also has watchers of another feed, which read nothing and have fallen behind.
   convenience init(_ job: PushJob, stalled: Int) throws {
     var limits = Limits()
     (limits.maxConnections, limits.maxConnectionsPerUser, limits.maxQueue) = (stalled + 100, stalled + 100, 4096)
@@ -54,7 +55,7 @@ final class EngineDriver {
     let texts = Texts()
     texts.append(frame: Texts.request("define", #"{"feed":"stalled","kind":"single"}"#))
     texts.append(frame: Texts.request("watch", #"{"feed":"stalled","initial":false}"#))
-    // The first fills the connections' queues, so the second is missed.
+    // The first change fills the queues of the connections, so that the second one cannot be sent.
     for letter in ["a", "b"] {
       let text = String(repeating: letter, count: 5000)
       texts.append(frame: Texts.request("put", #"{"feed":"stalled","element":"\#(text)"}"#))
@@ -69,7 +70,7 @@ final class EngineDriver {
     deliver(ConnectionID(rawValue: 0), texts[3])
   }
 
-  /// Pushes so many frames, from where the last run ended: the same ones again might change nothing.
+  /// Pushes `count` frames, beginning after those of the last run: pushing the same frames again could change nothing.
   func run(_ count: Int) throws {
     link.delivered = 0
     var pushed = 0
@@ -90,7 +91,7 @@ final class EngineDriver {
     return ConnectionID(rawValue: link.connections - 1)
   }
 
-  /// Turns until the bytes are read and all that was made of them is written. Returns whether they were consumed.
+  /// Runs turns until the bytes are consumed and the output is written. Returns whether all bytes were consumed.
   @discardableResult
   private func deliver(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer) -> Bool {
     link.send(bytes, from: id)
@@ -103,14 +104,14 @@ final class EngineDriver {
   }
 }
 
-/// Hands in bytes where they lie, and counts what is written.
+/// A link that reads from memory and counts the written bytes.
 private struct PushLink: Link, ~Copyable {
   private(set) var connections = 0
-  /// Bytes written to others than the first connection.
+  /// The number of bytes written to all connections but the first one.
   var delivered = 0
-  /// Connections from this number on read nothing.
+  /// The first connection that reads nothing, as do all later ones.
   var firstStalled = Int.max
-  /// Whether a further connection waits.
+  /// Whether a connection waits to be accepted.
   var accepts = false
   private var sender = ConnectionID(rawValue: 0)
   private var input = UnsafeRawBufferPointer(start: nil, count: 0)

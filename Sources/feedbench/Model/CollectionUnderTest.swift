@@ -2,10 +2,10 @@ import FeedJSON
 import FeedModel
 import FeedSystem
 
-/// A catalog with one collection of a size.
+/// A catalog with one collection.
 final class CollectionUnderTest {
   static let elementBytes = 200
-  /// Elements that are prepared, scanned, before a run is timed; a run goes through them again and again.
+  /// The maximum number of elements that are written and scanned before they are committed in a measured loop.
   private static let prepared = 8192
 
   private let catalog: Catalog
@@ -28,7 +28,7 @@ final class CollectionUnderTest {
     catalog.finish()
     feed = try catalog.feed(named: "bench")
     collection = try catalog.collection(named: "bench")
-    // As for a feed that is watched: its changes are kept.
+    // A watched feed has a history.
     feed.beginHistory()
     var next = 0
     while next < size {
@@ -38,7 +38,7 @@ final class CollectionUnderTest {
     }
   }
 
-  /// Times a run of commits; what a run added is taken away again, and the other way round, outside the time.
+  /// Measures runs of commits. The inverse operation after each run is not measured.
   func measure(_ operation: CollectionOperation, count: Int, runs: Int) throws -> (sample: Sample, count: Int) {
     let batch = min(count, Self.prepared)
     let rounds = max(1, count / batch)
@@ -66,19 +66,19 @@ final class CollectionUnderTest {
     }
   }
 
-  /// Times one `set` of elements of these identities.
+  /// Measures one `set` of elements with these identities.
   func set(_ ids: Range<Int>) throws -> UInt64 {
     try commitOnce(elements(Array(ids)).array()) { try collection.set($0, in: catalog.commit) }
   }
 
-  /// Times one `delete` of these identities.
+  /// Measures one `delete` of these identities.
   func delete(_ ids: StrideTo<Int>) throws -> UInt64 {
     let texts = Texts()
     for id in ids { texts.append("\(id)") }
     return try commitOnce(texts.array()) { try collection.delete(ids: $0, in: catalog.commit) }
   }
 
-  /// Times the change to other bins.
+  /// Measures a redefinition with other bins.
   func redefine(bins: String) throws -> UInt64 {
     let texts = Texts()
     texts.append(#"{"feed":"bench","kind":"collection","bins":\#(bins)}"#)
@@ -99,7 +99,7 @@ final class CollectionUnderTest {
     return ProcessorClock.now - start
   }
 
-  /// Commits an element for each identity, each different from any before.
+  /// Measures commits of one element for each identity. Each element differs from the earlier ones.
   @discardableResult
   private func push(_ ids: [Int]) throws -> UInt64 {
     try commitEach(of: elements(ids).array()) { try collection.update($0, in: catalog.commit) }
@@ -124,7 +124,7 @@ final class CollectionUnderTest {
     return try commitEach(of: texts.array()) { try collection.delete($0, in: catalog.commit) }
   }
 
-  /// Times a commit for each element of a JSON array, which is scanned before.
+  /// Measures one commit for each element of a JSON array, without scanning it.
   private func commitEach(of array: consuming ByteBuffer, _ body: (JSONView) throws -> Void) throws -> UInt64 {
     var scanner = JSONScanner()
     let root = try scanner.scan(array.bytes)
@@ -138,12 +138,12 @@ final class CollectionUnderTest {
   }
 }
 
-/// What is done to a collection, a commit for each element.
+/// An operation on a collection, with one commit for each element.
 enum CollectionOperation: String {
-  /// An element that is there, chosen at random, becomes different.
+  /// Replaces an existing element, chosen at random.
   case update
-  /// A new element comes.
+  /// Adds an element.
   case insert
-  /// One of the elements that came last goes.
+  /// Removes one of the elements added last.
   case delete
 }

@@ -7,14 +7,15 @@ extension BenchmarkCommand {
   static let model = BenchmarkCommand(
     name: "model", summary: "change collections of several sizes; positions; composition",
     about: """
-      Measures the model without wire and sockets: commits of one element each into collections of several sizes, in order of \
-      arrival and sorted; operations that change a whole collection at once; the tree of positions under them; the composition of changes. For each size but the first the ratio to \
-      the first is printed: an update among 1,000,000 elements should cost at most three times one among 1,000.
+      Measures the model without engine and sockets: commits of one element each into collections of several sizes, in order \
+      of arrival and sorted; operations that change a whole collection; the tree of positions; the composition of changes. \
+      For each size but the first, prints the ratio to the first one. An update of 1,000,000 elements should take at most \
+      three times as long as one of 1,000.
       """,
     options: [
-      count("operations that a run makes", default: defaultModelCount),
+      count("number of operations per run", default: defaultModelCount),
       OptionDescription(
-        "elements", value: .integer(1...100_000_000), help: "elements of a collection",
+        "elements", value: .integer(1...100_000_000), help: "number of elements of a collection",
         defaultText: sizes.map { "\($0)" }.joined(separator: ", "), repeats: true),
     ]
   ) { options, report in
@@ -31,12 +32,12 @@ extension BenchmarkCommand {
   private static let sizes = [1000, 100_000, 1_000_000]
 }
 
-/// Commits of one element each into collections of several sizes.
+/// Commits of one element each, for collections of several sizes.
 struct CatalogMeasures {
   let count: Int
   let sizes: [Int]
 
-  /// What a collection of the measurement is like.
+  /// A kind of collection to measure.
   private struct Kind {
     let name: String
     let bins: String
@@ -65,8 +66,8 @@ struct CatalogMeasures {
   }
 }
 
-/// One operation that changes most of a collection: `set` of a tenth as many other elements, `delete` of every other one, another
-/// definition.
+/// Operations that change most of a collection: `set` with a tenth as many other elements, `delete` of every second element,
+/// and a redefinition.
 struct BulkMeasures {
   let sizes: [Int]
 
@@ -86,7 +87,7 @@ struct BulkMeasures {
     }
   }
 
-  /// Times an operation on a collection that is made anew for each run.
+  /// Measures an operation on a new collection for each run.
   private func measure(
     _ name: String, _ size: Int, _ report: Report, _ body: (CollectionUnderTest) throws -> UInt64
   ) throws {
@@ -99,7 +100,7 @@ struct BulkMeasures {
   }
 }
 
-/// Composing changes, as for a watcher that fell behind.
+/// Composition of changes, as for a watcher that fell behind.
 struct ComposeMeasures {
   let count: Int
 

@@ -1,7 +1,7 @@
 import FeedModel
 import FeedSystem
 
-/// The tree of positions: rank, k-th, insert and delete at random places.
+/// Operations of the tree of positions at random rows.
 struct PositionMeasures {
   let count: Int
   let sizes: [Int]
@@ -35,7 +35,7 @@ struct PositionMeasures {
   private func change(
     _ tree: PositionTree, _ size: Int, _ rows: [Int], _ table: inout SizeTable, _ report: Report
   ) throws {
-    // Little compared with the tree, so that its size stays what it is said to be.
+    // A small part of the tree, so that its size changes little.
     let batch = max(1, min(count, size / 10))
     let rounds = max(1, count / batch)
     var (insert, remove): ([Double], [Double]) = ([], [])

@@ -93,7 +93,7 @@ final class LoadLoop {
       let start = sentBytes % pushes.bytes
       let length = min(goal - sentBytes, pushes.bytes - start)
       let part = UnsafeRawBufferPointer(rebasing: pushes.joined[start..<(start + length)])
-      // Answers are under way when the socket is full, and what they bring about is the next try.
+      // The socket is full. Reading the next answer calls this function again.
       guard let count = try connections[0].stream.write(part) else { return }
       sentBytes += count
     }
