@@ -3,7 +3,7 @@ import FeedChange
 /// Enumerates every change, with all its moves, that lists at most `budget` rows and sections of a small feed.
 package struct AllChanges {
   package var budget: Int
-  /// At most so many sections are added.
+  /// The maximum number of added sections.
   package var sectionsAdded = 1
 
   package init(budget: Int, sectionsAdded: Int = 1) {
@@ -11,6 +11,7 @@ package struct AllChanges {
     self.sectionsAdded = sectionsAdded
   }
 
+  /// Returns all changes that fit a feed with these row counts.
   package func changes(from rowCounts: [Int]) -> [Change] {
     var result: [Change] = []
     let sections = (0..<rowCounts.count).map { UInt32($0) }
@@ -83,7 +84,7 @@ package struct AllChanges {
     }
   }
 
-  /// All subsets of `values` with at most `limit` members, each in the order of `values`.
+  /// Returns all subsets of `values` with at most `limit` members, each in the order of `values`.
   package static func subsets<Value>(_ values: [Value], upTo limit: Int) -> [[Value]] {
     var result: [[Value]] = [[]]
     for value in values {

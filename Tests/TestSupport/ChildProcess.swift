@@ -1,7 +1,7 @@
 import FeedSystem
 import Glibc
 
-/// A program started by a test, killed at the latest when this object goes.
+/// A program started by a test. It is killed when this object is deallocated.
 public final class ChildProcess {
   public let pid: Int32
   public let output: PipeReader
@@ -9,13 +9,14 @@ public final class ChildProcess {
   private var status: Int32?
   private var input: Descriptor?
 
-  /// A program that ends before it has read its input shall be a failure of one test, not the end of all. Programs are
-  /// started with the signal as it is by default.
+  /// Ignores SIGPIPE, so that a child that ends before it reads its input does not end all tests. Children have the default
+  /// action.
   private static let ignoresBrokenPipes: Void = StandardStreams.ignoreBrokenPipes()
 
+  /// Starts a program.
   /// - Parameters:
-  ///   - environment: all of its variables; nothing is inherited but `PATH`.
-  ///   - passing: descriptors it gets as 3, 4, … in this order.
+  ///   - environment: the variables of the program. Only `PATH` is inherited.
+  ///   - passing: descriptors that the program receives as 3, 4, ….
   public init(
     _ program: String, _ arguments: [String] = [], environment: [String: String] = [:], passing: [Int32] = []
   ) throws {
@@ -40,28 +41,29 @@ public final class ChildProcess {
 
   public func signal(_ number: Int32) { _ = Glibc.kill(pid, number) }
 
-  /// Writes to its standard input. Throws a ``SystemError`` of `EPIPE` when it has ended or closed it.
+  /// Writes to the standard input of the program.
+  /// - Throws: a ``SystemError`` of `EPIPE` if the program has ended or closed its input.
   public func write(_ text: String) throws {
-    guard input != nil else { throw TestFailure("the input is closed") }
+    guard input != nil else { throw TestFailure("cannot write: the input was closed") }
     try StandardStreams.writeAll(text, to: input?.rawValue ?? -1)
   }
 
   public func closeInput() { input = nil }
 
-  /// Waits until `descriptor` is readable or the process ends, taking in what it writes on standard error meanwhile.
-  /// - Returns: false when it ended and there is nothing to read.
+  /// Waits until `descriptor` is readable or the process ends, and collects its standard error meanwhile.
+  /// - Returns: false if the process ended and there is nothing to read.
   func isRunning(orReadable descriptor: Int32, timeout: Duration) throws -> Bool {
     while try Readiness.readable.wait(on: descriptor, timeout: .zero).isEmpty {
       if errors.isAtEnd { return false }
-      guard try errors.takeMore(orReadable: descriptor, timeout: timeout) else {
-        throw TestFailure("nothing happened within \(timeout); its standard error was:\n\(errors.text)")
+      guard try errors.readMore(orReadable: descriptor, timeout: timeout) else {
+        throw TestFailure("timed out after \(timeout); the standard error was:\n\(errors.text)")
       }
     }
     return true
   }
 
-  /// Waits for its end, which shows as the end of its standard error.
-  /// - Returns: the exit code, or 128 and the signal that killed it.
+  /// Waits for the end of the process, after the end of its standard error.
+  /// - Returns: the exit status, or 128 plus the signal that ended it.
   public func waitForExit(timeout: Duration = testTimeout) throws -> Int32 {
     if let status { return status }
     try errors.waitForEnd(timeout: timeout)
@@ -74,7 +76,7 @@ public final class ChildProcess {
   }
 }
 
-/// posix_spawn with exactly the descriptors and variables asked for, and no blocked signals.
+/// Starts programs with posix_spawn, with only the given descriptors and variables and no blocked signals.
 struct Spawner {
   private let program: String
   private let arguments: [String]
@@ -90,7 +92,7 @@ struct Spawner {
 
   /// Starts the program with `descriptors` as 0, 1, 2, …
   func spawn(_ descriptors: [Int32]) throws -> Int32 {
-    // Far from the numbers they get, so that none is overwritten before it is copied.
+    // Copied to high numbers first, so that none is overwritten before it is copied to its final number.
     let sources = try descriptors.map { number in
       let copy = fcntl(number, F_DUPFD_CLOEXEC, 200)
       guard copy >= 0 else { throw TestFailure("fcntl: errno \(errno)") }
@@ -102,7 +104,7 @@ struct Spawner {
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
     for (target, source) in sources.enumerated() { posix_spawn_file_actions_adddup2(&actions, source, Int32(target)) }
-    // What the test runner itself was started with; closing a number that is not open does no harm.
+    // The descriptors that the test runner inherited. Closing one that is not open has no effect.
     for number in sources.count..<64 { posix_spawn_file_actions_addclose(&actions, Int32(number)) }
 
     var attributes = posix_spawnattr_t()

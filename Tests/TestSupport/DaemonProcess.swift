@@ -1,18 +1,18 @@
 import FeedSystem
 import Glibc
 
-/// A `feedd` of its own for a test: in a directory of its own, ready when the initializer returns, killed when this object
-/// goes.
+/// A `feedd` for one test, in its own directory. It is killed when this object is deallocated.
 public final class DaemonProcess {
   public let directory: TemporaryDirectory
   public let socketPath: String
   public let notify: NotifyReceiver
   public let process: ChildProcess
 
-  /// Starts the daemon and waits until it says that it is ready.
+  /// Starts the daemon and waits until it is ready.
   /// - Parameters:
-  ///   - arguments: after `--socket PATH`; nothing is kept unless they name a state directory.
-  ///   - directory: where the socket goes; one of its own when nil.
+  ///   - arguments: the arguments after `--socket PATH`. The state is in memory unless they select a state directory or a
+  ///     durability.
+  ///   - directory: the directory of the socket; nil to create one.
   public init(
     _ arguments: [String] = [], environment: [String: String] = [:], directory: TemporaryDirectory? = nil
   ) throws {
@@ -31,32 +31,33 @@ public final class DaemonProcess {
     }
   }
 
-  /// A connection that speaks frames and leaves the rest to the test.
+  /// Connects a client that sends and receives frames only.
   public func connect() throws -> RawClient { try RawClient(path: socketPath) }
 
-  /// Asks it to end and waits until it has.
-  /// - Returns: its exit code.
+  /// Stops the daemon with a signal and waits for its end.
+  /// - Returns: the exit status.
   @discardableResult
   public func stop(signal: Int32 = SIGTERM) throws -> Int32 {
     process.signal(signal)
     return try process.waitForExit()
   }
 
-  /// What it wrote on standard error so far, as far as it was read; call ``stop(signal:)`` before to have all of it.
+  /// The standard error that was read so far. It is complete after ``stop(signal:)``.
   public var log: String { process.errors.text }
 }
 
-/// Plays the service manager's side of readiness: a datagram socket that a service reports to.
+/// The socket of a service manager, which receives the notifications of a service.
 public final class NotifyReceiver {
-  /// What to put into `NOTIFY_SOCKET`.
+  /// The value of `NOTIFY_SOCKET`.
   public let socketName: String
   private let handle: Descriptor
   private var lines: [String] = []
 
-  /// The socket itself.
+  /// The descriptor of the socket.
   public var descriptor: Int32 { handle.rawValue }
 
-  /// - Parameter name: a path, or `@` and a name of the abstract space.
+  /// Creates the socket.
+  /// - Parameter name: a path, or `@` and a name in the abstract namespace.
   public init(_ name: String) throws {
     socketName = name
     let number = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -74,22 +75,22 @@ public final class NotifyReceiver {
     guard result == 0 else { throw TestFailure("bind \(name): errno \(errno)") }
   }
 
-  /// Waits for a datagram with this line, skipping others.
-  /// - Parameter process: the service; its end means that the line will not come.
+  /// Waits for a datagram with this line and skips others.
+  /// - Throws: if `process`, the service, ends before.
   public func wait(for line: String, orEndOf process: ChildProcess, timeout: Duration = testTimeout) throws {
     while !lines.contains(line) {
       guard try process.isRunning(orReadable: handle.rawValue, timeout: timeout) else {
-        throw TestFailure("it ended before \(line):\n\(process.errors.text)")
+        throw TestFailure("the service ended before \(line):\n\(process.errors.text)")
       }
       lines += try next(timeout: timeout)
     }
     lines.removeAll { $0 == line }
   }
 
-  /// The lines of the next datagram.
+  /// Returns the lines of the next datagram.
   public func next(timeout: Duration = testTimeout) throws -> [String] {
     guard try !Readiness.readable.wait(on: handle.rawValue, timeout: timeout).isEmpty else {
-      throw TestFailure("no message to the service manager within \(timeout); before it: \(lines)")
+      throw TestFailure("timed out after \(timeout): no message to the service manager; received before: \(lines)")
     }
     var space = [UInt8](repeating: 0, count: 4096)
     let count = recv(handle.rawValue, &space, space.count, 0)

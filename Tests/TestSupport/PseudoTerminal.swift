@@ -1,7 +1,7 @@
 import FeedSystem
 import Glibc
 
-/// A terminal without a screen: what a program writes on `terminal` is read from `master`, and the reverse.
+/// A pseudo-terminal: bytes written to `terminal` are read from `master`, and the reverse.
 public final class PseudoTerminal {
   private let masterEnd: Descriptor
   private let terminalEnd: Descriptor
@@ -10,7 +10,7 @@ public final class PseudoTerminal {
   public var terminal: Int32 { terminalEnd.rawValue }
 
   public init(columns: UInt16, rows: UInt16) throws {
-    // Macros that Swift does not import: _IOW('T', 0x31, int) and _IO('T', 0x41).
+    // TIOCSPTLCK and TIOCGPTPEER, whose macros Swift does not import.
     let (unlock, openPeer): (UInt, UInt) = (0x4004_5431, 0x5441)
     masterEnd = Descriptor(owning: open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC))
     var locked: Int32 = 0
@@ -21,6 +21,7 @@ public final class PseudoTerminal {
     try resize(columns: columns, rows: rows)
   }
 
+  /// Changes the size of the terminal.
   public func resize(columns: UInt16, rows: UInt16) throws {
     var size = winsize(ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
     guard ioctl(terminal, UInt(TIOCSWINSZ), &size) == 0 else { throw TestFailure("no size: errno \(errno)") }

@@ -1,8 +1,8 @@
 import FeedChange
 
-/// A small, fast generator (SplitMix64) whose whole history follows from its seed, so that a failure can be replayed.
+/// A pseudo-random generator (SplitMix64). The seed determines the sequence, so that a failure can be repeated.
 public struct SeededRandom: RandomNumberGenerator, Sendable {
-  /// What a failing test prints, and what replays it.
+  /// The seed, which failing tests print.
   public let seed: UInt64
   private var state: UInt64
 
@@ -13,18 +13,19 @@ public struct SeededRandom: RandomNumberGenerator, Sendable {
 
   public mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
   }
 }
 
-/// Makes random changes that fit a feed.
+/// Generates random changes that fit a feed.
 package struct RandomChanges {
   package var random: SeededRandom
-  /// Bounds for what one change lists of each kind.
+  /// The maximum number of rows of each kind in a change.
   package var rows = 3
+  /// The maximum number of deleted sections in a change.
   package var sections = 1
 
   package init(random: SeededRandom, rows: Int = 3, sections: Int = 1) {
@@ -33,6 +34,7 @@ package struct RandomChanges {
     self.sections = sections
   }
 
+  /// Returns a change that fits a feed with these row counts.
   package mutating func next(for rowCounts: [Int]) -> Change {
     var change = Change()
     if Int.random(in: 0..<4, using: &random) == 0 {

@@ -1,7 +1,7 @@
 import FeedSystem
 import Glibc
 
-/// A connection to a daemon that does what the test says, right or wrong: frames or bare bytes, one blocking call at a time.
+/// A connection to a daemon that sends frames or arbitrary bytes, with blocking calls.
 public final class RawClient {
   public let stream: UnixStream
   private var buffer: [UInt8] = []
@@ -13,17 +13,17 @@ public final class RawClient {
   /// Sends one JSON text as a frame.
   public func send(_ json: String) throws { try sendBytes(Self.frame(Array(json.utf8))) }
 
-  /// Sends bytes as they are.
+  /// Sends bytes without a frame.
   public func sendBytes(_ bytes: [UInt8]) throws {
     try bytes.withUnsafeBytes { try stream.writeAll($0, timeout: testTimeout) }
   }
 
-  /// The bytes of a frame: the length, big-endian, and the text.
+  /// Returns the bytes of a frame: the big-endian length and the body.
   public static func frame(_ body: [UInt8]) -> [UInt8] {
     withUnsafeBytes(of: UInt32(body.count).bigEndian) { Array($0) } + body
   }
 
-  /// The JSON text of the next frame; nil at the end of the stream between two frames.
+  /// Returns the JSON text of the next frame; nil if the stream ends after a frame.
   public func receive(timeout: Duration = testTimeout) throws -> String? {
     while true {
       if let body = takeFrame() { return String(decoding: body, as: UTF8.self) }
@@ -34,7 +34,7 @@ public final class RawClient {
     }
   }
 
-  /// Receives frames until one has all of `words`, and returns it.
+  /// Receives frames until one contains all of `words`, and returns it.
   public func receive(having words: String..., timeout: Duration = testTimeout) throws -> String {
     while let text = try receive(timeout: timeout) {
       if words.allSatisfy({ text.contains($0) }) { return text }
@@ -42,8 +42,8 @@ public final class RawClient {
     throw TestFailure("the stream ended before a frame with \(words)")
   }
 
-  /// Receives and drops all until the stream ends.
-  /// - Returns: the frames that came.
+  /// Receives until the stream ends.
+  /// - Returns: the received frames.
   public func receiveToEnd(timeout: Duration = testTimeout) throws -> [String] {
     var frames: [String] = []
     while let text = try receive(timeout: timeout) { frames.append(text) }
@@ -58,10 +58,11 @@ public final class RawClient {
     return Array(buffer[4..<4 + length])
   }
 
-  /// Reads more; false at the end. A reset is an end: the daemon closes without reading the rest.
+  /// Reads more bytes. Returns false at the end of the stream. A reset counts as the end, because the daemon can close a
+  /// connection without reading all input.
   private func fill(_ timeout: Duration) throws -> Bool {
     guard try !stream.wait(for: .readable, timeout: timeout).isEmpty else {
-      throw TestFailure("nothing came within \(timeout); \(buffer.count) bytes of a frame are there")
+      throw TestFailure("timed out after \(timeout) with \(buffer.count) bytes of an incomplete frame")
     }
     var chunk = [UInt8](repeating: 0, count: 256 << 10)
     do {

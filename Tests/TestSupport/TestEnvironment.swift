@@ -1,7 +1,7 @@
 import FeedSystem
 import Foundation
 
-/// Why a test's machinery could not do its part.
+/// An unexpected failure of the helpers of a test.
 public struct TestFailure: Error, CustomStringConvertible {
   public var description: String
 
@@ -26,24 +26,24 @@ public enum TestEffort {
   }
 }
 
-/// The programs that were built together with the running tests.
+/// The programs that were built with the running tests.
 public enum BuildProducts {
-  /// The path of the program `name`, which lies beside the test bundle.
+  /// Returns the path of the program `name`, in the directory of the test bundle.
   public static func program(_ name: String) throws -> String {
     let runner = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     let path = "\((runner as NSString).deletingLastPathComponent)/\(name)"
-    guard FileManager.default.isExecutableFile(atPath: path) else { throw TestFailure("there is no program \(path)") }
+    guard FileManager.default.isExecutableFile(atPath: path) else { throw TestFailure("cannot find program \(path)") }
     return path
   }
 
-  /// The folder of the package, found from where this file was compiled.
+  /// The folder of the package, derived from the path of this source file.
   public static var packageFolder: String {
     URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
       .path
   }
 }
 
-/// A directory of its own with a path short enough for a socket, removed with all that is in it.
+/// A temporary directory with a path short enough for a socket. It is removed with its contents when it is deallocated.
 public final class TemporaryDirectory: Sendable {
   public let path: String
 
@@ -58,6 +58,6 @@ public final class TemporaryDirectory: Sendable {
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
-  /// The path of something in it.
+  /// Returns the path of a file in the directory.
   public func file(_ name: String) -> String { "\(path)/\(name)" }
 }

@@ -1,6 +1,7 @@
 import FeedChange
 
-/// A feed whose rows and sections are told apart by tokens, so that what a change did can be read off two states naively.
+/// A feed whose rows and sections have unique tokens, from which the change between two states is computed directly: the
+/// reference for composition.
 package struct TokenFeed: Equatable {
   package struct Row: Equatable {
     package var token: Int
@@ -13,7 +14,7 @@ package struct TokenFeed: Equatable {
   }
 
   package var sections: [Section]
-  /// For a token that came by a move: the token that it had before.
+  /// For the token of a moved row, the token that the row had before.
   package var origins: [Int: Int] = [:]
   private var lastToken: Int
 
@@ -31,7 +32,7 @@ package struct TokenFeed: Equatable {
 
   package var rowCounts: [Int] { sections.map(\.rows.count) }
 
-  /// Applies a change step by step as the protocol words it.
+  /// Returns the feed after a change, applied in the steps of "The change" in `Protocol/README.md`.
   package func applying(_ change: Change) -> TokenFeed {
     var feed = self
     var taken: [Int] = []
@@ -54,7 +55,7 @@ package struct TokenFeed: Equatable {
     return feed
   }
 
-  /// The change between this state and a later one of the same history.
+  /// Returns the change between this state and a later one of the same history.
   package func change(to later: TokenFeed) -> Change {
     var change = Change()
     let sectionsNow = Set(later.sections.map(\.token))
