@@ -1,7 +1,7 @@
-# Completion of feedclient for bash. Commands, options and feeds come from feedclient itself, so they are always current.
+# Completion of feedclient for bash. Commands, options and feeds are read from feedclient at run time.
 
-# Offers those of the lines on standard input that begin with the word. Nothing in them is expanded: the names of feeds
-# come from other programs. Names with characters that a shell would interpret are quoted.
+# Offers the lines of standard input that begin with the word. They are never expanded, because other programs choose the
+# names of feeds. Characters that a shell would interpret are quoted.
 _feedclient_offer() {
   local line quoted
   while IFS= read -r line; do
@@ -32,7 +32,7 @@ _feedclient() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command="" position=0 index
   COMPREPLY=()
 
-  # The command is the first word that is neither an option nor the value of one; the feed follows it.
+  # The command is the first word that is neither an option nor the value of an option. The feed follows it.
   for ((index = 1; index < COMP_CWORD; index++)); do
     case ${COMP_WORDS[index]} in
       --socket | --timeout) ((index++)) ;;

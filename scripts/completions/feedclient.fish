@@ -1,4 +1,4 @@
-# Completion of feedclient for fish. Commands, options and feeds come from feedclient itself, so they are always current.
+# Completion of feedclient for fish. Commands, options and feeds are read from feedclient at run time.
 
 function __feedclient_words
     set -l skip 0

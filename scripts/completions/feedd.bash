@@ -1,4 +1,4 @@
-# Completion of feedd for bash: its options, as its own help lists them.
+# Completion of feedd for bash. Options are read from its help at run time.
 
 _feedd() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
