@@ -60,7 +60,7 @@ import Testing
     (["sokcet"], "unknown command 'sokcet': the commands are json, query, model, engine, tree, socket"),
     (["json", "--cuont", "1"], "unknown option --cuont, did you mean --count?"),
     (["json", "extra"], "unexpected argument 'extra'"),
-    (["engine", "--watchers", "-1"], "--watchers '-1': expected a whole number from 0 to 10000"),
+    (["engine", "--watchers", "-1"], "--watchers '-1': expected an integer from 0 to 10000"),
   ])
   func aWrongLineIsRefused(_ arguments: [String], message: String) throws {
     let outcome = try run(arguments)
