@@ -23,6 +23,8 @@ public struct Limits: Sendable, Equatable {
   public var maxSections = 65_536
   /// Times that one feed contains another, through different children.
   public var maxRepeats = 64
+  /// Levels of feeds that show feeds.
+  public var maxLevels = 512
   /// Elements of one feed.
   public var maxElements = 10_000_000
   /// Bytes of the JSON of one definition in a request.
@@ -106,6 +108,9 @@ extension Limits {
     .init(
       name: "maxRepeats", flag: "max-repeats", help: "times that one feed contains another, through different children",
       range: 1...65_536, keyPath: \.maxRepeats),
+    .init(
+      name: "maxLevels", flag: "max-levels", help: "levels of feeds that show feeds", range: 1...1_000_000,
+      keyPath: \.maxLevels),
     .init(
       name: "maxElements", flag: "max-elements", help: "elements of one feed", range: 1...4_000_000_000,
       keyPath: \.maxElements),

@@ -128,10 +128,12 @@ extension Limits {
 
   /// Parses what `storedText` wrote; nil when it is something else.
   ///
-  /// A journal written before `maxRequestSteps` existed accepted requests without it, so they are replayed without it.
+  /// A journal written before `maxRequestSteps` or `maxLevels` existed accepted requests without it, so they are replayed
+  /// without it.
   init?(storedText: String) {
     var limits = Limits()
     limits.maxRequestSteps = 1_000_000_000_000
+    limits.maxLevels = 1_000_000
     var scanner = JSONScanner()
     var text = storedText
     let isSound = text.withUTF8 { bytes in

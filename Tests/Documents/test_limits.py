@@ -42,6 +42,11 @@ REFUSED = {
     "maxBins": ("2", [], define("c", "collection", bins=[{"name": name} for name in "xyz"])),
     "maxSections": ("1", ARRAYS, define("both", "composed", children=["a", "b"])),
     "maxRepeats": ("1", [ARRAYS[0], *PARENTS], define("top", "composed", children=["p", "q"])),
+    "maxLevels": (
+        "2",
+        [ARRAYS[0], define("p", "composed", children=["a"]), define("q", "composed", children=["p"])],
+        define("top", "composed", children=["a", "q"]),
+    ),
     "maxElements": ("2", [COLLECTION, update(2)], update(3)),
     "maxDefinitionBytes": ("1024", [ARRAYS[0]], define("p", "composed", children=["a"] * 300)),
     "maxDefinitionEntries": (

@@ -19,6 +19,7 @@ extension FeedGraph {
     if bound > limits.maxRepeats && exactRepeats(below: children) > limits.maxRepeats {
       throw tooManyRepeats(name, limits)
     }
+    try checkLevels(of: feed, named: name, children: children, limits)
     guard let feed else { return }
     try checkParents(of: feed, sections: sections - feed.sectionCount, limits)
     for (parent, paths) in pathsFromParents(of: feed) {
@@ -38,6 +39,34 @@ extension FeedGraph {
       let more = saturatingProduct(paths, sections)
       if saturatingSum(parent.sectionCount, more) > limits.maxSections { throw tooManySections(parent.name, limits) }
     }
+  }
+
+  /// Refuses children that would put too many levels of feeds above each other.
+  ///
+  /// A rank is at least the number of levels below a feed, so most checks need no walk over the feeds below.
+  private func checkLevels(
+    of feed: Feed?, named name: String, children: [Feed], _ limits: Limits
+  ) throws(FeedError) {
+    guard !children.isEmpty else { return }
+    let above = feed.map { longestPath(from: [$0]) { parents(of: $0.number).map { table[$0.feed] } } } ?? 0
+    let bound = children.reduce(0) { max($0, rank(of: $1.number)) }
+    if bound + 1 + above <= limits.maxLevels { return }
+    let below = longestPath(from: children) { $0.derived?.sources.map(\.feed) ?? [] }
+    if below + 1 + above <= limits.maxLevels { return }
+    throw .limitExceeded(
+      limit: "maxLevels", value: limits.maxLevels,
+      reason:
+        "\"\(name)\" would stand in \(below + 1 + above) levels of feeds that show feeds; show feeds more directly, or "
+        + "start feedd with a larger --max-levels")
+  }
+
+  /// The number of steps of the longest path from any of `roots`. O(feeds reached).
+  private func longestPath(from roots: [Feed], next: (Feed) -> [Feed]) -> Int {
+    var lengths: [FeedNumber: Int] = [:]
+    for feed in topologicalOrder(from: roots, next: next).reversed() {
+      lengths[feed.number] = next(feed).reduce(0) { max($0, (lengths[$1.number] ?? 0) + 1) }
+    }
+    return roots.reduce(0) { max($0, lengths[$1.number] ?? 0) }
   }
 
   private func tooManySections(_ name: String, _ limits: Limits) -> FeedError {

@@ -95,6 +95,29 @@ import Testing
     #expect(sections?.contains { $0["name"]?.string == "a255" } == true)
   }
 
+  @Test func levelsAreBounded() {
+    var limits = Limits()
+    limits.maxLevels = 3
+    let harness = EngineHarness(limits: limits)
+    let client = harness.connect()
+    func limit(_ method: String, _ params: String) -> String? {
+      ask(harness, client, method, params).json?.errorData?["limit"]?.string
+    }
+    for name in ["a", "b"] { _ = ask(harness, client, "define", #"{"feed":"\#(name)","kind":"array"}"#) }
+    _ = ask(harness, client, "define", #"{"feed":"k","kind":"collection","bins":[{"name":"x"}]}"#)
+    #expect(limit("define", #"{"feed":"l1","kind":"composed","children":["a","k/x"]}"#) == nil)
+    #expect(limit("define", #"{"feed":"l2","kind":"segmented","children":["l1"],"current":0}"#) == nil)
+    #expect(limit("define", #"{"feed":"l3","kind":"composed","children":["l2"]}"#) == nil)
+    #expect(limit("define", #"{"feed":"l4","kind":"composed","children":["b","l3"]}"#) == "maxLevels")
+    #expect(limit("define", #"{"feed":"low","kind":"composed","children":["b"]}"#) == nil)
+    #expect(limit("insertChild", #"{"feed":"l1","child":"low"}"#) == "maxLevels", "two levels are above it already")
+    #expect(limit("insertChild", #"{"feed":"l1","child":"b"}"#) == nil)
+    // What was taken away again does not count.
+    #expect(limit("insertChild", #"{"feed":"l2","child":"low"}"#) == nil)
+    #expect(limit("removeChild", #"{"feed":"l3","child":"l2"}"#) == nil)
+    #expect(limit("insertChild", #"{"feed":"l1","child":"low"}"#) == nil)
+  }
+
   @Test func sectionsAreBounded() {
     var limits = Limits()
     limits.maxSections = 3
