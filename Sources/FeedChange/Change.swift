@@ -81,7 +81,7 @@ public struct Move: Hashable, Sendable {
   public var added: UInt32
   /// Whether the row is known to have the same element as before the move.
   ///
-  /// Clients are not told, so two moves that differ in this alone are equal. It decides whether a row that moves away and
+  /// It is not sent to clients, so two moves that differ only in this are equal. It decides whether a row that moves away and
   /// back is an updated row: see `Change.normalizingMoves()`.
   public var keepsElement: Bool
 

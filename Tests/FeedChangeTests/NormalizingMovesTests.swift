@@ -65,8 +65,8 @@ import Testing
 
 }
 
-/// The change that a returning watcher is told: composed and without moves that have no effect. A row is listed as updated
-/// exactly if its element was replaced, and a row that comes back unchanged is not listed.
+/// The change that a resuming watcher receives: composed, and without moves that have no effect. A row is listed as updated
+/// only if its element was replaced. A row that moved away and back unchanged is not listed.
 @Suite struct ReturningRowTests {
   private static func move(_ from: UInt32, _ to: UInt32, keeps: Bool) -> Change {
     Change(
@@ -96,7 +96,7 @@ import Testing
     #expect(Self.composed(there, back, Self.update(0)) == Self.update(0))
   }
 
-  /// A feed as values: each element that was ever stored has a value of its own.
+  /// A feed of values: each stored element has a unique value.
   private struct Values {
     var sections: [[Int]]
     private var last: Int

@@ -10,7 +10,7 @@ import Testing
      "big":123456789012345678901234567890,"time":1718000000000,"twice":1,"esc":"a\u0062c","twice":2,"half":0.5}
     """#
 
-  private static let judgedFilters: [(String, Bool)] = [
+  private static let filterResults: [(String, Bool)] = [
     ("@.priority >= 8 && @.read == false", true), ("@.priority>8", true), ("@.priority < 9", false),
     ("@.priority <= 9.0", true),
     ("@.priority == 90e-1", true), ("8 < @.priority", true), ("10 <= @.priority", false), ("9 != @.priority", false),
@@ -60,7 +60,7 @@ import Testing
     ("@[?@.name == 'x']", true),
   ]
 
-  @Test(arguments: judgedFilters)
+  @Test(arguments: filterResults)
   func accepts(filter: String, expected: Bool) throws {
     #expect(try FeedQueryTests.accepts(filter, Self.element) == expected)
   }

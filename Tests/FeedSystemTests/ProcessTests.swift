@@ -29,7 +29,7 @@ struct ChildProcessTests {
   @Test func writeToEndedProcessThrows() throws {
     let process = try ChildProcess("true")
     #expect(try process.waitForExit() == 0)
-    let error = #expect(throws: SystemError.self) { try process.write("nobody reads this\n") }
+    let error = #expect(throws: SystemError.self) { try process.write("unread input\n") }
     #expect(error?.code == EPIPE)
   }
 

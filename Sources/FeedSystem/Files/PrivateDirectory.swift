@@ -83,7 +83,7 @@ public struct FileLock: ~Copyable {
         if currentErrno() == EWOULDBLOCK { return nil }
         throw .last("lock", path)
       }
-      // The previous holder may have removed the file after it was opened here. A lock on a removed file excludes nobody.
+      // The previous holder may have removed the file after it was opened here. A lock on a removed file has no effect.
       if FileIdentity(of: number) == FileIdentity(at: path) { return FileLock(handle: handle, path: path) }
     }
   }
