@@ -21,6 +21,10 @@ public enum FeedError: Error, Equatable, Sendable {
   case limitExceeded(limit: String, value: Int, reason: String)
   /// The commit log could not store the request.
   case storageFailed(reason: String)
+  /// A condition of the request does not hold: the feed has another revision than `wanted`. nil is a feed that is not defined.
+  case conditionFailed(feed: String, wanted: UInt64?, present: UInt64?)
+  /// The feed has no element with the identity `id`, a JSON text, at position `index` of the request.
+  case unknownIdentity(feed: String, index: Int, id: String)
   /// The frame is not JSON. `offset` is in bytes of the frame.
   case parseError(offset: Int, reason: String)
   /// The JSON value is not a JSON-RPC request.

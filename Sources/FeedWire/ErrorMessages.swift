@@ -20,6 +20,8 @@ extension FeedError {
     case .permissionDenied: -32006
     case .limitExceeded: -32007
     case .storageFailed: -32008
+    case .conditionFailed: -32009
+    case .unknownIdentity: -32010
     case .operationFailed(_, let error), .ofFeed(_, let error): error.code
     }
   }
@@ -55,9 +57,17 @@ extension FeedError {
     case .permissionDenied(let reason): "permission denied: \(reason)"
     case .limitExceeded(let limit, let value, let reason): "limit \(limit) (\(value)) exceeded: \(reason)"
     case .storageFailed(let reason): "cannot store the change: \(reason); nothing was changed"
+    case .conditionFailed(let feed, let wanted, let present):
+      "condition failed: feed \"\(shown(feed))\" is \(Self.state(present)), not \(Self.state(wanted)); "
+        + "read it again, then repeat the request with its revision"
+    case .unknownIdentity(let feed, _, let id): "feed \"\(shown(feed))\" has no element with identity \(shown(id))"
     case .ofFeed(_, let error): error.message
     case .operationFailed(let index, let error): "operation \(index): \(error.message)"
     }
+  }
+
+  private static func state(_ revision: UInt64?) -> String {
+    revision.map { "at revision \($0)" } ?? "undefined"
   }
 
   /// The reason alone, for messages that have already named the feed or the file.
@@ -71,7 +81,7 @@ extension FeedError {
     case .noIdentity(_, let index, let path, let found):
       "row \(index) has no identity: \(path) is \(found) and must be a string or a number"
     case .parseError, .invalidRequest, .methodNotFound, .wrongKind, .badQuery, .indexOutOfRange, .limitExceeded,
-      .operationFailed, .ofFeed:
+      .conditionFailed, .unknownIdentity, .operationFailed, .ofFeed:
       message
     }
   }
@@ -109,6 +119,13 @@ extension FeedError {
     case .limitExceeded(let limit, let value, _):
       members.append("limit", limit, &out)
       members.append("value", value, &out)
+    case .conditionFailed(let feed, _, let present):
+      members.append("feed", feed, &out)
+      members.append("revision", json: present.map { "\($0)" } ?? "null", &out)
+    case .unknownIdentity(let feed, let index, let id):
+      members.append("feed", feed, &out)
+      members.append("index", index, &out)
+      members.append("id", json: id, &out)
     case .operationFailed(let index, let error):
       members.append("op", index, &out)
       error.append(to: &out, &members)
@@ -132,6 +149,13 @@ private struct DataMembers {
   mutating func append(_ name: StaticString, _ value: String, _ out: inout ByteBuffer) {
     begin(name, &out)
     out.appendJSONString(value.clipped(to: Self.longestValue))
+  }
+
+  /// Appends a value that is JSON already; one that is too long is left out.
+  mutating func append(_ name: StaticString, json value: String, _ out: inout ByteBuffer) {
+    if value.utf8.count > Self.longestValue { return }
+    begin(name, &out)
+    out.append(string: value)
   }
 
   private mutating func begin(_ name: StaticString, _ out: inout ByteBuffer) {

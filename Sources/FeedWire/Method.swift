@@ -5,7 +5,7 @@ import Glibc
 ///
 /// To add a method, see "Recipes" in `Sources/README.md`.
 public enum Method: UInt8, CaseIterable, Sendable {
-  case update, delete, set
+  case update, patch, delete, set
   case insert, remove, replace, move, put
   case activate, insertChild, removeChild
   case select, deselect, selected
@@ -62,6 +62,7 @@ extension Method {
   public var rules: Rules {
     switch self {
     case .update: Rules("update", effect: .changesFeeds, right: .write, cost: .change)
+    case .patch: Rules("patch", effect: .changesFeeds, right: .write, cost: .change)
     case .delete: Rules("delete", effect: .changesFeeds, right: .write, cost: .change)
     case .set: Rules("set", effect: .changesFeeds, right: .write, cost: .change)
     case .insert: Rules("insert", effect: .changesFeeds, right: .write, cost: .change)

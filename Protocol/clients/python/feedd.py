@@ -90,11 +90,14 @@ class Connection:
         return self._socket.fileno()
 
     def send(self, method, **params):
-        """Sends a request without waiting for its answer. Returns the id to pass to `answer`."""
+        """Sends a request without waiting for its answer. Returns the id to pass to `answer`.
+
+        A parameter whose name is a keyword of Python is given with an underscore behind it: `if_`, `from_`.
+        """
         self._next += 1
         message = {"jsonrpc": "2.0", "id": self._next, "method": method}
         if params:
-            message["params"] = params
+            message["params"] = {name.rstrip("_"): value for name, value in params.items()}
         self.transmit(encode(message))
         return self._next
 

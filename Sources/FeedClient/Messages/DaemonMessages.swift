@@ -181,6 +181,10 @@ public struct RemoteError: Error, Equatable, Sendable {
 
   /// An undefined feed.
   public static let unknownFeed = -32000
+  /// A condition of the request that does not hold; `data.revision` is the present revision of `data.feed`.
+  public static let conditionFailed = -32009
+  /// An identity that the feed does not have; `data.id` is the identity.
+  public static let unknownIdentity = -32010
   /// An unknown method.
   public static let unknownMethod = -32601
   /// An element without identity.

@@ -14,10 +14,10 @@ extension Command {
       Makes a child of a segmented feed the active one, whose rows the feed shows: by index from 0, by name, or none. \
       An index past the end is the last child.
       """,
-    options: [animation],
+    options: changing,
     operands: 2...2
   ) { invocation throws(Failure) in
-    var params = invocation.changeParameters()
+    var params = try invocation.changeParameters()
     let child = invocation.operand(1)
     params.add("child", json: child == "none" ? "-1" : Operands.child(child))
     return try invocation.request("activate", params.finish(), show: Show.mutation)
@@ -32,11 +32,11 @@ extension Command {
       OptionDescription("at", value: .integer(0...Int.max), help: "index of the new child, from 0"),
       OptionDescription("before", value: .text("NAME"), help: "insert before this child"),
       OptionDescription("after", value: .text("NAME"), help: "insert after this child"),
-      animation,
+      animation, condition,
     ],
     operands: 2...2
   ) { invocation throws(Failure) in
-    var params = invocation.changeParameters()
+    var params = try invocation.changeParameters()
     params.add("child", invocation.operand(1))
     let places = ["at", "before", "after"].filter(invocation.options.contains)
     if places.count > 1 { throw invocation.usage("--\(places[0]) and --\(places[1]) exclude each other") }
@@ -51,10 +51,10 @@ extension Command {
     name: "removeChild", usage: ["FEED CHILD"], summary: "remove a child of a composed or segmented feed",
     examples: "feedclient removeChild home styles",
     about: "Removes a child of a composed or segmented feed, by index from 0 or by name. The child itself stays.",
-    options: [animation],
+    options: changing,
     operands: 2...2
   ) { invocation throws(Failure) in
-    var params = invocation.changeParameters()
+    var params = try invocation.changeParameters()
     let child = invocation.operand(1)
     params.add(Int(child) == nil ? "child" : "at", json: Operands.child(child))
     return try invocation.request("removeChild", params.finish(), show: Show.mutation)

@@ -52,7 +52,7 @@ extension Command {
       OptionDescription("no-edit", help: "forbid insert, remove and replace"),
       OptionDescription("no-move", help: "forbid the moving of rows"),
       OptionDescription("replace", help: "replace another definition of this name, keeping the elements"),
-      animation,
+      animation, condition,
     ],
     notes: """
       FILTER is the condition of a JSONPath filter [?...] (RFC 9535), with @ for the
@@ -61,10 +61,11 @@ extension Command {
     operands: 1...1
   ) { invocation throws(Failure) in
     var definition = try invocation.definition()
-    if let hint = invocation.options.text("animation") {
-      definition = Operands.adding("\"animation\":\(Operands.quoted(hint))", to: definition)
-    }
     let name = try Operands.withView(of: definition) { $0.member("feed")?.string ?? "" }
+    var members = ParameterWriter()
+    try invocation.addChangeMembers(of: name, to: &members)
+    let given = members.finish().dropFirst().dropLast()
+    if !given.isEmpty { definition = Operands.adding(String(given), to: definition) }
     return try invocation.request("define", definition, show: Show.done("defined \(name)"))
   }
 
@@ -72,9 +73,9 @@ extension Command {
     name: "undefine", usage: ["FEED"], summary: "remove a feed and its elements",
     examples: "feedclient undefine inbox",
     about: "Removes a feed and its elements. The child of another feed cannot be removed.",
-    options: [animation], operands: 1...1
+    options: changing, operands: 1...1
   ) { invocation throws(Failure) in
-    let params = invocation.changeParameters()
+    let params = try invocation.changeParameters()
     let shown = Show.done("removed \(invocation.operand(0))")
     return try invocation.request("undefine", params.finish(), show: shown)
   }
@@ -109,7 +110,7 @@ extension Invocation {
   func definition() throws(Failure) -> String {
     let word = operand(0)
     if word == "-" || word.hasPrefix("{") {
-      let own = command.options.map(\.name).filter { $0 != "replace" && $0 != "animation" }
+      let own = command.options.map(\.name).filter { !["replace", "animation", "if"].contains($0) }
       if let option = own.first(where: options.contains) {
         throw usage("--\(option) cannot be combined with a definition in JSON")
       }

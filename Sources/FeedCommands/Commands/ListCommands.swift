@@ -13,10 +13,10 @@ extension Command {
       Inserts elements into an array, at its end unless --at is given. One row is that of the first element, and the \
       others follow. Several rows, one for each element, count with the earlier elements already inserted.
       """,
-    options: [rows, animation],
+    options: [rows] + changing,
     operands: 1...Int.max
   ) { invocation throws(Failure) in
-    var params = invocation.changeParameters()
+    var params = try invocation.changeParameters()
     let elements = try invocation.elements(from: 1)
     if let rows = invocation.options.text("at") { try params.addRows(rows, elements.count, invocation) }
     params.add("elements", json: elements)
@@ -30,11 +30,11 @@ extension Command {
       Replaces elements of an array. One row is that of the first element, and the others follow; or there is one row \
       for each element.
       """,
-    options: [rows, animation],
+    options: [rows] + changing,
     operands: 1...Int.max
   ) { invocation throws(Failure) in
     guard let rows = invocation.options.text("at") else { throw invocation.usage("missing option --at ROWS") }
-    var params = invocation.changeParameters()
+    var params = try invocation.changeParameters()
     let elements = try invocation.elements(from: 1)
     try params.addRows(rows, elements.count, invocation)
     params.add("elements", json: elements)
@@ -45,10 +45,10 @@ extension Command {
     name: "remove", usage: ["FEED ROW..."], summary: "remove elements of an array",
     examples: "feedclient remove styles 0 4 5",
     about: "Removes the elements at these rows of an array in one commit. Rows count before any of them is removed.",
-    options: [animation],
+    options: changing,
     operands: 2...Int.max
   ) { invocation throws(Failure) in
-    var params = invocation.changeParameters()
+    var params = try invocation.changeParameters()
     let words = invocation.operands.dropFirst().joined(separator: ",")
     guard let rows = Operands.rows(words) else { throw invocation.usage("'\(words)': expected rows, from 0 on") }
     params.add("at", rows)
@@ -59,10 +59,10 @@ extension Command {
     name: "move", usage: ["FEED FROM TO"], summary: "move an element of an array",
     examples: "feedclient move styles 4 0",
     about: "Moves the element at row FROM of an array to row TO, counted after the move.",
-    options: [animation],
+    options: changing,
     operands: 3...3
   ) { invocation throws(Failure) in
-    var params = invocation.changeParameters()
+    var params = try invocation.changeParameters()
     guard let rows = Operands.rows("\(invocation.operand(1)),\(invocation.operand(2))"), rows.count == 2 else {
       throw invocation.usage("FROM and TO: expected rows, from 0 on")
     }
@@ -78,10 +78,10 @@ extension Command {
       feedclient put banner null
       """,
     about: "Replaces the element of a single. null empties it.",
-    options: [animation],
+    options: changing,
     operands: 2...2
   ) { invocation throws(Failure) in
-    var params = invocation.changeParameters()
+    var params = try invocation.changeParameters()
     params.add("element", json: try ElementArguments.parse([invocation.operand(1)], of: "put")[0])
     return try invocation.request("put", params.finish(), show: Show.mutation)
   }

@@ -19,7 +19,7 @@ extension Command {
     options: [
       OptionDescription("define", help: "define an unknown feed as a plain collection"),
       OptionDescription("no-define", help: "refuse an unknown feed (default)"),
-      animation,
+      animation, condition,
     ],
     notes: """
       An element that is refused is reported with its line, and the others are
@@ -42,10 +42,10 @@ extension Command {
       Makes a feed hold exactly these elements, given as arguments or on standard input, in one commit. Elements that \
       are equal stay as they are. Empty standard input removes all elements only if '-' is given.
       """,
-    options: [animation],
+    options: changing,
     operands: 1...Int.max
   ) { invocation throws(Failure) in
-    var params = invocation.changeParameters()
+    var params = try invocation.changeParameters()
     let elements = try invocation.elements(from: 1)
     if elements.isEmpty, invocation.operands.count == 1 {
       throw invocation.usage("standard input is empty; to remove all elements, give '-'")
@@ -54,14 +54,58 @@ extension Command {
     return try invocation.request("set", params.finish(), show: Show.mutation)
   }
 
-  static let delete = Command(
-    name: "delete", usage: ["FEED ID..."], summary: "delete elements by identity",
-    examples: "feedclient delete inbox 17 18 lamp",
-    about: "Deletes the elements with these identities from a collection, in one commit. Unknown ones are ignored.",
-    options: [animation], notes: idNote, operands: 2...Int.max
+  static let patch = Command(
+    name: "patch", usage: ["FEED ID PATCH", "FEED --at ROW PATCH", "FEED PATCH"],
+    summary: "change members of an element",
+    examples: """
+      feedclient patch inbox 17 '{"read":true,"draft":null}'
+      feedclient patch styles --at 3 '{"name":"Prairie"}'
+      feedclient patch banner '{"text":"Back at noon"}'
+      """,
+    about: """
+      Merges PATCH, a JSON object, into an element: its members replace those of the same name, null removes a member, \
+      and all others stay as they are (RFC 7396). The element is named by its identity in a collection and by its row \
+      in an array; a single has only one.
+      """,
+    options: [OptionDescription("at", value: .integer(0...Int.max), help: "row of an array, from 0")] + changing,
+    notes: idNote, operands: 2...3
   ) { invocation throws(Failure) in
-    var params = invocation.changeParameters()
-    params.add("ids", json: invocation.operands.dropFirst().map(Operands.id))
+    var params = try invocation.changeParameters()
+    let words = Array(invocation.operands.dropFirst())
+    if let row = invocation.options.integer("at") {
+      guard words.count == 1 else { throw invocation.usage("ID and --at exclude each other") }
+      params.add("at", row)
+    } else if words.count == 2 {
+      params.add("id", json: Operands.id(words[0]))
+    }
+    params.add("patch", json: try ElementArguments.parse([words[words.count - 1]], of: "patch")[0])
+    return try invocation.request("patch", params.finish(), show: Show.mutation)
+  }
+
+  static let delete = Command(
+    name: "delete", usage: ["FEED ID...", "FEED --where FILTER"], summary: "delete elements by identity or by a filter",
+    examples: """
+      feedclient delete inbox 17 18 lamp
+      feedclient delete inbox --where '@.read == true && @.priority < 3'
+      """,
+    about: """
+      Deletes elements of a collection in one commit: those with these identities, of which unknown ones are ignored, \
+      or all that a filter accepts.
+      """,
+    options: [
+      OptionDescription("where", value: .text("FILTER"), help: "delete the elements that this filter accepts")
+    ] + changing,
+    notes: idNote, operands: 1...Int.max
+  ) { invocation throws(Failure) in
+    var params = try invocation.changeParameters()
+    let ids = invocation.operands.dropFirst().map(Operands.id)
+    if let filter = invocation.options.text("where") {
+      guard ids.isEmpty else { throw invocation.usage("ID and --where exclude each other") }
+      params.add("where", filter)
+    } else {
+      guard !ids.isEmpty else { throw invocation.usage("missing argument ID or --where FILTER") }
+      params.add("ids", json: ids)
+    }
     return try invocation.request("delete", params.finish(), show: Show.mutation)
   }
 
@@ -79,7 +123,7 @@ extension Invocation {
     let (connection, _) = try connect(deadline: deadline)
     let target = try pushTarget(connection, deadline: deadline)
     let console = console
-    var params = changeParameters()
+    var params = try changeParameters()
     if target.takesMany {
       params.add("elements", json: elements)
     } else if let last = elements.last {
@@ -91,6 +135,9 @@ extension Invocation {
 
   /// Pushes the elements on standard input.
   fileprivate func pushStream() throws(Failure) -> ExitStatus {
+    if options.contains("if") {
+      throw usage("--if needs elements as arguments; those on standard input are several commits")
+    }
     let deadline = deadline()
     let (connection, hello) = try connect(deadline: deadline)
     var target = try pushTarget(connection, deadline: deadline)

@@ -24,25 +24,21 @@ extension Command {
     let templates = try invocation.templates()
     var params = ParameterWriter()
     params.add("feed", feed)
-    var place: (section: Int, row: Int)?
     if let at = invocation.options.text("at") {
       guard invocation.operands.count == 1 else { throw invocation.usage("ID and --at exclude each other") }
       let found = try invocation.place(at, of: feed)
       params.add("at", [found.section, found.row])
-      place = found
     } else {
       guard invocation.operands.count == 2 else { throw invocation.usage("missing argument ID or --at SECTION,ROW") }
       params.add("id", json: Operands.id(invocation.operand(1)))
     }
     var isMissing = false
     let status = try invocation.ask("get", params.finish()) { result, console in
-      isMissing = result.member("element")?.kind == .null
+      isMissing = result.member("found")?.bool == false
       if !isMissing || console.isJSON { Show.element(result, console, templates) }
       return .done
     }
     guard isMissing else { return status }
-    // An array may hold null; only the counts tell it from a row that does not exist.
-    if let place, try invocation.hasRow(place, of: feed) { return status }
     let what = invocation.options.text("at").map { "row \($0)" } ?? "element \(invocation.operand(1))"
     invocation.console.say("'\(feed)' has no \(what)")
     return .refused
@@ -103,11 +99,16 @@ extension Command {
       Evaluates a JSONPath (RFC 9535) over the array of the feed's elements, in the order of its rows, and shows each \
       node found on a line.
       """,
-    options: [template], operands: 2...2
+    options: [OptionDescription("places", help: "print each node with the place of its element, as JSON"), template],
+    operands: 2...2
   ) { invocation throws(Failure) in
     var params = ParameterWriter()
     params.add("feed", invocation.operand(0))
     params.add("path", invocation.operand(1))
+    if invocation.options.contains("places") {
+      params.add("places", true)
+      return try invocation.request("query", params.finish(), show: Show.placedNodes)
+    }
     return try invocation.request("query", params.finish(), show: Show.items("nodes", invocation.templates()))
   }
 
@@ -160,20 +161,6 @@ extension Invocation {
     let templates = try Templates(options.texts("template"))
     if !templates.isEmpty, console.wantsJSON { throw usage("--template and --json exclude each other") }
     return templates
-  }
-
-  /// Whether a feed has a row at a place.
-  fileprivate func hasRow(_ place: (section: Int, row: Int), of feed: String) throws(Failure) -> Bool {
-    var params = ParameterWriter()
-    params.add("feed", feed)
-    let deadline = deadline()
-    let (connection, _) = try connect(deadline: deadline)
-    return try call(connection, "describe", params.finish(), deadline: deadline) { result in
-      guard let counts = result.member("counts"), counts.kind == .array, place.section < counts.count else {
-        return false
-      }
-      return place.row < counts.element(at: place.section)?.int ?? 0
-    }
   }
 }
 

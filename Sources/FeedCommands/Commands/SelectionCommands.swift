@@ -31,11 +31,10 @@ extension Command {
         feedclient \(name) inbox urgent,3
         feedclient \(name) inbox --all
         """,
-      about: about, options: [OptionDescription("all", help: "all rows")],
+      about: about, options: [OptionDescription("all", help: "all rows"), condition],
       operands: 1...Int.max
     ) { invocation throws(Failure) in
-      var params = ParameterWriter()
-      params.add("feed", invocation.operand(0))
+      var params = try invocation.changeParameters()
       let words = invocation.operands.dropFirst()
       guard words.isEmpty == invocation.options.contains("all") else {
         throw invocation.usage("expected places such as 0,3, or --all")

@@ -62,6 +62,19 @@ enum Show {
     console.print(line.text)
   }
 
+  /// The nodes of a query with their places, one `{"at":[s,r],"node":…}` a line.
+  static func placedNodes(_ result: JSONView, _ console: Console) {
+    guard let nodes = result.member("nodes"), let places = result.member("places") else {
+      return value(result, console)
+    }
+    for (node, place) in zip(nodes.elements, places.elements) {
+      var line = ParameterWriter()
+      line.add("at", json: String(decoding: place.text, as: UTF8.self))
+      line.add("node", json: String(decoding: node.text, as: UTF8.self))
+      console.print(line.finish())
+    }
+  }
+
   /// The items of a list in the result as a table: a column for each member.
   static func table(_ name: StaticString) -> (JSONView, Console) -> Void {
     { result, console in

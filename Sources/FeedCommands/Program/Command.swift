@@ -52,18 +52,48 @@ struct Command: Sendable {
 }
 
 extension Command {
-  /// The option of every command that changes rows.
+  /// The hint that every command takes that changes rows.
   static let animation = OptionDescription(
     "animation", value: .text("HINT"), help: "hint for watchers that animate the change")
+
+  /// The condition that every command takes that changes something.
+  static let condition = OptionDescription(
+    "if", value: .text("[FEED=]REVISION"),
+    help: "change only if a feed, by default the changed one, has this revision; 'none' if it must be undefined",
+    repeats: true)
+
+  /// The options of a command that changes rows.
+  static let changing = [animation, condition]
 }
 
 extension Invocation {
-  /// Begins the parameters of a request that changes the feed of the first operand: the feed and the hint.
-  func changeParameters() -> ParameterWriter {
+  /// Begins the parameters of a request that changes the feed of the first operand: the feed, the hint and the conditions.
+  func changeParameters() throws(Failure) -> ParameterWriter {
     var params = ParameterWriter()
     params.add("feed", operand(0))
-    if let hint = options.text("animation") { params.add("animation", hint) }
+    try addChangeMembers(of: operand(0), to: &params)
     return params
+  }
+
+  /// Adds the hint and the conditions.
+  func addChangeMembers(of feed: String, to params: inout ParameterWriter) throws(Failure) {
+    if let hint = options.text("animation") { params.add("animation", hint) }
+    var conditions: [String] = []
+    for word in options.texts("if") { conditions.append(try condition(word, of: feed)) }
+    if !conditions.isEmpty { params.add("if", json: conditions) }
+  }
+
+  /// The JSON of a condition such as `12`, `none` or `inbox/urgent=12`.
+  private func condition(_ word: String, of feed: String) throws(Failure) -> String {
+    let parts = word.split(separator: "=", omittingEmptySubsequences: false)
+    let revision = parts.last.map(String.init) ?? ""
+    guard parts.count <= 2, parts.first?.isEmpty == false, revision == "none" || (Int(revision) ?? -1) >= 0 else {
+      throw usage("--if '\(word)': expected a revision such as 12, 'none', or FEED=REVISION")
+    }
+    var condition = ParameterWriter()
+    condition.add("feed", parts.count == 2 ? String(parts[0]) : feed)
+    condition.add("revision", json: revision == "none" ? "null" : revision)
+    return condition.finish()
   }
 }
 
@@ -76,7 +106,7 @@ enum CommandTable {
   }
 
   static let groups: [Group] = [
-    Group(title: "Elements", commands: [.push, .set, .delete, .watch, .get, .range, .query, .snapshot]),
+    Group(title: "Elements", commands: [.push, .set, .patch, .delete, .watch, .get, .range, .query, .snapshot]),
     Group(title: "Arrays and singles", commands: [.insert, .replace, .remove, .move, .put]),
     Group(title: "Selection", commands: [.select, .deselect, .selected]),
     Group(title: "Feeds", commands: [.define, .undefine, .feeds, .describe, .activate, .insertChild, .removeChild]),

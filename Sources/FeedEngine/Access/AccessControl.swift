@@ -108,6 +108,9 @@ struct AccessControl {
   /// - Throws: `permissionDenied`, for an operation of a transaction with its number.
   func check(_ method: Method, _ params: JSONView?, by peer: Peer) throws(FeedError) {
     guard let rules, !isPrivileged(peer) else { return }
+    if method.isLogged {
+      for feed in Parameters(object: params).conditionFeeds { try check(.read, on: feed, rules, peer) }
+    }
     if method == .transaction { return try checkOperations(of: params, by: peer) }
     guard let right = method.rules.right else { return }
     // The method itself refuses a request without a feed, with a better message.
@@ -152,7 +155,8 @@ extension Method {
     case .define:
       (params?.member("children")?.elements.compactMap(\.string) ?? [])
         + (params?.member("contents")?.members.compactMap(\.value.string) ?? [])
-    case .update, .delete, .set, .insert, .remove, .replace, .move, .put, .activate, .removeChild, .select, .deselect,
+    case .update, .patch, .delete, .set, .insert, .remove, .replace, .move, .put, .activate, .removeChild, .select,
+      .deselect,
       .selected, .get, .range, .snapshot, .query, .verify, .watch, .unwatch, .sync, .ping, .hello, .undefine, .feeds,
       .describe, .transaction, .stats, .clients:
       []

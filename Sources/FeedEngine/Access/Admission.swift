@@ -10,7 +10,7 @@ enum Admission {
   private static let lists: [StaticString] = ["children", "contents", "pattern", "header", "repeatables", "fixed"]
 
   /// Members of `define` that belong to the request, not to the definition.
-  private static let requestMembers = ["replace", "animation"]
+  private static let requestMembers = ["replace", "animation", "if"]
 
   /// Refuses definitions of a request that are too large or have unknown members. Lengths are checked before anything is
   /// decoded.

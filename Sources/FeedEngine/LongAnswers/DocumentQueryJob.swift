@@ -18,15 +18,20 @@ final class DocumentQueryJob: Job {
   private static let shortDocument = 16 << 10
 
   var isIndivisible: Bool { source.isFinished && !isJoined }
-  var memory: Int { document.capacity + scanner.capacity * QueryJob.tokenSize + nodes.memory }
+  var memory: Int {
+    document.capacity + scanner.capacity * QueryJob.tokenSize + nodes.memory + (starts?.capacity ?? 0) * 16
+  }
   private var nodes: QueryNodes
+  /// Where each element begins in the document, with its place in the feed; nil if places are not asked for.
+  private var starts: [(offset: Int, place: IndexPath)]?
 
-  init(_ path: JSONPath, over source: QuerySource, isSingle: Bool) {
+  init(_ path: JSONPath, over source: QuerySource, isSingle: Bool, places: Bool) {
     self.path = path
     self.source = source
     self.isSingle = isSingle
     scanner = JSONScanner(maxDepth: source.limits.maxDepth + 1)
-    nodes = QueryNodes(limits: source.limits)
+    nodes = QueryNodes(limits: source.limits, places: places)
+    starts = places ? [] : nil
     nodes.beginGroup()
     if !isSingle { document.append(UInt8(ascii: "[")) }
   }
@@ -36,8 +41,9 @@ final class DocumentQueryJob: Job {
     var left = budget
     while !source.isFinished && left > 0 {
       let before = document.count
-      let count = source.next(max: min(left, 64)) { text in
+      let count = source.next(max: min(left, 64)) { text, place in
         if document.count > 1 { document.append(UInt8(ascii: ",")) }
+        starts?.append((document.count, place))
         document.append(text)
       }
       left -= WorkCost.reading(max(1, count), bytes: document.count - before)
@@ -63,8 +69,16 @@ final class DocumentQueryJob: Job {
       throw .internalError(reason: "the joined elements do not parse: \(error.message)")
     }
     var steps = source.limits.maxQuerySteps
-    path.evaluate(root, steps: &steps) { nodes.append($0) }
+    path.evaluate(root, steps: &steps) { nodes.append($0, at: place(of: $0, root)) }
     try nodes.check(steps: steps)
+  }
+
+  /// The place of the element that a node is in; nil for the array of all elements.
+  private func place(of node: JSONView, _ root: JSONView) -> IndexPath? {
+    guard let starts else { return nil }
+    let offset = node.byteOffset - root.byteOffset
+    let index = starts.indices.partitionPoint { starts[$0].offset <= offset }
+    return index > 0 ? starts[index - 1].place : nil
   }
 
   func appendResult(to out: inout ByteBuffer) {

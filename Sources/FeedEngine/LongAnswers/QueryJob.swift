@@ -2,6 +2,7 @@ import FeedChange
 import FeedJSON
 import FeedModel
 import FeedQuery
+import FeedWire
 
 /// `query`: a JSONPath over the array of a feed's elements in flattened order, as of one revision.
 ///
@@ -26,7 +27,7 @@ final class QueryJob: Job {
   /// Bytes of a token on a scanner's tape, about.
   static let tokenSize = 8
 
-  init(_ path: ElementwisePath, over source: QuerySource) {
+  init(_ path: ElementwisePath, over source: QuerySource, places: Bool) {
     self.path = path
     self.source = source
     rows = path.selection(count: source.count)
@@ -39,7 +40,7 @@ final class QueryJob: Job {
       wanted = reversed.first
     }
     scanner = JSONScanner(maxDepth: source.limits.maxDepth)
-    nodes = QueryNodes(limits: source.limits)
+    nodes = QueryNodes(limits: source.limits, places: places)
   }
 
   /// The rows of a backward selection, forwards; empty for others.
@@ -59,11 +60,11 @@ final class QueryJob: Job {
 
   private func read(max: Int) throws(FeedError) -> Int {
     var failure: FeedError?
-    let read = source.next(max: max) { element in
+    let read = source.next(max: max) { element, place in
       defer { row += 1 }
       left -= WorkCost.reading(0, bytes: element.count)
       guard row == wanted, failure == nil else { return }
-      do throws(FeedError) { try evaluate(element) } catch { failure = error }
+      do throws(FeedError) { try evaluate(element, at: place) } catch { failure = error }
       wanted = nextWanted()
     }
     if let failure { throw failure }
@@ -76,11 +77,11 @@ final class QueryJob: Job {
     return nextReversed < reversed.count ? reversed[nextReversed] : nil
   }
 
-  private func evaluate(_ text: UnsafeRawBufferPointer) throws(FeedError) {
+  private func evaluate(_ text: UnsafeRawBufferPointer, at place: IndexPath) throws(FeedError) {
     guard let element = try? scanner.scan(text) else { return }
     var steps = source.limits.maxQuerySteps
     nodes.beginGroup()
-    path.evaluate(element, steps: &steps) { nodes.append($0) }
+    path.evaluate(element, steps: &steps) { nodes.append($0, at: place) }
     left -= WorkCost.steps(source.limits.maxQuerySteps - steps)
     try nodes.check(steps: steps)
   }
@@ -107,11 +108,16 @@ final class QuerySource {
     count = snapshot.sections.reduce(0) { $0 + $1.count }
   }
 
-  /// Hands out up to `max` elements of one section; returns how many, 0 only when there are none left.
-  func next(max: Int, _ body: (UnsafeRawBufferPointer) -> Void) -> Int {
+  /// Hands out up to `max` elements of one section with their places; returns how many, 0 only when there are none left.
+  func next(max: Int, _ body: (UnsafeRawBufferPointer, IndexPath) -> Void) -> Int {
     while section < snapshot.sections.count {
       let rows = snapshot.sections[section]
-      let read = rows.next(max: max) { body($0.text) }
+      let at = UInt32(section)
+      var row = UInt32(rows.position)
+      let read = rows.next(max: max) {
+        body($0.text, IndexPath(section: at, row: row))
+        row &+= 1
+      }
       if rows.position >= rows.count { section += 1 }
       if read > 0 { return read }
     }
@@ -125,24 +131,28 @@ final class QuerySource {
 struct QueryNodes: ~Copyable {
   private let limits: Limits
   private var bytes = ByteBuffer()
-  /// Where each group begins.
-  private var groups: [Int] = []
+  /// The place of the element of each node, nil for a node outside elements; nil if places are not asked for.
+  private var places: [IndexPath?]?
+  /// Where each group begins: in the bytes, and among the nodes.
+  private var groups: [(bytes: Int, nodes: Int)] = []
 
-  init(limits: Limits) {
+  init(limits: Limits, places: Bool) {
     self.limits = limits
+    self.places = places ? [] : nil
   }
 
   /// Bytes of memory held.
-  var memory: Int { bytes.capacity + groups.count * 8 }
+  var memory: Int { bytes.capacity + groups.count * 16 + (places?.capacity ?? 0) * 16 }
 
   mutating func beginGroup() {
-    if groups.last != bytes.count { groups.append(bytes.count) }
+    if groups.last?.bytes != bytes.count { groups.append((bytes.count, places?.count ?? 0)) }
   }
 
-  mutating func append(_ node: JSONView) {
+  mutating func append(_ node: JSONView, at place: IndexPath?) {
     if bytes.count > limits.maxFrame { return }
-    if bytes.count > (groups.last ?? 0) { bytes.append(UInt8(ascii: ",")) }
+    if bytes.count > (groups.last?.bytes ?? 0) { bytes.append(UInt8(ascii: ",")) }
     bytes.append(compact: node)
+    places?.append(place)
   }
 
   /// Refuses nodes that do not fit an answer, and a query that took too many steps.
@@ -162,13 +172,28 @@ struct QueryNodes: ~Copyable {
     var isFirst = true
     let order = backwards ? Array(groups.indices.reversed()) : Array(groups.indices)
     for group in order {
-      let end = group + 1 < groups.count ? groups[group + 1] : bytes.count
-      if groups[group] == end { continue }
+      let end = group + 1 < groups.count ? groups[group + 1].bytes : bytes.count
+      let start = groups[group].bytes
+      if start == end { continue }
       if !isFirst { out.append(UInt8(ascii: ",")) }
       isFirst = false
-      out.append(UnsafeRawBufferPointer(rebasing: bytes.bytes[groups[group]..<end]))
+      out.append(UnsafeRawBufferPointer(rebasing: bytes.bytes[start..<end]))
     }
+    appendPlaces(order, to: &out)
     out.append("],\"revision\":")
     out.append(integer: revision)
+  }
+
+  private func appendPlaces(_ order: [Int], to out: inout ByteBuffer) {
+    guard let places else { return }
+    out.append("],\"places\":[")
+    var isFirst = true
+    for group in order {
+      let end = group + 1 < groups.count ? groups[group + 1].nodes : places.count
+      for place in places[groups[group].nodes..<end] {
+        if isFirst { isFirst = false } else { out.append(UInt8(ascii: ",")) }
+        if let place { out.append(place) } else { out.append("null") }
+      }
+    }
   }
 }

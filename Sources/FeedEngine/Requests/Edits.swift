@@ -34,11 +34,11 @@ extension Engine {
   }
 
   /// What a feed's definition does not allow is refused; `put` and `set` state the whole content and are its owner's.
-  private func checkAllowed(_ method: Method, _ feed: Feed) throws(FeedError) {
+  func checkAllowed(_ method: Method, _ feed: Feed) throws(FeedError) {
     if method == .move && !feed.behaviours.movable {
       throw .permissionDenied(reason: "feed \"\(feed.name)\" is defined with \"movable\": false")
     }
-    if [.insert, .remove, .replace].contains(method) && !feed.behaviours.editable {
+    if [.insert, .remove, .replace, .patch].contains(method) && !feed.behaviours.editable {
       throw .permissionDenied(
         reason: "feed \"\(feed.name)\" is defined with \"editable\": false; its owner may use set")
     }

@@ -13,13 +13,14 @@ extension Engine {
       return
     }
     let revision = catalog.revision
+    if method.isLogged { try checkConditions(parameters) }
     try handle(method, parameters, reply)
     assert(method.isLogged || catalog.revision == revision, "\(method) changed a feed and is not logged")
   }
 
   private func handle(_ method: Method, _ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     switch method {
-    case .update, .delete, .set, .insert, .remove, .replace, .move, .put, .activate, .insertChild, .removeChild,
+    case .update, .patch, .delete, .set, .insert, .remove, .replace, .move, .put, .activate, .insertChild, .removeChild,
       .define, .undefine:
       try mutate(method, parameters, reply)
     case .transaction: try transaction(parameters, reply)

@@ -1,6 +1,7 @@
 import FeedChange
 import FeedJSON
 import FeedModel
+import FeedQuery
 import FeedWire
 
 /// Methods that change feeds, alone and in transactions.
@@ -88,7 +89,9 @@ extension Engine {
       if let object, object.kind != .object {
         throw .invalidParams(member: "ops[\(place)].params", reason: "must be an object of named parameters")
       }
-      try apply(method, Parameters(object: object), of: session)
+      let parameters = Parameters(object: object)
+      try checkConditions(parameters)
+      try apply(method, parameters, of: session)
     } catch {
       throw .operationFailed(index: place, error.naming(operation.member("params")?.member("feed")?.truncatedName))
     }
@@ -124,6 +127,7 @@ extension Engine {
   private func operate(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
     switch method {
     case .update: try update(parameters, of: session)
+    case .patch: try patch(parameters, of: session)
     case .delete: try delete(parameters, of: session)
     case .set: try set(parameters, of: session)
     case .insert, .remove, .replace, .move, .put: try edit(method, parameters, of: session)
@@ -153,13 +157,27 @@ extension Engine {
   private func delete(_ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try collection(parameters, of: session)
     try parameters.refuseBoth("id", "ids")
+    if parameters.member("where") != nil {
+      try parameters.refuseBoth("id", "where")
+      try parameters.refuseBoth("ids", "where")
+      return try feed.delete(where: try condition(parameters), in: catalog.commit)
+    }
     if parameters.member("ids") != nil {
       return try feed.delete(ids: try parameters.array("ids", "an array of identities"), in: catalog.commit)
     }
     guard let id = parameters.member("id") else {
-      throw Parameters.refuse("id", "is missing: give \"id\", or \"ids\" as an array")
+      throw Parameters.refuse("id", "is missing: give \"id\", \"ids\" as an array, or \"where\" as a filter")
     }
     try feed.delete(id, in: catalog.commit)
+  }
+
+  private func condition(_ parameters: Parameters) throws(FeedError) -> Filter {
+    let text = try parameters.string("where", "a filter such as \"@.done == true\"")
+    do throws(QueryError) {
+      return try Filter(parsing: text)
+    } catch {
+      throw .badQuery(member: "where", text: text, offset: error.offset, reason: error.message)
+    }
   }
 
   private func set(_ parameters: Parameters, of session: Session) throws(FeedError) {

@@ -98,10 +98,11 @@ extension Engine {
     }
     let source = QuerySource(feed, limits: limits)
     let isSingle = (feed.kind as? ListKind)?.shape == .single
+    let places = try parameters.bool("places", default: false)
     if !isSingle, let elementwise = path.elementwise() {
-      start(QueryJob(elementwise, over: source), for: reply, parameters)
+      start(QueryJob(elementwise, over: source, places: places), for: reply, parameters)
     } else {
-      start(DocumentQueryJob(path, over: source, isSingle: isSingle), for: reply, parameters)
+      start(DocumentQueryJob(path, over: source, isSingle: isSingle, places: places), for: reply, parameters)
     }
   }
 

@@ -123,6 +123,13 @@ public final class Catalog {
   /// Continues from a later revision: commits that cannot be repeated are skipped.
   public func skip(to revision: UInt64) { commit.skip(to: revision) }
 
+  /// Whether a feed contains rows of a managed feed. Its revision is then not the same when the log is replayed, because rows
+  /// of managed feeds are read again at each start. O(1) for a feed with elements of its own, else O(feeds).
+  public func containsManagedRows(_ feed: Feed) -> Bool {
+    if feed.derived == nil { return feed.kind is ManagedKind }
+    return feeds.values.contains { $0.kind is ManagedKind && graph.isShown($0, by: feed) }
+  }
+
   /// Ends the past of every feed that shows rows of managed feeds. Managed feeds are read again after a start, so nobody can
   /// catch up across it; they begin at a revision that nobody has seen. O(feeds).
   public func forgetManagedHistory() {

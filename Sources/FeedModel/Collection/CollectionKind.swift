@@ -1,5 +1,6 @@
 import FeedChange
 import FeedJSON
+import FeedQuery
 
 /// A collection: a section for every bin, each with the elements that its filter accepts, in its order.
 ///
@@ -90,6 +91,34 @@ public final class CollectionKind: FeedKind {
       if handles.count > 1 { handles = Array(Set(handles)).sorted() }
       remove(handles, in: commit)
     }
+  }
+
+  /// Deletes the elements that a filter accepts, as one operation (method `delete` with `where`). O(elements).
+  ///
+  /// - Throws: `limitExceeded` if the filter takes more than `maxQuerySteps` steps over one element.
+  public func delete(where filter: Filter, in commit: Commit) throws(FeedError) {
+    try operate(in: commit) { () throws(FeedError) in
+      remove(try accepted(by: filter), in: commit)
+    }
+  }
+
+  /// The elements that a filter accepts, the longest unchanged first.
+  private func accepted(by filter: Filter) throws(FeedError) -> [UInt32] {
+    let limit = state.limits.maxQuerySteps
+    var scanner = JSONScanner(maxDepth: state.limits.maxDepth)
+    var accepted: [UInt32] = []
+    var ranOut = false
+    state.elements.forEach { handle in
+      guard !ranOut, let element = try? scanner.scan(state.elements.text(of: handle).text) else { return }
+      var steps = limit
+      if filter.accepts(element, steps: &steps) { accepted.append(handle) }
+      ranOut = steps < 0
+    }
+    guard ranOut else { return accepted }
+    throw .limitExceeded(
+      limit: "maxQuerySteps", value: limit,
+      reason: "\"where\" takes too many steps over an element; write a simpler filter, or start feedd with a larger "
+        + "--max-query-steps")
   }
 
   /// Makes the collection hold exactly the elements of an array, by identity (method `set`): first elements that are not among

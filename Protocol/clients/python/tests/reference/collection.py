@@ -1,6 +1,6 @@
 """A collection: elements by identity, sorted into bins, and the change of each request."""
 
-from . import filters
+from . import filters, mergepatch
 
 
 class Refused(Exception):
@@ -57,10 +57,28 @@ class Collection:
         self._evict()
         return self._change(before)
 
+    def patch(self, patches):
+        """Merges each patch into the element with its identity; the merged elements are then updated, each once."""
+        merged = {}
+        for index, entry in enumerate(patches):
+            identity = filters.identity("$", entry["id"])
+            if identity not in self.elements:
+                raise Refused(-32010, feed=self.name, index=index)
+            merged[identity] = mergepatch.merge(merged.get(identity, self.elements[identity]), entry["patch"])
+            if filters.identity(self.id, merged[identity]) != identity:
+                raise Refused(-32602, feed=self.name)
+        return self.update(list(merged.values()))
+
     def delete(self, ids):
         identities = self._identities(ids, "ids", "$")
         before = self._rows()
         for identity in identities:
+            self._drop(identity)
+        return self._change(before)
+
+    def deleteWhere(self, where):
+        before = self._rows()
+        for identity in [i for i, element in self.elements.items() if filters.accepts(where, element)]:
             self._drop(identity)
         return self._change(before)
 

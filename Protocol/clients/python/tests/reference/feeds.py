@@ -1,6 +1,6 @@
 """Arrays, singles, and feeds made of feeds: the change of each request, for the feed and for all that show it."""
 
-from . import changes
+from . import changes, mergepatch
 from .collection import Collection, Refused
 
 
@@ -41,6 +41,15 @@ class List:
             self._check(row, len(self.rows) - 1)
             if self.rows[row].element.text != element.text:
                 self.rows[row].element = element
+
+    def patch(self, patch=None, at=0, patches=None):
+        """Merges each patch into the element of its row; a single has only row 0."""
+        for entry in patches or [{"at": at, "patch": patch}]:
+            self._check(entry["at"], len(self.rows) - 1)
+            row = self.rows[entry["at"]]
+            merged = mergepatch.merge(row.element, entry["patch"])
+            if merged.text != row.element.text:
+                row.element = merged
 
     def move(self, start, to):
         self._check(start, len(self.rows) - 1)

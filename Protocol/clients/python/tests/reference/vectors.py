@@ -5,7 +5,7 @@ Files whose expectations are statements of the specification (errors, framing) a
 
 import pathlib
 
-from . import changes, digest, feeds, filters, slots, texts
+from . import changes, digest, feeds, filters, mergepatch, slots, texts
 from .collection import Collection, Refused
 
 FOLDER = pathlib.Path(__file__).resolve().parents[4] / "vectors"
@@ -54,6 +54,11 @@ def shown_text(state):
 
 def run(collection, method, params):
     """One request against a collection: the change and its elements. Raises Refused."""
+    if method == "patch":
+        single = {name: params[name] for name in ("id", "patch") if params.get(name)}
+        return collection.patch(params["patches"].items if params.get("patches") else [single])
+    if params.get("where"):
+        return collection.deleteWhere(params["where"].value)
     many = {"update": ("elements", "element"), "set": ("elements",), "delete": ("ids", "id")}[method]
     values = next(params[member] for member in many if params.get(member) is not None)
     return getattr(collection, method)(
@@ -127,6 +132,10 @@ def _transaction(case):
     return {**members, "results": results, "deltas": deltas, "after": after}
 
 
+def _patch(case):
+    return {**dict(case.items), "result": mergepatch.merge(case["target"], case["patch"])}
+
+
 def _digest(case):
     state = sections(case["sections"])
     return {**dict(case.items), "text": digest.text(state), "digest": digest.digest(state)}
@@ -163,6 +172,10 @@ def _on_feed(feed, method, params):
         return run(feed, method, params)
     given = {name: value for name, value in params.items if name != "feed"}
     arguments = {name: value if name == "element" else plain(value) for name, value in given.items()}
+    if method == "patch":
+        arguments.update({name: given[name] for name in ("patch",) if name in given})
+        if "patches" in given:
+            arguments["patches"] = [{"at": p["at"].value, "patch": p["patch"]} for p in given["patches"].items]
     if "elements" in given:
         arguments["elements"] = given["elements"].items
     if isinstance(feed, feeds.List):
@@ -183,4 +196,5 @@ _WORK = {
     "identities": _identities,
     "transactions": _transaction,
     "digest": _digest,
+    "patch": _patch,
 }

@@ -1,0 +1,58 @@
+import FeedChange
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// The conditions of a request, member `if` (Protocol/README.md, "Conditions").
+///
+/// They are checked when the request is executed, on the state that the requests before it left. The revisions of feeds are
+/// the same when the log is replayed, and so is the decision.
+extension Engine {
+  /// Refuses a request that has a condition which does not hold.
+  ///
+  /// - Throws: `conditionFailed`, `invalidParams`, or `wrongKind` for a feed that contains rows of managed feeds.
+  func checkConditions(_ parameters: Parameters) throws(FeedError) {
+    guard let conditions = parameters.member("if") else { return }
+    switch conditions.kind {
+    case .object: try checkCondition(conditions, "if")
+    case .array:
+      for (place, condition) in conditions.elements.enumerated() { try checkCondition(condition, "if[\(place)]") }
+    default: throw Self.refuse("if")
+    }
+  }
+
+  private static func refuse(_ member: String) -> FeedError {
+    .invalidParams(member: member, reason: "must be {\"feed\":NAME,\"revision\":NUMBER or null}, or an array of them")
+  }
+
+  private func checkCondition(_ condition: JSONView, _ place: String) throws(FeedError) {
+    guard condition.kind == .object else { throw Self.refuse(place) }
+    guard let name = condition.member("feed")?.truncatedName else {
+      throw .invalidParams(member: "\(place).feed", reason: "must be a string: the name of a feed or bin")
+    }
+    let wanted = condition.member("revision")
+    let revision = wanted?.int.flatMap { UInt64(exactly: $0) }
+    guard let wanted, wanted.isNull || revision != nil else {
+      throw .invalidParams(
+        member: "\(place).revision", reason: "must be a revision from 0 on, or null for a feed that is not defined")
+    }
+    let feed = try? catalog.feed(named: name)
+    if let feed, catalog.containsManagedRows(feed) {
+      throw .wrongKind(
+        feed: name, kind: feed.kindName,
+        wanted: "a feed without rows of managed feeds, whose revisions do not survive a restart")
+    }
+    if feed?.revision != revision {
+      throw .conditionFailed(feed: name, wanted: revision, present: feed?.revision)
+    }
+  }
+}
+
+extension Parameters {
+  /// The feeds that the conditions name, for access rules.
+  var conditionFeeds: [String] {
+    guard let conditions = member("if") else { return [] }
+    let all = conditions.kind == .array ? Array(conditions.elements) : [conditions]
+    return all.compactMap { $0.member("feed")?.truncatedName }
+  }
+}

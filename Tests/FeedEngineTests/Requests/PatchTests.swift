@@ -1,0 +1,152 @@
+import Testing
+
+@testable import FeedEngine
+
+@Suite("Patches, deletion by filter and places of queries")
+struct PatchTests {
+  private let harness = EngineHarness()
+  private let client: ConnectionID
+
+  init() {
+    client = harness.connect(uid: 1)
+    for (method, params) in [
+      (
+        "define",
+        #"{"feed":"c","kind":"collection","bins":[{"name":"high","filter":"@.p > 5","sort":[{"by":"$.p"}]},{"name":"low","filter":"@.p <= 5"}]}"#
+      ),
+      ("define", #"{"feed":"a","kind":"array"}"#), ("define", #"{"feed":"s","kind":"single"}"#),
+      ("define", #"{"feed":"fixed","kind":"array","editable":false}"#),
+      ("define", #"{"feed":"home","kind":"composed","children":["a","c"]}"#),
+      ("update", #"{"feed":"c","elements":[{"id":1,"p":9.0,"t":"x"},{"id":2,"p":7},{"id":"3","p":1e0}]}"#),
+      ("insert", #"{"feed":"a","elements":[{"n":1},[1],null]}"#), ("set", #"{"feed":"fixed","elements":[{"n":1}]}"#),
+    ] { #expect(ask(method, params)?.errorCode == nil) }
+  }
+
+  private func ask(_ method: String, _ params: String) -> Value? {
+    Value(harness.ask(client, method, params).first ?? "")
+  }
+
+  private func elements(_ feed: String) -> String {
+    ask("query", #"{"feed":"\#(feed)","path":"$[*]"}"#)?["result"]?["nodes"]?.text ?? ""
+  }
+
+  @Test("a patched element is judged by the bins like an updated one")
+  func collections() {
+    let result = ask("patch", #"{"feed":"c","id":1.0,"patch":{"p":2,"t":null,"u":{"v":null}}}"#)?["result"]
+    #expect(result?["deleted"]?.text == "[[0,1]]")
+    #expect(result?["added"]?.text == "[[1,1]]")
+    #expect(result?["moves"]?.text == "[[0,0]]")
+    #expect(elements("c") == #"[{"id":2,"p":7},{"id":"3","p":1e0},{"id":1,"p":2,"u":{}}]"#)
+    let several =
+      #"{"feed":"c","patches":[{"id":2,"patch":{"a":1}},{"id":"3","patch":{"p":8}},{"id":2,"patch":{"b":2}}]}"#
+    #expect(ask("patch", several)?.errorCode == nil)
+    #expect(elements("c") == #"[{"id":2,"p":7,"a":1,"b":2},{"id":"3","p":8},{"id":1,"p":2,"u":{}}]"#)
+  }
+
+  @Test("a patch that changes nothing makes no commit")
+  func nothing() {
+    let before = harness.engine.catalog.revision
+    #expect(ask("patch", #"{"feed":"c","id":1,"patch":{"p":9.0,"z":null}}"#)?["result"]?["updated"]?.text == "[]")
+    #expect(ask("patch", #"{"feed":"c","patches":[]}"#)?.errorCode == nil)
+    #expect(harness.engine.catalog.revision == before)
+  }
+
+  @Test("an unknown identity is named and nothing is patched")
+  func unknownIdentity() {
+    let before = elements("c")
+    let refused = ask("patch", #"{"feed":"c","patches":[{"id":1,"patch":{"p":1}},{"id":"nine","patch":{"p":1}}]}"#)
+    #expect(refused?.errorCode == -32010)
+    #expect(refused?.errorData?["id"]?.text == "\"nine\"")
+    #expect(refused?.errorData?["index"]?.int == 1)
+    #expect(refused?.errorData?["feed"]?.string == "c")
+    #expect(elements("c") == before)
+  }
+
+  @Test("rows of arrays are patched in place, and so is a single")
+  func lists() {
+    let result = ask(
+      "patch",
+      #"{"feed":"a","patches":[{"at":2,"patch":{"m":1}},{"at":0,"patch":{"n":null}},{"at":2,"patch":{"k":1}}]}"#)
+    #expect(result?["result"]?["updated"]?.text == "[[0,0],[0,2]]")
+    #expect(ask("patch", #"{"feed":"a","at":1,"patch":7}"#)?.errorCode == nil)
+    #expect(elements("a") == #"[{},7,{"m":1,"k":1}]"#)
+    _ = ask("put", #"{"feed":"s","element":{"text":"noon","n":1.50}}"#)
+    #expect(ask("patch", #"{"feed":"s","patch":{"text":"one"}}"#)?["result"]?["updated"]?.text == "[[0,0]]")
+    #expect(ask("get", #"{"feed":"s","at":[0,0]}"#)?["result"]?["element"]?.text == #"{"text":"one","n":1.50}"#)
+    #expect(ask("patch", #"{"feed":"s","patch":null}"#)?["result"]?["deleted"]?.text == "[[0,0]]")
+  }
+
+  @Test(
+    "a patch that cannot be applied changes nothing",
+    arguments: [
+      (#"{"feed":"home","patch":{}}"#, -32002), (#"{"feed":"c/high","id":1,"patch":{}}"#, -32002),
+      (#"{"feed":"c","patch":{}}"#, -32602), (#"{"feed":"c","id":1}"#, -32602),
+      (#"{"feed":"c","id":1,"patch":{},"patches":[]}"#, -32602), (#"{"feed":"c","id":[],"patch":{}}"#, -32003),
+      (#"{"feed":"c","id":1,"patch":{"id":2}}"#, -32602), (#"{"feed":"c","id":1,"patch":{"id":"1"}}"#, -32602),
+      (#"{"feed":"c","id":1,"patch":{"id":null}}"#, -32003), (#"{"feed":"c","id":1,"patch":7}"#, -32003),
+      (#"{"feed":"c","patches":[{"id":1}]}"#, -32602), (#"{"feed":"c","patches":[{"patch":{}}]}"#, -32602),
+      (#"{"feed":"a","at":3,"patch":{}}"#, -32005), (#"{"feed":"a","at":-1,"patch":{}}"#, -32005),
+      (#"{"feed":"a","at":"0","patch":{}}"#, -32602), (#"{"feed":"s","patch":{}}"#, -32005),
+      (#"{"feed":"s","id":1,"patch":{}}"#, -32602), (#"{"feed":"fixed","at":0,"patch":{"n":2}}"#, -32006),
+      (#"{"feed":"none","id":1,"patch":{}}"#, -32000),
+    ] as [(String, Int)])
+  func refused(params: String, code: Int) {
+    let before = (harness.engine.catalog.revision, elements("home"))
+    #expect(ask("patch", params)?.errorCode == code)
+    #expect((harness.engine.catalog.revision, elements("home")) == before)
+  }
+
+  @Test("an identity that a patch writes differently is the same identity")
+  func sameIdentity() {
+    #expect(ask("patch", #"{"feed":"c","id":1,"patch":{"id":1.0}}"#)?.errorCode == nil)
+    #expect(ask("get", #"{"feed":"c","id":1}"#)?["result"]?["element"]?.text == #"{"id":1.0,"p":9.0,"t":"x"}"#)
+  }
+
+  @Test("where deletes what the filter accepts, in all bins, as one commit")
+  func deletion() {
+    let before = harness.engine.catalog.revision
+    let result = ask("delete", #"{"feed":"c","where":"@.p < 8 && @.id != 9"}"#)?["result"]
+    #expect(result?["deleted"]?.text == "[[0,0],[1,0]]")
+    #expect(harness.engine.catalog.revision == before + 1)
+    #expect(ask("delete", #"{"feed":"c","where":"@.p < 8"}"#)?["result"]?["deleted"]?.text == "[]")
+    #expect(elements("c") == #"[{"id":1,"p":9.0,"t":"x"}]"#)
+    let malformed = ask("delete", #"{"feed":"c","where":"@.p <"}"#)
+    #expect(malformed?.errorCode == -32004)
+    #expect(malformed?.errorData?["member"]?.string == "where")
+    #expect(ask("delete", #"{"feed":"c","where":"@.p","ids":[1]}"#)?.errorCode == -32602)
+    #expect(ask("delete", #"{"feed":"c","where":7}"#)?.errorCode == -32602)
+    #expect(ask("delete", #"{"feed":"a","where":"@.p"}"#)?.errorCode == -32002)
+  }
+
+  @Test("a filter that takes too many steps deletes nothing")
+  func steps() {
+    _ = ask(
+      "update", #"{"feed":"c","element":{"id":4,"p":1,"l":[\#((0..<2000).map { "\($0)" }.joined(separator: ","))]}}"#)
+    let refused = ask("delete", #"{"feed":"c","where":"@.id == 1 || count(@..*[?count($..*) > 0]) > 0"}"#)
+    #expect(refused?.errorCode == -32007)
+    #expect(refused?.errorData?["limit"]?.string == "maxQuerySteps")
+    #expect(ask("describe", #"{"feed":"c"}"#)?["result"]?["count"]?.int == 4)
+  }
+
+  @Test(
+    "places tells the section and row of each node",
+    arguments: [
+      ("home", "$[?@.p > 5].p", "[7,9.0]", "[[1,0],[1,1]]"), ("home", "$[0,1][*]", "[1,1]", "[[0,0],[0,1]]"),
+      ("home", "$[::-2].id", #"["3",2]"#, "[[2,0],[1,0]]"), ("home", "$[?@.nothing]", "[]", "[]"),
+      ("home", "$..n", "[1]", "[[0,0]]"), ("c", "$..id", #"[2,1,"3"]"#, "[[0,0],[0,1],[1,0]]"),
+      ("a", "$", #"[[{"n":1},[1],null]]"#, "[null]"), ("s", "$..*", "[]", "[]"),
+    ] as [(String, String, String, String)])
+  func places(feed: String, path: String, nodes: String, places: String) {
+    let result = ask("query", #"{"feed":"\#(feed)","path":"\#(path)","places":true}"#)?["result"]
+    #expect(result?["nodes"]?.text == nodes)
+    #expect(result?["places"]?.text == places)
+    #expect(ask("query", #"{"feed":"\#(feed)","path":"\#(path)"}"#)?["result"]?["places"] == nil)
+  }
+
+  @Test("the nodes of a single are in its one row")
+  func placesOfASingle() {
+    _ = ask("put", #"{"feed":"s","element":{"a":[1,2]}}"#)
+    let result = ask("query", #"{"feed":"s","path":"$.a[*]","places":true}"#)?["result"]
+    #expect(result?["places"]?.text == "[[0,0],[0,0]]")
+  }
+}
