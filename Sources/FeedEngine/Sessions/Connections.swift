@@ -66,7 +66,7 @@ extension Engine {
   /// Ends a connection from this side: `bye` is the last frame, after all that is queued.
   func close(_ session: Session, reason: String, message: String, level: EngineEvent.Level) {
     if session.isClosing { return }
-    status.report(level, "\(session.description) is being closed (\(reason)): \(message)")
+    status.reportClosing(level, "\(session.description) is being closed (\(reason)): \(message)", now: now)
     session.phase.isClosing = true
     session.phase.closeDeadline = now.adding(seconds: Self.closeGrace)
     session.input.held.removeAll()

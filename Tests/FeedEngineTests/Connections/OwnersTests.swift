@@ -90,6 +90,20 @@ import Testing
     #expect(!quotas.hasOverLimit, "a session that holds less is no reason")
   }
 
+  @Test func linesAboutClosedConnectionsAreBounded() {
+    var status = Status(startedAt: Self.start)
+    var lines: [EngineEvent.Level: Int] = [:]
+    var events: [EngineEvent] = []
+    status.log = { events.append($0) }
+    for _ in 0..<100 { status.reportClosing(.warning, "closed", now: Self.start) }
+    for event in events { lines[event.level, default: 0] += 1 }
+    #expect(lines == [.warning: ClosingLines.perSecond, .debug: 100 - ClosingLines.perSecond])
+    events = []
+    status.reportClosing(.info, "closed", now: Self.start.adding(seconds: 1))
+    #expect(events.map(\.level) == [.warning, .info])
+    #expect(events.first?.message.hasPrefix("\(100 - ClosingLines.perSecond) more connections") == true)
+  }
+
   @Test func aReservedConnectionIsBeyondBothLimits() {
     var limits = Limits()
     limits.maxConnections = 2
