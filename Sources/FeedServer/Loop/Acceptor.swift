@@ -35,7 +35,7 @@ struct Acceptor: ~Copyable {
   private var budget = 0
   /// Whether listening ends when the queue is empty or the budget is used up.
   private var isEnding = false
-  /// Clients turned away since the log last said so, and when it may say so again.
+  /// Clients turned away since the last log line, and the earliest time of the next one.
   private var turnedAway = 0
   private var nextLine = Instant(nanoseconds: 0)
   /// Connections taken so far.
@@ -128,7 +128,8 @@ struct Acceptor: ~Copyable {
     SocketIO.close(descriptor)
     turnedAway += 1
     guard now >= nextLine else { return }
-    log.write(.error, "\(error); \(turnedAway) clients turned away with \(openConnections) connections open")
+    let clients = turnedAway == 1 ? "1 client" : "\(turnedAway) clients"
+    log.write(.error, "\(error); \(clients) turned away with \(openConnections) connections open")
     turnedAway = 0
     nextLine = now.adding(seconds: 1)
   }
