@@ -15,6 +15,8 @@ struct Shutdown {
 
   private let drainTimeout: Duration
   private var phase = Phase.serving
+  /// Whether the end was requested more than once: nothing that takes time is done any more.
+  private(set) var isHurried = false
 
   init(drainTimeout: Duration) { self.drainTimeout = drainTimeout }
 
@@ -26,6 +28,7 @@ struct Shutdown {
       phase = .requested(cause: cause)
       return true
     case .requested, .draining:
+      isHurried = true
       phase = .draining(until: now)
       return false
     case .over: return false

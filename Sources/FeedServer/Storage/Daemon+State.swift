@@ -52,8 +52,12 @@ extension Daemon {
     storage.report = { isFailure, message in log.write(isFailure ? .error : .notice, message) }
     try storage.start(limits)
     if storage.isImageOverdue {
+      var nextReport: UInt64 = 0
       let isWritten = storage.writeImage(executed: 0, { engine.catalog.makeImage() }) {
-        try? notify.send(.status("recovering: writing an image"), .extendTimeout(.seconds(60)), .watchdog)
+        if MonotonicClock.now >= nextReport {
+          nextReport = MonotonicClock.now &+ 1_000_000_000
+          try? notify.send(.status("recovering: writing an image"), .extendTimeout(.seconds(60)), .watchdog)
+        }
         return true
       }
       if case .skipped = storage.beginning, !isWritten {

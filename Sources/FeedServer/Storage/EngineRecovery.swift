@@ -33,13 +33,12 @@ final class EngineRecovery: RecoveryTarget {
   func didRecover(_ progress: RecoveryProgress) { reporter?.note(progress) }
 }
 
-/// Reports the progress of a recovery every two seconds, from a thread of its own: a single batch may take long, and the
-/// service manager gives up on a start that reports nothing.
+/// Reports the progress of a recovery from a thread of its own: a single batch may take long, and the service manager gives
+/// up on a start that reports nothing.
 final class RecoveryReporter: Sendable {
-  /// Nanoseconds between two reports.
-  private static let interval: UInt64 = 2_000_000_000
-  /// Seconds after which a batch is named in the log.
-  private static let longBatch: UInt64 = 10
+  private let interval: Duration
+  /// Nanoseconds after which a batch takes long.
+  private let longBatch: UInt64
 
   private struct State {
     var progress = RecoveryProgress()
@@ -52,8 +51,17 @@ final class RecoveryReporter: Sendable {
   private let wakeUp: WakeUp
   private let thread = Mutex<Thread?>(nil)
 
-  /// - Parameter report: called on the reporter's thread.
-  init(_ report: @escaping @Sendable (RecoveryReport) -> Void) throws(SystemError) {
+  /// Starts the thread.
+  /// - Parameters:
+  ///   - interval: between two reports.
+  ///   - longBatch: how long a batch may take until a report warns of it.
+  ///   - report: called on the reporter's thread.
+  init(
+    every interval: Duration = .seconds(2), longBatch: Duration = .seconds(10),
+    _ report: @escaping @Sendable (RecoveryReport) -> Void
+  ) throws(SystemError) {
+    self.interval = interval
+    self.longBatch = longBatch.clampedNanoseconds
     wakeUp = try WakeUp()
     let started = try Thread("recovery") { self.run(report) }
     thread.withLock { $0 = started }
@@ -77,13 +85,15 @@ final class RecoveryReporter: Sendable {
   private func run(_ report: (RecoveryReport) -> Void) {
     var warnedOf: Int64 = 0
     while true {
-      _ = try? Readiness.readable.wait(on: wakeUp.descriptor, timeout: .nanoseconds(Int64(Self.interval)))
+      _ = try? Readiness.readable.wait(on: wakeUp.descriptor, timeout: interval)
       let state = state.withLock { $0 }
       if state.isOver { return }
       let row = state.progress.row
-      let seconds = row == 0 ? 0 : (MonotonicClock.now &- state.batchBegan) / 1_000_000_000
-      let isLong = seconds >= Self.longBatch
-      report(RecoveryReport(progress: state.progress, seconds: seconds, isNewWarning: isLong && row != warnedOf))
+      let time = row == 0 ? 0 : MonotonicClock.now &- state.batchBegan
+      let isLong = row != 0 && time >= longBatch
+      report(
+        RecoveryReport(
+          progress: state.progress, seconds: time / 1_000_000_000, isNewWarning: isLong && row != warnedOf))
       if isLong { warnedOf = row }
     }
   }

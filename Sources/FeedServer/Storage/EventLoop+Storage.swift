@@ -24,14 +24,18 @@ extension EventLoop {
   /// up.
   mutating func closeStorage() {
     guard let storage else { return }
-    var isToldToEnd = false
+    var isToldToEnd = shutdown.isHurried
     // A batch in flight here waits for a disk that does not answer; so would the image.
-    if !turn.awaitsLog {
+    if !turn.awaitsLog && !isToldToEnd {
       let engine = engine
+      var nextReport = clock.now
       storage.writeImage(executed: turn.executed, { engine.catalog.makeImage() }) {
         now = clock.now
-        service.tell(.extendTimeout(.seconds(30)))
-        service.attend(now: now)
+        if now >= nextReport {
+          nextReport = now.adding(seconds: 1)
+          service.tell(.extendTimeout(.seconds(30)))
+          service.attend(now: now)
+        }
         while let request = try? signals.next() { if case .end = request { isToldToEnd = true } }
         return !isToldToEnd
       }

@@ -1,0 +1,59 @@
+import FeedStorage
+import FeedSystem
+import Synchronization
+import Testing
+
+@testable import FeedServer
+
+@Suite("Reports of a recovery")
+struct RecoveryReporterTests {
+  /// Reports on their way to the test, which waits for them.
+  private final class Inbox: Sendable {
+    private let reports = Mutex<[RecoveryReport]>([])
+    private let wakeUp: WakeUp
+
+    init() throws { wakeUp = try WakeUp() }
+
+    func add(_ report: RecoveryReport) {
+      reports.withLock { $0.append(report) }
+      wakeUp.signal()
+    }
+
+    /// Waits for a report of the batch that ends with a row.
+    func first(row: Int64) -> RecoveryReport {
+      while true {
+        if let found = reports.withLock({ $0.first { $0.progress.row == row } }) { return found }
+        wakeUp.wait()
+      }
+    }
+
+    var warnings: [Int64] { reports.withLock { $0.filter(\.isNewWarning).map(\.progress.row) } }
+  }
+
+  @Test("a batch is reported while it is executed, and warned of once when it takes long")
+  func longBatch() throws {
+    let inbox = try Inbox()
+    let reporter = try RecoveryReporter(every: .milliseconds(1), longBatch: .zero) { inbox.add($0) }
+    var progress = RecoveryProgress()
+    progress.elements = 5
+    for row in [Int64(7), 9] {
+      progress.row = row
+      reporter.note(progress)
+      let report = inbox.first(row: row)
+      #expect(report.progress == progress)
+      #expect(report.text.hasPrefix("recovering: 5 elements, 0 batches of the journal"))
+      #expect(report.warning.contains("--skip-batch \(row),"))
+    }
+    reporter.stop()
+    #expect(inbox.warnings == [7, 9])
+  }
+
+  @Test("no batch is warned of while an image is read")
+  func imageOnly() throws {
+    let inbox = try Inbox()
+    let reporter = try RecoveryReporter(every: .milliseconds(1), longBatch: .zero) { inbox.add($0) }
+    _ = inbox.first(row: 0)
+    reporter.stop()
+    #expect(inbox.warnings.isEmpty)
+  }
+}

@@ -1,0 +1,112 @@
+import FeedSystem
+import Testing
+
+@testable import FeedStorage
+
+@Suite("When images are written")
+struct ImageScheduleTests {
+  private static let second: UInt64 = 1_000_000_000
+
+  private func schedule(idle seconds: UInt64 = 1) -> ImageSchedule {
+    var policy = ImagePolicy()
+    policy.journalBytes = 10_000
+    policy.interval = 60
+    policy.idle = seconds * Self.second
+    policy.idleBytes = 1_000
+    return ImageSchedule(policy, now: 0)
+  }
+
+  @Test("without a journal no image is wanted, however much time passes")
+  func nothingToCover() {
+    let schedule = schedule()
+    #expect(!schedule.wantsImage(now: 1_000 * Self.second))
+    #expect(schedule.pause(now: 0) == nil)
+    #expect(!schedule.needsImage && !schedule.isOverdue)
+  }
+
+  @Test("a long journal wants an image at once, a short one when no batch came for a while")
+  func lengthAndIdleness() {
+    var schedule = schedule()
+    schedule.didAppend(bytes: 100, now: 5 * Self.second)
+    #expect(!schedule.wantsImage(now: 5 * Self.second))
+    #expect(schedule.pause(now: 5 * Self.second) == Self.second)
+    #expect(schedule.wantsImage(now: 6 * Self.second))
+    schedule.didAppend(bytes: 20_000, now: 5 * Self.second)
+    #expect(schedule.wantsImage(now: 5 * Self.second))
+    #expect(schedule.pause(now: 5 * Self.second) == 0)
+  }
+
+  @Test("a large image waits for the interval while the journal is short")
+  func largeImage() {
+    var schedule = schedule()
+    schedule.didAppend(bytes: 20_000, now: 0)
+    schedule.didBegin()
+    #expect(schedule.isWriting)
+    let isFirstNews = schedule.didComplete(bytes: 1_000_000, now: Self.second)
+    #expect(!isFirstNews)
+    schedule.didClean()
+    schedule.didAppend(bytes: 100, now: 2 * Self.second)
+    #expect(!schedule.wantsImage(now: 10 * Self.second))
+    #expect(schedule.wantsImage(now: 61 * Self.second))
+  }
+
+  @Test("what is stored while an image is written is left for the next one")
+  func laterBatches() {
+    var schedule = schedule()
+    schedule.didAppend(bytes: 20_000, now: 0)
+    schedule.didBegin()
+    schedule.didAppend(bytes: 50, now: 0)
+    _ = schedule.didComplete(bytes: 500, now: 0)
+    #expect(schedule.journalBytes < 200 && schedule.needsImage)
+    #expect(!schedule.wantsImage(now: 9 * Self.second), "what the former image left is still being deleted")
+    schedule.didClean()
+    #expect(schedule.wantsImage(now: 9 * Self.second))
+  }
+
+  @Test("after a failure the next attempt waits ten seconds; only the first failure and the first success are news")
+  func failures() {
+    var schedule = schedule()
+    schedule.didAppend(bytes: 20_000, now: 0)
+    schedule.didBegin()
+    let isSecondNews = schedule.didFail(now: 0)
+    #expect(isSecondNews)
+    schedule.didClean()
+    #expect(!schedule.wantsImage(now: 9 * Self.second))
+    #expect(schedule.pause(now: 9 * Self.second) == Self.second)
+    #expect(schedule.wantsImage(now: 10 * Self.second))
+    schedule.didBegin()
+    let isThirdNews = schedule.didFail(now: 10 * Self.second)
+    #expect(!isThirdNews)
+    schedule.didClean()
+    schedule.didBegin()
+    let isFourthNews = schedule.didComplete(bytes: 10, now: 30 * Self.second)
+    #expect(isFourthNews)
+    #expect(schedule.journalBytes == 0)
+  }
+
+  @Test("a failure to delete does not end an image that was begun meanwhile")
+  func failedDeletion() {
+    var schedule = schedule()
+    schedule.didAppend(bytes: 20_000, now: 0)
+    schedule.didBegin()
+    _ = schedule.didFailToClean(now: 0)
+    #expect(schedule.isWriting)
+    schedule.didClean()
+    #expect(schedule.isWriting)
+  }
+
+  @Test("an image is overdue when the journal is twice too long, or must not be executed again")
+  func overdue() {
+    func recovered(_ bytes: Int, needsImage: Bool = false) -> ImageSchedule {
+      var schedule = schedule()
+      var progress = RecoveryProgress()
+      progress.batchBytes = bytes
+      schedule.didRecover(
+        LogThread.Recovered(progress: progress, image: Recovery.Image(), needsImage: needsImage), hasWaste: false)
+      return schedule
+    }
+    #expect(!recovered(15_000).isOverdue)
+    #expect(recovered(25_000).isOverdue)
+    #expect(recovered(0, needsImage: true).isOverdue && recovered(0, needsImage: true).needsImage)
+  }
+}
