@@ -11,10 +11,15 @@ extension ByteBuffer {
     append(change.added)
     append(",\"updated\":")
     append(change.updated)
+    append(sectionsOf: change)
+    if !change.moves.isEmpty { append(change.moves) }
+  }
+
+  /// Appends `,"sections":…` if the change deletes or adds sections.
+  public mutating func append(sectionsOf change: borrowing Change) {
     if !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty {
       appendSections(change.sectionsDeleted, change.sectionsAdded)
     }
-    if !change.moves.isEmpty { append(change.moves) }
   }
 
   /// Appends index paths as an array of arrays `[section,row]`.

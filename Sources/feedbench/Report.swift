@@ -89,6 +89,9 @@ struct Metric {
   static func millionsPerSecond(_ name: String, _ value: Double) -> Metric {
     Metric(name: name, value: value, unit: "M \(name)/s")
   }
+  static func bytes(_ value: Double, each item: String) -> Metric {
+    Metric(name: "bytes", value: value, unit: "bytes a \(item)")
+  }
   static func ratio(_ value: Double, to base: String) -> Metric {
     Metric(name: "ratio", value: value, unit: "× \(base)")
   }

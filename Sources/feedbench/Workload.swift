@@ -110,6 +110,8 @@ struct PushJob {
   /// The number of elements of the feed.
   var elements = 1000
   var watchers = 8
+  /// Whether the watchers watch counts instead of rows.
+  var watchesCounts = false
 
   /// The number of elements that are updated, spread over a larger feed.
   private static let mostUpdated = 16_384

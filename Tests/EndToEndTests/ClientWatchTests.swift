@@ -223,6 +223,17 @@ struct ClientWatchTests {
     )
   }
 
+  @Test("--counts follows changes and asks for no elements") func countsFollowChanges() throws {
+    let daemon = try DaemonProcess()
+    let client = try feed(daemon, elements: 2)
+    let counts = try client.start("watch", "f", "--counts", "--count", "3")
+    try counts.output.wait(lines: 1)
+    #expect(try client.run("push", "f", "{\"id\":\"x\"}", "{\"id\":\"y\"}").code == 0)
+    try counts.output.wait(lines: 2)
+    #expect(try client.run("delete", "f", "x").code == 0)
+    #expect(try ClientCommand.finish(counts).output == "f/all 2\nf/all 4\nf/all 3\n")
+  }
+
   @Test("other messages do not extend the deadline of a request") func endlessNotifications() throws {
     let daemon = try ScriptedDaemon()
     let ping = try ClientCommand(socket: daemon.socketPath).start("ping", "--timeout", "300ms")

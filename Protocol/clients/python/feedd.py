@@ -27,10 +27,10 @@ import sys
 import time
 from decimal import Decimal
 
-from feedd_mirror import Gap, Mirror, Section
+from feedd_mirror import Counts, Gap, Mirror, Section
 from feedd_text import decode, encode
 
-__all__ = ["Closed", "Connection", "Gap", "Mirror", "Notification", "Refused", "Section", "Watch", "socket_path"]
+__all__ = ["Closed", "Connection", "Counts", "Gap", "Mirror", "Notification", "Refused", "Section", "Watch", "socket_path"]
 
 
 class Refused(Exception):
@@ -150,7 +150,7 @@ class Connection:
         return accepted
 
     def watch(self, feed, **options):
-        """Starts watching a feed. Options: `since`, `initial`, `throttle`. A second watch of the same feed ends the first."""
+        """Starts watching a feed. Options: `since`, `initial`, `throttle`, `elements`. A second watch of the same feed ends the first."""
         self._queued = collections.deque(m for m in self._queued if m.params.get("feed") != feed)
         return Watch(self, feed, self.call("watch", feed=feed, **options))
 

@@ -18,6 +18,33 @@ class Section:
         self.name, self.count, self.elements, self.types = name, count, [], []
 
 
+class Counts:
+    """The names of the sections of a feed and their numbers of rows, from a watch with `elements=False`."""
+
+    def __init__(self, result):
+        self.names = [section["name"] for section in result["sections"]]
+        self.counts = [section["count"] for section in result["sections"]]
+        self.revision, self.epoch = result["revision"], result["epoch"]
+
+    def apply(self, message):
+        """Applies a notification of the watch. Returns whether the counts are of another revision now."""
+        params = message.params
+        if params.get("reset"):
+            self.names = [section["name"] for section in params["sections"]]
+            self.counts = [section["count"] for section in params["sections"]]
+        elif message.method != "delta" or params["revision"] <= self.revision:
+            return False
+        else:
+            structure = params.get("sections", {})
+            for at in reversed(structure.get("deleted", [])):
+                del self.names[at]
+            for addition in structure.get("added", []):
+                self.names.insert(addition["at"], addition["name"])
+            self.counts = params["counts"]
+        self.revision = params["revision"]
+        return True
+
+
 class Mirror:
     """A copy of a watched feed. It is correct at every revision; a message that does not fit raises Gap."""
 

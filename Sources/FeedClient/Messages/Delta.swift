@@ -58,6 +58,12 @@ extension Change {
     if let sections = object.member("sections") { try readSections(sections) }
   }
 
+  /// Reads only the sections that were deleted and added.
+  init(sectionsOf object: JSONView) throws(MalformedMessage) {
+    self.init()
+    if let sections = object.member("sections") { try readSections(sections) }
+  }
+
   private mutating func readSections(_ object: JSONView) throws(MalformedMessage) {
     let reader = MemberReader(object: object, place: "change: sections")
     if object.member("deleted") != nil {

@@ -40,6 +40,8 @@ public final class Follower {
   /// The rows, when they are wanted and known: a watch resumed from the position of an earlier process has none until the
   /// daemon sends a snapshot.
   public private(set) var mirror: Mirror?
+  /// The numbers of rows; nil unless the watch is one of counts and has started.
+  public private(set) var counts: FeedCounts?
 
   /// Creates a follower that has not connected yet.
   /// - Parameters:
@@ -155,7 +157,11 @@ extension Follower {
   /// Starts a watch that the daemon has answered.
   private func begin(_ start: WatchStart, _ handle: Handler) throws(ClientError) -> Verdict {
     let action = watcher.started(start)
-    if keepsMirror { beginMirror(start) }
+    if watcher.options.elements {
+      if keepsMirror { beginMirror(start) }
+    } else {
+      counts = FeedCounts(start)
+    }
     try perform(action, handle)
     return try handle(.started(start))
   }
@@ -182,6 +188,7 @@ extension WatchOptions {
       params.append("}")
     }
     if !initial { params.append(",\"initial\":false") }
+    if !elements { params.append(",\"elements\":false") }
     if let throttle {
       params.append(",\"throttle\":")
       params.append(integer: throttle)
@@ -236,7 +243,9 @@ extension Follower {
       try checking { () throws(FeedFault) in
         try watcher.took(snapshot: revision, isReset: reader.flag("reset"), isLast: reader.flag("last"))
       }
-      if keepsMirror {
+      if !watcher.options.elements {
+        _ = try reading { () throws(MalformedMessage) in try counts?.apply(params) }
+      } else if keepsMirror {
         try add(try reading { () throws(MalformedMessage) in try SnapshotPart(params) })
       }
     case .delta:
@@ -244,6 +253,10 @@ extension Follower {
       let from = try reading { () throws(MalformedMessage) in try reader.revision("from") }
       let revision = try reading { () throws(MalformedMessage) in try reader.revision("revision") }
       try checking { () throws(FeedFault) in try watcher.took(deltaFrom: from, to: revision) }
+      if !watcher.options.elements {
+        _ = try reading { () throws(MalformedMessage) in try counts?.apply(params) }
+        return nil
+      }
       guard mirror != nil else { return nil }
       let delta = try reading { () throws(MalformedMessage) in try Delta(params) }
       try checking { () throws(FeedFault) in try mirror?.apply(delta) }

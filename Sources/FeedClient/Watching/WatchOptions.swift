@@ -5,6 +5,8 @@ public struct WatchOptions: Equatable, Sendable {
   public var since: FeedPosition?
   /// Whether a watch that does not resume starts with a snapshot.
   public var initial = true
+  /// Whether the daemon sends rows. If not, it sends the number of rows of each section; see ``FeedCounts``.
+  public var elements = true
   /// The minimum time between deltas in milliseconds; nil for the daemon's default.
   public var throttle: Int?
   /// Whether to wait for the daemon and the feed before the first watch.

@@ -129,8 +129,8 @@ public struct Watcher: Sendable {
   private var isPatient: Bool { hasBegun ? options.reconnects : options.waits }
 
   /// Whether the watch is requested with a snapshot. A watch that cannot resume always gets one, because it would miss
-  /// changes otherwise.
-  public var asksForSnapshot: Bool { options.initial || asked != nil }
+  /// changes otherwise. A watch of counts needs none.
+  public var asksForSnapshot: Bool { options.elements && (options.initial || asked != nil) }
 
   private mutating func ask() -> Action {
     state = .asking

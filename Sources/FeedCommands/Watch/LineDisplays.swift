@@ -90,7 +90,9 @@ final class StateLines: LineDisplay {
     }
     switch output {
     case .changes: return
-    case .counts: showCounts(mirror)
+    case .counts:
+      let sections = mirror.sections.map { SectionSummary(name: $0.name, count: $0.rows.count) }
+      show(counts: sections, revision: mirror.progress.revision, of: mirror.feed)
     case .rows(let template, let count, let separator): show(mirror, template, count, separator)
     }
   }
@@ -113,21 +115,20 @@ final class StateLines: LineDisplay {
     for place in 0..<count { console.print(place < texts.count ? texts[place] : "") }
   }
 
-  private func showCounts(_ mirror: Mirror) {
+  /// Prints the number of rows of each section.
+  func show(counts sections: [SectionSummary], revision: UInt64, of feed: String) {
     if console.wantsJSON {
       var object = ParameterWriter()
-      object.add("feed", mirror.feed)
-      object.add("revision", json: "\(mirror.progress.revision)")
-      object.add(
-        "sections",
-        json: mirror.sections.map { "{\"name\":\(Operands.quoted($0.name)),\"count\":\($0.rows.count)}" })
+      object.add("feed", feed)
+      object.add("revision", json: "\(revision)")
+      object.add("sections", json: sections.map { "{\"name\":\(Operands.quoted($0.name)),\"count\":\($0.count)}" })
       return console.print(object.finish())
     }
     var line = console.line()
-    for (place, section) in mirror.sections.enumerated() {
+    for (place, section) in sections.enumerated() {
       if place > 0 { line.add("  ") }
       line.add(section.name, .key)
-      line.add(" \(Grouped.text(section.rows.count))", .number)
+      line.add(" \(Grouped.text(section.count))", .number)
     }
     console.print(line.text)
   }

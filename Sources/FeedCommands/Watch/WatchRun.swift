@@ -15,6 +15,8 @@ final class WatchRun {
   private var sinceFile: SinceFile?
   private var verification = Verification()
   private var shownCount = 0
+  /// The numbers of rows that were printed last, by a watch without elements.
+  private var shownCounts: FeedCounts?
   /// How the run ends; set once.
   private var ending: ExitStatus?
   /// Whether the rows stay on the screen, because the watch ended by itself.
@@ -92,6 +94,7 @@ final class WatchRun {
       if settings.verifies, follower.mirror == nil {
         console.say("resumed at revision \(start.revision) without its rows; --verify starts with the next snapshot")
       }
+      return takeCounts()
     case .response(let id, let result):
       if verification.expects(id) { try takeDigest(result) } else { note(result) }
     case .notification(let notification, let delta):
@@ -100,9 +103,26 @@ final class WatchRun {
     return .proceed
   }
 
+  /// Prints the numbers with which a watch without elements starts. They count as its snapshot.
+  private func takeCounts() -> Follower.Verdict {
+    guard follower.counts != nil, follower.counts != shownCounts else { return .proceed }
+    showCounts()
+    shownCount += 1
+    guard shownCount == settings.count || settings.snapshotOnly else { return .proceed }
+    if ending == nil { (ending, leavesRows) = (.done, true) }
+    return .pause
+  }
+
+  private func showCounts() {
+    guard ending == nil, let counts = follower.counts, counts != shownCounts else { return }
+    shownCounts = counts
+    (display as? StateLines)?.show(counts: counts.sections, revision: counts.revision, of: settings.options.feed)
+  }
+
   private func take(_ notification: Notification, _ delta: Delta?) throws(ClientError) -> Follower.Verdict {
     let now = MonotonicClock.now
     if ending == nil { display.take(notification, delta, follower.mirror, now: now) }
+    showCounts()
     switch notification.kind {
     case .snapshot, .delta:
       shownCount += 1

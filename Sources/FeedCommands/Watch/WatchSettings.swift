@@ -39,6 +39,8 @@ struct WatchSettings: Equatable {
     timeout = invocation.timeout
     templates = try invocation.templates()
     output = try Self.output(invocation)
+    // Numbers need no rows, unless the rows are compared as well.
+    options.elements = output != .counts || verifies
     try check(invocation)
   }
 

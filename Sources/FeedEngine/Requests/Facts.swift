@@ -111,7 +111,7 @@ extension Engine {
     out.append(",\"revision\":")
     out.append(integer: feed.revision)
     out.append(",\"watchers\":")
-    out.append(integer: (feed.channel as? FeedChannel)?.watchCount ?? 0)
+    out.append(integer: (feed.channel as? FeedChannel)?.totalWatchCount ?? 0)
   }
 }
 

@@ -8,6 +8,11 @@ extension Engine: CommitObserver {
   /// Makes the delta once for all watches in step, and one for each other that is live; the rest catch up later.
   public func didChange(_ feed: Feed, by change: borrowing Change, _ publication: Publication) {
     guard let channel = feed.channel as? FeedChannel else { return }
+    tell(channel, change, publication)
+    if let counting = channel.counting { tell(counting, change, publication) }
+  }
+
+  private func tell(_ channel: FeedChannel, _ change: borrowing Change, _ publication: Publication) {
     if !channel.inStep.isEmpty { publish(change, of: channel, publication) }
     for watch in channel.solo {
       if watch.session.output.backlog > limits.maxQueue || watch.throttle > 0 && now < watch.nextDelta {
@@ -42,7 +47,7 @@ extension Engine: CommitObserver {
   public func didEnd(_ feed: Feed) {
     for session in sessions.all { session.named.forgetIfGone() }
     guard let channel = feed.channel as? FeedChannel else { return }
-    for watch in channel.live where watch.isLive { endTold(watch) }
+    for watch in channel.live + (channel.counting?.live ?? []) where watch.isLive { endTold(watch) }
     releaseIfGone(channel)
   }
 
@@ -70,11 +75,16 @@ extension Engine: CommitObserver {
     buffer.bytes.append(integer: from)
     buffer.bytes.append(",\"revision\":")
     buffer.bytes.append(integer: channel.feed.revision)
-    buffer.bytes.append(UInt8(ascii: ","))
-    buffer.bytes.append(change)
-    appendElements(
-      to: &buffer.bytes, channel, change, publication?.updatedElement,
-      end: start + Frame.headerLength + limits.maxFrame)
+    if channel.isCounting {
+      buffer.bytes.append(sectionsOf: change)
+      appendCounts(of: channel.feed, to: &buffer.bytes)
+    } else {
+      buffer.bytes.append(UInt8(ascii: ","))
+      buffer.bytes.append(change)
+      appendElements(
+        to: &buffer.bytes, channel, change, publication?.updatedElement,
+        end: start + Frame.headerLength + limits.maxFrame)
+    }
     if let hint = publication?.hint {
       buffer.bytes.append(",\"animation\":")
       hint.withUnsafeBytes { buffer.bytes.append($0) }
@@ -86,6 +96,16 @@ extension Engine: CommitObserver {
       return start..<start
     }
     return start..<buffer.bytes.count
+  }
+
+  /// Appends `,"counts":[…]`: the rows of each section.
+  private func appendCounts(of feed: Feed, to out: inout ByteBuffer) {
+    out.append(",\"counts\":[")
+    for index in 0..<feed.sectionCount {
+      if index > 0 { out.append(UInt8(ascii: ",")) }
+      out.append(integer: feed.section(at: index).count)
+    }
+    out.append(UInt8(ascii: "]"))
   }
 
   /// The elements of `added`, then of `updated`, and their types where rows may have one. Stops early once the frame does

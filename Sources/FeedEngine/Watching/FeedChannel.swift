@@ -19,13 +19,18 @@ final class FeedChannel {
   var isDirty = false
   /// The feed's name as JSON.
   let quotedName: [UInt8]
+  /// Whether the watches are told counts of rows instead of the rows.
+  let isCounting: Bool
+  /// The channel of the same feed whose watches are told counts; nil until there is one. Kept by the channel of rows.
+  private(set) var counting: FeedChannel?
   /// Incremented when other rows are selected.
   private(set) var selectionVersion: UInt64 = 0
   /// Whether rows of the feed may have a type, at a version of the feeds' structure.
   private var types: (version: UInt64, areThere: Bool)?
 
-  init(_ feed: Feed) {
+  init(_ feed: Feed, isCounting: Bool = false) {
     self.feed = feed
+    self.isCounting = isCounting
     var quoted = ByteBuffer()
     quoted.appendJSONString(feed.name)
     quotedName = Array(quoted.bytes)
@@ -38,6 +43,18 @@ final class FeedChannel {
     types = (version, areThere)
     return areThere
   }
+
+  /// The channel of the same feed whose watches are told counts; made at the first call.
+  func makeCounting() -> FeedChannel {
+    precondition(!isCounting, "the channel of rows keeps the channel of counts")
+    if let counting { return counting }
+    let made = FeedChannel(feed, isCounting: true)
+    counting = made
+    return made
+  }
+
+  /// All watches of the feed, those that are told counts included.
+  var totalWatchCount: Int { watchCount + (counting?.watchCount ?? 0) }
 
   /// The live watches. O(live watches).
   var live: [Watch] { inStep + solo }

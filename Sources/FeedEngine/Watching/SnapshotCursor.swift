@@ -8,6 +8,8 @@ final class SnapshotCursor {
   private let snapshot: FeedSnapshot
   private let quotedName: [UInt8]
   private let withTypes: Bool
+  /// Whether only the counts of the rows are sent, in one part.
+  private let isCounting: Bool
   /// Whether the series replaces what the watcher had.
   private let isReset: Bool
   /// Whether the feed was gone when the snapshot was made, so that nothing follows.
@@ -26,7 +28,8 @@ final class SnapshotCursor {
   init(_ snapshot: FeedSnapshot, of channel: FeedChannel, reset: Bool) {
     self.snapshot = snapshot
     quotedName = channel.quotedName
-    withTypes = channel.feed.hasTypes
+    isCounting = channel.isCounting
+    withTypes = channel.feed.hasTypes && !channel.isCounting
     isReset = reset
     isEnd = channel.feed.isGone
   }
@@ -44,6 +47,7 @@ final class SnapshotCursor {
     let startsReset = isReset && !sentAny
     if startsReset { appendReset(&out) }
     sentAny = true
+    if isCounting { section = snapshot.sections.count }
     out.append(",\"at\":")
     out.append(place)
     appendElements(&out, target: target, end: frame + Frame.headerLength + limit, mayBeEmpty: startsReset)

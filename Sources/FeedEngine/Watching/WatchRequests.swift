@@ -8,7 +8,8 @@ extension Engine {
   func watch(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let session = reply.session
     let feed = try self.feed(parameters, of: session)
-    let wantsSnapshot = try parameters.bool("initial", default: true)
+    let wantsElements = try parameters.bool("elements", default: true)
+    let wantsSnapshot = try parameters.bool("initial", default: true) && wantsElements
     let throttle = try parameters.count("throttle", default: 0)
     let since = try since(parameters)
     let known = session.watches.first { $0.channel.feed === feed }
@@ -23,7 +24,7 @@ extension Engine {
     try answerWatch(reply, feed, revision: isCurrent ? from : feed.revision, resumed: resumed)
     // A feed of that name that is gone may still have its end to tell; this watch starts over.
     for watch in session.watches where watch.channel.feed.name == feed.name { end(watch) }
-    let channel = channel(of: feed)
+    let channel = wantsElements ? channel(of: feed) : channel(of: feed).makeCounting()
     let watch = Watch(
       session: session, channel: channel, revision: from, throttle: UInt64(min(throttle, 86_400_000)) * 1_000_000,
       now: now)
@@ -131,7 +132,9 @@ extension Engine {
   /// Tells a live watch which rows are selected, if it was not told yet.
   func tellSelection(_ watch: Watch) {
     let channel = watch.channel
-    guard watch.toldSelection != channel.selectionVersion, watch.isLive, !watch.isEnded, !channel.feed.isGone else {
+    guard !channel.isCounting, watch.toldSelection != channel.selectionVersion, watch.isLive, !watch.isEnded,
+      !channel.feed.isGone
+    else {
       return
     }
     watch.toldSelection = channel.selectionVersion

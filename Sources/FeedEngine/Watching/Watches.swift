@@ -172,7 +172,8 @@ extension Engine {
 
   /// Cuts the cycle of a feed that is gone and its channel once no watch is left to be told.
   func releaseIfGone(_ channel: FeedChannel) {
-    if channel.feed.isGone && channel.watchCount == 0 { channel.feed.channel = nil }
+    guard channel.feed.isGone, let whole = channel.feed.channel as? FeedChannel else { return }
+    if whole.totalWatchCount == 0 { channel.feed.channel = nil }
   }
 
   /// Stops a debug build if the watches of the sessions are not the watches that are counted. O(watches).

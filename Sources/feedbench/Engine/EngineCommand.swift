@@ -63,7 +63,21 @@ struct EngineMeasures {
         try report.add("an update of \(size), \(number) watchers", metrics, noise: sample.noise)
       }
     }
+    try measureCounts(&report)
     try measureStalled(&report)
+  }
+
+  /// Watchers of counts beside as many watchers of rows: what an update costs, and what each of them receives.
+  private func measureCounts(_ report: inout Report) throws {
+    guard let number = watchers.max(), number > 0 else { return }
+    var job = job
+    (job.elements, job.watchers, job.watchesCounts) = (sizes[0], number, true)
+    let driver = try EngineDriver(job)
+    let sample = try Sample.measure(runs: report.runs) { try driver.run(job.count) }
+    let bytes = Double(driver.delivered) / Double(job.count * number)
+    try report.add(
+      "an update of \(sizes[0]), \(number) watchers of counts",
+      [.nanoseconds(sample.best / Double(job.count)), .bytes(bytes, each: "change")], noise: sample.noise)
   }
 
   /// Pushes one element at a time while watchers of another feed read nothing. They should not slow down the pushes.

@@ -22,7 +22,8 @@ final class EngineDriver {
   ///   - frames: the frames to push repeatedly.
   ///   - window: the number of frames per turn.
   init(
-    preparation: Texts, watched: [String], frames: Texts, window: Int, limits: Limits = Limits()
+    preparation: Texts, watched: [String], frames: Texts, window: Int, limits: Limits = Limits(),
+    watchesCounts: Bool = false
   ) throws {
     self.frames = frames
     self.window = window
@@ -35,7 +36,8 @@ final class EngineDriver {
     let pusher = connect()
     for index in 0..<preparation.count { deliver(pusher, preparation[index]) }
     for (index, feed) in watched.enumerated() {
-      watches.append(frame: Texts.request("watch", #"{"feed":"\#(feed)","initial":false}"#))
+      let what = watchesCounts ? "elements" : "initial"
+      watches.append(frame: Texts.request("watch", #"{"feed":"\#(feed)","\#(what)":false}"#))
       deliver(connect(), watches[index])
     }
   }
@@ -43,8 +45,11 @@ final class EngineDriver {
   convenience init(_ job: PushJob) throws {
     try self.init(
       preparation: .preparation(of: job), watched: Array(repeating: PushJob.feed, count: job.watchers),
-      frames: .pushes(job), window: job.window)
+      frames: .pushes(job), window: job.window, watchesCounts: job.watchesCounts)
   }
+
+  /// Bytes that the last run wrote to watchers.
+  var delivered: Int { link.delivered }
 
   /// Creates an engine that also has watchers of another feed, which read nothing and have fallen behind.
   convenience init(_ job: PushJob, stalled: Int) throws {

@@ -32,7 +32,9 @@ struct TreeGenerator {
     guard let feed = tree.feeds[name] else { return .undefine(name) }
     if chance(2) { return misplaced(name, tree) }
     switch feed.definition.content {
-    case .list(isSingle: true, _): return .put(name, chance(30) ? nil : element(id: false))
+    case .list(isSingle: true, _):
+      if chance(25) { return .patch(name, [patch(.only)]) }
+      return .put(name, chance(30) ? nil : element(id: false))
     case .list: return edit(name, feed.items)
     case .collection: return push(name, feed)
     case .composed, .segmented: return restructure(name, feed, tree, views)
@@ -43,6 +45,7 @@ struct TreeGenerator {
   private mutating func edit(_ name: String, _ items: [TreeFeed.Item]) -> TreeOperation {
     let count = items.count
     let last = chance(3) ? count + 2 : count
+    if chance(10) { return .patch(name, (0..<(1 + below(3))).map { _ in patch(.row(below(last))) }) }
     switch below(count > 7 ? 5 : 10) {
     case 0: return .remove(name, at: chance(3) ? [0, 0] : rows(last))
     case 1, 2: return .move(name, from: below(last), to: below(last))
@@ -62,12 +65,22 @@ struct TreeGenerator {
     }
   }
 
+  private mutating func patch(_ key: TreeOperation.Patch.Key) -> TreeOperation.Patch {
+    TreeOperation.Patch(key: key, n: below(4), removesV: chance(20))
+  }
+
   /// Some different rows, in any order.
   private mutating func rows(_ count: Int) -> [Int] {
     Array((0..<max(1, count)).shuffled(using: &random).prefix(1 + below(3)))
   }
 
   private mutating func push(_ name: String, _ feed: TreeFeed) -> TreeOperation {
+    if chance(3) { return .deleteWhere(name, v: below(9)) }
+    if chance(12) {
+      let known = feed.elements.keys.sorted()
+      let ids = (0..<(1 + below(3))).map { _ in known.isEmpty || chance(3) ? below(12) : pick(known) }
+      return .patch(name, ids.map { patch(.id($0)) })
+    }
     switch below(12) {
     case 0, 1: return .delete(name, (0..<(1 + below(3))).map { _ in below(12) })
     case 2: return .set(name, elements(id: true, upTo: 8))

@@ -15,6 +15,30 @@ extension TreeReference {
     feeds[name] = feed
   }
 
+  mutating func delete(_ name: String, v: Int) throws(Refusal) {
+    var feed = try feed(name) { $0.collection != nil }
+    for (id, entry) in feed.elements where entry.element.v == v { feed.remove(id) }
+    feeds[name] = feed
+  }
+
+  mutating func patchCollection(_ name: String, _ patches: [TreeOperation.Patch]) throws(Refusal) {
+    var feed = try feed(name) { $0.collection != nil }
+    var merged: [TreeElement] = []
+    for patch in patches {
+      guard case .id(let id) = patch.key else { throw Refusal(code: -32602) }
+      if let place = merged.firstIndex(where: { $0.id == id }) {
+        merged[place] = patch.merged(into: merged[place])
+      } else if let element = feed.elements[id]?.element {
+        merged.append(patch.merged(into: element))
+      } else {
+        throw Refusal(code: -32010)
+      }
+    }
+    for element in merged { try update(&feed, element) }
+    evict(&feed)
+    feeds[name] = feed
+  }
+
   mutating func setCollection(_ name: String, _ elements: [TreeElement]) throws(Refusal) {
     var feed = try feed(name) { $0.collection != nil }
     if elements.contains(where: { $0.id == nil }) { throw Refusal(code: -32003) }

@@ -36,6 +36,21 @@ extension TreeReference {
     feeds[operation.feed] = feed
   }
 
+  mutating func patch(_ name: String, _ patches: [TreeOperation.Patch]) throws(Refusal) {
+    var feed = try feed(name) {
+      $0.collection != nil || $0.definition.content.isList(single: true) || $0.definition.content.isList(single: false)
+    }
+    if feed.collection != nil { return try patchCollection(name, patches) }
+    if feed.definition.content.isList(single: false) { try check(feed.definition.editable) }
+    for patch in patches {
+      var row = 0
+      if case .row(let given) = patch.key { row = given }
+      guard feed.items.indices.contains(row) else { throw Refusal(code: -32005) }
+      feed.items[row].element = patch.merged(into: feed.items[row].element)
+    }
+    feeds[name] = feed
+  }
+
   private func check(_ isAllowed: Bool) throws(Refusal) {
     if !isAllowed { throw Refusal(code: -32006) }
   }

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import random
 import subprocess
 import sys
 import unittest
@@ -336,6 +337,46 @@ class Command(support.DaemonTest):
             "/nonexistent/s",
         ]
         self.assertEqual(subprocess.run([*missing, "verify", "x"], capture_output=True).returncode, 3)
+
+
+class Counts(support.DaemonTest):
+    def test_counts_follow_the_feed(self):
+        call = self.connection.call
+        call("define", feed="list", kind="array")
+        call("define", feed="inbox", kind="collection", bins=[{"name": "a", "filter": "@.a"}, {"name": "b"}])
+        call("define", feed="tabs", kind="segmented", children=["inbox", "list"])
+        follower = self.daemon.connect("follower")
+        self.addCleanup(follower.close)
+        watches = {feed: follower.watch(feed, elements=False) for feed in ("list", "inbox", "tabs")}
+        counts = {feed: feedd.Counts(watch.result) for feed, watch in watches.items()}
+        rng = random.Random(7)
+        for step in range(60):
+            if step % 3 == 0:
+                call("update", feed="inbox", elements=[{"id": rng.randrange(9), "a": 1}, {"id": rng.randrange(9)}])
+            elif step % 3 == 1:
+                call("insert", feed="list", elements=[step] * rng.randrange(3))
+            else:
+                call("activate", feed="tabs", child=rng.randrange(-1, 2))
+            follower.call("sync")
+            for feed, watch in watches.items():
+                while True:
+                    try:
+                        message = watch.next(timeout=0)
+                    except TimeoutError:
+                        break
+                    self.assertEqual(message.params.keys() & {"elements", "types", "added", "deleted", "updated"}, set())
+                    self.assertLess(len(feedd.encode(message.params)), 150)
+                    counts[feed].apply(message)
+                status = call("describe", feed=feed)
+                self.assertEqual(counts[feed].counts, status["counts"])
+                self.assertEqual(counts[feed].names, [section["name"] for section in status["sections"]])
+
+    def test_conditions_are_given_with_an_underscore(self):
+        self.connection.call("define", feed="list", kind="array")
+        with self.assertRaises(feedd.Refused) as refused:
+            self.connection.call("insert", feed="list", elements=[1], if_={"feed": "list", "revision": 0})
+        self.assertEqual(refused.exception.code, -32009)
+        self.connection.call("insert", feed="list", elements=[1], if_={"feed": "list", "revision": refused.exception.data["revision"]})
 
 
 if __name__ == "__main__":
