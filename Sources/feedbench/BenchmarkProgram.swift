@@ -99,7 +99,7 @@ struct BenchmarkCommand: Sendable {
   let run: @Sendable (ParsedOptions, inout Report) throws -> Void
 
   /// Every command.
-  static let all = [json, query, model, engine, tree, socket]
+  static let all = [json, query, model, engine, tree, view, socket]
 
   var table: OptionTable {
     OptionTable(

@@ -18,6 +18,7 @@ import Testing
       ["model", "--count", "50", "--elements", "40", "--elements", "300"],
       ["engine", "--count", "600", "--watchers", "0", "--watchers", "3", "--elements", "9"],
       ["tree", "--count", "600", "--levels", "4", "--rows", "50"],
+      ["view", "--count", "600", "--elements", "40"],
       ["socket", "--count", "600", "--watchers", "1", "--watchers", "3", "--snapshot", "500"],
     ])
   func runs(_ arguments: [String]) throws {
@@ -48,7 +49,7 @@ import Testing
   @Test func helpTeaches() throws {
     let help = try run(["--help"])
     #expect(help.code == 0)
-    for command in ["json", "query", "model", "engine", "tree", "socket"] {
+    for command in ["json", "query", "model", "engine", "tree", "view", "socket"] {
       #expect(help.output.contains("\n  \(command) "))
       let own = try run([command, "--help"])
       #expect(own.code == 0)

@@ -97,6 +97,7 @@ extension FeedDefinition {
     switch content {
     case .composed(let children), .segmented(let children, _): children
     case .slots(let slots): slots.contents.map(\.feed)
+    case .view(let view): [view.of]
     case .collection, .list, .managed: []
     }
   }

@@ -108,6 +108,9 @@ extension Catalog {
     case .slots(let slots):
       let plan = try plan(slots, for: nil, named: name)
       return make { _ in SlotsKind(name: name, plan: plan, counts: graph.counts) }
+    case .view(let view):
+      let plan = try plan(view, for: nil, named: name)
+      return make { _ in ViewKind(name: name, plan: plan, counts: graph.counts, limits: limits) }
     case .managed(let managed):
       return make { ManagedKind(number: $0, name: name, definition: managed, limits: limits, seed: seed) }
     }
@@ -136,6 +139,11 @@ extension Catalog {
           feed: name, reason: "\"\(child.name)\" shows \"\(name)\" already, so the two would form a circle")
       }
     }
+  }
+
+  /// The plan of a view, with its source checked.
+  func plan(_ view: ViewDefinition, for feed: Feed?, named name: String) throws(FeedError) -> ViewPlan {
+    ViewPlan(view, source: try checkedChildren([view.of], of: feed, named: name) { _ in [] }[0])
   }
 
   /// The plan of a slots definition, with its contents checked.

@@ -47,6 +47,7 @@ public final class Commit {
 
   /// Undoes everything since `begin`.
   public func rollBack() {
+    graph.counts.settle()
     let hadStructures = log.undo(to: .start)
     if hadStructures { graph.structureDidChange() } else { graph.counts.advance() }
     log.finish()
@@ -59,6 +60,7 @@ public final class Commit {
   /// Returns whether there was a commit. ``result`` is still the change of the last operation afterwards.
   @discardableResult
   public func finish(to observer: (any CommitObserver)? = nil) -> Bool {
+    graph.counts.settle()
     if pending >= 0, changes.count == 0, !log.hasStructures {
       finishSingle(to: observer)
       return true
@@ -178,7 +180,7 @@ public final class Commit {
   private func finishOperation(on feed: FeedNumber) {
     if operation.isEmpty { return }
     pending = feed
-    if !operation.result.onlyUpdates { graph.counts.advance() }
+    graph.counts.didChange(onlyUpdates: operation.result.onlyUpdates)
   }
 
   /// Undoes the operation under way because of `error`, which is returned.
@@ -363,7 +365,9 @@ public final class Commit {
         }
         // Without a change below there is none here.
         if !changes[step.slot].pointee.change.isEmpty {
-          announce(feed, step.slot, shift: step.shift, updated: updated, to: observer)
+          // A feed that derives its change may list other rows than the updated one.
+          let isUpdate = changes[step.slot].pointee.change.onlyUpdates
+          announce(feed, step.slot, shift: step.shift, updated: isUpdate ? updated : nil, to: observer)
         }
       }
     }

@@ -151,8 +151,27 @@ final class FeedGraph {
 /// A counter that is advanced whenever numbers of rows or sections of any feed may have changed.
 final class RowCounts {
   private(set) var version: UInt64 = 0
+  /// Whether an operation of the commit under way changed rows and the commit is not final. Kinds that keep rows of their own
+  /// are then behind their sources.
+  private(set) var isChanging = false
+  /// Whether counts may depend on elements, as those of filtered feeds do.
+  private var dependOnElements = false
 
   func advance() { version &+= 1 }
+
+  /// Notes that an operation changed rows.
+  @inline(__always)
+  func didChange(onlyUpdates: Bool) {
+    isChanging = true
+    if !onlyUpdates || dependOnElements { version &+= 1 }
+  }
+
+  /// Notes that the commit is final, or was undone.
+  @inline(__always)
+  func settle() { isChanging = false }
+
+  /// Notes that there is a feed whose count depends on elements.
+  func viewsExist() { dependOnElements = true }
 }
 
 extension FeedGraph {

@@ -98,10 +98,13 @@ extension CollectionDefinition.Bin {
     let reader = DefinitionReader(object: value, place: "bins[\(index)].")
     name = try reader.name("name")
     filter = try reader.filter("filter")
-    sort = try Self.sort(reader)
+    sort = try CollectionDefinition.SortTerm.list(reading: reader)
   }
+}
 
-  private static func sort(_ reader: DefinitionReader) throws(FeedError) -> [CollectionDefinition.SortTerm] {
+extension CollectionDefinition.SortTerm {
+  /// Reads the terms of the member `sort`; none if it is absent.
+  static func list(reading reader: DefinitionReader) throws(FeedError) -> [CollectionDefinition.SortTerm] {
     guard let array = try reader.array("sort") else { return [] }
     guard array.count <= CollectionDefinition.maxSortTerms else {
       throw reader.refuse("sort", "must have at most \(CollectionDefinition.maxSortTerms) terms")
@@ -115,9 +118,7 @@ extension CollectionDefinition.Bin {
     }
     return terms
   }
-}
 
-extension CollectionDefinition.SortTerm {
   fileprivate init(reading reader: DefinitionReader) throws(FeedError) {
     guard let by = try reader.singularPath("by") else {
       throw reader.refuse("by", "is missing; give the path of the sort key, such as \"$.priority\"")

@@ -14,6 +14,7 @@ public struct FeedDefinition: Equatable, Sendable {
     /// `current` is the index of the active child; -1 if no child is active.
     case segmented(children: [String], current: Int)
     case slots(SlotsDefinition)
+    case view(ViewDefinition)
     /// Allowed only in the daemon's configuration.
     case managed(ManagedDefinition)
   }
@@ -30,12 +31,13 @@ public struct FeedDefinition: Equatable, Sendable {
     case .composed: "composed"
     case .segmented: "segmented"
     case .slots: "slots"
+    case .view: "view"
     case .managed: "managed"
     }
   }
 
   /// The names of all kinds. `managed` is allowed only in the daemon's configuration.
-  public static let kinds = ["array", "collection", "composed", "managed", "segmented", "single", "slots"]
+  public static let kinds = ["array", "collection", "composed", "managed", "segmented", "single", "slots", "view"]
 
   public init(name: String, content: Content, behaviours: Behaviours = Behaviours()) {
     self.name = name
@@ -50,7 +52,8 @@ extension FeedDefinition.Content {
     switch self {
     case .composed(let children), .segmented(let children, _): children
     case .slots(let slots): slots.contents.map(\.feed)
-    default: []
+    case .view(let view): [view.of]
+    case .collection, .list, .managed: []
     }
   }
 }
@@ -89,6 +92,7 @@ extension FeedDefinition.Content {
       let current = try reader.integer("current") ?? 0
       self = .segmented(children: children, current: min(max(current, -1), children.count - 1))
     case "slots": self = .slots(try SlotsDefinition(reading: reader))
+    case "view": self = .view(try ViewDefinition(reading: reader))
     case "managed": self = .managed(try ManagedDefinition(reading: reader))
     default:
       throw reader.refuse(
@@ -124,6 +128,7 @@ extension FeedDefinition {
       out.append(",\"current\":")
       out.append(integer: current)
     case .slots(let slots): slots.appendMembers(to: &out)
+    case .view(let view): view.appendMembers(to: &out)
     case .managed(let managed): managed.appendMembers(to: &out)
     }
     behaviours.appendMembers(to: &out)
@@ -204,16 +209,25 @@ extension CollectionDefinition.Bin {
       out.append(",\"filter\":")
       out.appendJSONString(filter.text)
     }
-    if !sort.isEmpty {
-      out.append(",\"sort\":[")
-      for (index, term) in sort.enumerated() {
-        out.append(index > 0 ? ",{\"by\":" : "{\"by\":")
-        out.appendJSONString(term.by.text)
-        out.append(term.descending ? ",\"order\":\"descending\"}" : ",\"order\":\"ascending\"}")
-      }
-      out.append(UInt8(ascii: "]"))
-    }
+    if !sort.isEmpty { out.append(sort: sort) }
     out.append(UInt8(ascii: "}"))
+  }
+}
+
+extension ViewDefinition {
+  /// Appends the members that differ from their defaults.
+  fileprivate func appendMembers(to out: inout ByteBuffer) {
+    out.append(member: "of", of)
+    if let filter { out.append(member: "filter", filter.text) }
+    if !sort.isEmpty { out.append(sort: sort) }
+    if window.offset > 0 {
+      out.append(",\"offset\":")
+      out.append(integer: window.offset)
+    }
+    if let limit = window.limit {
+      out.append(",\"limit\":")
+      out.append(integer: limit)
+    }
   }
 }
 
@@ -233,6 +247,16 @@ extension CollectionDefinition.Retention {
 }
 
 extension ByteBuffer {
+  fileprivate mutating func append(sort terms: [CollectionDefinition.SortTerm]) {
+    append(",\"sort\":[")
+    for (index, term) in terms.enumerated() {
+      append(index > 0 ? ",{\"by\":" : "{\"by\":")
+      appendJSONString(term.by.text)
+      append(term.descending ? ",\"order\":\"descending\"}" : ",\"order\":\"ascending\"}")
+    }
+    append(UInt8(ascii: "]"))
+  }
+
   fileprivate mutating func append(member name: StaticString, _ value: String) {
     append(",\"")
     append(name)

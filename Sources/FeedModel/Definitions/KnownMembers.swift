@@ -36,6 +36,7 @@ public enum KnownMembers {
     case "composed": common + ["children"]
     case "segmented": common + ["children", "current"]
     case "slots": common + ["contents", "pattern", "repeatables", "header", "default", "fixed"]
+    case "view": common + ["of", "filter", "sort", "offset", "limit"]
     case "managed": common + ["database", "query", "id", "section", "type"]
     default: nil
     }
@@ -57,13 +58,18 @@ public enum KnownMembers {
     if let retain = object.member("retain"), retain.kind == .object {
       try check(retain, retention, at: "retain.", repeats: repeats)
     }
+    try check(sortOf: object, at: "", repeats: repeats)
     guard let bins = object.member("bins"), bins.kind == .array else { return }
     for (index, element) in bins.elements.enumerated() where element.kind == .object {
       try check(element, bin, at: "bins[\(index)].", repeats: repeats)
-      guard let sort = element.member("sort"), sort.kind == .array else { continue }
-      for (term, element) in sort.elements.enumerated() where element.kind == .object {
-        try check(element, sortTerm, at: "bins[\(index)].sort[\(term)].", repeats: repeats)
-      }
+      try check(sortOf: element, at: "bins[\(index)].", repeats: repeats)
+    }
+  }
+
+  private static func check(sortOf object: JSONView, at place: String, repeats: Repeats) throws(Unknown) {
+    guard let sort = object.member("sort"), sort.kind == .array else { return }
+    for (term, element) in sort.elements.enumerated() where element.kind == .object {
+      try check(element, sortTerm, at: place + "sort[\(term)].", repeats: repeats)
     }
   }
 

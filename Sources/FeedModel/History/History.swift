@@ -6,8 +6,8 @@ import FeedJSON
 /// Only positions are kept, as 32-bit words in a ring; elements are read from the feed when a change is sent. Appending a
 /// change of one row costs a few words, and no allocation once the ring has grown.
 ///
-/// Invariant: the revisions and the starts of the records ascend; `base` is before the first kept record, `end` is that of
-/// the last one.
+/// Invariant: the revisions and the starts of the records ascend; `base` is before the first kept record, or is its revision if
+/// the commit that defined the feed also changed it; `end` is that of the last one.
 ///
 /// Not safe for use by several threads at once.
 public final class History {
@@ -106,7 +106,8 @@ public final class History {
     func checkInvariants() {
       precondition(first <= records.count && base <= end, "the ends of a history are wrong")
       guard first < records.count, let last = records.last else { return }
-      precondition(records[first].to > base && last.to == end, "the revisions of a history are wrong")
+      // The change of the commit that defined the feed leads to `base` itself.
+      precondition(records[first].to >= base && last.to == end, "the revisions of a history are wrong")
       precondition(records[first].start == words.start, "the words of a history do not begin with its first record")
       guard count <= 64 else { return }
       for place in (first + 1)..<max(records.count, first + 1) {

@@ -124,6 +124,8 @@ extension Catalog {
   /// Finishes restoring: sets the revision and time of the last commit, and updates the feeds that contain other feeds.
   public func finishRestoring(revision: UInt64, at moment: Instant) {
     commit.restore(revision: revision, at: moment)
-    for feed in feeds.values { feed.derived?.sourcesWereRestored() }
+    for feed in feeds.values.sorted(by: { graph.rank(of: $0.number) < graph.rank(of: $1.number) }) {
+      feed.derived?.sourcesWereRestored()
+    }
   }
 }

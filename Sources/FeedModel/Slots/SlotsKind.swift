@@ -126,5 +126,5 @@ final class SlotsKind: DerivedKind {
 
 extension Feed {
   /// The number of rows of each section.
-  fileprivate var rowCounts: [Int] { (0..<sectionCount).map { section(at: $0).count } }
+  var rowCounts: [Int] { (0..<sectionCount).map { section(at: $0).count } }
 }

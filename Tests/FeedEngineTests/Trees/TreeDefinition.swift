@@ -6,6 +6,7 @@ struct TreeDefinition: Equatable {
     case composed([String])
     case segmented([String], current: Int)
     case slots(TreeSlots)
+    case view(TreeWindow)
   }
 
   var name: String
@@ -22,6 +23,7 @@ struct TreeDefinition: Equatable {
     case .composed: "composed"
     case .segmented: "segmented"
     case .slots: "slots"
+    case .view: "view"
     }
   }
 
@@ -31,6 +33,7 @@ struct TreeDefinition: Equatable {
     case .list, .collection: []
     case .composed(let children), .segmented(let children, _): children
     case .slots(let slots): slots.contents.map(\.feed)
+    case .view(let view): [view.of]
     }
   }
 
@@ -44,6 +47,7 @@ struct TreeDefinition: Equatable {
     case .segmented(let children, let current):
       parts += ["\"children\":\(children.json)", "\"current\":\(current)"]
     case .slots(let slots): parts += slots.members
+    case .view(let view): parts += view.members
     }
     if !selectable { parts.append("\"selectable\":false") }
     if !multiple { parts.append("\"multiple\":false") }
@@ -122,6 +126,39 @@ struct TreeSlots: Equatable {
       parts.append("\"fixed\":{\(entries.joined(separator: ","))}")
     }
     return parts
+  }
+}
+
+/// What a view is made of.
+struct TreeWindow: Equatable {
+  var of: String
+  var filter: TreeFilter = .everything
+  var sort: TreeCollection.Sort?
+  var offset = 0
+  var limit: Int?
+
+  var members: [String] {
+    var parts = ["\"of\":\"\(of)\""]
+    if let text = filter.text { parts.append("\"filter\":\"\(text)\"") }
+    if let sort {
+      let order = sort.isDescending ? "descending" : "ascending"
+      parts.append("\"sort\":[{\"by\":\"$.\(sort.member)\",\"order\":\"\(order)\"}]")
+    }
+    if offset > 0 { parts.append("\"offset\":\(offset)") }
+    if let limit { parts.append("\"limit\":\(limit)") }
+    return parts
+  }
+
+  /// The rows that show of those of the source.
+  func rows(_ source: [TreeRow]) -> [TreeRow] {
+    var rows = source.filter { row in row.element.map(filter.accepts) ?? false }
+    if let sort {
+      rows = rows.enumerated().sorted { a, b in
+        guard let x = a.element.element, let y = b.element.element else { return false }
+        return sort.isBefore(x, y) || !sort.isBefore(y, x) && a.offset < b.offset
+      }.map(\.element)
+    }
+    return Array(rows.dropFirst(offset).prefix(limit ?? .max))
   }
 }
 

@@ -30,6 +30,7 @@ extension TreeGenerator {
     case "g":
       let children = sources(tree, views)
       content = .segmented(children, current: below(children.count + 1) - 1)
+    case "v": content = .view(window(tree, views))
     default: content = .slots(slots(tree, views))
     }
     var definition = TreeDefinition(name: given ?? name, content: content)
@@ -63,6 +64,15 @@ extension TreeGenerator {
     }
     if chance(1) { sources.append("nobody") }
     return sources
+  }
+
+  private mutating func window(_ tree: TreeReference, _ views: [String: TreeView]) -> TreeWindow {
+    var window = TreeWindow(of: chance(2) ? "nobody" : smallSource(tree, views))
+    if chance(50) { window.filter = pick(TreeFilter.allCases) }
+    if chance(50) { window.sort = .init(member: pick(["v", "n"]), isDescending: chance(50)) }
+    if chance(30) { window.offset = below(4) }
+    if chance(60) { window.limit = 1 + below(6) }
+    return window
   }
 
   private mutating func slots(_ tree: TreeReference, _ views: [String: TreeView]) -> TreeSlots {

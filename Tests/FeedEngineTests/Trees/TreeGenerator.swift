@@ -6,6 +6,7 @@ struct TreeGenerator {
 
   static let names = [
     "a0", "a1", "a2", "s0", "s1", "c0", "c1", "p0", "p1", "p2", "p3", "g0", "g1", "g2", "m0", "m1", "m2",
+    "v0", "v1", "v2",
   ]
   /// Feeds that show more rows than this get no further children, for diamonds multiply.
   private static let mostRows = 120
@@ -38,7 +39,7 @@ struct TreeGenerator {
     case .list: return edit(name, feed.items)
     case .collection: return push(name, feed)
     case .composed, .segmented: return restructure(name, feed, tree, views)
-    case .slots: return definition(on: tree, views)
+    case .slots, .view: return definition(on: tree, views)
     }
   }
 

@@ -40,6 +40,10 @@ extension TreeReference {
       }
     case .composed, .segmented:
       try check(definition.sources, of: name, others: definition.sources)
+    case .view:
+      if known.definition.content != definition.content {
+        try check(definition.sources, of: name, others: definition.sources)
+      }
     case .slots:
       if known.definition.content != definition.content {
         try check(definition.sources, of: name, others: definition.sources)

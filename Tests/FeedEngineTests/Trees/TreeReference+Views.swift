@@ -43,6 +43,9 @@ extension TreeReference {
         TreeRow(token: mix(feed.plans, type.token, row.token), text: row.text, type: "\"\(type)\"")
       }
       return [TreeSection(name: name, rows: rows)]
+    case .view(let window):
+      let source = view(window.of, &views)
+      return [TreeSection(name: name, rows: window.rows(source.rows).map { feed.row($0, of: source) })]
     }
   }
 

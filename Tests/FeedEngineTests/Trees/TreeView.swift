@@ -9,6 +9,9 @@ struct TreeRow: Equatable {
   /// The row without which row it is.
   var shown: TreeRow { TreeRow(token: 0, text: text, type: type) }
 
+  /// What filters judge and sorts compare.
+  var element: TreeElement? { TreeElement(text: text) }
+
   func shows(_ other: TreeRow) -> Bool { text == other.text && type == other.type }
 }
 

@@ -136,6 +136,9 @@ extension TreeWorld {
           for token in below.kept { allowed.insert(mix(feed.plans, type.token, token)) }
         } else {
           let instance = reference.instance(of: source)
+          if case .view = feed.definition.content {
+            for token in below.kept { allowed.insert(feed.token(token, of: instance)) }
+          }
           for token in below.needless { allowed.insert(feed.token(token, of: instance)) }
         }
       }

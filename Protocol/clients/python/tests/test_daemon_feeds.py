@@ -16,6 +16,9 @@ class Feeds(VectorTest):
     def test_providers(self):
         self.play_all("providers")
 
+    def test_views(self):
+        self.play_all("views")
+
     def play_all(self, name):
         for case in support.cases(name):
             with self.subTest(case["name"].value):

@@ -2,6 +2,7 @@
 
 from . import changes, mergepatch
 from .collection import Collection, Refused
+from .views import View
 
 
 class List:
@@ -152,7 +153,8 @@ class World:
         for definition in definitions:
             kind = definition["kind"]
             made = {"collection": Collection, "array": List, "single": List}.get(kind)
-            self.feeds[definition["feed"]] = made(definition) if made else Provider(definition, self)
+            composed = View if kind == "view" else Provider
+            self.feeds[definition["feed"]] = made(definition) if made else composed(definition, self)
 
     def sections(self, name):
         collection, _, bin = name.partition("/")
@@ -170,11 +172,35 @@ class World:
     def request(self, name, run):
         """The change of a request on a feed, and what becomes of every feed: {name: (change, elements)}."""
         before = {feed: (self.paths(feed), self.sections(feed)) for feed in self.feeds}
-        result = run(self.feeds[name])
-        if result is None:
-            deltas = {feed: self._restructured(feed, *before[feed]) for feed in self.feeds}
-            return deltas[name][0], deltas
-        return result[0], {feed: self._shifted(feed, name, *result) for feed in self.feeds}
+        views = {name: feed.state() for name, feed in self.feeds.items() if isinstance(feed, View)}
+        result, deltas = run(self.feeds[name]), {}
+        for feed in self.feeds:
+            if feed in views:
+                view = self.feeds[feed]
+                deltas[feed] = view.change(views[feed], self._of(view.source, deltas))
+            elif result is None:
+                deltas[feed] = self._restructured(feed, *before[feed])
+            else:
+                deltas[feed] = self._shifted(feed, name, *result)
+        return deltas[name][0] if result is None else result[0], deltas
+
+    def _of(self, name, deltas):
+        """The change of a feed or bin; sections of collections do not come and go here."""
+        collection, _, bin = name.partition("/")
+        change = deltas[collection][0]
+        if not bin:
+            return change
+        section = [part["name"] for part in self.feeds[collection].sections()].index(name)
+        result, places = {}, {}
+        for part in ("deleted", "added", "updated"):
+            places[part] = [place for place, path in enumerate(change[part]) if path[0] == section]
+            result[part] = [[0, change[part][place][1]] for place in places[part]]
+        result["moves"] = [
+            [places["deleted"].index(i), places["added"].index(j)]
+            for i, j in change.get("moves", [])
+            if i in places["deleted"] and j in places["added"]
+        ]
+        return result
 
     def _restructured(self, feed, paths, _):
         now = self.paths(feed)

@@ -189,6 +189,7 @@ _WORK = {
     "slots": _slots,
     "lists": _feeds,
     "providers": _feeds,
+    "views": _feeds,
     "change": _change,
     "compose": _compose,
     "bins": _bins,

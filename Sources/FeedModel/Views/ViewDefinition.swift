@@ -1,0 +1,139 @@
+import FeedChange
+import FeedJSON
+import FeedQuery
+
+/// The definition of a `view` feed: the feed whose rows it shows, which of them, in which order, and the window of these
+/// (Protocol/README.md, "Views").
+public struct ViewDefinition: Equatable, Sendable {
+  /// The name of the feed or bin whose rows are shown.
+  public let of: String
+  /// The condition on elements. If nil, every row is shown.
+  public let filter: Filter?
+  /// The sort terms, the most significant first. If empty, the order is that of the source.
+  public let sort: [CollectionDefinition.SortTerm]
+  public let window: ViewWindow
+
+  public static func == (a: ViewDefinition, b: ViewDefinition) -> Bool {
+    a.of == b.of && a.filter?.text == b.filter?.text && a.sort == b.sort && a.window == b.window
+  }
+
+  /// Whether the rows are the source's in its order, but for the window.
+  var isPlain: Bool { filter == nil && sort.isEmpty }
+}
+
+extension ViewDefinition {
+  /// Reads the members of the definition.
+  ///
+  /// - Throws: `invalidParams` or `badQuery`.
+  init(reading reader: DefinitionReader) throws(FeedError) {
+    let rule = "must name a feed, or a bin as collection/bin"
+    guard let name = try reader.string("of", atMost: FeedName.maxReferenceLength, else: rule) else {
+      throw reader.refuse("of", "is missing; give the name of the feed to show")
+    }
+    guard FeedName.isValidReference(name) else { throw reader.refuse("of", rule) }
+    of = name
+    filter = try reader.filter("filter")
+    sort = try CollectionDefinition.SortTerm.list(reading: reader)
+    let offset = try reader.integer("offset") ?? 0
+    guard offset >= 0 else { throw reader.refuse("offset", "must be a whole number, 0 or more") }
+    window = ViewWindow(offset: offset, limit: try reader.positiveInteger("limit"))
+  }
+}
+
+/// The part of a list of rows that a view shows.
+public struct ViewWindow: Equatable, Sendable {
+  /// The number of rows before the window.
+  public let offset: Int
+  /// The maximum number of rows in it; nil for all.
+  public let limit: Int?
+
+  /// The rows of the window in a list of `count` rows.
+  func range(of count: Int) -> Range<Int> {
+    let start = min(offset, count)
+    return start..<(start + min(limit ?? .max, count - start))
+  }
+
+  /// The change of the window from the change of the list. A row that moves past an edge of the window is deleted or added.
+  ///
+  /// The rows that `whole` does not list keep their order, so each has a rank among them. The ranks that the window shows
+  /// before and after tell which of them enter and leave.
+  ///
+  /// - Parameters:
+  ///   - whole: a change of one section, as `Change.flattened` makes.
+  ///   - before: the number of rows of the list before the change.
+  ///   - after: their number after it.
+  ///
+  /// O((m + k) log m) for m rows listed and k rows that enter or leave; independent of the lengths of list and window.
+  func change(_ whole: borrowing Change, before: Int, after: Int) -> Change {
+    let (old, new) = (range(of: before), range(of: after))
+    var result = Change()
+    let deleted = whole.deleted.map { Int($0.row) }
+    let added = whole.added.map { Int($0.row) }
+    let oldRanks = deleted.rank(of: old.lowerBound)..<deleted.rank(of: old.upperBound)
+    let newRanks = added.rank(of: new.lowerBound)..<added.rank(of: new.upperBound)
+    let leaving = deleted.listed(in: old, and: oldRanks.subtracting(newRanks))
+    let entering = added.listed(in: new, and: newRanks.subtracting(oldRanks))
+    result.deleted = leaving.rows.map { IndexPath(section: 0, row: UInt32($0 - old.lowerBound)) }
+    result.added = entering.rows.map { IndexPath(section: 0, row: UInt32($0 - new.lowerBound)) }
+    for path in whole.updated where new.contains(Int(path.row)) && oldRanks.contains(added.rank(of: Int(path.row))) {
+      result.updated.append(IndexPath(section: 0, row: path.row - UInt32(new.lowerBound)))
+    }
+    for move in whole.moves {
+      guard let from = leaving.place(ofListed: Int(move.deleted)), let to = entering.place(ofListed: Int(move.added))
+      else {
+        continue
+      }
+      result.moves.append(Move(deleted: from, added: to, keepsElement: move.keepsElement))
+    }
+    return result.moves.isEmpty ? result : result.normalizingMoves()
+  }
+}
+
+/// The rows of one side of a window's change: those that the list's change lists, and those that cross an edge.
+private struct WindowRows {
+  /// Ascending.
+  var rows: [Int] = []
+  /// The range of the list's entries that are in the window, and the place of each in `rows`.
+  var listed: Range<Int>
+  var places: [UInt32] = []
+
+  func place(ofListed index: Int) -> UInt32? { listed.contains(index) ? places[index - listed.lowerBound] : nil }
+}
+
+extension [Int] {
+  /// How many rows before `row` are not among these, which ascend. O(log n).
+  fileprivate func rank(of row: Int) -> Int { row - countOfPrefix { $0 < row } }
+
+  /// The row of the unlisted row with a rank. O(log n).
+  private func row(ofRank rank: Int) -> Int { rank + indices.partitionPoint { self[$0] - $0 <= rank } }
+
+  /// These rows as far as they are in `range`, and the unlisted ones with some ranks.
+  fileprivate func listed(in range: Range<Int>, and ranks: [Range<Int>]) -> WindowRows {
+    let (first, end) = (countOfPrefix { $0 < range.lowerBound }, countOfPrefix { $0 < range.upperBound })
+    var others: [Int] = []
+    for range in ranks { for rank in range { others.append(row(ofRank: rank)) } }
+    var result = WindowRows(listed: first..<end)
+    var next = 0
+    for index in first..<end {
+      while next < others.count, others[next] < self[index] {
+        result.rows.append(others[next])
+        next += 1
+      }
+      result.places.append(UInt32(result.rows.count))
+      result.rows.append(self[index])
+    }
+    result.rows.append(contentsOf: others[next...])
+    return result
+  }
+}
+
+extension Range<Int> {
+  /// The parts of this range outside another, ascending.
+  fileprivate func subtracting(_ other: Range<Int>) -> [Range<Int>] {
+    if other.isEmpty || !overlaps(other) { return isEmpty ? [] : [self] }
+    let parts = [
+      lowerBound..<Swift.max(lowerBound, other.lowerBound), Swift.min(upperBound, other.upperBound)..<upperBound,
+    ]
+    return parts.filter { !$0.isEmpty }
+  }
+}

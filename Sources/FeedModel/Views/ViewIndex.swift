@@ -1,0 +1,408 @@
+import FeedChange
+import FeedJSON
+import FeedQuery
+
+/// What a view is made by: its definition and the feed that it names. Compared by identity.
+final class ViewPlan {
+  let definition: ViewDefinition
+  let source: Feed
+
+  init(_ definition: ViewDefinition, source: Feed) {
+    self.definition = definition
+    self.source = source
+  }
+}
+
+/// Judges elements by the filter of a view and makes their sort keys.
+///
+/// An element over which the filter takes more than `maxSteps` steps is not accepted: a change of the source is final when
+/// the view follows it, and must not fail.
+final class ViewJudge {
+  private let filter: Filter?
+  private let order: SortOrder?
+  private let maxSteps: Int
+  private var scanner: JSONScanner
+  private var keys = ByteBuffer()
+
+  init(_ definition: ViewDefinition, limits: Limits) {
+    filter = definition.filter
+    order =
+      definition.sort.isEmpty
+      ? nil : SortOrder(terms: definition.sort.map { .init(path: $0.by, descending: $0.descending) })
+    maxSteps = limits.maxQuerySteps
+    scanner = JSONScanner(maxDepth: limits.maxDepth)
+  }
+
+  /// Whether the view shows the element. If so, ``key`` is its sort key.
+  func accepts(_ text: ElementText) -> Bool {
+    keys.removeAll(keepingCapacity: true)
+    guard let view = try? scanner.scan(text.text) else { return false }
+    if let filter {
+      var steps = maxSteps
+      guard filter.accepts(view, steps: &steps), steps >= 0 else { return false }
+    }
+    order?.appendKey(of: view, to: &keys)
+    return true
+  }
+
+  /// Makes ``key`` that of an element that was accepted before.
+  func makeKey(_ text: ElementText) {
+    keys.removeAll(keepingCapacity: true)
+    guard let order, let view = try? scanner.scan(text.text) else { return }
+    order.appendKey(of: view, to: &keys)
+  }
+
+  /// The key of the last element; empty without a sort. Valid until the next call.
+  var key: UnsafeRawBufferPointer {
+    order == nil ? UnsafeRawBufferPointer(start: nil, count: 0) : SortOrder.key(0, in: keys.bytes)
+  }
+
+  /// The first bytes of ``key``. Equal ones of a key that is not long are those of an equal key, since no key is a prefix of
+  /// another.
+  var prefix: UInt64 { order == nil ? 0 : SortOrder.prefix(of: key) }
+  var isLong: Bool { key.count > 8 }
+}
+
+/// The rows of a source that a view with a filter or a sort shows, in its order, before the window is applied.
+///
+/// Every row of the source has a handle. Invariant: `all` has the handles of all rows of the source in flattened order, as
+/// of the last change that was followed; `kept` has those that the filter accepts, ascending by sort key, then by their
+/// order in `all`; each record holds the row's element.
+///
+/// Memory: about 40 bytes a row of the source. Guarded by the engine's thread.
+final class ViewIndex {
+  private struct Record {
+    /// Retained.
+    var text: ElementText
+    var type: TypeTable.Code
+  }
+
+  private struct Arrival {
+    let handle: UInt32
+    let prefix: UInt64
+    let isLong: Bool
+    /// Whether the row was shown before with the same element.
+    let keepsElement: Bool
+  }
+
+  let plan: ViewPlan
+  private let all = PositionTree(keyed: false)
+  private let kept = PositionTree(keyed: true)
+  private var records: [Record] = []
+  private var free: [UInt32] = []
+  private let types = TypeTable()
+  private let judge: ViewJudge
+  /// For the keys of rows that are there already.
+  private let other: ViewJudge
+
+  /// Judges and sorts all rows of the source. O(n log n).
+  init(_ plan: ViewPlan, limits: Limits) {
+    self.plan = plan
+    judge = ViewJudge(plan.definition, limits: limits)
+    other = ViewJudge(plan.definition, limits: limits)
+    var entries = ViewEntries()
+    plan.source.forEachRow { row in
+      row.element.retain()
+      let handle = UInt32(records.count)
+      records.append(Record(text: row.element, type: types.code(of: row.type, in: row.element)))
+      all.insert(handle, at: all.count)
+      if judge.accepts(row.element) { entries.append(handle, judge) }
+    }
+    for (handle, prefix) in entries.sorted() { kept.insert(handle, at: kept.count, key: prefix) }
+  }
+
+  deinit {
+    let unused = Set(free)
+    for (handle, record) in records.enumerated() where !unused.contains(UInt32(handle)) { record.text.release() }
+  }
+
+  /// The number of rows that the filter accepts.
+  var count: Int { kept.count }
+
+  func element(at index: Int) -> ElementText { records[Int(kept[index])].text }
+
+  func type(at index: Int) -> UnsafeRawBufferPointer {
+    let record = records[Int(kept[index])]
+    return types.type(record.type, of: record.text)
+  }
+
+  /// The row of the source in flattened order that is the row at `index`. O(log n).
+  func sourceRow(at index: Int) -> Int {
+    guard let row = all.row(of: kept[index]) else { preconditionFailure("a row of the view is no row of the source") }
+    return row
+  }
+
+  /// The present elements, to be read while the index goes on changing; nil if rows have types of their own.
+  func makeSnapshot() -> PositionSnapshot? {
+    guard types.isEmpty else { return nil }
+    return kept.makeSnapshot(
+      capture: { [unowned self] handle in
+        let text = records[Int(handle)].text
+        text.retain()
+        return text.bitPattern
+      },
+      release: { ElementText(bitPattern: $0)?.release() })
+  }
+
+  /// Follows a change of the source, which has its new rows already. Returns the change of the rows that the filter accepts.
+  ///
+  /// - Parameter change: a change of one section: the rows in flattened order.
+  ///
+  /// O(m log n) for m rows listed.
+  func follow(_ change: borrowing Change) -> Change {
+    let handles = change.deleted.map { all[Int($0.row)] }
+    var origin = [Int](repeating: -1, count: change.added.count)
+    for move in change.moves { origin[Int(move.added)] = Int(move.deleted) }
+    let staying = Set(change.moves.map(\.deleted))
+    for path in change.deleted.reversed() { all.remove(at: Int(path.row)) }
+    var arrivals: [Arrival] = []
+    var leaving: [(row: Int, handle: UInt32)] = []
+    var updated: [UInt32] = []
+    for handle in handles { if let row = kept.row(of: handle) { leaving.append((row, handle)) } }
+    for (place, path) in change.added.enumerated() {
+      let row = plan.source.row(atFlat: Int(path.row))
+      let isMoved = origin[place] >= 0
+      let handle = isMoved ? handles[origin[place]] : add(row)
+      all.insert(handle, at: Int(path.row))
+      let isEqual = isMoved && !exchange(handle, row)
+      if judge.accepts(row.element) {
+        arrivals.append(Arrival(handle: handle, prefix: judge.prefix, isLong: judge.isLong, keepsElement: isEqual))
+      }
+    }
+    for path in change.updated {
+      rejudge(all[Int(path.row)], plan.source.row(atFlat: Int(path.row)), &leaving, &arrivals, &updated)
+    }
+    for (_, handle) in leaving { if let row = kept.row(of: handle) { kept.remove(at: row) } }
+    for arrival in arrivals { insert(arrival) }
+    for (place, handle) in handles.enumerated() where !staying.contains(UInt32(place)) { release(handle) }
+    sampleInvariants()
+    return makeChange(&leaving, arrivals, updated)
+  }
+
+  /// Judges a row anew whose element may be another.
+  private func rejudge(
+    _ handle: UInt32, _ row: Row, _ leaving: inout [(row: Int, handle: UInt32)], _ arrivals: inout [Arrival],
+    _ updated: inout [UInt32]
+  ) {
+    let known = kept.row(of: handle)
+    let isAccepted = judge.accepts(row.element)
+    let hasSameKey = isAccepted && known.map { self.hasSameKey(handle, at: $0) } ?? false
+    let differs = exchange(handle, row)
+    if hasSameKey {
+      if differs { updated.append(handle) }
+      return
+    }
+    if let known { leaving.append((known, handle)) }
+    if isAccepted {
+      arrivals.append(
+        Arrival(handle: handle, prefix: judge.prefix, isLong: judge.isLong, keepsElement: known != nil && !differs))
+    }
+  }
+
+  /// Whether the key in `judge` is that of a row whose element was not exchanged yet.
+  private func hasSameKey(_ handle: UInt32, at row: Int) -> Bool {
+    guard kept.key(at: row) == judge.prefix else { return false }
+    if !judge.isLong { return true }
+    other.makeKey(records[Int(handle)].text)
+    return SortOrder.compare(other.key, judge.key) == 0
+  }
+
+  /// Puts an accepted row where it belongs. Rows that leave are gone already. O(log n), and O(log² n) among equal keys.
+  private func insert(_ arrival: Arrival) {
+    if arrival.isLong { judge.makeKey(records[Int(arrival.handle)].text) }
+    let place = all.row(of: arrival.handle) ?? 0
+    let row = kept.upperBound(key: arrival.prefix) { item in
+      if arrival.isLong {
+        other.makeKey(records[Int(item)].text)
+        let order = SortOrder.compare(other.key, judge.key)
+        if order != 0 { return order > 0 }
+      }
+      return (all.row(of: item) ?? 0) > place
+    }
+    kept.insert(arrival.handle, at: row, key: arrival.prefix)
+  }
+
+  private func makeChange(
+    _ leaving: inout [(row: Int, handle: UInt32)], _ arrivals: [Arrival], _ updated: [UInt32]
+  ) -> Change {
+    var change = Change()
+    if leaving.count > 1 { leaving.sort { $0.row < $1.row } }
+    change.deleted = leaving.map { IndexPath(section: 0, row: UInt32($0.row)) }
+    var entering = arrivals.map { (row: kept.row(of: $0.handle) ?? 0, arrival: $0) }
+    if entering.count > 1 { entering.sort { $0.row < $1.row } }
+    change.added = entering.map { IndexPath(section: 0, row: UInt32($0.row)) }
+    change.updated = updated.map { IndexPath(section: 0, row: UInt32(kept.row(of: $0) ?? 0)) }
+    if updated.count > 1 { change.updated.sort() }
+    if leaving.isEmpty || entering.isEmpty { return change }
+    var places: [UInt32: Int] = [:]
+    for (place, entry) in entering.enumerated() { places[entry.arrival.handle] = place }
+    for (place, entry) in leaving.enumerated() {
+      guard let target = places[entry.handle] else { continue }
+      change.moves.append(
+        Move(
+          deleted: UInt32(place), added: UInt32(target), keepsElement: entering[target].arrival.keepsElement))
+    }
+    return change
+  }
+
+  // MARK: Records
+
+  private func add(_ row: Row) -> UInt32 {
+    row.element.retain()
+    let record = Record(text: row.element, type: types.code(of: row.type, in: row.element))
+    if let handle = free.popLast() {
+      records[Int(handle)] = record
+      return handle
+    }
+    records.append(record)
+    return UInt32(records.count - 1)
+  }
+
+  private func release(_ handle: UInt32) {
+    records[Int(handle)].text.release()
+    free.append(handle)
+  }
+
+  /// Takes the present element of a row. Returns whether its text or type is another one.
+  private func exchange(_ handle: UInt32, _ row: Row) -> Bool {
+    let former = records[Int(handle)]
+    let type = types.code(of: row.type, in: row.element)
+    if former.text == row.element && former.type == type { return false }
+    let differs =
+      !RowStore.equal(former.text.text, row.element.text)
+      || !RowStore.equal(types.type(former.type, of: former.text), row.type)
+    kept.contentWillChange(of: handle)
+    row.element.retain()
+    records[Int(handle)] = Record(text: row.element, type: type)
+    former.text.release()
+    return differs
+  }
+
+  // MARK: Invariants
+
+  private func sampleInvariants() {
+    #if CHECK_INVARIANTS
+      if all.count <= 64 { checkInvariants() }
+    #endif
+  }
+
+  /// O(n log n).
+  func checkInvariants() {
+    precondition(all.count == plan.source.count, "the index has other rows than the source")
+    precondition(all.count + free.count == records.count, "a record is lost")
+    var last: (prefix: UInt64, key: [UInt8], row: Int)?
+    var accepted = 0
+    for row in 0..<all.count {
+      let source = plan.source.row(atFlat: row)
+      let record = records[Int(all[row])]
+      precondition(RowStore.equal(record.text.text, source.text), "a row has another element than the source")
+      precondition(RowStore.equal(types.type(record.type, of: record.text), source.type), "a row has another type")
+      if other.accepts(record.text) { accepted += 1 }
+      precondition(other.accepts(record.text) == kept.contains(all[row]), "the filter says otherwise")
+    }
+    precondition(accepted == kept.count, "the number of accepted rows is wrong")
+    for index in 0..<kept.count {
+      other.makeKey(element(at: index))
+      let next = (prefix: other.prefix, key: Array(other.key), row: sourceRow(at: index))
+      if let last {
+        let isAscending = last.key == next.key ? last.row < next.row : last.key.lexicographicallyPrecedes(next.key)
+        precondition(isAscending && last.prefix <= next.prefix, "rows of the view are out of order")
+      }
+      last = next
+    }
+  }
+}
+
+/// The accepted rows of a source while they are collected, to be sorted at once.
+struct ViewEntries: ~Copyable {
+  private struct Entry {
+    let prefix: UInt64
+    let start: Int
+    let length: Int
+    let row: UInt32
+  }
+
+  private var entries: [Entry] = []
+  /// The long keys.
+  private var keys = ByteBuffer()
+
+  /// Adds the row that `judge` accepted last. Rows are added in the order of the source.
+  mutating func append(_ row: UInt32, _ judge: ViewJudge) {
+    let start = keys.count
+    if judge.isLong { keys.append(judge.key) }
+    entries.append(Entry(prefix: judge.prefix, start: start, length: keys.count - start, row: row))
+  }
+
+  /// The rows by sort key, then in the order of the source. O(n log n).
+  func sorted() -> [(row: UInt32, prefix: UInt64)] {
+    let bytes = keys.bytes
+    func key(_ entry: Entry) -> UnsafeRawBufferPointer {
+      UnsafeRawBufferPointer(rebasing: bytes[entry.start..<(entry.start + entry.length)])
+    }
+    return entries.sorted { a, b in
+      if a.prefix != b.prefix { return a.prefix < b.prefix }
+      if a.length > 0 && b.length > 0 {
+        let order = SortOrder.compare(key(a), key(b))
+        if order != 0 { return order < 0 }
+      }
+      return a.row < b.row
+    }.map { ($0.row, $0.prefix) }
+  }
+}
+
+/// Types of rows that are not a part of their elements, such as those of slots.
+final class TypeTable {
+  /// The number of a type; `own` for the element's own.
+  typealias Code = Int32
+  static let own: Code = -1
+
+  private var names: [[UInt8]] = []
+  private var numbers: [[UInt8]: Code] = [:]
+  private var memory: [UnsafeMutableRawBufferPointer] = []
+
+  deinit {
+    for bytes in memory { bytes.deallocate() }
+  }
+
+  var isEmpty: Bool { memory.isEmpty }
+
+  func code(of type: UnsafeRawBufferPointer, in element: ElementText) -> Code {
+    let own = element.type
+    if type.baseAddress == own.baseAddress && type.count == own.count || type.isEmpty && own.isEmpty { return Self.own }
+    let name = Array(type)
+    if let known = numbers[name] { return known }
+    let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, name.count), alignment: 1)
+    bytes.copyBytes(from: name)
+    names.append(name)
+    memory.append(bytes)
+    numbers[name] = Code(memory.count - 1)
+    return Code(memory.count - 1)
+  }
+
+  func type(_ code: Code, of element: ElementText) -> UnsafeRawBufferPointer {
+    if code == Self.own { return element.type }
+    return UnsafeRawBufferPointer(rebasing: memory[Int(code)][..<names[Int(code)].count])
+  }
+}
+
+extension Feed {
+  /// Calls `body` with all rows in flattened order.
+  func forEachRow(_ body: (Row) -> Void) {
+    for index in 0..<sectionCount {
+      let section = section(at: index)
+      section.forEach(in: 0..<section.count, body)
+    }
+  }
+
+  /// The row at an index of the rows in flattened order, which must be there. O(sections + log n).
+  func row(atFlat index: Int) -> Row {
+    var rest = index
+    for place in 0..<sectionCount {
+      let section = section(at: place)
+      let count = section.count
+      if rest < count { return section.row(at: rest) }
+      rest -= count
+    }
+    preconditionFailure("feed \(name) has no row \(index)")
+  }
+}

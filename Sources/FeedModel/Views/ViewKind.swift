@@ -1,0 +1,159 @@
+import FeedChange
+import FeedJSON
+
+/// A feed of one section that shows rows of one other feed: filtered, sorted, and a window of these.
+///
+/// Invariant: after each commit, `published` holds the plan of the section and the row counts of its source.
+final class ViewKind: DerivedKind {
+  /// What watchers know since the last commit.
+  private struct Published {
+    let plan: ViewPlan
+    /// The row counts of the sections of the source.
+    var counts: [Int]
+    var total: Int
+  }
+
+  private let rowsShown: ViewSection
+  private let counts: RowCounts
+  /// nil before the first commit.
+  private var published: Published?
+
+  init(name: String, plan: ViewPlan, counts: RowCounts, limits: Limits) {
+    self.counts = counts
+    rowsShown = ViewSection(name: name, plan: plan, counts: counts, limits: limits)
+  }
+
+  private var plan: ViewPlan { rowsShown.plan }
+
+  var wireName: String { "view" }
+  var definedAs: FeedDefinition.Content? { .view(plan.definition) }
+  var sectionCount: Int { 1 }
+  func section(at index: Int) -> any FeedSection { rowsShown }
+  func element(at path: IndexPath) -> ElementText { rowsShown.element(at: Int(path.row)) }
+  func type(at path: IndexPath) -> UnsafeRawBufferPointer { rowsShown.type(at: Int(path.row)) }
+  var hasTypes: Bool { plan.source.hasTypes }
+  var rows: RowStore? { nil }
+  var bins: [Feed] { [] }
+
+  var sources: [(place: Int, feed: Feed)] { [(0, plan.source)] }
+  /// Rows outside the window count as well, since they may enter it after any change.
+  func shows(_ place: Int) -> Bool { true }
+  func offset(ofSectionsAt place: Int) -> Int? { nil }
+  func sourceSectionsDidChange() -> Bool { false }
+  var publishedSectionCount: Int { published == nil ? 0 : 1 }
+
+  func sourcesWereRestored() {
+    rowsShown.rebuild()
+    publish()
+  }
+
+  func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
+    guard case .view(let content) = definition.content else { throw conflict(of: feed, with: definition) }
+    if plan.definition == content { return }
+    let (former, before) = (plan, rowsShown.presentRows())
+    let fresh = try catalog.plan(content, for: feed, named: feed.name)
+    adopt(fresh, feed, catalog.graph)
+    let isSame = former.source === fresh.source
+    let change = isSame ? Change.between(before, rowsShown.presentRows()) : replacement(of: before.count)
+    catalog.commit.logStructure { [unowned self, graph = catalog.graph] in adopt(former, feed, graph) }
+    catalog.commit.finishOperation(on: feed.number, result: change)
+    catalog.commit.touch(feed.number)
+  }
+
+  private func adopt(_ plan: ViewPlan, _ feed: Feed, _ graph: FeedGraph) {
+    graph.unlink(feed)
+    rowsShown.adopt(plan)
+    graph.link(feed)
+  }
+
+  /// All rows are others.
+  private func replacement(of count: Int) -> Change {
+    Change(
+      deleted: (0..<UInt32(count)).map { IndexPath(section: 0, row: $0) },
+      added: (0..<UInt32(rowsShown.count)).map { IndexPath(section: 0, row: $0) })
+  }
+
+  // MARK: Changes
+
+  private func publish() {
+    let counts = plan.source.rowCounts
+    published = Published(plan: plan, counts: counts, total: counts.reduce(0, +))
+  }
+
+  func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
+    guard let published else {
+      rowsShown.rebuild()
+      return publish()
+    }
+    var source = Change()
+    changes.forEach { _, shift, below in source = flattened(below, shift: shift, published) }
+    if published.plan !== plan {
+      change = redefinition(from: published, source)
+      publish()
+    } else if !source.isEmpty {
+      let isStructural = !source.onlyUpdates
+      let after = isStructural ? plan.source.rowCounts : published.counts
+      let total = isStructural ? after.reduce(0, +) : published.total
+      change = rowsShown.follow(source, before: published.total, after: total)
+      if isStructural { self.published = Published(plan: plan, counts: after, total: total) }
+    } else if !changes.onlyUpdates {
+      // Sections without rows came or went.
+      publish()
+    }
+    if !change.onlyUpdates { counts.advance() }
+  }
+
+  /// The change of the source with its rows in one flat list.
+  private func flattened(_ change: borrowing Change, shift: UInt32, _ published: Published) -> Change {
+    let source = published.plan.source
+    if published.counts.count == 1, source.sectionCount == 1, change.sectionsDeleted.isEmpty { return copy change }
+    let after = change.onlyUpdates ? published.counts : source.rowCounts
+    return change.flattened(before: published.counts, after: after, shift: shift)
+  }
+
+  /// The change from the rows of a former plan to those of the present one. Rows of the same source that both show stay.
+  private func redefinition(from published: Published, _ source: Change) -> Change {
+    let before = rowsShown.publishedRows(of: published.total, as: published.plan)
+    rowsShown.rebuild()
+    guard published.plan.source === plan.source else { return replacement(of: before.count) }
+    let map = SlotsContentMap(source)
+    var changed = Set(source.updated.map { Int($0.row) })
+    for move in source.moves where !move.keepsElement { changed.insert(Int(source.added[Int(move.added)].row)) }
+    return Change.between(before.map { map.map($0)?.index ?? -1 }, rowsShown.presentRows(), changed: changed)
+  }
+}
+
+extension Change {
+  /// The change from one list of rows to another. Rows with equal numbers are the same row; those below 0 are gone.
+  ///
+  /// - Parameter changed: the rows with another element.
+  ///
+  /// O(n log n).
+  static func between(_ before: [Int], _ after: [Int], changed: Set<Int> = []) -> Change {
+    var places: [Int: Int] = [:]
+    for (place, row) in before.enumerated() where row >= 0 { places[row] = place }
+    let common = after.indices.compactMap { index in places[after[index]].map { (before: $0, after: index) } }
+    let staying = longestIncreasing(common.map(\.before)).map { common[$0] }
+    let (stayingBefore, stayingAfter) = (Set(staying.map(\.before)), Set(staying.map(\.after)))
+    var change = Change()
+    var deletedPlaces: [Int: UInt32] = [:]
+    for place in before.indices where !stayingBefore.contains(place) {
+      deletedPlaces[place] = UInt32(change.deleted.count)
+      change.deleted.append(IndexPath(section: 0, row: UInt32(place)))
+    }
+    for place in after.indices {
+      let path = IndexPath(section: 0, row: UInt32(place))
+      if stayingAfter.contains(place) {
+        if changed.contains(after[place]) { change.updated.append(path) }
+        continue
+      }
+      if let former = places[after[place]], let deleted = deletedPlaces[former] {
+        let keepsElement = !changed.contains(after[place])
+        change.moves.append(Move(deleted: deleted, added: UInt32(change.added.count), keepsElement: keepsElement))
+      }
+      change.added.append(path)
+    }
+    change.moves.sort { $0.deleted < $1.deleted }
+    return change
+  }
+}

@@ -1,0 +1,230 @@
+import FeedChange
+
+/// The one section of a view.
+///
+/// Without filter and sort its rows are looked up in the source. Otherwise they come from a ``ViewIndex``, which follows the
+/// source when a commit is final. Whoever looks between two operations of a commit is shown rows that are judged anew.
+final class ViewSection: FeedSection {
+  let name: String
+  private(set) var plan: ViewPlan
+  private var index: ViewIndex?
+  /// The rows of the source that show, worked out for one version of `counts`.
+  private var preview: (plan: ViewPlan, version: UInt64, rows: [Int])?
+  private let counts: RowCounts
+  private let limits: Limits
+
+  init(name: String, plan: ViewPlan, counts: RowCounts, limits: Limits) {
+    self.name = name
+    self.plan = plan
+    self.counts = counts
+    self.limits = limits
+    counts.viewsExist()
+  }
+
+  private var window: ViewWindow { plan.definition.window }
+  private var source: Feed { plan.source }
+
+  /// Takes on another plan. The index stays that of the former plan until `rebuild`.
+  func adopt(_ plan: ViewPlan) { self.plan = plan }
+
+  // MARK: Rows
+
+  /// Where the rows are found now.
+  private enum Rows {
+    case source(Range<Int>)
+    case index(ViewIndex, Range<Int>)
+    case preview([Int])
+  }
+
+  private var rows: Rows {
+    if plan.definition.isPlain { return .source(window.range(of: source.count)) }
+    if let index, index.plan === plan, !counts.isChanging { return .index(index, window.range(of: index.count)) }
+    return .preview(presentRows())
+  }
+
+  var count: Int {
+    switch rows {
+    case .source(let range), .index(_, let range): range.count
+    case .preview(let rows): rows.count
+    }
+  }
+
+  func row(at index: Int) -> Row {
+    switch rows {
+    case .source(let range): return source.row(atFlat: range.lowerBound + index)
+    case .index(let kept, let range):
+      let place = range.lowerBound + index
+      return Row(element: kept.element(at: place), type: kept.type(at: place))
+    case .preview(let rows): return source.row(atFlat: rows[index])
+    }
+  }
+
+  func element(at index: Int) -> ElementText { row(at: index).element }
+  func type(at index: Int) -> UnsafeRawBufferPointer { row(at: index).type }
+
+  func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
+    for index in range { body(row(at: index)) }
+  }
+
+  /// The rows of the source in flattened order that show, in the order of the view, judged by the present elements.
+  /// O(n log n) for a version of the rows.
+  func presentRows() -> [Int] {
+    if plan.definition.isPlain { return Array(window.range(of: source.count)) }
+    if let preview, preview.plan === plan, preview.version == counts.version { return preview.rows }
+    let judge = ViewJudge(plan.definition, limits: limits)
+    var entries = ViewEntries()
+    var row: UInt32 = 0
+    source.forEachRow {
+      if judge.accepts($0.element) { entries.append(row, judge) }
+      row += 1
+    }
+    let sorted = entries.sorted()
+    let rows = sorted[window.range(of: sorted.count)].map { Int($0.row) }
+    preview = (plan, counts.version, rows)
+    return rows
+  }
+
+  // MARK: Following the source
+
+  /// The rows of the source that the index shows, or that a view without one shows of `count` rows.
+  func publishedRows(of count: Int, as published: ViewPlan) -> [Int] {
+    let window = published.definition.window
+    guard let index, index.plan === published else { return Array(window.range(of: count)) }
+    return window.range(of: index.count).map { index.sourceRow(at: $0) }
+  }
+
+  /// Makes the index of the present plan.
+  func rebuild() {
+    preview = nil
+    index = plan.definition.isPlain ? nil : ViewIndex(plan, limits: limits)
+  }
+
+  /// The change of this section from a change of the source.
+  ///
+  /// - Parameter change: a change of one section: the rows in flattened order.
+  func follow(_ change: borrowing Change, before: Int, after: Int) -> Change {
+    preview = nil
+    guard let index else { return window.change(change, before: before, after: after) }
+    let known = index.count
+    return window.change(index.follow(change), before: known, after: index.count)
+  }
+
+  // MARK: Snapshots
+
+  /// Windows of up to so many rows are read at once for a snapshot.
+  private static let smallWindow = 1024
+
+  /// O(rows) for a small window, otherwise O(rows of the source / 100); rows before the window are skipped as it is read.
+  func makeSnapshot() -> any SectionSnapshot {
+    let rows = rows
+    if count > Self.smallWindow {
+      switch rows {
+      case .source(let range):
+        return SkippingSnapshot(name: name, range: range, of: source.makeSnapshot())
+      case .index(let index, let range):
+        if let snapshot = index.makeSnapshot() {
+          return SkippingSnapshot(name: name, range: range, of: snapshot, index)
+        }
+      case .preview: break
+      }
+    }
+    var elements: [(text: ElementText, type: TypeTable.Code)] = []
+    let types = TypeTable()
+    forEach(in: 0..<count) { row in
+      row.element.retain()
+      elements.append((row.element, types.code(of: row.type, in: row.element)))
+    }
+    return RetainedRows(name: name, elements, types)
+  }
+
+  /// O(n log n).
+  func checkInvariants() { index?.checkInvariants() }
+}
+
+/// Rows that were retained when the snapshot was made.
+private final class RetainedRows: SectionSnapshot {
+  let name: String
+  private let rows: [(text: ElementText, type: TypeTable.Code)]
+  private let types: TypeTable
+  private(set) var position = 0
+
+  init(name: String, _ rows: [(text: ElementText, type: TypeTable.Code)], _ types: TypeTable) {
+    self.name = name
+    self.rows = rows
+    self.types = types
+  }
+
+  deinit {
+    for row in rows { row.text.release() }
+  }
+
+  var count: Int { rows.count }
+
+  func next(max: Int, _ body: (Row) -> Void) -> Int {
+    let end = min(position + Swift.max(max, 0), count)
+    let start = position
+    while position < end {
+      let row = rows[position]
+      body(Row(element: row.text, type: types.type(row.type, of: row.text)))
+      position += 1
+    }
+    return end - start
+  }
+}
+
+/// A range of the rows of a snapshot, which skips those before it.
+private final class SkippingSnapshot: SectionSnapshot {
+  private enum Rows {
+    case feed(FeedSnapshot)
+    /// The index is retained, since it knows the elements.
+    case index(PositionSnapshot, ViewIndex)
+  }
+
+  let name: String
+  let count: Int
+  private(set) var position = 0
+  private var skipped: Int
+  private var section = 0
+  private let rows: Rows
+
+  init(name: String, range: Range<Int>, of feed: FeedSnapshot) {
+    self.name = name
+    count = range.count
+    skipped = range.lowerBound
+    rows = .feed(feed)
+  }
+
+  init(name: String, range: Range<Int>, of snapshot: PositionSnapshot, _ index: ViewIndex) {
+    self.name = name
+    count = range.count
+    skipped = range.lowerBound
+    rows = .index(snapshot, index)
+  }
+
+  func next(max: Int, _ body: (Row) -> Void) -> Int {
+    while skipped > 0 {
+      let read = read(skipped) { _ in }
+      if read == 0 { return 0 }
+      skipped -= read
+    }
+    let read = read(min(Swift.max(max, 0), count - position), body)
+    position += read
+    return read
+  }
+
+  private func read(_ most: Int, _ body: (Row) -> Void) -> Int {
+    switch rows {
+    case .index(let snapshot, _):
+      return snapshot.next(max: most) { pattern in
+        if let element = ElementText(bitPattern: pattern) { body(Row(element: element, type: element.type)) }
+      }
+    case .feed(let feed):
+      while section < feed.sections.count {
+        let read = feed.sections[section].next(max: most, body)
+        if read > 0 || most == 0 { return read }
+        section += 1
+      }
+      return 0
+    }
+  }
+}

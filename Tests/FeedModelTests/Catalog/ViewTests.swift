@@ -1,0 +1,121 @@
+import FeedChange
+import Testing
+
+@testable import FeedModel
+
+/// Windows of lists, and views over collections, arrays and other views.
+@Suite struct ViewTests {
+  private static func path(_ row: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(row)) }
+
+  /// Every window of short lists across every change of one or two rows gives a change that leads from one window to the other.
+  @Test func windowsFollowEveryChangeOfShortLists() throws {
+    for length in 0...4 {
+      for deleted in 0..<(1 << length) where deleted.nonzeroBitCount <= 2 {
+        for added in [[], [0], [1], [0, 1], [0, 2], [2, 3]] {
+          let before = Array(0..<length)
+          let gone = before.filter { deleted >> $0 & 1 == 1 }
+          let come = added.filter { $0 <= length - gone.count + 1 }
+          for isMove in [false, true] where !isMove || !gone.isEmpty && !come.isEmpty {
+            try check(before, gone, come, isMove: isMove)
+          }
+        }
+      }
+    }
+  }
+
+  private func check(_ before: [Int], _ gone: [Int], _ come: [Int], isMove: Bool) throws {
+    var after = before.filter { !gone.contains($0) }
+    for (place, row) in come.enumerated() {
+      guard row <= after.count else { return }
+      after.insert(isMove && place == 0 ? gone[0] : 100 + place, at: row)
+    }
+    var whole = Change(deleted: gone.map(Self.path), added: come.map(Self.path))
+    if isMove { whole.moves = [Move(deleted: 0, added: 0, keepsElement: true)] }
+    for offset in 0...3 {
+      for limit in [1, 2, 3, nil] as [Int?] {
+        let window = ViewWindow(offset: offset, limit: limit)
+        let (old, new) = (before[window.range(of: before.count)], after[window.range(of: after.count)])
+        let change = window.change(whole, before: before.count, after: after.count)
+        var rows = [Array(old)]
+        try FeedChange.apply(change, to: &rows, elements: change.added.map { Array(new)[Int($0.row)] })
+        #expect(rows[0] == Array(new), "\(before) to \(after), \(window): \(change)")
+        // Rows that are in both windows are not deleted, except to move.
+        let kept = Set(old).intersection(new).count
+        #expect(old.count - change.deleted.count + change.moves.count == kept, "\(before) to \(after), \(window)")
+      }
+    }
+  }
+
+  @Test func aSortedAndFilteredViewFollowsItsSource() throws {
+    let sample = try CatalogSample(
+      #"{"feed":"c","kind":"collection"}"#,
+      #"{"feed":"v","kind":"view","of":"c","filter":"@.on == true","sort":[{"by":"$.p","order":"descending"}],"limit":2}"#
+    )
+    try sample.commit {
+      try sample.update("c", #"{"id":1,"on":true,"p":1}"#)
+      try sample.update("c", #"{"id":2,"on":true,"p":2}"#)
+      try sample.update("c", #"{"id":3,"on":false,"p":9}"#)
+    }
+    #expect(try sample.rows("v") == [[#"{"id":2,"on":true,"p":2}"#, #"{"id":1,"on":true,"p":1}"#]])
+    try sample.commit { try sample.update("c", #"{"id":3,"on":true,"p":9}"#) }
+    #expect(
+      sample.changes["v"] == Change(deleted: [Self.path(1)], added: [Self.path(0)]),
+      "the last row leaves the window, which is a deletion")
+    try sample.commit { try sample.update("c", #"{"id":2,"on":true,"p":10}"#) }
+    #expect(
+      sample.changes["v"]
+        == Change(deleted: [Self.path(1)], added: [Self.path(0)], moves: [Move(deleted: 0, added: 0)]))
+    try sample.commit { try sample.update("c", #"{"id":1,"on":true,"p":2}"#) }
+    #expect(sample.changes["v"] == nil, "rows outside the window concern nobody")
+    #expect(sample.published.map(\.feed) == ["c"])
+  }
+
+  @Test func aLongKeyAndTiesKeepTheOrderOfTheSource() throws {
+    let sample = try CatalogSample(
+      #"{"feed":"c","kind":"collection"}"#,
+      #"{"feed":"v","kind":"view","of":"c","sort":[{"by":"$.name"}]}"#)
+    try sample.commit {
+      for (id, name) in [(1, "the same long name"), (2, "the same long b"), (3, "the same long name"), (4, "a")] {
+        try sample.update("c", #"{"id":\#(id),"name":"\#(name)"}"#)
+      }
+    }
+    func ids() throws -> [Character] { try sample.rows("v")[0].map { $0[$0.index($0.startIndex, offsetBy: 6)] } }
+    #expect(try ids() == ["4", "2", "1", "3"])
+    try sample.commit { try sample.update("c", #"{"id":4,"name":"the same long name"}"#) }
+    #expect(try ids() == ["2", "1", "3", "4"])
+  }
+
+  @Test func anOperationOfATransactionSeesWhatTheOneBeforeChanged() throws {
+    let sample = try CatalogSample(
+      #"{"feed":"c","kind":"collection"}"#, #"{"feed":"v","kind":"view","of":"c","filter":"@.on == true"}"#,
+      #"{"feed":"p","kind":"composed","children":[]}"#)
+    try sample.commit {
+      try sample.update("c", #"{"id":1,"on":true}"#)
+      try sample.provider("p").insertChild("v", at: .end, in: sample.catalog)
+      #expect(sample.catalog.commit.result.added == [Self.path(0)])
+      try sample.update("c", #"{"id":1,"on":false}"#)
+      #expect(try sample.rows("p") == [[]])
+      try sample.update("c", #"{"id":2,"on":true}"#)
+    }
+    #expect(try sample.rows("p") == [[#"{"id":2,"on":true}"#]])
+    #expect(sample.changes["v"] == Change(added: [Self.path(0)]))
+    try sample.rollBack { try sample.update("c", #"{"id":2,"on":false}"#) }
+    #expect(try sample.rows("v") == [[#"{"id":2,"on":true}"#]])
+  }
+
+  @Test func redefinitionKeepsTheRowsThatBothShow() throws {
+    let sample = try CatalogSample(
+      #"{"feed":"c","kind":"collection"}"#, #"{"feed":"v","kind":"view","of":"c","limit":3}"#)
+    try sample.commit { for id in 1...4 { try sample.update("c", #"{"id":\#(id)}"#) } }
+    try sample.commit {
+      try sample.update("c", #"{"id":2,"new":true}"#)
+      try sample.define(#"{"feed":"v","kind":"view","of":"c","offset":1,"limit":3}"#, replace: true)
+      #expect(sample.catalog.commit.result == Change(deleted: [Self.path(0)], added: [Self.path(2)]))
+    }
+    #expect(
+      sample.changes["v"] == Change(deleted: [Self.path(0)], added: [Self.path(2)], updated: [Self.path(0)]))
+    #expect(throws: FeedError.self) { try sample.define(#"{"feed":"v","kind":"view","of":"v"}"#, replace: true) }
+    #expect(throws: FeedError.self) { try sample.catalog.undefine("c") }
+    sample.catalog.rollBack()
+  }
+}
