@@ -339,18 +339,28 @@ public final class Commit {
 
   /// Whether no bin with rows in the change is watched or shown. The bins then only take note of the revision.
   private func concernsNoBin(_ feed: Feed, _ slot: UnsafeMutablePointer<ChangeTable.Slot>) -> Bool {
-    let bins = feed.kind.bins
-    if bins.isEmpty { return true }
-    func isSeen(_ path: IndexPath) -> Bool { graph.isSeen(bins[Int(path.section)]) }
-    if slot.pointee.change.updated.contains(where: isSeen) || slot.pointee.change.added.contains(where: isSeen)
-      || slot.pointee.change.deleted.contains(where: isSeen)
-    {
-      return false
+    guard let collection = feed.collection else { return true }
+    // By index, because an iterator would count a reference to each list.
+    for index in slot.pointee.change.updated.indices {
+      if isSeen(collection, slot.pointee.change.updated[index]) { return false }
     }
-    for path in slot.pointee.change.deleted { bins[Int(path.section)].skip(to: revision) }
-    for path in slot.pointee.change.added { bins[Int(path.section)].skip(to: revision) }
-    for path in slot.pointee.change.updated { bins[Int(path.section)].skip(to: revision) }
+    for index in slot.pointee.change.added.indices {
+      if isSeen(collection, slot.pointee.change.added[index]) { return false }
+    }
+    for index in slot.pointee.change.deleted.indices {
+      if isSeen(collection, slot.pointee.change.deleted[index]) { return false }
+    }
+    for path in slot.pointee.change.deleted { collection.bins[Int(path.section)].skip(to: revision) }
+    for path in slot.pointee.change.added { collection.bins[Int(path.section)].skip(to: revision) }
+    for index in slot.pointee.change.updated.indices {
+      collection.bins[Int(slot.pointee.change.updated[index].section)].skip(to: revision)
+    }
     return true
+  }
+
+  @inline(__always)
+  private func isSeen(_ collection: CollectionKind, _ path: IndexPath) -> Bool {
+    graph.isSeen(collection.bins[Int(path.section)])
   }
 
   private func follow(_ route: Route, _ updated: ElementText?, to observer: (any CommitObserver)?) {

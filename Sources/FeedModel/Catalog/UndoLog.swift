@@ -90,7 +90,8 @@ final class UndoLog {
 
   /// Makes the steps final and releases what they replaced.
   func finish() {
-    for entry in entries { entry.state._withUnsafeGuaranteedRef { $0.finish(entry) } }
+    // By index, because an iterator would count a reference to the entries.
+    for index in entries.indices { entries[index].state._withUnsafeGuaranteedRef { $0.finish(entries[index]) } }
     if !entries.isEmpty { entries.removeAll(keepingCapacity: entries.capacity <= 65_536) }
     if !structures.isEmpty { structures.removeAll() }
   }

@@ -14,6 +14,8 @@ public final class Feed {
   public let kind: any FeedKind
   /// ``kind`` if it derives its rows from other feeds. Kept because the cast is slow.
   let derived: (any DerivedKind)?
+  /// ``kind`` if it is a collection. Kept because a call through the protocol is slow.
+  let collection: CollectionKind?
 
   /// The revision of the last commit that changed this feed.
   public private(set) var revision: UInt64
@@ -35,6 +37,7 @@ public final class Feed {
     self.number = number
     self.kind = kind
     derived = kind as? any DerivedKind
+    collection = kind as? CollectionKind
     self.revision = revision
   }
 
