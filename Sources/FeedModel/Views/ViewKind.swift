@@ -86,7 +86,10 @@ final class ViewKind: DerivedKind {
       return publish()
     }
     var source = Change()
-    changes.forEach { _, shift, below in source = flattened(below, shift: shift, published) }
+    // After a redefinition, `published` may count the rows of another source.
+    if published.plan.source === plan.source {
+      changes.forEach { _, shift, below in source = flattened(below, shift: shift, published) }
+    }
     if published.plan !== plan {
       change = redefinition(from: published, source)
       publish()
