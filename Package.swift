@@ -59,7 +59,7 @@ let package = Package(
       ],
       settings: daemonSettings),
     module("FeedClient", ["FeedJSON", "FeedChange", "FeedWire", "FeedSystem"]),
-    module("FeedCommands", ["FeedJSON", "FeedChange", "FeedClient", "FeedWire", "FeedSystem"]),
+    module("FeedCommands", ["FeedJSON", "FeedQuery", "FeedChange", "FeedClient", "FeedWire", "FeedSystem"]),
     program("feedd", ["FeedServer", "FeedEngine", "FeedSystem"]),
     program("feedclient", ["FeedCommands", "FeedStorage", "FeedSystem"]),
     program(

@@ -48,3 +48,60 @@ public enum StateBackup {
     }
   }
 }
+
+extension StateBackup {
+  /// Makes a copy the state in `directory`, which no daemon may use. The copy stays as it is.
+  /// - Parameter replaces: whether a state that is there may be replaced.
+  public static func restore(_ copy: String, to directory: String, replacing replaces: Bool) throws(StorageError) {
+    let path = "\(directory)/\(StateFile.name)"
+    _ = try StateFile.openToRead(copy)
+    let lock = try take(directory)
+    guard replaces || FileSize.of(path) == nil else {
+      throw StorageError(.occupied, path: path, reason: "there is a state already")
+    }
+    let fresh = "\(path).new"
+    unlink(fresh)
+    do throws(StorageError) {
+      try Self.copy(copy, to: fresh)
+      try put(fresh, at: path, in: directory)
+    } catch {
+      unlink(fresh)
+      throw error
+    }
+    _ = consume lock
+  }
+
+  /// Makes the directory and locks it.
+  private static func take(_ directory: String) throws(StorageError) -> FileLock {
+    let lockPath = "\(directory)/feedd.lock"
+    do throws(SystemError) {
+      try PrivateDirectory.make(directory)
+      if let lock = try FileLock.acquire(lockPath) { return lock }
+    } catch {
+      throw StorageError(.forbidden, path: directory, reason: "\(error)")
+    }
+    let holder = FileLock.holder(lockPath).map { ", process \($0)" } ?? ""
+    throw StorageError(.inUse, path: directory, reason: "a daemon uses it\(holder)")
+  }
+
+  /// Puts a database in the place of another, with its owner.
+  private static func put(_ fresh: String, at path: String, in directory: String) throws(StorageError) {
+    func refuse(_ what: String) -> StorageError {
+      StorageError(.forbidden, path: path, reason: "\(SystemError(code: errno, operation: what, path: path))")
+    }
+    var owner = stat()
+    if stat(path, &owner) != 0, stat(directory, &owner) != 0 { throw refuse("examine") }
+    if owner.st_uid != geteuid(), chown(fresh, owner.st_uid, owner.st_gid) != 0 { throw refuse("give away") }
+    // The log and the mark belong to the database that is replaced. Without them it is still a database.
+    for other in ["\(path)-wal", "\(path)-shm", StateMarkFile.path(of: path)]
+    where unlink(other) != 0 && errno != ENOENT {
+      throw refuse("remove what belongs to")
+    }
+    guard rename(fresh, path) == 0 else { throw refuse("replace") }
+    do throws(SystemError) {
+      try PrivateDirectory.sync(directory)
+    } catch {
+      throw StorageError(.inputOutput, path: path, reason: "\(error)")
+    }
+  }
+}

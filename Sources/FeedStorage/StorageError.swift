@@ -33,6 +33,10 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case noSuchBatch
     /// Another process uses the file.
     case busy
+    /// A daemon uses the directory.
+    case inUse
+    /// There is a state that would be replaced.
+    case occupied
     /// Anything else.
     case other
   }
@@ -79,6 +83,8 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
       "nothing was changed; keep the files, and restore a backup or use another --state directory"
     case .noSuchBatch: "nothing was changed; start without --skip-batch"
     case .busy: "stop the program that uses it; writing resumes by itself"
+    case .inUse: "stop the daemon first"
+    case .occupied: "give --replace to replace it"
     case .other: "run 'feedd --check'"
     }
   }

@@ -3,14 +3,21 @@ import FeedStorage
 import FeedSystem
 import Glibc
 
-let status = Program.run(Array(CommandLine.arguments.dropFirst()), environment: .current) { directory, file in
+/// Runs an action whose files are, like the state, for nobody else to read. Returns what failed, or nil.
+@Sendable func privately(_ action: () throws(StorageError) -> Void) -> String? {
   do throws(StorageError) {
-    let database = "\(directory)/\(StateFile.name)"
-    // Like what it copies, for nobody else to read.
-    try PrivateDirectory.withPrivateFiles { () throws(StorageError) in try StateBackup.copy(database, to: file) }
+    try PrivateDirectory.withPrivateFiles(action)
     return nil
   } catch {
     return error.description
   }
 }
-exit(status.rawValue)
+
+let states = StateActions(
+  copy: { directory, file in
+    privately { () throws(StorageError) in try StateBackup.copy("\(directory)/\(StateFile.name)", to: file) }
+  },
+  restore: { file, directory, replaces in
+    privately { () throws(StorageError) in try StateBackup.restore(file, to: directory, replacing: replaces) }
+  })
+exit(Program.run(Array(CommandLine.arguments.dropFirst()), environment: .current, states: states).rawValue)

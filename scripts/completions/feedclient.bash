@@ -63,7 +63,9 @@ _feedclient() {
     _feedclient_offer "$word" < <(_feedclient_options "$command")
   elif [ -z "$command" ] || { [ "$command" = help ] && [ "$position" -eq 0 ]; }; then
     _feedclient_offer "$word" < <(_feedclient_commands)
-  elif [ "$position" -eq 0 ] && [ "$command" != call ]; then
+  elif [[ $command =~ ^(import|backup|restore)$ ]]; then
+    mapfile -t COMPREPLY < <(compgen -f -- "$word")
+  elif { [ "$position" -eq 0 ] || [ "$command" = export ]; } && [ "$command" != call ]; then
     _feedclient_offer "$word" < <(_feedclient_feeds)
   elif [ "$position" -eq 0 ]; then
     _feedclient_offer "$word" < <(_feedclient_methods)

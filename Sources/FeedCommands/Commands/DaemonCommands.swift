@@ -83,55 +83,9 @@ extension Command {
     }
     return try invocation.request(invocation.operand(0), params, show: Show.value)
   }
-
-  static let backup = Command(
-    name: "backup", usage: ["FILE"], summary: "copy the daemon's state into a file",
-    examples: """
-      sudo feedclient backup /var/backups/feedd.sqlite
-      feedclient backup copy.sqlite --state ~/.local/state/feedd
-      """,
-    about: """
-      Copies the daemon's state at one moment into FILE, which must not exist, while the daemon runs. The daemon tells \
-      where its state is and this program reads it there: run it as root or as the daemon's user. With --state no \
-      daemon needs to run.
-      """,
-    options: [
-      OptionDescription("state", value: .text("DIR"), help: "state directory, instead of asking the daemon")
-    ],
-    notes: """
-      To restore a copy: stop feedd, remove feedd.sqlite-wal and feedd.sqlite-shm in
-      its state directory, copy FILE over feedd.sqlite there, owned by the daemon's
-      user, and start feedd.
-      """,
-    operands: 1...1
-  ) { invocation throws(Failure) in
-    let directory: String
-    if let given = invocation.options.text("state") {
-      directory = given
-    } else {
-      directory = try invocation.stateDirectory()
-    }
-    let file = invocation.operand(0)
-    if let problem = invocation.copyState(directory, file) { throw .state(problem) }
-    var answer = ParameterWriter()
-    answer.add("file", file)
-    answer.add("state", directory)
-    try Operands.withView(of: answer.finish()) { Show.members($0, invocation.console) }
-    return .done
-  }
 }
 
 extension Invocation {
-  /// Asks the daemon where it keeps its state.
-  fileprivate func stateDirectory() throws(Failure) -> String {
-    let deadline = deadline()
-    let (connection, hello) = try connect(deadline: deadline)
-    if let state = try call(connection, "stats", deadline: deadline, { $0.member("state")?.string }) { return state }
-    throw .state(
-      "cannot find the state of \(hello.server) at \(socketPath): it keeps nothing (--durability memory), or hides "
-        + "its directory from this user; run as root or as the daemon's user, or give --state DIR")
-  }
-
   /// Prints the statistics at intervals until the time of `--timeout` is over.
   fileprivate func watchStats(_ show: (JSONView, Console) -> Void) throws(Failure) -> ExitStatus {
     let interval = (options.duration("interval") ?? .seconds(1)).clampedNanoseconds

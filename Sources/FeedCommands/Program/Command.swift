@@ -110,7 +110,8 @@ enum CommandTable {
     Group(title: "Arrays and singles", commands: [.insert, .replace, .remove, .move, .put]),
     Group(title: "Selection", commands: [.select, .deselect, .selected]),
     Group(title: "Feeds", commands: [.define, .undefine, .feeds, .describe, .activate, .insertChild, .removeChild]),
-    Group(title: "Daemon", commands: [.verify, .sync, .stats, .clients, .ping, .backup, .call]),
+    Group(title: "Copies", commands: [.export, .import, .backup, .restore]),
+    Group(title: "Daemon", commands: [.verify, .sync, .stats, .clients, .ping, .call]),
   ]
 
   static let all: [Command] = groups.flatMap(\.commands)

@@ -12,8 +12,8 @@ struct Invocation {
   let global: ParsedOptions
   /// When the command began, in nanoseconds of ``MonotonicClock``.
   private let begin = MonotonicClock.now
-  /// The action of `backup`.
-  var copyState: Program.StateCopier = { _, _ in "this program cannot copy states" }
+  /// The actions of `backup` and `restore`.
+  var states = StateActions.none
 
   var operands: [String] { options.operands }
 

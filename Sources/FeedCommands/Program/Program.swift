@@ -5,21 +5,17 @@ import FeedSystem
 package enum Program {
   package static let version = ProgramVersion.text
 
-  /// Copies the state of a daemon from a directory into a new file. Returns what failed, or nil.
-  package typealias StateCopier = @Sendable (_ directory: String, _ file: String) -> String?
-
   /// Runs a command line, given without the program's own name.
   ///
   /// A command that a signal interrupted does not return: the process ends by that signal, so that a shell loop around it
   /// ends too.
-  /// - Parameter copyState: the action of `backup`, passed in because this module does not know how state is stored.
   package static func run(
-    _ arguments: [String], environment: Environment, copyState: @escaping StateCopier
+    _ arguments: [String], environment: Environment, states: StateActions
   ) -> ExitStatus {
     StandardStreams.ignoreBrokenPipes()
     let console = makeConsole(json: false, environment)
     do throws(Failure) {
-      return try run(arguments, environment, copyState, console)
+      return try run(arguments, environment, states, console)
     } catch {
       Explanation(error).tell(on: console)
       if case .interrupted(let signal) = error { ProcessEnd.end(by: signal) }
@@ -28,7 +24,7 @@ package enum Program {
   }
 
   private static func run(
-    _ arguments: [String], _ environment: Environment, _ copyState: @escaping StateCopier, _ console: Console
+    _ arguments: [String], _ environment: Environment, _ states: StateActions, _ console: Console
   ) throws(Failure) -> ExitStatus {
     let global = try parse(help, arguments, stopsAtOperand: true)
     if let status = try inform(helpText(width: console.terminal.columns), global, console) { return status }
@@ -46,7 +42,7 @@ package enum Program {
     let json = options.contains("json") || global.contains("json")
     let invocation = Invocation(
       command: command, options: options, console: makeConsole(json: json, environment), environment: environment,
-      global: global, copyState: copyState)
+      global: global, states: states)
     return try finish(invocation)
   }
 

@@ -28,6 +28,8 @@ struct ElementReader: ~Copyable {
   }
 
   private let limit: Int
+  /// Whether an array at the top level stands for its items.
+  private let opensArrays: Bool
   private var queue: ByteQueue
   private var scanner = JSONScanner(maxDepth: 10_000)
   private var outline = ValueOutline()
@@ -41,9 +43,12 @@ struct ElementReader: ~Copyable {
   private var needsComma = false
   private var isFinished = false
 
-  /// - Parameter limit: the longest element in bytes.
-  init(limit: Int, capacity: Int = 64 << 10) {
+  /// - Parameters:
+  ///   - limit: the longest element in bytes.
+  ///   - opensArrays: whether an array at the top level stands for its items.
+  init(limit: Int, opensArrays: Bool = true, capacity: Int = 64 << 10) {
     self.limit = limit
+    self.opensArrays = opensArrays
     queue = ByteQueue(capacity: capacity)
   }
 
@@ -89,13 +94,13 @@ struct ElementReader: ~Copyable {
       (mode, outline) = (.value, ValueOutline())
       return .some(nil)
     }
-    if byte == UInt8(ascii: "["), arrayLine == nil {
+    if byte == UInt8(ascii: "["), arrayLine == nil, opensArrays {
       (arrayLine, needsComma) = (line, false)
     } else if byte == UInt8(ascii: "]"), arrayLine != nil {
       arrayLine = nil
     } else if byte == UInt8(ascii: ","), arrayLine != nil {
       needsComma = false
-    } else if byte == UInt8(ascii: "["), !needsComma {
+    } else if byte == UInt8(ascii: "["), !needsComma || arrayLine == nil {
       (mode, outline) = (.value, ValueOutline())
       return .some(nil)
     } else {

@@ -98,3 +98,18 @@ public final class RecordFile {
   @discardableResult
   public func sync() -> Bool { fsync(file.rawValue) == 0 }
 }
+
+/// A file that is opened to be read from its beginning.
+public final class InputFile: Sendable {
+  private let file: Descriptor
+
+  /// Opens the file at `path`.
+  public init(_ path: String) throws(SystemError) {
+    let number = retryingInterrupts { clinux_open(path, O_RDONLY | O_NOCTTY, 0) }
+    guard number >= 0 else { throw .last("open", path) }
+    file = Descriptor(owning: number)
+  }
+
+  /// To be read from as long as this object lives.
+  public var descriptor: Int32 { file.rawValue }
+}

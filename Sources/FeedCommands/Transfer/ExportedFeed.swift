@@ -1,0 +1,145 @@
+import FeedClient
+import FeedJSON
+
+/// A feed in an export: its definition, and the feeds that must be defined before it.
+///
+/// The text of an export is one JSON value a line: for each feed its definition with the number of its elements, then the
+/// elements. A feed comes after those that it shows.
+struct ExportedFeed {
+  let name: String
+  let kind: String
+  /// The members of its definition.
+  private let definition: String
+  /// The feeds and bins that it shows.
+  private let shown: [String]
+  /// Whether its bins may hold an element twice, and which of them are sorted.
+  let overlaps: Bool
+  let sortedBins: [Bool]
+
+  /// The members that `describe` adds to a definition; see `Protocol/methods/describe.md`.
+  private static let status: Set<String> = ["sections", "counts", "count", "revision", "watchers", "source"]
+
+  /// Reads an entry of the result of `feeds`, or the line of an export.
+  init(_ description: JSONView) {
+    name = description.member("feed")?.string ?? ""
+    kind = description.member("kind")?.string ?? ""
+    let members = description.members.filter { !Self.status.contains($0.key.string ?? "") }
+    definition = members.map { "\($0.key.source):\(String(decoding: $0.value.compactText, as: UTF8.self))" }
+      .joined(separator: ",")
+    let children = description.member("children")?.elements.compactMap(\.string) ?? []
+    let contents = description.member("contents")?.members.compactMap { $0.value.string } ?? []
+    shown = children + contents
+    let bins = description.member("bins")
+    sortedBins = bins?.elements.map { ($0.member("sort")?.count ?? 0) > 0 } ?? [false]
+    overlaps = sortedBins.count > 1 && description.member("exclusive")?.bool != true
+  }
+
+  /// Whether it holds elements of its own.
+  var hasElements: Bool { ["collection", "array", "single"].contains(kind) }
+
+  /// The line before the elements.
+  func heading(count: Int) -> String { hasElements ? "{\(definition),\"count\":\(count)}" : "{\(definition)}" }
+
+  /// The parameters of `define`.
+  func parameters(replace: Bool) -> String { "{\(definition)\(replace ? ",\"replace\":true" : "")}" }
+
+  /// Whether another feed has the same definition.
+  func isDefinedLike(_ other: ExportedFeed) -> Bool { definition == other.definition }
+
+  /// Returns the named feeds and all that they show, each after those that it shows.
+  /// - Throws: a refusal that names an unknown feed.
+  static func ordered(_ names: [String], of feeds: [ExportedFeed]) throws(Failure) -> [ExportedFeed] {
+    let byName = Dictionary(feeds.map { ($0.name, $0) }) { first, _ in first }
+    var result: [ExportedFeed] = []
+    var visited: Set<String> = []
+    // The definitions of a daemon have no cycles, and a feed that was visited is not visited again.
+    func visit(_ name: String) -> Bool {
+      guard let feed = byName[name] ?? name.lastIndex(of: "/").flatMap({ byName[String(name[..<$0])] }) else {
+        return false
+      }
+      guard visited.insert(feed.name).inserted else { return true }
+      for shown in feed.shown { _ = visit(shown) }
+      result.append(feed)
+      return true
+    }
+    for name in names where !visit(name) {
+      throw .client(
+        .refused(
+          RemoteError(
+            code: RemoteError.unknownFeed, message: "unknown feed \"\(name)\"",
+            data: Array("{\"feed\":\(Operands.quoted(name))}".utf8))))
+    }
+    return result
+  }
+}
+
+/// Merges the bins of a collection into one order from which the same bins arise again.
+///
+/// A bin without sort keeps the order of arrival, so its order is kept. The order of a sorted bin matters only for rows with
+/// equal keys; it is kept where it does not contradict the others.
+struct BinMerge {
+  private var elements: [[UInt8]] = []
+  private var chains: [[Int]]
+  private let isSorted: [Bool]
+  private var numbers: [[UInt8]: Int] = [:]
+
+  /// - Parameter isSorted: whether each bin is sorted.
+  init(isSorted: [Bool]) {
+    self.isSorted = isSorted
+    chains = Array(repeating: [], count: isSorted.count)
+  }
+
+  /// Adds the next row of a bin. Equal texts are the same element, since other elements have other identities.
+  mutating func add(_ element: [UInt8], bin: Int) {
+    guard chains.indices.contains(bin) else { return }
+    let number = numbers[element] ?? elements.count
+    if number == elements.count {
+      elements.append(element)
+      numbers[element] = number
+    }
+    chains[bin].append(number)
+  }
+
+  /// Returns each element once. O(rows).
+  func merged() -> [[UInt8]] {
+    var heads = chains.map { _ in 0 }
+    // How many bins, and how many unsorted ones, have other elements before each element.
+    var waits = [(all: Int, unsorted: Int)](repeating: (0, 0), count: elements.count)
+    var places = [[Int]](repeating: [], count: elements.count)
+    for (bin, chain) in chains.enumerated() {
+      for element in chain {
+        waits[element].all += 1
+        if !isSorted[bin] { waits[element].unsorted += 1 }
+        places[element].append(bin)
+      }
+    }
+    var isOut = [Bool](repeating: false, count: elements.count)
+    var ready: [Int] = []
+    var result: [[UInt8]] = []
+    /// Moves a bin to its next element that is not out.
+    func advance(_ bin: Int) {
+      while heads[bin] < chains[bin].count, isOut[chains[bin][heads[bin]]] { heads[bin] += 1 }
+      guard heads[bin] < chains[bin].count else { return }
+      let element = chains[bin][heads[bin]]
+      waits[element].all -= 1
+      if !isSorted[bin] { waits[element].unsorted -= 1 }
+      if waits[element].all == 0 { ready.append(element) }
+    }
+    for bin in chains.indices { advance(bin) }
+    while result.count < elements.count {
+      let next = ready.popLast() ?? firstOfUnsorted(heads, waits) ?? isOut.firstIndex(of: false) ?? 0
+      isOut[next] = true
+      result.append(elements[next])
+      for bin in places[next] where heads[bin] < chains[bin].count && chains[bin][heads[bin]] == next { advance(bin) }
+    }
+    return result
+  }
+
+  /// An element that is first in each of its unsorted bins.
+  private func firstOfUnsorted(_ heads: [Int], _ waits: [(all: Int, unsorted: Int)]) -> Int? {
+    for (bin, head) in heads.enumerated() where head < chains[bin].count {
+      if waits[chains[bin][head]].unsorted == 0 { return chains[bin][head] }
+    }
+    return nil
+  }
+}

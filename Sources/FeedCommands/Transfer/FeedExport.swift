@@ -1,0 +1,244 @@
+import FeedClient
+import FeedJSON
+import FeedSystem
+
+/// Writes feeds as lines of JSON: the action of `export`. See ``ExportedFeed`` for the format.
+///
+/// One feed is streamed. Several are held in memory until the copies of all are of one revision.
+final class FeedExport {
+  private let invocation: Invocation
+  private var progress: TransferProgress?
+  private var written = 0
+
+  private var console: Console { invocation.console }
+
+  init(_ invocation: Invocation) {
+    self.invocation = invocation
+    if invocation.console.errorTerminal.canRedraw, !invocation.console.terminal.isTerminal {
+      progress = TransferProgress()
+    }
+  }
+
+  /// Exports feeds; nil exports all.
+  func run(_ names: [String]?) throws(Failure) {
+    let (connection, _) = try invocation.connect(deadline: invocation.deadline())
+    let all = try definitions(connection)
+    let feeds = try ExportedFeed.ordered(names ?? all.map(\.name), of: all)
+    for feed in feeds where feed.kind == "managed" {
+      console.say("'\(feed.name)' is left out: only the daemon's configuration can define a managed feed")
+    }
+    let exported = feeds.filter { $0.kind != "managed" }
+    let full = exported.filter(\.hasElements)
+    if full.count == 1, !full[0].overlaps {
+      try stream(exported, connection)
+    } else {
+      try copy(exported, full, connection)
+    }
+    if let progress { console.sayRaw(progress.summary("exported", written)) }
+  }
+
+  private func definitions(_ connection: Connection) throws(Failure) -> [ExportedFeed] {
+    try invocation.call(connection, "feeds", deadline: invocation.deadline()) { result in
+      (result.member("feeds") ?? result).elements.map(ExportedFeed.init)
+    }
+  }
+
+  /// Fails when a definition changed after it was read.
+  private func check(_ feeds: [ExportedFeed], _ connection: Connection) throws(Failure) {
+    let now = try definitions(connection)
+    for feed in feeds where !now.contains(where: { $0.name == feed.name && $0.isDefinedLike(feed) }) {
+      throw .state("'\(feed.name)' was defined anew during the export; run the command again")
+    }
+  }
+
+  /// Writes feeds of which one has elements, without holding them.
+  private func stream(_ feeds: [ExportedFeed], _ connection: Connection) throws(Failure) {
+    for feed in feeds {
+      guard feed.hasElements else {
+        console.print(feed.heading(count: 0))
+        continue
+      }
+      var total = 0
+      try SnapshotStream(invocation).read(
+        feed.name,
+        begin: { start throws(Failure) in
+          total = start.sections.reduce(0) { $0 + $1.count }
+          console.print(feed.heading(count: total))
+        }
+      ) { row throws(Failure) in
+        console.print(row.element)
+        try wrote(feed.name, of: total)
+      }
+    }
+    try check(feeds, connection)
+  }
+
+  /// Copies feeds until all copies are of one revision, then writes them.
+  private func copy(_ feeds: [ExportedFeed], _ full: [ExportedFeed], _ connection: Connection) throws(Failure) {
+    let copies = FeedCopies(invocation, connection)
+    for feed in full { try copies.add(feed.name) }
+    try copies.synchronize()
+    try check(feeds, connection)
+    for feed in feeds {
+      let mirror = copies.mirror(of: feed.name)
+      var elements: [[UInt8]]?
+      if feed.overlaps, let mirror {
+        var merge = BinMerge(isSorted: feed.sortedBins)
+        for (bin, section) in mirror.sections.enumerated() {
+          for row in section.rows { merge.add(row.element, bin: bin) }
+        }
+        elements = merge.merged()
+      }
+      let count = elements?.count ?? mirror?.count ?? 0
+      console.print(feed.heading(count: count))
+      if let elements {
+        for element in elements { try write(element, feed.name, of: count) }
+      } else if let mirror {
+        for section in mirror.sections {
+          for row in section.rows { try write(row.element, feed.name, of: count) }
+        }
+      }
+    }
+  }
+
+  private func write(_ element: [UInt8], _ feed: String, of total: Int) throws(Failure) {
+    console.printRaw(element)
+    console.printRaw("\n")
+    try wrote(feed, of: total)
+  }
+
+  private func wrote(_ feed: String, of total: Int) throws(Failure) {
+    written += 1
+    try console.flushIfLarge()
+    guard written % 1024 == 0, let line = progress?.line("exported", feed, written, console.errorTerminal.columns)
+    else { return }
+    console.sayRaw(line)
+  }
+}
+
+/// Copies of feeds, watched over one connection.
+final class FeedCopies {
+  private let invocation: Invocation
+  private let connection: Connection
+  private var mirrors: [String: Mirror] = [:]
+
+  init(_ invocation: Invocation, _ connection: Connection) {
+    self.invocation = invocation
+    self.connection = connection
+  }
+
+  func mirror(of feed: String) -> Mirror? { mirrors[feed] }
+
+  /// Watches a feed and waits for its rows.
+  func add(_ feed: String) throws(Failure) {
+    var params = ParameterWriter()
+    params.add("feed", feed)
+    let start = try request("watch", params.finish()) { result throws(MalformedMessage) in try WatchStart(result) }
+    mirrors[feed] = Mirror(start)
+    while mirrors[feed]?.progress.isLive == false { try receive() }
+  }
+
+  /// Waits until the copies are of one revision of the daemon.
+  func synchronize() throws(Failure) {
+    while true {
+      let revision = try request("sync", "{}") { result in UInt64(result.member("revision")?.int ?? 0) }
+      // Changes after that revision may have come before the answer.
+      if mirrors.values.allSatisfy({ $0.progress.revision <= revision }) { return }
+    }
+  }
+
+  private func request<Result>(
+    _ method: String, _ params: String, _ read: (JSONView) throws(MalformedMessage) -> Result
+  ) throws(Failure) -> Result {
+    let id = connection.send(method) { $0.append(string: params) }
+    while true {
+      while let message = try next() {
+        switch message {
+        case .response(id, .success(let result)):
+          do throws(MalformedMessage) { return try read(result) } catch { throw .client(.malformed(error)) }
+        case .response(_, .failure(let error)): throw .client(.refused(error))
+        case .response: continue
+        case .notification(let notification): try apply(notification)
+        }
+      }
+      try wait()
+    }
+  }
+
+  private func receive() throws(Failure) {
+    guard let message = try next() else { return try wait() }
+    switch message {
+    case .notification(let notification): try apply(notification)
+    case .response(_, .failure(let error)): throw .client(.refused(error))
+    case .response: break
+    }
+  }
+
+  private func next() throws(Failure) -> Message? {
+    do throws(ClientError) { return try connection.next() } catch { throw invocation.failure(error) }
+  }
+
+  private func wait() throws(Failure) {
+    do throws(ClientError) {
+      try connection.flush()
+      guard try connection.wait(until: invocation.deadline()) else { throw .timedOut }
+      try connection.fill()
+    } catch {
+      throw invocation.failure(error)
+    }
+  }
+
+  private func apply(_ notification: Notification) throws(Failure) {
+    guard let feed = notification.params.member("feed")?.string, mirrors[feed] != nil else { return }
+    if notification.endsFeed { throw .state("'\(feed)' was removed during the export; run the command again") }
+    let fault: FeedFault?
+    do throws(MalformedMessage) {
+      switch notification.kind {
+      case .snapshot:
+        let part = try SnapshotPart(notification.params)
+        fault = Self.fault { () throws(FeedFault) in _ = try mirrors[feed]?.apply(part) }
+      case .delta:
+        let delta = try Delta(notification.params)
+        fault = Self.fault { () throws(FeedFault) in try mirrors[feed]?.apply(delta) }
+      case .bookmark:
+        let bookmark = try Bookmark(notification.params)
+        fault = Self.fault { () throws(FeedFault) in try mirrors[feed]?.apply(bookmark) }
+      case .selection, .bye, .other: fault = nil
+      }
+    } catch {
+      throw .client(.malformed(error))
+    }
+    if let fault { throw .client(.fault(fault)) }
+  }
+
+  private static func fault(_ body: () throws(FeedFault) -> Void) -> FeedFault? {
+    do throws(FeedFault) {
+      try body()
+      return nil
+    } catch {
+      return error
+    }
+  }
+}
+
+/// The progress line of `export` and `import` on a terminal.
+struct TransferProgress {
+  private let start = MonotonicClock.now
+  private var shownAt: UInt64 = 0
+
+  /// The line and the control characters that overwrite the one before; nil when it is not due.
+  mutating func line(_ verb: String, _ feed: String, _ count: Int, _ width: Int) -> String? {
+    let now = MonotonicClock.now
+    guard now >= shownAt &+ 100_000_000 else { return nil }
+    shownAt = now
+    var line = LinePainter(width: width, palette: Palette(isOn: false))
+    line.add("\(feed): \(Grouped.text(count, "element")) \(verb)")
+    return "\r\(line.text)\u{1B}[K"
+  }
+
+  /// The line at the end.
+  func summary(_ verb: String, _ count: Int) -> String {
+    let tenths = Int((MonotonicClock.now - start) / 100_000_000)
+    return "\r\(Grouped.text(count, "element")) \(verb) in \(tenths / 10).\(tenths % 10) s\u{1B}[K\n"
+  }
+}

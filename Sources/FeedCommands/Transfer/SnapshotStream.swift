@@ -1,0 +1,150 @@
+import FeedClient
+import FeedJSON
+
+/// Reads a whole feed of any size at one revision: the snapshot of a watch, row by row.
+struct SnapshotStream {
+  /// One row; valid until the handler returns.
+  struct Row {
+    var section: Int
+    var row: Int
+    var element: JSONView
+    var type: String?
+  }
+
+  private let invocation: Invocation
+
+  init(_ invocation: Invocation) { self.invocation = invocation }
+
+  /// Reads a feed.
+  /// - Parameters:
+  ///   - begin: is given the revision and the sections before the first row.
+  ///   - take: is given each row in order.
+  func read(
+    _ feed: String, begin: (WatchStart) throws(Failure) -> Void = { _ in }, _ take: (Row) throws(Failure) -> Void
+  ) throws(Failure) {
+    let (connection, _) = try invocation.connect(deadline: invocation.deadline())
+    var params = ParameterWriter()
+    params.add("feed", feed)
+    let start = try invocation.call(connection, "watch", params.finish(), deadline: invocation.deadline()) {
+      result throws(MalformedMessage) in try WatchStart(result)
+    }
+    var progress = WatchProgress(start, since: nil, initial: true)
+    try begin(start)
+    while true {
+      // A part must come within the deadline; the whole may take longer unless --timeout says otherwise.
+      let deadline = invocation.deadline()
+      while let message = try next(connection) {
+        guard case .notification(let notification) = message, notification.kind == .snapshot else { continue }
+        let isLast = try check(notification.params, &progress)
+        try handOut(notification.params, start, take)
+        if isLast { return }
+      }
+      try wait(connection, deadline)
+    }
+  }
+
+  private func next(_ connection: Connection) throws(Failure) -> Message? {
+    do throws(ClientError) { return try connection.next() } catch { throw invocation.failure(error) }
+  }
+
+  private func wait(_ connection: Connection, _ deadline: UInt64) throws(Failure) {
+    do throws(ClientError) {
+      guard try connection.wait(until: deadline) else { throw .timedOut }
+      try connection.fill()
+    } catch {
+      throw invocation.failure(error)
+    }
+  }
+
+  /// Checks that a part continues the series. Returns whether it is the last.
+  private func check(_ part: JSONView, _ progress: inout WatchProgress) throws(Failure) -> Bool {
+    let reader = MemberReader(object: part, place: "snapshot")
+    guard !reader.flag("reset") else {
+      throw .state("the feed was defined anew while it was read; run the command again")
+    }
+    let isLast = reader.flag("last")
+    let revision: UInt64
+    do throws(MalformedMessage) {
+      revision = try reader.revision("revision")
+    } catch {
+      throw .client(.malformed(error))
+    }
+    do throws(FeedFault) {
+      try progress.take(snapshot: revision, isReset: false, isLast: isLast)
+    } catch {
+      throw .client(.fault(error))
+    }
+    return isLast
+  }
+
+  /// Passes on the rows of a part. Rows beyond the end of a section continue in the next one.
+  private func handOut(
+    _ part: JSONView, _ start: WatchStart, _ take: (Row) throws(Failure) -> Void
+  ) throws(Failure) {
+    guard let at = part.member("at"), at.count == 2, var section = at.element(at: 0)?.int,
+      var row = at.element(at: 1)?.int, let elements = part.member("elements")
+    else { throw .client(.malformed(MalformedMessage("snapshot: a part without \"at\" or \"elements\""))) }
+    var types = part.member("types")?.elements
+    for element in elements.elements {
+      while section < start.sections.count, row >= start.sections[section].count { (section, row) = (section + 1, 0) }
+      try take(Row(section: section, row: row, element: element, type: types?.next()?.string))
+      row += 1
+    }
+  }
+
+  /// Prints a feed as `snapshot` does, without holding it in memory.
+  func show(_ feed: String, _ templates: Templates) throws(Failure) {
+    let console = invocation.console
+    let isJSON = console.isJSON && templates.isEmpty
+    var sections: [SectionSummary] = []
+    var next = 0
+    var types: [String?] = []
+    func end() {
+      guard isJSON, next > 0 else { return }
+      let list = types.map { $0.map(Operands.quoted) ?? "null" }.joined(separator: ",")
+      console.printRaw("]" + (types.contains { $0 != nil } ? ",\"types\":[\(list)]" : "") + "}")
+      types = []
+    }
+    func begin(through section: Int) {
+      while next <= section, next < sections.count {
+        end()
+        let (name, count) = (sections[next].name, sections[next].count)
+        if isJSON {
+          console.printRaw(
+            "\(next == 0 ? "" : ",")" + "{\"name\":\(Operands.quoted(name)),\"count\":\(count),\"elements\":[")
+        } else if !console.isJSON {
+          var line = console.line()
+          line.add(name, .title)
+          line.add("  \(Grouped.text(count))", .dim)
+          console.print(line.text)
+        }
+        next += 1
+      }
+    }
+    try read(
+      feed,
+      begin: { start throws(Failure) in
+        sections = start.sections
+        if isJSON {
+          console.printRaw("{\"revision\":\(start.revision),\"sections\":[")
+        } else if !console.isJSON {
+          console.print("revision \(Grouped.text(Int(clamping: start.revision)))")
+        }
+      }
+    ) { row throws(Failure) in
+      begin(through: row.section)
+      if isJSON {
+        console.printRaw(row.row == 0 ? "" : ",")
+        console.printRaw(row.element.compactText)
+        types.append(row.type)
+      } else {
+        Show.row(row.element, type: row.type, indent: console.isJSON ? "" : "  ", console, templates)
+      }
+      try console.flushIfLarge()
+    }
+    begin(through: sections.count - 1)
+    end()
+    if isJSON { console.printRaw("]}\n") }
+    try console.flush()
+  }
+}

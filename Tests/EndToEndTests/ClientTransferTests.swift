@@ -1,0 +1,101 @@
+import TestSupport
+import Testing
+
+@Suite("feedclient export, import and restore")
+struct ClientTransferTests {
+  private func fill(_ client: ClientCommand) throws {
+    #expect(
+      try client.run("define", "inbox", "--bin", "urgent=@.p > 5", "--sort", "urgent=$.p:desc", "--bin", "all").code
+        == 0)
+    #expect(try client.run("define", "list", "--kind", "array").code == 0)
+    #expect(try client.run("define", "a", "--kind", "composed", "--child", "inbox/urgent", "--child", "list").code == 0)
+    let elements = ["{\"id\":1,\"p\":9}", "{\"id\":2,\"p\":1}", "{\"id\":3,\"p\":9}", "{\"id\":0,\"p\":7}"]
+    #expect(try ClientCommand.finish(client.start(["push", "inbox"] + elements)).code == 0)
+    #expect(try client.run("push", "list", "[1,2]", "null", "\"x\"").code == 0)
+  }
+
+  @Test("feeds come after those that they show, and import makes them again") func roundTrip() throws {
+    let client = ClientCommand(try DaemonProcess())
+    try fill(client)
+    let all = try client.run("export", "a")
+    #expect(all.code == 0)
+    #expect(
+      all.lines == [
+        """
+        {"feed":"inbox","kind":"collection","id":"$.id","exclusive":false,"bins":[{"name":"urgent","filter":"@.p > 5",\
+        "sort":[{"by":"$.p","order":"descending"}]},{"name":"all"}],"count":4}
+        """,
+        "{\"id\":1,\"p\":9}", "{\"id\":2,\"p\":1}", "{\"id\":3,\"p\":9}", "{\"id\":0,\"p\":7}",
+        "{\"feed\":\"list\",\"kind\":\"array\",\"count\":3}", "[1,2]", "null", "\"x\"",
+        "{\"feed\":\"a\",\"kind\":\"composed\",\"children\":[\"inbox/urgent\",\"list\"]}",
+      ])
+    let other = ClientCommand(try DaemonProcess())
+    let imported = try other.run("import", input: all.output)
+    #expect(imported.output == "{\"feeds\":3,\"elements\":7,\"refused\":0}\n")
+    #expect(try other.run("export", "--all").output == client.run("export", "--all").output)
+    #expect(try other.run("range", "a", "0", "0", "9").output == client.run("range", "a", "0", "0", "9").output)
+  }
+
+  @Test("a feed with elements is replaced or merged only if asked") func existingFeeds() throws {
+    let client = ClientCommand(try DaemonProcess())
+    #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
+    let export = try client.run("export", "f").output
+    #expect(try client.run("push", "f", "{\"id\":2}").code == 0)
+    let refused = try client.run("import", "-", input: export)
+    #expect(refused.code == 1)
+    #expect(
+      refused.errors == "feedclient: 'f' has 2 elements; give --replace to remove or --merge to keep them\n")
+    #expect(try client.run("import", "--merge", input: export).code == 0)
+    #expect(try client.run("range", "f", "0", "0", "9").lines == ["{\"id\":1}", "{\"id\":2}"])
+    #expect(try client.run("import", "--replace", input: export).code == 0)
+    #expect(try client.run("range", "f", "0", "0", "9").lines == ["{\"id\":1}"])
+  }
+
+  @Test("an export that is cut off or malformed is refused with its line") func malformedExports() throws {
+    let client = ClientCommand(try DaemonProcess())
+    let heading = "{\"feed\":\"f\",\"kind\":\"collection\",\"count\":2}\n"
+    let cut = try client.run("import", input: heading + "{\"id\":1}\n")
+    #expect(cut.code == 2)
+    #expect(cut.errors == "feedclient: the file ends early: 'f', defined in line 1, lacks 1 element\n")
+    let foreign = try client.run("import", input: "{\"id\":1}\n")
+    #expect(foreign.code == 2)
+    #expect(foreign.errors.contains("line 1: expected the definition of a feed"))
+    #expect(try client.run("export", "nowhere").code == 1)
+    #expect(try client.run("export").code == 2)
+  }
+
+  @Test("feeds larger than a frame are exported, imported and queried") func largeFeeds() throws {
+    let options = ["--max-frame", "64K", "--max-element-bytes", "60K"]
+    let client = ClientCommand(try DaemonProcess(options))
+    let text = String(repeating: "x", count: 500)
+    let lines = (0..<400).map { "{\"id\":\($0),\"text\":\"\(text)\"}" }
+    #expect(try client.run("push", "--define", "f", input: lines.joined(separator: "\n")).code == 0)
+    let export = try client.run("export", "f")
+    #expect(Array(export.lines.dropFirst()) == lines)
+    let other = ClientCommand(try DaemonProcess(options))
+    #expect(try other.run("import", input: export.output).code == 0)
+    #expect(try other.run("export", "f").output == export.output)
+    #expect(try client.run("query", "f", "$[?@.id >= 200]").lines == Array(lines[200...]))
+    #expect(try client.run("query", "f", "$[::-2]").lines == stride(from: 399, to: 0, by: -2).map { lines[$0] })
+    #expect(try client.run("query", "f", "$[0:399, 0]").lines == Array(lines.prefix(399)) + [lines[0]])
+  }
+
+  @Test("a backup is restored into the directory of a stopped daemon") func restore() throws {
+    let directory = try TemporaryDirectory()
+    let (state, file) = (directory.file("state"), directory.file("backup"))
+    let daemon = try DaemonProcess(["--state", state], directory: directory)
+    let client = ClientCommand(daemon)
+    #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
+    #expect(try client.run("backup", file).code == 0)
+    #expect(try client.run("push", "f", "{\"id\":2}").code == 0)
+    let running = try client.run("restore", file, "--state", state, "--replace")
+    #expect(running.code == 2)
+    #expect(running.errors.hasSuffix("; stop the daemon first\n"))
+    try daemon.stop()
+    #expect(try client.run("restore", file, "--state", state).errors.hasSuffix("; give --replace to replace it\n"))
+    #expect(try client.run("restore", file, "--state", state, "--replace").code == 0)
+    let again = ClientCommand(try DaemonProcess(["--state", state], directory: directory))
+    #expect(try again.run("range", "f", "0", "0", "9").lines == ["{\"id\":1}"])
+    #expect(try client.run("restore", "/proc/version", "--state", directory.file("other")).code == 2)
+  }
+}
