@@ -1,0 +1,170 @@
+import FeedJSON
+import FeedSystem
+
+/// A client of a daemon for asynchronous code: pushes values, reads and watches feeds.
+///
+///     struct Item: Codable {
+///       var id: Int
+///       var text: String
+///     }
+///
+///     let client = Client()
+///     try await client.push(Item(id: 1, text: "disk full"), to: "inbox")
+///     try await client.transaction { changes in
+///       try changes.push([Item(id: 2, text: "fan"), Item(id: 3, text: "door")], to: "inbox")
+///       changes.delete(1, from: "inbox")
+///     }
+///     for try await update in client.watch("inbox", as: Item.self) {
+///       print(try update.items())
+///     }
+///
+/// Requests of all tasks share one connection, which is opened with the first request and again after it was lost. A thread
+/// of the client waits for answers, so a task that awaits one blocks no thread of Swift's pool. Requests are sent in the
+/// order of the calls. When a task is cancelled, its call throws `CancellationError`; the daemon may still carry it out.
+public final class Client: Sendable {
+  private let worker: ClientWorker
+  private let socket: String
+
+  /// - Parameters:
+  ///   - socket: the daemon's socket; see "Transport" in `Protocol/README.md` for the default.
+  ///   - name: the name that the daemon's log and `clients` show.
+  public init(socket: String? = nil, name: String = "swift") {
+    self.socket = socket ?? SocketPath.clientDefault(.current)
+    worker = ClientWorker(path: self.socket, name: name)
+  }
+
+  deinit { worker.stop() }
+
+  /// Sends any request of the protocol.
+  /// - Parameter params: an object; see the method's page under `Protocol/methods`.
+  /// - Returns: the JSON text of the result.
+  /// - Throws: ``ClientError``, `EncodingError` or `CancellationError`.
+  public func call(_ method: String, _ params: some Encodable) async throws -> [UInt8] {
+    var text = ByteBuffer()
+    try JSONTextEncoder.encode(params, to: &text)
+    return try await worker.call(method, Array(text.bytes))
+  }
+
+  /// Sends any request of the protocol and decodes its result.
+  public func call<Result: Decodable>(
+    _ method: String, _ params: some Encodable, as type: Result.Type
+  ) async throws -> Result {
+    try JSONViewDecoder.decode(type, from: await call(method, params))
+  }
+
+  /// Inserts an element into a collection, or updates the one with its identity.
+  /// - Returns: the revision of the daemon.
+  @discardableResult
+  public func push(_ element: some Encodable, to feed: String) async throws -> UInt64 {
+    try await push([element], to: feed)
+  }
+
+  /// Inserts or updates elements of a collection in one commit.
+  @discardableResult
+  public func push(_ elements: [some Encodable], to feed: String) async throws -> UInt64 {
+    try await change { changes in try changes.push(elements, to: feed) }
+  }
+
+  /// Deletes the element with an identity; nothing if there is none.
+  @discardableResult
+  public func delete(_ id: some Encodable & Sendable, from feed: String) async throws -> UInt64 {
+    try await change { changes in try changes.add("delete", feed, [("id", id)]) }
+  }
+
+  /// Carries out several changes in one commit: all of them or, when one is refused, none.
+  /// - Returns: the revision of the daemon.
+  @discardableResult
+  public func transaction(_ body: (inout Transaction) throws -> Void) async throws -> UInt64 {
+    var transaction = Transaction()
+    try body(&transaction)
+    return try await send("transaction", transaction.parameters())
+  }
+
+  /// The rows of a feed and every change of them, decoded when they are read; see ``Feed``.
+  public func watch<Item: Decodable>(_ feed: String, as type: Item.Type) -> ItemSequence<Item> {
+    ItemSequence(feed: Feed(feed, socket: socket))
+  }
+
+  /// Carries out the only change of a transaction as a request of its own.
+  private func change(_ body: (inout Transaction) throws -> Void) async throws -> UInt64 {
+    var transaction = Transaction()
+    try body(&transaction)
+    let (method, params) = transaction.first
+    return try await send(method, params)
+  }
+
+  private func send(_ method: String, _ params: [UInt8]) async throws -> UInt64 {
+    struct Answer: Decodable { var revision: UInt64 }
+    return try JSONViewDecoder.decode(Answer.self, from: await worker.call(method, params)).revision
+  }
+}
+
+/// The changes of one commit; see ``Client/transaction(_:)``.
+public struct Transaction {
+  private var operations: [(method: String, params: [UInt8])] = []
+
+  /// Inserts an element into a collection, or updates the one with its identity.
+  public mutating func push(_ element: some Encodable, to feed: String) throws { try push([element], to: feed) }
+
+  /// Inserts or updates elements of a collection.
+  public mutating func push(_ elements: [some Encodable], to feed: String) throws {
+    try add("update", feed, [("elements", elements)])
+  }
+
+  /// Makes a collection or an array hold exactly these elements.
+  public mutating func set(_ feed: String, to elements: [some Encodable]) throws {
+    try add("set", feed, [("elements", elements)])
+  }
+
+  /// Deletes the element with this identity.
+  public mutating func delete(_ id: Int, from feed: String) { try? add("delete", feed, [("id", id)]) }
+
+  /// Deletes the element with this identity.
+  public mutating func delete(_ id: String, from feed: String) { try? add("delete", feed, [("id", id)]) }
+
+  /// Inserts elements into an array; without a row at its end.
+  public mutating func insert(_ elements: [some Encodable], into feed: String, at row: Int? = nil) throws {
+    try add("insert", feed, [("elements", elements)] + (row.map { [("at", $0)] } ?? []))
+  }
+
+  /// Removes rows of an array, which count before any of them is removed.
+  public mutating func remove(rows: [Int], from feed: String) { try? add("remove", feed, [("at", rows)]) }
+
+  /// Sets the element of a single.
+  public mutating func put(_ element: some Encodable, in feed: String) throws {
+    try add("put", feed, [("element", element)])
+  }
+
+  /// Adds any operation that `transaction` allows.
+  mutating func add(_ method: String, _ feed: String, _ members: [(String, any Encodable)]) throws {
+    var text = ByteBuffer()
+    text.append("{\"feed\":")
+    text.appendJSONString(feed)
+    for (name, value) in members {
+      text.append(UInt8(ascii: ","))
+      text.appendJSONString(name)
+      text.append(UInt8(ascii: ":"))
+      try JSONTextEncoder.encode(value, to: &text)
+    }
+    text.append(UInt8(ascii: "}"))
+    operations.append((method, Array(text.bytes)))
+  }
+
+  /// The first operation.
+  fileprivate var first: (method: String, params: [UInt8]) { operations.first ?? ("ping", Array("{}".utf8)) }
+
+  /// The parameters of `transaction`.
+  fileprivate func parameters() -> [UInt8] {
+    var text = ByteBuffer()
+    text.append("{\"ops\":[")
+    for (place, operation) in operations.enumerated() {
+      text.append(place > 0 ? ",{\"method\":" : "{\"method\":")
+      text.appendJSONString(operation.method)
+      text.append(",\"params\":")
+      operation.params.withUnsafeBytes { text.append($0) }
+      text.append("}")
+    }
+    text.append("]}")
+    return Array(text.bytes)
+  }
+}

@@ -1,0 +1,151 @@
+import FeedJSON
+import FeedSystem
+import Synchronization
+
+/// The thread of a ``Client``: sends the requests of all tasks over one connection and hands out the answers.
+///
+/// Invariant: each task that waits is in `waiting` until exactly one of answer, failure and cancellation removes it.
+final class ClientWorker: Sendable {
+  typealias Answer = Result<[UInt8], any Error>
+
+  private struct Request {
+    var ticket: UInt64
+    var method: String
+    var params: [UInt8]
+  }
+
+  private struct State {
+    var nextTicket: UInt64 = 0
+    /// Requests that were not sent, oldest first.
+    var queue: [Request] = []
+    var waiting: [UInt64: CheckedContinuation<Answer, Never>] = [:]
+    var isStarted = false
+    var isStopped = false
+  }
+
+  private let path: String
+  private let name: String
+  private let wake: WakeUp?
+  private let state = Mutex(State())
+
+  init(path: String, name: String) {
+    self.path = path
+    self.name = name
+    wake = try? WakeUp()
+  }
+
+  /// Sends a request and returns the JSON text of its result.
+  func call(_ method: String, _ params: [UInt8]) async throws -> [UInt8] {
+    let ticket = state.withLock { state in
+      state.nextTicket += 1
+      return state.nextTicket
+    }
+    return try await withTaskCancellationHandler {
+      await withCheckedContinuation { waiter in
+        let isRefused = state.withLock { state in
+          guard !state.isStopped, !Task.isCancelled else { return true }
+          state.waiting[ticket] = waiter
+          state.queue.append(Request(ticket: ticket, method: method, params: params))
+          return false
+        }
+        if isRefused { return waiter.resume(returning: .failure(CancellationError())) }
+        start()
+        wake?.signal()
+      }
+    } onCancel: {
+      answer(ticket, .failure(CancellationError()))
+    }.get()
+  }
+
+  /// Ends the thread.
+  func stop() {
+    state.withLock { $0.isStopped = true }
+    wake?.signal()
+  }
+
+  private func answer(_ ticket: UInt64, _ answer: Answer) {
+    let waiter = state.withLock { state in
+      state.queue.removeAll { $0.ticket == ticket }
+      return state.waiting.removeValue(forKey: ticket)
+    }
+    waiter?.resume(returning: answer)
+  }
+
+  private func failAll(_ error: any Error) {
+    let waiting = state.withLock { state in
+      defer { (state.waiting, state.queue) = ([:], []) }
+      return state.waiting
+    }
+    for waiter in waiting.values { waiter.resume(returning: .failure(error)) }
+  }
+
+  private func start() {
+    let mustStart = state.withLock { state in
+      defer { state.isStarted = true }
+      return !state.isStarted
+    }
+    guard mustStart else { return }
+    do throws(SystemError) {
+      guard wake != nil else { throw SystemError(code: 24, operation: "create an event descriptor") }
+      try Thread("client") { self.run() }
+    } catch {
+      failAll(ClientError.system(error))
+      state.withLock { $0.isStarted = false }
+    }
+  }
+
+  /// The body of the thread.
+  private func run() {
+    var connection: Connection?
+    // The tickets of the requests that were sent, by their ids.
+    var sent: [Int: UInt64] = [:]
+    while let wake {
+      let (requests, isStopped) = state.withLock { state in
+        defer { state.queue = [] }
+        return (state.queue, state.isStopped)
+      }
+      if isStopped { return failAll(CancellationError()) }
+      do throws(ClientError) {
+        if !requests.isEmpty, connection == nil { connection = try open() }
+        for request in requests {
+          let id = connection?.send(request.method) { params in request.params.withUnsafeBytes { params.append($0) } }
+          if let id { sent[id] = request.ticket }
+        }
+        try connection?.flush()
+        while let message = try connection?.next() { take(message, &sent) }
+        try wait(wake, connection)
+      } catch {
+        // What was sent may have been carried out; the caller decides whether to repeat it.
+        failAll(error)
+        (connection, sent) = (nil, [:])
+      }
+    }
+  }
+
+  private func open() throws(ClientError) -> Connection {
+    let connection = try Connection.open(path: path, timeout: .seconds(5))
+    _ = try connection.hello(client: name, deadline: MonotonicClock.now &+ 30_000_000_000)
+    return connection
+  }
+
+  private func take(_ message: Message, _ sent: inout [Int: UInt64]) {
+    guard case .response(let id, let result) = message, let ticket = sent.removeValue(forKey: id) else { return }
+    switch result {
+    case .success(let view): answer(ticket, .success(view.compactText))
+    case .failure(let error): answer(ticket, .failure(ClientError.refused(error)))
+    }
+  }
+
+  private func wait(_ wake: WakeUp, _ connection: Connection?) throws(ClientError) {
+    var list = WaitList()
+    list.add(wake.descriptor, .readable)
+    if let connection { list.add(connection.descriptor, connection.hasOutput ? [.readable, .writable] : .readable) }
+    do throws(SystemError) {
+      _ = try list.wait(until: nil)
+    } catch {
+      throw .system(error)
+    }
+    wake.clear()
+    try connection?.fill()
+  }
+}

@@ -1,0 +1,124 @@
+import Observation
+
+extension Row {
+  /// Decodes the row's element.
+  /// - Throws: `DecodingError` when the element does not have the shape of the type.
+  public func decode<Item: Decodable>(_ type: Item.Type) throws -> Item {
+    try JSONViewDecoder.decode(type, from: element)
+  }
+}
+
+extension Mirror {
+  /// The row of a section; nil when there is none.
+  public subscript(section: Int, row: Int) -> Row? {
+    guard sections.indices.contains(section), row >= 0, row < sections[section].rows.count else { return nil }
+    return sections[section].rows[row]
+  }
+}
+
+/// The updates of a feed whose elements are of one type; see ``Client/watch(_:as:)``.
+///
+/// It reconnects and resumes like ``Feed``, and a slow loop gets fewer, larger updates.
+public struct ItemSequence<Item: Decodable>: AsyncSequence, Sendable {
+  public typealias Element = ItemUpdate<Item>
+
+  let feed: Feed
+
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(base: feed.makeAsyncIterator()) }
+
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    var base: Feed.AsyncIterator
+
+    /// The next update with rows; nil once the task is cancelled.
+    public mutating func next() async throws -> ItemUpdate<Item>? {
+      while let update = try await base.next() {
+        if let mirror = update.mirror { return ItemUpdate(cause: update.cause, mirror: mirror) }
+      }
+      return nil
+    }
+  }
+}
+
+/// An event of a feed and the rows after it.
+public struct ItemUpdate<Item: Decodable>: Sendable {
+  public let cause: FeedUpdate.Cause
+  public let mirror: Mirror
+
+  /// All elements in the order of the rows.
+  public func items() throws -> [Item] {
+    try mirror.sections.flatMap { section in try section.rows.map { try $0.decode(Item.self) } }
+  }
+
+  /// The elements of a section.
+  public func items(ofSection section: Int) throws -> [Item] {
+    guard mirror.sections.indices.contains(section) else { return [] }
+    return try mirror.sections[section].rows.map { try $0.decode(Item.self) }
+  }
+
+  /// The element of a row; nil when there is none.
+  public subscript(section: Int, row: Int) -> Item? { mirror[section, row].flatMap { try? $0.decode(Item.self) } }
+}
+
+/// A mirror of a feed that views observe.
+///
+///     let inbox = ObservedMirror(Feed("inbox"))
+///     Task { try await inbox.run() }
+///     inbox[0, 3]?.decode(Item.self)
+@MainActor @Observable
+public final class ObservedMirror {
+  /// The rows; nil before the first snapshot is complete.
+  public private(set) var mirror: Mirror?
+  /// Why the rows may be old; nil while the watch is running.
+  public private(set) var interruption: ClientError?
+  @ObservationIgnored private let feed: Feed
+
+  public init(_ feed: Feed) { self.feed = feed }
+
+  /// Follows the feed until the task is cancelled.
+  /// - Parameter note: is told of every update after the rows have changed.
+  public func run(_ note: (FeedUpdate) -> Void = { _ in }) async throws {
+    for try await update in feed {
+      if case .interrupted(let reason) = update.cause { interruption = reason } else { interruption = nil }
+      if update.mirror != nil { mirror = update.mirror }
+      note(update)
+    }
+  }
+
+  /// The row of a section; nil when there is none.
+  public subscript(section: Int, row: Int) -> Row? { mirror?[section, row] }
+}
+
+/// Drawers of rows, registered by the type of the row.
+///
+/// A drawer draws an element into whatever its owner shows, such as a cell of a list.
+///
+///     var drawers = Drawers<Cell>()
+///     drawers.register("message", as: Message.self) { message, cell, animation in
+///       cell.show(message.text, animated: animation != nil)
+///     }
+///     try drawers.draw(row, into: cell, animation: delta.animation)
+public struct Drawers<Target> {
+  private typealias Draw = (Row, Target, String?) throws -> Void
+  private var byType: [String: Draw] = [:]
+  private var fallback: Draw?
+
+  public init() {}
+
+  /// Registers the drawer of a type of rows; nil is for rows of all other types and without one.
+  /// - Parameter draw: is given the element, the target, and the hint of the change that brought the row.
+  public mutating func register<Item: Decodable>(
+    _ rowType: String?, as type: Item.Type, draw: @escaping (Item, Target, _ animation: String?) throws -> Void
+  ) {
+    let entry: Draw = { row, target, animation in try draw(try row.decode(type), target, animation) }
+    if let rowType { byType[rowType] = entry } else { fallback = entry }
+  }
+
+  /// Draws a row with the drawer of its type.
+  /// - Returns: false when no drawer is registered for it.
+  @discardableResult
+  public func draw(_ row: Row, into target: Target, animation: String? = nil) throws -> Bool {
+    guard let draw = row.type.flatMap({ byType[$0] }) ?? fallback else { return false }
+    try draw(row, target, animation)
+    return true
+  }
+}

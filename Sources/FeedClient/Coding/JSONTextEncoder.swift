@@ -1,0 +1,179 @@
+import FeedJSON
+
+/// Encodes values as compact JSON text. Optionals that are nil are left out of objects, as `Codable` does.
+enum JSONTextEncoder {
+  /// - Throws: what the value's `encode(to:)` throws, or `EncodingError` for a number that JSON does not have.
+  static func encode(_ value: some Encodable, to out: inout ByteBuffer) throws {
+    let slot = Slot()
+    try value.encode(to: TreeEncoder(slot: slot, codingPath: []))
+    slot.write(to: &out)
+  }
+}
+
+/// A place in the text that is being made.
+private final class Slot {
+  enum Content {
+    case nothing
+    case scalar(String)
+    case string(String)
+    case array([Slot])
+    case object([(name: String, slot: Slot)])
+  }
+
+  var content = Content.nothing
+
+  func append() -> Slot {
+    let slot = Slot()
+    if case .array(var items) = content {
+      content = .nothing
+      items.append(slot)
+      content = .array(items)
+    } else {
+      content = .array([slot])
+    }
+    return slot
+  }
+
+  func add(_ name: String) -> Slot {
+    let slot = Slot()
+    if case .object(var members) = content {
+      content = .nothing
+      members.append((name, slot))
+      content = .object(members)
+    } else {
+      content = .object([(name, slot)])
+    }
+    return slot
+  }
+
+  func write(to out: inout ByteBuffer) {
+    switch content {
+    case .nothing: out.append("null")
+    case .scalar(let text): out.append(string: text)
+    case .string(let text): out.appendJSONString(text)
+    case .array(let items):
+      out.append(UInt8(ascii: "["))
+      for (place, item) in items.enumerated() {
+        if place > 0 { out.append(UInt8(ascii: ",")) }
+        item.write(to: &out)
+      }
+      out.append(UInt8(ascii: "]"))
+    case .object(let members):
+      out.append(UInt8(ascii: "{"))
+      for (place, member) in members.enumerated() {
+        if place > 0 { out.append(UInt8(ascii: ",")) }
+        out.appendJSONString(member.name)
+        out.append(UInt8(ascii: ":"))
+        member.slot.write(to: &out)
+      }
+      out.append(UInt8(ascii: "}"))
+    }
+  }
+}
+
+private struct TreeEncoder: Encoder, SingleValueEncodingContainer, UnkeyedEncodingContainer {
+  let slot: Slot
+  let codingPath: [any CodingKey]
+  /// Whether each value is an item of an array.
+  var isList = false
+  private(set) var count = 0
+
+  init(slot: Slot, codingPath: [any CodingKey]) {
+    self.slot = slot
+    self.codingPath = codingPath
+  }
+
+  var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+  func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+    slot.content = .object([])
+    return KeyedEncodingContainer(Keyed<Key>(slot: slot, codingPath: codingPath))
+  }
+
+  func unkeyedContainer() -> any UnkeyedEncodingContainer {
+    slot.content = .array([])
+    var list = self
+    list.isList = true
+    return list
+  }
+
+  func singleValueContainer() -> any SingleValueEncodingContainer { self }
+
+  private mutating func next() -> Slot {
+    guard isList else { return slot }
+    count += 1
+    return slot.append()
+  }
+
+  mutating func encodeNil() { next().content = .scalar("null") }
+  mutating func encode(_ value: Bool) { next().content = .scalar(value ? "true" : "false") }
+  mutating func encode(_ value: String) { next().content = .string(value) }
+  mutating func encode(_ value: Double) throws { next().content = try Self.number(value, codingPath) }
+  mutating func encode(_ value: Float) throws { next().content = try Self.number(value, codingPath) }
+  mutating func encode(_ value: Int) { next().content = .scalar("\(value)") }
+  mutating func encode(_ value: Int8) { next().content = .scalar("\(value)") }
+  mutating func encode(_ value: Int16) { next().content = .scalar("\(value)") }
+  mutating func encode(_ value: Int32) { next().content = .scalar("\(value)") }
+  mutating func encode(_ value: Int64) { next().content = .scalar("\(value)") }
+  mutating func encode(_ value: UInt) { next().content = .scalar("\(value)") }
+  mutating func encode(_ value: UInt8) { next().content = .scalar("\(value)") }
+  mutating func encode(_ value: UInt16) { next().content = .scalar("\(value)") }
+  mutating func encode(_ value: UInt32) { next().content = .scalar("\(value)") }
+  mutating func encode(_ value: UInt64) { next().content = .scalar("\(value)") }
+
+  mutating func encode<T: Encodable>(_ value: T) throws {
+    try value.encode(to: TreeEncoder(slot: next(), codingPath: codingPath))
+  }
+
+  mutating func nestedContainer<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+    TreeEncoder(slot: next(), codingPath: codingPath).container(keyedBy: type)
+  }
+
+  mutating func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer {
+    TreeEncoder(slot: next(), codingPath: codingPath).unkeyedContainer()
+  }
+
+  mutating func superEncoder() -> any Encoder { TreeEncoder(slot: next(), codingPath: codingPath) }
+
+  static func number<T: BinaryFloatingPoint & LosslessStringConvertible & Encodable>(
+    _ value: T, _ path: [any CodingKey]
+  ) throws -> Slot.Content {
+    guard value.isFinite else {
+      throw EncodingError.invalidValue(value, .init(codingPath: path, debugDescription: "JSON has no number \(value)"))
+    }
+    return .scalar("\(value)")
+  }
+
+  private struct Keyed<Key: CodingKey>: KeyedEncodingContainerProtocol {
+    let slot: Slot
+    let codingPath: [any CodingKey]
+
+    private func encoder(_ key: any CodingKey) -> TreeEncoder {
+      TreeEncoder(slot: slot.add(key.stringValue), codingPath: codingPath + [key])
+    }
+
+    func encodeNil(forKey key: Key) {
+      var encoder = encoder(key)
+      encoder.encodeNil()
+    }
+
+    func encode<T: Encodable>(_ value: T, forKey key: Key) throws {
+      var encoder = encoder(key)
+      // Scalars have encodings of their own, which a generic call would not find.
+      switch value {
+      case let value as String: encoder.encode(value)
+      case let value as Bool: encoder.encode(value)
+      case let value as Int: encoder.encode(value)
+      default: try encoder.encode(value)
+      }
+    }
+
+    func nestedContainer<Nested: CodingKey>(
+      keyedBy type: Nested.Type, forKey key: Key
+    ) -> KeyedEncodingContainer<Nested> { encoder(key).container(keyedBy: type) }
+
+    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { encoder(key).unkeyedContainer() }
+    func superEncoder() -> any Encoder { TreeEncoder(slot: slot.add("super"), codingPath: codingPath) }
+    func superEncoder(forKey key: Key) -> any Encoder { encoder(key) }
+  }
+}

@@ -1,0 +1,135 @@
+import FeedJSON
+import TestSupport
+import Testing
+
+@testable import FeedClient
+
+@Suite("the asynchronous client") struct ClientTests {
+  private struct Item: Codable, Equatable {
+    var id: Int
+    var text: String
+    var weight: Double?
+    var tags: [String]?
+  }
+
+  private func encode(_ value: some Encodable) throws -> String {
+    var text = ByteBuffer()
+    try JSONTextEncoder.encode(value, to: &text)
+    return String(decoding: text.bytes, as: UTF8.self)
+  }
+
+  @Test("values are encoded as compact JSON and decoded again") func coding() throws {
+    let item = Item(id: 1, text: "a \"b\"\n", weight: 1.5, tags: ["x", "y"])
+    #expect(try encode(item) == "{\"id\":1,\"text\":\"a \\\"b\\\"\\n\",\"weight\":1.5,\"tags\":[\"x\",\"y\"]}")
+    #expect(try encode([Item(id: 2, text: "")]) == "[{\"id\":2,\"text\":\"\"}]")
+    #expect(try encode(["a": [1: true]]) == "{\"a\":{\"1\":true}}")
+    #expect(try encode([nil, 3]) == "[null,3]")
+    #expect(try encode("text") == "\"text\"")
+    #expect(throws: EncodingError.self) { try encode(Double.nan) }
+    let row = Row(element: Array(try encode(item).utf8))
+    #expect(try row.decode(Item.self) == item)
+    #expect(try Row(element: Array("[null,1.0,1e2]".utf8)).decode([Int?].self) == [nil, 1, 100])
+    #expect(throws: DecodingError.self) { try Row(element: Array("{\"id\":\"x\"}".utf8)).decode(Item.self) }
+    #expect(throws: DecodingError.self) { try Row(element: Array("{\"id\":1}".utf8)).decode(Item.self) }
+  }
+
+  @Test("items are pushed, changed in a transaction and watched") func example() async throws {
+    let daemon = try DaemonProcess()
+    let client = Client(socket: daemon.socketPath)
+    _ = try await client.call("define", ["feed": "inbox", "kind": "collection"])
+    try await client.push(Item(id: 1, text: "disk full"), to: "inbox")
+    let revision = try await client.transaction { changes in
+      try changes.push([Item(id: 2, text: "fan"), Item(id: 3, text: "door")], to: "inbox")
+      changes.delete(1, from: "inbox")
+    }
+    #expect(revision == 3)
+    for try await update in client.watch("inbox", as: Item.self) {
+      #expect(try update.items() == [Item(id: 2, text: "fan"), Item(id: 3, text: "door")])
+      #expect(update[0, 1] == Item(id: 3, text: "door"))
+      #expect(update[0, 2] == nil && update[1, 0] == nil)
+      break
+    }
+    struct Found: Decodable { var element: Item }
+    struct Query: Encodable {
+      var feed: String
+      var id: Int
+    }
+    #expect(try await client.call("get", Query(feed: "inbox", id: 2), as: Found.self).element.text == "fan")
+  }
+
+  @Test("a refusal, a lost daemon and a cancelled task are errors of the call") func failures() async throws {
+    let client: Client
+    do {
+      let daemon = try DaemonProcess()
+      client = Client(socket: daemon.socketPath)
+      await #expect(throws: ClientError.self) { try await client.push(Item(id: 1, text: ""), to: "nowhere") }
+      let task = Task { try await client.call("ping", [String: Int]()) }
+      task.cancel()
+      _ = try? await task.value
+      #expect(try await client.call("ping", [String: Int]()) == Array("{}".utf8))
+      try daemon.stop()
+    }
+    await #expect(throws: ClientError.self) { try await client.call("ping", [String: Int]()) }
+  }
+
+  @Test("concurrent requests get their own answers") func concurrency() async throws {
+    let daemon = try DaemonProcess()
+    let client = Client(socket: daemon.socketPath)
+    _ = try await client.call("define", ["feed": "f", "kind": "collection"])
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for id in 0..<50 {
+        group.addTask { try await client.push(Item(id: id, text: "number \(id)"), to: "f") }
+      }
+      try await group.waitForAll()
+    }
+    struct Element: Decodable { var element: Item }
+    struct Query: Encodable {
+      var feed = "f"
+      var id: Int
+    }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for id in 0..<50 {
+        group.addTask {
+          #expect(try await client.call("get", Query(id: id), as: Element.self).element.id == id)
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  @Test("drawers are chosen by the type of the row and told the hint") func drawers() throws {
+    final class Cell {
+      var shown: [String] = []
+    }
+    var drawers = Drawers<Cell>()
+    drawers.register("item", as: Item.self) { item, cell, animation in
+      cell.shown.append("\(item.text) \(animation ?? "-")")
+    }
+    drawers.register("number", as: Int.self) { number, cell, _ in cell.shown.append("\(number)") }
+    let cell = Cell()
+    let item = Row(element: Array("{\"id\":1,\"text\":\"a\"}".utf8), type: "item")
+    #expect(try drawers.draw(item, into: cell, animation: "fade"))
+    #expect(try drawers.draw(item, into: cell))
+    #expect(try drawers.draw(Row(element: Array("7".utf8), type: "number"), into: cell))
+    #expect(try !drawers.draw(Row(element: Array("7".utf8)), into: cell))
+    #expect(throws: DecodingError.self) {
+      try drawers.draw(Row(element: Array("\"x\"".utf8), type: "number"), into: cell)
+    }
+    #expect(cell.shown == ["a fade", "a -", "7"])
+  }
+
+  @Test("an observed mirror follows a feed until its task is cancelled") @MainActor func observed() async throws {
+    let daemon = try DaemonProcess()
+    let client = Client(socket: daemon.socketPath)
+    _ = try await client.call("define", ["feed": "f", "kind": "collection"])
+    try await client.push(Item(id: 1, text: "a"), to: "f")
+    let mirror = ObservedMirror(Feed("f", socket: daemon.socketPath))
+    let (updates, continuation) = AsyncStream<Void>.makeStream()
+    let task = Task { try await mirror.run { _ in continuation.yield() } }
+    for await _ in updates { break }
+    #expect(try mirror[0, 0]?.decode(Item.self) == Item(id: 1, text: "a"))
+    #expect(mirror[0, 1] == nil && mirror.interruption == nil)
+    task.cancel()
+    try await task.value
+  }
+}
