@@ -25,7 +25,7 @@ def options(text):
 
 
 def commands():
-    return re.findall(r"^  ([a-z][A-Za-z]*)  ", help_of("feedclient"), re.MULTILINE)
+    return re.findall(r"^  ([a-z][A-Za-z-]*)  ", help_of("feedclient"), re.MULTILINE)
 
 
 def manual(name):
@@ -57,7 +57,7 @@ class Manuals(unittest.TestCase):
 
     def test_every_command_of_feedclient_has_a_paragraph(self):
         text = manual("feedclient.1")
-        self.assertEqual(sorted(re.findall(r"^\.SS ([a-z][A-Za-z]*)", text, re.MULTILINE)), sorted(commands()))
+        self.assertEqual(sorted(re.findall(r"^\.SS ([a-z][A-Za-z-]*)", text, re.MULTILINE)), sorted(commands()))
         for command in commands():
             paragraph = re.split(r"^\.S[SH] ", re.split(rf"^\.SS {command}\b", text, flags=re.M)[1], flags=re.M)[0]
             own = options(help_of("feedclient", command)) - {"--socket", "--timeout", "--json", "--verbose"}

@@ -17,7 +17,7 @@ _feedclient_options() {
 
 _feedclient_commands() {
   echo help
-  feedclient --help 2>/dev/null | sed -nE 's/^  ([a-z][A-Za-z]*)  +.*/\1/p'
+  feedclient --help 2>/dev/null | sed -nE 's/^  ([a-z][A-Za-z-]*)  +.*/\1/p'
 }
 
 _feedclient_feeds() {

@@ -14,7 +14,7 @@ function __feedclient_words
 end
 
 function __feedclient_commands
-    feedclient --help 2>/dev/null | string replace -rf '^  ([a-z][A-Za-z]*)  +(.*)' '$1\t$2'
+    feedclient --help 2>/dev/null | string replace -rf '^  ([a-z][A-Za-z-]*)  +(.*)' '$1\t$2'
 end
 
 function __feedclient_feeds

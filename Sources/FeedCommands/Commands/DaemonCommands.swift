@@ -26,7 +26,7 @@ extension Command {
     if isPrometheus, invocation.console.wantsJSON {
       throw invocation.usage("--prometheus and --json exclude each other")
     }
-    let show = isPrometheus ? Prometheus.print : Show.members
+    let show = isPrometheus ? { $1.printRaw(Metrics.text(of: $0)) } : Show.members
     if invocation.options.contains("watch") { return try invocation.watchStats(show) }
     return try invocation.request("stats", nil, show: show)
   }
@@ -123,45 +123,5 @@ extension Invocation {
     let isObject = try Operands.withView(of: text) { $0.kind == .object }
     guard isObject else { throw usage("\(what) is not a JSON object") }
     return text
-  }
-}
-
-/// The Prometheus text exposition format of the result of `stats`.
-enum Prometheus {
-  /// Members of `stats` with their names and descriptions; counters end in `_total`.
-  private static let metrics: [(member: String, name: String, help: String)] = [
-    ("revision", "revision", "Last commit of the daemon."),
-    ("uptime", "uptime_seconds", "Seconds since the daemon started."),
-    ("connectionsOpen", "connections_open", "Open connections."),
-    ("feeds", "feeds", "Defined feeds."),
-    ("elements", "elements", "Elements of all feeds."),
-    ("elementBytes", "element_bytes", "Bytes of all elements."),
-    ("historyBytes", "history_bytes", "Bytes of changes kept for watchers that resume."),
-    ("watches", "watches", "Watches, one for each connection and feed."),
-    ("queuedBytes", "queued_bytes", "Bytes queued for connections."),
-    ("heldBytes", "held_bytes", "Bytes received and not yet processed."),
-    ("connections", "connections_total", "Connections accepted."),
-    ("refusedConnections", "refused_connections_total", "Connections refused because of a limit."),
-    ("requests", "requests_total", "Requests received."),
-    ("errors", "errors_total", "Requests refused."),
-    ("commits", "commits_total", "Commits."),
-    ("deltas", "deltas_total", "Deltas queued for watchers."),
-    ("composedDeltas", "composed_deltas_total", "Deltas composed for watchers that were behind."),
-    ("snapshots", "snapshots_total", "Snapshots begun."),
-    ("resets", "resets_total", "Snapshots that replaced a watcher's rows."),
-    ("bytesIn", "received_bytes_total", "Bytes of requests received."),
-    ("bytesOut", "sent_bytes_total", "Bytes written to connections."),
-  ]
-
-  /// Prints the metrics; members that this version does not know are left out.
-  static func print(_ result: JSONView, _ console: Console) {
-    for metric in metrics {
-      guard let value = result.members.first(where: { $0.key.string == metric.member })?.value, value.kind == .number
-      else { continue }
-      let type = metric.name.hasSuffix("_total") ? "counter" : "gauge"
-      console.print("# HELP feedd_\(metric.name) \(metric.help)")
-      console.print("# TYPE feedd_\(metric.name) \(type)")
-      console.print("feedd_\(metric.name) \(value.source)")
-    }
   }
 }

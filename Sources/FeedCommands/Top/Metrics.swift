@@ -1,0 +1,60 @@
+import FeedJSON
+
+/// The members of the result of `stats` as metrics in the Prometheus text exposition format.
+///
+/// Their names begin with `feedd_`; those of counters end in `_total`.
+enum Metrics {
+  /// One member of `stats`.
+  struct Metric: Sendable {
+    /// The member.
+    let member: String
+    /// The name without `feedd_`.
+    let name: String
+    let help: String
+
+    var isCounter: Bool { name.hasSuffix("_total") }
+  }
+
+  static let all: [Metric] = [
+    Metric(member: "revision", name: "revision", help: "Last commit of the daemon."),
+    Metric(member: "uptime", name: "uptime_seconds", help: "Seconds since the daemon started."),
+    Metric(member: "connectionsOpen", name: "connections_open", help: "Open connections."),
+    Metric(member: "feeds", name: "feeds", help: "Defined feeds."),
+    Metric(member: "elements", name: "elements", help: "Elements of all feeds."),
+    Metric(member: "elementBytes", name: "element_bytes", help: "Bytes of all elements."),
+    Metric(
+      member: "historyBytes", name: "history_bytes", help: "Bytes of changes kept for watches that resume."),
+    Metric(member: "watches", name: "watches", help: "Watches of all connections."),
+    Metric(member: "queuedBytes", name: "queued_bytes", help: "Bytes queued for connections."),
+    Metric(member: "heldBytes", name: "held_bytes", help: "Bytes received and not yet processed."),
+    Metric(member: "connections", name: "connections_total", help: "Connections accepted."),
+    Metric(
+      member: "refusedConnections", name: "refused_connections_total", help: "Connections refused because of a limit."),
+    Metric(member: "requests", name: "requests_total", help: "Requests received."),
+    Metric(member: "errors", name: "errors_total", help: "Requests refused."),
+    Metric(member: "commits", name: "commits_total", help: "Commits."),
+    Metric(member: "deltas", name: "deltas_total", help: "Deltas queued for watches."),
+    Metric(
+      member: "composedDeltas", name: "composed_deltas_total", help: "Deltas composed for watches that were behind."),
+    Metric(member: "snapshots", name: "snapshots_total", help: "Snapshots begun."),
+    Metric(member: "resets", name: "resets_total", help: "Snapshots that replaced the rows of a watch."),
+    Metric(member: "bytesIn", name: "received_bytes_total", help: "Bytes of requests received."),
+    Metric(member: "bytesOut", name: "sent_bytes_total", help: "Bytes written to connections."),
+  ]
+
+  /// Returns the metrics of a result of `stats`. Members that are not numbers or not known are left out.
+  static func text(of stats: JSONView) -> String {
+    var values: [String: String] = [:]
+    for member in stats.members where member.value.kind == .number {
+      values[member.key.string ?? ""] = String(decoding: member.value.text, as: UTF8.self)
+    }
+    var text = ""
+    for metric in all {
+      guard let value = values[metric.member] else { continue }
+      text += "# HELP feedd_\(metric.name) \(metric.help)\n"
+      text += "# TYPE feedd_\(metric.name) \(metric.isCounter ? "counter" : "gauge")\n"
+      text += "feedd_\(metric.name) \(value)\n"
+    }
+    return text
+  }
+}

@@ -1,0 +1,104 @@
+import FeedClient
+import FeedSystem
+
+extension Command {
+  static let top = Command(
+    name: "top", usage: ["[OPTION]..."], summary: "show rates, queues and clients, and keep them current",
+    examples: """
+      feedclient top
+      feedclient top --interval 5s
+      """,
+    about: """
+      Shows the daemon's rates with small graphs, what it holds, and its connections, sorted and filtered with keys; \
+      ? lists them. When standard output is not a terminal, it prints one interval and ends.
+      """,
+    options: [
+      OptionDescription(
+        "interval", value: .duration(.milliseconds(100)...(.seconds(3600))), help: "time between two samples",
+        defaultText: "1s")
+    ],
+    operands: 0...0
+  ) { invocation throws(Failure) in
+    try TopRun(invocation).run()
+  }
+}
+
+/// One run of `top`: asks the daemon at intervals and shows a ``TopView``.
+private final class TopRun {
+  private let invocation: Invocation
+  private let interval: UInt64
+  private var view: TopView
+
+  private var console: Console { invocation.console }
+
+  init(_ invocation: Invocation) {
+    self.invocation = invocation
+    interval = (invocation.options.duration("interval") ?? .seconds(1)).clampedNanoseconds
+    view = TopView(palette: invocation.console.palette)
+  }
+
+  func run() throws(Failure) -> ExitStatus {
+    let (connection, _) = try invocation.connect(deadline: invocation.deadline())
+    guard console.terminal.canRedraw, !console.isJSON else { return try printOnce(connection) }
+    let session = try TerminalSession(console, invocation.environment)
+    defer { session.leave() }
+    view.add(try sample(connection))
+    var next = MonotonicClock.now &+ interval
+    while true {
+      let size = session.size
+      try session.draw(view.lines(width: size.width, height: size.height))
+      try wait(connection, session, until: min(next, invocation.end ?? .max))
+      for event in try session.events() {
+        switch event {
+        case .redraw: continue
+        case .end(let signal):
+          session.leave()
+          throw .interrupted(signal)
+        case .key(let key): if view.take(key) { return .done }
+        }
+      }
+      let now = MonotonicClock.now
+      if let end = invocation.end, now >= end { throw invocation.failure(.timedOut) }
+      guard now >= next else { continue }
+      view.add(try sample(connection))
+      next = now &+ interval
+    }
+  }
+
+  /// Prints the rates of one interval.
+  private func printOnce(_ connection: Connection) throws(Failure) -> ExitStatus {
+    view.add(try sample(connection))
+    let due = MonotonicClock.now &+ interval
+    while MonotonicClock.now < due { try wait(connection, nil, until: due) }
+    let last = try sample(connection)
+    view.add(last)
+    for line in view.lines(width: 80, height: last.clients.count + 20) { console.print(line) }
+    return .done
+  }
+
+  private func sample(_ connection: Connection) throws(Failure) -> TopSample {
+    var sample = try invocation.call(connection, "stats", deadline: invocation.deadline()) {
+      TopSample(time: MonotonicClock.now, stats: $0)
+    }
+    try invocation.call(connection, "clients", deadline: invocation.deadline()) { sample.take(clients: $0) }
+    return sample
+  }
+
+  private func wait(_ connection: Connection, _ session: TerminalSession?, until due: UInt64) throws(Failure) {
+    var list = WaitList()
+    list.add(connection.descriptor, .readable)
+    for descriptor in session?.descriptors ?? [] { list.add(descriptor, .readable) }
+    do throws(SystemError) {
+      _ = try list.wait(until: due)
+    } catch {
+      throw .system(error)
+    }
+    guard !list.ready(connection.descriptor).isEmpty else { return }
+    do throws(ClientError) {
+      try connection.fill()
+      while try connection.next() != nil {}
+    } catch {
+      throw invocation.failure(error)
+    }
+  }
+}

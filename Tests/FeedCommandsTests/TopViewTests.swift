@@ -1,0 +1,72 @@
+import FeedJSON
+import Testing
+
+@testable import FeedCommands
+
+@Suite("the screen of top") struct TopViewTests {
+  private func sample(_ seconds: UInt64, requests: Int, clients: [(name: String, requests: Int)]) throws -> TopSample {
+    func withView<Result>(_ text: String, _ body: (JSONView) throws -> Result) throws -> Result {
+      var scanner = JSONScanner()
+      return try Array(text.utf8).withUnsafeBytes { try body(try scanner.scan($0)) }
+    }
+    let stats = "{\"revision\":1234,\"uptime\":3720,\"requests\":\(requests),\"queuedBytes\":2048,\"feeds\":3}"
+    var sample = try withView(stats) { TopSample(time: seconds * 1_000_000_000, stats: $0) }
+    let rows = clients.enumerated().map { place, client in
+      "{\"name\":\"\(client.name)\",\"uid\":0,\"pid\":\(place + 1),\"queued\":0,\"held\":0,\"lag\":0,\"resets\":0,"
+        + "\"requests\":\(client.requests),\"watches\":[\"f\"]}"
+    }
+    try withView("{\"clients\":[\(rows.joined(separator: ","))]}") { sample.take(clients: $0) }
+    return sample
+  }
+
+  private func view() throws -> TopView {
+    var view = TopView(palette: Palette(isOn: false))
+    view.add(try sample(1, requests: 100, clients: [("slow", 1), ("fast", 1)]))
+    view.add(try sample(3, requests: 3100, clients: [("slow", 3), ("fast", 2001)]))
+    return view
+  }
+
+  @Test("rates are differences over the time between samples") func rates() throws {
+    let lines = try view().lines(width: 80, height: 24)
+    #expect(lines[0] == "feedd  up 1 h 2 min  revision 1,234  2 clients  ? help")
+    #expect(lines[1].hasPrefix("requests") && lines[1].contains(" 1,500/s"))
+    #expect(lines.contains { $0.hasPrefix("queued 2.0 KB") })
+    let rows = lines.suffix(2).map { $0.split(separator: " ").map(String.init) }
+    #expect(rows.map { $0[0] } == ["fast", "slow"])
+    #expect(rows.map { $0[3] } == ["1,000", "1"])
+  }
+
+  @Test("keys sort, reverse, filter and pause") func keys() throws {
+    var view = try view()
+    func names() -> [String] {
+      let lines = view.lines(width: 80, height: 24)
+      let header = lines.firstIndex { $0.hasPrefix("CLIENT") } ?? 0
+      return lines[(header + 1)...].map { $0.split(separator: " ").first.map(String.init) ?? "" }
+    }
+    #expect(!view.take(.character("r")))
+    #expect(names() == ["slow", "fast"])
+    for key in "/FAS" { _ = view.take(.character(key)) }
+    #expect(names() == ["fast"])
+    _ = view.take(.escape)
+    _ = view.take(.character(" "))
+    view.add(try sample(4, requests: 9999, clients: []))
+    #expect(names() == ["slow", "fast"])
+    #expect(view.take(.character("q")))
+  }
+
+  @Test("every line fits the screen", arguments: [(40, 10), (20, 5), (200, 60)]) func sizes(width: Int, height: Int)
+    throws
+  {
+    let lines = try view().lines(width: width, height: height)
+    #expect(lines.count <= height)
+    #expect(lines.allSatisfy { DisplayWidth.columns(of: $0) <= width })
+  }
+
+  @Test("numbers are shown with units") func units() {
+    #expect(TopView.bytes(999) == "999 B")
+    #expect(TopView.bytes(1500) == "1.5 KB")
+    #expect(TopView.bytes(999_999) == "1.0 MB")
+    #expect(TopView.bytes(32_000_000) == "32 MB")
+    #expect(TopView.graph([0, 4, 8]) == "▁▅█")
+  }
+}
