@@ -123,15 +123,9 @@ import Testing
   }
 
   @Test("metrics of Prometheus have a help, a type and a value") func prometheus() throws {
-    let terminal = Terminal(descriptor: -1, environment: Environment([:]))
-    let written = Mutex("")
-    let console = Console(terminal: terminal, errorTerminal: terminal, isJSON: false) { bytes, _ throws(SystemError) in
-      written.withLock { $0 += String(decoding: bytes, as: UTF8.self) }
-    }
-    try withJSON(#"{"feeds":5,"commits":7,"state":"/x","future":1}"#) { Prometheus.print($0, console) }
-    try console.flush()
+    let text = try withJSON(#"{"feeds":5,"commits":7,"state":"/x","future":1}"#) { Metrics.text(of: $0) }
     #expect(
-      written.withLock { $0 } == """
+      text == """
         # HELP feedd_feeds Defined feeds.
         # TYPE feedd_feeds gauge
         feedd_feeds 5
