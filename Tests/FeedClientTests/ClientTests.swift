@@ -90,7 +90,8 @@ import Testing
     try await withThrowingTaskGroup(of: Void.self) { group in
       for id in 0..<50 {
         group.addTask {
-          #expect(try await client.call("get", Query(id: id), as: Element.self).element.id == id)
+          let found = try await client.call("get", Query(id: id), as: Element.self)
+          #expect(found.element.id == id)
         }
       }
       try await group.waitForAll()
