@@ -7,7 +7,14 @@ struct ClientCommand {
   let socket: String
   var environment: [String: String] = [:]
 
-  init(_ daemon: DaemonProcess) { socket = daemon.socketPath }
+  /// Keeps the daemon running as long as there is a command for it.
+  private var daemon: DaemonProcess?
+
+  init(_ daemon: DaemonProcess) {
+    socket = daemon.socketPath
+    self.daemon = daemon
+  }
+
   init(socket: String) { self.socket = socket }
 
   /// How a run ended and what it wrote.
