@@ -1,7 +1,7 @@
 import FeedChange
 import FeedJSON
 
-/// The rules of bins (seed 004; DESIGN section 2, "bins are judged one by one").
+/// The rules of bins: each bin judges an element by itself; see `Protocol/README.md`, "Collections".
 extension CollectionState {
   /// Upserts one element by identity and leaves what happened in `step`.
   ///
