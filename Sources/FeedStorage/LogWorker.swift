@@ -65,7 +65,7 @@ final class LogWorker: @unchecked Sendable {
   private let inbox = Mutex<Inbox>(Inbox())
   private let notices = Mutex<[Notice]>([])
   private let hasNotices = Atomic<Bool>(false)
-  /// Wakes the engine's thread, the log's thread, and whoever waits for its end.
+  /// Wakes the engine's thread, the log's thread, and the thread that joins the log's thread.
   private let noticeWakeUp: WakeUp
   private let taskWakeUp: WakeUp
   private let endWakeUp: WakeUp

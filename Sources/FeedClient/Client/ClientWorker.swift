@@ -1,5 +1,6 @@
 import FeedJSON
 import FeedSystem
+import Glibc
 import Synchronization
 
 /// The thread of a ``Client``: sends the requests of all tasks over one connection and hands out the answers.
@@ -86,7 +87,7 @@ final class ClientWorker: Sendable {
     }
     guard mustStart else { return }
     do throws(SystemError) {
-      guard wake != nil else { throw SystemError(code: 24, operation: "create an event descriptor") }
+      guard wake != nil else { throw SystemError(code: EMFILE, operation: "create an event descriptor") }
       try Thread("client") { self.run() }
     } catch {
       failAll(ClientError.system(error))

@@ -26,7 +26,7 @@ struct InputBuffer {
   }
 
   /// Memory behind the held bytes to read into.
-  /// - Parameter total: the length of the frame under way, 0 when it is not known.
+  /// - Parameter total: the length of the incomplete frame; 0 if it is unknown.
   mutating func space(towards total: Int) -> UnsafeMutableRawBufferPointer {
     let wanted = max(total, count &+ 1)
     if wanted > capacity {

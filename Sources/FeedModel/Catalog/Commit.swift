@@ -163,6 +163,21 @@ public final class Commit {
   @inline(__always)
   func addStep(_ step: inout Change) { operation.add(&step) }
 
+  /// An operation of any number of steps on the rows of `feed`, which are undone if one is refused.
+  @inline(__always)
+  func operate(
+    on feed: FeedNumber, _ store: RowStore, _ steps: () throws(FeedError) -> Void
+  ) throws(FeedError) {
+    startOperation()
+    let mark = log.mark
+    do throws(FeedError) {
+      try steps()
+    } catch {
+      throw abandon(error, to: mark)
+    }
+    finishOperation(on: feed, store, since: mark)
+  }
+
   /// Ends an operation that changed rows of `feed` by steps since `mark`.
   @inline(__always)
   func finishOperation(on feed: FeedNumber, _ store: RowStore, since mark: UndoLog.Mark) {

@@ -66,7 +66,7 @@ public final class CollectionKind: FeedKind {
 
   /// Upserts the elements of an array in order, as one operation with one change.
   public func update(elements: JSONView, in commit: Commit) throws(FeedError) {
-    try operate(in: commit) { () throws(FeedError) in
+    try commit.operate(on: number, state) { () throws(FeedError) in
       try upsert(elements, in: commit)
       evictExcess(in: commit)
     }
@@ -82,7 +82,7 @@ public final class CollectionKind: FeedKind {
 
   /// Deletes the elements with the identities of an array, as one operation.
   public func delete(ids: JSONView, in commit: Commit) throws(FeedError) {
-    try operate(in: commit) { () throws(FeedError) in
+    try commit.operate(on: number, state) { () throws(FeedError) in
       var handles: [UInt32] = []
       for (index, id) in ids.elements.enumerated() {
         if let handle = try state.find(id, index: index, isID: true) { handles.append(handle) }
@@ -97,7 +97,7 @@ public final class CollectionKind: FeedKind {
   ///
   /// - Throws: `limitExceeded` if the filter takes more than `maxQuerySteps` steps over one element.
   public func delete(where filter: Filter, in commit: Commit) throws(FeedError) {
-    try operate(in: commit) { () throws(FeedError) in
+    try commit.operate(on: number, state) { () throws(FeedError) in
       remove(try accepted(by: filter), in: commit)
     }
   }
@@ -124,7 +124,7 @@ public final class CollectionKind: FeedKind {
   /// Makes the collection hold exactly the elements of an array, by identity (method `set`): first elements that are not among
   /// them are deleted, then each is upserted in order.
   public func set(_ elements: JSONView, in commit: Commit) throws(FeedError) {
-    try operate(in: commit) { () throws(FeedError) in
+    try commit.operate(on: number, state) { () throws(FeedError) in
       var kept: Set<UInt32> = []
       for (index, element) in elements.elements.enumerated() {
         if let handle = try state.find(identityOf: element, index: index) { kept.insert(handle) }
@@ -146,18 +146,6 @@ public final class CollectionKind: FeedKind {
     remove(evicted, in: commit)
     commit.finishOperation(on: number, state, since: mark)
     return evicted.count
-  }
-
-  /// An operation of any number of steps, which are undone if one is refused.
-  private func operate(in commit: Commit, _ steps: () throws(FeedError) -> Void) throws(FeedError) {
-    commit.startOperation()
-    let mark = commit.log.mark
-    do throws(FeedError) {
-      try steps()
-    } catch {
-      throw commit.abandon(error, to: mark)
-    }
-    commit.finishOperation(on: number, state, since: mark)
   }
 
   private func upsert(_ elements: JSONView, in commit: Commit) throws(FeedError) {

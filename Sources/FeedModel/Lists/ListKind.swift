@@ -56,7 +56,7 @@ public final class ListKind: FeedKind {
   /// Inserts elements (method `insert`). Each row counts with the earlier elements of the same call already inserted; without
   /// `rows` they are appended.
   public func insert(_ elements: [JSONView], at rows: [Int]?, in commit: Commit) throws(FeedError) {
-    try operate(in: commit) { () throws(FeedError) in
+    try commit.operate(on: number, state) { () throws(FeedError) in
       for (place, element) in elements.enumerated() {
         let row = rows?[place] ?? state.rows.count
         try check(row, upTo: state.rows.count)
@@ -68,7 +68,7 @@ public final class ListKind: FeedKind {
 
   /// Removes rows, all given as they are before the call (method `remove`).
   public func remove(at rows: [Int], in commit: Commit) throws(FeedError) {
-    try operate(in: commit) { () throws(FeedError) in
+    try commit.operate(on: number, state) { () throws(FeedError) in
       let descending = rows.sorted(by: >)
       for (place, row) in descending.enumerated() {
         if place > 0 && descending[place - 1] == row {
@@ -83,7 +83,7 @@ public final class ListKind: FeedKind {
 
   /// Replaces the elements of rows, in the order given (method `replace`).
   public func replace(_ elements: [JSONView], at rows: [Int], in commit: Commit) throws(FeedError) {
-    try operate(in: commit) { () throws(FeedError) in
+    try commit.operate(on: number, state) { () throws(FeedError) in
       for (place, element) in elements.enumerated() {
         try check(rows[place], upTo: state.rows.count - 1)
         try state.replace(element, at: rows[place], index: place, now: commit.tick(), commit.log)
@@ -94,7 +94,7 @@ public final class ListKind: FeedKind {
 
   /// Moves a row; `target` is its index afterwards (method `move`).
   public func move(from row: Int, to target: Int, in commit: Commit) throws(FeedError) {
-    try operate(in: commit) { () throws(FeedError) in
+    try commit.operate(on: number, state) { () throws(FeedError) in
       try check(row, upTo: state.rows.count - 1)
       try check(target, upTo: state.rows.count - 1)
       state.move(from: row, to: target, commit.log)
@@ -106,7 +106,7 @@ public final class ListKind: FeedKind {
   public func set(_ elements: JSONView, in commit: Commit) throws(FeedError) {
     let buffer = ElementBuffer(compacting: elements, maxDepth: state.limits.maxDepth)
     let plan = state.plan(buffer.views)
-    try operate(in: commit) { () throws(FeedError) in
+    try commit.operate(on: number, state) { () throws(FeedError) in
       for (old, new) in plan.replaced {
         try state.replace(buffer.views[new], at: old, index: new, now: commit.tick(), commit.log)
         commit.addStep(&state.step)
@@ -124,7 +124,7 @@ public final class ListKind: FeedKind {
 
   /// Fills a single, replaces its element, or empties it if `element` is nil (method `put`).
   public func put(_ element: JSONView?, in commit: Commit) throws(FeedError) {
-    try operate(in: commit) { () throws(FeedError) in
+    try commit.operate(on: number, state) { () throws(FeedError) in
       let isFull = state.rows.count > 0
       switch (element, isFull) {
       case (let element?, true): try state.replace(element, at: 0, index: 0, now: commit.tick(), commit.log)
@@ -135,18 +135,6 @@ public final class ListKind: FeedKind {
       commit.addStep(&state.step)
     }
     assert(shape == .array || state.rows.count <= 1, "a single holds several elements")
-  }
-
-  /// An operation of any number of steps, which are undone if one is refused.
-  private func operate(in commit: Commit, _ steps: () throws(FeedError) -> Void) throws(FeedError) {
-    commit.startOperation()
-    let mark = commit.log.mark
-    do throws(FeedError) {
-      try steps()
-    } catch {
-      throw commit.abandon(error, to: mark)
-    }
-    commit.finishOperation(on: number, state, since: mark)
   }
 
   private func check(_ row: Int, upTo last: Int, of count: Int? = nil) throws(FeedError) {

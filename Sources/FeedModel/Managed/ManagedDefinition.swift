@@ -1,8 +1,8 @@
 import FeedQuery
 
-/// What a `managed` feed is made of: a query on another program's SQLite database (PROTOCOL section 6).
+/// What a `managed` feed is made of: a query on another program's SQLite database (`Protocol/README.md`, "Definitions").
 ///
-/// The model does not read the database; whoever does hands the rows to `ManagedKind.set`.
+/// The model does not read the database: `ManagedKind.set` receives the rows.
 public struct ManagedDefinition: Equatable, Sendable {
   /// The database file, as the configuration names it.
   public let database: String

@@ -1,6 +1,7 @@
 import FeedChange
 
-/// What several steps come to: no row is listed that kept its identity, its place and its element (PROTOCOL section 4).
+/// The change of several steps together: a row that kept its identity, its place and its element is not listed
+/// (`Protocol/README.md`, "The change").
 extension RowStore {
   /// Steps whose rows are followed back to where they began; beyond that a row that left and came back stays listed twice.
   private static let pairingLimit = 1 << 22

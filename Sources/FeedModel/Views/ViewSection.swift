@@ -3,7 +3,7 @@ import FeedChange
 /// The one section of a view.
 ///
 /// Without filter and sort its rows are looked up in the source. Otherwise they come from a ``ViewIndex``, which follows the
-/// source when a commit is final. Whoever looks between two operations of a commit is shown rows that are judged anew.
+/// source when a commit is final. A read between two operations of a commit judges the rows again.
 final class ViewSection: FeedSection {
   let name: String
   private(set) var plan: ViewPlan
