@@ -68,13 +68,17 @@ let package = Package(
     .target(
       name: "TestSupport", dependencies: ["FeedJSON", "FeedChange", "FeedSystem"], path: "Tests/TestSupport",
       swiftSettings: settings),
+    .target(
+      name: "ReferenceModel", dependencies: ["FeedJSON", "FeedChange", "FeedModel", "TestSupport"],
+      path: "Tests/ReferenceModel", swiftSettings: settings),
     tests("FeedJSONTests", ["FeedJSON"]),
     tests("FeedQueryTests", ["FeedQuery", "FeedJSON"]),
     tests("FeedChangeTests", ["FeedChange", "FeedJSON"]),
     tests("FeedModelTests", ["FeedModel", "FeedChange", "FeedJSON", "FeedQuery"]),
     tests("FeedWireTests", ["FeedWire", "FeedJSON", "FeedChange"]),
     tests(
-      "FeedEngineTests", ["FeedEngine", "FeedServer", "FeedJSON", "FeedChange", "FeedModel", "FeedWire"]),
+      "FeedEngineTests",
+      ["FeedEngine", "FeedServer", "FeedJSON", "FeedChange", "FeedModel", "FeedWire", "ReferenceModel"]),
     tests("FeedSQLiteTests", ["FeedSQLite"]),
     .target(name: "FaultyDisk", dependencies: ["CSQLite"], path: "Tests/FaultyDisk"),
     tests(

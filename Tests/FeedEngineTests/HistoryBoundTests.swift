@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 @Suite struct HistoryBoundTests {
   /// What all feeds remember together is bounded, however many there are; who is out of reach gets a snapshot.

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 @Suite struct MainJobTests {
   static let inbox = #"""

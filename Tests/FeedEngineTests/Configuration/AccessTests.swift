@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 @Suite("Access rules")
 struct AccessTests {

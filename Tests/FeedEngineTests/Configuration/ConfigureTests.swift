@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 @Suite("Applying a configuration")
 struct ConfigureTests {

@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// Limits on connections, the reserve for the administrator, the quota of a user, and how connections end.
 @Suite struct ConnectionLimitTests {

@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// Frames as bytes: however they are cut they mean the same, and what is no frame ends its own connection only.
 @Suite struct FrameTests {

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// What the connections of a user may hold: bytes that wait for them and bytes of half frames, together.
 @Suite struct QuotaTests {

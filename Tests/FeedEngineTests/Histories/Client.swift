@@ -1,6 +1,7 @@
 import FeedModel
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// A client that checks all it is told: each of its requests is answered once and in order, and its copies of what it
 /// watches follow the rules of the protocol.

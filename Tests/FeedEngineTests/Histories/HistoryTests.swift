@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// Long random histories: whatever watchers do, their copies are right whenever they have caught up.
 @Suite struct HistoryTests {

@@ -3,6 +3,7 @@ import FeedModel
 import TestSupport
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// A daemon with a feed of every kind, and somebody who changes them at random.
 final class World {

@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// JSON-RPC batches: each request on its own, the answers in order in one array.
 @Suite struct BatchTests {

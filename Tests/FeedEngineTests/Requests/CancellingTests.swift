@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// Operations of one transaction that cancel out: no delta for the feed, and no commit if that was all.
 @Suite struct CancellingTests {

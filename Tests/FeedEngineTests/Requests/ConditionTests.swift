@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 @Suite("Conditions of requests")
 struct ConditionTests {

@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// The steps that the filters of a collection share over one element.
 @Suite struct FilterStepsTests {

@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// Feeds that show each other cannot be made to show more than there is room for, whichever way they are put together.
 @Suite struct GrowthTests {

@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// Every limit on what a request may bring refuses with its own name and changes nothing; at the limit itself it does not.
 @Suite struct LimitTests {

@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// Answers and JSON-RPC batches that take several turns: they share each turn, are charged to their user, and end with their
 /// peer.

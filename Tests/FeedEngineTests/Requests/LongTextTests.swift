@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// Requests whose answers would outgrow a frame: each is still answered, once, within the limit, and what is refused changes
 /// nothing.

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 @Suite("Patches, deletion by filter and places of queries")
 struct PatchTests {

@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// Many requests in one go: every answer once and in order, long ones included, and nobody else waits for them.
 @Suite struct PipelineTests {

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// What a mutation that failed must not leave behind in the engine.
 @Suite struct RollBackTests {

@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// A selection that no frame could tell is refused before anything is selected.
 @Suite struct SelectionLimitTests {

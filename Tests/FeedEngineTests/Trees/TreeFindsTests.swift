@@ -1,6 +1,7 @@
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// What the random trees found.
 @Suite struct TreeFindsTests {

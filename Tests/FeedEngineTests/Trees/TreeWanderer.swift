@@ -1,6 +1,7 @@
 import FeedModel
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// A watcher that stops reading, goes away, comes back with an old copy and wants its deltas seldom.
 final class TreeWanderer {

@@ -2,6 +2,7 @@ import FeedChange
 import FeedModel
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// What must hold after a commit.
 extension TreeWorld {

@@ -2,6 +2,7 @@ import FeedModel
 import Glibc
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// Comparing copies, answers and the engine itself with the reference.
 extension TreeWorld {

@@ -1,5 +1,7 @@
 import FeedModel
 
+@testable import ReferenceModel
+
 /// The shared selection, followed by the rows' identity.
 extension TreeWorld {
   /// Selects or deselects at random and checks the answer.

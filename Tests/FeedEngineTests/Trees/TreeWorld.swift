@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// An engine with a tree of feeds of all kinds, the reference beside it, and a watcher of everything.
 final class TreeWorld {

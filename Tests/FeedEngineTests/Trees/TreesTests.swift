@@ -2,6 +2,8 @@ import Glibc
 import TestSupport
 import Testing
 
+@testable import ReferenceModel
+
 /// Random trees of all kinds of feeds under random mutations, with watchers on everything, against a reference that puts
 /// everything together anew after each operation.
 ///

@@ -1,6 +1,8 @@
 import FeedModel
 import Testing
 
+@testable import ReferenceModel
+
 /// Watchers that miss structure changes and catch up by one composed delta, against the reference.
 @Suite struct WanderingTests {
   @Test(arguments: UInt64(1)...10)

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// A log that stores batches later than it takes them, or never.
 @Suite struct LateLogTests {

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 @Suite("Watches of counts")
 struct CountsTests {

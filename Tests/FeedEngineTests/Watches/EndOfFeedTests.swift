@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// What becomes of watches, connections and memory when a feed is undefined.
 @Suite struct EndOfFeedTests {

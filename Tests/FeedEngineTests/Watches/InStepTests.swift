@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// Watches that are given what a turn made for them at its end: nothing of it may be lost or come out of order.
 @Suite struct InStepTests {

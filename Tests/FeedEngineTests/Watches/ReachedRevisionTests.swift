@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// A watcher learns the revision that it was promised, also when what it missed has cancelled out.
 @Suite struct ReachedRevisionTests {

@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// When watchers are told of the selection.
 @Suite struct SelectionTests {

@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// Small frames: snapshots come in parts that fit, a delta that does not fit becomes a snapshot, nothing exceeds the limit.
 @Suite struct SmallFrameTests {

@@ -2,6 +2,7 @@ import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// The ways to watch: from now, from a revision, without a snapshot, with a throttle, again; and bookmarks.
 @Suite struct WatchTests {

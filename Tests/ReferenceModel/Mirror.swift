@@ -1,6 +1,5 @@
 import FeedChange
 import FeedModel
-import FeedWire
 
 /// A watcher's copy of one feed, updated only by the rules of `Protocol/README.md`, "The change" and "Watching".
 ///
@@ -75,6 +74,14 @@ struct Mirror {
       let rows = Self.rows(section["elements"], section["types"])
       return Section(name: section["name"]?.string ?? "", rows: rows)
     }
+  }
+
+  /// A copy of a feed that shows these sections.
+  init(sections: [Section], of feed: String, at revision: Int) {
+    self.feed = feed
+    self.revision = revision
+    self.sections = sections
+    phase = .live
   }
 
   var isLive: Bool { phase == .live }
