@@ -62,6 +62,19 @@ import Testing
     #expect(throws: Failure.self) { try definition("mixed", "--content", "Style") }
   }
 
+  @Test("a view has a source, a filter, sort keys without a bin, and a window") func views() throws {
+    let json = try definition(
+      "top", "--kind", "view", "--of", "inbox/urgent", "--filter", "@.read == false", "--sort", "$.priority:desc",
+      "--sort", "$['a=b:c']", "--offset", "0", "--limit", "20")
+    #expect(
+      json == #"""
+        {"feed":"top","kind":"view","of":"inbox/urgent","filter":"@.read == false","sort":[\#
+        {"by":"$.priority","order":"descending"},{"by":"$['a=b:c']","order":"ascending"}],"offset":0,"limit":20}
+        """#)
+    #expect(try definition("v", "--kind", "view", "--of", "a") == #"{"feed":"v","kind":"view","of":"a"}"#)
+    #expect(throws: UsageError.self) { try definition("v", "--kind", "view", "--of", "a", "--limit", "0") }
+  }
+
   @Test("a definition in JSON stays as it is, and without a kind it is a collection") func jsonDefinitions() throws {
     #expect(try definition("{\"feed\": \"x\", \"kind\": \"array\"}") == "{\"feed\": \"x\", \"kind\": \"array\"}")
     #expect(try definition("{\"feed\":\"x\"}") == "{\"feed\":\"x\",\"kind\":\"collection\"}")

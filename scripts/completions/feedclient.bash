@@ -49,10 +49,10 @@ _feedclient() {
       return
       ;;
     --kind)
-      _feedclient_offer "$word" <<<$'collection\narray\nsingle\ncomposed\nsegmented\nslots'
+      _feedclient_offer "$word" <<<$'collection\narray\nsingle\ncomposed\nsegmented\nslots\nview'
       return
       ;;
-    --child)
+    --child | --of)
       _feedclient_offer "$word" < <(_feedclient_feeds)
       return
       ;;

@@ -36,4 +36,4 @@ complete -c feedclient -n 'string match -q -- "-*" (commandline -ct)' -a '(__fee
 complete -c feedclient -l socket -r -F
 complete -c feedclient -l since-file -r -F
 complete -c feedclient -l state -r -F
-complete -c feedclient -l kind -x -a 'collection array single composed segmented slots'
+complete -c feedclient -l kind -x -a 'collection array single composed segmented slots view'

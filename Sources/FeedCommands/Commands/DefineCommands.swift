@@ -13,6 +13,8 @@ extension Command {
       feedclient define home --kind composed --child banner --child inbox/urgent
       feedclient define mixed --kind slots --content Style=styles \
         --content Ad=ads --pattern Style,Style,Ad
+      feedclient define top --kind view --of inbox --filter '@.read == false' \
+        --sort '$.priority:desc' --limit 20
       """#,
     about: """
       Defines a feed, from options or from a definition in JSON, which is a collection unless it has a kind. Defining \
@@ -24,8 +26,8 @@ extension Command {
         "bin", value: .text("NAME[=FILTER]"), help: "bin and the filter of its elements (default: all elements)",
         repeats: true),
       OptionDescription(
-        "sort", value: .text("BIN=PATH[:desc]"), help: "sort key of a bin; later ones of a bin break ties",
-        defaultText: "order of arrival", repeats: true),
+        "sort", value: .text("[BIN=]PATH[:desc]"), help: "sort key of a bin, or of a view; later ones break ties",
+        defaultText: "order of arrival or of the source", repeats: true),
       OptionDescription("exclusive", help: "put an element into the first bin that accepts it only"),
       OptionDescription("id", value: .text("PATH"), help: "path of the identity", defaultText: "$.id"),
       OptionDescription("type", value: .text("PATH"), help: "path of the type of a row"),
@@ -34,7 +36,7 @@ extension Command {
       OptionDescription(
         "retain-seconds", value: .integer(1...Int.max), help: "keep elements this long after their last change"),
       OptionDescription(
-        "kind", value: .text("KIND"), help: "collection, array, single, composed, segmented or slots",
+        "kind", value: .text("KIND"), help: "collection, array, single, composed, segmented, slots or view",
         defaultText: "collection"),
       OptionDescription("child", value: .text("FEED"), help: "child of a composed or segmented feed", repeats: true),
       OptionDescription("current", value: .integer(-1...Int.max), help: "active child of a segmented feed, from 0"),
@@ -46,6 +48,11 @@ extension Command {
         "repeatable", value: .text("TYPE,..."), help: "types that continue the pattern while they last", repeats: true),
       OptionDescription("default", value: .text("TYPE"), help: "type that replaces exhausted ones"),
       OptionDescription("fixed", value: .text("ROW=TYPE"), help: "type at a fixed row", repeats: true),
+      OptionDescription("of", value: .text("FEED"), help: "feed or bin whose rows a view shows"),
+      OptionDescription(
+        "filter", value: .text("FILTER"), help: "filter of the rows of a view", defaultText: "all rows"),
+      OptionDescription("offset", value: .integer(0...Int.max), help: "rows before the window of a view"),
+      OptionDescription("limit", value: .integer(1...Int.max), help: "maximum number of rows in the window of a view"),
       OptionDescription("multiple", help: "let several rows be selected (default)"),
       OptionDescription("no-multiple", help: "let only one row be selected"),
       OptionDescription("no-select", help: "forbid the selection of rows"),
@@ -129,6 +136,7 @@ extension Invocation {
     builder.children = options.texts("child")
     builder.current = options.integer("current")
     builder.slots = try DefinitionBuilder.Slots(options)
+    builder.view = DefinitionBuilder.View(options)
     if options.contains("multiple") && options.contains("no-multiple") {
       throw usage("--multiple and --no-multiple exclude each other")
     }

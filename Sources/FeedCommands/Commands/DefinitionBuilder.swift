@@ -12,6 +12,16 @@ struct DefinitionBuilder: Equatable {
   struct SortTerm: Equatable {
     var by: String
     var descending: Bool
+
+    /// Reads `PATH`, `PATH:asc` or `PATH:desc`.
+    init(_ word: String) {
+      (by, descending) = (word, false)
+      for (suffix, isDescending) in [(":desc", true), (":descending", true), (":asc", false), (":ascending", false)]
+      where by.hasSuffix(suffix) {
+        by.removeLast(suffix.count)
+        descending = isDescending
+      }
+    }
   }
 
   var feed: String
@@ -25,6 +35,7 @@ struct DefinitionBuilder: Equatable {
   var children: [String] = []
   var current: Int?
   var slots = Slots()
+  var view = View()
   /// Whether rows can be selected, edited and moved, and whether several can be selected.
   var behaviours: [String: Bool] = [:]
 
@@ -40,25 +51,22 @@ struct DefinitionBuilder: Equatable {
     bins.append(Bin(name: name, filter: filter))
   }
 
-  /// Adds a sort key from `BIN=PATH`, `BIN=PATH:asc` or `BIN=PATH:desc`. Later keys of a bin break ties. Without any
-  /// bin, BIN must be `all`, the name of the default bin.
+  /// Adds a sort key. Later keys of a bin or view break ties.
+  ///
+  /// - Parameter word: `PATH` for a view, otherwise `BIN=PATH`, either of them with `:asc` or `:desc` behind it. Without any
+  ///   bin, BIN must be `all`, the name of the default bin.
   mutating func addSort(_ word: String) throws(Failure) {
+    if kind == "view" { return view.sort.append(SortTerm(word)) }
     let (name, path) = Self.split(word)
-    guard !name.isEmpty, var path, !path.isEmpty else {
+    guard !name.isEmpty, let path, !path.isEmpty else {
       throw .usage("define: --sort '\(word)': expected BIN=PATH or BIN=PATH:desc")
-    }
-    var descending = false
-    for (suffix, isDescending) in [(":desc", true), (":descending", true), (":asc", false), (":ascending", false)]
-    where path.hasSuffix(suffix) {
-      path.removeLast(suffix.count)
-      descending = isDescending
     }
     if bins.isEmpty, name == "all" { bins.append(Bin(name: name)) }
     guard let place = bins.firstIndex(where: { $0.name == name }) else {
       throw .usage(
         "define: --sort '\(word)': there is no --bin '\(name)'" + Suggestion.clause(for: name, in: bins.map(\.name)))
     }
-    bins[place].sort.append(SortTerm(by: path, descending: descending))
+    bins[place].sort.append(SortTerm(path))
   }
 
   /// Splits a word at its first equals sign; the second part is nil when there is none.
@@ -88,6 +96,7 @@ extension DefinitionBuilder {
     if !children.isEmpty { params.add("children", json: children.map(Operands.quoted)) }
     if let current { params.add("current", current) }
     slots.add(to: &params)
+    view.add(to: &params)
     for name in behaviours.keys.sorted() { params.add(name, behaviours[name] ?? false) }
     if replace { params.add("replace", true) }
     return params.finish()
@@ -114,6 +123,34 @@ extension DefinitionBuilder.SortTerm {
 }
 
 extension DefinitionBuilder {
+  /// The part of a definition that only views have.
+  struct View: Equatable {
+    var of: String?
+    var filter: String?
+    var sort: [SortTerm] = []
+    var offset: Int?
+    var limit: Int?
+
+    init() {}
+
+    /// Reads the options of `define`, except the sort keys.
+    init(_ options: ParsedOptions) {
+      of = options.text("of")
+      filter = options.text("filter")
+      offset = options.integer("offset")
+      limit = options.integer("limit")
+    }
+
+    /// Adds the members that were given.
+    func add(to params: inout ParameterWriter) {
+      if let of { params.add("of", of) }
+      if let filter { params.add("filter", filter) }
+      if !sort.isEmpty { params.add("sort", json: sort.map(\.json)) }
+      if let offset { params.add("offset", offset) }
+      if let limit { params.add("limit", limit) }
+    }
+  }
+
   /// The part of a definition that only slots feeds have.
   struct Slots: Equatable {
     var contents: [(type: String, feed: String)] = []
