@@ -65,6 +65,8 @@ let package = Package(
     program(
       "feedbench",
       ["CLinux", "FeedJSON", "FeedQuery", "FeedChange", "FeedModel", "FeedWire", "FeedEngine", "FeedSystem"]),
+    .executableTarget(
+      name: "notices", dependencies: ["FeedClient"], path: "Examples/notices", swiftSettings: settings),
     .target(
       name: "TestSupport", dependencies: ["FeedJSON", "FeedChange", "FeedSystem"], path: "Tests/TestSupport",
       swiftSettings: settings),
@@ -97,7 +99,7 @@ let package = Package(
       "EndToEndTests",
       [
         "FeedClient", "FeedJSON", "FeedChange", "FeedModel", "FeedWire", "FeedSystem", "feedd", "feedclient",
-        "feedbench",
+        "feedbench", "notices",
       ]),
   ]
 )

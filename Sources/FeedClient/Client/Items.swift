@@ -14,6 +14,9 @@ extension Mirror {
     guard sections.indices.contains(section), row >= 0, row < sections[section].rows.count else { return nil }
     return sections[section].rows[row]
   }
+
+  /// The rows of all sections in order.
+  public var rows: some Sequence<Row> { sections.lazy.flatMap(\.rows) }
 }
 
 /// The updates of a feed whose elements are of one type; see ``Client/watch(_:as:)``.
@@ -44,6 +47,15 @@ public struct ItemUpdate<Item: Decodable>: Sendable {
   public let cause: FeedUpdate.Cause
   public let mirror: Mirror
 
+  /// The rows of all sections in order.
+  public var rows: some Sequence<Row> { mirror.rows }
+
+  /// The hint of the change, for programs that animate it; nil when there is none.
+  public var animation: String? {
+    guard case .delta(let delta) = cause else { return nil }
+    return delta.animation
+  }
+
   /// All elements in the order of the rows.
   public func items() throws -> [Item] {
     try mirror.sections.flatMap { section in try section.rows.map { try $0.decode(Item.self) } }
@@ -63,7 +75,7 @@ public struct ItemUpdate<Item: Decodable>: Sendable {
 ///
 ///     let inbox = ObservedMirror(Feed("inbox"))
 ///     Task { try await inbox.run() }
-///     inbox[0, 3]?.decode(Item.self)
+///     let item = try inbox[0, 3]?.decode(Item.self)
 @MainActor @Observable
 public final class ObservedMirror {
   /// The rows; nil before the first snapshot is complete.
@@ -93,10 +105,10 @@ public final class ObservedMirror {
 /// A drawer draws an element into whatever its owner shows, such as a cell of a list.
 ///
 ///     var drawers = Drawers<Cell>()
-///     drawers.register("message", as: Message.self) { message, cell, animation in
-///       cell.show(message.text, animated: animation != nil)
+///     drawers.register("alarm", as: Item.self) { item, cell, animation in
+///       cell.show(item.text, animated: animation != nil)
 ///     }
-///     try drawers.draw(row, into: cell, animation: delta.animation)
+///     for row in update.rows { try drawers.draw(row, into: Cell(), animation: update.animation) }
 public struct Drawers<Target> {
   private typealias Draw = (Row, Target, String?) throws -> Void
   private var byType: [String: Draw] = [:]

@@ -4,11 +4,10 @@ import FeedSystem
 ///
 ///     for try await update in Feed("inbox") {
 ///       switch update.cause {
-///       case .snapshot: show(update.mirror)
-///       case .delta(let delta): animate(delta.change, update.mirror)
-///       case .selection: highlight(update.mirror?.selected)
+///       case .snapshot, .selection: show(update.mirror)
+///       case .delta(let delta): animate(delta, update.mirror)
 ///       case .interrupted(let reason): grayOut(reason)
-///       case .resumed: ungray()
+///       case .resumed: grayOut(nil)
 ///       }
 ///     }
 ///

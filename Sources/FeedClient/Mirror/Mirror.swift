@@ -7,10 +7,10 @@ import FeedWire
 /// as it was; after a fault, start over with a new watch. Invariant: the sections are those of one revision of the feed,
 /// because the rows of a snapshot become visible with its last part.
 ///
-///     var mirror = Mirror(start)          // the result of `watch`
-///     try mirror.apply(part)              // each snapshot part
-///     try mirror.apply(delta)             // then each delta
-///     mirror.sections[0].rows[3].element  // JSON text
+///     var mirror = Mirror(start)  // the result of `watch`
+///     try mirror.apply(part)  // each part of the snapshot
+///     try mirror.apply(delta)  // then each delta
+///     let text = mirror[0, 3]?.element  // JSON text
 public struct Mirror: Sendable {
   /// A section of the feed, in flattened order.
   public struct Section: Sendable {
