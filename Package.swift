@@ -81,6 +81,8 @@ let package = Package(
     tests(
       "FeedEngineTests",
       ["FeedEngine", "FeedServer", "FeedJSON", "FeedChange", "FeedModel", "FeedWire", "ReferenceModel"]),
+    tests(
+      "SimulationTests", ["FeedEngine", "FeedJSON", "FeedChange", "FeedModel", "FeedWire", "ReferenceModel"]),
     tests("FeedSQLiteTests", ["FeedSQLite"]),
     .target(name: "FaultyDisk", dependencies: ["CSQLite"], path: "Tests/FaultyDisk"),
     tests(

@@ -15,6 +15,9 @@ public enum TestEffort {
   /// Whether the long versions run.
   public static let isLong = Environment.current["FEEDD_LONG"] == "1"
 
+  /// The seed of `FEEDD_SEED`: the simulation runs this seed alone, to replay a failure.
+  public static let seed = Environment.current["FEEDD_SEED"].flatMap { UInt64($0) }
+
   /// Returns the number of repetitions.
   /// - Parameters:
   ///   - standard: the number without `--long`.

@@ -1,0 +1,199 @@
+import FeedChange
+import FeedModel
+
+@testable import ReferenceModel
+
+/// What the daemon must hold and answer, worked out from what its log stored by the plain reference.
+///
+/// It reads the log's batches in their order and knows each request by the `tag` that its sender put into it. It keeps what
+/// every feed showed at every revision, so that a copy of any age can be compared.
+struct Oracle {
+  /// A request that the log stores.
+  enum Mutation {
+    case operation(TreeOperation)
+    case transaction([TreeOperation])
+    case select(feed: String, isSelect: Bool, at: [[Int]]?)
+    /// A request that has to be refused, for whatever reason.
+    case invalid
+    /// A `watch` that may begin a history: it changes nothing that is seen.
+    case watch
+  }
+
+  /// How a request must be answered.
+  enum Outcome: Equatable {
+    /// With the revision after it.
+    case done(revision: Int)
+    case refused(code: Int?)
+  }
+
+  private struct Content {
+    let revision: Int
+    /// Nil when the feed is gone.
+    let sections: [Mirror.Section]?
+  }
+
+  private(set) var reference = TreeReference()
+  /// What every feed and bin shows now.
+  private(set) var views: [String: TreeView] = [:]
+  private(set) var revision = 0
+  private var contents: [String: [Content]] = [:]
+  private var requests: [Int: Mutation] = [:]
+  private var outcomes: [Int: Outcome] = [:]
+  private var lastTag = 0
+
+  /// The code of the error that requests get when the log fails.
+  static let storageFailed = -32008
+
+  /// Registers a request and returns its tag, which is its id as well.
+  mutating func register(_ mutation: Mutation?) -> Int {
+    lastTag += 1
+    requests[lastTag] = mutation
+    return lastTag
+  }
+
+  /// How a request was to be answered; nil while the log has not stored or failed it.
+  func outcome(of tag: Int) -> Outcome? { outcomes[tag] }
+
+  // MARK: What feeds show
+
+  /// What a feed showed at a revision; nil when it was not there.
+  func content(of feed: String, at revision: Int) -> [Mirror.Section]? {
+    contents[feed]?.last { $0.revision <= revision }?.sections
+  }
+
+  func content(of feed: String) -> [Mirror.Section]? { contents[feed]?.last?.sections }
+
+  /// The feeds and bins that are there.
+  var names: [String] { views.keys.sorted() }
+
+  // MARK: The log
+
+  /// Executes the requests of a batch in order, or refuses them if the log failed.
+  mutating func execute(_ bytes: [UInt8], failure: String?) throws(SimulationFailure) {
+    var bytes = bytes
+    for text in FrameText.take(from: &bytes) {
+      guard let request = Value(text) else { throw SimulationFailure("the log has no JSON: \(text)") }
+      if request["method"]?.string == "$evict" { continue }
+      guard let tag = request["tag"]?.int, let mutation = requests[tag] else {
+        throw SimulationFailure("the log has a request that nobody sent or that changes nothing: \(text)")
+      }
+      guard outcomes[tag] == nil else { throw SimulationFailure("the log has a request twice: \(text)") }
+      if failure != nil {
+        if case .watch = mutation { continue }
+        outcomes[tag] = .refused(code: Self.storageFailed)
+      } else {
+        outcomes[tag] = execute(mutation)
+      }
+    }
+    if !bytes.isEmpty { throw SimulationFailure("the log has \(bytes.count) bytes behind its frames") }
+  }
+
+  private mutating func execute(_ mutation: Mutation) -> Outcome {
+    switch mutation {
+    case .operation(let operation): commit([operation])
+    case .transaction(let operations): commit(operations)
+    case .select(let feed, let isSelect, let paths): select(feed, isSelect, paths)
+    case .invalid: .refused(code: nil)
+    case .watch: .done(revision: revision)
+    }
+  }
+
+  private mutating func commit(_ operations: [TreeOperation]) -> Outcome {
+    var next = reference
+    (next.isStructural, next.rebinned) = (false, [])
+    for operation in operations {
+      do throws(TreeReference.Refusal) {
+        if !next.isSame(operation) { try next.apply(operation, result: nil) }
+      } catch {
+        return .refused(code: error.code)
+      }
+    }
+    for (name, feed) in reference.feeds where feed.collection != nil && !next.rebinned.contains(name) {
+      next.reunite(name, since: feed)
+    }
+    let new = next.views()
+    reference = next
+    if next.isStructural || new != views {
+      revision += 1
+      keep(new)
+    }
+    views = new
+    return .done(revision: revision)
+  }
+
+  private mutating func keep(_ new: [String: TreeView]) {
+    for name in views.keys where new[name] == nil {
+      contents[name, default: []].append(Content(revision: revision, sections: nil))
+    }
+    for (name, view) in new where views[name] != view {
+      let sections = view.sections.map { section in
+        Mirror.Section(name: section.name, rows: section.rows.map { .init(element: $0.text, type: $0.type) })
+      }
+      contents[name, default: []].append(Content(revision: revision, sections: sections))
+    }
+  }
+
+  private func select(_ feed: String, _ isSelect: Bool, _ paths: [[Int]]?) -> Outcome {
+    guard let view = views[feed] else { return .refused(code: -32000) }
+    let definition = reference.feeds[feed]?.definition
+    if isSelect && definition?.selectable == false { return .refused(code: -32006) }
+    let places = Set(view.paths.map { [$0.section, $0.row] })
+    if let paths, paths.contains(where: { !places.contains($0) }) { return .refused(code: -32005) }
+    let isMultiple = definition?.multiple ?? true
+    if isSelect && !isMultiple && Set(paths ?? Array(places)).count > 1 { return .refused(code: -32602) }
+    return .done(revision: revision)
+  }
+}
+
+extension TreeReference {
+  /// Whether an operation is `set` of an array to what it holds. The daemon keeps its rows then; the reference would make
+  /// others.
+  fileprivate func isSame(_ operation: TreeOperation) -> Bool {
+    guard case .set(let name, let elements) = operation, let feed = feeds[name], feed.definition.kind == "array" else {
+      return false
+    }
+    return feed.items.map(\.element) == elements
+  }
+}
+
+/// Frames as texts.
+enum FrameText {
+  static func frame(_ text: String) -> [UInt8] {
+    let bytes = Array(text.utf8)
+    return header(bytes.count) + bytes
+  }
+
+  static func header(_ length: Int) -> [UInt8] {
+    withUnsafeBytes(of: UInt32(truncatingIfNeeded: length).bigEndian, Array.init)
+  }
+
+  /// Takes the whole frames at the beginning of `bytes`.
+  static func take(from bytes: inout [UInt8]) -> [String] {
+    var texts: [String] = []
+    var start = 0
+    while bytes.count - start >= 4 {
+      let length = bytes[start..<start + 4].reduce(0) { $0 << 8 | Int($1) }
+      guard bytes.count >= start + 4 + length else { break }
+      texts.append(String(decoding: bytes[start + 4..<start + 4 + length], as: UTF8.self))
+      start += 4 + length
+    }
+    bytes.removeFirst(start)
+    return texts
+  }
+
+  /// Removes the first whole frame whose text fits.
+  static func removeFirst(of bytes: inout [UInt8], where fits: (String) -> Bool) {
+    var rest = bytes
+    var texts = take(from: &rest)
+    guard let place = texts.firstIndex(where: fits) else { return }
+    texts.remove(at: place)
+    bytes = texts.flatMap(frame) + rest
+  }
+}
+
+/// What the auditor found wrong.
+struct SimulationFailure: Error, CustomStringConvertible {
+  let description: String
+
+  init(_ description: String) { self.description = description }
+}

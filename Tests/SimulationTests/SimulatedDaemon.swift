@@ -1,0 +1,152 @@
+import FeedModel
+
+@testable import FeedEngine
+@testable import ReferenceModel
+
+/// The shipped turn and engine over a faulty network, a log in memory and a clock by hand. It can crash and start again.
+///
+/// A turn runs only when the daemon's event loop would run one: when the link or the log has an event, or when the turn said
+/// that it is due. So work that the turn forgets stays undone, as it would for a user.
+final class SimulatedDaemon {
+  private(set) var now = Instant(nanoseconds: 1_000_000_000)
+  let limits: Limits
+  private(set) var engine: Engine
+  private(set) var log: SimulatedLog
+  private var turn: Turn
+  var link = FaultyLink()
+  /// Starts since the beginning.
+  private(set) var starts = 1
+  private(set) var turns = 0
+
+  static let epoch = "simulation"
+  /// The user that the daemon runs as.
+  static let owner: UInt32 = 990
+
+  init(limits: Limits, window: Int) {
+    self.limits = limits
+    log = SimulatedLog(window: window, kept: [])
+    engine = Self.makeEngine(limits, seed: 1, now: now)
+    turn = Turn(engine, log: log, now: now)
+  }
+
+  private static func makeEngine(_ limits: Limits, seed: UInt64, now: Instant) -> Engine {
+    let identity = ServerIdentity(version: "0", epoch: epoch, pid: 1, uid: owner, durability: "process")
+    return Engine(limits: limits, identity: identity, seed: seed, isDurable: true, now: now)
+  }
+
+  func advance(seconds: Double) { now = now.adding(seconds: seconds) }
+
+  /// Whether the daemon would wake up.
+  var isDue: Bool {
+    if link.hasEvents || log.hasEvents { return true }
+    switch turn.next(after: now) {
+    case .now: return true
+    case .at(let moment): return moment <= now
+    case .whenReadable: return false
+    }
+  }
+
+  var lossReason: String? { turn.lossReason }
+  var isDrained: Bool { turn.isDrained }
+
+  /// One turn, and what it may do in one.
+  func runTurn() throws(SimulationFailure) {
+    turns += 1
+    let commits = engine.status.counters.commits
+    turn.run(&link, now: now)
+    engine.checkInvariants()
+    try checkBudget(commits: engine.status.counters.commits &- commits)
+  }
+
+  func drain() { turn.drain(reason: "shutdown", message: "The daemon is stopping.") }
+
+  /// Ends the process and starts it again on what the log kept.
+  ///
+  /// - Parameter tail: how many batches in flight reached the disk all the same.
+  func restart(tail: Int) throws {
+    let survivors = log.survivors(tail: tail)
+    log = SimulatedLog(window: log.window, kept: survivors)
+    starts += 1
+    engine = Self.makeEngine(limits, seed: UInt64(starts), now: now)
+    for batch in survivors { try batch.withLogBatch { try engine.replay($0) } }
+    link = FaultyLink()
+    turn = Turn(engine, log: log, now: now)
+    engine.checkInvariants()
+  }
+
+  // MARK: Auditing
+
+  /// A turn takes a bounded amount of input, and lets no connection's queue grow beyond what its limits allow.
+  private func checkBudget(commits: UInt64) throws(SimulationFailure) {
+    var total = 0
+    for (line, work) in link.takeWork().enumerated() {
+      total += work.bytesRead
+      if work.bytesRead > 2 * Intake.bytesPerTurn {
+        throw SimulationFailure("a turn read \(work.bytesRead) bytes of line \(line)")
+      }
+    }
+    if total > Intake.turnCapacity + Intake.bytesPerTurn { throw SimulationFailure("a turn read \(total) bytes") }
+    // Each request in a batch has 40 bytes or more.
+    if commits > UInt64(max(log.longest, 1 << 20)) / 40 * UInt64(log.window) {
+      throw SimulationFailure("a turn made \(commits) commits")
+    }
+    var queued: Int?
+    // What is above the limit came in one turn: the answers to a line of requests, or the frames of one commit.
+    for session in engine.sessions.all where session.output.count > limits.maxQueue + Self.burst {
+      queued = session.output.count
+    }
+    if let queued { throw SimulationFailure("\(queued) bytes are queued for one connection") }
+  }
+
+  /// Bytes that one turn may queue for one connection beyond `maxQueue`, in these histories.
+  private static let burst = 1 << 20
+
+  /// What the engine holds of a feed.
+  func content(of name: String) -> [Mirror.Section]? {
+    guard let feed = try? engine.catalog.feed(named: name) else { return nil }
+    return (0..<feed.sectionCount).map { index in
+      let section = feed.section(at: index)
+      let rows = (0..<section.count).map { place in
+        let row = section.row(at: place)
+        let type = row.type.isEmpty ? "null" : String(decoding: row.type, as: UTF8.self)
+        return Mirror.Row(element: String(decoding: row.text, as: UTF8.self), type: type)
+      }
+      return Mirror.Section(name: section.name, rows: rows)
+    }
+  }
+
+  /// The selected rows of every feed that has some.
+  func selections() -> [String: [[Int]]] {
+    var selections: [String: [[Int]]] = [:]
+    for (name, feed) in engine.catalog.feeds {
+      let paths = feed.selection.map { [Int($0.section), Int($0.row)] }
+      if !paths.isEmpty { selections[name] = paths }
+    }
+    return selections
+  }
+
+  /// The daemon holds what the oracle says, at the same revision.
+  func compare(with oracle: Oracle) throws(SimulationFailure) {
+    guard Int(engine.catalog.revision) == oracle.revision else {
+      throw SimulationFailure("the daemon is at revision \(engine.catalog.revision), not \(oracle.revision)")
+    }
+    guard engine.catalog.feeds.count == oracle.reference.feeds.count else {
+      throw SimulationFailure("the daemon has \(engine.catalog.feeds.count) feeds, not \(oracle.reference.feeds.count)")
+    }
+    for name in oracle.names where content(of: name) != oracle.content(of: name) {
+      throw SimulationFailure("\(name) is \(content(of: name) ?? []), not \(oracle.content(of: name) ?? [])")
+    }
+  }
+
+  /// Nothing is left of connections when all are gone.
+  func checkIsEmpty() throws(SimulationFailure) {
+    let gauges = [
+      "sessions": engine.sessions.count, "connections": engine.quotas.connections, "watches": engine.watches.count,
+      "users over quota": engine.quotas.hasOverLimit ? 1 : 0, "long answers": engine.longAnswers.sessions.count,
+      "resumable sessions": engine.sessions.hasResumable ? 1 : 0,
+    ]
+    for (name, count) in gauges where count != 0 {
+      throw SimulationFailure("\(name) is \(count) without connections")
+    }
+  }
+}

@@ -1,0 +1,251 @@
+import FeedModel
+import TestSupport
+
+@testable import FeedEngine
+@testable import ReferenceModel
+
+/// One history of a daemon and its clients, all of it decided by a seed and the list of its steps.
+///
+/// A step is a number from which all its decisions follow, so that a history without some of its steps is a history as well.
+/// That is how a failing one is shortened. After each turn the auditor compares everything that can be seen.
+final class Simulation {
+  let daemon: SimulatedDaemon
+  var oracle = Oracle()
+  let clients: [SimulatedClient]
+  /// Decides the step at hand.
+  var generator: TreeGenerator
+  /// What was done, for a failing history.
+  private(set) var trace: [String] = []
+  private let seed: UInt64
+  private let sabotage: Sabotage?
+
+  init(seed: UInt64, sabotage: Sabotage? = nil) {
+    self.seed = seed
+    self.sabotage = sabotage
+    generator = TreeGenerator(random: SeededRandom(seed: seed))
+    var limits = Limits()
+    if generator.chance(60) {
+      limits.maxFrame = 16384
+      limits.maxQueue = 4096
+    }
+    if generator.chance(30) { limits.maxQueuePerUser = 24 << 10 }
+    if generator.chance(50) { limits.historyBytes = generator.pick([0, 500, 3000]) }
+    if generator.chance(20) { limits.maxConnections = 4 }
+    if generator.chance(20) { limits.maxWatches = 3 }
+    limits.bookmarkInterval = generator.pick([1, 5, 30])
+    limits.historySeconds = generator.pick([2, 20, 3600])
+    daemon = SimulatedDaemon(limits: limits, window: generator.pick([1, 1, 3]))
+    clients = (0..<(2 + generator.below(4))).map {
+      SimulatedClient(number: $0, uid: $0 < 2 ? 1000 : 2000 + UInt32($0 % 2), isHonest: $0 < 2)
+    }
+  }
+
+  /// The steps of a seed.
+  static func steps(of seed: UInt64, count: Int) -> [UInt64] {
+    var random = SeededRandom(seed: seed ^ 0x51D0_7E55)
+    return (0..<count).map { _ in random.next() }
+  }
+
+  /// Runs a history to its end, where everybody has caught up and left.
+  func run(_ steps: [UInt64]) throws {
+    for client in clients { connect(client) }
+    try turns(2)
+    for step in steps {
+      begin(step)
+      try self.step()
+      try turns(1 + generator.below(4))
+    }
+    begin(seed)
+    try settle()
+    try daemon.compare(with: oracle)
+    try crash(tail: 0)
+    try leave()
+  }
+
+  /// What happened to the clients.
+  var events: [String: Int] {
+    var events: [String: Int] = ["turns": daemon.turns, "starts": daemon.starts, "commits": oracle.revision]
+    for client in clients { events.merge(client.events) { $0 + $1 } }
+    return events
+  }
+
+  private func begin(_ seed: UInt64) {
+    generator.random = SeededRandom(seed: seed)
+    daemon.link.reseed(seed)
+  }
+
+  func note(_ text: String) { trace.append(text) }
+
+  // MARK: Turns
+
+  /// Some turns, as far as they are due. Some of what was sent arrives before each.
+  func turns(_ count: Int) throws {
+    for _ in 0..<count {
+      transmit()
+      guard daemon.isDue else { return }
+      try turn()
+    }
+  }
+
+  private func turn() throws {
+    try daemon.runTurn()
+    for (batch, failure) in daemon.log.takeOutcomes() { try oracle.execute(batch.bytes, failure: failure) }
+    guard Int(daemon.engine.catalog.revision) == oracle.revision else {
+      throw SimulationFailure("the daemon is at revision \(daemon.engine.catalog.revision), not \(oracle.revision)")
+    }
+    for client in clients { try receive(client) }
+  }
+
+  private func receive(_ client: SimulatedClient) throws {
+    guard let line = client.line else { return }
+    var bytes = daemon.link.take(line)
+    if sabotage == .losesAFrame { FrameText.removeFirst(of: &bytes, where: { $0.contains("\"delta\"") }) }
+    try client.receive(bytes, oracle)
+    guard daemon.link.isClosed(line) else { return }
+    let isExpected = client.farewell == "limit" || client.farewell == "shutdown" || client.hasEnded
+    if client.isHonest && !isExpected && !daemon.link.isBroken(line) {
+      throw SimulationFailure("the daemon closed honest client \(client.number): \(client.farewell ?? "without bye")")
+    }
+    note("the daemon closed client \(client.number): \(client.farewell ?? "without bye")")
+    client.disconnect()
+  }
+
+  private func transmit() {
+    for client in clients {
+      guard let line = client.line, daemon.link.isOpen(line), !client.outbox.isEmpty else { continue }
+      let count =
+        daemon.link.isCalm || generator.chance(60)
+        ? client.outbox.count : generator.below(min(client.outbox.count, 400) + 1)
+      daemon.link.send(line, client.outbox.prefix(count))
+      client.outbox.removeFirst(count)
+    }
+  }
+
+  // MARK: Connections
+
+  func connect(_ client: SimulatedClient) {
+    let peer = Peer(uid: client.uid, gid: client.uid, pid: Int32(client.number + 100))
+    client.connect(line: daemon.link.connect(peer))
+    note("client \(client.number) connects")
+  }
+
+  /// The network loses a client.
+  func lose(_ client: SimulatedClient, isNoticed: Bool) {
+    guard let line = client.line else { return }
+    note("client \(client.number) is lost\(isNoticed ? "" : ", unnoticed")")
+    daemon.link.lose(line, isNoticed: isNoticed)
+    client.disconnect()
+  }
+
+  // MARK: The end of a process
+
+  func crash(tail: Int) throws {
+    let tail = min(tail, daemon.log.inFlight.count)
+    let unexecuted = daemon.log.unexecuted(tail: tail)
+    note("the daemon crashes; \(unexecuted.count) batches that nobody was told of are kept")
+    let selections = daemon.selections()
+    switch sabotage {
+    case .forgetsABatch: daemon.log.forget()
+    case .keepsAFailedBatch: daemon.log.keepFailed()
+    default: break
+    }
+    try daemon.restart(tail: tail)
+    for client in clients { client.disconnect() }
+    for batch in unexecuted { try oracle.execute(batch.bytes, failure: nil) }
+    try daemon.compare(with: oracle)
+    if unexecuted.isEmpty && daemon.selections() != selections {
+      throw SimulationFailure("the selections are \(daemon.selections()) after replay, not \(selections)")
+    }
+  }
+
+  /// Stops the daemon in order and starts it again.
+  func stop() throws {
+    note("the daemon stops")
+    calm()
+    daemon.drain()
+    for _ in 0..<60 {
+      try turns(50)
+      if daemon.isDrained { break }
+      daemon.log.store(daemon.log.inFlight.count)
+      daemon.advance(seconds: 1)
+    }
+    guard daemon.isDrained else { throw SimulationFailure("the daemon does not stop") }
+    guard daemon.log.isIdle else { throw SimulationFailure("the daemon stops before the log has stored everything") }
+    try crash(tail: 0)
+    daemon.link.isCalm = false
+  }
+
+  // MARK: Settling
+
+  /// From here on the network and the log behave, and everybody reads.
+  private func calm() {
+    daemon.link.isCalm = true
+    daemon.log.mode = .stores
+    daemon.log.reportsLate = false
+    daemon.log.report()
+    daemon.log.store(daemon.log.inFlight.count)
+    for client in clients { if let line = client.line { daemon.link.setRoom(line, nil) } }
+  }
+
+  /// Turns until nothing is due.
+  private func rest() throws {
+    for _ in 0..<400 {
+      transmit()
+      if !daemon.isDue { return }
+      try turn()
+    }
+    throw SimulationFailure("the daemon says that it has work and gets nowhere")
+  }
+
+  /// Lets everybody catch up, and compares all copies with what the daemon holds now.
+  func settle() throws {
+    calm()
+    try rest()
+    // Throttles are over then.
+    for _ in 0..<3 {
+      daemon.advance(seconds: 1)
+      try rest()
+    }
+    for client in clients where client.isConnected && !client.isDoomed && !client.hasEnded {
+      if client.pending > 0 { throw SimulationFailure("client \(client.number) waits for \(client.pending) answers") }
+      for (feed, mirror) in client.mirrors {
+        guard mirror.isLive, mirror.sections == oracle.content(of: feed) else {
+          throw SimulationFailure("client \(client.number) has \(mirror), not \(oracle.content(of: feed) ?? [])")
+        }
+      }
+    }
+    daemon.link.isCalm = false
+  }
+
+  /// Everybody leaves; nothing of them is left. One more connection sees the gauges.
+  private func leave() throws {
+    for client in clients {
+      connect(client)
+    }
+    try turns(2)
+    for client in clients { lose(client, isNoticed: generator.chance(50)) }
+    calm()
+    try rest()
+    try daemon.checkIsEmpty()
+    try checkGauges()
+  }
+
+  /// What `stats` and `clients` say to the only connection.
+  private func checkGauges() throws {
+    let line = daemon.link.connect(Peer(uid: SimulatedDaemon.owner, gid: 0, pid: 1))
+    try turns(2)
+    for method in ["stats", "clients"] {
+      daemon.link.send(line, FrameText.frame("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\(method)\"}"))
+    }
+    try rest()
+    var bytes = daemon.link.take(line)
+    let results = FrameText.take(from: &bytes).compactMap { Value($0)?["result"] }
+    guard results.count == 2 else { throw SimulationFailure("stats and clients give \(results)") }
+    for (gauge, count) in ["connectionsOpen": 1, "watches": 0, "queuedBytes": 0, "heldBytes": 0] {
+      guard results[0][gauge]?.int == count else { throw SimulationFailure("\(gauge) is not \(count): \(results[0])") }
+    }
+    guard results[1]["clients"]?.items.count == 1 else {
+      throw SimulationFailure("connections are left: \(results[1])")
+    }
+  }
+}
