@@ -73,6 +73,14 @@ let package = Package(
     .target(
       name: "ReferenceModel", dependencies: ["FeedJSON", "FeedChange", "FeedModel", "TestSupport"],
       path: "Tests/ReferenceModel", swiftSettings: settings),
+    .target(
+      name: "Simulator",
+      dependencies: [
+        "FeedEngine", "FeedJSON", "FeedChange", "FeedModel", "FeedServer", "FeedStorage", "FaultyDisk",
+        "ReferenceModel",
+        "TestSupport",
+      ],
+      path: "Tests/Simulator", swiftSettings: settings),
     tests("FeedJSONTests", ["FeedJSON"]),
     tests("FeedQueryTests", ["FeedQuery", "FeedJSON"]),
     tests("FeedChangeTests", ["FeedChange", "FeedJSON"]),
@@ -81,8 +89,7 @@ let package = Package(
     tests(
       "FeedEngineTests",
       ["FeedEngine", "FeedServer", "FeedJSON", "FeedChange", "FeedModel", "FeedWire", "ReferenceModel"]),
-    tests(
-      "SimulationTests", ["FeedEngine", "FeedJSON", "FeedChange", "FeedModel", "FeedWire", "ReferenceModel"]),
+    tests("SimulationTests", ["Simulator"]),
     tests("FeedSQLiteTests", ["FeedSQLite"]),
     .target(name: "FaultyDisk", dependencies: ["CSQLite"], path: "Tests/FaultyDisk"),
     tests(

@@ -221,6 +221,13 @@ final class LogWorker: @unchecked Sendable {
     return found?.isEmpty == false
   }
 
+  /// Does one thing in place of the thread, which was not started. Returns false when the thread would wait.
+  func runOnce() -> Bool {
+    assert(!isRunning.load(ordering: .relaxed))
+    if case .again = next() { return true }
+    return false
+  }
+
   /// Does one thing, the most urgent first.
   private func next() -> Next {
     let (batch, ending) = inbox.withLock { inbox in

@@ -103,6 +103,14 @@ public final class SQLiteLog: CommitLog, ImageStore {
     }
   }
 
+  /// Starts without a thread: `step` does what the thread would do. For simulations, in which every step follows from a seed.
+  func startStepwise(_ limits: Limits) throws(StorageError) {
+    try worker.withLog { log throws(StorageError) in try log.use(limits) }
+  }
+
+  /// Does one thing in place of the log's thread. Returns false when the thread would wait.
+  func step() -> Bool { worker.runOnce() }
+
   // MARK: Batches
 
   public var descriptor: Int32? { worker.descriptor }

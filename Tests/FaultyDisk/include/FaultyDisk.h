@@ -2,6 +2,8 @@
 #ifndef FAULTY_DISK_H
 #define FAULTY_DISK_H
 
+#include "SimulatedDisk.h"
+
 /// What fails.
 enum {
   FAULTY_DISK_NOTHING = 0,

@@ -113,15 +113,17 @@ extension Simulation {
     var params = "\"feed\":\"\(feed)\""
     var texts: [String] = []
     var known: Mirror?
+    var isOld = false
     var initial = true
     if generator.chance(30) { params += ",\"throttle\":\(1 + generator.below(800))" }
     let copies = client.seen[feed] ?? []
     if !copies.isEmpty && generator.chance(60) {
       let copy = generator.pick(copies)
-      known = copy
-      params += ",\"since\":{\"epoch\":\"\(SimulatedDaemon.epoch)\",\"revision\":\(copy.revision)}"
+      known = copy.mirror
+      isOld = copy.epoch != daemon.epoch
+      params += ",\"since\":{\"epoch\":\"\(copy.epoch)\",\"revision\":\(copy.mirror.revision)}"
     } else if generator.chance(8) {
-      let (epoch, revision) = generator.chance(50) ? ("other", oracle.revision) : (SimulatedDaemon.epoch, 1_000_000)
+      let (epoch, revision) = generator.chance(50) ? ("other", oracle.revision) : (daemon.epoch, 1_000_000)
       params += ",\"since\":{\"epoch\":\"\(epoch)\",\"revision\":\(revision)}"
     } else if generator.chance(12) {
       let tag = oracle.register(nil)
@@ -131,7 +133,7 @@ extension Simulation {
       initial = false
     }
     let tag = oracle.register(.watch)
-    client.expect(tag, .watch(feed: feed, known: known, initial: initial))
+    client.expect(tag, .watch(feed: feed, known: isOld ? nil : known, initial: initial))
     texts.append(text(tag, "watch", "{\(params)}"))
     send(client, texts, mayBatch: false)
   }
@@ -216,34 +218,7 @@ extension Simulation {
   // MARK: The daemon's own troubles
 
   /// The log stores late, or fails, or works again.
-  private func store() {
-    let log = daemon.log
-    switch generator.below(8) {
-    case 0, 1:
-      note("the log stores late")
-      log.mode = .holds
-    case 2:
-      note("the log fails")
-      log.mode = .fails("no space left on device")
-      if generator.chance(50) { log.fail("input/output error") }
-    case 3:
-      note("the log reports late")
-      log.reportsLate = true
-    case 4:
-      note("the log stores one batch")
-      log.store(1)
-    case 5:
-      note("the log reports")
-      log.reportsLate = false
-      log.report()
-    default:
-      note("the log works")
-      log.mode = .stores
-      log.store(log.inFlight.count)
-      log.reportsLate = false
-      log.report()
-    }
-  }
+  private func store() { note(daemon.log.disturb(&generator)) }
 
   /// Time passes. Honest clients finish their frames before a long time passes.
   private func passTime() throws {
@@ -257,14 +232,15 @@ extension Simulation {
     daemon.advance(seconds: seconds)
   }
 
-  /// The process ends without a word.
+  /// The process ends without a word, or the machine does.
   private func die() throws {
-    if generator.chance(20) {
-      daemon.log.lose("the log is damaged")
+    if let log = daemon.log as? MemoryLog, generator.chance(20) {
+      log.lose("the log is damaged")
       try turns(1)
       guard daemon.lossReason == "the log is damaged" else { throw SimulationFailure("the loss of the log is ignored") }
     }
-    try crash(tail: generator.below(3))
+    let isPowerLoss = daemon.disk != nil && generator.chance(60)
+    try crash(isPowerLoss ? .powerLoss(generator.random.next()) : .kill(tail: generator.below(3)))
     for client in clients where generator.chance(70) { connect(client) }
   }
 }

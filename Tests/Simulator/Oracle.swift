@@ -32,17 +32,34 @@ struct Oracle {
     let sections: [Mirror.Section]?
   }
 
-  private(set) var reference = TreeReference()
-  /// What every feed and bin shows now.
-  private(set) var views: [String: TreeView] = [:]
-  private(set) var revision = 0
-  private var contents: [String: [Content]] = [:]
+  /// What a start can go back to.
+  private struct State {
+    var reference = TreeReference()
+    var views: [String: TreeView] = [:]
+    var revision = 0
+    var contents: [String: [Content]] = [:]
+  }
+
+  private var state = State()
+  /// The states before each batch, if a loss of power may lose batches.
+  private var past: [State]?
   private var requests: [Int: Mutation] = [:]
   private var outcomes: [Int: Outcome] = [:]
   private var lastTag = 0
 
   /// The code of the error that requests get when the log fails.
   static let storageFailed = -32008
+
+  /// - Parameter mayLose: whether a loss of power may lose batches that were stored.
+  init(mayLose: Bool) {
+    if mayLose { past = [] }
+  }
+
+  var reference: TreeReference { state.reference }
+  /// What every feed and bin shows now.
+  var views: [String: TreeView] { state.views }
+  var revision: Int { state.revision }
+  private var contents: [String: [Content]] { state.contents }
 
   /// Registers a request and returns its tag, which is its id as well.
   mutating func register(_ mutation: Mutation?) -> Int {
@@ -70,6 +87,7 @@ struct Oracle {
 
   /// Executes the requests of a batch in order, or refuses them if the log failed.
   mutating func execute(_ bytes: [UInt8], failure: String?) throws(SimulationFailure) {
+    if failure == nil { past?.append(state) }
     var bytes = bytes
     for text in FrameText.take(from: &bytes) {
       guard let request = Value(text) else { throw SimulationFailure("the log has no JSON: \(text)") }
@@ -86,6 +104,13 @@ struct Oracle {
       }
     }
     if !bytes.isEmpty { throw SimulationFailure("the log has \(bytes.count) bytes behind its frames") }
+  }
+
+  /// Goes back to the state before the last batch that is left. Returns false if there is none.
+  mutating func goBack() -> Bool {
+    guard let state = past?.popLast() else { return false }
+    self.state = state
+    return true
   }
 
   private mutating func execute(_ mutation: Mutation) -> Outcome {
@@ -112,24 +137,24 @@ struct Oracle {
       next.reunite(name, since: feed)
     }
     let new = next.views()
-    reference = next
+    state.reference = next
     if next.isStructural || new != views {
-      revision += 1
+      state.revision += 1
       keep(new)
     }
-    views = new
+    state.views = new
     return .done(revision: revision)
   }
 
   private mutating func keep(_ new: [String: TreeView]) {
     for name in views.keys where new[name] == nil {
-      contents[name, default: []].append(Content(revision: revision, sections: nil))
+      state.contents[name, default: []].append(Content(revision: revision, sections: nil))
     }
     for (name, view) in new where views[name] != view {
       let sections = view.sections.map { section in
         Mirror.Section(name: section.name, rows: section.rows.map { .init(element: $0.text, type: $0.type) })
       }
-      contents[name, default: []].append(Content(revision: revision, sections: sections))
+      state.contents[name, default: []].append(Content(revision: revision, sections: sections))
     }
   }
 

@@ -10,7 +10,7 @@ import TestSupport
 /// That is how a failing one is shortened. After each turn the auditor compares everything that can be seen.
 final class Simulation {
   let daemon: SimulatedDaemon
-  var oracle = Oracle()
+  var oracle: Oracle
   let clients: [SimulatedClient]
   /// Decides the step at hand.
   var generator: TreeGenerator
@@ -18,8 +18,11 @@ final class Simulation {
   private(set) var trace: [String] = []
   private let seed: UInt64
   private let sabotage: Sabotage?
+  /// What happened to the daemon, so that a run shows that it met what it is made for.
+  private var met: [String: Int] = [:]
 
-  init(seed: UInt64, sabotage: Sabotage? = nil) {
+  /// One history in four is of the shipped log on a simulated disk, the others of a log in memory.
+  init(seed: UInt64, sabotage: Sabotage? = nil) throws {
     self.seed = seed
     self.sabotage = sabotage
     generator = TreeGenerator(random: SeededRandom(seed: seed))
@@ -34,7 +37,11 @@ final class Simulation {
     if generator.chance(20) { limits.maxWatches = 3 }
     limits.bookmarkInterval = generator.pick([1, 5, 30])
     limits.historySeconds = generator.pick([2, 20, 3600])
-    daemon = SimulatedDaemon(limits: limits, window: generator.pick([1, 1, 3]))
+    let window = generator.pick([1, 1, 3])
+    let usesDisk = sabotage.map { $0 == .losesSyncs } ?? (seed % 4 == 0)
+    let disk = usesDisk ? try StoredLog.Disk(&generator, losesSyncs: sabotage == .losesSyncs) : nil
+    daemon = try SimulatedDaemon(limits: limits, window: window, disk: disk)
+    oracle = Oracle(mayLose: disk?.mayLoseChanges == true)
     clients = (0..<(2 + generator.below(4))).map {
       SimulatedClient(number: $0, uid: $0 < 2 ? 1000 : 2000 + UInt32($0 % 2), isHonest: $0 < 2)
     }
@@ -58,13 +65,14 @@ final class Simulation {
     begin(seed)
     try settle()
     try daemon.compare(with: oracle)
-    try crash(tail: 0)
+    try crash(.kill(tail: 0))
     try leave()
   }
 
   /// What happened to the clients.
   var events: [String: Int] {
-    var events: [String: Int] = ["turns": daemon.turns, "starts": daemon.starts, "commits": oracle.revision]
+    var events = met
+    events.merge(["turns": daemon.turns, "starts": daemon.starts, "commits": oracle.revision]) { $0 + $1 }
     for client in clients { events.merge(client.events) { $0 + $1 } }
     return events
   }
@@ -82,6 +90,7 @@ final class Simulation {
   func turns(_ count: Int) throws {
     for _ in 0..<count {
       transmit()
+      daemon.log.work()
       guard daemon.isDue else { return }
       try turn()
     }
@@ -89,7 +98,10 @@ final class Simulation {
 
   private func turn() throws {
     try daemon.runTurn()
-    for (batch, failure) in daemon.log.takeOutcomes() { try oracle.execute(batch.bytes, failure: failure) }
+    for (batch, failure) in daemon.log.takeOutcomes() {
+      try oracle.execute(batch.bytes, failure: failure)
+      if failure != nil { met["failed batch", default: 0] += 1 }
+    }
     guard Int(daemon.engine.catalog.revision) == oracle.revision else {
       throw SimulationFailure("the daemon is at revision \(daemon.engine.catalog.revision), not \(oracle.revision)")
     }
@@ -125,7 +137,7 @@ final class Simulation {
 
   func connect(_ client: SimulatedClient) {
     let peer = Peer(uid: client.uid, gid: client.uid, pid: Int32(client.number + 100))
-    client.connect(line: daemon.link.connect(peer))
+    client.connect(line: daemon.link.connect(peer), epoch: daemon.epoch)
     note("client \(client.number) connects")
   }
 
@@ -139,21 +151,65 @@ final class Simulation {
 
   // MARK: The end of a process
 
-  func crash(tail: Int) throws {
-    let tail = min(tail, daemon.log.inFlight.count)
-    let unexecuted = daemon.log.unexecuted(tail: tail)
-    note("the daemon crashes; \(unexecuted.count) batches that nobody was told of are kept")
+  func crash(_ end: SimulatedDaemon.End) throws {
+    if daemon.disk == nil { try crashInMemory(end) } else { try crashOnDisk(end) }
+  }
+
+  private func crashInMemory(_ end: SimulatedDaemon.End) throws {
+    guard let log = daemon.log as? MemoryLog else { return }
+    var tail = 0
+    if case .kill(let count) = end { tail = min(count, log.inFlight.count) }
+    let unexecuted = log.unexecuted(tail: tail)
+    note("the daemon crashes; \(unexecuted.count) unacknowledged batches are kept")
     let selections = daemon.selections()
     switch sabotage {
-    case .forgetsABatch: daemon.log.forget()
-    case .keepsAFailedBatch: daemon.log.keepFailed()
+    case .forgetsABatch: log.forget()
+    case .keepsAFailedBatch: log.keepFailed()
     default: break
     }
-    try daemon.restart(tail: tail)
+    try daemon.restart(.kill(tail: tail))
     for client in clients { client.disconnect() }
     for batch in unexecuted { try oracle.execute(batch.bytes, failure: nil) }
     try daemon.compare(with: oracle)
-    if unexecuted.isEmpty && daemon.selections() != selections {
+    if unexecuted.isEmpty { try compareSelections(selections) }
+  }
+
+  /// After a kill everything acknowledged is there, in the same epoch. After a loss of power that holds with durability
+  /// `disk`; with `process` the state may be an older one, in a new epoch.
+  private func crashOnDisk(_ end: SimulatedDaemon.End) throws {
+    guard let disk = daemon.disk else { return }
+    // No reference to the log may stay: its files must be closed.
+    let inFlight = (daemon.log as? StoredLog)?.inFlight
+    let (epoch, selections) = (daemon.epoch, daemon.selections())
+    var isPowerLoss = false
+    if case .powerLoss = end { isPowerLoss = true }
+    note("\(isPowerLoss ? "the power fails" : "the daemon is killed"), durability \(disk.durability)")
+    try daemon.restart(end)
+    for client in clients { client.disconnect() }
+    let isContinued = daemon.epoch == epoch
+    met[isPowerLoss ? "power loss" : "kill", default: 0] += 1
+    if !isContinued { met["new epoch", default: 0] += 1 }
+    if !isContinued && !(isPowerLoss && disk.mayBeginEpoch) { throw SimulationFailure("a new epoch begins") }
+    let mismatch = Result { try daemon.compare(with: oracle) }
+    if case .success = mismatch { return isPowerLoss ? () : try compareSelections(selections) }
+    if let inFlight {
+      // It may have been stored.
+      var later = oracle
+      try later.execute(inFlight.bytes, failure: nil)
+      if (try? daemon.compare(with: later)) != nil {
+        met["unacknowledged batch kept", default: 0] += 1
+        return oracle = later
+      }
+    }
+    if !isContinued && disk.mayLoseChanges {
+      met["changes lost", default: 0] += 1
+      while oracle.goBack() { if (try? daemon.compare(with: oracle)) != nil { return } }
+    }
+    try mismatch.get()
+  }
+
+  private func compareSelections(_ selections: [String: [[Int]]]) throws(SimulationFailure) {
+    guard daemon.selections() == selections else {
       throw SimulationFailure("the selections are \(daemon.selections()) after replay, not \(selections)")
     }
   }
@@ -166,12 +222,13 @@ final class Simulation {
     for _ in 0..<60 {
       try turns(50)
       if daemon.isDrained { break }
-      daemon.log.store(daemon.log.inFlight.count)
+      daemon.log.calm()
       daemon.advance(seconds: 1)
     }
     guard daemon.isDrained else { throw SimulationFailure("the daemon does not stop") }
     guard daemon.log.isIdle else { throw SimulationFailure("the daemon stops before the log has stored everything") }
-    try crash(tail: 0)
+    daemon.log.close(within: .max)
+    try crash(.kill(tail: 0))
     daemon.link.isCalm = false
   }
 
@@ -180,10 +237,7 @@ final class Simulation {
   /// From here on the network and the log behave, and everybody reads.
   private func calm() {
     daemon.link.isCalm = true
-    daemon.log.mode = .stores
-    daemon.log.reportsLate = false
-    daemon.log.report()
-    daemon.log.store(daemon.log.inFlight.count)
+    daemon.log.calm()
     for client in clients { if let line = client.line { daemon.link.setRoom(line, nil) } }
   }
 
@@ -191,6 +245,7 @@ final class Simulation {
   private func rest() throws {
     for _ in 0..<400 {
       transmit()
+      daemon.log.work()
       if !daemon.isDue { return }
       try turn()
     }

@@ -31,13 +31,15 @@ final class SimulatedClient {
   let isHonest: Bool
   /// The line of the connection; nil when there is none.
   private(set) var line: Int?
+  /// The epoch of the daemon that it is connected to.
+  private var epoch = ""
   /// What was sent and has not left yet.
   var outbox: [UInt8] = []
   private var inbox: [UInt8] = []
   private var expected: [Expected] = []
   private(set) var mirrors: [String: Mirror] = [:]
   /// Copies of revisions at which feeds were seen, to resume from; they survive the connection.
-  private(set) var seen: [String: [Mirror]] = [:]
+  private(set) var seen: [String: [(epoch: String, mirror: Mirror)]] = [:]
   private var snapshots: [String: Mirror] = [:]
   /// Feeds whose notifications cannot be checked until the next watch.
   private var ignored: Set<String> = []
@@ -52,8 +54,6 @@ final class SimulatedClient {
   /// What happened, so that a run shows that it met what it is made for.
   private(set) var events: [String: Int] = [:]
 
-  private static let epoch = "simulation"
-
   init(number: Int, uid: UInt32, isHonest: Bool) {
     self.number = number
     self.uid = uid
@@ -65,8 +65,9 @@ final class SimulatedClient {
   /// Answers that are still to come.
   var pending: Int { expected.count }
 
-  func connect(line: Int) {
+  func connect(line: Int, epoch: String) {
     self.line = line
+    self.epoch = epoch
     outbox = []
     inbox = []
     expected = []
@@ -121,9 +122,9 @@ final class SimulatedClient {
       try mirror.take(snapshot: params)
       count(params["reset"]?.bool == true ? "reset" : "part")
     case "bookmark":
-      try mirror.take(bookmark: params, epoch: Self.epoch)
+      try mirror.take(bookmark: params, epoch: epoch)
       count("bookmark")
-      seen[feed, default: []].append(mirror.asOf(params["current"]?.int ?? 0))
+      seen[feed, default: []].append((epoch, mirror.asOf(params["current"]?.int ?? 0)))
     case "selection": return
     default: throw SimulationFailure("an unknown notification")
     }
@@ -147,8 +148,8 @@ final class SimulatedClient {
         "the copy of \(mirror.feed) at \(mirror.revision) is \(mirror.sections), not \(content ?? [])")
     }
     var list = seen[mirror.feed, default: []]
-    if list.last?.revision == mirror.revision { return }
-    list.append(mirror)
+    if let last = list.last, last.epoch == epoch, last.mirror.revision == mirror.revision { return }
+    list.append((epoch, mirror))
     seen[mirror.feed] = Array(list.suffix(12))
   }
 

@@ -3,33 +3,46 @@ import FeedModel
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// The shipped turn and engine over a faulty network, a log in memory and a clock by hand. It can crash and start again.
+/// The shipped turn and engine over a faulty network, a log that is disturbed and a manual clock. It can crash and start again.
 ///
 /// A turn runs only when the daemon's event loop would run one: when the link or the log has an event, or when the turn said
 /// that it is due. So work that the turn forgets stays undone, as it would for a user.
 final class SimulatedDaemon {
+  /// How a process ends.
+  enum End {
+    /// It is killed. So many batches in flight reach a log in memory all the same.
+    case kill(tail: Int)
+    /// The machine loses power; the seed decides what is lost.
+    case powerLoss(UInt64)
+  }
+
   private(set) var now = Instant(nanoseconds: 1_000_000_000)
   let limits: Limits
+  /// Nil with a log in memory.
+  let disk: StoredLog.Disk?
+  /// The name of the history of revisions.
+  private(set) var epoch = "simulation"
   private(set) var engine: Engine
-  private(set) var log: SimulatedLog
+  private(set) var log: any SimulatedLog
   private var turn: Turn
   var link = FaultyLink()
   /// Starts since the beginning.
   private(set) var starts = 1
   private(set) var turns = 0
 
-  static let epoch = "simulation"
   /// The user that the daemon runs as.
   static let owner: UInt32 = 990
 
-  init(limits: Limits, window: Int) {
+  init(limits: Limits, window: Int, disk: StoredLog.Disk?) throws {
     self.limits = limits
-    log = SimulatedLog(window: window, kept: [])
-    engine = Self.makeEngine(limits, seed: 1, now: now)
+    self.disk = disk
+    log = MemoryLog(window: window)
+    engine = Self.makeEngine(limits, epoch: epoch, seed: 1, now: now)
     turn = Turn(engine, log: log, now: now)
+    if let disk { try start(disk) }
   }
 
-  private static func makeEngine(_ limits: Limits, seed: UInt64, now: Instant) -> Engine {
+  private static func makeEngine(_ limits: Limits, epoch: String, seed: UInt64, now: Instant) -> Engine {
     let identity = ServerIdentity(version: "0", epoch: epoch, pid: 1, uid: owner, durability: "process")
     return Engine(limits: limits, identity: identity, seed: seed, isDurable: true, now: now)
   }
@@ -55,23 +68,48 @@ final class SimulatedDaemon {
     let commits = engine.status.counters.commits
     turn.run(&link, now: now)
     engine.checkInvariants()
+    (log as? StoredLog)?.workOnImage(executed: turn.executed, isBusy: turn.tookInput) { engine.catalog.makeImage() }
     try checkBudget(commits: engine.status.counters.commits &- commits)
   }
 
   func drain() { turn.drain(reason: "shutdown", message: "The daemon is stopping.") }
 
+  // MARK: Starts
+
   /// Ends the process and starts it again on what the log kept.
-  ///
-  /// - Parameter tail: how many batches in flight reached the disk all the same.
-  func restart(tail: Int) throws {
-    let survivors = log.survivors(tail: tail)
-    log = SimulatedLog(window: log.window, kept: survivors)
+  func restart(_ end: End) throws {
     starts += 1
-    engine = Self.makeEngine(limits, seed: UInt64(starts), now: now)
-    for batch in survivors { try batch.withLogBatch { try engine.replay($0) } }
     link = FaultyLink()
-    turn = Turn(engine, log: log, now: now)
+    if let disk {
+      // Closes the files.
+      replace(engine, MemoryLog(window: 1))
+      if case .powerLoss(let seed) = end { try disk.losePower(seed) }
+      try start(disk)
+    } else if let log = log as? MemoryLog {
+      var tail = 0
+      if case .kill(let count) = end { tail = count }
+      let survivors = log.survivors(tail: tail)
+      replace(
+        Self.makeEngine(limits, epoch: epoch, seed: UInt64(starts), now: now),
+        MemoryLog(window: log.window, kept: survivors))
+      for batch in survivors { try batch.withLogBatch { try engine.replay($0) } }
+    }
     engine.checkInvariants()
+  }
+
+  private func start(_ disk: StoredLog.Disk) throws {
+    let log = try StoredLog(disk)
+    epoch = log.epoch
+    let engine = Self.makeEngine(limits, epoch: epoch, seed: UInt64(starts), now: now)
+    let newest = try log.recover(into: engine, limits)
+    now = max(now, newest.adding(nanoseconds: 1))
+    replace(engine, log)
+  }
+
+  private func replace(_ engine: Engine, _ log: any SimulatedLog) {
+    self.engine = engine
+    self.log = log
+    turn = Turn(engine, log: log, now: now)
   }
 
   // MARK: Auditing

@@ -1,0 +1,176 @@
+import FaultyDisk
+import FeedModel
+import FeedSystem
+import Glibc
+import TestSupport
+
+@testable import FeedEngine
+@testable import FeedServer
+@testable import FeedStorage
+@testable import ReferenceModel
+
+/// The shipped log in SQLite on a simulated disk: writes and syncs fail, the disk fills up, and a loss of power tears what was
+/// not synced.
+///
+/// The log's thread does not run; ``work()`` does what it would do. So everything follows from the seed.
+final class StoredLog: SimulatedLog, ImageStore {
+  /// What a process leaves behind.
+  final class Disk {
+    let durability: Durability
+    private let directory: TemporaryDirectory
+    /// Starts of the system: a loss of power ends one.
+    private var boots = 1
+    private var epochs = 0
+    private let journalBytes: Int
+    private var losesMark = false
+    private let losesSyncs: Bool
+
+    /// - Parameter losesSyncs: whether syncs do nothing, to show that it would be noticed.
+    init(_ generator: inout TreeGenerator, losesSyncs: Bool) throws {
+      directory = try TemporaryDirectory()
+      self.losesSyncs = losesSyncs
+      durability = generator.chance(50) || losesSyncs ? .disk : .process
+      journalBytes = generator.pick([1000, 8000, 1 << 20])
+      guard simulated_disk_register() == 0 else { throw SimulationFailure("the simulated disk is not registered") }
+      simulated_disk_reset()
+    }
+
+    private var path: String { directory.file("state.sqlite") }
+
+    /// The power fails. The mark beside the database, which is never synced while the daemon runs, may be lost.
+    /// - Parameter seed: decides what is lost.
+    func losePower(_ seed: UInt64) throws {
+      if simulated_disk_lose_power(seed) < 0 { throw SimulationFailure("the simulated disk cannot be written") }
+      simulated_disk_reset()
+      boots += 1
+      var random = SeededRandom(seed: seed)
+      losesMark = random.next() % 4 == 0
+      if losesMark { truncate(path + "-mark", off_t(random.next() % 100)) }
+    }
+
+    /// Whether the last start may begin a new epoch, and may have lost acknowledged changes.
+    var mayBeginEpoch: Bool { losesMark || mayLoseChanges }
+    var mayLoseChanges: Bool { durability == .process }
+
+    fileprivate func open() throws -> SQLiteLog {
+      simulated_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
+      simulated_disk_ignore_syncs(losesSyncs ? 1 : 0)
+      epochs += 1
+      var policy = ImagePolicy()
+      policy.journalBytes = journalBytes
+      // Real time must not decide anything.
+      policy.interval = 1 << 30
+      (policy.idle, policy.step) = (1 << 60, 1 << 60)
+      return try SQLiteLog.open(
+        path, durability: durability, freshEpoch: "epoch\(epochs)", policy: policy, software: "0",
+        boot: "boot \(boots)",
+        vfs: "simulated")
+    }
+  }
+
+  let disk: Disk
+  private let log: SQLiteLog
+  /// Whether the log's thread waits for the disk.
+  private var isHeld = false
+  /// The batch that is neither stored nor failed.
+  private(set) var inFlight: StoredRequests?
+  private var outcomes: [(batch: StoredRequests, failure: String?)] = []
+  private(set) var longest = 0
+
+  /// Opens what is on the disk.
+  init(_ disk: Disk) throws {
+    self.disk = disk
+    log = try disk.open()
+  }
+
+  var epoch: String { log.epoch }
+
+  /// Fills the engine. Returns the newest moment that was stored.
+  func recover(into engine: Engine, _ limits: Limits) throws -> Instant {
+    let found = try log.recover(into: EngineRecovery(engine))
+    engine.adopt(limits)
+    try log.startStepwise(limits)
+    return Instant(nanoseconds: found.newestMoment)
+  }
+
+  // MARK: The log
+
+  var window: Int { log.window }
+  var storesAtOnce: Bool { log.storesAtOnce }
+  var descriptor: Int32? { log.descriptor }
+  var isIdle: Bool { inFlight == nil }
+
+  var hasEvents: Bool {
+    guard let descriptor else { return false }
+    return (try? Readiness.readable.wait(on: descriptor, timeout: .zero))?.isEmpty == false
+  }
+
+  func append(_ batch: LogBatch) {
+    longest = max(longest, batch.frames.count)
+    inFlight = StoredRequests(batch)
+    log.append(batch)
+  }
+
+  func nextEvent() -> LogEvent? {
+    let event = log.nextEvent()
+    switch event {
+    case .stored, .failed:
+      guard let batch = inFlight else { preconditionFailure("an event without a batch") }
+      var failure: String?
+      if case .failed(_, let reason) = event { failure = reason }
+      outcomes.append((batch, failure))
+      inFlight = nil
+    case .received, .lost, nil: break
+    }
+    return event
+  }
+
+  func takeOutcomes() -> [(batch: StoredRequests, failure: String?)] {
+    defer { outcomes = [] }
+    return outcomes
+  }
+
+  func release(through number: UInt64) { log.release(through: number) }
+  func close(within nanoseconds: UInt64) { log.close(within: nanoseconds) }
+
+  // MARK: Images
+
+  var imagePause: UInt64? { log.imagePause }
+
+  func workOnImage(executed number: UInt64, isBusy: Bool, _ makeImage: () -> CatalogImage) {
+    log.workOnImage(executed: number, isBusy: isBusy, makeImage)
+  }
+
+  // MARK: Disturbances
+
+  func work() {
+    while !isHeld && log.step() {}
+  }
+
+  func disturb(_ generator: inout TreeGenerator) -> String {
+    switch generator.below(9) {
+    case 0:
+      isHeld = true
+      return "the log's thread waits"
+    case 1: return fail(FAULTY_DISK_FULL, "the disk is full", &generator)
+    case 2: return fail(FAULTY_DISK_WRITE, "writes fail", &generator)
+    case 3: return fail(FAULTY_DISK_SYNC, "syncs fail", &generator)
+    case 4: return fail(FAULTY_DISK_SYNC_AND_WRITE, "a sync fails, then writes", &generator)
+    default:
+      calm()
+      return "the disk works"
+    }
+  }
+
+  private func fail(_ kind: Int, _ text: String, _ generator: inout TreeGenerator) -> String {
+    let (after, count) = (generator.below(6), 1 + generator.below(20))
+    simulated_disk_fail(Int32(kind), Int32(after), Int32(count))
+    return "\(text): \(count) calls after \(after)"
+  }
+
+  func calm() {
+    simulated_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
+    isHeld = false
+    work()
+  }
+}
