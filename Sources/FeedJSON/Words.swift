@@ -6,7 +6,7 @@
   @usableFromInline static let ones: UInt64 = 0x0101_0101_0101_0101
   @usableFromInline static let tops: UInt64 = 0x8080_8080_8080_8080
 
-  @inline(__always) static func load(_ p: UnsafePointer<UInt8>) -> UInt64 {
+  @inlinable @inline(__always) static func load(_ p: UnsafePointer<UInt8>) -> UInt64 {
     UInt64(littleEndian: UnsafeRawPointer(p).loadUnaligned(as: UInt64.self))
   }
 
@@ -40,7 +40,9 @@
   }
 
   /// Whether two ranges of bytes are equal. Faster than `memcmp` for short ranges.
-  @inline(__always) static func equal(_ a: UnsafePointer<UInt8>, _ b: UnsafePointer<UInt8>, _ count: Int) -> Bool {
+  @inlinable @inline(__always) static func equal(_ a: UnsafePointer<UInt8>, _ b: UnsafePointer<UInt8>, _ count: Int)
+    -> Bool
+  {
     if count >= 8 {
       var i = 0
       while i &+ 8 < count {
@@ -60,7 +62,7 @@
     return true
   }
 
-  @inline(__always) private static func half(_ p: UnsafePointer<UInt8>) -> UInt32 {
+  @inlinable @inline(__always) static func half(_ p: UnsafePointer<UInt8>) -> UInt32 {
     UnsafeRawPointer(p).loadUnaligned(as: UInt32.self)
   }
 }

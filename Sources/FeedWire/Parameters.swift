@@ -11,16 +11,32 @@ import FeedJSON
 public struct Parameters {
   /// The object of the parameters; nil if the request has none.
   public let object: JSONView?
+  /// Bit n is set if a name may have n bytes, so that most absent parameters are found to be absent without a search.
+  private let lengths: UInt64
 
-  /// Creates a reader of the members of `object`.
+  /// Creates a reader of the members of `object`. O(members).
   public init(object: JSONView?) {
     self.object = object
+    lengths = object.map(Self.lengths) ?? 0
   }
 
   /// Returns a parameter of any kind; nil if it is absent.
   public func member(_ name: StaticString) -> JSONView? {
-    object?.member(name)
+    guard lengths & Self.bit(ofLength: name.utf8CodeUnitCount) != 0 else { return nil }
+    return object?.member(name)
   }
+
+  private static func lengths(of object: JSONView) -> UInt64 {
+    var lengths: UInt64 = 0
+    for member in object.members {
+      // An escaped name is longer than what it stands for.
+      lengths |= member.key.hasEscapes ? .max : bit(ofLength: member.key.text.count - 2)
+    }
+    return lengths
+  }
+
+  /// The bit of a length; all lengths from 63 on share one.
+  @inline(__always) private static func bit(ofLength length: Int) -> UInt64 { 1 &<< UInt64(min(length, 63)) }
 
   /// Returns a parameter of any kind.
   /// - Parameter what: the expected value in words, for the error.
@@ -38,7 +54,7 @@ public struct Parameters {
 
   /// Throws if two parameters that exclude each other are both present.
   public func refuseBoth(_ one: StaticString, _ other: StaticString) throws(FeedError) {
-    if member(one) != nil && member(other) != nil {
+    if member(other) != nil && member(one) != nil {
       throw Self.refuse(other, "cannot be combined with \(one); give one of them")
     }
   }

@@ -62,7 +62,7 @@ extension Engine {
   /// The collection that parameter `feed` names.
   func collection(_ parameters: Parameters, of session: Session) throws(FeedError) -> CollectionKind {
     let feed = try feed(parameters, of: session)
-    guard let collection = feed.kind as? CollectionKind else {
+    guard let collection = feed.collection else {
       throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: "collection")
     }
     return collection

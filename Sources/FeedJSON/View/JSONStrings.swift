@@ -45,10 +45,11 @@ extension JSONView {
 
   /// Whether this is a string whose decoded value is `other`.
   @inlinable @inline(__always) public func stringEquals(_ other: StaticString) -> Bool {
-    // Most unequal strings differ in length. An escape is never shorter than what it decodes to.
-    if Int(token.pointee.length) < other.utf8CodeUnitCount &+ 2 { return false }
-    if Int(token.pointee.length) != other.utf8CodeUnitCount &+ 2 && !hasEscapes { return false }
-    return other.withUTF8Buffer { stringEquals(bytes: $0) }
+    // Most unequal strings differ in length. The length of a literal is known to the compiler, so that comparing the bytes
+    // takes one or two instructions for a short name.
+    if hasEscapes { return other.withUTF8Buffer { decodedEquals($0) } }
+    return Int(token.pointee.length) == other.utf8CodeUnitCount &+ 2 && isKind(.string)
+      && Words.equal(start + 1, other.utf8Start, other.utf8CodeUnitCount)
   }
 
   /// Whether this is a string whose decoded value is `other`.
@@ -64,7 +65,7 @@ extension JSONView {
     return Words.equal(a, b, raw.count)
   }
 
-  func decodedEquals(_ other: UnsafeBufferPointer<UInt8>) -> Bool {
+  @usableFromInline func decodedEquals(_ other: UnsafeBufferPointer<UInt8>) -> Bool {
     guard let raw = quotedBytes else { return false }
     var decoded = DecodedBytes(raw)
     for byte in other where decoded.next() != byte { return false }

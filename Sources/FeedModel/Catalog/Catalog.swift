@@ -54,7 +54,7 @@ public final class Catalog {
   /// The collection of that name.
   public func collection(named name: String) throws(FeedError) -> CollectionKind {
     let feed = try feed(named: name)
-    guard let collection = feed.kind as? CollectionKind else {
+    guard let collection = feed.collection else {
       throw .wrongKind(feed: name, kind: feed.kindName, wanted: "collection")
     }
     return collection

@@ -98,7 +98,7 @@ public final class Commit {
     hints.removeAll()
     if !rebinned.isEmpty {
       // A bin that was added and removed again by this commit was not published; its number is free now.
-      for number in rebinned { _ = (graph.table[number].kind as? CollectionKind)?.takeGoneBins() }
+      for number in rebinned { _ = graph.table[number].collection?.takeGoneBins() }
       rebinned.removeAll()
     }
     pending = -1
@@ -228,7 +228,7 @@ public final class Commit {
     if pending < 0 { return }
     let number = hints.add(text)
     setHint(number, of: pending)
-    guard let collection = graph.table[pending].kind as? CollectionKind else { return }
+    guard let collection = graph.table[pending].collection else { return }
     if operation.result.sectionsDeleted.isEmpty && operation.result.sectionsAdded.isEmpty {
       for paths in [operation.result.deleted, operation.result.added, operation.result.updated] {
         for path in paths { setHint(number, of: collection.bins[Int(path.section)].number) }
@@ -310,7 +310,7 @@ public final class Commit {
       changes.note(.init(place: parent.place, slot: slot, shift: 0), for: target)
       if graph.table[parent.feed].derived?.shows(parent.place) == true { passHint(from: slot, to: target) }
     }
-    guard let collection = feed.kind as? CollectionKind else { return }
+    guard let collection = feed.collection else { return }
     let change = changes[slot].pointee.change
     if feed.isGone || !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty {
       for bin in collection.takeGoneBins() + collection.bins { propagate(from: slot, toBin: bin) }

@@ -7,7 +7,7 @@ struct Expiry {
 
   /// Looks for the collections anew after definitions changed. O(feeds).
   mutating func refresh(from table: FeedTable) {
-    collections = table.inNameOrder.compactMap { $0.kind as? CollectionKind }.filter(\.retainsByAge)
+    collections = table.inNameOrder.compactMap { $0.collection }.filter(\.retainsByAge)
   }
 
   /// When the next element of any collection is too old; nil if none will be. O(collections that retain by age).

@@ -14,8 +14,8 @@ public final class Feed {
   public let kind: any FeedKind
   /// ``kind`` if it derives its rows from other feeds. Kept because the cast is slow.
   let derived: (any DerivedKind)?
-  /// ``kind`` if it is a collection. Kept because a call through the protocol is slow.
-  let collection: CollectionKind?
+  /// ``kind`` if it is a collection. Kept because a cast or a call through the protocol is slow.
+  public let collection: CollectionKind?
 
   /// The revision of the last commit that changed this feed.
   public private(set) var revision: UInt64
@@ -66,7 +66,10 @@ public final class Feed {
   public func row(at path: IndexPath) -> Row { section(at: Int(path.section)).row(at: Int(path.row)) }
 
   /// The element of an existing row. O(log n).
-  public func element(at path: IndexPath) -> ElementText { kind.element(at: path) }
+  public func element(at path: IndexPath) -> ElementText {
+    if let collection { return collection.element(at: path) }
+    return kind.element(at: path)
+  }
 
   /// The type of an existing row as a JSON string; empty if it has none. O(log n).
   public func type(at path: IndexPath) -> UnsafeRawBufferPointer { kind.type(at: path) }
