@@ -65,10 +65,9 @@ public enum Daemon {
     var loop = try EventLoop(
       engine: engine, state: state, clock: ServerClock(after: recovered?.newestMoment ?? 0), listener: listener,
       signals: signals, notify: notify, log: log,
-      drainTimeout: options.drainTimeout)
-    loop.configurationFile = file
+      drainTimeout: options.drainTimeout, configurationFile: file)
     if let file, let configuration { try loop.apply(configuration, file) }
-    loop.service.tell(.ready, .status("listening at \(listener.path)"), .mainPID(ProcessIdentity.pid))
+    loop.reportReady(socket: listener.path)
     log.write(
       .notice,
       "feedd \(ProgramVersion.text) listens at \(listener.path)\(listener.isInherited ? " (handed over)" : ""), "

@@ -3,32 +3,32 @@ import FeedModel
 import FeedStorage
 import FeedSystem
 
-/// The daemon's main thread: it waits for sockets, timers and signals, and lets the turn do the work.
+/// The daemon's main thread: it waits for sockets, timers and signals, and runs the turn.
 ///
-/// A cycle is: wait, handle signals and reports of other threads, run the turn, look after timers and images. No call but the
-/// wait for events ever blocks.
+/// A cycle waits, handles signals and reports of other threads, runs the turn, and then serves timers and images. Only the wait
+/// for events blocks.
 struct EventLoop: ~Copyable {
-  var turn: Turn
-  var link: SocketLink
-  /// The state directory, held until the loop is gone; nil when nothing is kept.
+  private var turn: Turn
+  private var link: SocketLink
+  /// The state directory, which stays locked as long as the loop exists; nil without a commit log.
   private let state: DurableState?
-  let clock: ServerClock
-  let log: Log
-  let signals: Signals
-  var health = LogHealth()
-  var shutdown: Shutdown
-  var service: ServiceManager
-  var sources = ManagedSources()
-  /// The file that SIGHUP reads again; nil when there is none.
-  var configurationFile: ConfigurationFile?
+  private let clock: ServerClock
+  private let log: Log
+  private let signals: Signals
+  private var health = LogHealth()
+  private var shutdown: Shutdown
+  private var service: ServiceManager
+  private var sources = ManagedSources()
+  /// The file that SIGHUP reads again; nil if there is none.
+  private let configurationFile: ConfigurationFile?
   /// The time of this cycle.
-  var now: Instant
-  /// Cycles so far, for the log.
-  var cycles = 0
+  private var now: Instant
+  /// The number of cycles, for the log.
+  private var cycles = 0
 
   init(
     engine: Engine, state: DurableState?, clock: ServerClock, listener: UnixListener,
-    signals: consuming Signals, notify: Notify, log: Log, drainTimeout: Duration
+    signals: consuming Signals, notify: Notify, log: Log, drainTimeout: Duration, configurationFile: ConfigurationFile?
   ) throws(SystemError) {
     let commitLog: any CommitLog = state?.log ?? NoLog()
     let link = try SocketLink(listener, log)
@@ -41,12 +41,201 @@ struct EventLoop: ~Copyable {
     self.clock = clock
     self.state = state
     self.log = log
+    self.configurationFile = configurationFile
     shutdown = Shutdown(drainTimeout: drainTimeout)
     service = ServiceManager(notify, log, now: now)
   }
 
-  var engine: Engine { turn.engine }
+  private var engine: Engine { turn.engine }
 
-  /// Where changes are stored; nil when nothing is kept.
-  var storage: SQLiteLog? { state?.log }
+  /// The commit log; nil if nothing is stored.
+  private var storage: SQLiteLog? { state?.log }
+
+  // MARK: Cycles
+
+  /// Tells the service manager that the daemon listens.
+  func reportReady(socket path: String) {
+    service.tell(.ready, .status("listening at \(path)"), .mainPID(ProcessIdentity.pid))
+  }
+
+  /// Runs until a signal asks for the end and the connections are drained.
+  /// - Throws: if the event queue itself fails.
+  mutating func run() throws(SystemError) {
+    while !shutdown.isOver { try cycle() }
+  }
+
+  private mutating func cycle() throws(SystemError) {
+    let wakes = try link.wait(milliseconds: timeout(), clock)
+    now = clock.now
+    cycles &+= 1
+    if wakes.contains(.signals) { takeSignals() }
+    if wakes.contains(.fileEvents) { sources.takeFileEvents(now: now) }
+    if wakes.contains(.sourceReports) { sources.takeReports(engine, now: now) }
+    turn.run(&link, now: now)
+    reportHealth()
+    attendTimers()
+    storage?.workOnImage(executed: turn.executed, isBusy: turn.tookInput) { engine.catalog.makeImage() }
+  }
+
+  /// Milliseconds until something is due; -1 if nothing is.
+  private func timeout() -> Int32 {
+    var deadline: Instant?
+    func consider(_ moment: Instant?) {
+      if let moment { deadline = min(deadline ?? moment, moment) }
+    }
+    switch turn.next(after: now) {
+    case .now: return 0
+    case .at(let moment): consider(moment)
+    case .whenReadable: break
+    }
+    consider(link.deadline)
+    consider(service.deadline)
+    consider(storage?.imagePause.map { now.adding(nanoseconds: $0) })
+    consider(sources.deadline)
+    consider(shutdown.deadline)
+    return deadline.map { clock.milliseconds(until: $0) } ?? -1
+  }
+
+  private mutating func attendTimers() {
+    arrangeSources()
+    sources.attend(now: now)
+    service.attend(now: now)
+    if shutdown.isDue(openConnections: turn.isDrained ? 0 : max(link.count, 1), now: now) { endDraining() }
+  }
+
+  // MARK: Signals and the end
+
+  /// Handles the signals that have arrived.
+  private mutating func takeSignals() {
+    do throws(SystemError) {
+      while let request = try signals.next() { take(request) }
+    } catch {
+      log.write(.error, "\(error)")
+    }
+  }
+
+  private mutating func take(_ request: Signals.Request) {
+    switch request {
+    case .reload(let cause): reload(cause)
+    case .end(let cause):
+      guard shutdown.request(cause, now: now) else {
+        return log.write(.notice, "\(cause) again: ending at once")
+      }
+      if let cause = shutdown.begin(now: now) { drain(cause) }
+    }
+  }
+
+  /// Accepts the connections that already wait and no more, sends `bye` to all, and continues until everything is written.
+  private mutating func drain(_ cause: String) {
+    link.endListening()
+    service.tell(.stopping, .status("ending, \(link.count) connections are told"))
+    log.write(.notice, "\(cause): ending, \(link.count) connections are told")
+    turn.drain(reason: "shutdown", message: "feedd is ending; connect again when it is back.")
+  }
+
+  /// Ends, after all connections have read everything or the time is over.
+  private mutating func endDraining() {
+    let left = link.count
+    turn.closeAll(&link)
+    shutdown.finish()
+    closeStorage()
+    if left == 0 {
+      log.write(.notice, "ended")
+    } else {
+      log.write(.warning, "ended, \(left) connections did not read their last frame in time")
+    }
+    log.write(.debug, "\(cycles) turns of the loop, \(link.accepted) connections accepted")
+  }
+
+  // MARK: Storage
+
+  /// Reports when storing fails, and when it works again.
+  private mutating func reportHealth() {
+    if let reason = turn.lossReason, !shutdown.isOver {
+      log.write(.error, "\(reason); the daemon ends")
+      return endDraining()
+    }
+    if turn.failedBatches == 0, let report = health.didStore() {
+      log.write(.notice, report.line)
+      service.tell(.status(report.status))
+    }
+    while health.failedBatches < turn.failedBatches {
+      guard let report = health.didFail(turn.failureReason) else { continue }
+      log.write(.error, report.line)
+      service.tell(.status(report.status))
+    }
+  }
+
+  /// Writes an image, so that the next start has nothing to replay, and closes the log. A further signal to end cancels the
+  /// image.
+  private mutating func closeStorage() {
+    guard let storage else { return }
+    var isToldToEnd = shutdown.isHurried
+    // A batch in flight at this point waits for a disk that does not respond. The image would wait as well.
+    if !turn.awaitsLog && !isToldToEnd {
+      let engine = engine
+      var nextReport = clock.now
+      storage.writeImage(executed: turn.executed, { engine.catalog.makeImage() }) {
+        now = clock.now
+        if now >= nextReport {
+          nextReport = now.adding(seconds: 1)
+          service.tell(.extendTimeout(.seconds(30)))
+          service.attend(now: now)
+        }
+        while let request = try? signals.next() { if case .end = request { isToldToEnd = true } }
+        return !isToldToEnd
+      }
+    }
+    let patience: UInt64 = isToldToEnd ? 1 : 10
+    service.tell(.extendTimeout(.seconds(Int64(patience) + 5)))
+    storage.close(within: patience * 1_000_000_000)
+  }
+
+  // MARK: Configuration
+
+  /// Puts a configuration into effect: definitions, access rules, databases to read.
+  mutating func apply(_ configuration: Configuration, _ file: ConfigurationFile) throws(ConfigurationFileError) {
+    let changes = try file.apply(configuration, to: engine, now: now)
+    log.write(.notice, "\(file.path): \(changes.text)")
+    arrangeSources()
+  }
+
+  /// Reads exactly the databases of the present managed feeds, if these may have changed.
+  private mutating func arrangeSources() {
+    do throws(SystemError) {
+      guard let opened = try sources.arrange(engine, now: now) else { return }
+      try link.add(opened.files, as: .fileEvents)
+      try link.add(opened.reports, as: .sourceReports)
+    } catch {
+      log.write(.error, "\(error); managed feeds are not read")
+    }
+  }
+
+  /// Reads the configuration again and reports this to the service manager. A file that cannot be used changes nothing.
+  private mutating func reload(_ cause: String) {
+    service.tell(.reloading)
+    defer { service.tell(.ready) }
+    guard let file = configurationFile else {
+      log.write(.notice, "\(cause): there is no configuration file to read again; start feedd with --config FILE")
+      return
+    }
+    log.write(.notice, "\(cause): reading \(file.path) again")
+    do throws(ConfigurationFileError) {
+      let configuration = try file.read()
+      try apply(configuration, file)
+      warnOfLimits(file.limits(configuration))
+      service.tell(.status("listening; configuration read again"))
+    } catch {
+      log.write(.error, "\(error); nothing was changed")
+      service.tell(.status("listening; the configuration could not be read again: see the log"))
+    }
+  }
+
+  /// Warns of changed limits, which are fixed when the daemon starts.
+  private func warnOfLimits(_ wanted: Limits) {
+    let others = Limits.all.filter { wanted[keyPath: $0.keyPath] != engine.limits[keyPath: $0.keyPath] }
+    guard !others.isEmpty else { return }
+    log.write(
+      .warning, "other limits take effect when feedd is started again: \(others.map(\.name).joined(separator: ", "))")
+  }
 }

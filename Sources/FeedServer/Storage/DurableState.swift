@@ -3,7 +3,7 @@ import FeedModel
 import FeedStorage
 import FeedSystem
 
-/// What a durable daemon has besides its engine.
+/// What a daemon with a commit log has besides its engine: the locked state directory and the log in it.
 final class DurableState {
   let directory: StateDirectory
   let log: SQLiteLog
@@ -15,7 +15,7 @@ final class DurableState {
 }
 
 extension Daemon {
-  /// Locks the state directory and opens the log in it; nil when nothing is to be kept.
+  /// Locks the state directory and opens the log in it; nil with durability `memory`.
   static func openState(_ options: DaemonOptions, _ environment: Environment) throws -> DurableState? {
     guard let durability = options.durability.ofLog else { return nil }
     guard let path = options.stateDirectory ?? StatePath.standard(environment) else {
@@ -76,7 +76,7 @@ extension Daemon {
 }
 
 extension StateBeginning {
-  /// What is worth a line; nil when all goes on as it was.
+  /// A line for the log; nil if the state continues as it was.
   fileprivate var news: String? {
     switch self {
     case .new, .continued: nil
