@@ -9,8 +9,11 @@ public final class Database {
   public enum Access: Sendable {
     /// Reads a file that exists.
     case readOnly
-    /// Reads a file that nobody writes at the same time. Takes no locks and creates no files beside it.
+    /// Reads a file that nobody writes at the same time, and ignores its log. Takes no locks and writes no file.
     case immutable
+    /// Reads a file and its log, which nobody writes at the same time. Takes no locks and writes no file: the index of the
+    /// log, which other connections share as a file, is in memory.
+    case quiescent
     /// Reads and writes a file that exists.
     case readWrite
     /// Reads and writes, and creates the file if it is missing.
@@ -31,7 +34,8 @@ public final class Database {
   ) throws(SQLiteError) {
     var opened: OpaquePointer?
     let flags = access.flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_URI
-    let result = sqlite3_open_v2(Self.address(of: path, access), &opened, flags, vfs)
+    let layer = access == .quiescent ? "unix-none" : vfs
+    let result = sqlite3_open_v2(Self.address(of: path, access), &opened, flags, layer)
     guard result == SQLITE_OK, let opened else {
       let error = SQLiteError(opened, result: result, sql: "open \(path)")
       sqlite3_close_v2(opened)
@@ -40,6 +44,7 @@ public final class Database {
     handle = opened
     self.path = path
     sqlite3_busy_timeout(opened, busyTimeout)
+    if access == .quiescent { try execute("PRAGMA locking_mode = EXCLUSIVE") }
   }
 
   deinit {
@@ -99,7 +104,7 @@ public final class Database {
 extension Database.Access {
   fileprivate var flags: Int32 {
     switch self {
-    case .readOnly, .immutable: SQLITE_OPEN_READONLY
+    case .readOnly, .immutable, .quiescent: SQLITE_OPEN_READONLY
     case .readWrite: SQLITE_OPEN_READWRITE
     case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
     }

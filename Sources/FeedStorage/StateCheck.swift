@@ -19,14 +19,15 @@ public enum StateCheck {
   /// - Throws: the first fault found; everything that a start would refuse is refused here.
   public static func run(_ path: String, into target: any RecoveryTarget) throws(StorageError) -> Findings {
     let before = Stamp(path)
-    let opened = try StateFile.openToRead(path)
+    let reading = StateFile.Reading.quiet(path)
+    let opened = try StateFile.openToRead(path, reading)
     let database = opened.database
     // One state throughout, whatever is written meanwhile.
     try StorageError.naming(path) { () throws(SQLiteError) in try database.execute("BEGIN") }
     try checkStructure(database, path)
     var recovery = Recovery(opened, into: target)
     try recovery.run()
-    guard before.hadLog || before == Stamp(path) else {
+    guard reading == .locked || before == Stamp(path) else {
       throw StorageError(.busy, path: path, reason: "a daemon was started during the check")
     }
     return Findings(
@@ -34,17 +35,15 @@ public enum StateCheck {
       software: opened.facts.software ?? "", recovery: recovery.progress)
   }
 
-  /// A file without a log is read without locks; this tells whether it was written meanwhile.
+  /// A file that no daemon uses is read without locks; equal stamps mean that it was not written meanwhile.
   private struct Stamp: Equatable {
-    let size: Int?
-    let log: Int?
+    let file: FileStamp?
+    let log: FileStamp?
 
     init(_ path: String) {
-      size = FileSize.of(path)
-      log = FileSize.of(path + "-wal")
+      file = FileStamp(at: path)
+      log = FileStamp(at: path + "-wal")
     }
-
-    var hadLog: Bool { log != nil }
   }
 
   private static func checkStructure(_ database: Database, _ path: String) throws(StorageError) {

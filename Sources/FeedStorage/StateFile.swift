@@ -65,17 +65,35 @@ public enum StateFile {
     return try judge(database, mark, boot: boot)
   }
 
-  /// Opens the file to read it, without creating anything. It may be in use by a daemon.
-  static func openToRead(_ path: String) throws(StorageError) -> Opened {
+  /// How to read a file without creating one beside it.
+  enum Reading {
+    /// Under locks: a daemon may use the file and may be started meanwhile. SQLite notes its readers in the index of the
+    /// log.
+    case locked
+    /// Without locks, so that nothing at all is written: no daemon uses the file.
+    case unlocked
+
+    /// The way to read the file at `path` that writes nothing, unless a daemon uses it. A daemon locks the index of its log.
+    /// - Precondition: this process has no other connection to the file.
+    static func quiet(_ path: String) -> Reading {
+      FileSize.of(path + "-wal") != nil && RecordLocks.areHeld(on: path + "-shm") ? .locked : .unlocked
+    }
+  }
+
+  /// Opens the file to read it, without creating anything.
+  static func openToRead(_ path: String, _ reading: Reading = .locked) throws(StorageError) -> Opened {
     let (mark, boot) = (StateMarkFile.read(of: path), BootIdentity.current)
     try refuseEmptied(path, mark, boot: boot)
-    guard FileSize.of(path) != nil else {
+    guard let size = FileSize.of(path) else {
       throw StorageError(.absent, path: path, reason: "there is no state here")
     }
+    // SQLite would remove the log of an empty file.
+    guard size > 0 else { throw StorageError(.absent, path: path, reason: "the database is empty") }
     // A daemon that runs has a log. Without one, opening the database would create it.
     let hasLog = FileSize.of(path + "-wal") != nil
+    let access: Database.Access = !hasLog ? .immutable : reading == .locked ? .readOnly : .quiescent
     let database = try StorageError.naming(path) { () throws(SQLiteError) in
-      try Database(path: path, access: hasLog ? .readOnly : .immutable, busyTimeout: patience)
+      try Database(path: path, access: access, busyTimeout: patience)
     }
     database.keepLogWhenClosing()
     let opened = try judge(database, mark, boot: boot)

@@ -1,4 +1,5 @@
 import FeedSQLite
+import FeedSystem
 
 /// Why the store cannot do what it was asked: what failed, where, and what the operator can do.
 public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible {
@@ -73,7 +74,7 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case .otherRules:
       "nothing was changed; start that version of feedd once and stop it with SIGTERM, which writes an image, or restore a backup"
     case .corrupt:
-      "nothing was changed; run 'feedd --check', and restore a backup (without the files -wal and -shm)"
+      "nothing was changed; run '\(check)', and restore a backup (without the files -wal and -shm)"
     case .foreign:
       "nothing was changed; restore a backup (without the files -wal and -shm), or choose another --state directory"
     case .lost:
@@ -85,9 +86,12 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case .busy: "stop the program that uses it; writing resumes by itself"
     case .inUse: "stop the daemon first"
     case .occupied: "give --replace to replace it"
-    case .other: "run 'feedd --check'"
+    case .other: "run '\(check)'"
     }
   }
+
+  /// The command that verifies the file.
+  private var check: String { "feedd --check --state \(FilePath.directory(of: path))" }
 }
 
 extension StorageError {

@@ -50,4 +50,8 @@ void clinux_name_thread(const char *name);
 
 /// open(2) with O_CLOEXEC and a mode. Returns the descriptor, or -1 and sets errno.
 int clinux_open(const char *path, int flags, unsigned int mode);
+
+/// Whether any part of the file of a descriptor is locked with fcntl(2), by whichever process (F_OFD_GETLK). Locks nothing.
+/// Returns 1 or 0, or -1 and sets errno.
+int clinux_is_locked(int descriptor);
 #endif

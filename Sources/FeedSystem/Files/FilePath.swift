@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// Operations on paths.
@@ -40,6 +41,35 @@ public enum FileSize {
   }
 }
 
+/// The state of a file at a moment. Equal stamps mean that the file was not written in between.
+public struct FileStamp: Equatable, Sendable {
+  private let identity: FileIdentity
+  private let size: Int
+  private let seconds: Int
+  private let nanoseconds: Int
+
+  /// Examines the file at `path`; nil if there is none.
+  public init?(at path: String) {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { return nil }
+    identity = FileIdentity(status)
+    size = Int(status.st_size)
+    (seconds, nanoseconds) = (Int(status.st_mtim.tv_sec), Int(status.st_mtim.tv_nsec))
+  }
+}
+
+/// Locks of fcntl(2) on a file, as SQLite uses them.
+public enum RecordLocks {
+  /// Whether a process has locked any part of the file at `path`. Locks nothing.
+  /// - Precondition: this process holds no such locks on the file; closing any descriptor of it would release them.
+  public static func areHeld(on path: String) -> Bool {
+    let number = retryingInterrupts { clinux_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0) }
+    guard number >= 0 else { return false }
+    let file = Descriptor(owning: number)
+    return clinux_is_locked(file.rawValue) == 1
+  }
+}
+
 /// The identity of a file, independent of its name: device and inode.
 public struct FileIdentity: Equatable, Sendable {
   let device: UInt
@@ -68,7 +98,7 @@ public struct FileIdentity: Equatable, Sendable {
     self.init(status)
   }
 
-  private init(_ status: stat) {
+  fileprivate init(_ status: stat) {
     device = UInt(status.st_dev)
     inode = UInt(status.st_ino)
     type = status.st_mode & S_IFMT

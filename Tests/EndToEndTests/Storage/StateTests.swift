@@ -1,4 +1,5 @@
 import FeedSystem
+import Foundation
 import Glibc
 import TestSupport
 import Testing
@@ -72,6 +73,32 @@ import Testing
     #expect(after.code == 0 && after.output.contains("image of revision 2 with 2 elements, 0 batches"))
     let nowhere = try run("feedd", ["--check", "--state", directory.file("nowhere")])
     #expect(nowhere.code == 1 && nowhere.errors.contains("nowhere"))
+  }
+
+  /// The names, bytes and times of the files of the state directory.
+  private func files() throws -> [String: (stamp: FileStamp?, bytes: [UInt8])] {
+    var found: [String: (stamp: FileStamp?, bytes: [UInt8])] = [:]
+    for name in try FileManager.default.contentsOfDirectory(atPath: state) {
+      found[name] = (FileStamp(at: "\(state)/\(name)"), try SmallFile.read("\(state)/\(name)"))
+    }
+    return found
+  }
+
+  @Test("--check writes nothing after the daemon was killed", arguments: [true, false])
+  func checkWritesNothing(hasIndex: Bool) throws {
+    let daemon = try daemon()
+    try fill(daemon)
+    try daemon.stop(signal: SIGKILL)
+    if !hasIndex { #expect(unlink("\(state)/feedd.sqlite-shm") == 0) }
+    let before = try files()
+    #expect(before.keys.contains("feedd.sqlite-wal") && before.keys.contains("feedd.sqlite-shm") == hasIndex)
+    let check = try run("feedd", ["--check", "--state", state])
+    #expect(check.code == 0 && check.output.contains("f: collection, 2 rows, revision 2"), "\(check.errors)")
+    let after = try files()
+    #expect(after.keys.sorted() == before.keys.sorted())
+    for (name, file) in before {
+      #expect(after[name]?.stamp == file.stamp && after[name]?.bytes == file.bytes, "\(name)")
+    }
   }
 
   @Test func aBatchIsSkippedOnRequest() throws {
