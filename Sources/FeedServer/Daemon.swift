@@ -19,7 +19,7 @@ public enum Daemon {
       case .check(let options): return check(options, environment)
       case .run(let options): return run(options, environment)
       case .checkConfiguration(let options): return checkConfiguration(options)
-      case .reload(let pid): return reload(pid)
+      case .reload(let pid, let signals): return reload(pid, signals: signals)
       }
     } catch {
       try? StandardStreams.writeAll("feedd: \(error)\nTry 'feedd --help'.\n", to: StandardStreams.error)
@@ -33,19 +33,26 @@ public enum Daemon {
 
   private static func run(_ options: DaemonOptions, _ environment: Environment) -> Int32 {
     let isJournal = JournalStream.isConnected(to: StandardStreams.error, environment)
-    let log = Log(threshold: options.logLevel, style: isJournal ? .journal : .timestamps)
+    let log = Log(
+      threshold: options.logLevel, style: isJournal ? .journal : .timestamps,
+      journal: isJournal ? try? JournalSocket() : nil)
+    let notify = Notify(environment, pid: ProcessIdentity.pid)
     do {
-      var loop = try start(options, environment, log)
+      var loop = try start(options, environment, notify, log)
       try loop.run()
       return 0
     } catch {
       log.write(.error, "\(error)")
+      // The manager shows the reason, with what to do, together with the failed unit.
+      try? notify.send(.status("\(error)"))
       return 1
     }
   }
 
   /// Everything up to the moment at which clients are served.
-  private static func start(_ options: DaemonOptions, _ environment: Environment, _ log: Log) throws -> EventLoop {
+  private static func start(
+    _ options: DaemonOptions, _ environment: Environment, _ notify: Notify, _ log: Log
+  ) throws -> EventLoop {
     StandardStreams.ignoreBrokenPipes()
     SignalQueue.ignoreFileSizeLimit()
     SignalQueue.endOnCrash()
@@ -56,7 +63,8 @@ public enum Daemon {
     if let file, let configuration { options.limits = file.limits(configuration) }
     let listener = try listen(options, log)
     raiseOpenFiles(options.limits, log)
-    let notify = Notify(environment, pid: ProcessIdentity.pid)
+    let guardian = try guardStart(signals, listener, options, environment, notify, log)
+    defer { guardian.stop() }
     let state = try openState(options, environment)
     let storage = state?.log
     let engine = try makeEngine(options, storage, log)
@@ -67,12 +75,31 @@ public enum Daemon {
       signals: signals, notify: notify, log: log,
       drainTimeout: options.drainTimeout, configurationFile: file)
     if let file, let configuration { try loop.apply(configuration, file) }
+    guardian.stop()
     loop.reportReady(socket: listener.path)
     log.write(
       .notice,
       "feedd \(ProgramVersion.text) listens at \(listener.path)\(listener.isInherited ? " (handed over)" : ""), "
         + "durability \(options.durability.rawValue) (\(place(storage))), pid \(ProcessIdentity.pid)")
     return loop
+  }
+
+  /// Lets a signal end the start, which may take long. Removes the files that the end of the daemon would remove.
+  private static func guardStart(
+    _ signals: borrowing Signals, _ listener: UnixListener, _ options: DaemonOptions, _ environment: Environment,
+    _ notify: Notify, _ log: Log
+  ) throws -> StartGuard {
+    let socket = listener.isInherited ? nil : listener.path
+    let state = options.durability == .memory ? nil : options.stateDirectory ?? StatePath.standard(environment)
+    let (threshold, style) = (log.threshold, log.style)
+    return try signals.guardStart { cause in
+      // A log belongs to one thread.
+      Log(threshold: threshold, style: style).write(.notice, "\(cause): ended during the start")
+      try? notify.send(.stopping, .status("ended during the start"))
+      if let socket { UnixListener.remove(socket) }
+      if let state { StateDirectory.removeLockFile(state) }
+      ProcessIdentity.exitAtOnce(0)
+    }
   }
 
   private static func place(_ storage: SQLiteLog?) -> String {
@@ -115,7 +142,18 @@ public enum Daemon {
     let engine = Engine(
       limits: options.limits, identity: identity, seed: try Random.number(), isDurable: storage != nil,
       now: ServerClock(after: 0).now)
-    engine.log = { event in log.write(LogLevel(rawValue: event.level.rawValue) ?? .info, event.message) }
+    engine.log = { event in
+      log.write(LogLevel(rawValue: event.level.rawValue) ?? .info, event.message, fields(of: event.subject))
+    }
     return engine
+  }
+
+  /// The fields of a line in the journal. `_PID` and `_SYSTEMD_UNIT` are those of the daemon.
+  private static func fields(of subject: EngineEvent.Subject) -> [JournalSocket.Field] {
+    var fields: [JournalSocket.Field] = []
+    if let uid = subject.uid { fields.append(.init("FEEDD_CLIENT_UID", "\(uid)")) }
+    if let pid = subject.pid { fields.append(.init("FEEDD_CLIENT_PID", "\(pid)")) }
+    if let feed = subject.feed { fields.append(.init("FEEDD_FEED", feed)) }
+    return fields
   }
 }

@@ -43,8 +43,8 @@ extension DaemonOptions {
     case check(DaemonOptions)
     /// `--check-config`: verify a configuration file.
     case checkConfiguration(DaemonOptions)
-    /// `--reload`: verify the configuration file of the daemon with this process number, then signal it.
-    case reload(Int)
+    /// `--reload` and `--check-reload`: verify the configuration file of the daemon with this process number; then signal it.
+    case reload(Int, signals: Bool)
     /// `--help` or `--version`: to be printed on standard output.
     case print(String)
   }
@@ -66,7 +66,8 @@ extension DaemonOptions {
       options.configurationPath = path
       return .checkConfiguration(options)
     }
-    if let pid = parsed.integer("reload") { return .reload(pid) }
+    if let pid = parsed.integer("reload") { return .reload(pid, signals: true) }
+    if let pid = parsed.integer("check-reload") { return .reload(pid, signals: false) }
     return parsed.contains("check") ? .check(options) : .run(options)
   }
 
@@ -139,6 +140,9 @@ extension DaemonOptions {
       OptionDescription(
         "reload", value: .integer(1...4_194_304),
         help: "verify the configuration file of the daemon with process ID N, make the daemon read it, and exit"),
+      OptionDescription(
+        "check-reload", value: .integer(1...4_194_304),
+        help: "verify the configuration file of the daemon with process ID N and exit"),
       OptionDescription(
         "durability", value: .choice(Durability.allCases.map(\.rawValue)),
         help: "what a change survives before it is answered: nothing, a crash of the daemon, or a loss of power",

@@ -7,7 +7,7 @@ import FeedSystem
 public final class Log {
   /// How a line begins.
   public enum Style: Sendable {
-    /// `<6>`: the journal takes the priority off and adds the time itself.
+    /// `<6>`: the journal takes the priority off and adds the time itself. Lines with fields go to its socket.
     case journal
     /// The time in UTC and the level.
     case timestamps
@@ -21,6 +21,8 @@ public final class Log {
   private let descriptor: Int32
   private let linesPerSecond: Int
   private let clock: () -> UInt64
+  /// For lines with fields; nil when they are written like the others.
+  private let journal: JournalSocket?
   /// Lines discarded because the reader was too slow.
   private var dropped = 0
   /// By level: the second that is counted, the lines written in it, and the lines left out since the last one written.
@@ -28,11 +30,13 @@ public final class Log {
 
   /// - Parameters:
   ///   - linesPerSecond: the most lines of one level in a second; debug lines are not limited.
+  ///   - journal: takes lines with fields, when the style is that of the journal.
   ///   - clock: nanoseconds of a monotonic clock.
   public init(
-    threshold: LogLevel, style: Style, descriptor: Int32 = StandardStreams.error, linesPerSecond: Int = 200,
-    clock: @escaping () -> UInt64 = { MonotonicClock.now }
+    threshold: LogLevel, style: Style, descriptor: Int32 = StandardStreams.error, journal: JournalSocket? = nil,
+    linesPerSecond: Int = 200, clock: @escaping () -> UInt64 = { MonotonicClock.now }
   ) {
+    self.journal = style == .journal ? journal : nil
     self.threshold = threshold
     self.style = style
     self.descriptor = descriptor
@@ -45,8 +49,22 @@ public final class Log {
   public func isEnabled(_ level: LogLevel) -> Bool { level <= threshold }
 
   /// Writes one line. Control characters in `message` are replaced, so that no client can forge a line.
-  public func write(_ level: LogLevel, _ message: @autoclosure () -> String) {
+  /// - Parameter fields: what the line is about, for `journalctl FIELD=VALUE`; elsewhere the message alone is written.
+  public func write(_ level: LogLevel, _ message: @autoclosure () -> String, _ fields: [JournalSocket.Field] = []) {
     guard isEnabled(level), isWithinRate(level) else { return }
+    if let journal, !fields.isEmpty {
+      let text = message()
+      let head = [
+        JournalSocket.Field("MESSAGE", Self.clean(text)), JournalSocket.Field("PRIORITY", "\(level.rawValue)"),
+        JournalSocket.Field("SYSLOG_IDENTIFIER", "feedd"),
+      ]
+      if journal.send(head + fields.map { JournalSocket.Field($0.name, Self.clean($0.value)) }) { return }
+      return writeLine(level, text)
+    }
+    writeLine(level, message())
+  }
+
+  private func writeLine(_ level: LogLevel, _ message: @autoclosure () -> String) {
     guard isWritable else {
       dropped &+= 1
       return

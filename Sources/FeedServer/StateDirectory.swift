@@ -17,7 +17,7 @@ struct StateDirectory: ~Copyable {
 
   /// Makes the directory if it is missing, for this user only, and locks it.
   static func take(_ path: String) throws(StateDirectoryError) -> StateDirectory {
-    let lockPath = "\(path)/feedd.lock"
+    let lockPath = lockPath(path)
     do throws(SystemError) {
       try PrivateDirectory.make(path)
       if let lock = try DirectoryLock.acquire(path), let file = try FileLock.acquire(lockPath) {
@@ -28,6 +28,11 @@ struct StateDirectory: ~Copyable {
     }
     throw .inUse(path: path, pid: FileLock.holder(lockPath))
   }
+
+  private static func lockPath(_ path: String) -> String { "\(path)/feedd.lock" }
+
+  /// Removes the lock file of a directory. Other daemons stay out until the process ends: the directory itself is locked.
+  static func removeLockFile(_ path: String) { FileLock.remove(lockPath(path)) }
 
   private init(path: String, lock: consuming DirectoryLock, file: consuming FileLock) {
     self.path = path

@@ -63,10 +63,11 @@ extension Daemon {
     }
   }
 
-  /// `--reload`: verifies the configuration file that a running daemon was started with, then sends the daemon SIGHUP. So a
-  /// service manager's reload fails when the file is bad, and the daemon keeps the configuration it has.
-  /// - Returns: 0 when the signal was sent, else 1.
-  static func reload(_ pid: Int) -> Int32 {
+  /// `--reload` and `--check-reload`: verify the configuration file that a running daemon was started with; `--reload` then
+  /// sends the daemon SIGHUP. So a service manager's reload fails when the file is bad, and the daemon keeps the
+  /// configuration it has.
+  /// - Returns: 0 when the file is right and the signal was sent, else 1.
+  static func reload(_ pid: Int, signals: Bool) -> Int32 {
     do {
       guard try SmallFile.read("/proc/\(pid)/comm") == SmallFile.read("/proc/self/comm") else {
         throw UsageError("cannot reload process \(pid): it is not feedd")
@@ -80,7 +81,7 @@ extension Daemon {
         options.configurationPath = path.hasPrefix("/") ? path : "/proc/\(pid)/cwd/\(path)"
         if let file = ConfigurationFile(options) { _ = try verify(file, options) }
       }
-      try ProcessIdentity.send(SignalQueue.hangUp, to: Int32(pid))
+      if signals { try ProcessIdentity.send(SignalQueue.hangUp, to: Int32(pid)) }
       return 0
     } catch {
       try? StandardStreams.writeAll("feedd: \(error)\n", to: StandardStreams.error)

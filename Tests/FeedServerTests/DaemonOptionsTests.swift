@@ -8,7 +8,7 @@ struct DaemonOptionsTests {
   func parse(_ arguments: [String], _ variables: [String: String] = [:]) throws -> DaemonOptions {
     switch try DaemonOptions.parse(arguments, environment: Environment(variables), width: 80) {
     case .run(let options), .check(let options), .checkConfiguration(let options): return options
-    case .reload(let pid): throw UsageError("reload: \(pid)")
+    case .reload(let pid, _): throw UsageError("reload: \(pid)")
     case .print(let text): throw UsageError("printed: \(text)")
     }
   }

@@ -24,6 +24,32 @@ struct LogTests {
     #expect(text == "<3>bad\n<6>good\n")
   }
 
+  @Test("a line about a client goes to the journal's socket, with fields; to standard error if the socket is gone")
+  func fields() throws {
+    let directory = try TemporaryDirectory()
+    let pipe = try Pipe()
+    let fields = [JournalSocket.Field("FEEDD_CLIENT_UID", "7"), JournalSocket.Field("FEEDD_FEED", "a\nPRIORITY=0")]
+    do {
+      let receiver = try NotifyReceiver(directory.file("journal"))
+      let log = Log(
+        threshold: .info, style: .journal, descriptor: pipe.writingNumber,
+        journal: try JournalSocket(directory.file("journal")))
+      log.write(.warning, "two\nlines", fields)
+      log.write(.debug, "too much", fields)
+      log.write(.info, "without fields")
+      #expect(
+        try receiver.next(timeout: testTimeout) == [
+          "MESSAGE=two\u{FFFD}lines", "PRIORITY=4", "SYSLOG_IDENTIFIER=feedd", "FEEDD_CLIENT_UID=7",
+          "FEEDD_FEED=a\u{FFFD}PRIORITY=0",
+        ])
+      #expect(try contents(pipe) == "<6>without fields\n")
+      withExtendedLifetime(receiver) {}
+    }
+    let log = Log(threshold: .info, style: .journal, descriptor: pipe.writingNumber)
+    log.write(.warning, "no journal", fields)
+    #expect(try contents(pipe) == "<4>no journal\n")
+  }
+
   @Test func elsewhereBeginWithTheTimeAndLevel() throws {
     let pipe = try Pipe()
     Log(threshold: .debug, style: .timestamps, descriptor: pipe.writingNumber).write(.debug, "seen")

@@ -44,6 +44,22 @@ struct SocketPathTests {
   }
 }
 
+@Suite("Default state directory")
+struct StatePathTests {
+  @Test(
+    "it is below the home directory, also for root, unless systemd names another one",
+    arguments: [
+      (["HOME": "/root"], "/root/.local/state/feedd"),
+      (["HOME": "/root", "XDG_STATE_HOME": "/s"], "/s/feedd"),
+      (["HOME": "/root", "XDG_STATE_HOME": "relative"], "/root/.local/state/feedd"),
+      (["HOME": "/root", "STATE_DIRECTORY": "/var/lib/feedd:/x"], "/var/lib/feedd"),
+      (["HOME": ""], nil),
+    ] as [([String: String], String?)])
+  func path(variables: [String: String], expected: String?) {
+    #expect(StatePath.standard(Environment(variables)) == expected)
+  }
+}
+
 @Suite("Boot identity")
 struct BootIdentityTests {
   static let dashed = "793e733f-5541-4bda-8f2d-079cb1819bfb"

@@ -84,7 +84,7 @@ extension Command {
     name: "restore", usage: ["FILE [OPTION]..."], summary: "put a backup in place of the state",
     examples: """
       sudo systemctl stop feedd.socket feedd
-      sudo feedclient restore /var/backups/feedd.sqlite --replace
+      sudo feedclient restore feedd.backup --state /var/lib/feedd --replace
       sudo systemctl start feedd.socket
       """,
     about: """

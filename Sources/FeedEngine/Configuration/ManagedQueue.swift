@@ -86,7 +86,9 @@ extension Engine {
     do throws(FeedError) {
       try feed.set(rows, in: catalog.commit)
       if catalog.finish(to: self) { status.counters.commits &+= 1 }
-      if feed.source.state != .ok { status.report(.info, "managed feed \(feed.name): \(rows.count) rows") }
+      if feed.source.state != .ok {
+        status.report(.info, "managed feed \(feed.name): \(rows.count) rows", about: .init(feed: feed.name))
+      }
       setSource(feed.name, SourceStatus(.ok, since: time))
     } catch {
       catalog.rollBack()
@@ -99,7 +101,8 @@ extension Engine {
     guard let feed = catalog.feeds[name]?.kind as? ManagedKind, !feed.source.saysTheSame(as: status) else { return }
     feed.setSource(status)
     if status.state == .error {
-      self.status.report(.warning, "managed feed \(name): \(status.message); the feed keeps its last rows")
+      self.status.report(
+        .warning, "managed feed \(name): \(status.message); the feed keeps its last rows", about: .init(feed: name))
     }
   }
 }

@@ -73,7 +73,8 @@ extension Engine {
   /// Discards the last output of a closing connection that does not read it in time.
   private func discardIfUnread(_ session: Session) {
     guard let deadline = session.phase.closeDeadline, deadline <= now, session.output.count > 0 else { return }
-    status.report(.warning, "\(session.description) did not read its last \(session.output.count) bytes")
+    status.report(
+      .warning, "\(session.description) did not read its last \(session.output.count) bytes", about: session.subject)
     session.output.removeAll()
     outbox.mark(session)
   }

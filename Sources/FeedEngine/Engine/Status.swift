@@ -11,9 +11,23 @@ public struct EngineEvent: Sendable, Equatable {
     public static func < (a: Level, b: Level) -> Bool { a.rawValue < b.rawValue }
   }
 
+  /// The client and the feed that an event is about, for logs that have fields.
+  public struct Subject: Sendable, Equatable {
+    public var uid: UInt32?
+    public var pid: Int32?
+    public var feed: String?
+
+    public init(uid: UInt32? = nil, pid: Int32? = nil, feed: String? = nil) {
+      self.uid = uid
+      self.pid = pid
+      self.feed = feed
+    }
+  }
+
   public let level: Level
   /// A sentence with what names the connection: uid, pid, client, bytes, limit.
   public let message: String
+  public let subject: Subject
 }
 
 /// Counts of events since the daemon started, as `stats` reports them. They only grow.
@@ -70,14 +84,16 @@ struct Status {
   }
 
   /// Reports that a connection is being closed; beyond some lines a second, as a debug line.
-  mutating func reportClosing(_ level: EngineEvent.Level, _ message: String, now: Instant) {
-    if level == .debug { return report(level, message) }
+  mutating func reportClosing(
+    _ level: EngineEvent.Level, _ message: String, about subject: EngineEvent.Subject = .init(), now: Instant
+  ) {
+    if level == .debug { return report(level, message, about: subject) }
     let (isReported, leftOut) = closings.add(now: now)
     if leftOut > 0 { report(.warning, "\(leftOut) more connections were closed; the debug level has a line for each") }
-    report(isReported ? level : .debug, message)
+    report(isReported ? level : .debug, message, about: subject)
   }
 
-  func report(_ level: EngineEvent.Level, _ message: String) {
-    log(EngineEvent(level: level, message: message))
+  func report(_ level: EngineEvent.Level, _ message: String, about subject: EngineEvent.Subject = .init()) {
+    log(EngineEvent(level: level, message: message, subject: subject))
   }
 }

@@ -17,7 +17,7 @@ extension Engine {
     } else {
       quotas.admit(session)
       status.counters.connections += 1
-      status.report(.debug, "\(session.description) opened")
+      status.report(.debug, "\(session.description) opened", about: session.subject)
     }
     return session
   }
@@ -60,13 +60,15 @@ extension Engine {
     if !session.phase.isRefused { quotas.release(session) }
     status.report(
       .debug,
-      "\(session.description) closed after \(session.client.requests) requests, \(session.output.count) bytes unsent")
+      "\(session.description) closed after \(session.client.requests) requests, \(session.output.count) bytes unsent",
+      about: session.subject)
   }
 
   /// Ends a connection from this side: `bye` is the last frame, after all that is queued.
   func close(_ session: Session, reason: String, message: String, level: EngineEvent.Level) {
     if session.isClosing { return }
-    status.reportClosing(level, "\(session.description) is being closed (\(reason)): \(message)", now: now)
+    status.reportClosing(
+      level, "\(session.description) is being closed (\(reason)): \(message)", about: session.subject, now: now)
     session.phase.isClosing = true
     session.phase.closeDeadline = now.adding(seconds: Self.closeGrace)
     session.input.held.removeAll()

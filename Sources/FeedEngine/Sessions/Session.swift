@@ -121,4 +121,7 @@ final class Session {
     let name = client.name.isEmpty ? "" : " client \(client.name)"
     return "connection \(id.rawValue) (uid \(peer.uid) pid \(peer.pid)\(name))"
   }
+
+  /// The client, for the fields of the log.
+  var subject: EngineEvent.Subject { EngineEvent.Subject(uid: peer.uid, pid: peer.pid) }
 }

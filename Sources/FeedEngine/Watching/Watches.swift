@@ -137,8 +137,8 @@ extension Engine {
     let bytes = watch.session.output.count
     status.report(
       .info,
-      "\(watch.session.description) watching \(watch.channel.feed.name) is reset with a snapshot: what it missed since revision \(watch.revision) is out of reach or larger than one frame; \(bytes) bytes queued, limit maxQueue \(limits.maxQueue)"
-    )
+      "\(watch.session.description) watching \(watch.channel.feed.name) is reset with a snapshot: what it missed since revision \(watch.revision) is out of reach or larger than one frame; \(bytes) bytes queued, limit maxQueue \(limits.maxQueue)",
+      about: .init(uid: watch.session.peer.uid, pid: watch.session.peer.pid, feed: watch.channel.feed.name))
   }
 
   func beginSnapshot(_ watch: Watch, reset: Bool) {

@@ -32,7 +32,7 @@ struct EventLoop: ~Copyable {
   ) throws(SystemError) {
     let commitLog: any CommitLog = state?.log ?? NoLog()
     let link = try SocketLink(listener, log)
-    try link.add(signals.descriptor, as: .signals)
+    for descriptor in signals.descriptors { try link.add(descriptor, as: .signals) }
     if let descriptor = commitLog.descriptor { try link.add(descriptor, as: .commitLog) }
     now = clock.now
     turn = Turn(engine, log: commitLog, now: now)

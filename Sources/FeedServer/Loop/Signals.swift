@@ -10,22 +10,42 @@ struct Signals: ~Copyable {
     case end(cause: String)
   }
 
-  private let queue: SignalQueue
+  private let ends: SignalQueue
+  private let reloads: SignalQueue
 
   /// Blocks the signals and queues them. Call before the process starts threads.
   init() throws(SystemError) {
-    queue = try SignalQueue([SignalQueue.terminate, SignalQueue.interrupt, SignalQueue.hangUp])
+    let ends = try SignalQueue([SignalQueue.terminate, SignalQueue.interrupt])
+    reloads = try SignalQueue([SignalQueue.hangUp])
+    self.ends = ends
   }
 
-  /// The descriptor to poll for reading.
-  var descriptor: Int32 { queue.descriptor }
+  /// The descriptors to poll for reading.
+  var descriptors: [Int32] { [ends.descriptor, reloads.descriptor] }
 
   /// The next request; nil when no signal is pending.
-  func next() throws(SystemError) -> Request? { try queue.next().map(Self.request) }
+  func next() throws(SystemError) -> Request? {
+    if let arrival = try ends.next() { return Self.request(arrival) }
+    return try reloads.next().map(Self.request)
+  }
+
+  /// Guards a start: a signal that asks for the end calls `end`. Other signals wait for the event loop.
+  func guardStart(_ end: @escaping @Sendable (_ cause: String) -> Void) throws(SystemError) -> StartGuard {
+    let descriptor = ends.descriptor
+    return try StartGuard(
+      descriptor,
+      next: {
+        guard let arrival = (try? SignalQueue.next(from: descriptor)).flatMap(\.self) else { return nil }
+        return Self.cause(arrival)
+      }, end: end)
+  }
 
   static func request(_ arrival: SignalQueue.Arrival) -> Request {
+    arrival.signal == SignalQueue.hangUp ? .reload(cause: cause(arrival)) : .end(cause: cause(arrival))
+  }
+
+  private static func cause(_ arrival: SignalQueue.Arrival) -> String {
     let sender = arrival.pid == 0 ? "" : " from pid \(arrival.pid) (uid \(arrival.uid))"
-    let cause = SignalQueue.name(arrival.signal) + sender
-    return arrival.signal == SignalQueue.hangUp ? .reload(cause: cause) : .end(cause: cause)
+    return SignalQueue.name(arrival.signal) + sender
   }
 }

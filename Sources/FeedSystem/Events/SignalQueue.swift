@@ -44,10 +44,13 @@ public struct SignalQueue: ~Copyable {
   public var descriptor: Int32 { handle.rawValue }
 
   /// Removes and returns the next signal; nil if none is pending. Never blocks.
-  public func next() throws(SystemError) -> Arrival? {
+  public func next() throws(SystemError) -> Arrival? { try Self.next(from: handle.rawValue) }
+
+  /// Removes and returns the next signal of the queue with this ``descriptor``, for a thread that does not own the queue.
+  public static func next(from descriptor: Int32) throws(SystemError) -> Arrival? {
     var information = signalfd_siginfo()
     let size = MemoryLayout<signalfd_siginfo>.size
-    let count = retryingInterrupts { Glibc.read(handle.rawValue, &information, size) }
+    let count = retryingInterrupts { Glibc.read(descriptor, &information, size) }
     if count == size {
       return Arrival(
         signal: Int32(bitPattern: information.ssi_signo), pid: Int32(bitPattern: information.ssi_pid),

@@ -2,11 +2,10 @@ import Glibc
 
 /// The default state directory of the daemon.
 public enum StatePath {
-  /// Returns the directory to use without `--state`: the first one in `$STATE_DIRECTORY`, which systemd sets; for root
-  /// `/var/lib/feedd`; otherwise `$XDG_STATE_HOME/feedd` or `$HOME/.local/state/feedd`. Nil if no variable is set.
-  public static func standard(_ environment: Environment, uid: UInt32 = ProcessIdentity.uid) -> String? {
+  /// Returns the directory to use without `--state`: the first one in `$STATE_DIRECTORY`, which systemd sets; otherwise
+  /// `$XDG_STATE_HOME/feedd` or `$HOME/.local/state/feedd`, also for root. Nil if no variable is set.
+  public static func standard(_ environment: Environment) -> String? {
     if let first = environment.nonEmpty("STATE_DIRECTORY")?.split(separator: ":").first { return String(first) }
-    if uid == 0 { return "/var/lib/feedd" }
     if let state = environment.nonEmpty("XDG_STATE_HOME"), state.hasPrefix("/") { return "\(state)/feedd" }
     return environment.nonEmpty("HOME").map { "\($0)/.local/state/feedd" }
   }

@@ -99,6 +99,11 @@ public struct FileLock: ~Copyable {
 
   deinit { unlink(path) }
 
+  /// Removes the lock file at `path` if this process holds it, before the process ends without destroying the lock.
+  public static func remove(_ path: String) {
+    if holder(path) == getpid() { unlink(path) }
+  }
+
   /// Returns the pid in the lock file at `path`; nil if there is none.
   public static func holder(_ path: String) -> Int32? {
     guard let bytes = try? SmallFile.read(path, limit: 64) else { return nil }

@@ -14,6 +14,9 @@ public enum ProcessIdentity {
 
   /// Ends the process with an exit status.
   public static func exit(_ code: Int32) -> Never { Glibc.exit(code) }
+
+  /// Ends the process with an exit status while other threads run. Executes no exit handlers.
+  public static func exitAtOnce(_ code: Int32) -> Never { _exit(code) }
 }
 
 /// The version of the programs of this package, as reported by `--version`, `hello` and the log.

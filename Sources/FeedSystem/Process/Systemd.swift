@@ -111,3 +111,40 @@ public enum JournalStream {
     return text == "\(file.device):\(file.inode)"
   }
 }
+
+/// The journal's socket for entries with fields (systemd.journal-fields(7)). Never blocks.
+public final class JournalSocket: Sendable {
+  /// Where the journal listens.
+  public static let standardPath = "/run/systemd/journal/socket"
+
+  /// A field of an entry.
+  public struct Field: Equatable, Sendable {
+    /// Upper-case letters, digits and underscores.
+    public let name: String
+    public let value: String
+
+    public init(_ name: String, _ value: String) {
+      self.name = name
+      self.value = value
+    }
+  }
+
+  private let handle: Descriptor
+
+  /// Connects to the journal.
+  public init(_ path: String = standardPath) throws(SystemError) {
+    let address = try SocketAddress(notify: path)
+    let number = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+    guard number >= 0 else { throw .last("create a socket for", path) }
+    handle = Descriptor(owning: number)
+    guard address.withPointer({ connect(number, $0, $1) }) == 0 else { throw .last("connect to", path) }
+  }
+
+  /// Sends an entry. Returns false if the journal does not take it now.
+  /// - Precondition: the values have no newlines.
+  public func send(_ fields: [Field]) -> Bool {
+    assert(fields.allSatisfy { !$0.value.utf8.contains(UInt8(ascii: "\n")) }, "a newline would begin another field")
+    let text = fields.map { "\($0.name)=\($0.value)\n" }.joined()
+    return retryingInterrupts { Glibc.send(handle.rawValue, text, text.utf8.count, Int32(MSG_NOSIGNAL)) } >= 0
+  }
+}

@@ -26,6 +26,14 @@ public final class UnixListener {
     if let identity, FileIdentity(at: path) == identity { unlink(path) }
   }
 
+  /// Removes the files of a socket that ``bind(path:mode:)`` created, before the process ends without deallocating it.
+  public static func remove(_ path: String) {
+    unlink(path)
+    FileLock.remove(lockPath(path))
+  }
+
+  private static func lockPath(_ path: String) -> String { "\(path).lock" }
+
   /// The descriptor to poll. It is readable while a connection waits to be accepted.
   public var descriptor: Int32 { handle.rawValue }
 }
@@ -71,8 +79,8 @@ extension UnixListener {
   public static func bind(path: String, mode: UInt32 = 0o660) throws(ListenError) -> UnixListener {
     let address = try asListenError { () throws(SystemError) in try SocketAddress(path: path) }
     try asListenError { () throws(SystemError) in try checkDirectory(of: path) }
-    guard let lock = try asListenError({ () throws(SystemError) in try FileLock.acquire("\(path).lock") }) else {
-      throw .alreadyRunning(pid: livePID(path, address) ?? FileLock.holder("\(path).lock"), path: path)
+    guard let lock = try asListenError({ () throws(SystemError) in try FileLock.acquire(lockPath(path)) }) else {
+      throw .alreadyRunning(pid: livePID(path, address) ?? FileLock.holder(lockPath(path)), path: path)
     }
     try removeStaleSocket(path, address)
     let handle = try asListenError { () throws(SystemError) in try listen(path, address, mode) }

@@ -35,9 +35,11 @@ struct UnitFileTests {
   @Test func sayWhatTheDaemonReliesOn() throws {
     let service = try String(contentsOfFile: "\(Self.folder)/feedd.service", encoding: .utf8).split(separator: "\n")
     let lines = [
-      "Type=notify", "ExecReload=/usr/local/bin/feedd --reload $MAINPID", "RuntimeDirectory=feedd",
-      "StateDirectory=feedd",
-      "Restart=on-failure", "StartLimitIntervalSec=0", "Environment=FEEDD_BOOT_ID=%b", "NoNewPrivileges=yes",
+      "Type=notify", "ExecReload=/usr/local/bin/feedd --reload $MAINPID", "# systemd 253: Type=notify-reload",
+      "# systemd 253: ExecReload=/usr/local/bin/feedd --check-reload $MAINPID", "# systemd 254: RestartSteps=10",
+      "# systemd 254: RestartMaxDelaySec=15s", "RuntimeDirectory=feedd", "StateDirectory=feedd", "MemoryMax=75%",
+      "TasksMax=1024", "Restart=on-failure", "StartLimitIntervalSec=0", "Environment=FEEDD_BOOT_ID=%b",
+      "NoNewPrivileges=yes",
       "ProtectSystem=strict", "RestrictAddressFamilies=AF_UNIX",
     ]
     for line in lines { #expect(service.contains(Substring(line))) }

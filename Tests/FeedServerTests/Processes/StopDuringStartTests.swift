@@ -1,0 +1,94 @@
+import FeedSQLite
+import FeedSystem
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+@testable import FeedServer
+
+/// Signals that arrive before feedd serves clients.
+@Suite("Stopping feedd while it starts")
+struct StopDuringStartTests {
+  private let directory: TemporaryDirectory
+  private var state: String { directory.file("state") }
+  private var socket: String { directory.file("feedd.sock") }
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  /// Leaves a state behind, with a journal to execute, and returns its epoch and its digest.
+  private func fill(endingWith signal: Int32) throws -> [String] {
+    let daemon = try DaemonProcess(["--state", state], directory: directory)
+    let client = try daemon.connect()
+    _ = try ask(client, "define", #"{"feed":"f","kind":"collection"}"#)
+    for number in 0..<100 { _ = try ask(client, "update", #"{"feed":"f","element":{"id":\#(number)}}"#) }
+    let content = try content(of: daemon)
+    try daemon.stop(signal: signal)
+    return content
+  }
+
+  private func ask(_ client: RawClient, _ method: String, _ params: String) throws -> String {
+    try client.send(#"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(params)}"#)
+    return try #require(try client.receive())
+  }
+
+  /// The epoch and the digest of the feed.
+  private func content(of daemon: DaemonProcess) throws -> [String] {
+    let client = try daemon.connect()
+    let hello = try ask(client, "hello", #"{"protocol":1}"#)
+    let epoch = try #require(hello.components(separatedBy: "\"epoch\":\"").dropFirst().first?.prefix(32))
+    return [String(epoch), try ask(client, "verify", #"{"feed":"f"}"#)]
+  }
+
+  /// Starts feedd, and returns when its socket exists: signals are handled from then on.
+  private func startUntilSocketExists() throws -> ChildProcess {
+    let events = try FileEvents()
+    #expect(events.watch(directory: directory.path) != nil)
+    let process = try ChildProcess(BuildProducts.program("feedd"), ["--socket", socket, "--state", state])
+    var exists = false
+    while !exists {
+      _ = try Readiness.readable.wait(on: events.descriptor, timeout: testTimeout)
+      events.take { if $0.name == "feedd.sock" { exists = true } }
+    }
+    return process
+  }
+
+  @Test("a signal ends a start that waits, and its files are removed", arguments: [SIGTERM, SIGINT])
+  func blockedStart(signal: Int32) throws {
+    let before = try fill(endingWith: SIGTERM)
+    // Without the mark, the start writes a new epoch, for which it waits while another program has the database locked.
+    #expect(unlink("\(state)/feedd.sqlite-mark") == 0)
+    let database = try Database(path: "\(state)/feedd.sqlite", access: .readWrite)
+    try database.execute("BEGIN IMMEDIATE")
+    let process = try startUntilSocketExists()
+    process.signal(signal)
+    #expect(try process.waitForExit() == 0, "\(process.errors.text)")
+    #expect(process.errors.text.contains("\(SignalQueue.name(signal)) from pid \(getpid())"))
+    #expect(process.errors.text.contains("ended during the start"))
+    for path in [socket, "\(socket).lock", "\(state)/feedd.lock"] { #expect(access(path, F_OK) != 0, "\(path)") }
+    database.rollBack()
+    let daemon = try DaemonProcess(["--state", state], directory: directory)
+    #expect(try content(of: daemon)[1] == before[1])
+  }
+
+  @Test("a signal during recovery loses nothing and keeps the epoch")
+  func recovery() throws {
+    let before = try fill(endingWith: SIGKILL)
+    for _ in 0..<3 {
+      let process = try startUntilSocketExists()
+      process.signal(SIGTERM)
+      #expect(try process.waitForExit() == 0, "\(process.errors.text)")
+    }
+    let daemon = try DaemonProcess(["--state", state], directory: directory)
+    #expect(try content(of: daemon) == before)
+  }
+
+  @Test("signals that the guard did not take stay for the event loop")
+  func stoppedGuard() throws {
+    let arrival = try WakeUp()
+    let guardian = try StartGuard(arrival.descriptor, next: { "SIGTERM" }, end: { _ in Issue.record("ended") })
+    guardian.stop()
+    arrival.signal()
+    guardian.stop()
+  }
+}
