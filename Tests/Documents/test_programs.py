@@ -153,6 +153,15 @@ class Completions(unittest.TestCase):
         self.assertEqual(self.complete("feedclient", "help", "ver"), {"verify"})
         self.assertEqual(self.complete("feedd", "--max-fr"), {"--max-frame"})
         self.assertEqual(self.complete("feedd", "--durability", "m"), {"memory"})
+        self.assertEqual(self.complete("feedd", "--chec"), {"--check", "--check-config", "--check-reload"})
+
+    def test_every_option_of_feedd_that_takes_a_file_or_a_word_completes_it(self):
+        values = re.findall(r"^ +--([a-z-]+) (?:PATH|DIR|FILE|[a-z]+(?:\|[a-z]+)+)", help_of("feedd"), re.MULTILINE)
+        self.assertIn("state", values)
+        for name in ("feedd.bash", "_feedd", "feedd.fish"):
+            text = (self.FOLDER / name).read_text(encoding="utf-8")
+            for value in values:
+                self.assertRegex(text, rf"(--|-l ){value}\b", name)
 
     def test_names_of_feeds_are_never_expanded(self):
         folder = tempfile.TemporaryDirectory()
@@ -176,7 +185,8 @@ class Completions(unittest.TestCase):
         self.assertEqual(offered, names)
 
     def test_the_shells_accept_the_scripts(self):
-        for shell, name in (("zsh", "_feedclient"), ("fish", "feedclient.fish")):
+        scripts = [("zsh", "_feedclient"), ("zsh", "_feedd"), ("fish", "feedclient.fish"), ("fish", "feedd.fish")]
+        for shell, name in scripts:
             if shutil.which(shell):
                 done = subprocess.run([shell, "-n", str(self.FOLDER / name)], capture_output=True, text=True)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))

@@ -58,7 +58,9 @@ class Install(unittest.TestCase):
         "share/bash-completion/completions/feedclient",
         "share/bash-completion/completions/feedd",
         "share/zsh/site-functions/_feedclient",
+        "share/zsh/site-functions/_feedd",
         "share/fish/vendor_completions.d/feedclient.fish",
+        "share/fish/vendor_completions.d/feedd.fish",
     )
     SYSTEM = (
         "lib/systemd/system/feedd.service",
@@ -173,12 +175,24 @@ class Install(unittest.TestCase):
             ],
         )
 
-    def test_the_units_of_the_repository_have_the_default_prefix(self):
-        self.install(DESTDIR=self.folder)
-        for installed, source in (("system", ""), ("user", "user/")):
-            for name in ("feedd.service", "feedd.socket"):
-                unit = pathlib.Path(f"{self.folder}/usr/local/lib/systemd/{installed}/{name}")
-                self.assertEqual(unit.read_bytes(), (SCRIPTS / "systemd" / (source + name)).read_bytes())
+    def test_lines_of_a_newer_systemd_are_installed_if_it_is_there(self):
+        tools = pathlib.Path(self.folder) / "tools"
+        tools.mkdir()
+        for version in (None, 252, 253, 257):
+            (tools / "systemctl").write_text(f"#!/bin/sh\necho 'systemd {version} ({version}.1)'" if version else "exit 1")
+            (tools / "systemctl").chmod(0o755)
+            self.install(DESTDIR=self.folder, PATH=f"{tools}:{os.environ['PATH']}")
+            for installed, source in (("system", ""), ("user", "user/")):
+                for name in ("feedd.service", "feedd.socket"):
+                    lines = []
+                    for line in (SCRIPTS / "systemd" / (source + name)).read_text(encoding="utf-8").splitlines():
+                        needed = re.match(r"# systemd (\d+): (.*)", line)
+                        if not needed:
+                            lines.append(line)
+                        elif int(needed[1]) <= (version or 0):
+                            lines.append(needed[2])
+                    unit = pathlib.Path(f"{self.folder}/usr/local/lib/systemd/{installed}/{name}")
+                    self.assertEqual(unit.read_text(encoding="utf-8").splitlines(), lines)
 
     @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd-analyze is not installed")
     def test_systemd_accepts_the_installed_units(self):

@@ -1,9 +1,11 @@
-"""The service under a real systemd, booted in a container on an overlay of this machine.
+"""The services of the system and of a user under a real systemd, booted in a container on an overlay of this machine.
 
 Needs root, systemd-nspawn (package systemd-container) and the programs named by FEEDD_BIN_DIR; skipped otherwise. Nothing
-outside a temporary folder is changed.
+outside a temporary folder is changed. FEEDD_SYSTEMD_ROOT names the root of another system to boot, for example one with a
+newer systemd that debootstrap has made; the programs must run there.
 """
 
+import json
 import os
 import pathlib
 import shutil
@@ -21,6 +23,8 @@ import support  # noqa: E402
 from support import feedd  # noqa: E402
 
 PATIENCE = 60
+SYSTEM = os.environ.get("FEEDD_SYSTEMD_ROOT", "/")
+USER = 4242
 
 
 def missing():
@@ -30,8 +34,8 @@ def missing():
     for program in ("systemd-nspawn", "nsenter"):
         if not shutil.which(program):
             return f"there is no {program}; install the package systemd-container"
-    if not os.path.exists("/lib/systemd/systemd"):
-        return "this machine has no systemd"
+    if not os.path.exists(f"{SYSTEM}/lib/systemd/systemd"):
+        return f"{SYSTEM} has no systemd"
     if not os.environ.get("FEEDD_BIN_DIR"):
         return "FEEDD_BIN_DIR names no folder with feedd in it"
     return None
@@ -61,18 +65,26 @@ class Container:
         self.mounts.append(changes)
         os.mkdir(f"{changes}/upper")
         os.mkdir(f"{changes}/work")
-        layers = f"lowerdir=/,upperdir={changes}/upper,workdir={changes}/work"
+        layers = f"lowerdir={SYSTEM},upperdir={changes}/upper,workdir={changes}/work"
         done = subprocess.run(["mount", "-t", "overlay", "overlay", "-o", layers, self.root], capture_output=True, text=True)
         if done.returncode != 0:
             raise unittest.SkipTest(f"an overlay cannot be mounted here: {done.stderr.strip()}")
         self.mounts.append(self.root)
 
     def _install(self):
-        environment = dict(os.environ, DESTDIR=self.root)
-        environment.pop("PREFIX", None)
-        subprocess.run([ROOT / "scripts" / "install"], check=True, capture_output=True, env=environment)
+        self.install()
         # An empty file gives the container an identity of its own.
         pathlib.Path(f"{self.root}/etc/machine-id").write_text("")
+
+    def install(self, *options, **variables):
+        """Installs the programs and units, with those lines of the units that this systemd knows."""
+        environment = {name: value for name, value in os.environ.items() if name != "PREFIX"}
+        tools = pathlib.Path(f"{self.folder}/tools")
+        tools.mkdir(exist_ok=True)
+        (tools / "systemctl").write_text(f"#!/bin/sh\nexec chroot {self.root} systemctl \"$@\"\n")
+        (tools / "systemctl").chmod(0o755)
+        environment |= {"DESTDIR": self.root, "PATH": f"{tools}:{os.environ['PATH']}", **variables}
+        subprocess.run([ROOT / "scripts" / "install", *options], check=True, capture_output=True, env=environment)
 
     def _boot(self):
         self.console = open(f"{self.folder}/console", "wb")
@@ -126,6 +138,9 @@ class Container:
 
     def show(self, unit, name):
         return self.output("systemctl", "show", "--value", "-p", name, unit)
+
+    def version(self):
+        return int(self.output("systemctl", "--version").split()[1])
 
     def main_pid(self):
         return int(self.show("feedd.service", "MainPID") or 0)
@@ -281,6 +296,113 @@ class Service(unittest.TestCase):
         self.assertEqual(len(connection.call("feeds")["feeds"]), 2)
         self.assertEqual(self.container.show("feedd.service", "ActiveState"), "active")
 
+    def test_reload_waits_for_the_daemon_where_systemd_can(self):
+        if self.container.version() < 253:
+            self.skipTest("Type=notify-reload needs systemd 253")
+        self.assertEqual(self.container.show("feedd.service", "Type"), "notify-reload")
+        path = self.configure_file("{}")
+        self.configure(f"ExecStart=\nExecStart=/usr/local/bin/feedd --config {path}")
+        connection = self.start()
+        for number in range(5):
+            feeds = [{"feed": f"f{index}", "kind": "collection"} for index in range(number)]
+            self.configure_file(json.dumps({"feeds": feeds}))
+            self.container.run("systemctl", "reload", "feedd.service")
+            self.assertEqual(len(connection.call("feeds")["feeds"]), number)
+
+    def test_many_crashes_keep_the_socket(self):
+        self.configure("RestartSec=10ms\nRestartSteps=0")
+        epoch, revision = self.fill(self.start())
+        for _ in range(12):
+            pid = self.container.main_pid()
+            self.container.run("kill", "-KILL", str(pid))
+            self.wait_for_new_pid(pid)
+        self.assertEqual(self.container.show("feedd.socket", "ActiveState"), "active")
+        result = self.resume(epoch, revision)
+        self.assertEqual((result["epoch"], result["resumed"]), (epoch, True))
+
+    def test_many_stops_keep_the_socket(self):
+        for _ in range(25):
+            self.start().close()
+            self.container.run("systemctl", "stop", "feedd.service")
+        self.assertEqual(self.container.show("feedd.socket", "ActiveState"), "active", self.container.log())
+        self.start()
+
+    def wait_for_status(self, words):
+        self.container.wait(lambda: words in self.container.show("feedd.service", "StatusText"), f"the status '{words}'")
+
+    def test_the_status_of_a_service_that_cannot_start_says_what_to_do(self):
+        self.configure("RestartSec=1s")
+        epoch, revision = self.fill(self.start())
+        self.container.run("systemctl", "stop", "feedd.service")
+        database = pathlib.Path(self.container.root) / "var/lib/feedd/feedd.sqlite"
+        sound = database.read_bytes()
+        database.write_bytes(sound[:8192] + b"\x5a" * (len(sound) - 8192))
+        self.container.command("systemctl", "start", "feedd.service")
+        self.wait_for_status("restore a backup")
+        database.write_bytes(sound)
+        result = self.resume(epoch, revision)
+        self.assertEqual((result["epoch"], result["resumed"]), (epoch, True))
+        path = self.configure_file('{"feeds": [{"feed": "a", "kind": "colection"}]}')
+        self.configure(f"ExecStart=\nExecStart=/usr/local/bin/feedd --config {path}")
+        self.container.command("systemctl", "restart", "feedd.service")
+        self.wait_for_status(f"{path}:1:")
+        self.configure_file("{}")
+        self.start()
+
+    def test_a_stop_during_the_start_succeeds_and_loses_nothing(self):
+        self.configure("Restart=no")
+        connection = self.start()
+        epoch, _ = self.fill(connection)
+        elements = [{"id": number} for number in range(20000)]
+        revision = connection.call("update", feed="inbox", elements=elements)["revision"]
+        self.container.run("kill", "-KILL", str(self.container.main_pid()))
+        self.container.wait(lambda: self.container.show("feedd.service", "ActiveState") == "failed", "the crash")
+        self.container.run("systemctl", "stop", "feedd.socket")
+        self.container.run("systemctl", "reset-failed", "feedd.service")
+        self.container.run("systemctl", "start", "--no-block", "feedd.service")
+        self.container.run("systemctl", "stop", "feedd.service")
+        self.assertEqual(self.container.show("feedd.service", "Result"), "success", self.container.log())
+        self.container.run("systemctl", "start", "feedd.socket")
+        result = self.resume(epoch, revision)
+        self.assertEqual((result["epoch"], result["resumed"], result["revision"]), (epoch, True, revision))
+
+    def test_lines_about_a_client_have_fields(self):
+        self.start()
+        client = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('/run/feedd/feedd.sock'); s.send(b'\\xff' * 8); s.recv(9999)"
+        self.container.run("python3", "-c", client)
+
+        def entry():
+            lines = self.container.output("journalctl", "-u", "feedd", "-o", "json", "FEEDD_CLIENT_UID=0").splitlines()
+            return json.loads(lines[-1]) if lines else None
+
+        found = self.container.wait(entry, "an entry about the client")
+        self.assertIn("is being closed", found["MESSAGE"])
+        self.assertRegex(found["FEEDD_CLIENT_PID"], "^[1-9][0-9]*$")
+        self.assertEqual((found["_SYSTEMD_UNIT"], found["SYSLOG_IDENTIFIER"]), ("feedd.service", "feedd"))
+
+    def test_an_uninstallation_stops_the_service_and_keeps_the_state(self):
+        source = pathlib.Path(self.container.root) / "opt/feedd"
+        shutil.copytree(ROOT / "scripts", source / "scripts")
+        self.container.run("systemctl", "enable", "feedd.socket")
+        self.fill(self.start())
+        script = ["env", "FEEDD_BIN_DIR=/usr/local/bin", "/opt/feedd/scripts/install"]
+        self.container.run(*script, "--uninstall")
+        self.assertNotEqual(self.container.show("feedd.socket", "ActiveState"), "active")
+        self.assertNotEqual(self.container.show("feedd.service", "ActiveState"), "active")
+        left = self.container.output("find", "/usr/local", "/etc/systemd", "-name", "*feed*")
+        self.assertEqual(left, "")
+        self.assertIn("feedd.sqlite", self.container.output("ls", "/var/lib/feedd"))
+        self.container.install()
+        self.container.run("systemctl", "daemon-reload")
+        self.container.run("systemctl", "start", "feedd.socket")
+        self.assertEqual(len(self.start().call("feeds")["feeds"]), 1)
+
+    def test_the_unit_has_limits(self):
+        self.assertEqual(self.container.show("feedd.service", "TasksMax"), "1024")
+        self.assertNotIn(self.container.show("feedd.service", "MemoryMax"), ("", "infinity"))
+        if self.container.version() >= 254:
+            self.assertEqual(self.container.show("feedd.service", "RestartSteps"), "10")
+
     def test_a_crash_loop_keeps_the_socket(self):
         path = self.configure_file('{"feeds": [')
         self.configure(f"ExecStart=\nExecStart=/usr/local/bin/feedd --config {path}\nRestartSec=100ms")
@@ -293,6 +415,62 @@ class Service(unittest.TestCase):
                 lambda: self.container.show("feedd.service", "ActiveState") == "active", "the service after the repair"
             )
         self.start()
+
+
+@unittest.skipIf(missing(), missing())
+class UserService(unittest.TestCase):
+    """The commands of the README for a daemon of one's own, as a user without rights."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.container = Container()
+        try:
+            cls.container.run("useradd", "--create-home", "--uid", str(USER), "ann")
+            cls.container.install("--user", PREFIX="/home/ann/.local")
+            cls.container.run("chown", "-R", "ann:", "/home/ann/.local")
+            started = cls.container.command("systemctl", "start", f"user@{USER}.service")
+            if started.returncode != 0:
+                raise unittest.SkipTest(f"no user manager here: {started.stderr}")
+        except BaseException:
+            cls.container.close()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.container.close()
+
+    def command(self, *arguments):
+        runtime = f"/run/user/{USER}"
+        user = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--init-groups", "env", "-i", "LANG=C.UTF-8"]
+        variables = ["HOME=/home/ann", f"XDG_RUNTIME_DIR={runtime}", "PATH=/home/ann/.local/bin:/usr/bin:/bin"]
+        return self.container.command(*user, *variables, *arguments)
+
+    def run_as_user(self, *arguments):
+        done = self.command(*arguments)
+        self.assertEqual(done.returncode, 0, f"{arguments}: {done.stdout}{done.stderr}")
+        return done.stdout.strip()
+
+    def show(self, name):
+        return self.run_as_user("systemctl", "--user", "show", "--value", "-p", name, "feedd.service")
+
+    def test_a_client_starts_the_service_which_keeps_its_state_at_home(self):
+        self.run_as_user("systemctl", "--user", "enable", "--now", "feedd.socket")
+        self.assertEqual(self.show("ActiveState"), "inactive")
+        self.run_as_user("feedclient", "define", "inbox")
+        self.run_as_user("feedclient", "push", "inbox", '{"id":1}')
+        self.assertEqual(self.show("ActiveState"), "active")
+        state = pathlib.Path(self.container.root) / "home/ann/.local/state/feedd"
+        self.assertEqual((state / "feedd.sqlite").stat().st_uid, USER)
+        self.assertEqual(os.stat(f"/proc/{self.container.leader}/root/run/user/{USER}/feedd.sock").st_mode & 0o777, 0o600)
+        pid = self.show("MainPID")
+        self.run_as_user("kill", "-KILL", pid)
+        self.container.wait(lambda: self.show("ActiveState") == "active" and self.show("MainPID") != pid, "the restart")
+        self.assertIn('"id":1', self.run_as_user("feedclient", "--json", "get", "inbox", "1"))
+        self.run_as_user("systemctl", "--user", "reload", "feedd.service")
+        self.run_as_user("systemctl", "--user", "stop", "feedd.service")
+        self.assertEqual(self.show("Result"), "success")
+        self.assertIn('"id":1', self.run_as_user("feedclient", "--json", "get", "inbox", "1"))
+        self.run_as_user("systemctl", "--user", "disable", "--now", "feedd.socket", "feedd.service")
 
 
 if __name__ == "__main__":

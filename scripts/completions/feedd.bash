@@ -4,10 +4,11 @@ _feedd() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
   COMPREPLY=()
   case $previous in
-    --socket | --config) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+    --socket | --config | --check-config | --metrics-file) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     --state) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     --durability) mapfile -t COMPREPLY < <(compgen -W "memory process disk" -- "$word") ;;
     --log-level) mapfile -t COMPREPLY < <(compgen -W "error warning notice info debug" -- "$word") ;;
+    --reload | --check-reload) mapfile -t COMPREPLY < <(compgen -W "$(pgrep -x feedd)" -- "$word") ;;
     *)
       local options
       options=$(feedd --help 2>/dev/null | grep -oE '^ +(-[a-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+')
