@@ -66,7 +66,7 @@ let package = Package(
       "feedbench",
       ["CLinux", "FeedJSON", "FeedQuery", "FeedChange", "FeedModel", "FeedWire", "FeedEngine", "FeedSystem"]),
     .executableTarget(
-      name: "notices", dependencies: ["FeedClient"], path: "Examples/notices", swiftSettings: settings),
+      name: "notices", dependencies: ["FeedClient"], path: "Tests/Examples/notices", swiftSettings: settings),
     .target(
       name: "TestSupport", dependencies: ["FeedJSON", "FeedChange", "FeedSystem"], path: "Tests/TestSupport",
       swiftSettings: settings),

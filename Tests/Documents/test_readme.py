@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 from documents import ROOT, support
 
@@ -37,6 +38,48 @@ class Readme(unittest.TestCase):
 
     def test_the_two_commands_come_first(self):
         self.assertEqual([text.strip() for _, text in blocks()[:2]], ["scripts/run", "scripts/test"])
+
+    def test_it_is_short(self):
+        self.assertLess(len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()), 150)
+
+    def test_links_lead_to_files(self):
+        text = (ROOT / "README.md").read_text(encoding="utf-8")
+        links = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
+        self.assertIn("Tests/Documents/watch.svg", links)
+        for link in links:
+            self.assertTrue((ROOT / link).exists(), link)
+
+    def test_the_status_bar_prints_what_is_shown(self):
+        text = (ROOT / "README.md").read_text(encoding="utf-8")
+        command, *lines = re.search(r"^```console\n\$ (.*?)^```$", text, re.MULTILINE | re.DOTALL)[1].splitlines()
+        daemon = support.Daemon()
+        self.addCleanup(daemon.stop)
+        with daemon.connect() as connection:
+            bins = [{"name": "urgent", "filter": "@.priority >= 8"}, {"name": "rest"}]
+            for section in bins:
+                section["sort"] = [{"by": "$.priority", "order": "descending"}]
+            connection.call("define", feed="inbox", kind="collection", exclusive=True, bins=bins)
+            rows = [(1, 9, "Door open"), (2, 3, "Milk"), (3, 8, "Rain at five")]
+            connection.push("inbox", [{"id": row, "priority": priority, "text": words} for row, priority, words in rows])
+            environment = {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", "FEEDD_SOCKET": daemon.path}
+            with subprocess.Popen(shlex.split(command), env=environment, stdout=subprocess.PIPE, text=True) as bar:
+                try:
+                    self.assertEqual(bar.stdout.readline(), lines[0] + "\n")
+                    connection.push("inbox", [{"id": 2, "priority": 10, "text": "Milk boils over"}])
+                    self.assertEqual(bar.stdout.readline(), lines[1] + "\n")
+                finally:
+                    bar.terminate()
+
+    def test_the_picture_shows_what_the_program_shows(self):
+        environment = {**os.environ, "FEEDD_BIN_DIR": self.bin}
+        command = [sys.executable, ROOT / "scripts" / "picture", "--text"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=support.PATIENCE)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        svg = xml.etree.ElementTree.parse(ROOT / "Tests" / "Documents" / "watch.svg")
+        texts = ["".join(text.itertext()) for text in svg.iter("{http://www.w3.org/2000/svg}text")]
+        for line in done.stdout.splitlines():
+            if found := re.search(r"\d+  (\S.*)$", line):
+                self.assertTrue(any(found[1] in text for text in texts), f"{line}; run scripts/picture")
 
     def test_commands(self):
         environment = {

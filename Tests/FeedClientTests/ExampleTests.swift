@@ -45,7 +45,8 @@ import Testing
 
   @Test("the Swift programs of the README are the ones in Examples") func readme() throws {
     let readme = try String(contentsOf: Self.root.appending(path: "README.md"), encoding: .utf8)
-    let program = try String(contentsOf: Self.root.appending(path: "Examples/notices/main.swift"), encoding: .utf8)
+    let program = try String(
+      contentsOf: Self.root.appending(path: "Tests/Examples/notices/main.swift"), encoding: .utf8)
     for block in readme.components(separatedBy: "```swift\n").dropFirst() {
       let code = block.components(separatedBy: "```")[0]
       #expect(program.contains(code))
