@@ -3,13 +3,13 @@ import FeedJSON
 
 /// All feeds of the daemon.
 ///
-/// Composes the table of names and numbers, the graph of who shows whom, the commit under way and the collections that evict
-/// by age. Guarded by the engine's thread. Feeds change only between `begin` and `finish` or `rollBack`, by operations that
-/// the kinds provide: `CollectionKind.update`, `ListKind.insert` and so on. Several operations in one commit are a
-/// transaction: one revision, one composed change a feed.
+/// Composes the table of names and numbers, the graph of feeds that show other feeds, the open commit and the
+/// collections that evict by age. Only the engine's thread may use it. Feeds change only between `begin` and `finish`
+/// or `rollBack`, by operations of their kinds: `CollectionKind.update`, `ListKind.insert` and so on. Several
+/// operations in one commit are a transaction: one revision, and one composed change for each feed.
 public final class Catalog {
   public private(set) var limits: Limits
-  /// Makes the hashes of identities unpredictable.
+  /// The seed of identity hashes. A random seed makes collisions unpredictable.
   let seed: UInt64
   let table = FeedTable()
   let graph: FeedGraph
@@ -25,7 +25,7 @@ public final class Catalog {
 
   /// The revision of the last commit.
   public var revision: UInt64 { commit.revision }
-  /// Changed whenever a feed is added, removed or redefined, or gets other children.
+  /// Incremented when a feed is added, removed or redefined, or its children change.
   public var structureVersion: UInt64 { graph.version }
 
   // MARK: Commits
@@ -33,10 +33,11 @@ public final class Catalog {
   /// Starts a commit.
   public func begin(at now: Instant) { commit.begin(at: now, maxSteps: limits.maxRequestSteps) }
 
-  /// Undoes everything since `begin`.
+  /// Rolls back everything since `begin`.
   public func rollBack() { commit.rollBack() }
 
-  /// Makes everything since `begin` final and tells `observer`. Returns whether there was any change.
+  /// Commits everything since `begin` and notifies `observer`. Returns false if nothing changed; then there is no
+  /// commit.
   @discardableResult
   public func finish(to observer: (any CommitObserver)? = nil) -> Bool { commit.finish(to: observer) }
 
@@ -60,10 +61,10 @@ public final class Catalog {
     return collection
   }
 
-  /// The element with an identity and its places in `feed`, a collection, a bin or a managed feed; nil if the feed has no such
-  /// element. O(bins + log n for each).
+  /// Returns the element with an identity and its places in `feed`, which is a collection, a bin or a managed feed.
+  /// Returns nil if the feed has no such element. O(bins · log n).
   ///
-  /// - Throws: `wrongKind` if the feed's elements have no identity, `noIdentity` if `id` is not one.
+  /// - Throws: `wrongKind` if elements of the feed have no identity, `noIdentity` if `id` is not a string or a number.
   public func find(_ id: JSONView, in feed: Feed) throws(FeedError) -> (row: Row, places: [IndexPath])? {
     switch feed.kind {
     case let collection as CollectionKind: try collection.find(id)
@@ -73,41 +74,41 @@ public final class Catalog {
     }
   }
 
-  /// The elements of all feeds, each counted once however many bins hold it. O(feeds).
+  /// The number of elements in all feeds. An element in several bins counts once. O(feeds).
   public var elementCount: Int { feeds.values.reduce(0) { $0 + ($1.kind.rows?.elements.count ?? 0) } }
 
-  /// The bytes of all elements. O(feeds).
+  /// The bytes of all elements in memory. O(feeds).
   public var elementBytes: Int { feeds.values.reduce(0) { $0 + ($1.kind.rows?.elements.bytes ?? 0) } }
 
   // MARK: Limits and eviction
 
-  /// Continues under other limits. Existing feeds and elements stay, even if they exceed the new limits.
+  /// Replaces the limits. Existing feeds and elements are kept even if they exceed the new limits.
   public func adopt(_ limits: Limits) {
     self.limits = limits
     for feed in feeds.values where !(feed.kind is ManagedKind) { feed.kind.rows?.limits = limits }
   }
 
-  /// When the next element of any collection is too old; nil if none will be. O(collections that retain by age).
+  /// The moment when the next element of any collection expires; nil if none will. O(collections that retain by age).
   public var nextExpiry: Instant? { expiry.next }
 
-  /// The collections that have an element too old at `now`, in the order of their names.
+  /// The collections that have an expired element at `now`, in order of name.
   public func expired(at now: Instant) -> [CollectionKind] { expiry.due(at: now) }
 
-  /// Definitions changed.
+  /// Updates the list of collections that evict by age, after definitions changed.
   func refreshExpiry() { expiry.refresh(from: table) }
 
   // MARK: History
 
-  /// The feeds that keep recent changes, bins included.
+  /// The feeds that record a history, bins included.
   private var recording: [Feed] {
     feeds.values.flatMap { [$0] + $0.kind.bins }.filter(\.isObserved)
   }
 
-  /// The bytes of recent changes that all feeds keep. O(feeds).
+  /// The bytes of the histories of all feeds. O(feeds).
   public var historyBytes: Int { recording.reduce(0) { $0 &+ ($1.history?.bytes ?? 0) } }
 
-  /// Discards recent changes older than `moment`, or beyond `historyBytes` for a feed or `maxHistoryBytes` for all feeds.
-  /// O(feeds + changes discarded).
+  /// Discards recorded changes older than `moment`, and the oldest ones beyond `historyBytes` for a feed or
+  /// `maxHistoryBytes` for all feeds. O(feeds + changes discarded).
   public func trimHistories(before moment: Instant) {
     let feeds = recording
     for feed in feeds { feed.history?.trim(bytes: limits.historyBytes, before: moment) }
@@ -120,18 +121,18 @@ public final class Catalog {
 
   // MARK: Recovery
 
-  /// Continues from a later revision: commits that cannot be repeated are skipped.
+  /// Raises the revision to `revision`. Replay uses it for commits that it cannot repeat.
   public func skip(to revision: UInt64) { commit.skip(to: revision) }
 
-  /// Whether a feed contains rows of a managed feed. Its revision is then not the same when the log is replayed, because rows
-  /// of managed feeds are read again at each start. O(1) for a feed with elements of its own, else O(feeds).
+  /// Whether a feed shows rows of a managed feed. These rows are read again at each start, so the revision of such a
+  /// feed differs after replay. O(1) for a feed with elements of its own, otherwise O(feeds).
   public func containsManagedRows(_ feed: Feed) -> Bool {
     if feed.derived == nil { return feed.kind is ManagedKind }
     return feeds.values.contains { $0.kind is ManagedKind && graph.isShown($0, by: feed) }
   }
 
-  /// Ends the past of every feed that shows rows of managed feeds. Managed feeds are read again after a start, so nobody can
-  /// catch up across it; they begin at a revision that nobody has seen. O(feeds).
+  /// Discards the history of every feed that shows rows of managed feeds, and gives it a revision that no client has
+  /// seen. Managed rows are read again after a start, so no watch can resume across it. O(feeds).
   public func forgetManagedHistory() {
     let managed = feeds.values.filter { $0.kind is ManagedKind }
     if managed.isEmpty { return }
@@ -141,7 +142,7 @@ public final class Catalog {
     }
   }
 
-  /// Calls `body` while the limits on numbers of feeds, bins, sections and repeats do not apply.
+  /// Calls `body` without the limits on the numbers of feeds, bins, sections and repeats.
   func withoutGrowthLimits<R>(_ body: () throws(FeedError) -> R) throws(FeedError) -> R {
     let kept = limits
     (limits.maxFeeds, limits.maxBins, limits.maxSections, limits.maxRepeats) = (.max, .max, .max, .max)
@@ -149,7 +150,7 @@ public final class Catalog {
     return try body()
   }
 
-  /// Checks what must hold between commits. O(feeds).
+  /// Checks the invariants that hold between commits. O(feeds).
   func checkInvariants() {
     commit.checkInvariants()
     expiry.checkInvariants(table)

@@ -2,11 +2,11 @@ import FeedChange
 
 /// Defining, redefining and undefining feeds.
 extension Catalog {
-  /// Defines a feed. The same definition again is no change. A different one for the same name needs `replace`, which keeps
-  /// the elements and re-bins them.
+  /// Defines a feed. An equal definition of an existing feed changes nothing. A different definition requires
+  /// `replace`, which keeps the elements and sorts them into the new bins (Protocol/README.md, "Definitions").
   ///
-  /// - Throws: `definitionConflict`, `limitExceeded`, `unknownFeed` for a child, and what the elements are refused for under
-  ///   the new definition.
+  /// - Throws: `definitionConflict`, `limitExceeded`, `unknownFeed` for a child, and the errors of elements that are
+  ///   invalid under the new definition.
   public func define(_ definition: FeedDefinition, replace: Bool) throws(FeedError) {
     commit.startOperation()
     guard let known = table.byName[definition.name] else { return try add(definition) }
@@ -22,9 +22,9 @@ extension Catalog {
     commit.logStructure { known.adopt(former.0, given: former.1) }
   }
 
-  /// Removes a feed with all its rows. Its watchers see all sections deleted.
+  /// Removes a feed with all its rows. Its watchers receive the deletion of all sections.
   ///
-  /// - Throws: `unknownFeed`, `wrongKind` for a bin, `definitionConflict` while another feed shows it.
+  /// - Throws: `unknownFeed`, `wrongKind` for a bin, `definitionConflict` if another feed shows it.
   public func undefine(_ name: String) throws(FeedError) {
     commit.startOperation()
     let feed = try feed(named: name)
@@ -46,7 +46,7 @@ extension Catalog {
       refreshExpiry()
     }
     commit.finishOperation(on: feed.number, result: change)
-    // Watchers of a feed without sections are told of its end as well.
+    // A feed without sections has an empty change. Its watchers are still notified that it ended.
     commit.touch(feed.number)
   }
 
@@ -55,7 +55,7 @@ extension Catalog {
     table.release(feed)
   }
 
-  /// Refuses to remove a feed or bin that another feed shows.
+  /// Throws if another feed shows this feed or bin.
   func checkNoParents(_ feed: Feed) throws(FeedError) {
     guard let parent = graph.parents(of: feed.number).first else { return }
     throw .definitionConflict(
@@ -84,7 +84,7 @@ extension Catalog {
     }
   }
 
-  /// Makes a feed with the kind of its definition. Everything is checked before.
+  /// Creates a feed of the kind of its definition. All checks precede the creation.
   private func makeFeed(_ definition: FeedDefinition) throws(FeedError) -> Feed {
     let name = definition.name
     if definition.content.shown.contains(name) {
@@ -116,7 +116,7 @@ extension Catalog {
     }
   }
 
-  /// The feeds with these names, after a check that `feed` may have them as children. `feed` is nil while it is being defined.
+  /// Returns the feeds with these names if `feed` may have them as children. `feed` is nil while it is being defined.
   func checkedChildren(
     _ names: [String], of feed: Feed?, named name: String, showing shown: ([Feed]) -> [Feed]
   ) throws(FeedError) -> [Feed] {
@@ -127,7 +127,7 @@ extension Catalog {
     return children
   }
 
-  /// Refuses children that are named twice or would close a circle.
+  /// Throws if a child is named twice or would create a cycle.
   func checkChildren(_ children: [Feed], of feed: Feed?, named name: String) throws(FeedError) {
     var seen: Set<FeedNumber> = []
     for child in children {
@@ -141,12 +141,12 @@ extension Catalog {
     }
   }
 
-  /// The plan of a view, with its source checked.
+  /// Returns the plan of a view after checking its source.
   func plan(_ view: ViewDefinition, for feed: Feed?, named name: String) throws(FeedError) -> ViewPlan {
     ViewPlan(view, source: try checkedChildren([view.of], of: feed, named: name) { _ in [] }[0])
   }
 
-  /// The plan of a slots definition, with its contents checked.
+  /// Returns the plan of a slots feed after checking its contents.
   func plan(_ slots: SlotsDefinition, for feed: Feed?, named name: String) throws(FeedError) -> SlotsPlan {
     let contents = try checkedChildren(slots.contents.map(\.feed), of: feed, named: name) { _ in [] }
     return SlotsPlan(slots, contents: Dictionary(uniqueKeysWithValues: zip(slots.contents.map(\.type), contents)))

@@ -1,9 +1,9 @@
 import FeedChange
 
-/// The changes of the feeds that the commit under way has changed, in memory that is used again for every commit.
+/// The changes of the feeds that the open commit changed. The memory is reused for every commit.
 ///
-/// Invariant: a slot below `count` belongs to one feed and a feed has at most one; all other slots are empty. Slots never
-/// move while a change is derived from others.
+/// Invariant: each slot below `count` belongs to one feed, and a feed has at most one slot. All other slots are empty.
+/// Slots do not move while a change is derived from others.
 struct ChangeTable: ~Copyable {
   /// The change of one source of a derived feed.
   struct SourceEntry {
@@ -18,19 +18,19 @@ struct ChangeTable: ~Copyable {
     var change = Change()
     /// The composed changes of the earlier operations of a transaction.
     var accumulator = ChangeAccumulator()
-    /// Which sources changed; for derived feeds.
+    /// The sources that changed; only for derived feeds.
     var sources: [SourceEntry] = []
-    /// The hint of the operation that the feed's change is from; 0 for none.
+    /// The number of the hint of the operation that made the change; 0 for none.
     var hint = 0
   }
 
-  /// Changes with more entries give their memory back.
+  /// Larger changes release their memory when they are closed.
   private static let keptSize = 65_536
 
   private var slots: UnsafeMutablePointer<Slot>
   private var capacity: Int
   private(set) var count = 0
-  /// The slot of each feed by its number; -1 for none.
+  /// The slot of each feed, by feed number; -1 for none.
   private var slotOf: [Int32] = []
 
   init() {
@@ -56,7 +56,7 @@ struct ChangeTable: ~Copyable {
     return Int(slotOf[feed])
   }
 
-  /// The slot of a feed, a new one if it has none. Amortised O(1).
+  /// Returns the slot of a feed, and opens one if it has none. Amortized O(1).
   mutating func open(_ feed: FeedNumber) -> Int {
     while slotOf.count <= feed { slotOf.append(-1) }
     if slotOf[feed] >= 0 { return Int(slotOf[feed]) }
@@ -76,19 +76,19 @@ struct ChangeTable: ~Copyable {
     capacity *= 2
   }
 
-  /// Notes for a derived feed that the source at a place changed. The source's slot is open.
+  /// Records that a source of a derived feed changed. The slot of the source must be open.
   mutating func note(_ entry: SourceEntry, for feed: Int) {
     assert(entry.slot < count && entry.slot != feed, "a source has no slot")
     slots[feed].sources.append(entry)
   }
 
-  /// The noted changes of the sources of the feed in a slot, ascending by place.
+  /// The recorded changes of the sources of the feed in a slot, ascending by place.
   func sources(of slot: Int) -> SourceChanges {
     if slots[slot].sources.count > 1 { slots[slot].sources.sort { $0.place < $1.place } }
     return SourceChanges(slots: slots, slot: slot)
   }
 
-  /// Empties the slots from one on and takes them from their feeds.
+  /// Empties the slots from `first` on and detaches them from their feeds.
   mutating func close(from first: Int = 0) {
     while count > first {
       count &-= 1
@@ -121,7 +121,7 @@ struct ChangeTable: ~Copyable {
   }
 }
 
-/// The changes of those sources of a derived feed that the commit under way changed. Valid during one call of `derive`.
+/// The changes of those sources of a derived feed that the open commit changed. Valid during one call of `derive`.
 ///
 ///     changes.forEach { place, shift, change in … }
 struct SourceChanges: ~Copyable {
@@ -133,26 +133,26 @@ struct SourceChanges: ~Copyable {
     self.slot = slot
   }
 
-  /// No source changed.
+  /// An empty list: no source changed.
   init() {
     slots = nil
     slot = 0
   }
 
-  /// Whether all sources only replaced elements of rows.
+  /// Whether all changes only replace elements of rows.
   var onlyUpdates: Bool {
     guard let slots else { return true }
     return slots[slot].sources.allSatisfy { slots[$0.slot].change.onlyUpdates }
   }
 
-  /// Calls `body` for each source that changed, ascending by place, with the change and the number of sections of the source
-  /// before those of the change.
+  /// Calls `body` for each source that changed, ascending by place. `shift` is the number of sections of the source
+  /// before those of `change`.
   @inline(__always)
   func forEach(_ body: (_ place: Int, _ shift: UInt32, _ change: borrowing Change) -> Void) {
     guard let slots else { return }
     for index in slots[slot].sources.indices {
       let entry = slots[slot].sources[index]
-      // Taken out for the call: a copy would count a reference for each list.
+      // Swapped out for the call: a copy would retain every list of the change.
       var change = Change()
       swap(&change, &slots[entry.slot].change)
       body(entry.place, entry.shift, change)

@@ -1,31 +1,31 @@
 import FeedChange
 
-/// The commit under way: one or several operations that become final together, under one revision.
+/// The open commit: one or several operations that take effect together, under one revision.
 ///
-/// One object per catalog, used again for every commit.
+/// A catalog has one object, reused for every commit.
 ///
 ///     commit.begin(at: now)
 ///     try collection.update(element, in: commit)      // operations; each leaves its change in `result`
 ///     commit.finish(to: observer)                     // or rollBack()
 ///
-/// Invariant: between commits the undo log, the change table and the hints are empty and no operation is under way.
+/// Invariant: between commits the undo log, the change table and the hints are empty, and no operation is open.
 public final class Commit {
   /// The revision of the last commit.
   public private(set) var revision: UInt64
-  /// How to undo the steps of this commit.
+  /// The log that rolls back the steps of this commit.
   let log = UndoLog()
   let graph: FeedGraph
 
-  /// The moment of the step under way. It advances by a nanosecond with every step, so that no two elements of a feed have
-  /// changed at the same moment.
+  /// The time of the current step. It advances by a nanosecond with every step, so no two elements of a feed have the
+  /// same time of change.
   private var now = Instant(nanoseconds: 0)
   private var isOpen = false
   private var operation = Operation()
-  /// The feed that `operation.result` changed while that was not added to the feed's slot; -1 for none.
+  /// The feed whose change is in `operation.result` and not yet in the feed's slot; -1 for none.
   private var pending: FeedNumber = -1
   private var hints = Hints()
   private var changes = ChangeTable()
-  /// The collections that this commit gave other bins: their rows cannot be followed through the log.
+  /// The collections that this commit redefined. Their changes cannot be simplified by the undo log.
   private var rebinned: [FeedNumber] = []
 
   init(graph: FeedGraph, revision: UInt64) {
@@ -36,7 +36,7 @@ public final class Commit {
   // MARK: Begin and end
 
   /// Starts a commit.
-  /// - Parameter maxSteps: steps that filters may take over all elements of the commit.
+  /// - Parameter maxSteps: the maximum number of steps that filters may take in the commit.
   public func begin(at now: Instant, maxSteps: Int = .max) {
     assert(!isOpen, "the commit before was neither finished nor rolled back")
     isOpen = true
@@ -45,7 +45,7 @@ public final class Commit {
     operation.begin()
   }
 
-  /// Undoes everything since `begin`.
+  /// Rolls back everything since `begin`.
   public func rollBack() {
     graph.counts.settle()
     let hadStructures = log.undo(to: .start)
@@ -55,9 +55,10 @@ public final class Commit {
     close()
   }
 
-  /// Makes everything since `begin` final under the next revision and tells `observer`. Without any change there is no commit.
+  /// Commits everything since `begin` under the next revision and notifies `observer`. If nothing changed, there is no
+  /// commit.
   ///
-  /// Returns whether there was a commit. ``result`` is still the change of the last operation afterwards.
+  /// Returns whether there was a commit. Afterwards ``result`` is still the change of the last operation.
   @discardableResult
   public func finish(to observer: (any CommitObserver)? = nil) -> Bool {
     graph.counts.settle()
@@ -78,8 +79,8 @@ public final class Commit {
     return changed
   }
 
-  /// Finishes a commit of one operation on one feed without structural steps, as nearly all are. Its change is swapped from
-  /// place to place and nothing is allocated.
+  /// Finishes a commit of one operation on one feed without structural steps, the common case. The change is swapped
+  /// between slots; nothing is allocated.
   private func finishSingle(to observer: (any CommitObserver)?) {
     revision &+= 1
     let slot = changes.open(pending)
@@ -97,7 +98,7 @@ public final class Commit {
     changes.close()
     hints.removeAll()
     if !rebinned.isEmpty {
-      // A bin that was added and removed again by this commit was not published; its number is free now.
+      // A bin that this commit both added and removed was not published. Its number is free again.
       for number in rebinned { _ = graph.table[number].collection?.takeGoneBins() }
       rebinned.removeAll()
     }
@@ -107,13 +108,13 @@ public final class Commit {
     sampleInvariants()
   }
 
-  /// Continues from a later revision: commits that cannot be repeated are skipped.
+  /// Raises the revision to `revision`. Replay uses it for commits that it cannot repeat.
   func skip(to revision: UInt64) {
     assert(!isOpen, "a commit is under way")
     self.revision = max(self.revision, revision)
   }
 
-  /// Takes up the revision and the moment of an image.
+  /// Restores the revision and the time from an image.
   func restore(revision: UInt64, at moment: Instant) {
     assert(!isOpen, "a commit is under way")
     self.revision = revision
@@ -123,10 +124,10 @@ public final class Commit {
 
   // MARK: Operations
 
-  /// The moment of the commit or of its last step.
+  /// The time of the commit or of its last step.
   var moment: Instant { now }
 
-  /// Advances the moment for the next step and returns it.
+  /// Advances the time for the next step and returns it.
   @inline(__always)
   func tick() -> Instant {
     now = now.adding(nanoseconds: 1)
@@ -136,12 +137,12 @@ public final class Commit {
   /// The change of the last operation, in the coordinates before it. Valid until the next operation.
   public var result: Change { operation.result }
 
-  /// The numbers of rows and sections that ``result`` lists, and of sections that it adds.
+  /// The number of rows and sections that ``result`` lists, and the number of sections that it adds.
   public var resultSize: (all: Int, sectionsAdded: Int) {
     (operation.result.size, operation.result.sectionsAdded.count)
   }
 
-  /// Lends ``result`` without copying it.
+  /// Calls `body` with ``result`` without copying it.
   public func withResult(_ body: (borrowing Change) -> Void) {
     var change = Change()
     swap(&change, &operation.result)
@@ -159,11 +160,11 @@ public final class Commit {
     operation.begin()
   }
 
-  /// Adds one step to the operation under way, in the coordinates after the step before.
+  /// Adds one step to the current operation, in the coordinates after the previous step.
   @inline(__always)
   func addStep(_ step: inout Change) { operation.add(&step) }
 
-  /// An operation of any number of steps on the rows of `feed`, which are undone if one is refused.
+  /// Runs an operation of any number of steps on the rows of `feed`. If a step throws, the operation is rolled back.
   @inline(__always)
   func operate(
     on feed: FeedNumber, _ store: RowStore, _ steps: () throws(FeedError) -> Void
@@ -178,7 +179,7 @@ public final class Commit {
     finishOperation(on: feed, store, since: mark)
   }
 
-  /// Ends an operation that changed rows of `feed` by steps since `mark`.
+  /// Ends an operation that changed rows of `feed` by the steps since `mark`.
   @inline(__always)
   func finishOperation(on feed: FeedNumber, _ store: RowStore, since mark: UndoLog.Mark) {
     if let composed = operation.composedSteps() { operation.result = store.simplify(composed, log, since: mark) }
@@ -198,7 +199,7 @@ public final class Commit {
     graph.counts.didChange(onlyUpdates: operation.result.onlyUpdates)
   }
 
-  /// Undoes the operation under way because of `error`, which is returned.
+  /// Rolls back the current operation because of `error`, and returns `error`.
   func abandon(_ error: FeedError, to mark: UndoLog.Mark) -> FeedError {
     undo(to: mark)
     operation.abandon()
@@ -210,20 +211,21 @@ public final class Commit {
     if log.undo(to: mark) { graph.structureDidChange() } else { graph.counts.advance() }
   }
 
-  /// Logs a structural step that has been made, with how to undo it.
+  /// Logs a structural step that was made, with the closure that undoes it.
   func logStructure(undo: @escaping () -> Void) {
     log.append(undo: undo)
     graph.structureDidChange()
   }
 
-  /// Lets `feed` be published even if its operations changed no rows: its rows must be derived, or watchers told of its end.
+  /// Publishes `feed` even if its operations changed no rows: its rows must be derived, or its watchers notified of its
+  /// end.
   func touch(_ feed: FeedNumber) { _ = changes.open(feed) }
 
-  /// A collection got other bins.
+  /// Records that a collection was redefined.
   func didRebin(_ feed: FeedNumber) { rebinned.append(feed) }
   func undoRebin() { rebinned.removeLast() }
 
-  /// Gives the last operation a hint for those who show its change: a JSON text.
+  /// Sets the animation hint of the last operation, a JSON text (Protocol/README.md, "Animation").
   public func setHint(_ text: [UInt8]) {
     if pending < 0 { return }
     let number = hints.add(text)
@@ -245,7 +247,8 @@ public final class Commit {
 
   // MARK: Publication
 
-  /// Composes the operations' changes of each feed. Returns the slot that borrowed `result`, if one operation is all.
+  /// Composes the changes of all operations for each feed. If the commit is a single operation, returns the slot that
+  /// borrowed `result`.
   private func composeChanges() -> Int? {
     if pending >= 0 {
       let slot = changes.open(pending)
@@ -268,7 +271,7 @@ public final class Commit {
     return nil
   }
 
-  /// Publishes all feeds with a slot, each after its sources. Feeds that show changed rows are added on the way.
+  /// Publishes all feeds that have a slot, each after its sources. Feeds that show changed rows get a slot on the way.
   private func publish(to observer: (any CommitObserver)?) {
     var order = (0..<changes.count).sorted { rank($0) < rank($1) }
     var next = 0
@@ -288,7 +291,7 @@ public final class Commit {
     }
   }
 
-  /// The order of publication; slots of one rank come in the order in which they were opened.
+  /// The position in the order of publication. Slots of equal rank are in the order in which they were opened.
   private func rank(_ slot: Int) -> (Int, Int) { (graph.rank(of: changes[slot].pointee.feed), slot) }
 
   private func derive(_ feed: Feed, _ derived: any DerivedKind, _ slot: Int) {
@@ -303,7 +306,7 @@ public final class Commit {
     swap(&change, &changes[slot].pointee.change)
   }
 
-  /// Opens slots for the feeds that the change of `feed` concerns and notes it there as one of their sources'.
+  /// Opens slots for the feeds that show the changed rows, and records the change in them.
   private func propagate(_ feed: Feed, _ slot: Int) {
     for parent in graph.parents(of: feed.number) {
       let target = changes.open(parent.feed)
@@ -334,8 +337,9 @@ public final class Commit {
     if hint > changes[target].pointee.hint { changes[target].pointee.hint = hint }
   }
 
-  /// Publishes a change of rows of one feed and its consequences for all feeds that show the rows. Returns false, with nothing
-  /// done, if these cannot be told step by step.
+  /// Publishes a change of rows of one feed, and its consequences for all feeds that show these rows, along the cached
+  /// route. Returns false, without any effect, if the change affects sections or a watched or shown bin, or the route
+  /// is not whole.
   private func publishAlongRoute(_ feed: Feed, to observer: (any CommitObserver)?) -> Bool {
     let change = changes[0]
     guard change.pointee.change.sectionsDeleted.isEmpty, change.pointee.change.sectionsAdded.isEmpty else {
@@ -352,10 +356,10 @@ public final class Commit {
     return true
   }
 
-  /// Whether no bin with rows in the change is watched or shown. The bins then only take note of the revision.
+  /// Whether no bin with changed rows is watched, shown or selected. If so, these bins only get the new revision.
   private func concernsNoBin(_ feed: Feed, _ slot: UnsafeMutablePointer<ChangeTable.Slot>) -> Bool {
     guard let collection = feed.collection else { return true }
-    // By index, because an iterator would count a reference to each list.
+    // Iterates by index: an iterator would retain each list.
     for index in slot.pointee.change.updated.indices {
       if isSeen(collection, slot.pointee.change.updated[index]) { return false }
     }
@@ -388,9 +392,9 @@ public final class Commit {
           changes.note(.init(place: step.place, slot: step.sourceSlot, shift: step.sourceShift), for: slot)
           if let derived = feed.derived { derive(feed, derived, slot) }
         }
-        // Without a change below there is none here.
+        // If the source did not change, this feed did not change either.
         if !changes[step.slot].pointee.change.isEmpty {
-          // A feed that derives its change may list other rows than the updated one.
+          // A feed that derives its change may list rows other than the updated one.
           let isUpdate = changes[step.slot].pointee.change.onlyUpdates
           announce(feed, step.slot, shift: step.shift, updated: isUpdate ? updated : nil, to: observer)
         }
@@ -398,7 +402,7 @@ public final class Commit {
     }
   }
 
-  /// Records the change of a slot, its sections shifted, as the change of `feed`, and tells the observer.
+  /// Records the change of a slot, its sections shifted, as the change of `feed`, and notifies the observer.
   private func announce(
     _ feed: Feed, _ slot: Int, shift: UInt32, updated: ElementText?, to observer: (any CommitObserver)?
   ) {
@@ -407,7 +411,7 @@ public final class Commit {
     let isRecorded = feed.record(&source.pointee.change, shift: shift, revision: revision, at: now)
     let tells = isRecorded && feed.isWatched && observer != nil
     guard tells || !feed.selection.isEmpty else { return }
-    // Taken out of the slot meanwhile, so that no reference to its lists is counted.
+    // Swapped out of the slot for the call: a copy would retain its lists.
     var change = Change()
     if shift == 0 {
       swap(&change, &source.pointee.change)
@@ -431,7 +435,7 @@ public final class Commit {
     #endif
   }
 
-  /// Checks what must hold between commits. O(feeds).
+  /// Checks the invariants that hold between commits. O(feeds).
   func checkInvariants() {
     precondition(!isOpen && pending < 0 && log.isEmpty && hints.isEmpty, "something is left of the commit")
     precondition(changes.count == 0 && rebinned.isEmpty, "changes are left of the commit")

@@ -1,22 +1,22 @@
 /// The collections that evict elements by age.
 ///
-/// Invariant: holds every collection of the table whose definition retains by age, in the order of names, so that evictions
-/// come in the same order in every process.
+/// Invariant: holds every collection of the table whose definition retains by age, in order of name. The order makes
+/// evictions the same in every process.
 struct Expiry {
   private var collections: [CollectionKind] = []
 
-  /// Looks for the collections anew after definitions changed. O(feeds).
+  /// Rebuilds the list after definitions changed. O(feeds).
   mutating func refresh(from table: FeedTable) {
     collections = table.inNameOrder.compactMap { $0.collection }.filter(\.retainsByAge)
   }
 
-  /// When the next element of any collection is too old; nil if none will be. O(collections that retain by age).
+  /// The moment when the next element of any collection expires; nil if none will. O(collections that retain by age).
   var next: Instant? {
     if collections.isEmpty { return nil }
     return collections.compactMap(\.nextExpiry).min()
   }
 
-  /// The collections that have an element too old at `now`.
+  /// The collections that have an expired element at `now`.
   func due(at now: Instant) -> [CollectionKind] {
     collections.filter { collection in collection.nextExpiry.map { $0 <= now } ?? false }
   }

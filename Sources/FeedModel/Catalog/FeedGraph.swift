@@ -1,9 +1,9 @@
-/// Which feeds show the rows of which others.
+/// The graph of feeds that show rows of other feeds.
 ///
-/// Invariant: parents mirror the sources of every linked feed; the rank of a feed exceeds the ranks of its sources; there is no
-/// circle; a route that is kept with the present version is right.
+/// Invariant: the parents mirror the sources of every linked feed; the rank of a feed exceeds the ranks of its sources;
+/// there is no cycle; a cached route of the current version is valid.
 final class FeedGraph {
-  /// A feed that shows the rows of another, and the place of that one among its sources.
+  /// A feed that shows the rows of another feed, and the place of that feed among its sources.
   struct Parent: Equatable {
     let feed: FeedNumber
     let place: Int
@@ -17,9 +17,10 @@ final class FeedGraph {
   }
 
   let table: FeedTable
-  /// Tells whether row counts may have changed; sections that compute their counts share it.
+  /// Whether row counts may have changed. Shared by sections that compute their counts.
   let counts = RowCounts()
-  /// Changed whenever a feed is defined, undefined or redefined, gets other children, or one of these is undone.
+  /// Incremented when a feed is defined, undefined or redefined, when its children change, and when one of these is
+  /// undone.
   private(set) var version: UInt64 = 0
   /// By feed number.
   private var nodes: [Node] = []
@@ -28,15 +29,15 @@ final class FeedGraph {
     self.table = table
   }
 
-  /// Ends a change of the structure, or its undoing.
+  /// Ends a structural change or its rollback.
   func structureDidChange() {
     version &+= 1
     counts.advance()
     sampleInvariants()
   }
 
-  /// Makes a feed or bin without parents and with a number of its own.
-  /// - Parameter rank: 1 for a bin, whose collection is published before it.
+  /// Creates a feed or bin without parents, under a new number.
+  /// - Parameter rank: 1 for a bin, which is published after its collection.
   func makeFeed(name: String, rank: Int, revision: UInt64, _ kind: (FeedNumber) -> any FeedKind) -> Feed {
     let feed = table.makeFeed(name: name, revision: revision, kind)
     while nodes.count <= feed.number { nodes.append(Node()) }
@@ -45,10 +46,10 @@ final class FeedGraph {
     return feed
   }
 
-  /// The place in the order of publication: above that of every source.
+  /// The position in the order of publication, above that of every source.
   func rank(of feed: FeedNumber) -> Int { nodes[feed].rank }
 
-  /// An upper bound for how often the feed shows any other; at least 1.
+  /// An upper bound for how often the feed shows any other feed; at least 1.
   func repeats(of feed: FeedNumber) -> Int { nodes[feed].repeats }
   func setRepeats(of feed: FeedNumber, _ repeats: Int) { nodes[feed].repeats = repeats }
 
@@ -56,12 +57,12 @@ final class FeedGraph {
   func parents(of feed: FeedNumber) -> [Parent] { nodes[feed].parents }
   func hasParents(_ feed: FeedNumber) -> Bool { !nodes[feed].parents.isEmpty }
 
-  /// Whether anything depends on what the changes of a feed are.
+  /// Whether any watch, parent or selection depends on the changes of a feed.
   func isSeen(_ feed: Feed) -> Bool {
     feed.isObserved || hasParents(feed.number) || !feed.selection.isEmpty
   }
 
-  /// Makes a feed a parent of its sources.
+  /// Adds a feed to the parents of its sources.
   func link(_ feed: Feed) {
     guard let derived = feed.derived else { return }
     var repeats = 0
@@ -74,7 +75,7 @@ final class FeedGraph {
     nodes[feed.number].repeats = max(1, repeats)
   }
 
-  /// Undoes `link`.
+  /// Reverts `link`.
   func unlink(_ feed: Feed) {
     guard let derived = feed.derived else { return }
     for (_, source) in derived.sources { nodes[source.number].parents.removeAll { $0.feed == feed.number } }
@@ -86,7 +87,7 @@ final class FeedGraph {
     for parent in nodes[feed].parents { raiseRank(of: parent.feed, above: source + 1) }
   }
 
-  /// Sections of a feed may have been added or removed: the feeds that show them look again.
+  /// Updates the feeds that show `feed`, after sections of `feed` may have been added or removed.
   func sectionsDidChange(of feed: Feed) {
     for parent in nodes[feed.number].parents {
       let parent = table[parent.feed]
@@ -105,7 +106,7 @@ final class FeedGraph {
     return false
   }
 
-  /// The way of row changes of a feed. O(1) while no structure changes.
+  /// The route of row changes of a feed, cached until the structure changes. O(1) if cached.
   func route(of feed: Feed) -> Route {
     if let known = nodes[feed.number].route, known.version == version { return known }
     let route = makeRoute(of: feed)
@@ -148,29 +149,29 @@ final class FeedGraph {
   }
 }
 
-/// A counter that is advanced whenever numbers of rows or sections of any feed may have changed.
+/// A counter that is incremented when the number of rows or sections of any feed may have changed.
 final class RowCounts {
   private(set) var version: UInt64 = 0
-  /// Whether an operation of the commit under way changed rows and the commit is not final. Kinds that keep rows of their own
-  /// are then behind their sources.
+  /// Whether an operation of the open commit changed rows. Kinds that keep rows of their own are then behind their
+  /// sources.
   private(set) var isChanging = false
-  /// Whether counts may depend on elements, as those of filtered feeds do.
+  /// Whether counts may depend on elements, as those of views do.
   private var dependOnElements = false
 
   func advance() { version &+= 1 }
 
-  /// Notes that an operation changed rows.
+  /// Records that an operation changed rows.
   @inline(__always)
   func didChange(onlyUpdates: Bool) {
     isChanging = true
     if !onlyUpdates || dependOnElements { version &+= 1 }
   }
 
-  /// Notes that the commit is final, or was undone.
+  /// Records that the commit was finished or rolled back.
   @inline(__always)
   func settle() { isChanging = false }
 
-  /// Notes that there is a feed whose count depends on elements.
+  /// Records that there is a feed whose count depends on elements.
   func viewsExist() { dependOnElements = true }
 }
 

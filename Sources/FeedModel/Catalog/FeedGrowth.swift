@@ -1,15 +1,16 @@
 import FeedChange
 
-/// Limits on what feeds show through each other. A feed may be a child of many, so a few dozen small definitions could
-/// otherwise show one row more often than there are numbers.
+/// Limits on feeds that show other feeds. A feed may be a child of many feeds, so without limits a few dozen small
+/// definitions could show one row more often than an integer can count.
 extension FeedGraph {
-  /// Refuses children for which there is no room: in the feed itself, or in a feed that shows it.
+  /// Throws if the children exceed a limit, in the feed itself or in a feed that shows it.
   ///
-  /// O(children) for a new feed whose sources show nothing twice, otherwise O(feeds below); the same for each feed above.
+  /// O(children) for a new feed whose sources show no feed twice, otherwise O(feeds below); the same for each feed
+  /// above.
   /// - Parameters:
   ///   - feed: nil while it is being defined.
-  ///   - children: all that it will have.
-  ///   - showing: the children whose sections will be its own; none for a slots feed, which is one section.
+  ///   - children: all children that it will have.
+  ///   - showing: the children whose sections it will show; none for a slots feed, which has one section.
   func checkGrowth(
     of feed: Feed?, named name: String, children: [Feed], showing: [Feed], _ limits: Limits
   ) throws(FeedError) {
@@ -32,7 +33,7 @@ extension FeedGraph {
     }
   }
 
-  /// Refuses that `feed` gets so many more sections if a feed that shows it has no room for them.
+  /// Throws if a feed that shows `feed` cannot take `sections` more sections.
   func checkParents(of feed: Feed, sections: Int, _ limits: Limits) throws(FeedError) {
     if sections <= 0 { return }
     for (parent, paths) in pathsFromParents(of: feed, throughSections: true) {
@@ -41,9 +42,9 @@ extension FeedGraph {
     }
   }
 
-  /// Refuses children that would put too many levels of feeds above each other.
+  /// Throws if the children would nest feeds too deeply.
   ///
-  /// A rank is at least the number of levels below a feed, so most checks need no walk over the feeds below.
+  /// The rank of a feed is an upper bound for the number of levels below it, so most checks need not walk these.
   private func checkLevels(
     of feed: Feed?, named name: String, children: [Feed], _ limits: Limits
   ) throws(FeedError) {
@@ -84,7 +85,7 @@ extension FeedGraph {
     )
   }
 
-  /// How often the feed that is shown most is shown by `roots` together, as if `feed` had `children`.
+  /// The highest number of times that `roots` together show any one feed, as if `feed` had `children`.
   private func exactRepeats(below roots: [Feed], _ feed: Feed? = nil, _ children: [Feed] = []) -> Int {
     func sources(_ of: Feed) -> [Feed] { of === feed ? children : of.derived?.sources.map(\.feed) ?? [] }
     var most = 1
@@ -93,8 +94,8 @@ extension FeedGraph {
     return most
   }
 
-  /// The feeds that show this one, directly or through others, and in how many ways each does.
-  /// - Parameter throughSections: only those whose sections include this feed's now.
+  /// The feeds that show this feed, directly or through others, and the number of paths from each.
+  /// - Parameter throughSections: only feeds whose sections include those of this feed now.
   private func pathsFromParents(of feed: Feed, throughSections: Bool = false) -> [(feed: Feed, paths: Int)] {
     func above(_ feed: Feed) -> [Feed] {
       parents(of: feed.number).compactMap { parent in
@@ -110,7 +111,7 @@ extension FeedGraph {
     return found
   }
 
-  /// The feeds that are reached from `roots`, each after all that lead to it.
+  /// The feeds reachable from `roots`, each after all feeds that lead to it.
   private func topologicalOrder(from roots: [Feed], next: (Feed) -> [Feed]) -> [Feed] {
     var order: [Feed] = []
     var seen: Set<FeedNumber> = []
@@ -123,7 +124,7 @@ extension FeedGraph {
     return order.reversed()
   }
 
-  /// Calls `body` with each feed and the number of ways on which it is reached from `roots`.
+  /// Calls `body` with each feed and the number of paths that lead to it from `roots`.
   private func countPaths(
     from roots: [Feed], _ order: [Feed], next: (Feed) -> [Feed], _ body: (Feed, Int) -> Void
   ) {
@@ -137,7 +138,7 @@ extension FeedGraph {
   }
 }
 
-/// Sums and products of counts of paths stop growing here.
+/// The ceiling of sums and products of path counts.
 private let many = 1 << 30
 
 func saturatingSum(_ a: Int, _ b: Int) -> Int { min(many, min(many, a) + min(many, b)) }

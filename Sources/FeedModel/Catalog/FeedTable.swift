@@ -1,12 +1,12 @@
 /// The feeds of a catalog by name, and feeds and bins by number.
 ///
-/// Invariant: every named feed and every bin of one stands under its own number; a number that is free has no feed. A feed
-/// that was undefined keeps its number until the commit is final, because the commit may be rolled back.
+/// Invariant: every named feed and each of its bins is stored under its own number; a free number has no feed. An
+/// undefined feed keeps its number until the commit ends, because the commit may be rolled back.
 final class FeedTable {
   private var named: [String: Feed] = [:]
   private var numbered: [Feed?] = []
   private var free: [FeedNumber] = []
-  /// The numbers of feeds that were undefined in the commit under way, and perhaps defined again by a rollback.
+  /// The numbers of feeds that the open commit undefined. A rollback may have defined some of them again.
   private var leaving: [FeedNumber] = []
 
   /// The feeds by name; bins are found through their collection.
@@ -29,7 +29,7 @@ final class FeedTable {
     return named[String(name[..<slash])]?.kind.bins.first { $0.name == name }
   }
 
-  /// Makes a feed or bin under a number of its own; it has no name in the table yet.
+  /// Creates a feed or bin under a new number. It has no name in the table yet.
   func makeFeed(name: String, revision: UInt64, _ kind: (FeedNumber) -> any FeedKind) -> Feed {
     let number = free.popLast() ?? numbered.count
     if number == numbered.count { numbered.append(nil) }
@@ -38,23 +38,23 @@ final class FeedTable {
     return feed
   }
 
-  /// Lets the feed be found by its name.
+  /// Adds a feed to the table of names.
   func add(_ feed: Feed) {
     assert(named[feed.name] == nil && numbered[feed.number] === feed, "feed \(feed.name) is in the table already")
     named[feed.name] = feed
     sampleInvariants()
   }
 
-  /// The feed can no longer be found by its name.
+  /// Removes a feed from the table of names.
   func remove(_ feed: Feed) {
     assert(named[feed.name] === feed, "feed \(feed.name) is not in the table")
     named[feed.name] = nil
   }
 
-  /// Frees the number of a feed or bin at the end of the commit if the feed is gone then.
+  /// Releases the number of a feed or bin at the end of the commit, if the feed is gone by then.
   func release(_ feed: Feed) { leaving.append(feed.number) }
 
-  /// Ends a commit: frees the numbers of the feeds that are gone.
+  /// Ends a commit: releases the numbers of feeds that are gone.
   func recycle() {
     if leaving.isEmpty { return }
     for number in leaving where numbered[number]?.isGone == true {

@@ -1,10 +1,11 @@
 import FeedChange
 
-/// The change of one operation, composed of its steps.
+/// The change of one operation, composed from its steps.
 ///
-/// Invariant: `stepCount` is 0 exactly if the operation has no steps; only steps after the first go through the accumulator.
+/// Invariant: `stepCount` is 0 exactly if the operation has no steps. Only steps after the first go through the
+/// accumulator.
 struct Operation {
-  /// The change so far, complete after `finish`. Its memory is used again.
+  /// The change so far; complete after `finish`. Its memory is reused.
   var result = Change()
   private var steps = ChangeAccumulator()
   private(set) var stepCount = 0
@@ -18,7 +19,7 @@ struct Operation {
     stepCount = 0
   }
 
-  /// Adds a step, in the coordinates after the step before. Leaves a change in `step` whose memory can be used again.
+  /// Adds a step, in the coordinates after the previous step. Leaves a change in `step` whose memory can be reused.
   @inline(__always)
   mutating func add(_ step: inout Change) {
     if step.isEmpty { return }
@@ -28,12 +29,12 @@ struct Operation {
     steps.add(step)
   }
 
-  /// The composed steps if there are several; nil if `result` is complete already.
+  /// The composed steps if there are several; nil if `result` is already complete.
   mutating func composedSteps() -> Change? {
     stepCount > 1 ? steps.finish() : nil
   }
 
-  /// Discards the steps: the operation failed and was undone.
+  /// Discards the steps of an operation that was rolled back.
   mutating func abandon() {
     result.removeAll(keepingCapacity: true)
     _ = steps.finish()
@@ -41,9 +42,9 @@ struct Operation {
   }
 }
 
-/// The hints that operations of the commit under way carry for those who show its changes.
+/// The animation hints of the operations of the open commit (Protocol/README.md, "Animation").
 ///
-/// Hints are numbered from 1 on; of several for one feed the latest counts, which has the largest number.
+/// Hints are numbered from 1. If several apply to one feed, the last one, with the largest number, is used.
 struct Hints {
   private var texts: [[UInt8]] = []
 

@@ -1,22 +1,21 @@
 import FeedChange
 
-/// What an observer is told about a change of a feed besides the change itself.
+/// The facts about a published change that are not in the change itself.
 public struct Publication {
   /// The revision before the change; the feed has the revision after it.
   public let from: UInt64
-  /// The new element if the commit replaced the element of one row and did nothing else: it is the element of whichever row the
-  /// change lists.
+  /// The new element if the commit only replaced the element of one row. It applies to the row that the change lists.
   public let updatedElement: ElementText?
-  /// The hint that the change's operation was given, as JSON text.
+  /// The animation hint of the operation that made the change, as JSON text.
   public let hint: [UInt8]?
 }
 
-/// Receives the changes of commits: for every feed with a `channel` and a history that a commit changed, once, after the
-/// change is in place.
+/// Receives the changes of commits: once for every changed feed that has a `channel` and a history, after the change
+/// has been applied.
 public protocol CommitObserver: AnyObject {
   func didChange(_ feed: Feed, by change: borrowing Change, _ publication: Publication)
-  /// The selected rows of `feed` have other paths now, or some were deleted.
+  /// The rows of `feed` that are selected got other paths, or some of them were deleted.
   func didCarrySelection(of feed: Feed)
-  /// `feed` was undefined. Its last change, the deletion of all sections, was published before.
+  /// `feed` was undefined. Its last change, which deletes all sections, was published before this call.
   func didEnd(_ feed: Feed)
 }

@@ -1,7 +1,7 @@
-/// The steps of the commit under way, so that they can be undone from the back.
+/// The steps of the open commit, in order, so that they can be undone in reverse.
 ///
-/// Undoing restores exactly: rows return to their places, elements to their versions and to their place in the order of
-/// change. The log also owns what the steps replaced until the commit is final.
+/// Undoing restores the exact state: rows return to their places, elements to their versions and to their place in the
+/// order of change. Until the commit ends, the log owns the versions that the steps replaced.
 ///
 /// Invariant: the positions of structural steps ascend and do not exceed the number of entries.
 final class UndoLog {
@@ -11,15 +11,15 @@ final class UndoLog {
       case insertedRow
       /// The row at `row`, with `handle` and `key`, was removed.
       case removedRow
-      /// The row at `row` got another key; `key` is the former one.
+      /// The row at `row` got another key; `key` is the previous one.
       case rekeyedRow
       /// The element was added.
       case addedElement
-      /// The element was retired; it stood before `other` in the order of change.
+      /// The element was retired; in the order of change it stood before `other`.
       case removedElement
-      /// The element's version was exchanged; `text` is the former one.
+      /// The version of the element was exchanged; `text` is the previous one.
       case exchangedText
-      /// The element moved in the order of change; it stood before `other`, changed at `at`.
+      /// The element moved in the order of change; it stood before `other`, with the time `at`.
       case reordered
     }
 
@@ -44,21 +44,21 @@ final class UndoLog {
   }
 
   private(set) var entries: [Entry] = []
-  /// Steps of filters that the request under way may still take.
+  /// The number of filter steps that the current request may still take.
   private(set) var stepsLeft = Int.max
-  /// Steps that changed definitions or the structure, each with the number of entries before it.
+  /// Structural steps, each with the number of entries before it.
   private var structures: [(position: Int, undo: () -> Void)] = []
 
   var mark: Mark { Mark(entries: entries.count, structures: structures.count) }
   var isEmpty: Bool { entries.isEmpty && structures.isEmpty }
   var hasStructures: Bool { !structures.isEmpty }
 
-  /// Allows steps of filters to the request that begins.
+  /// Sets the number of filter steps that the new request may take.
   func allow(steps: Int) { stepsLeft = steps }
 
   func didTake(steps: Int) { stepsLeft &-= steps }
 
-  /// Makes room for many more steps.
+  /// Reserves capacity for `more` entries.
   func reserve(_ more: Int) {
     entries.reserveCapacity(entries.count + more)
   }
@@ -72,7 +72,7 @@ final class UndoLog {
     structures.append((entries.count, undo))
   }
 
-  /// Undoes everything since `mark`, from the back. Returns whether any structural step was undone.
+  /// Undoes all steps since `mark`, in reverse. Returns whether any structural step was undone.
   @discardableResult
   func undo(to mark: Mark) -> Bool {
     assert(mark.entries <= entries.count && mark.structures <= structures.count, "the mark is beyond the log's end")
@@ -88,9 +88,9 @@ final class UndoLog {
     return hadStructures
   }
 
-  /// Makes the steps final and releases what they replaced.
+  /// Ends the commit: releases the versions that the steps replaced, and clears the log.
   func finish() {
-    // By index, because an iterator would count a reference to the entries.
+    // Iterates by index: an iterator would retain the entries.
     for index in entries.indices { entries[index].state._withUnsafeGuaranteedRef { $0.finish(entries[index]) } }
     if !entries.isEmpty { entries.removeAll(keepingCapacity: entries.capacity <= 65_536) }
     if !structures.isEmpty { structures.removeAll() }

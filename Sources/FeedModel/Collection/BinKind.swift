@@ -1,12 +1,12 @@
 import FeedChange
 import FeedJSON
 
-/// One bin of a collection as a feed of its own, `collection/bin`: a single section.
+/// One bin of a collection as a feed of its own, `collection/bin`, with one section.
 ///
-/// The collection's commits reach it directly, as the only source at place 0.
+/// The collection is its only source, at place 0.
 final class BinKind: DerivedKind {
   private var state: CollectionState
-  /// The index of the bin in the collection now, and after the last commit; nil before the first commit.
+  /// The index of the bin in the collection: now, and after the last commit (nil before the first commit).
   private var index: Int
   private var publishedIndex: Int?
 
@@ -16,7 +16,7 @@ final class BinKind: DerivedKind {
     publishedIndex = isPublished ? index : nil
   }
 
-  /// Shows a bin of other elements: the collection was redefined.
+  /// Points the bin to the new state of a redefined collection.
   func show(_ state: CollectionState, index: Int) {
     self.state = state
     self.index = index
@@ -38,7 +38,7 @@ final class BinKind: DerivedKind {
     throw conflict(of: feed, with: definition)
   }
 
-  /// The element with an identity and its place, if it is in this bin.
+  /// Returns the element with an identity and its place; nil if this bin does not contain it.
   func find(_ id: JSONView) throws(FeedError) -> (row: Row, places: [IndexPath])? {
     guard let handle = try state.find(id, index: 0, isID: true), let row = section.rows.row(of: handle) else {
       return nil
@@ -61,7 +61,7 @@ final class BinKind: DerivedKind {
       if source.keepsSection(from: former, as: index) {
         source.extract(before: UInt32(former), after: UInt32(index), into: &derived)
       } else {
-        // The bin was moved among its neighbours by deleting and adding it, and so were its rows.
+        // The bin was deleted and added again to move it among its neighbours, so all its rows are new.
         derived = Change(
           added: (0..<UInt32(section.count)).map { IndexPath(section: 0, row: $0) }, sectionsDeleted: [0],
           sectionsAdded: [SectionAddition(at: 0, name: section.name)])

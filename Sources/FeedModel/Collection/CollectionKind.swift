@@ -2,16 +2,18 @@ import FeedChange
 import FeedJSON
 import FeedQuery
 
-/// A collection: a section for every bin, each with the elements that its filter accepts, in its order.
+/// A collection: one section for every bin, with the elements that the filter of the bin accepts, in the order of the
+/// bin.
 ///
-/// Invariant: there is a feed for every bin of the present definition, in order, and each shows the section of its index.
+/// Invariant: there is one feed for every bin of the current definition, in order, and each shows the section of its
+/// index.
 public final class CollectionKind: FeedKind {
   private let number: FeedNumber
   /// Replaced as a whole when the collection is redefined.
   private(set) var state: CollectionState
-  /// A feed for every bin, in order, so that a bin can be watched and be a child on its own.
+  /// A feed for every bin, in order, so that a bin can be watched and can be a child.
   public private(set) var bins: [Feed] = []
-  /// The feeds of the bins that the commit under way removes.
+  /// The feeds of the bins that the open commit removes.
   private(set) var goneBins: [Feed] = []
 
   init(number: FeedNumber, state: CollectionState, graph: FeedGraph, revision: UInt64) {
@@ -28,11 +30,11 @@ public final class CollectionKind: FeedKind {
     }
   }
 
-  /// The bins, the path of the identity and what is retained.
+  /// The definition: the bins, the path of the identity and the retention.
   public var content: CollectionDefinition { state.definition }
   /// The bytes of the elements.
   public var bytes: Int { state.elements.bytes }
-  /// The number of elements, each counted once however many bins hold it.
+  /// The number of elements. An element in several bins counts once.
   public var elementCount: Int { state.elements.count }
 
   public var wireName: String { "collection" }
@@ -46,7 +48,7 @@ public final class CollectionKind: FeedKind {
   public var hasTypes: Bool { content.type != nil }
   public var rows: RowStore? { state }
 
-  /// The element with an identity and its places.
+  /// Returns the element with an identity and its places; nil if there is none.
   func find(_ id: JSONView) throws(FeedError) -> (row: Row, places: [IndexPath])? {
     guard let handle = try state.find(id, index: 0, isID: true) else { return nil }
     return (state.row(of: handle), state.places(of: handle))
@@ -72,7 +74,7 @@ public final class CollectionKind: FeedKind {
     }
   }
 
-  /// Deletes the element with an identity; an unknown one is no change (method `delete`).
+  /// Deletes the element with an identity (method `delete`). An unknown identity is no change.
   public func delete(_ id: JSONView, in commit: Commit) throws(FeedError) {
     commit.startOperation()
     let mark = commit.log.mark
@@ -87,7 +89,7 @@ public final class CollectionKind: FeedKind {
       for (index, id) in ids.elements.enumerated() {
         if let handle = try state.find(id, index: index, isID: true) { handles.append(handle) }
       }
-      // An element may be named twice.
+      // The request may name an element twice.
       if handles.count > 1 { handles = Array(Set(handles)).sorted() }
       remove(handles, in: commit)
     }
@@ -102,7 +104,7 @@ public final class CollectionKind: FeedKind {
     }
   }
 
-  /// The elements that a filter accepts, the longest unchanged first.
+  /// The elements that a filter accepts, those unchanged for the longest time first.
   private func accepted(by filter: Filter) throws(FeedError) -> [UInt32] {
     let limit = state.limits.maxQuerySteps
     var scanner = JSONScanner(maxDepth: state.limits.maxDepth)
@@ -121,8 +123,8 @@ public final class CollectionKind: FeedKind {
         + "--max-query-steps")
   }
 
-  /// Makes the collection hold exactly the elements of an array, by identity (method `set`): first elements that are not among
-  /// them are deleted, then each is upserted in order.
+  /// Replaces the content by the elements of an array, by identity (method `set`): deletes all elements that are not in
+  /// the array, then upserts each in order.
   public func set(_ elements: JSONView, in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
       var kept: Set<UInt32> = []
@@ -137,8 +139,8 @@ public final class CollectionKind: FeedKind {
     }
   }
 
-  /// Evicts elements that are too old at the moment of the commit, the oldest first, as one operation. At most `limit`, so that
-  /// many do not block other requests. Returns their number.
+  /// Evicts expired elements, the oldest first, as one operation. `limit` bounds their number, so that a large eviction
+  /// does not block other requests. Returns the number evicted.
   public func evictExpired(limit: Int, in commit: Commit) -> Int {
     commit.startOperation()
     let mark = commit.log.mark
@@ -169,7 +171,7 @@ public final class CollectionKind: FeedKind {
 
   // MARK: Retention
 
-  /// Evicts the elements beyond the number that is retained, those that are unchanged for longest first.
+  /// Evicts elements beyond the retained number, those unchanged for the longest time first.
   private func evictExcess(in commit: Commit) {
     guard let most = content.retain?.count else { return }
     let excess = state.elements.count - most
@@ -178,13 +180,13 @@ public final class CollectionKind: FeedKind {
 
   var retainsByAge: Bool { content.retain?.seconds != nil }
 
-  /// When the next element is too old to be retained; nil if none will be.
+  /// The moment when the next element expires; nil if none will.
   var nextExpiry: Instant? {
     guard let seconds = content.retain?.seconds, state.elements.oldest != ElementTable.none else { return nil }
     return state.elements.records[Int(state.elements.oldest)].text.changedAt.adding(seconds: seconds)
   }
 
-  /// The elements that are too old to be retained, the oldest first.
+  /// At most `limit` expired elements, the oldest first.
   private func expired(at moment: Instant, limit: Int) -> [UInt32] {
     guard let seconds = content.retain?.seconds else { return [] }
     var found: [UInt32] = []
@@ -227,7 +229,7 @@ public final class CollectionKind: FeedKind {
     catalog.commit.finishOperation(on: number, result: rebinning.change)
   }
 
-  /// Replaces the elements and their bins. Bins that keep their name keep their feed.
+  /// Replaces the state. Bins that keep their name keep their feed.
   private func install(_ state: CollectionState, _ feed: Feed, in catalog: Catalog) {
     let known = Dictionary(uniqueKeysWithValues: zip(content.bins.map(\.name), bins))
     self.state = state
@@ -247,7 +249,7 @@ public final class CollectionKind: FeedKind {
     assert(zip(bins, state.bins).allSatisfy { $0.name == $1.section.name }, "a bin has the feed of another")
   }
 
-  /// The feeds of the bins that this commit removed, once.
+  /// Returns the feeds of the bins that this commit removed, and clears the list.
   func takeGoneBins() -> [Feed] {
     defer { goneBins = [] }
     return goneBins

@@ -1,12 +1,12 @@
-/// Filling an empty collection whose rows are put in order at the end: sorting them at once costs a fraction of finding the place
-/// of each in a large tree.
+/// Bulk loading of an empty collection: rows are sorted once at the end. This costs a fraction of finding each place in
+/// a large tree.
 extension CollectionState {
-  /// From here on updates only note which bins hold an element.
+  /// Starts deferred mode: updates only record which bins hold an element.
   func deferRows() {
     deferred = DeferredRows(bins: bins.count)
   }
 
-  /// Notes what `settle` does.
+  /// Records the verdicts of the bins; the deferred form of `settle`.
   func note(_ handle: UInt32, _ text: ElementText) {
     for bin in bins.indices {
       switch (deferred?.holds(handle, in: bin) ?? false, verdicts[bin]) {
@@ -18,7 +18,7 @@ extension CollectionState {
     }
   }
 
-  /// Puts all rows where they belong. O(n log n).
+  /// Ends deferred mode: sorts the rows of every bin into place. O(n log n).
   func placeRows() {
     guard let deferred else { return }
     self.deferred = nil

@@ -1,11 +1,12 @@
 import FeedChange
 
-/// Taking many elements out at once.
+/// Bulk removal of elements.
 extension CollectionState {
-  /// Takes different elements out of all their bins and forgets them; leaves in `step` what that comes to.
+  /// Removes distinct elements from all their bins and deletes them. Leaves the change in `step`.
   ///
-  /// The rows are found in one pass over each bin, or one by one where they are few, and go from the back: so each is known by
-  /// where it stood before, and no step has to be composed with another. O(bins · rows), or O(bins · m log n) for m of n.
+  /// Many rows are found in one pass over a bin, few one by one. They are removed in reverse, so every position is in
+  /// the coordinates before the change and no steps need composition. O(bins · rows), or O(bins · m log n) for few of n
+  /// rows.
   func remove(_ handles: [UInt32], _ log: UndoLog) {
     step.removeAll(keepingCapacity: true)
     for bin in bins.indices { removeRows(of: handles, section: bin, log) }

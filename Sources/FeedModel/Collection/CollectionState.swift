@@ -2,34 +2,35 @@ import FeedChange
 import FeedJSON
 import FeedQuery
 
-/// The elements of a collection and the bins they sit in, under one definition.
+/// The elements of a collection and its bins, under one definition.
 ///
-/// Guarded by the engine's thread. Redefining a collection makes a new state and keeps the old one until the commit is
-/// final. Mutators come in two layers: the rules (`update`, `delete`) and the logged primitives they are made of.
+/// Only the engine's thread may use it. Redefining a collection creates a new state; the old one is kept until the
+/// commit ends. Mutators have two layers: the rules (`update`, `delete`), and the logged primitives from which they are
+/// built.
 final class CollectionState: RowStore {
   /// One bin: its section, what it accepts, and which of the elements' sort keys orders it.
   struct Bin {
     let section: RowSection
     let filter: Filter?
-    /// The index of its key in `orders`; -1 when it keeps the order of arrival.
+    /// The index of its order in `orders`; -1 if the bin keeps the order of arrival.
     let order: Int
   }
 
   let definition: CollectionDefinition
   var index = IdentityIndex()
   let bins: [Bin]
-  /// The different orders of the sorted bins; every element carries one key for each.
+  /// The distinct orders of the sorted bins. Every element has one key for each.
   let orders: [SortOrder]
   let seed: UInt64
 
-  /// Working memory, kept between elements.
+  /// Scratch buffers, reused for every element.
   var identity = ByteBuffer()
   var keys = ByteBuffer()
-  /// Takes the result of `PositionTree.touch`.
+  /// Receives the result of `PositionTree.touch`, so that the prefetch is not optimized away.
   var touched: UInt32 = 0
-  /// Which bins hold which elements, while rows are not put where they belong.
+  /// In deferred mode, the bins that hold each element; otherwise nil.
   var deferred: DeferredRows?
-  /// Whether each bin accepts the element at hand.
+  /// Whether each bin accepts the current element.
   let verdicts: UnsafeMutablePointer<Bool>
 
   init(feed: String, definition: CollectionDefinition, limits: Limits, seed: UInt64) {
@@ -88,9 +89,9 @@ final class CollectionState: RowStore {
     return order >= 0 ? SortOrder.prefix(of: SortOrder.key(order, in: elements.text(of: handle).keys)) : 0
   }
 
-  /// The element with the identity that `value` holds; nil when there is none.
-  /// - Parameter isID: whether the request gave the identity itself, not an element that has it.
-  /// - Throws: `noIdentity` when `value` is neither a string nor a number.
+  /// Returns the element with the identity `value`; nil if there is none.
+  /// - Parameter isID: whether the request gave the identity itself, not an element that contains it.
+  /// - Throws: `noIdentity` if `value` is neither a string nor a number.
   func find(_ value: JSONView, index place: Int, isID: Bool = false) throws(FeedError) -> UInt32? {
     identity.removeAll(keepingCapacity: true)
     guard Identity.append(value, to: &identity) else {
@@ -100,7 +101,7 @@ final class CollectionState: RowStore {
     return index.find(identity.bytes, hash: Identity.hash(identity.bytes, seed: seed), in: elements)
   }
 
-  /// The element that has the same identity as `element`, a whole element of a request.
+  /// Returns the element that has the same identity as `element`, a whole element of a request.
   func find(identityOf element: JSONView, index place: Int) throws(FeedError) -> UInt32? {
     guard let value = definition.id.resolve(element) else {
       throw .noIdentity(feed: feed, index: place, path: definition.id.text, found: "nothing")
@@ -108,7 +109,7 @@ final class CollectionState: RowStore {
     return try find(value, index: place)
   }
 
-  /// Where an element sits: every bin that holds it, ascending. O(bins + log n for each).
+  /// The places of an element: every bin that holds it, ascending. O(bins · log n).
   func places(of handle: UInt32) -> [IndexPath] {
     bins.indices.compactMap { index in
       bins[index].section.rows.row(of: handle).map { IndexPath(section: UInt32(index), row: UInt32($0)) }

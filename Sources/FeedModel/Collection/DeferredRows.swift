@@ -1,9 +1,9 @@
-/// Which bins hold which elements while a collection is being filled whose rows are put in order at the end.
+/// The bins that hold each element while a collection is bulk loaded and its rows are not sorted yet.
 ///
-/// Rows that sort alike stand in the order in which they came into their bin, or went elsewhere in it, so that order is all that
-/// must be known of each.
+/// Rows with equal keys are in the order in which they entered the bin or last changed their key, so recording this
+/// order is enough.
 struct DeferredRows {
-  /// For every bin, by the elements' handles, when the row came in; 0 for elements that are not in the bin.
+  /// For every bin and handle, the number of the arrival; 0 if the element is not in the bin.
   private var arrivals: [[UInt32]]
   private var last: UInt32 = 0
 
@@ -17,7 +17,7 @@ struct DeferredRows {
     Int(handle) < arrivals[bin].count ? arrivals[bin][Int(handle)] : 0
   }
 
-  /// The row comes in behind all others that sort alike.
+  /// Places the row after all others with an equal key.
   mutating func arrive(_ handle: UInt32, in bin: Int) {
     while arrivals[bin].count <= Int(handle) { arrivals[bin].append(0) }
     last &+= 1

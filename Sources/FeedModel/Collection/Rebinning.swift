@@ -1,18 +1,18 @@
 import FeedChange
 import FeedJSON
 
-/// A collection's elements under another definition, and the change from the old bins to the new ones.
+/// Copies the elements of a collection to a new definition, and computes the change from the old bins to the new ones.
 ///
-/// Elements come in the order of their arrival, so unsorted bins keep it. Bins are the same if they have the same name;
-/// those that keep their order among each other stay sections, the others go and come. Elements that are one under the new
-/// definition become one: the last of them, whose rows it keeps. O(n log n).
+/// Elements are copied in the order of arrival, so unsorted bins keep it. Bins with the same name are the same section
+/// if they kept their order among each other; other bins are deleted and added. If several elements get the same
+/// identity under the new definition, the last one is kept, and its rows. O(n log n).
 struct Rebinning {
   let state: CollectionState
   private(set) var change = Change()
   private let old: CollectionState
-  /// For every old handle, the handle of the same element in the new state, or `ElementTable.none`.
+  /// The handle in the new state for every old handle, or `ElementTable.none`.
   private var successors: [UInt32] = []
-  /// Rows that stand elsewhere in their bin: where they stood, and their place in the list of added rows.
+  /// Rows that moved within their bin: the old path, and the index in the list of added rows.
   private var moved: [(from: IndexPath, added: UInt32)] = []
 
   init(
@@ -25,13 +25,13 @@ struct Rebinning {
     compareSections()
   }
 
-  /// - Parameter request: the log of the commit, for the steps that its request may still take.
+  /// - Parameter request: the log of the commit, with the filter steps that its request may still take.
   private mutating func copyElements(_ request: UndoLog) throws(FeedError) {
-    // What fails is thrown away as a whole, so what was done is noted for each element alone.
+    // If this fails, the whole new state is discarded, so a log for one element at a time is enough.
     let log = UndoLog()
     log.allow(steps: request.stepsLeft)
     var scanner = JSONScanner(maxDepth: state.limits.maxDepth)
-    /// For every new handle, the old handle of the element that is under it.
+    /// The old handle of the element under each new handle.
     var sources: [UInt32] = []
     let handles = old.elements.inOrderOfArrival()
     successors = [UInt32](repeating: ElementTable.none, count: Int(handles.max() ?? 0) + 1)
@@ -55,7 +55,7 @@ struct Rebinning {
     }
   }
 
-  /// Takes away what the new definition does not retain.
+  /// Evicts elements that the new definition does not retain.
   private func evict(_ log: UndoLog) {
     guard let most = state.definition.retain?.count else { return }
     let excess = state.elements.count - most
@@ -79,8 +79,8 @@ struct Rebinning {
     pairMoves()
   }
 
-  /// Notes where in the finished list of deleted rows the moved ones stand. Both are in ascending order, for sections that stay
-  /// keep theirs.
+  /// Pairs the moved rows with their indices in the finished list of deleted rows. Both lists ascend, because the
+  /// sections that stay keep their order.
   private mutating func pairMoves() {
     var deleted = 0
     change.moves.reserveCapacity(moved.count)
@@ -90,7 +90,8 @@ struct Rebinning {
     }
   }
 
-  /// Adds what happened to the rows of the new bin `after`, which was the old bin `before` if there was one.
+  /// Adds the changes of the rows of the new bin `after`. `before` is the index of the same bin in the old definition,
+  /// if it existed.
   private mutating func compareRows(_ before: Int?, _ after: Int) {
     let rows = state.bins[after].section.rows
     var places: [Int] = []
