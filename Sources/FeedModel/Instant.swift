@@ -1,6 +1,6 @@
 /// A point in time: nanoseconds since an arbitrary, fixed origin.
 ///
-/// The caller passes the current time to the model and the engine, which read no clock. So a simulator can drive them.
+/// The model and the engine read no clock. The caller passes the current time, so a simulator can drive them.
 @frozen public struct Instant: Hashable, Comparable, Sendable {
   /// Nanoseconds since the clock's origin.
   public var nanoseconds: UInt64

@@ -21,9 +21,9 @@ public struct Limits: Sendable, Equatable {
   public var maxBins = 256
   /// Sections of one feed.
   public var maxSections = 65_536
-  /// Times that one feed contains another, through different children.
+  /// Times that one feed shows another, through different children.
   public var maxRepeats = 64
-  /// Levels of feeds that show feeds.
+  /// Levels of feeds that show other feeds.
   public var maxLevels = 512
   /// Elements of one feed.
   public var maxElements = 10_000_000
@@ -37,16 +37,16 @@ public struct Limits: Sendable, Equatable {
   public var maxBytes = 4 << 30
   /// Watches of one connection.
   public var maxWatches = 1024
-  /// Bytes of queued output of one connection. Above it, deltas are held back and requests are not read.
+  /// Bytes of queued output of one connection. Above it, deltas are deferred and requests are not read.
   public var maxQueue = 1 << 20
   /// Bytes of queued output and incomplete frames of all connections of one user. Above it, the connection with the most
   /// bytes is closed.
   public var maxQueuePerUser = 256 << 20
-  /// Bytes of recent changes kept for one feed, for watchers that are behind or resume.
+  /// Bytes of the recorded changes of one feed, for watches that fall behind or resume.
   public var historyBytes = 16 << 20
-  /// Bytes of recent changes kept for all feeds together. Above it, the share of every feed shrinks in proportion.
+  /// Bytes of the recorded changes of all feeds. Above it, the share of every feed shrinks in proportion.
   public var maxHistoryBytes = 256 << 20
-  /// Seconds that recent changes are kept.
+  /// Seconds that recorded changes are kept.
   public var historySeconds = 3600
   /// Seconds without progress before an incomplete frame times out.
   public var frameTimeout = 30
@@ -54,15 +54,15 @@ public struct Limits: Sendable, Equatable {
   public var bookmarkInterval = 30
   /// Bytes of elements that one `query` joins into one document.
   public var maxQueryBytes = 16 << 20
-  /// Steps of one `query` over a joined document or over one element, and of all filters of a collection together over one
-  /// element. A step is about one value visited.
+  /// Steps of one `query` over a joined document or over one element, and of all filters of a collection together over
+  /// one element. A step is about one visited value.
   public var maxQuerySteps = 2_000_000
-  /// Steps of all filters over all elements of one request that changes feeds. Recovery counts the same.
+  /// Steps of all filters over all elements of one request that changes feeds. Replay counts the same steps.
   public var maxRequestSteps = 20_000_000
 
   public init() {}
 
-  /// The maximum bytes of an element for which a frame with this element alone fits in `maxFrame`.
+  /// The maximum size of an element in bytes. A frame with one such element fits in `maxFrame`.
   public var elementRoom: Int {
     min(maxElementBytes, maxFrame - min(maxFrame / 2, 128 << 10))
   }

@@ -1,4 +1,4 @@
-/// One row of a section: an element and the type it is shown as. Valid until the next mutation.
+/// One row of a section: an element and its type in this section. Valid until the next mutation.
 @frozen public struct Row {
   public let element: ElementText
   /// The row's type as a JSON string, quotes included; empty if it has none.
@@ -13,9 +13,9 @@
   @inlinable public var text: UnsafeRawBufferPointer { element.text }
 }
 
-/// A named, ordered list of rows: one bin, or the whole of a simpler feed. Guarded by the engine's thread.
+/// A named, ordered list of rows: one bin, or all rows of a feed with one section. Only the engine's thread may use it.
 public protocol FeedSection: AnyObject {
-  /// The name of the feed that is this section alone: the feed's own, `collection/bin` or `feed/value`.
+  /// The name: that of the feed, `collection/bin` or `feed/value`.
   var name: String { get }
   var count: Int { get }
   /// The row at an index in `0..<count`. O(log n).
@@ -26,24 +26,25 @@ public protocol FeedSection: AnyObject {
   func type(at index: Int) -> UnsafeRawBufferPointer
   /// Calls `body` with the rows of a range in order. O(log n + rows).
   func forEach(in range: Range<Int>, _ body: (Row) -> Void)
-  /// The present rows, to be read in parts while the section goes on changing.
+  /// Returns a snapshot of the current rows, which can be read in parts while the section changes.
   func makeSnapshot() -> any SectionSnapshot
 }
 
-/// The rows of one section at the moment the snapshot was made, read once from front to back.
+/// The rows of one section when the snapshot was made, read once in order.
 public protocol SectionSnapshot: AnyObject {
   var name: String { get }
-  /// The number of rows at that moment.
+  /// The number of rows in the snapshot.
   var count: Int { get }
   /// The index of the row that `next` returns next.
   var position: Int { get }
-  /// Calls `body` with up to `max` further rows, each valid during its call. Returns their number.
+  /// Calls `body` with up to `max` more rows, each valid during its call. Returns the number of rows; 0 at the end.
   func next(max: Int, _ body: (Row) -> Void) -> Int
 }
 
-/// A feed at one revision, read in parts while the feed goes on changing.
+/// A feed at one revision, read in parts while the feed changes.
 ///
-/// Making one copies no rows. Later changes preserve what it has yet to read.
+/// Making a snapshot copies no rows. Before a later change replaces a row that was not read yet, the snapshot captures
+/// it.
 public final class FeedSnapshot {
   public let sections: [any SectionSnapshot]
   public let revision: UInt64

@@ -1,6 +1,6 @@
 import FeedChange
 
-/// The selection of a feed, which all its watchers share.
+/// The selection of a feed, shared by all its watchers (Protocol/README.md, "Selection").
 ///
 /// The selection follows rows, not positions: a selected row stays selected when it moves, and is deselected when it is
 /// deleted.

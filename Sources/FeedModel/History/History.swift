@@ -1,15 +1,16 @@
 import FeedChange
 import FeedJSON
 
-/// The recent changes of one feed, oldest first, for watchers that are behind or resume.
+/// The recorded changes of one feed, oldest first, for watches that fall behind or resume.
 ///
-/// Only positions are kept, as 32-bit words in a ring; elements are read from the feed when a change is sent. Appending a
-/// change of one row costs a few words, and no allocation once the ring has grown.
+/// Only positions are recorded, as 32-bit words in a ring; elements are read from the feed when a change is sent.
+/// Appending a change of one row takes a few words, and no allocation once the ring has grown.
 ///
-/// Invariant: the revisions and the starts of the records ascend; `base` is before the first kept record, or is its revision if
-/// the commit that defined the feed also changed it; `end` is that of the last one.
+/// Invariant: the revisions and the starts of the records ascend. `base` is the revision before the first record, or
+/// the revision of that record if the commit that defined the feed also changed it. `end` is the revision of the last
+/// record.
 ///
-/// Not safe for use by several threads at once.
+/// Not thread-safe.
 public final class History {
   struct Record {
     /// The feed's revision after the change.
@@ -19,13 +20,13 @@ public final class History {
     let at: Instant
   }
 
-  /// The revision before the first kept change. An older watcher needs a snapshot.
+  /// The revision before the first record. A watcher at an older revision needs a snapshot.
   public private(set) var base: UInt64
   /// The revision after the last change.
   public private(set) var end: UInt64
   private(set) var words = WordRing()
   private(set) var records: [Record] = []
-  /// The index of the first kept record.
+  /// The index of the first record that was not discarded.
   private(set) var first = 0
 
   init(base: UInt64) {
@@ -33,26 +34,26 @@ public final class History {
     end = base
   }
 
-  /// The number of kept changes.
+  /// The number of records.
   public var count: Int { records.count - first }
-  /// The bytes of the kept changes.
+  /// The bytes of the records.
   public var bytes: Int { words.count * 4 + count * MemoryLayout<Record>.stride }
 
   /// Appends a change with `shift` added to its sections. The change is not modified; `inout` avoids reference counting.
   func append(_ change: inout Change, shift: UInt32 = 0, to revision: UInt64, at now: Instant) {
-    // The commit that defines a feed may also change it: that change leads to the revision from which the history starts.
+    // The commit that defines a feed may also change it. The revision of that change equals `base`.
     assert(revision > end || revision == base && count == 0, "revisions of a history ascend")
     records.append(Record(to: revision, start: words.end, at: now))
     end = revision
     words.append(&change, shift: shift)
   }
 
-  /// Whether the kept changes bring a watcher at `revision` up to date.
+  /// Whether the records bring a watcher at `revision` up to date.
   public func reaches(_ revision: UInt64) -> Bool {
     revision >= base
   }
 
-  /// The place of the first change after `revision`. Places are valid until `trim` or `compact`. O(log n).
+  /// The place of the first change after `revision`. A place is valid until `trim` or `compact`. O(log n).
   public func place(after revision: UInt64) -> Int {
     (first..<records.count).partitionPoint { records[$0].to <= revision }
   }
@@ -66,7 +67,7 @@ public final class History {
     return (words.change(at: records[place].start), records[place].to)
   }
 
-  /// Discards the oldest changes beyond `bytes`, and those made before `moment`. Amortized O(1) for each change.
+  /// Discards changes made before `moment`, and the oldest ones beyond `bytes`. Amortized O(1) for each change.
   public func trim(bytes most: Int, before moment: Instant) {
     while first < records.count, bytes > most || records[first].at < moment {
       base = records[first].to
@@ -78,14 +79,14 @@ public final class History {
     #endif
   }
 
-  /// Frees the memory of trimmed records once they are more than half. Places change.
+  /// Frees the memory of discarded records once they are more than half. Invalidates places.
   public func compact() {
     guard first > 1024, first * 2 > records.count else { return }
     records.removeFirst(first)
     first = 0
   }
 
-  /// Appends a packed change. Returns false if the words are not exactly one change.
+  /// Appends a packed change. Returns false if the words are not exactly one valid change.
   func append(words packed: [UInt32], to revision: UInt64, at now: Instant) -> Bool {
     guard WordRing.isOneChange(packed) else { return false }
     records.append(Record(to: revision, start: words.end, at: now))
@@ -94,7 +95,7 @@ public final class History {
     return true
   }
 
-  /// Discards all changes and starts again at `revision`.
+  /// Discards all changes and restarts at `revision`.
   func restart(at revision: UInt64) {
     first = records.count
     words.trim(to: words.end)
@@ -106,7 +107,7 @@ public final class History {
     func checkInvariants() {
       precondition(first <= records.count && base <= end, "the ends of a history are wrong")
       guard first < records.count, let last = records.last else { return }
-      // The change of the commit that defined the feed leads to `base` itself.
+      // The revision of the change by the commit that defined the feed is `base`.
       precondition(records[first].to >= base && last.to == end, "the revisions of a history are wrong")
       precondition(records[first].start == words.start, "the words of a history do not begin with its first record")
       guard count <= 64 else { return }
@@ -118,7 +119,7 @@ public final class History {
   #endif
 }
 
-/// The stored form of recent changes. A record is the revision after the change and its moment in 8 bytes each, the number of
+/// The stored form of a history. A record is the revision after the change and its time in 8 bytes each, the number of
 /// words in 4 bytes, and the words in 4 bytes each, all little-endian.
 public enum HistoryRecords {
   static let headLength = 20
@@ -145,8 +146,8 @@ public enum HistoryRecords {
 }
 
 extension History {
-  /// Appends the records after revision `last` up to `revision`: at least one, and no more than fit in `most` bytes. Returns
-  /// the revision of the last one appended; nil if there is none. O(log n + bytes), without allocation of its own.
+  /// Appends the records after revision `last` up to `revision` to `out`: at least one, and at most `most` bytes.
+  /// Returns the revision of the last record appended; nil if there is none. O(log n + bytes), without allocation.
   func pack(after last: UInt64, upTo revision: UInt64, most: Int, into out: inout ByteBuffer) -> UInt64? {
     var place = max(self.place(after: last), first)
     let start = out.count

@@ -2,11 +2,11 @@ import FeedChange
 
 /// A growing ring of 32-bit words. The position of a word is the number of words written before it.
 ///
-/// Invariant: `start` is at most `end`, and at most `mask + 1` words are kept.
+/// Invariant: `start` is at most `end`, and the ring holds at most `mask + 1` words.
 struct WordRing: ~Copyable {
   private var storage: UnsafeMutablePointer<UInt32>
   private var mask: UInt64
-  /// The position of the oldest word kept, and the position after the newest.
+  /// The position of the oldest word, and the position after the newest.
   private(set) var start: UInt64 = 0
   private(set) var end: UInt64 = 0
 

@@ -3,7 +3,7 @@ import FeedJSON
 
 /// The state of all feeds at one revision, which can be stored in parts while the feeds change.
 ///
-/// Creating an image copies no rows: O(feeds + rows / 100). Invariant: a feed comes after the feeds that it contains.
+/// Creating an image copies no rows: O(feeds + rows / 100). Invariant: a feed follows the feeds whose rows it shows.
 public final class CatalogImage {
   public let revision: UInt64
   /// The time of the last step before the image.
@@ -22,13 +22,13 @@ public final class FeedImage {
   public let name: String
   /// The current definition as JSON, with the current children and active segment.
   public let definition: String
-  /// The definition as last given by a client, as JSON.
+  /// The definition as a client last gave it, as JSON.
   public let given: String
   public let revision: UInt64
   /// The revisions of a collection's bins, in order.
   public let binRevisions: [UInt64]
   public let selection: [IndexPath]
-  /// The stored rows of each section; empty for a feed that contains the rows of other feeds.
+  /// The stored rows of each section; empty for a feed that shows rows of other feeds.
   public let sections: [any SectionSnapshot]
   let history: History?
   let binHistories: [History?]

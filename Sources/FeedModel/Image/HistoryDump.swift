@@ -41,24 +41,24 @@ extension History {
   }
 }
 
-/// The recent changes of a feed in an image, read in parts while the feed changes.
+/// The recorded changes of a feed in an image, read in parts while the feed changes.
 extension FeedImage {
-  /// The feed and bins that keep recent changes: nil for the feed itself, an index for a bin of a collection.
+  /// The feeds with a history: nil stands for the feed itself, an index for a bin of a collection.
   public var remembering: [Int?] {
     let bins = binHistories.indices.filter { binHistories[$0] != nil }
     return (history == nil ? [] : [nil]) + bins
   }
 
-  /// The revision before the first kept change.
+  /// The revision before the first recorded change.
   ///
-  /// It can rise while the image is read, because old changes are discarded. Read it after the last part: changes up to it
-  /// that were read before are not usable.
+  /// It can rise while the image is read, because old changes are discarded. Read it after the last part, and ignore
+  /// the changes up to it.
   public func historyBase(of bin: Int?) -> UInt64? {
     kept(bin)?.base
   }
 
-  /// Appends the changes after revision `last` up to `revision` as records: at least one, and no more than fit in `most`
-  /// bytes. Returns the revision of the last one appended; nil if there is none.
+  /// Appends the changes after revision `last` up to `revision` to `out` as records: at least one, and at most `most`
+  /// bytes. Returns the revision of the last record appended; nil if there is none.
   public func packChanges(
     of bin: Int?, after last: UInt64, upTo revision: UInt64, most: Int, into out: inout ByteBuffer
   ) -> UInt64? {

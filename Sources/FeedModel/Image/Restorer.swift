@@ -7,8 +7,8 @@ public struct RestoreError: Error, Equatable, Sendable {
   public let reason: String
 }
 
-/// Restores the content of one feed from an image: first the elements, numbered from 0, then the rows of each section in
-/// order.
+/// Restores the content of one feed from an image: first the elements, numbered from 0, then the rows of each section
+/// in order.
 ///
 /// Filters and sorts are not evaluated again, so the rows have exactly the stored order.
 public final class Restorer {
@@ -77,16 +77,16 @@ public final class Restorer {
 
 /// Restoring an image, before the first client connects.
 extension Catalog {
-  /// Defines a stored feed again, with its revisions and selection.
+  /// Defines a stored feed, with its revisions and selection.
   ///
-  /// - Precondition: the feeds that it contains are restored already.
+  /// - Precondition: the feeds whose rows it shows have been restored.
   public func restore(
     definition: JSONView, given: JSONView, revision: UInt64, binRevisions: [UInt64], selection: [IndexPath]
   ) throws(FeedError) -> Feed {
     begin(at: commit.moment)
     let live: FeedDefinition
     do throws(FeedError) {
-      // Stored feeds are kept even if they exceed the limits of this run.
+      // Stored feeds are kept even if they exceed the current limits.
       live = try withoutGrowthLimits { () throws(FeedError) in
         let live = try FeedDefinition(parsing: definition, limits: limits)
         try define(live, replace: false)
@@ -104,12 +104,12 @@ extension Catalog {
     return feed
   }
 
-  /// Returns a restorer for the rows of `feed`; nil for a feed that contains the rows of other feeds.
+  /// Returns a restorer for the rows of `feed`; nil for a feed that shows rows of other feeds.
   public func restorer(of feed: Feed) -> Restorer? {
     Restorer(feed, maxDepth: limits.maxDepth, graph: graph)
   }
 
-  /// Restores the recent changes of a feed, or of a bin of a collection. Returns false if the dump is not valid.
+  /// Restores the recorded changes of a feed, or of a bin of a collection. Returns false if the dump is not valid.
   public func restoreHistory(_ dump: HistoryDump, of feed: Feed, bin: Int? = nil) -> Bool {
     guard let history = History(dump) else { return false }
     guard let bin else {
@@ -121,7 +121,7 @@ extension Catalog {
     return true
   }
 
-  /// Finishes restoring: sets the revision and time of the last commit, and updates the feeds that contain other feeds.
+  /// Finishes restoring: sets the revision and time of the last commit, and publishes the feeds that show other feeds.
   public func finishRestoring(revision: UInt64, at moment: Instant) {
     commit.restore(revision: revision, at: moment)
     for feed in feeds.values.sorted(by: { graph.rank(of: $0.number) < graph.rank(of: $1.number) }) {

@@ -2,9 +2,9 @@ import FeedChange
 import FeedJSON
 import FeedQuery
 
-/// A feed of one stored section: an array, or a single element that may be absent.
+/// A feed with one stored section: an array, or a single.
 public final class ListKind: FeedKind {
-  /// Whether it holds any number of elements or at most one.
+  /// Whether it has any number of elements or at most one.
   public enum Shape: String, Sendable {
     case array
     case single
@@ -30,7 +30,7 @@ public final class ListKind: FeedKind {
   public var rows: RowStore? { state }
   public var bins: [Feed] { [] }
 
-  /// Looks for the types of elements elsewhere: rows whose type becomes a different one are updated.
+  /// Redefines the feed. Rows whose type differs under the new definition are updated.
   public func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
     guard case .list(let list) = definition.content, list.shape == shape else {
       throw conflict(of: feed, with: definition)
@@ -53,8 +53,8 @@ public final class ListKind: FeedKind {
 
   // MARK: Operations
 
-  /// Inserts elements (method `insert`). Each row counts with the earlier elements of the same call already inserted; without
-  /// `rows` they are appended.
+  /// Inserts elements (method `insert`). Each row is in the coordinates after the insertion of the previous elements.
+  /// Without `rows`, elements are appended.
   public func insert(_ elements: [JSONView], at rows: [Int]?, in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
       for (place, element) in elements.enumerated() {
@@ -66,7 +66,7 @@ public final class ListKind: FeedKind {
     }
   }
 
-  /// Removes rows, all given as they are before the call (method `remove`).
+  /// Removes rows, all in the coordinates before the call (method `remove`).
   public func remove(at rows: [Int], in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
       let descending = rows.sorted(by: >)
@@ -81,7 +81,7 @@ public final class ListKind: FeedKind {
     }
   }
 
-  /// Replaces the elements of rows, in the order given (method `replace`).
+  /// Replaces the elements of rows, in the given order (method `replace`).
   public func replace(_ elements: [JSONView], at rows: [Int], in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
       for (place, element) in elements.enumerated() {
@@ -92,7 +92,7 @@ public final class ListKind: FeedKind {
     }
   }
 
-  /// Moves a row; `target` is its index afterwards (method `move`).
+  /// Moves a row. `target` is its index after the move (method `move`).
   public func move(from row: Int, to target: Int, in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
       try check(row, upTo: state.rows.count - 1)
@@ -102,7 +102,8 @@ public final class ListKind: FeedKind {
     }
   }
 
-  /// Makes an array hold exactly the elements of a JSON array (method `set`); see `ListState.plan` for the rows that stay.
+  /// Replaces the content of an array by the elements of a JSON array (method `set`). `ListState.plan` chooses the rows
+  /// that stay.
   public func set(_ elements: JSONView, in commit: Commit) throws(FeedError) {
     let buffer = ElementBuffer(compacting: elements, maxDepth: state.limits.maxDepth)
     let plan = state.plan(buffer.views)
@@ -122,7 +123,7 @@ public final class ListKind: FeedKind {
     }
   }
 
-  /// Fills a single, replaces its element, or empties it if `element` is nil (method `put`).
+  /// Sets the element of a single, or removes it if `element` is nil (method `put`).
   public func put(_ element: JSONView?, in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
       let isFull = state.rows.count > 0

@@ -1,12 +1,13 @@
 import FeedChange
 import FeedJSON
 
-/// Making a list hold exactly what it is given, by as few changes as is cheap to find.
+/// Replacing the content of a list by a small change that is cheap to compute.
 extension ListState {
-  /// Plans `set`: which rows stay, which get another element, which go and which come.
+  /// Plans `set`: which rows stay, which get another element, and which are removed or added.
   ///
-  /// The common beginning and end stay. Between them rows with equal elements stay as far as their order allows; in each
-  /// gap that is left, rows are replaced pairwise before any is added or deleted. O(n log n) in what lies between.
+  /// The common prefix and suffix stay. Between them, rows with equal elements stay as far as their order allows. In
+  /// each remaining gap, rows are replaced pairwise before any row is added or removed. O(n log n) in the rows between
+  /// prefix and suffix.
   func plan(_ wanted: [JSONView]) -> ListPlan {
     let old = (0..<rows.count).map { elements.text(of: rows[$0]).text }
     var start = 0
@@ -24,7 +25,7 @@ extension ListState {
     return plan
   }
 
-  /// Pairs of equal elements between the common beginning and end, ascending on both sides.
+  /// Pairs of equal elements between the common prefix and suffix, ascending on both sides.
   private func matches(
     _ old: [UnsafeRawBufferPointer], _ wanted: [JSONView], from start: Int, end: Int
   ) -> [(Int, Int)] {
@@ -38,13 +39,13 @@ extension ListState {
   }
 }
 
-/// What `set` does to a list.
+/// The steps of a `set` on a list.
 struct ListPlan {
-  /// Old rows to remove, ascending.
+  /// Old rows that are removed, ascending.
   private(set) var removed: [Int] = []
-  /// New rows to fill with new elements, ascending.
+  /// New rows that are added, ascending.
   private(set) var added: [Int] = []
-  /// Old rows and the new rows they become.
+  /// Old rows whose elements are replaced, and their new rows.
   private(set) var replaced: [(old: Int, new: Int)] = []
 
   mutating func fillGap(old: Range<Int>, new: Range<Int>) {

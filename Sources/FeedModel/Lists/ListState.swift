@@ -2,10 +2,10 @@ import FeedChange
 import FeedJSON
 import FeedQuery
 
-/// The rows of an array or a single: elements without identity, in the order they were put in.
+/// The rows of an array or a single: elements without identity, in the order in which clients put them.
 ///
-/// Each operation leaves what it did in `step`, in the coordinates that it met. Rows are from 0; the caller has checked them
-/// unless it says otherwise.
+/// Each operation leaves its change in `step`, in the coordinates before the operation. Rows count from 0; the caller
+/// has checked them unless stated otherwise.
 final class ListState: RowStore {
   var rows: PositionTree { sections[0].rows }
 
@@ -16,7 +16,7 @@ final class ListState: RowStore {
       limits: limits)
   }
 
-  /// Inserts one element before `row`, or at the end when `row` is the count. O(log n).
+  /// Inserts one element before `row`, or at the end if `row` is the count. O(log n).
   func insert(_ given: JSONView, at row: Int, index place: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
     let element = try compact(given, index: place)
@@ -35,7 +35,7 @@ final class ListState: RowStore {
     step.deleted.append(IndexPath(section: 0, row: UInt32(row)))
   }
 
-  /// Puts another element in a row; an equal one is no change. O(log n).
+  /// Replaces the element of a row. An equal element is no change. O(log n).
   func replace(_ given: JSONView, at row: Int, index place: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
     let element = try compact(given, index: place)
@@ -48,7 +48,7 @@ final class ListState: RowStore {
     step.updated.append(IndexPath(section: 0, row: UInt32(row)))
   }
 
-  /// Moves a row so that it stands at `target` afterwards. O(log n).
+  /// Moves a row to `target`, its index after the move. O(log n).
   func move(from row: Int, to target: Int, _ log: UndoLog) {
     step.removeAll(keepingCapacity: true)
     if row == target { return }
@@ -67,7 +67,7 @@ final class ListState: RowStore {
 }
 
 extension ListState {
-  /// Finds the type of a row's element anew. Returns whether it is another one than before.
+  /// Resolves the type of a row's element again. Returns whether it changed.
   func retype(at row: Int, _ log: UndoLog) throws(FeedError) -> Bool {
     let handle = rows[row]
     let old = elements.text(of: handle)

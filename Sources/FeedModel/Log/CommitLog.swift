@@ -1,8 +1,8 @@
 /// An append-only log that stores every request that may change something, before it is executed.
 ///
-/// State is a deterministic function of the log: executing its batches in order gives the same feeds and revisions. The log
-/// decides the order and says when a batch is stored; the turn executes a batch, answers its requests and publishes its
-/// changes only then.
+/// State is a deterministic function of the log: executing its batches in order gives the same feeds and revisions. The
+/// log decides the order and reports when a batch is stored. Only then the turn executes the batch, answers its
+/// requests and publishes its changes.
 ///
 ///     log.append(batch)                  // returns at once
 ///     while let event = log.nextEvent() {
@@ -14,73 +14,73 @@
 ///       }
 ///     }
 ///
-/// All calls come from the engine's thread. A log that writes on a thread of its own makes ``descriptor`` readable when it
+/// All calls come from the engine's thread. A log that writes on its own thread makes ``descriptor`` readable when it
 /// has an event.
 public protocol CommitLog: AnyObject {
-  /// The number of batches that may be in flight at once, at least 1. Appending more is a programming error.
+  /// The maximum number of batches in flight, at least 1. Appending more is a programming error.
   var window: Int { get }
 
-  /// Whether `append` has stored the batch when it returns and cannot fail. Only a log that keeps nothing can promise that.
+  /// Whether a batch counts as stored when it is appended, and cannot fail. True only for a log that stores nothing.
   var storesAtOnce: Bool { get }
 
-  /// Readable while there is an event to take; nil when events only follow `append`, within the call.
+  /// A file descriptor that is readable while there is an event; nil if events only occur within `append`.
   var descriptor: Int32? { get }
 
-  /// Takes a sealed batch to store. Returns at once; ``nextEvent()`` tells later whether it is stored. Batches are stored in
+  /// Stores a sealed batch. Returns at once; ``nextEvent()`` reports later whether it is stored. Batches are stored in
   /// the order of their numbers.
   func append(_ batch: LogBatch)
 
-  /// The next event in the log's order, or nil. Never waits. O(1).
+  /// Returns the next event in the order of the log, or nil. Does not block. O(1).
   func nextEvent() -> LogEvent?
 
-  /// Allows the log to discard batches up to `number`: an image covers them.
+  /// Allows the log to discard batches up to `number`, because an image covers them.
   func release(through number: UInt64)
 
-  /// Stores what is in flight and ends the log's thread. Gives up waiting for it after so many nanoseconds.
+  /// Stores the batches in flight and ends the thread of the log. Times out after `nanoseconds`.
   func close(within nanoseconds: UInt64)
 }
 
-/// Stores images of the state beside a log, so that a start need not execute the whole log. All calls come from the engine's
-/// thread.
+/// Stores images of the state beside a log, so that a start need not replay the whole log. All calls come from the
+/// engine's thread.
 public protocol ImageStore: AnyObject {
-  /// Nanoseconds until ``workOnImage(executed:isBusy:_:)`` has something to do although nothing happens; nil when only an event
-  /// can bring that about.
+  /// Nanoseconds until ``workOnImage(executed:isBusy:_:)`` should be called without an event; nil if only an event can
+  /// create work.
   var imagePause: UInt64? { get }
 
-  /// Does a small part of the work on an image, after a turn's bytes are written. Begins one if it is due.
+  /// Does a small part of the work on an image, after the output of a turn was written. Starts an image if one is due.
   /// - Parameters:
-  ///   - number: the last batch that was executed; no other is being executed.
-  ///   - isBusy: whether the turn had requests, so that the part should be smaller.
-  ///   - makeImage: makes an image of the state after that batch.
+  ///   - number: the last executed batch. No batch is being executed.
+  ///   - isBusy: whether the turn had requests. If so, the part is smaller.
+  ///   - makeImage: returns an image of the state after that batch.
   func workOnImage(executed number: UInt64, isBusy: Bool, _ makeImage: () -> CatalogImage)
 }
 
-/// What a log tells the turn.
+/// An event of the log.
 public enum LogEvent {
   /// All own batches up to this number are stored.
   case stored(through: UInt64)
-  /// This batch and all later ones in flight are not stored, and no replay will contain them.
+  /// This batch and all later ones in flight are not stored. No replay will contain them.
   case failed(from: UInt64, reason: String)
-  /// A batch of another member of a replicated log; nobody here waits for its answers.
+  /// A batch of another member of a replicated log. Its requests are not answered here.
   case received(LogBatch)
-  /// The log cannot tell what is stored. The daemon must stop serving.
+  /// The log cannot determine what is stored. The daemon must stop serving.
   case lost(reason: String)
 }
 
-/// Requests that are stored together and executed at one moment. Immutable.
+/// Requests that are stored together and executed at one time. Immutable.
 ///
-/// The frames are as they came: a 4-byte big-endian length and a JSON text each, in order of execution.
+/// `frames` is as received: for each request a 4-byte big-endian length and a JSON text, in order of execution.
 public final class LogBatch: @unchecked Sendable {
-  /// The number of the batch in its log: the one before plus 1.
+  /// The number of the batch in its log: that of the previous batch plus 1.
   public let number: UInt64
-  /// The moment at which all of the batch is executed, in replay as well.
+  /// The time at which the whole batch is executed, also in replay.
   public let at: Instant
-  /// The revision before the batch; nil when other batches were in flight as it was sealed.
+  /// The revision before the batch; nil if other batches were in flight when it was sealed.
   public let revision: UInt64?
-  /// The framed requests. Valid as long as the batch, and until the log reported it as stored or failed: the turn reuses the
-  /// memory then.
+  /// The framed requests. Valid while the batch exists, until the log reports it as stored or failed. The turn then
+  /// reuses the memory.
   public let frames: UnsafeRawBufferPointer
-  /// What owns the memory of `frames`; nil when the caller keeps it alive.
+  /// The owner of the memory of `frames`; nil if the caller keeps the memory alive.
   private let owner: AnyObject?
 
   public init(
@@ -94,7 +94,7 @@ public final class LogBatch: @unchecked Sendable {
   }
 }
 
-/// A log that keeps nothing: what is executed is gone with the process.
+/// A log that stores nothing: the state is lost when the process ends.
 public final class NoLog: CommitLog {
   public init() {}
 

@@ -1,18 +1,19 @@
 import FeedQuery
 
-/// What a `managed` feed is made of: a query on another program's SQLite database (`Protocol/README.md`, "Definitions").
+/// The definition of a `managed` feed: a query on another program's SQLite database (Protocol/config.md, "Managed
+/// feeds").
 ///
 /// The model does not read the database: `ManagedKind.set` receives the rows.
 public struct ManagedDefinition: Equatable, Sendable {
-  /// The database file, as the configuration names it.
+  /// The path of the database file, as given in the configuration.
   public let database: String
-  /// One SELECT. Every row becomes one JSON object by the names of its columns.
+  /// One SELECT statement. Every row becomes one JSON object with a member for each column.
   public let query: String
-  /// The column that tells rows apart: a string or a number, different in every row.
+  /// The column with the identity of a row: a string or a number, unique among the rows.
   public let id: String
-  /// The column whose values name sections, in the order in which they first appear; nil for one section.
+  /// The column whose values name the sections, in order of first appearance; nil for one section.
   public let section: String?
-  /// Where a row's object names its type.
+  /// The path of a row's type in its object.
   public let type: SingularPath?
 
   public init(database: String, query: String, id: String = "id", section: String? = nil, type: SingularPath? = nil) {

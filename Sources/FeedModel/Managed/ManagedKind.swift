@@ -1,15 +1,16 @@
 import FeedChange
 import FeedJSON
 
-/// The rows of a query on another program's database.
+/// A feed with the rows of a query on another program's database.
 ///
-/// The rows are set as a whole, and only differences change. A feed without a section column is one section, named as the
-/// feed. With one there is a section for every value, in order of first appearance, named `feed/value`; rows without a value
-/// (NULL or an empty text) form a section named as the feed. Without rows there is no section then.
+/// All rows are set at once, and only differences become changes. Without a section column the feed has one section
+/// with the name of the feed. With a section column it has one section for every value, named `feed/value`, in order of
+/// first appearance. Rows without a value (NULL or an empty text) form a section with the name of the feed. Without
+/// rows, such a feed has no sections.
 public final class ManagedKind: FeedKind {
   private let number: FeedNumber
   private let state: ManagedState
-  /// The state of the database as last reported. Not part of any commit.
+  /// The last reported status of the database. Not part of any commit.
   public private(set) var source = SourceStatus(.starting)
 
   init(number: FeedNumber, name: String, definition: ManagedDefinition, limits: Limits, seed: UInt64) {
@@ -19,7 +20,7 @@ public final class ManagedKind: FeedKind {
 
   /// The name of the feed.
   public var name: String { state.feed }
-  /// What is read, and how rows are told apart.
+  /// The definition: the query, and the identity of its rows.
   public var content: ManagedDefinition { state.definition }
 
   public var wireName: String { "managed" }
@@ -31,23 +32,24 @@ public final class ManagedKind: FeedKind {
   }
   public func type(at path: IndexPath) -> UnsafeRawBufferPointer { element(at: path).type }
   public var hasTypes: Bool { content.type != nil }
-  /// Rows are not stored in images: they are read again after a start.
+  /// The rows are not stored in images: they are read again after a start.
   public var rows: RowStore? { nil }
   public var bins: [Feed] { [] }
 
-  /// Notes the state of the database.
+  /// Sets the status of the database.
   public func setSource(_ status: SourceStatus) { source = status }
 
-  /// The element with an identity and its place.
+  /// Returns the element with an identity and its place; nil if there is none.
   func find(_ id: JSONView) throws(FeedError) -> (row: Row, places: [IndexPath])? {
     guard let handle = try state.find(id, index: 0) else { return nil }
     return (state.row(of: handle), state.places(of: handle))
   }
 
-  /// Makes the feed hold exactly these rows, in their order. Rows of the same identity that keep their order stay, others of
-  /// the same identity are moved, different texts are updated.
+  /// Replaces all rows. Rows with the same identity stay if they keep their order, otherwise they move. Rows with
+  /// another text are updated.
   ///
-  /// - Throws: `noIdentity`, `invalidParams` if two rows have one identity, `limitExceeded`; then nothing changed.
+  /// - Throws: `noIdentity`, `invalidParams` if two rows have the same identity, or `limitExceeded`, without any
+  ///   effect.
   public func set(_ rows: ManagedRows, in commit: Commit) throws(FeedError) {
     commit.startOperation()
     let mark = commit.log.mark
@@ -60,7 +62,7 @@ public final class ManagedKind: FeedKind {
     commit.finishOperation(on: number, result: change)
   }
 
-  /// Reads another database or query: the rows stay until others are set.
+  /// Sets another database or query. The rows stay until the next `set`.
   public func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
     guard case .managed(let content) = definition.content else { throw conflict(of: feed, with: definition) }
     let state = state

@@ -1,45 +1,45 @@
 import FeedChange
 import FeedJSON
 
-/// What becomes of the rows of a managed feed when it is given others: which stay, which move, which go and which come.
+/// The plan of a `set` on a managed feed: the rows that stay, move, are deleted and are added.
 ///
-/// Rows are told apart by identity. Sections of the same name that keep their order among each other stay; in each, the longest
-/// run of rows that keep their order among each other stays. Equal texts at either end of a section are not looked at.
-/// O(n) for what is equal, O(m log m) for the m rows between.
+/// Rows are matched by identity. Sections with the same name stay if they keep their order among each other. In each of
+/// them, the longest sequence of rows that keep their order stays. The plan omits equal rows at both ends of a section.
+/// O(n) for the equal rows, O(m log m) for the m rows between.
 struct ManagedPlan {
-  /// A row as it shall be, between the equal ends of its section.
+  /// A new row, between the equal ends of its section.
   struct NewRow {
-    /// Its place in the given rows.
+    /// The index of the row in the given rows.
     let entry: Int
     let path: IndexPath
-    /// The row of the same identity that is there; nil for one that comes.
+    /// The existing row with the same identity; nil if the row is added.
     let known: UInt32?
-    /// Whether the known row keeps its place among those that stay.
+    /// Whether the existing row keeps its order among the rows that stay.
     var stays = false
   }
 
-  /// A row as it is, between the equal ends of its section.
+  /// An existing row, between the equal ends of its section.
   struct OldRow {
     let handle: UInt32
     let path: IndexPath
   }
 
-  /// The names of the sections as they shall be.
+  /// The names of the new sections.
   var names: [String] = []
-  /// For every section as it shall be, the one that it is now; nil for one that comes.
+  /// For every new section, the index of the same old section; nil if the section is added.
   var before: [Int?] = []
-  /// For every section that is there, the one that it shall be; nil for one that goes.
+  /// For every old section, the index of the same new section; nil if the section is deleted.
   var after: [Int?] = []
-  /// Ascending.
+  /// The old rows, ascending.
   var olds: [OldRow] = []
-  /// Ascending.
+  /// The new rows, ascending.
   var news: [NewRow] = []
   /// The rows that stay among `olds`.
   var staying: Set<UInt32> = []
-  /// The rows among `olds` that are still there afterwards.
+  /// The rows among `olds` that still exist afterwards.
   var kept: Set<UInt32> = []
 
-  /// Marks the rows that stay. `paths` says where the known rows are now.
+  /// Marks the rows that stay. `paths` has the current paths of the known rows.
   mutating func chooseStaying(_ paths: [UInt32: IndexPath]) {
     var start = 0
     while start < news.count {

@@ -1,7 +1,6 @@
-/// The rows of a query as a whole: compact JSON objects in the order of the query, each with the section it belongs to.
+/// All rows of a query: compact JSON objects in the order of the query, each with its section.
 ///
-/// Made by the reader of the database, on any thread, and handed over to the model. The texts lie one after another in one
-/// block of bytes.
+/// The reader of the database creates it on any thread and passes it to the model. All texts are in one block of bytes.
 public struct ManagedRows: Sendable, Equatable {
   struct Entry: Sendable, Equatable {
     let section: Int
@@ -17,15 +16,15 @@ public struct ManagedRows: Sendable, Equatable {
 
   public init() {}
 
-  /// Rows in all.
+  /// The number of rows.
   public var count: Int { entries.count }
-  /// Bytes of all texts.
+  /// The number of bytes of all texts.
   public var byteCount: Int { bytes.count }
 
   /// Appends a row. O(text).
   /// - Parameters:
   ///   - text: one compact JSON object.
-  ///   - section: the value of the section column as text; "" when the feed has none or the value is NULL.
+  /// - section: the value of the section column as text; "" if the feed has no section column or the value is NULL.
   public mutating func append(_ text: UnsafeRawBufferPointer, section: String = "") {
     let start = bytes.count
     bytes.append(contentsOf: text)
@@ -33,7 +32,7 @@ public struct ManagedRows: Sendable, Equatable {
   }
 
   private mutating func place(of section: String) -> Int {
-    // Rows of one section mostly stand together.
+    // Rows of one section are usually adjacent.
     if let last = entries.last, sections[last.section] == section { return last.section }
     if let known = places[section] { return known }
     places[section] = sections.count

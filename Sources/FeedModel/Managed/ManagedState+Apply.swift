@@ -1,9 +1,9 @@
 import FeedChange
 import FeedJSON
 
-/// Making the rows what a plan says.
+/// Applying a plan to the rows.
 extension ManagedState {
-  /// - Returns: the change. When it throws, the caller undoes what was logged.
+  /// Applies a plan and returns the change. If it throws, the caller rolls back the logged steps.
   func apply(
     _ plan: ManagedPlan, _ rows: ManagedRows, of feed: Feed, in commit: Commit
   ) throws(FeedError) -> Change {
@@ -26,7 +26,7 @@ extension ManagedState {
     return change
   }
 
-  /// Takes out what goes and what moves, from the back.
+  /// Removes the rows that are deleted or move, in reverse.
   private func takeOut(_ plan: ManagedPlan, _ log: UndoLog) {
     for old in plan.olds.reversed() where !plan.staying.contains(old.handle) {
       removeRow(section: Int(old.path.section), at: Int(old.path.row), log)
@@ -34,7 +34,7 @@ extension ManagedState {
     }
   }
 
-  /// The sections that go are empty by now.
+  /// Removes and adds sections. Deleted sections are empty by now.
   private func arrangeSections(
     _ plan: ManagedPlan, _ feed: Feed, _ change: inout Change, _ commit: Commit
   ) {
@@ -79,7 +79,7 @@ extension ManagedState {
     change.added.append(new.path)
   }
 
-  /// Gives a row its new element. Returns whether it is different, its type included.
+  /// Replaces the element of a row. Returns whether its text or type changed.
   private func exchange(
     _ handle: UInt32, _ object: JSONView, _ entry: Int, at now: Instant, _ log: UndoLog
   ) throws(FeedError) -> Bool {

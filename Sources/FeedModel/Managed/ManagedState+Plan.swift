@@ -1,9 +1,9 @@
 import FeedChange
 import FeedJSON
 
-/// Comparing the rows that are given with those that are there. Nothing changes here.
+/// Comparing the given rows with the existing rows. Changes nothing.
 extension ManagedState {
-  /// - Throws: `noIdentity`, `invalidParams` for an identity that stands twice, `limitExceeded` for too many sections.
+  /// - Throws: `noIdentity`, `invalidParams` for a repeated identity, `limitExceeded` for too many sections.
   func plan(_ rows: ManagedRows) throws(FeedError) -> ManagedPlan {
     var plan = ManagedPlan()
     let groups = grouped(rows)
@@ -27,7 +27,7 @@ extension ManagedState {
     return plan
   }
 
-  /// The places of the given rows, section by section.
+  /// The indices of the given rows, section by section.
   private func grouped(_ rows: ManagedRows) -> [(name: String, entries: [Int])] {
     if definition.section == nil { return [(feed, Array(rows.entries.indices))] }
     var groups: [(name: String, entries: [Int])] = rows.sections.map { (sectionName($0), []) }
@@ -35,7 +35,7 @@ extension ManagedState {
     return groups
   }
 
-  /// Pairs the sections that stay.
+  /// Pairs the old and new sections that are the same section.
   private func match(_ names: [String], in plan: inout ManagedPlan) {
     let places = Dictionary(uniqueKeysWithValues: names.enumerated().map { ($1, $0) })
     let common = sections.enumerated().compactMap { before, section in places[section.name].map { (before, $0) } }
@@ -49,7 +49,7 @@ extension ManagedState {
     }
   }
 
-  /// What lies between the equal ends of a section, as it is and as it shall be.
+  /// The ranges of old and new rows between the equal ends of a section.
   private func middle(
     of section: Int, _ entries: [Int], _ rows: ManagedRows, _ plan: ManagedPlan
   ) -> (old: Range<Int>, new: Range<Int>) {
@@ -79,7 +79,7 @@ extension ManagedState {
     return texts
   }
 
-  /// Lists the rows as they are: all of the sections that go, and the middles of those that stay.
+  /// Lists the old rows: all rows of deleted sections, and the middles of sections that stay.
   private func takeOlds(_ middles: [Range<Int>], _ plan: inout ManagedPlan, _ paths: inout [UInt32: IndexPath]) {
     for section in sections.indices {
       let rows = sections[section].rows
@@ -106,7 +106,7 @@ extension ManagedState {
       try find(identityOf: object, index: entry)
     }
     guard identifiedBy == definition.id, let known else { return .init(entry: entry, path: path, known: nil) }
-    // One that is not between the ends stands in an equal row already.
+    // A row outside the middles is already matched by an equal row.
     guard paths[known] != nil, kept.insert(known).inserted else { throw notUnique(entry) }
     return .init(entry: entry, path: path, known: known)
   }
@@ -117,7 +117,7 @@ extension ManagedState {
       reason: "is column \(definition.id), and row \(entry) of the query has the value of an earlier row there")
   }
 
-  /// Hands a given row to `body` as JSON, valid during the call.
+  /// Calls `body` with a given row as JSON, valid during the call.
   func withObject<R>(
     _ entry: Int, of rows: ManagedRows, _ body: (JSONView) throws(FeedError) -> R
   ) throws(FeedError) -> R {

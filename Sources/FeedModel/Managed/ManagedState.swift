@@ -2,18 +2,18 @@ import FeedChange
 import FeedJSON
 import FeedQuery
 
-/// The rows of a managed feed, found by identity, in sections that come and go.
+/// The rows of a managed feed, indexed by identity, in sections that are added and removed as needed.
 ///
-/// Guarded by the engine's thread.
+/// Only the engine's thread may use it.
 final class ManagedState: RowStore {
   var definition: ManagedDefinition
-  /// The column by which the rows that are there were told apart.
+  /// The identity column of the existing rows.
   var identifiedBy: String
-  /// Where the types of the rows that are there were found.
+  /// The type path of the existing rows.
   var typedBy: String?
   private(set) var index = IdentityIndex()
   let seed: UInt64
-  /// Working memory, kept between rows.
+  /// Scratch buffer, reused for every row.
   private var identity = ByteBuffer()
 
   init(feed: String, definition: ManagedDefinition, limits: Limits, seed: UInt64) {
@@ -36,8 +36,8 @@ final class ManagedState: RowStore {
     index.remove(handle, hash: elements.records[Int(handle)].hash)
   }
 
-  /// The row of that identity.
-  /// - Throws: `noIdentity` when `value` is neither a string nor a number.
+  /// Returns the row with an identity; nil if there is none.
+  /// - Throws: `noIdentity` if `value` is neither a string nor a number.
   func find(_ value: JSONView, index place: Int) throws(FeedError) -> UInt32? {
     identity.removeAll(keepingCapacity: true)
     guard Identity.append(value, to: &identity) else {
@@ -46,7 +46,7 @@ final class ManagedState: RowStore {
     return index.find(identity.bytes, hash: Identity.hash(identity.bytes, seed: seed), in: elements)
   }
 
-  /// The row that has the same identity as a row's object.
+  /// Returns the row that has the same identity as a row's object.
   func find(identityOf object: JSONView, index place: Int) throws(FeedError) -> UInt32? {
     var column = definition.id
     guard let value = column.withUTF8({ object.member(utf8: UnsafeRawBufferPointer($0)) }) else {
@@ -55,18 +55,18 @@ final class ManagedState: RowStore {
     return try find(value, index: place)
   }
 
-  /// A version with the identity that was looked for last.
+  /// Creates a version with the identity of the last `find`.
   func makeText(_ object: JSONView) throws(FeedError) -> ElementText {
     let none = UnsafeRawBufferPointer(start: nil, count: 0)
     return try makeText(object, identity: identity.bytes, keys: none)
   }
 
-  /// Adds a version with the identity that was looked for last.
+  /// Adds a version with the identity of the last `find`.
   func add(_ text: ElementText, at now: Instant, _ log: UndoLog) -> UInt32 {
     addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: now, log)
   }
 
-  /// Where a row stands.
+  /// The places of a row.
   func places(of handle: UInt32) -> [IndexPath] {
     sections.indices.compactMap { section in
       sections[section].rows.row(of: handle).map { IndexPath(section: UInt32(section), row: UInt32($0)) }

@@ -1,18 +1,18 @@
-/// How it stands with what a managed feed is read from.
+/// The status of the database of a managed feed.
 public struct SourceStatus: Equatable, Sendable {
   public enum State: String, Sendable {
     /// It has not been read yet.
     case starting
     /// The rows are those of the database.
     case ok
-    /// It cannot be read: the rows are the last good ones.
+    /// The database cannot be read. The rows are those of the last successful read.
     case error
   }
 
   public let state: State
-  /// What is wrong and what to do; empty unless `state` is `error`.
+  /// The cause and the next step; empty unless `state` is `error`.
   public let message: String
-  /// Since when it has been so: RFC 3339, in UTC. Empty before the source was first looked at.
+  /// The time of the last change of status: RFC 3339, in UTC. Empty before the first read.
   public let since: String
 
   public init(_ state: State, message: String = "", since: String = "") {
@@ -21,7 +21,7 @@ public struct SourceStatus: Equatable, Sendable {
     self.since = since
   }
 
-  /// Whether `other` says the same, whenever it began.
+  /// Whether `other` has the same state and message, regardless of its time.
   public func saysTheSame(as other: SourceStatus) -> Bool {
     state == other.state && message == other.message
   }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A map from item handles to their leaves: a flat table that grows to the greatest reserved handle.
+/// A map from item handles to their leaves: a flat array that grows to the greatest reserved handle.
 struct LeafTable {
   private var memory: UnsafeMutablePointer<NodeID>?
   private var capacity = 0
@@ -12,7 +12,7 @@ struct LeafTable {
     return index < capacity ? memory.unsafelyUnwrapped[index] : .none
   }
 
-  /// Makes room for `item` in `table`.
+  /// Reserves an entry for `item`.
   mutating func reserve(_ item: UInt32) {
     let index = Int(truncatingIfNeeded: item)
     if index < capacity { return }

@@ -66,7 +66,7 @@ struct NodePool<Layout: NodeLayout> {
     free = node
   }
 
-  /// Frees all memory. The pool is as new.
+  /// Frees all memory and resets the pool.
   mutating func removeAll() {
     Glibc.free(memory)
     Glibc.free(keyMemory)
@@ -162,7 +162,7 @@ struct InnerPool: NodeLayout {
   /// Frees a node. Its id can be allocated again.
   mutating func deallocate(_ node: NodeID) { nodes.deallocate(node) }
 
-  /// Frees all memory. The pool is as new.
+  /// Frees all memory and resets the pool.
   mutating func removeAll() { nodes.removeAll() }
 }
 
@@ -217,7 +217,7 @@ struct LeafPool: NodeLayout {
   /// Frees a leaf. Its id can be allocated again.
   mutating func deallocate(_ leaf: NodeID) { nodes.deallocate(leaf) }
 
-  /// Frees all memory. The pool is as new.
+  /// Frees all memory and resets the pool.
   mutating func removeAll() { nodes.removeAll() }
 }
 

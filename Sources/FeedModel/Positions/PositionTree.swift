@@ -14,7 +14,7 @@ import FeedJSON
 ///     rows.insert(handle, at: 0)
 ///     rows.row(of: handle)  // 0
 ///
-/// Invariant: see `checkInvariants()`. Not safe for use by several threads at once. At most `UInt32.max - 1` items.
+/// Invariant: see `checkInvariants()`. Not thread-safe. At most `UInt32.max - 1` items.
 public final class PositionTree {
   /// Whether each item has a key.
   public let keyed: Bool
@@ -31,7 +31,7 @@ public final class PositionTree {
   var height = 0
   /// The number of items.
   public internal(set) var count = 0
-  /// The snapshots that are not read to their end. They remove themselves when they are, and when they are freed.
+  /// The unfinished snapshots. A snapshot removes itself when it is read to the end, cancelled or freed.
   var snapshots: [Unmanaged<PositionSnapshot>] = []
   #if CHECK_INVARIANTS
     var mutations = 0
@@ -42,7 +42,8 @@ public final class PositionTree {
     self.init(keyed: keyed, leafLimit: LeafPool.capacity, innerLimit: InnerPool.capacity)
   }
 
-  /// Creates an empty tree with smaller nodes, so that small tests split and join nodes in every way. Limits are at least 4.
+  /// Creates an empty tree with smaller nodes, so that small tests split and merge nodes in every way. Limits are at
+  /// least 4.
   init(keyed: Bool, leafLimit: Int, innerLimit: Int) {
     self.keyed = keyed
     self.leafLimit = leafLimit
@@ -139,8 +140,8 @@ extension PositionTree {
 }
 
 extension PositionTree {
-  /// Returns the row for a new element with `key`, after its equals: the first row with a greater key, or with the same key
-  /// and an item for which `isAfter` is true; `count` if there is none.
+  /// Returns the row for a new element with `key`, after all elements that sort equal: the first row with a greater
+  /// key, or with the same key and an item for which `isAfter` is true; `count` if there is none.
   ///
   /// - Parameter isAfter: whether an item sorts after the new element. Called O(log n) times, for equal keys only.
   /// - Precondition: the tree is keyed. Keys ascend and, among equal keys, items for which `isAfter` is true come last.

@@ -1,16 +1,16 @@
 import FeedChange
 
-/// A feed made of other feeds, its children, flattened to one list of sections. A composed feed shows all children, a
-/// segmented feed shows the active one or none.
+/// A composed or segmented feed: its children, flattened to one list of sections. A composed feed shows all children, a
+/// segmented feed shows the active child or none (Protocol/README.md, "Composed and segmented").
 ///
-/// A child may be any feed or bin. It may be a child of several feeds, but only once of each.
+/// A child may be any feed or bin, and a child of several feeds, but only once of each.
 public final class ProviderKind: DerivedKind {
   enum Form: String {
     case composed
     case segmented
   }
 
-  /// Children that show, and how many sections each has.
+  /// The visible children, each with its number of sections.
   typealias Structure = [(feed: Feed, sections: Int)]
 
   let number: FeedNumber
@@ -34,7 +34,7 @@ public final class ProviderKind: DerivedKind {
 
   public var isSegmented: Bool { form == .segmented }
 
-  /// The children of a segmented feed that show if the one at `current` is active.
+  /// The visible children of a segmented feed whose active child is at `current`.
   static func shown(_ children: [Feed], _ current: Int) -> [Feed] {
     children.indices.contains(current) ? [children[current]] : []
   }
@@ -44,7 +44,7 @@ public final class ProviderKind: DerivedKind {
     return children.indices.contains(current) ? current..<current + 1 : 0..<0
   }
 
-  /// The children whose sections show, in order.
+  /// The visible children, in order.
   var shown: [Feed] { Array(children[shownPlaces]) }
   var structure: Structure { shown.map { ($0, $0.sectionCount) } }
 
@@ -100,7 +100,7 @@ public final class ProviderKind: DerivedKind {
     return starts[place]
   }
 
-  /// Takes on other children or another active one.
+  /// Sets the children and the active child.
   func adopt(_ children: [Feed], current: Int, _ graph: FeedGraph) {
     let feed = graph.table[number]
     graph.unlink(feed)
@@ -122,7 +122,7 @@ public final class ProviderKind: DerivedKind {
     publish()
   }
 
-  /// Notes the structure as the one that watchers know.
+  /// Sets the published structure.
   private func publish() {
     published = structure
     isRestructured = false
@@ -145,7 +145,7 @@ public final class ProviderKind: DerivedKind {
     }
   }
 
-  /// The change from a former structure to the present one, with the changes of the children that stay.
+  /// The change from a previous structure to the current one, including the changes of the children that stay.
   func restructuring(from before: Structure, _ changes: borrowing SourceChanges) -> Change {
     let after = structure
     let places = Dictionary(uniqueKeysWithValues: after.enumerated().map { ($1.feed.number, $0) })

@@ -1,6 +1,6 @@
 import FeedChange
 
-/// Where `insertChild` puts a child.
+/// The place of a child that `insertChild` adds.
 public enum ChildPlace: Sendable, Equatable {
   case end
   case index(Int)
@@ -8,11 +8,11 @@ public enum ChildPlace: Sendable, Equatable {
   case after(String)
 }
 
-/// The operations on composed and segmented feeds. Each leaves its change in the commit; if it throws, nothing changed.
+/// The operations on composed and segmented feeds. Each leaves its change in the commit. If it throws, nothing changed.
 extension ProviderKind {
-  /// Makes a feed or bin a child (method `insertChild`).
+  /// Adds a feed or bin as a child (method `insertChild`).
   ///
-  /// - Throws: `unknownFeed`, `definitionConflict` for a circle or a child that is one already, `indexOutOfRange`,
+  /// - Throws: `unknownFeed`, `definitionConflict` for a cycle or a feed that is already a child, `indexOutOfRange`,
   ///   `invalidParams` if `before` or `after` names no child.
   public func insertChild(_ name: String, at place: ChildPlace, in catalog: Catalog) throws(FeedError) {
     let (feed, child) = (catalog.table[number], try catalog.feed(named: name))
@@ -29,8 +29,8 @@ extension ProviderKind {
     restructure(changed, current: active, in: catalog.commit)
   }
 
-  /// Removes a child (method `removeChild`). If it is the active one of a segmented feed, its successor becomes active, or the
-  /// last child.
+  /// Removes a child (method `removeChild`). If it is the active child of a segmented feed, its successor becomes
+  /// active, or the last child if there is no successor.
   public func removeChild(at index: Int, in catalog: Catalog) throws(FeedError) {
     guard children.indices.contains(index) else {
       throw .indexOutOfRange(feed: catalog.table[number].name, index: index, count: children.count, what: "child")
@@ -44,8 +44,8 @@ extension ProviderKind {
     restructure(changed, current: active, in: catalog.commit)
   }
 
-  /// Shows another child of a segmented feed, or none for -1 (method `activate`). An index beyond the ends is clamped.
-  /// - Throws: `limitExceeded` if a feed that shows this one has no room for the child's sections.
+  /// Sets the active child of a segmented feed; -1 for none (method `activate`). An index out of range is clamped.
+  /// - Throws: `limitExceeded` if a feed that shows this one would have too many sections.
   public func activate(index: Int, in catalog: Catalog) throws(FeedError) {
     assert(form == .segmented, "a composed feed has no active child")
     let target = min(max(index, -1), children.count - 1)
@@ -55,7 +55,7 @@ extension ProviderKind {
     restructure(children, current: target, in: catalog.commit)
   }
 
-  /// The index of the child of that name.
+  /// Returns the index of the child with a name.
   public func child(named name: String, in catalog: Catalog) throws(FeedError) -> Int {
     if let index = children.firstIndex(where: { $0.name == name }) { return index }
     _ = try catalog.feed(named: name)
@@ -75,7 +75,7 @@ extension ProviderKind {
     }
   }
 
-  /// Takes on children and the active one as one operation.
+  /// Sets the children and the active child as one operation.
   private func restructure(_ children: [Feed], current: Int, in commit: Commit) {
     commit.startOperation()
     let (before, former, graph) = (structure, (children: self.children, current: self.current), commit.graph)

@@ -1,4 +1,4 @@
-/// Where the sections of each child begin in the list of all sections: the running sum of the children's section counts.
+/// The index of the first section of each child in the list of all sections: the prefix sums of the section counts.
 ///
 /// Invariant: unless unknown, there is one entry for each child and one for the end, ascending.
 struct SectionStarts {
@@ -10,15 +10,15 @@ struct SectionStarts {
   /// The number of all sections.
   var end: Int { starts[starts.count &- 1] }
 
-  /// The index of the first section of the child at a place; that of the next visible child if it is hidden.
+  /// The index of the first section of the child at a place. For a hidden child, that of the next visible child.
   subscript(place: Int) -> Int { starts[place] }
 
-  /// Forgets the counts: sections may have been added or removed.
+  /// Discards the sums, because sections may have been added or removed.
   mutating func invalidate() {
     if !starts.isEmpty { starts.removeAll(keepingCapacity: true) }
   }
 
-  /// Sums the section counts of the children; those outside `shown` count as having none.
+  /// Computes the prefix sums. Children outside `shown` count as having no sections.
   mutating func sum(_ children: [Feed], shown: Range<Int>) {
     assert(starts.isEmpty, "the starts are known already")
     var end = 0
@@ -30,8 +30,8 @@ struct SectionStarts {
     assert(starts.count == children.count + 1, "a child has no start")
   }
 
-  /// The place of the child that has the section at `index`: the last one that begins there or before. Hidden children and
-  /// those without sections begin where the next one does. O(log children).
+  /// The place of the child that has the section at `index`: the last child that begins at or before it. Hidden
+  /// children and children without sections begin where the next child begins. O(log children).
   func place(ofSection index: Int) -> Int {
     var (low, high) = (0, starts.count &- 2)
     while low < high {

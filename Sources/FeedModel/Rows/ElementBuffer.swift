@@ -1,8 +1,9 @@
 import FeedJSON
 
-/// The elements of a request's array, each compact, valid as long as the request's bytes and this buffer.
+/// The elements of an array of a request as compact texts. Valid as long as the bytes of the request and this buffer.
 ///
-/// Elements that carry white space are copied without it, all into one document, so that any two can be compared as texts.
+/// Elements with white space are copied without it into one document, so that any two elements can be compared as
+/// texts.
 final class ElementBuffer {
   private var bytes = ByteBuffer()
   private var scanner: JSONScanner

@@ -1,4 +1,4 @@
-/// A section of stored rows: handles, in order, into the table of the feed that owns the elements.
+/// A section of stored rows: an ordered list of handles into the element table of the feed.
 public final class RowSection: FeedSection {
   public let name: String
   let rows: PositionTree
@@ -43,7 +43,7 @@ public final class RowSection: FeedSection {
   }
 }
 
-/// The stored rows of a section at the moment the snapshot was made.
+/// The stored rows of a section when the snapshot was made.
 final class RowSnapshot: SectionSnapshot {
   let name: String
   let count: Int

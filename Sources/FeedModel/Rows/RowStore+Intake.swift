@@ -1,12 +1,12 @@
 import FeedChange
 import FeedJSON
 
-/// From the JSON of a request to a stored version.
+/// Converting the JSON of a request to a stored version.
 extension RowStore {
-  /// A type longer than this many bytes names nothing; the element has none. Next to its element it must fit a frame.
+  /// The maximum bytes of a type. An element with a longer type has none, so that element and type fit in a frame.
   private var longestType: Int { min(1024, limits.maxFrame / 8) }
 
-  /// The element without white space outside strings; the same view when it has none.
+  /// Returns the element without white space outside strings; the same view if it has none.
   func compact(_ given: JSONView, index place: Int) throws(FeedError) -> JSONView {
     var element = given
     if !given.isCompact {
@@ -28,7 +28,7 @@ extension RowStore {
     return element
   }
 
-  /// Refuses an element for which there is no room. `isNew`: it does not take the place of another version.
+  /// Throws if there is no room for an element. `isNew`: whether it adds an element instead of replacing a version.
   func checkRoom(for element: JSONView, isNew: Bool) throws(FeedError) {
     if isNew && elements.count >= limits.maxElements {
       throw .limitExceeded(
@@ -42,7 +42,7 @@ extension RowStore {
     }
   }
 
-  /// A new version of a compact element.
+  /// Creates a version of a compact element.
   func makeText(
     _ element: JSONView, identity: UnsafeRawBufferPointer, keys: UnsafeRawBufferPointer
   ) throws(FeedError) -> ElementText {
@@ -51,7 +51,7 @@ extension RowStore {
     return text
   }
 
-  /// Where in the element's text its type stands.
+  /// The range of the type in the element's text; empty if it has none.
   private func typeRange(in element: JSONView) -> Range<Int> {
     guard let type = type?.resolve(element), type.kind == .string, type.text.count <= longestType else {
       return 0..<0

@@ -1,4 +1,4 @@
-/// The logged primitives: each does one thing to rows or elements and notes how to undo it.
+/// The logged primitives. Each makes one step on rows or elements and logs how to undo it.
 extension RowStore {
   private var reference: Unmanaged<RowStore> { .passUnretained(self) }
 
@@ -16,7 +16,7 @@ extension RowStore {
       .init(step: .removedRow, section: UInt32(section), row: UInt32(row), handle: handle, key: key, state: reference))
   }
 
-  /// Notes that a row is about to be taken out by other means, among others: those behind it went before.
+  /// Logs the removal of a row before a bulk removal. Rows must be logged in descending order.
   func noteRemoval(section: Int, at row: Int, _ log: UndoLog) {
     let rows = sections[section].rows
     log.append(
@@ -55,7 +55,7 @@ extension RowStore {
     log.append(.init(step: .exchangedText, handle: handle, text: before.bitPattern, state: reference))
   }
 
-  /// Makes the element the one that changed last.
+  /// Makes the element the most recently changed one.
   func touch(_ handle: UInt32, at now: Instant, _ log: UndoLog) {
     let record = elements.records[Int(handle)]
     let changedAt = record.text.changedAt
@@ -64,7 +64,7 @@ extension RowStore {
       .init(step: .reordered, handle: handle, other: record.newer, at: changedAt, state: reference))
   }
 
-  /// Undoes one step; everything logged after it has been undone already.
+  /// Undoes one step. All later entries have already been undone.
   func undo(_ entry: UndoLog.Entry) {
     switch entry.step {
     case .insertedRow:
@@ -89,7 +89,7 @@ extension RowStore {
     }
   }
 
-  /// The step is final: lets go of what it replaced.
+  /// Releases the version that a step replaced, after the commit has taken effect.
   func finish(_ entry: UndoLog.Entry) {
     switch entry.step {
     case .exchangedText: ElementText(bitPattern: entry.text)?.release()
@@ -98,7 +98,7 @@ extension RowStore {
     }
   }
 
-  /// Lets live snapshots take the version they still have to send, before it is exchanged.
+  /// Lets unfinished snapshots capture the current version before it is exchanged.
   func preserve(_ handle: UInt32) {
     for section in sections.indices where sections[section].rows.hasSnapshots {
       sections[section].rows.contentWillChange(of: handle)

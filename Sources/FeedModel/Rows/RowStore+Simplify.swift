@@ -1,22 +1,22 @@
 import FeedChange
 
-/// The change of several steps together: a row that kept its identity, its place and its element is not listed
+/// Simplifying the change of several steps: a row that kept its identity, its place and its element is not listed
 /// (`Protocol/README.md`, "The change").
 extension RowStore {
-  /// Steps whose rows are followed back to where they began; beyond that a row that left and came back stays listed twice.
+  /// Above this product of removals and entries, rows are not traced: a row that left and returned stays listed twice.
   private static let pairingLimit = 1 << 22
 
-  /// Makes the composition of several steps as small as it can be.
+  /// Reduces the composition of several steps to a minimal change.
   ///
-  /// Composing goes by positions alone. This knows the elements: a row that left and came back is the same row if its
-  /// identity is the same, so it is paired as a move, which vanishes if it moved nowhere; and a row whose element is again
-  /// what it was is not updated.
+  /// Composition knows only positions. This method knows the elements. A row that left and returned is paired as a move
+  /// if its identity is the same, and the move is dropped if it ends where it began. A row whose element equals the one
+  /// before the steps is not updated.
   ///
-  /// - Parameter mark: where in the log the steps begin; the section structure has not changed since.
+  /// - Parameter mark: the position in the log where the steps begin. The sections have not changed since.
   func simplify(_ change: Change, _ log: UndoLog, since mark: UndoLog.Mark) -> Change {
     let own = Unmanaged.passUnretained(self).toOpaque()
     var entries = log.entries[mark.entries...]
-    // Most operations change one feed, and a copy of what many steps noted is large.
+    // Most operations change one feed. The check avoids a copy of many entries.
     if !entries.allSatisfy({ $0.state.toOpaque() == own }) {
       entries = entries.filter { $0.state.toOpaque() == own }[...]
     }
@@ -40,7 +40,7 @@ extension RowStore {
         let deleted = change.deleted.place(of: IndexPath(section: section, row: UInt32(before))),
         let added = change.added.place(of: IndexPath(section: section, row: UInt32(row)))
       else { continue }
-      // A row that came back to its section is that row, rather than one of the same element that left another.
+      // A row that returned to its section is preferred to a row with the same element that left another section.
       if let other = targets[deleted] {
         if change.added[Int(other)].section == section { continue }
         sources[other] = nil
@@ -59,7 +59,7 @@ extension RowStore {
     change.moves.sort { $0.deleted < $1.deleted }
   }
 
-  /// Where a row that an entry removed stood before the first entry; nil when it came in later. O(index).
+  /// The row before the first entry of a row that an entry removed; nil if it was inserted by a later entry. O(index).
   private func rowBefore(_ entries: ArraySlice<UndoLog.Entry>, _ index: Int) -> Int? {
     var row = entries[index].row
     for entry in entries[entries.startIndex..<index].reversed() where entry.section == entries[index].section {
@@ -75,21 +75,21 @@ extension RowStore {
     return Int(row)
   }
 
-  /// Takes out of `updated` the rows whose element is, after all steps, what it was before them.
+  /// Removes rows from `updated` whose element after all steps equals the one before them.
   private func dropUnchanged(from updated: inout [IndexPath], _ entries: ArraySlice<UndoLog.Entry>) {
     if updated.isEmpty { return }
     let originals = originals(entries)
     let added = Set(entries.lazy.filter { $0.step == .addedElement }.map(\.handle))
     updated.removeAll { path in
       let handle = sections[Int(path.section)].rows[Int(path.row)]
-      // An element that was there and was not exchanged is what it was: its row has only been moved and moved back.
+      // An existing element that was not exchanged is unchanged: its row only moved away and back.
       guard let first = originals[handle] else { return !added.contains(handle) }
       let now = elements.text(of: handle)
       return Self.equal(first.text, now.text) && Self.equal(first.type, now.type)
     }
   }
 
-  /// The versions that elements had before the entries, by the handles they have now.
+  /// The versions of elements before the entries, by their current handles.
   private func originals(_ entries: ArraySlice<UndoLog.Entry>) -> [UInt32: ElementText] {
     var originals: [UInt32: ElementText] = [:]
     for entry in entries where entry.step == .exchangedText && originals[entry.handle] == nil {
@@ -98,18 +98,18 @@ extension RowStore {
     var added: Set<UInt32> = []
     for entry in entries {
       if entry.step == .addedElement { added.insert(entry.handle) }
-      // Only the first life of an identity began before the entries.
-      guard entry.step == .removedElement, !added.contains(entry.handle), let heir = successor(of: entry.handle) else {
+      // Only the first removal of an identity refers to the version before the entries.
+      guard entry.step == .removedElement, !added.contains(entry.handle), let now = successor(of: entry.handle) else {
         continue
       }
-      originals[heir] = originals[entry.handle] ?? elements.text(of: entry.handle)
+      originals[now] = originals[entry.handle] ?? elements.text(of: entry.handle)
     }
     return originals
   }
 }
 
 extension Array where Element == IndexPath {
-  /// The place of a path in an ascending array. O(log n).
+  /// The index of a path in an ascending array; nil if it is absent. O(log n).
   fileprivate func place(of path: IndexPath) -> UInt32? {
     let place = countOfPrefix { $0 < path }
     return place < count && self[place] == path ? UInt32(place) : nil

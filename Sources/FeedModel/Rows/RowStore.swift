@@ -2,24 +2,24 @@ import FeedChange
 import FeedJSON
 import FeedQuery
 
-/// Elements and the stored rows they stand in: what collections, arrays and singles are made of.
+/// The elements and stored rows of a collection, an array, a single or a managed feed.
 ///
-/// Guarded by the engine's thread. Everything that changes it is one of the logged primitives, each of which notes how to
-/// undo itself, so that a commit can be taken back step by step.
+/// Only the engine's thread may use it. It is changed only through logged primitives, each of which can be undone, so
+/// that a commit can be rolled back step by step.
 public class RowStore {
   /// The feed's name, for errors.
   let feed: String
   let elements: ElementTable
-  /// Fixed but for managed feeds, whose sections come and go.
+  /// Constant, except for managed feeds, which add and remove sections.
   var sections: [RowSection]
-  /// Where an element names its type.
+  /// The path of an element's type.
   var type: SingularPath?
   var limits: Limits
 
-  /// Working memory, kept between elements.
+  /// Scratch buffers, reused for every element.
   var scanner: JSONScanner
   var compacted = ByteBuffer()
-  /// The change made by the last step.
+  /// The change of the last step.
   var step = Change()
 
   init(feed: String, elements: ElementTable, sections: [RowSection], type: SingularPath?, limits: Limits) {
@@ -31,25 +31,25 @@ public class RowStore {
     scanner = JSONScanner(maxDepth: limits.maxDepth)
   }
 
-  /// An element came to life, or came back to it.
+  /// Called when an element was added, or when its removal was undone.
   func didAdd(_ handle: UInt32) {}
-  /// An element is about to leave.
+  /// Called before an element is removed.
   func willRemove(_ handle: UInt32) {}
 
-  /// Takes up a stored, compact element without judging it; it stands in no section yet.
+  /// Adds a stored, compact element without evaluating filters. It is in no section yet.
   func restore(_ element: JSONView, at changed: Instant, _ log: UndoLog) throws(FeedError) -> UInt32 {
     let none = UnsafeRawBufferPointer(start: nil, count: 0)
     return addElement(try makeText(element, identity: none, keys: none), hash: 0, at: changed, log)
   }
 
-  /// The ordering prefix of an element in a section; 0 where rows are not sorted.
+  /// The key prefix of an element in a section; 0 if rows are not sorted.
   func key(of handle: UInt32, section: Int) -> UInt64 { 0 }
 
-  /// The living element with the identity of a handle that was living when the commit began, or has come since; nil when
-  /// there is none, and for elements without identity.
+  /// The current element with the same identity as `handle`, which existed when the commit began or later. Returns nil
+  /// if there is none, or if elements have no identity.
   func successor(of handle: UInt32) -> UInt32? { nil }
 
-  /// An element as a row.
+  /// The row that shows an element.
   func row(of handle: UInt32) -> Row {
     let element = elements.text(of: handle)
     return Row(element: element, type: element.type)

@@ -1,15 +1,15 @@
-/// Works out the runs of a slots list by jumping from one exhaustion of a type to the next.
+/// Computes the runs of a slots list. It processes all passes up to the next exhaustion of a type at once.
 ///
-/// O(pattern length · types): every pass that is gone through one by one exhausts a type, ends a repeatable or ends the list.
+/// O(pattern length · types): every pass that is processed alone exhausts a type, ends a repeatable or ends the list.
 struct SlotsBuilder {
   private let rule: SlotsRule
   private let counts: [Int]
-  /// How many rows of each type were shown so far.
+  /// The number of rows of each type that are shown so far.
   private(set) var used: [Int]
   private(set) var runs: [SlotsRun] = []
   private var live: [Bool]
   private var liveCount = 0
-  /// For every type how many rows the pass under construction shows.
+  /// For every type, the number of rows in the pass under construction.
   private var perPass: [Int]
   private var rows = 0
 
@@ -27,7 +27,7 @@ struct SlotsBuilder {
     }
   }
 
-  /// Builds all runs, and tells whether the list went beyond its header, so that fixed rows may follow.
+  /// Builds all runs. Returns whether processing got beyond the header; only then fixed rows follow.
   mutating func build() -> Bool {
     if rule.pattern.isEmpty { return false }
     let (types, ended) = pass(over: rule.header)
@@ -43,8 +43,8 @@ struct SlotsBuilder {
 
   private func remaining(_ type: Int) -> Int { counts[type] - used[type] }
 
-  /// One pass, step by step: the types that it shows, and whether everything ends in it. What is shown is counted as used only
-  /// by `append`.
+  /// Processes one pass step by step. Returns the types that it shows, and whether processing ends in it. `append`
+  /// counts the rows as used.
   private mutating func pass(over list: [Int]) -> (types: [Int], ended: Bool) {
     var types: [Int] = []
     var foundEmpty = false
@@ -72,8 +72,8 @@ struct SlotsBuilder {
     return (types, false)
   }
 
-  /// What every pass shows until the next one in which something new is found empty, and how many such passes there are; nil when
-  /// the very next pass is one.
+  /// The types of every pass before the next one that finds a type newly empty, and the number of such passes; nil if
+  /// the next pass is that one.
   private mutating func steadyPasses() -> (types: [Int], passes: Int)? {
     var types: [Int] = []
     var foundEmpty = false
@@ -81,7 +81,7 @@ struct SlotsBuilder {
     for type in rule.pattern {
       var shown = type
       if remaining(type) > 0 {
-        // When a type gives out exactly where it would be passed over, nothing comes of it: it only marks a marked pass.
+        // A type that runs out here is skipped anyway: the pass is already marked as having found an empty type.
         if foundEmpty && !live[type] { continue }
       } else if let fallback = rule.defaultType, remaining(fallback) > 0 {
         shown = fallback

@@ -1,14 +1,14 @@
 import FeedChange
 import FeedJSON
 
-/// Carries the rows of one content type across a change of its content.
+/// Maps the rows of one content across a change of that content.
 struct SlotsContentMap {
   private let deleted: [Int]
   private let added: [Int]
-  /// The new rows of the moved among `deleted`, by their places there.
+  /// The new rows of moved rows, by index in `deleted`.
   private let moved: [Int: Int]
 
-  /// `change` is of the content's rows in one flat list: of its paths only the rows count.
+  /// Only the rows of the paths are used: `change` is that of the content as one flat list.
   init(_ change: Change) {
     deleted = change.deleted.map { Int($0.row) }
     let added = change.added.map { Int($0.row) }
@@ -18,8 +18,8 @@ struct SlotsContentMap {
     self.moved = moved
   }
 
-  /// The new row of a row, nil when it is gone, and the row after it up to which rows go along with it: between `index` and `end`
-  /// all move by the same distance. O(log size).
+  /// Maps a row. Returns its new row and the end of the range that shifts with it: all rows from `index` to `end` shift
+  /// by the same distance. Returns nil if the row was deleted. O(log size).
   func map(_ index: Int) -> (index: Int, end: Int)? {
     let gone = deleted.countOfPrefix { $0 < index }
     if gone < deleted.count, deleted[gone] == index {
@@ -32,7 +32,7 @@ struct SlotsContentMap {
     return (rank + come, end)
   }
 
-  /// How many added rows stand before the survivor of that rank.
+  /// The number of added rows before the surviving row with a rank.
   private func countOfAdded(upTo rank: Int) -> Int {
     added.indices.partitionPoint { added[$0] - $0 <= rank }
   }

@@ -1,10 +1,10 @@
 import FeedChange
 
-/// The working of `SlotsLayout.change(to:contents:)`.
+/// The algorithm of `SlotsLayout.change(to:contents:)`.
 ///
-/// Rows that both lists have fall into blocks: stretches that stand together, in the same order, in both. A block ends only where
-/// something changed on screen, and its length is found by arithmetic. The heaviest rising chain of blocks stays; the others
-/// move; rows outside blocks came or went.
+/// Rows in both lists form blocks: ranges that are contiguous and in the same order in both lists. A block ends only
+/// where the list changed, and arithmetic gives its length. The heaviest ascending chain of blocks stays, and the other
+/// blocks move. Rows outside blocks were deleted or added.
 struct SlotsDifference {
   /// Rows `old..<old + count` of the old list are rows `new..<new + count` of the new one.
   struct Block {
@@ -27,7 +27,7 @@ struct SlotsDifference {
     markMovedBlocks()
   }
 
-  /// The new row of a row of the old list; nil when it is not shown any more.
+  /// The new row of an item of the old list; nil if it is no longer shown.
   private func newRow(of item: SlotsItem) -> Int? {
     guard let (index, _) = maps[item.type].map(item.index) else { return nil }
     return new.row(of: SlotsItem(type: item.type, index: index))
@@ -46,7 +46,7 @@ struct SlotsDifference {
     }
   }
 
-  /// How many rows from `oldRow` of the old list and from `newRow` of the new one on are the same.
+  /// The number of equal rows from `oldRow` of the old list and `newRow` of the new list on.
   private func commonLength(_ oldRow: Int, _ newRow: Int) -> Int {
     var length = 0
     while oldRow + length < old.count, newRow + length < new.count {
@@ -62,7 +62,7 @@ struct SlotsDifference {
       let oldRun = old.run(oldIndex)
       let newRun = new.run(newIndex)
       let count = min(oldCount, newCount)
-      // Two periodic sequences that agree for the sum of their periods agree for good.
+      // Two periodic sequences that agree for the sum of their periods agree forever.
       let tested = min(count, oldRun.emissions.count + newRun.emissions.count)
       for step in 0..<tested where !isSame(oldRun.item(at: oldOffset + step), newRun.item(at: newOffset + step)) {
         return length + step
@@ -77,7 +77,7 @@ struct SlotsDifference {
     item.type == newItem.type && maps[item.type].map(item.index)?.index == newItem.index
   }
 
-  /// For how many rows of the run the rows of every type move by the same distance as its first.
+  /// The number of rows of the run in which the rows of every type shift by the same distance as its first.
   private func reach(of run: SlotsRun, from offset: Int, row: Int) -> Int {
     var reach = Int.max
     for step in 0..<run.emissions.count {
@@ -90,14 +90,14 @@ struct SlotsDifference {
     return reach
   }
 
-  /// Marks the blocks that are not in a heaviest chain that rises in both lists. O(blocks · log blocks).
+  /// Marks the blocks outside the heaviest chain that ascends in both lists. O(blocks · log blocks).
   private mutating func markMovedBlocks() {
     if zip(blocks, blocks.dropFirst()).allSatisfy({ $0.new < $1.new }) { return }
     var rank = [Int](repeating: 0, count: blocks.count)
     for (place, block) in blocks.indices.sorted(by: { blocks[$0].new < blocks[$1].new }).enumerated() {
       rank[block] = place
     }
-    // A Fenwick tree over ranks: the heaviest chain that ends at a rank up to so much.
+    // A Fenwick tree over ranks: the heaviest chain that ends at or below a rank.
     var heaviest = [(weight: Int, block: Int)](repeating: (0, -1), count: blocks.count + 1)
     var previous = [Int](repeating: -1, count: blocks.count)
     for (index, block) in blocks.enumerated() {

@@ -1,4 +1,4 @@
-/// One row of a slots list: which row of which content type it shows.
+/// One row of a slots list: a content type and a row of that content.
 public struct SlotsItem: Hashable, Sendable {
   /// The index of the content type.
   public var type: Int

@@ -1,21 +1,21 @@
 import FeedChange
 
-/// A feed whose rows are those of other feeds, interleaved by a pattern of types.
+/// A feed whose rows are those of other feeds, interleaved by a pattern of types (Protocol/README.md, "Slots").
 ///
-/// One section; each row carries the name of its type. The list is never built: a row is found by the arithmetic of
-/// ``SlotsLayout`` from the counts of the contents.
+/// It has one section; each row has the name of its type. The list is not stored: ``SlotsLayout`` computes each row
+/// from the row counts of the contents.
 final class SlotsKind: DerivedKind {
-  /// What watchers know since the last commit.
+  /// The state as of the last published commit.
   private struct Published {
     let plan: SlotsPlan
-    /// The row counts of the sections of each content, and the layout that they make.
+    /// The row counts of the sections of each content, and the resulting layout.
     var counts: [[Int]]
     var layout: SlotsLayout
   }
 
   private var plan: SlotsPlan
   private let slots: SlotsSection
-  /// nil before the first commit.
+  /// The published state; nil before the first commit.
   private var published: Published?
 
   init(name: String, plan: SlotsPlan, counts: RowCounts) {
@@ -37,14 +37,14 @@ final class SlotsKind: DerivedKind {
     plan.contents.enumerated().compactMap { type, feed in feed.map { (type, $0) } }
   }
 
-  /// Hidden rows of a content count as well, since they may show after any change.
+  /// Hidden rows of a content count too, because any change may show them.
   func shows(_ type: Int) -> Bool { true }
   func offset(ofSectionsAt type: Int) -> Int? { nil }
-  /// The slots stay one section whatever happens to the sections of the contents.
+  /// A slots feed always has one section, whatever the sections of its contents.
   func sourceSectionsDidChange() -> Bool { false }
   func sourcesWereRestored() { publish() }
 
-  /// All rows are deleted and added: rows of different plans have nothing in common.
+  /// Deletes and adds all rows: rows of different plans are different rows.
   func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
     guard case .slots(let content) = definition.content else { throw conflict(of: feed, with: definition) }
     if plan.definition == content { return }
@@ -84,7 +84,7 @@ final class SlotsKind: DerivedKind {
       changes.forEach { type, shift, source in
         appendUpdates(source, shift: shift, of: type, published, to: &change.updated)
       }
-      // Rows of one content are in order except fixed ones.
+      // Rows of one content are in order, except fixed rows.
       if change.updated.count > 1 { change.updated.sort() }
       return
     } else {
@@ -93,7 +93,8 @@ final class SlotsKind: DerivedKind {
     publish()
   }
 
-  /// Lists the rows that show updated rows of a content; no row was added, deleted or moved. O(updates · log).
+  /// Appends the rows that show updated rows of a content. Requires that no row was added, deleted or moved. O(updates
+  /// · log).
   private func appendUpdates(
     _ source: borrowing Change, shift: UInt32, of type: Int, _ published: Published, to updated: inout [IndexPath]
   ) {
@@ -109,7 +110,7 @@ final class SlotsKind: DerivedKind {
     }
   }
 
-  /// The change of each content with its rows counted in one flat list.
+  /// The change of each content as a change of one flat list.
   private func flattened(_ changes: borrowing SourceChanges, _ before: [[Int]]) -> [Change] {
     var contents = [Change](repeating: .empty, count: plan.contents.count)
     changes.forEach { type, shift, source in

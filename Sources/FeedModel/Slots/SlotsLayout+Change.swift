@@ -2,23 +2,23 @@ import FeedChange
 import FeedJSON
 
 extension SlotsLayout {
-  /// What happens to the list when it becomes `new`: as few rows as possible deleted, added and moved.
+  /// Returns the change from this list to `new`, with as few rows as possible deleted, added and moved.
   ///
   /// - Parameters:
-  ///   - new: the layout of the changed contents. Its rule may be another one; types must have the same indexes.
-  ///   - contents: for each type the change of its content, whose rows are counted in one flat list: all paths are of section 0.
+  ///   - new: the layout of the changed contents. Its rule may differ, but types must have the same indices.
+  ///   - contents: for each type, the change of its content as one flat list; all paths are in section 0.
   ///
-  /// The result is of section 0. A row that moved within its content but not in the list is listed as updated, unless the
+  /// The result is in section 0. A row that moved in its content but not in the list is listed as updated, unless the
   /// move keeps the element.
   ///
-  /// O(c · (log c + p) + p · types) for c rows and places that change in the list and a pattern of p types, whatever the lengths of
-  /// the list and the contents.
+  /// O(c · (log c + p) + p · types) for c changed rows and places and a pattern of p types, independent of the lengths
+  /// of the list and the contents.
   public func change(to new: SlotsLayout, contents: [Change]) -> Change {
     let blocks = SlotsDifference(from: self, to: new, contents: contents).blocks
     let byNewRow = blocks.indices.sorted { blocks[$0].new < blocks[$1].new }
 
     var change = Change()
-    // For moved blocks, where their rows begin in `deleted` and in `added`.
+    // For moved blocks, the indices of their first rows in `deleted` and in `added`.
     var placesInDeleted = [Int](repeating: 0, count: blocks.count)
     var placesInAdded = placesInDeleted
     var row = 0
@@ -57,8 +57,8 @@ extension SlotsLayout {
     return change
   }
 
-  /// The rows of this list, ascending, that show rows of the contents whose element may be another one: updated rows, and
-  /// moved rows unless the move keeps the element.
+  /// The rows of this list, ascending, whose element may differ: updated rows of the contents, and moved rows unless
+  /// the move keeps the element.
   private func replacedRows(_ contents: [Change]) -> [Int] {
     var rows: [Int] = []
     for (type, change) in contents.enumerated() {

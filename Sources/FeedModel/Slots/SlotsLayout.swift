@@ -1,31 +1,31 @@
 import FeedJSON
 
-/// Where the rows of several content types stand in one list, by arithmetic: the list itself is never built.
+/// The positions of the rows of several contents in one list, computed by arithmetic without building the list.
 ///
-/// Made for every state of the contents: O(pattern length · types), whatever the counts. A layout never changes; one kept from
-/// before a commit goes on telling where rows stood.
+/// Created for every state of the contents: O(pattern length · types), whatever the row counts. Immutable, so a layout
+/// from before a commit still gives the former positions.
 public final class SlotsLayout: Sendable {
-  /// Where a type appears: the rows of one run.
+  /// The rows of one type in one run.
   private struct Appearance {
     var run: Int
     /// The first row of the type that the run shows.
     var first: Int
-    /// Where in a pass the type is shown, ascending.
+    /// The positions of the type in a pass, ascending.
     var slots: [Int]
   }
 
-  /// How many rows the list has.
+  /// The number of rows of the list.
   public let count: Int
 
   private let runs: [SlotsRun]
   private let appearances: [[Appearance]]
-  /// Rows of the list before fixed rows are inserted.
+  /// The number of rows before fixed rows are inserted.
   private let baseCount: Int
-  /// The fixed rows that are in the list: where, ascending, and what they show.
+  /// The positions of the fixed rows in the list, ascending, and their items.
   private let fixedRows: [Int]
   private let fixedItems: [SlotsItem]
 
-  /// The list that `rule` makes of contents with so many rows. `counts` has one for every type that the rule names.
+  /// Creates the layout of contents with these row counts. `counts` has one entry for every type of the rule.
   public init(_ rule: SlotsRule, counts: [Int]) {
     var builder = SlotsBuilder(rule, counts: counts)
     let mayHaveFixed = builder.build()
@@ -69,7 +69,7 @@ public final class SlotsLayout: Sendable {
     return result
   }
 
-  /// What the row at `row`, which must be in `0..<count`, shows. O(log(pattern length · types)).
+  /// The item at a row in `0..<count`. O(log(pattern length · types)).
   public func item(at row: Int) -> SlotsItem {
     precondition(row >= 0 && row < count, "row out of range")
     switch stretch(at: row) {
@@ -78,10 +78,10 @@ public final class SlotsLayout: Sendable {
     }
   }
 
-  /// The row that shows a row of a type; nil when none does. O(log(pattern length · types)).
+  /// The row that shows an item; nil if no row does. O(log(pattern length · types)).
   public func row(of item: SlotsItem) -> Int? {
     guard item.index >= 0, item.type >= 0, item.type < appearances.count else { return nil }
-    // Looked at in place: to take parts out would count references to their lists.
+    // Accessed in place: copying parts would retain their lists.
     let type = item.type
     let place = appearances[type].indices.partitionPoint { appearances[type][$0].first <= item.index } &- 1
     if place >= 0 {
@@ -92,24 +92,24 @@ public final class SlotsLayout: Sendable {
         return final(runs[run].start + pass * runs[run].emissions.count + appearances[type][place].slots[slot])
       }
     }
-    // Fixed rows are as few as the rule names.
+    // The rule limits the number of fixed rows, so a linear search is enough.
     return fixedItems.firstIndex(of: item).map { fixedRows[$0] }
   }
 
-  /// The row, after fixed rows are inserted, of a row before.
+  /// The final row of a row that is numbered without the fixed rows.
   private func final(_ base: Int) -> Int {
     base + fixedRows.indices.partitionPoint { fixedRows[$0] - $0 <= base }
   }
 
-  /// Rows that follow one another by the same rule.
+  /// A range of rows that follow the same rule.
   enum Stretch {
     /// A single fixed row.
     case fixed(SlotsItem)
-    /// Rows of a run, from an offset in it, so many of them.
+    /// Rows of a run: the offset of the first one in the run, and their number.
     case periodic(run: Int, offset: Int, count: Int)
   }
 
-  /// The longest stretch that begins at `row`, which must be in `0..<count`.
+  /// The longest stretch that begins at a row in `0..<count`.
   func stretch(at row: Int) -> Stretch {
     let fixedBefore = fixedRows.countOfPrefix { $0 < row }
     let isBounded = fixedBefore < fixedRows.count
@@ -124,7 +124,7 @@ public final class SlotsLayout: Sendable {
 }
 
 extension Array {
-  /// How many of the first elements satisfy `isBefore`, which none after them does. O(log n).
+  /// The number of leading elements that satisfy `isBefore`; no later element may satisfy it. O(log n).
   func countOfPrefix(where isBefore: (Element) -> Bool) -> Int {
     indices.partitionPoint { isBefore(self[$0]) }
   }

@@ -1,9 +1,9 @@
 import FeedJSON
 
-/// What a slots feed is made of, with the feeds behind the types.
+/// The definition of a slots feed, with the feeds of its types.
 ///
-/// Types are numbered in the order in which the definition names them first. A class, so that a plan has identity: rows of
-/// different plans have nothing in common.
+/// Types are numbered in the order of first appearance in the definition. Plans are compared by identity: rows of
+/// different plans are different rows.
 final class SlotsPlan {
   let definition: SlotsDefinition
   let rule: SlotsRule
@@ -33,7 +33,7 @@ final class SlotsPlan {
   }
 }
 
-/// A name as a JSON string, in memory that does not move while this object lives.
+/// A name as a JSON string, at an address that is stable while this object exists.
 final class QuotedName {
   private var buffer = ByteBuffer()
 

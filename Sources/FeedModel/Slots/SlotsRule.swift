@@ -1,30 +1,31 @@
-/// How the rows of several content types are interleaved in one list.
+/// The rule by which the rows of several contents are interleaved in one list (Protocol/README.md, "Slots").
 ///
-/// Types are indexes, from 0, into the list of counts that a `SlotsLayout` is made with.
+/// Types are indices, from 0, into the list of counts that a `SlotsLayout` is created with.
 ///
-/// - The header is gone through once, then the pattern again and again, a pass each. A pass takes its types in turn. A type that
-///   has content left gives its next row, unless an earlier type of the same pass was found empty and this one is not a
-///   live repeatable. For a type that has none left the default type gives its next row if it has one; else the type stops
-///   being live if it was, and otherwise the pass is marked as having found an empty type; if then no repeatable is
-///   live, everything ends there.
-/// - Repeatables are live from the start; types that the pattern does not have do not count, and with a default type none do.
-/// - When the list did not end in the header, the fixed rows come last: for each position in ascending order the next row of its
-///   type is inserted there, if there is one and the list reaches that far by then. Types that the pattern has are not
-///   inserted.
-/// - With an empty pattern there is no list.
+/// - The header is processed once, then the pattern repeatedly. Processing a list once is a pass. A pass processes each
+///   type in turn. If the type has rows left, its next row is emitted, unless an earlier type of the same pass was
+///   found empty and this type is not a live repeatable. If it has no rows left and the default type has, the next row
+///   of that is emitted. Otherwise, a live repeatable stops being live, and any other type marks the pass as having
+///   found an empty type. When no repeatable is live then, processing ends.
+/// - Repeatables are live from the start. Types that are not in the pattern do not count, and with a default type none
+///   does.
+/// - Unless processing ended in the header, fixed rows are inserted last: for each position in ascending order, the
+///   next row of its type is inserted there, if there is one and the list is long enough by then. Types in the pattern
+///   are ignored.
+/// - With an empty pattern there are no rows.
 public struct SlotsRule: Equatable, Sendable {
   /// The types of the first pass.
   public var header: [Int]
   /// The types of every later pass.
   public var pattern: [Int]
-  /// The types that go on when others are exhausted.
+  /// The types that continue when others are exhausted.
   public var repeatables: Set<Int>
-  /// The type that fills in for exhausted ones.
+  /// The type that replaces exhausted types.
   public var defaultType: Int?
-  /// For positions in the finished list, from 0, the types whose rows stand there. Negative positions are ignored.
+  /// The types of fixed rows by their position in the finished list, from 0. Negative positions are ignored.
   public var fixed: [Int: Int]
 
-  /// The rule of those parts.
+  /// Creates a rule from its parts.
   public init(
     pattern: [Int], header: [Int] = [], repeatables: Set<Int> = [], defaultType: Int? = nil, fixed: [Int: Int] = [:]
   ) {

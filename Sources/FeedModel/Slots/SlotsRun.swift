@@ -1,24 +1,24 @@
-/// So many equal passes in a row: the list is periodic from one exhaustion of a type to the next.
+/// A number of equal, consecutive passes. The list is periodic from one exhaustion of a type to the next.
 struct SlotsRun: Sendable {
-  /// What one row of a pass shows.
+  /// The item of one row of a pass.
   struct Emission: Sendable {
-    /// The row of the type that is shown in the first pass.
+    /// The row of the type that the first pass shows here.
     var first: Int
     var type: Int
-    /// How many rows of the type a pass shows: what the index grows by from one pass to the next.
+    /// The number of rows of the type in a pass, by which the row grows from one pass to the next.
     var step: Int
   }
 
-  /// The row of the list, before fixed rows are inserted, where the first pass begins.
+  /// The first row of the first pass, before fixed rows are inserted.
   let start: Int
   let passes: Int
   let emissions: [Emission]
 
-  /// How many rows the passes have, which is never 0.
+  /// The number of rows of all passes, never 0.
   var count: Int { passes * emissions.count }
   var end: Int { start + count }
 
-  /// What the row at `offset` of the run shows.
+  /// The item at `offset` in the run.
   @inline(__always)
   func item(at offset: Int) -> SlotsItem {
     let (pass, slot) = offset.quotientAndRemainder(dividingBy: emissions.count)

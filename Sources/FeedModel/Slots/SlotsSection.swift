@@ -1,12 +1,12 @@
 import FeedJSON
 
-/// The one section of a slots feed: its rows are looked up in the contents, never stored.
+/// The one section of a slots feed. Its rows are looked up in the contents, not stored.
 final class SlotsSection: FeedSection {
   let name: String
   private var plan: SlotsPlan
-  /// The layout made last, with the row counts of the contents that it was made for.
+  /// The last layout, with the row counts of the contents for which it was created.
   private var cached: (rows: [Int], layout: SlotsLayout)?
-  /// The version of `counts` for which `cached` is right.
+  /// The version of `counts` for which `cached` is valid.
   private var cachedVersion: UInt64 = 0
   private let counts: RowCounts
 
@@ -21,8 +21,8 @@ final class SlotsSection: FeedSection {
     cached = nil
   }
 
-  /// The layout for the present contents. O(1) while no row and no section of any feed was added or removed; otherwise
-  /// O(sections of the contents), and O(pattern · types) if their counts changed.
+  /// The layout of the current contents. O(1) if no row and no section of any feed was added or removed since the last
+  /// call; otherwise O(sections of the contents), and O(pattern · types) if their counts changed.
   var layout: SlotsLayout {
     if cachedVersion == counts.version, let cached { return cached.layout }
     let rows = plan.contents.map { $0?.count ?? 0 }
@@ -76,7 +76,7 @@ final class SlotsSection: FeedSection {
 }
 
 extension Feed {
-  /// The element at an index, which must be there, in the feed's rows in flattened order. O(sections + log n).
+  /// The element at an existing index of the feed's rows in flattened order. O(sections + log n).
   func element(atFlat index: Int) -> ElementText {
     var rest = index
     var place = 0
@@ -92,16 +92,16 @@ extension Feed {
   }
 }
 
-/// The rows of a slots feed at the moment the snapshot was made: the layout of that moment over snapshots of the contents.
+/// The rows of a slots feed when the snapshot was made: the layout at that time over snapshots of the contents.
 ///
-/// Except for fixed rows, a layout shows the rows of each type in their order, so every content is read once from front to
-/// back. Fixed rows are few and are retained from the start.
+/// A layout shows the rows of each type in order, except fixed rows. So every content is read once in order, and the
+/// few fixed rows are retained from the start.
 final class SlotsSnapshot: SectionSnapshot {
   let name: String
   let count: Int
   private let layout: SlotsLayout
   private let contents: [FeedSnapshot?]
-  /// The section of each content that is read next.
+  /// For each content, the section that is read next.
   private var sections: [Int]
   private let types: [QuotedName]
   private var next = 0

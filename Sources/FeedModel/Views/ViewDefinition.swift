@@ -2,8 +2,7 @@ import FeedChange
 import FeedJSON
 import FeedQuery
 
-/// The definition of a `view` feed: the feed whose rows it shows, which of them, in which order, and the window of these
-/// (Protocol/README.md, "Views").
+/// The definition of a `view` feed: the source, the filter, the sort and the window (Protocol/README.md, "Views").
 public struct ViewDefinition: Equatable, Sendable {
   /// The name of the feed or bin whose rows are shown.
   public let of: String
@@ -17,7 +16,7 @@ public struct ViewDefinition: Equatable, Sendable {
     a.of == b.of && a.filter?.text == b.filter?.text && a.sort == b.sort && a.window == b.window
   }
 
-  /// Whether the rows are the source's in its order, but for the window.
+  /// Whether the view has neither a filter nor a sort, only a window.
   var isPlain: Bool { filter == nil && sort.isEmpty }
 }
 
@@ -44,7 +43,7 @@ extension ViewDefinition {
 public struct ViewWindow: Equatable, Sendable {
   /// The number of rows before the window.
   public let offset: Int
-  /// The maximum number of rows in it; nil for all.
+  /// The maximum number of rows in the window; nil for no limit.
   public let limit: Int?
 
   /// The rows of the window in a list of `count` rows.
@@ -53,17 +52,18 @@ public struct ViewWindow: Equatable, Sendable {
     return start..<(start + min(limit ?? .max, count - start))
   }
 
-  /// The change of the window from the change of the list. A row that moves past an edge of the window is deleted or added.
+  /// Returns the change of the window from the change of the list. A row that moves past an edge of the window is
+  /// deleted or added.
   ///
-  /// The rows that `whole` does not list keep their order, so each has a rank among them. The ranks that the window shows
-  /// before and after tell which of them enter and leave.
+  /// The rows that `whole` does not list keep their order, so each has a rank among them. The ranks in the window
+  /// before and after the change determine which of them enter and leave.
   ///
   /// - Parameters:
-  ///   - whole: a change of one section, as `Change.flattened` makes.
+  ///   - whole: a change of one section, as `Change.flattened` returns it.
   ///   - before: the number of rows of the list before the change.
-  ///   - after: their number after it.
+  ///   - after: the number of rows of the list after the change.
   ///
-  /// O((m + k) log m) for m rows listed and k rows that enter or leave; independent of the lengths of list and window.
+  /// O((m + k) log m) for m listed rows and k rows that enter or leave; independent of the lengths of list and window.
   func change(_ whole: borrowing Change, before: Int, after: Int) -> Change {
     let (old, new) = (range(of: before), range(of: after))
     var result = Change()
@@ -89,11 +89,11 @@ public struct ViewWindow: Equatable, Sendable {
   }
 }
 
-/// The rows of one side of a window's change: those that the list's change lists, and those that cross an edge.
+/// The rows of one side of a window's change: rows that the list's change lists, and rows that cross an edge.
 private struct WindowRows {
   /// Ascending.
   var rows: [Int] = []
-  /// The range of the list's entries that are in the window, and the place of each in `rows`.
+  /// The range of the list's entries that are in the window, and the index of each in `rows`.
   var listed: Range<Int>
   var places: [UInt32] = []
 
@@ -101,13 +101,13 @@ private struct WindowRows {
 }
 
 extension [Int] {
-  /// How many rows before `row` are not among these, which ascend. O(log n).
+  /// The number of rows before `row` that are not in this array, which ascends. O(log n).
   fileprivate func rank(of row: Int) -> Int { row - countOfPrefix { $0 < row } }
 
   /// The row of the unlisted row with a rank. O(log n).
   private func row(ofRank rank: Int) -> Int { rank + indices.partitionPoint { self[$0] - $0 <= rank } }
 
-  /// These rows as far as they are in `range`, and the unlisted ones with some ranks.
+  /// The rows of this array that are in `range`, and the unlisted rows with the ranks in `ranks`.
   fileprivate func listed(in range: Range<Int>, and ranks: [Range<Int>]) -> WindowRows {
     let (first, end) = (countOfPrefix { $0 < range.lowerBound }, countOfPrefix { $0 < range.upperBound })
     var others: [Int] = []
@@ -128,7 +128,7 @@ extension [Int] {
 }
 
 extension Range<Int> {
-  /// The parts of this range outside another, ascending.
+  /// The parts of this range outside another range, ascending.
   fileprivate func subtracting(_ other: Range<Int>) -> [Range<Int>] {
     if other.isEmpty || !overlaps(other) { return isEmpty ? [] : [self] }
     let parts = [

@@ -2,7 +2,7 @@ import FeedChange
 import FeedJSON
 import FeedQuery
 
-/// What a view is made by: its definition and the feed that it names. Compared by identity.
+/// The definition of a view and its source. Compared by identity.
 final class ViewPlan {
   let definition: ViewDefinition
   let source: Feed
@@ -13,10 +13,10 @@ final class ViewPlan {
   }
 }
 
-/// Judges elements by the filter of a view and makes their sort keys.
+/// Evaluates the filter of a view and computes sort keys.
 ///
-/// An element over which the filter takes more than `maxSteps` steps is not accepted: a change of the source is final when
-/// the view follows it, and must not fail.
+/// An element for which the filter takes more than `maxSteps` steps is not accepted. The filter must not fail, because
+/// the view follows a change that has already taken effect.
 final class ViewJudge {
   private let filter: Filter?
   private let order: SortOrder?
@@ -45,7 +45,7 @@ final class ViewJudge {
     return true
   }
 
-  /// Makes ``key`` that of an element that was accepted before.
+  /// Computes ``key`` for an element that was accepted before.
   func makeKey(_ text: ElementText) {
     keys.removeAll(keepingCapacity: true)
     guard let order, let view = try? scanner.scan(text.text) else { return }
@@ -57,19 +57,20 @@ final class ViewJudge {
     order == nil ? UnsafeRawBufferPointer(start: nil, count: 0) : SortOrder.key(0, in: keys.bytes)
   }
 
-  /// The first bytes of ``key``. Equal ones of a key that is not long are those of an equal key, since no key is a prefix of
-  /// another.
+  /// The first bytes of ``key``. No key is a prefix of another, so equal prefixes of keys that are not long mean equal
+  /// keys.
   var prefix: UInt64 { order == nil ? 0 : SortOrder.prefix(of: key) }
   var isLong: Bool { key.count > 8 }
 }
 
-/// The rows of a source that a view with a filter or a sort shows, in its order, before the window is applied.
+/// The rows of a source that a view with a filter or a sort shows, in the order of the view, before the window is
+/// applied.
 ///
-/// Every row of the source has a handle. Invariant: `all` has the handles of all rows of the source in flattened order, as
-/// of the last change that was followed; `kept` has those that the filter accepts, ascending by sort key, then by their
-/// order in `all`; each record holds the row's element.
+/// Every row of the source has a handle. Invariant: `all` has the handles of all rows of the source in flattened order,
+/// as of the last change that was followed; `kept` has those that the filter accepts, ascending by sort key, then by
+/// order in `all`; each record holds the element of the row.
 ///
-/// Memory: about 40 bytes a row of the source. Guarded by the engine's thread.
+/// Memory: about 40 bytes for each row of the source. Only the engine's thread may use it.
 final class ViewIndex {
   private struct Record {
     /// Retained.
@@ -92,10 +93,10 @@ final class ViewIndex {
   private var free: [UInt32] = []
   private let types = TypeTable()
   private let judge: ViewJudge
-  /// For the keys of rows that are there already.
+  /// A second judge, for the keys of rows that are already in the index.
   private let other: ViewJudge
 
-  /// Judges and sorts all rows of the source. O(n log n).
+  /// Evaluates and sorts all rows of the source. O(n log n).
   init(_ plan: ViewPlan, limits: Limits) {
     self.plan = plan
     judge = ViewJudge(plan.definition, limits: limits)
@@ -126,13 +127,14 @@ final class ViewIndex {
     return types.type(record.type, of: record.text)
   }
 
-  /// The row of the source in flattened order that is the row at `index`. O(log n).
+  /// The flattened row of the source that is shown at `index`. O(log n).
   func sourceRow(at index: Int) -> Int {
     guard let row = all.row(of: kept[index]) else { preconditionFailure("a row of the view is no row of the source") }
     return row
   }
 
-  /// The present elements, to be read while the index goes on changing; nil if rows have types of their own.
+  /// Returns a snapshot of the current elements, which can be read while the index changes; nil if rows have types of
+  /// their own.
   func makeSnapshot() -> PositionSnapshot? {
     guard types.isEmpty else { return nil }
     return kept.makeSnapshot(
@@ -144,11 +146,12 @@ final class ViewIndex {
       release: { ElementText(bitPattern: $0)?.release() })
   }
 
-  /// Follows a change of the source, which has its new rows already. Returns the change of the rows that the filter accepts.
+  /// Applies a change of the source, which already has its new rows. Returns the change of the rows that the filter
+  /// accepts.
   ///
   /// - Parameter change: a change of one section: the rows in flattened order.
   ///
-  /// O(m log n) for m rows listed.
+  /// O(m log n) for m listed rows.
   func follow(_ change: borrowing Change) -> Change {
     let handles = change.deleted.map { all[Int($0.row)] }
     var origin = [Int](repeating: -1, count: change.added.count)
@@ -179,7 +182,7 @@ final class ViewIndex {
     return makeChange(&leaving, arrivals, updated)
   }
 
-  /// Judges a row anew whose element may be another.
+  /// Evaluates the filter again for a row whose element may have changed.
   private func rejudge(
     _ handle: UInt32, _ row: Row, _ leaving: inout [(row: Int, handle: UInt32)], _ arrivals: inout [Arrival],
     _ updated: inout [UInt32]
@@ -199,7 +202,7 @@ final class ViewIndex {
     }
   }
 
-  /// Whether the key in `judge` is that of a row whose element was not exchanged yet.
+  /// Whether the key in `judge` equals that of a row whose element was not exchanged yet.
   private func hasSameKey(_ handle: UInt32, at row: Int) -> Bool {
     guard kept.key(at: row) == judge.prefix else { return false }
     if !judge.isLong { return true }
@@ -207,7 +210,7 @@ final class ViewIndex {
     return SortOrder.compare(other.key, judge.key) == 0
   }
 
-  /// Puts an accepted row where it belongs. Rows that leave are gone already. O(log n), and O(log² n) among equal keys.
+  /// Inserts an accepted row at its place. Rows that leave have been removed. O(log n), and O(log² n) among equal keys.
   private func insert(_ arrival: Arrival) {
     if arrival.isLong { judge.makeKey(records[Int(arrival.handle)].text) }
     let place = all.row(of: arrival.handle) ?? 0
@@ -263,7 +266,7 @@ final class ViewIndex {
     free.append(handle)
   }
 
-  /// Takes the present element of a row. Returns whether its text or type is another one.
+  /// Replaces the element of a row by the current one. Returns whether its text or type changed.
   private func exchange(_ handle: UInt32, _ row: Row) -> Bool {
     let former = records[Int(handle)]
     let type = types.code(of: row.type, in: row.element)
@@ -313,7 +316,7 @@ final class ViewIndex {
   }
 }
 
-/// The accepted rows of a source while they are collected, to be sorted at once.
+/// Accepted rows of a source, collected to be sorted at once.
 struct ViewEntries: ~Copyable {
   private struct Entry {
     let prefix: UInt64
@@ -326,7 +329,7 @@ struct ViewEntries: ~Copyable {
   /// The long keys.
   private var keys = ByteBuffer()
 
-  /// Adds the row that `judge` accepted last. Rows are added in the order of the source.
+  /// Adds the row that `judge` accepted last. Rows must be added in the order of the source.
   mutating func append(_ row: UInt32, _ judge: ViewJudge) {
     let start = keys.count
     if judge.isLong { keys.append(judge.key) }
@@ -350,9 +353,9 @@ struct ViewEntries: ~Copyable {
   }
 }
 
-/// Types of rows that are not a part of their elements, such as those of slots.
+/// Types of rows that are not part of their elements, such as those of slots feeds.
 final class TypeTable {
-  /// The number of a type; `own` for the element's own.
+  /// The number of a type; `own` means the type of the element itself.
   typealias Code = Int32
   static let own: Code = -1
 
@@ -394,7 +397,7 @@ extension Feed {
     }
   }
 
-  /// The row at an index of the rows in flattened order, which must be there. O(sections + log n).
+  /// The row at an existing index of the rows in flattened order. O(sections + log n).
   func row(atFlat index: Int) -> Row {
     var rest = index
     for place in 0..<sectionCount {

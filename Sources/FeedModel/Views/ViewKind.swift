@@ -1,11 +1,12 @@
 import FeedChange
 import FeedJSON
 
-/// A feed of one section that shows rows of one other feed: filtered, sorted, and a window of these.
+/// A feed with one section that shows a window of the rows of one other feed, filtered and sorted (Protocol/README.md,
+/// "Views").
 ///
 /// Invariant: after each commit, `published` holds the plan of the section and the row counts of its source.
 final class ViewKind: DerivedKind {
-  /// What watchers know since the last commit.
+  /// The state as of the last published commit.
   private struct Published {
     let plan: ViewPlan
     /// The row counts of the sections of the source.
@@ -15,7 +16,7 @@ final class ViewKind: DerivedKind {
 
   private let rowsShown: ViewSection
   private let counts: RowCounts
-  /// nil before the first commit.
+  /// The published state; nil before the first commit.
   private var published: Published?
 
   init(name: String, plan: ViewPlan, counts: RowCounts, limits: Limits) {
@@ -36,7 +37,7 @@ final class ViewKind: DerivedKind {
   var bins: [Feed] { [] }
 
   var sources: [(place: Int, feed: Feed)] { [(0, plan.source)] }
-  /// Rows outside the window count as well, since they may enter it after any change.
+  /// Rows outside the window count too, because any change may move them into it.
   func shows(_ place: Int) -> Bool { true }
   func offset(ofSectionsAt place: Int) -> Int? { nil }
   func sourceSectionsDidChange() -> Bool { false }
@@ -66,7 +67,7 @@ final class ViewKind: DerivedKind {
     graph.link(feed)
   }
 
-  /// All rows are others.
+  /// The change that deletes all published rows and adds all current rows.
   private func replacement(of count: Int) -> Change {
     Change(
       deleted: (0..<UInt32(count)).map { IndexPath(section: 0, row: $0) },
@@ -86,7 +87,7 @@ final class ViewKind: DerivedKind {
       return publish()
     }
     var source = Change()
-    // After a redefinition, `published` may count the rows of another source.
+    // After a redefinition, `published` may have the row counts of another source.
     if published.plan.source === plan.source {
       changes.forEach { _, shift, below in source = flattened(below, shift: shift, published) }
     }
@@ -100,13 +101,13 @@ final class ViewKind: DerivedKind {
       change = rowsShown.follow(source, before: published.total, after: total)
       if isStructural { self.published = Published(plan: plan, counts: after, total: total) }
     } else if !changes.onlyUpdates {
-      // Sections without rows came or went.
+      // Only sections without rows were added or removed.
       publish()
     }
     if !change.onlyUpdates { counts.advance() }
   }
 
-  /// The change of the source with its rows in one flat list.
+  /// The change of the source as a change of one flat list.
   private func flattened(_ change: borrowing Change, shift: UInt32, _ published: Published) -> Change {
     let source = published.plan.source
     if published.counts.count == 1, source.sectionCount == 1, change.sectionsDeleted.isEmpty { return copy change }
@@ -114,7 +115,8 @@ final class ViewKind: DerivedKind {
     return change.flattened(before: published.counts, after: after, shift: shift)
   }
 
-  /// The change from the rows of a former plan to those of the present one. Rows of the same source that both show stay.
+  /// The change from the rows of the previous plan to those of the current one. If the source is the same, rows that
+  /// both plans show stay.
   private func redefinition(from published: Published, _ source: Change) -> Change {
     let before = rowsShown.publishedRows(of: published.total, as: published.plan)
     rowsShown.rebuild()
@@ -127,9 +129,10 @@ final class ViewKind: DerivedKind {
 }
 
 extension Change {
-  /// The change from one list of rows to another. Rows with equal numbers are the same row; those below 0 are gone.
+  /// Returns the change from one list of rows to another. Equal numbers denote the same row; negative numbers denote
+  /// deleted rows.
   ///
-  /// - Parameter changed: the rows with another element.
+  /// - Parameter changed: the rows whose element changed.
   ///
   /// O(n log n).
   static func between(_ before: [Int], _ after: [Int], changed: Set<Int> = []) -> Change {

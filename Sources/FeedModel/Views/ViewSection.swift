@@ -2,13 +2,13 @@ import FeedChange
 
 /// The one section of a view.
 ///
-/// Without filter and sort its rows are looked up in the source. Otherwise they come from a ``ViewIndex``, which follows the
-/// source when a commit is final. A read between two operations of a commit judges the rows again.
+/// Without a filter and a sort, its rows are looked up in the source. Otherwise they are in a ``ViewIndex``, which is
+/// updated at the end of each commit. A read between two operations of a commit evaluates the rows again.
 final class ViewSection: FeedSection {
   let name: String
   private(set) var plan: ViewPlan
   private var index: ViewIndex?
-  /// The rows of the source that show, worked out for one version of `counts`.
+  /// The visible rows of the source, cached for one version of `counts`.
   private var preview: (plan: ViewPlan, version: UInt64, rows: [Int])?
   private let counts: RowCounts
   private let limits: Limits
@@ -24,12 +24,12 @@ final class ViewSection: FeedSection {
   private var window: ViewWindow { plan.definition.window }
   private var source: Feed { plan.source }
 
-  /// Takes on another plan. The index stays that of the former plan until `rebuild`.
+  /// Sets another plan. The index keeps the previous plan until `rebuild`.
   func adopt(_ plan: ViewPlan) { self.plan = plan }
 
   // MARK: Rows
 
-  /// Where the rows are found now.
+  /// The current location of the rows.
   private enum Rows {
     case source(Range<Int>)
     case index(ViewIndex, Range<Int>)
@@ -66,8 +66,8 @@ final class ViewSection: FeedSection {
     for index in range { body(row(at: index)) }
   }
 
-  /// The rows of the source in flattened order that show, in the order of the view, judged by the present elements.
-  /// O(n log n) for a version of the rows.
+  /// The visible rows of the source in flattened order, in the order of the view, by the current elements. O(n log n),
+  /// cached for each version of the rows.
   func presentRows() -> [Int] {
     if plan.definition.isPlain { return Array(window.range(of: source.count)) }
     if let preview, preview.plan === plan, preview.version == counts.version { return preview.rows }
@@ -86,20 +86,20 @@ final class ViewSection: FeedSection {
 
   // MARK: Following the source
 
-  /// The rows of the source that the index shows, or that a view without one shows of `count` rows.
+  /// The published rows of the source: those of the index, or those in the window of a view without an index.
   func publishedRows(of count: Int, as published: ViewPlan) -> [Int] {
     let window = published.definition.window
     guard let index, index.plan === published else { return Array(window.range(of: count)) }
     return window.range(of: index.count).map { index.sourceRow(at: $0) }
   }
 
-  /// Makes the index of the present plan.
+  /// Creates the index of the current plan.
   func rebuild() {
     preview = nil
     index = plan.definition.isPlain ? nil : ViewIndex(plan, limits: limits)
   }
 
-  /// The change of this section from a change of the source.
+  /// Returns the change of this section for a change of the source.
   ///
   /// - Parameter change: a change of one section: the rows in flattened order.
   func follow(_ change: borrowing Change, before: Int, after: Int) -> Change {
@@ -111,10 +111,11 @@ final class ViewSection: FeedSection {
 
   // MARK: Snapshots
 
-  /// Windows of up to so many rows are read at once for a snapshot.
+  /// A snapshot of at most this many rows is read at once.
   private static let smallWindow = 1024
 
-  /// O(rows) for a small window, otherwise O(rows of the source / 100); rows before the window are skipped as it is read.
+  /// O(rows) for a small window, otherwise O(rows of the source / 100). Rows before the window are skipped while
+  /// reading.
   func makeSnapshot() -> any SectionSnapshot {
     let rows = rows
     if count > Self.smallWindow {
@@ -172,11 +173,11 @@ private final class RetainedRows: SectionSnapshot {
   }
 }
 
-/// A range of the rows of a snapshot, which skips those before it.
+/// A range of the rows of a snapshot. Skips the rows before the range.
 private final class SkippingSnapshot: SectionSnapshot {
   private enum Rows {
     case feed(FeedSnapshot)
-    /// The index is retained, since it knows the elements.
+    /// The index is retained because it owns the elements.
     case index(PositionSnapshot, ViewIndex)
   }
 
