@@ -114,7 +114,8 @@ extension DaemonOptions {
         """,
       groups: [files(socketPath, statePath), operation, OptionGroup("Limits", Limits.all.map(limit))],
       notes: """
-        BYTES takes the suffixes K, M and G (powers of 1024), TIME takes ms, s, m, h and d.
+        BYTES takes the suffixes K, M and G (powers of 1024).
+        TIME takes the suffixes ms, s, m, h and d.
         Exit status: 0 ended as asked, 1 failed at run time, 2 wrong command line.
         """)
   }

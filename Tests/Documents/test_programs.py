@@ -50,6 +50,15 @@ class Manuals(unittest.TestCase):
             environment = {**os.environ, "MANWIDTH": "80", "LC_ALL": "C.UTF-8"}
             done = subprocess.run(command, capture_output=True, text=True, env=environment)
             self.assertEqual((done.returncode, done.stderr), (0, ""), page)
+            for line in done.stdout.splitlines():
+                self.assertLessEqual(len(re.sub(".\b", "", line)), 80, f"{page.name}: {line}")
+
+    def test_help_fits_80_columns(self):
+        texts = {"feedd": help_of("feedd"), "feedclient": help_of("feedclient")}
+        texts |= {command: help_of("feedclient", command) for command in commands()}
+        for name, text in texts.items():
+            for line in text.splitlines():
+                self.assertLessEqual(len(line), 80, f"{name}: {line}")
 
     def test_every_option_of_feedd_has_a_paragraph(self):
         listed = set(re.findall(r"^\.BI? (--[a-z-]+)", manual("feedd.8"), re.MULTILINE))

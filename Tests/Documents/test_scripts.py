@@ -161,7 +161,7 @@ class Install(unittest.TestCase):
             "FEEDD_BIN_DIR": str(tools),
         }
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
-        self.assertEqual(done.stderr, "scripts/install: copying to /usr/local with sudo\n")
+        self.assertEqual(done.stderr, "scripts/install: removing files below /usr/local with sudo\n")
         self.assertEqual(
             done.stdout.splitlines(),
             [

@@ -145,6 +145,10 @@ class Container:
     def main_pid(self):
         return int(self.show("feedd.service", "MainPID") or 0)
 
+    def kill(self, signal):
+        """Sends a signal to the daemon."""
+        self.run("systemctl", "kill", "--kill-whom=main", f"--signal={signal}", "feedd.service")
+
     def log(self):
         if not getattr(self, "leader", None):
             return ""
@@ -237,7 +241,7 @@ class Service(unittest.TestCase):
         epoch, revision = self.fill(self.start())
         for _ in range(2):
             pid = self.container.main_pid()
-            self.container.run("kill", "-KILL", str(pid))
+            self.container.kill("KILL")
             self.wait_for_new_pid(pid)
             result = self.resume(epoch, revision)
             self.assertEqual((result["epoch"], result["resumed"]), (epoch, True), self.container.log())
@@ -253,7 +257,7 @@ class Service(unittest.TestCase):
         self.configure("WatchdogSec=2")
         epoch, revision = self.fill(self.start())
         pid = self.container.main_pid()
-        self.container.run("kill", "-STOP", str(pid))
+        self.container.kill("STOP")
         self.wait_for_new_pid(pid)
         self.assertIn("Watchdog timeout", self.container.output("journalctl", "--no-pager", "-o", "cat", "-u", "feedd.service"))
         result = self.resume(epoch, revision)
@@ -263,7 +267,7 @@ class Service(unittest.TestCase):
         self.start()
         for signal in ("ABRT", "QUIT", "SEGV"):
             pid = self.container.main_pid()
-            self.container.run("kill", f"-{signal}", str(pid))
+            self.container.kill(signal)
             self.wait_for_new_pid(pid)
         self.assertNotIn("Registers", self.container.log())
 
@@ -314,18 +318,11 @@ class Service(unittest.TestCase):
         epoch, revision = self.fill(self.start())
         for _ in range(12):
             pid = self.container.main_pid()
-            self.container.run("kill", "-KILL", str(pid))
+            self.container.kill("KILL")
             self.wait_for_new_pid(pid)
         self.assertEqual(self.container.show("feedd.socket", "ActiveState"), "active")
         result = self.resume(epoch, revision)
         self.assertEqual((result["epoch"], result["resumed"]), (epoch, True))
-
-    def test_many_stops_keep_the_socket(self):
-        for _ in range(25):
-            self.start().close()
-            self.container.run("systemctl", "stop", "feedd.service")
-        self.assertEqual(self.container.show("feedd.socket", "ActiveState"), "active", self.container.log())
-        self.start()
 
     def wait_for_status(self, words):
         self.container.wait(lambda: words in self.container.show("feedd.service", "StatusText"), f"the status '{words}'")
@@ -355,7 +352,7 @@ class Service(unittest.TestCase):
         epoch, _ = self.fill(connection)
         elements = [{"id": number} for number in range(20000)]
         revision = connection.call("update", feed="inbox", elements=elements)["revision"]
-        self.container.run("kill", "-KILL", str(self.container.main_pid()))
+        self.container.kill("KILL")
         self.container.wait(lambda: self.container.show("feedd.service", "ActiveState") == "failed", "the crash")
         self.container.run("systemctl", "stop", "feedd.socket")
         self.container.run("systemctl", "reset-failed", "feedd.service")
@@ -367,6 +364,8 @@ class Service(unittest.TestCase):
         self.assertEqual((result["epoch"], result["resumed"], result["revision"]), (epoch, True, revision))
 
     def test_lines_about_a_client_have_fields(self):
+        if self.container.command("sh", "-c", "command -v python3").returncode != 0:
+            self.skipTest("no python3 in the container")
         self.start()
         client = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('/run/feedd/feedd.sock'); s.send(b'\\xff' * 8); s.recv(9999)"
         self.container.run("python3", "-c", client)
@@ -400,12 +399,14 @@ class Service(unittest.TestCase):
     def test_the_unit_has_limits(self):
         self.assertEqual(self.container.show("feedd.service", "TasksMax"), "1024")
         self.assertNotIn(self.container.show("feedd.service", "MemoryMax"), ("", "infinity"))
+        self.assertEqual(self.container.show("feedd.service", "StartLimitIntervalUSec"), "0")
+        self.assertEqual(self.container.show("feedd.socket", "TriggerLimitBurst"), "100")
         if self.container.version() >= 254:
             self.assertEqual(self.container.show("feedd.service", "RestartSteps"), "10")
 
     def test_a_crash_loop_keeps_the_socket(self):
         path = self.configure_file('{"feeds": [')
-        self.configure(f"ExecStart=\nExecStart=/usr/local/bin/feedd --config {path}\nRestartSec=100ms")
+        self.configure(f"ExecStart=\nExecStart=/usr/local/bin/feedd --config {path}\nRestartSec=100ms\nRestartSteps=0")
         with socket.socket(socket.AF_UNIX) as waiting:
             waiting.connect(f"/proc/{self.container.leader}/root/run/feedd/feedd.sock")
             self.container.wait(lambda: int(self.container.show("feedd.service", "NRestarts") or 0) >= 12, "restarts")
@@ -463,7 +464,7 @@ class UserService(unittest.TestCase):
         self.assertEqual((state / "feedd.sqlite").stat().st_uid, USER)
         self.assertEqual(os.stat(f"/proc/{self.container.leader}/root/run/user/{USER}/feedd.sock").st_mode & 0o777, 0o600)
         pid = self.show("MainPID")
-        self.run_as_user("kill", "-KILL", pid)
+        self.run_as_user("systemctl", "--user", "kill", "--kill-whom=main", "--signal=KILL", "feedd.service")
         self.container.wait(lambda: self.show("ActiveState") == "active" and self.show("MainPID") != pid, "the restart")
         self.assertIn('"id":1', self.run_as_user("feedclient", "--json", "get", "inbox", "1"))
         self.run_as_user("systemctl", "--user", "reload", "feedd.service")
