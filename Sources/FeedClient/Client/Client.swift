@@ -26,7 +26,7 @@ public final class Client: Sendable {
   private let socket: String
 
   /// - Parameters:
-  ///   - socket: the daemon's socket; see "Transport" in `Protocol/README.md` for the default.
+  ///   - socket: the daemon's socket; see "Connecting and framing" in `Protocol/README.md` for the default.
   ///   - name: the name that the daemon's log and `clients` show.
   public init(socket: String? = nil, name: String = "swift") {
     self.socket = socket ?? SocketPath.clientDefault(.current)

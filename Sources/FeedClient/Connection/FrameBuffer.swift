@@ -1,4 +1,4 @@
-/// Cuts bytes from the daemon into frames; see "Transport" in `Protocol/README.md`.
+/// Cuts bytes from the daemon into frames; see "Connecting and framing" in `Protocol/README.md`.
 struct FrameBuffer: ~Copyable {
   /// The largest limit; no daemon can be configured to send more.
   static let maxFrame = 1 << 30

@@ -22,7 +22,7 @@ public struct Feed: AsyncSequence, Sendable {
   private let options: WatchOptions
   private let path: String
 
-  /// The feed `name` of the daemon at `socket`; see "Transport" in `Protocol/README.md` for the default.
+  /// The feed `name` of the daemon at `socket`; see "Connecting and framing" in `Protocol/README.md` for the default.
   /// - Parameters:
   ///   - waits: whether to wait for the daemon and the feed at first.
   ///   - reconnects: whether to reconnect after a lost connection.

@@ -1,7 +1,7 @@
 import FeedChange
 import FeedJSON
 
-/// A `delta` notification: what one or more commits changed in a feed; see "Changes" in `Protocol/README.md`.
+/// A `delta` notification: what one or more commits changed in a feed; see "The change" in `Protocol/README.md`.
 public struct Delta: Equatable, Sendable {
   public var feed: String
   /// The revision that the watcher has before it.

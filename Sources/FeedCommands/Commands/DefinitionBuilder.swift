@@ -1,7 +1,7 @@
 import FeedClient
 import FeedSystem
 
-/// A feed's definition built from the options of `define`; see "Feeds" in `Protocol/README.md`.
+/// A feed's definition built from the options of `define`; see "Definitions" in `Protocol/README.md`.
 struct DefinitionBuilder: Equatable {
   struct Bin: Equatable {
     var name: String

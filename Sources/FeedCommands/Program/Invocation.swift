@@ -17,7 +17,7 @@ struct Invocation {
 
   var operands: [String] { options.operands }
 
-  /// The path of the daemon's socket; see "Transport" in `Protocol/README.md`.
+  /// The path of the daemon's socket; see "Connecting and framing" in `Protocol/README.md`.
   var socketPath: String {
     options.text("socket") ?? global.text("socket") ?? SocketPath.clientDefault(environment)
   }

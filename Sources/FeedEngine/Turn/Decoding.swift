@@ -53,7 +53,7 @@ extension Engine {
     }
   }
 
-  /// Executes a stored request that has sessions.nobody to answer. Its result is that of its first execution, errors included.
+  /// Replays a stored request. Nobody receives its answer. Its result is that of its first execution, errors included.
   func performSilently(_ method: Method, _ id: JSONView?, _ parameters: Parameters) {
     let reply = Reply(to: sessions.nobody, id: id?.text, maxFrame: limits.maxFrame, isDiscarded: true)
     do throws(FeedError) { try execute(method, parameters, reply) } catch {}

@@ -67,7 +67,8 @@ struct Reception: ~Copyable {
     reading: while budget > 0,
       case .incomplete(let total) = Frame.first(in: session.input.held.bytes, maxFrame: engine.limits.maxFrame)
     {
-      let space = session.input.held.space(towards: total ?? 0)
+      let free = session.input.held.space(towards: total ?? 0)
+      let space = UnsafeMutableRawBufferPointer(rebasing: free.prefix(budget))
       switch link.read(session.id, into: space) {
       case .bytes(let count):
         session.input.held.didAppend(count)
