@@ -53,7 +53,7 @@ struct ImageSchedule {
   }
 
   /// Takes over what was recovered.
-  mutating func didRecover(_ found: LogThread.Recovered, hasWaste: Bool) {
+  mutating func didRecover(_ found: LogDatabase.Recovered, hasWaste: Bool) {
     journalBytes = found.progress.batchBytes + found.progress.batches * Self.rowOverhead
     imageBytes = found.image.bytes
     isUrgent = found.needsImage

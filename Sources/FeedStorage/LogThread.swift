@@ -1,245 +1,321 @@
 import FeedModel
-import FeedSQLite
 import FeedSystem
+import Synchronization
 
-/// Everything that touches the database while the daemon runs: the journal's end, images, waste, checkpoints and the mark.
+/// The thread of a log: takes batches and parts of images from the engine's thread, and tells what became of them.
 ///
-/// Used by one thread at a time. Batches are stored in order, and the mark follows each before anybody is told.
-/// Invariant: the mark never exceeds the journal, and at most one image is being written.
-struct LogThread: ~Copyable {
-  /// What became of a batch.
-  enum Outcome {
-    /// It is stored, as durably as chosen.
-    case stored
-    /// It is not stored, and no start will find it.
-    case refused(StorageError)
-    /// It may lie whole in the log, unsynced. `settle` must succeed before its requests are refused.
-    case unknown(StorageError)
+/// A batch goes before everything else; deleting what is no longer needed comes last. The database belongs to whichever
+/// thread holds `lock`. Invariant: every batch given to `append` is answered by exactly one notice.
+final class LogThread: @unchecked Sendable {
+  /// What became of a batch or a part.
+  enum Notice: Sendable {
+    /// The batch is stored; its last row.
+    case stored(UInt64, row: Int64)
+    case failed(UInt64, StorageError)
+    /// A batch may lie unsynced in the log. `failed` follows when it was overwritten.
+    case uncertain(StorageError)
+    /// A part of this image was written; another may be sent.
+    case partWritten(UInt64)
+    /// The last part of this image was written.
+    case imageComplete(UInt64, bytes: Int)
+    /// This image was given up.
+    case imageFailed(UInt64, StorageError)
+    /// Nothing is left to delete.
+    case wasteRemoved
+    case wasteFailed(StorageError)
   }
 
-  let path: String
-  private let database: Database
-  private let place: FilePlace
-  private let mark: StateMarkFile
-  private let checkpoints: Checkpoints
-  private var journal: Journal
-  private var waste: WasteRemover
-  private var image: ImageWriter?
-  /// What was found wrong with the log; nothing can be stored any more.
-  private var damage: StorageError?
+  private enum Task {
+    case beginImage(UInt64, revision: UInt64, at: UInt64, journal: Int64)
+    case write(ImagePart, of: UInt64)
+  }
 
-  init(
-    _ opened: borrowing StateFile.Opened, epoch: String, durability: Durability, boot: String, vfs: String?
-  ) throws(StorageError) {
-    let database = opened.database
-    let path = database.path
-    let journal = try Journal.open(database, durability)
-    let (pageSize, checkpoints) = try StorageError.naming(path) { () throws(SQLiteError) in
-      (try database.integer("PRAGMA page_size") ?? 0, try Checkpoints(database, path: path, vfs: vfs))
+  private enum Ending {
+    /// Stores what is in flight and records a clean stop.
+    case clean
+    /// Ends as a killed process does.
+    case abandoned
+  }
+
+  private struct Inbox {
+    var batch: LogBatch?
+    var tasks: [Task] = []
+    var ending: Ending?
+  }
+
+  private enum Next {
+    case again
+    case wait
+    case pause(UInt64)
+    case end
+  }
+
+  /// Nanoseconds between attempts to overwrite a failed batch: the first pause, which doubles up to the last.
+  private static let settlePauses: (first: UInt64, last: UInt64) = (1_000_000, 128_000_000)
+  /// Nanoseconds between looks whether a pass of checkpoints is over.
+  private static let checkpointPause: UInt64 = 5_000_000
+  /// Nanoseconds between attempts to delete after a failure.
+  private static let wastePause: UInt64 = 10_000_000_000
+
+  private let lock = Mutex<Void>(())
+  /// Guarded by `lock`; nil after the end.
+  private var log: LogBox?
+  /// A batch whose storing failed and which a start might still find. Guarded by `lock`.
+  private var unsettled: (number: UInt64, error: StorageError, pause: UInt64)?
+  private let inbox = Mutex<Inbox>(Inbox())
+  private let notices = Mutex<[Notice]>([])
+  private let hasNotices = Atomic<Bool>(false)
+  /// Wakes the engine's thread, the log's thread, and the thread that joins the log's thread.
+  private let noticeWakeUp: WakeUp
+  private let taskWakeUp: WakeUp
+  private let endWakeUp: WakeUp
+  private let isRunning = Atomic<Bool>(false)
+  /// Whether `close` stopped waiting for the thread, which may wait for the disk for ever.
+  private let isGivenUp = Atomic<Bool>(false)
+  /// Nanoseconds that one transaction of deletions takes.
+  private let step: UInt64
+  /// Only used by the thread: the image under way, and when deleting may be tried again.
+  private var currentImage: UInt64 = 0
+  private var wasteResumesAt: UInt64 = 0
+
+  private final class LogBox {
+    var database: LogDatabase
+    init(_ database: consuming LogDatabase) { self.database = database }
+  }
+
+  init(_ log: consuming LogDatabase, step: UInt64) throws(SystemError) {
+    noticeWakeUp = try WakeUp()
+    taskWakeUp = try WakeUp()
+    endWakeUp = try WakeUp()
+    self.log = LogBox(log)
+    self.step = step
+  }
+
+  /// Readable while there are notices.
+  var descriptor: Int32 { noticeWakeUp.descriptor }
+
+  // MARK: The engine's side
+
+  /// Uses the database on the calling thread; waits for what the log's thread is doing.
+  func withLog<Result: Sendable>(
+    _ body: (inout LogDatabase) throws(StorageError) -> Result
+  ) throws(StorageError) -> Result {
+    try lock.withLock { _ throws(StorageError) in
+      guard let log else { preconditionFailure("the log is closed") }
+      return try body(&log.database)
     }
-    mark = StateMarkFile(
-      StateMark(epoch: epoch, boot: boot, isSynced: durability == .disk, sequence: journal.sequence), of: path)
-    self.path = path
-    self.database = database
-    self.journal = journal
-    self.checkpoints = checkpoints
-    place = FilePlace(path, pageSize: Int(pageSize))
-    waste = WasteRemover(database)
   }
 
-  /// The last row of the journal.
-  var sequence: Int64 { journal.sequence }
-  /// Whether there is something to delete.
-  var hasWaste: Bool { !waste.isEmpty }
-  /// Whether an image is being written.
-  var isWritingImage: Bool { image != nil }
-  /// Whether work that can wait should wait: the log is about to begin anew.
-  var wantsPause: Bool { checkpoints.wantsPause }
-  /// Whether the next commit may wait for the disk although commits are not synced.
-  var mayWaitForDisk: Bool { checkpoints.isLogAboutToBeginAnew }
-  /// Whether `maintain` has something to do.
-  var needsMaintenance: Bool { checkpoints.isDue }
+  func start() throws(SystemError) {
+    isRunning.store(true, ordering: .relaxed)
+    do throws(SystemError) {
+      try Thread("log") { self.run() }
+    } catch {
+      isRunning.store(false, ordering: .relaxed)
+      throw error
+    }
+  }
+
+  /// Has the thread store a batch.
+  func append(_ batch: LogBatch) {
+    inbox.withLock { inbox in
+      assert(inbox.batch == nil)
+      inbox.batch = batch
+    }
+    taskWakeUp.signal()
+  }
+
+  /// Stores a batch on the calling thread if the log's thread has nothing to do.
+  /// - Returns: whether the batch was taken, and what became of it.
+  func appendInPlace(_ batch: LogBatch) -> (isTaken: Bool, notice: Notice?) {
+    guard inbox.withLock({ $0.tasks.isEmpty && $0.ending == nil }) else { return (false, nil) }
+    var needsThread = false
+    let result = lock.withLockIfAvailable { _ -> (Bool, Notice?) in
+      guard let log, unsettled == nil, !log.database.mayWaitForDisk else { return (false, nil) }
+      let notice = store(batch, in: log)
+      if case .uncertain = notice { needsThread = true } else { needsThread = log.database.needsMaintenance }
+      return (true, notice)
+    }
+    if needsThread { taskWakeUp.signal() }
+    return result ?? (false, nil)
+  }
+
+  /// Begins an image that covers the journal up to a row; parts follow.
+  func beginImage(_ image: UInt64, revision: UInt64, at moment: UInt64, journal row: Int64) {
+    inbox.withLock { $0.tasks.append(.beginImage(image, revision: revision, at: moment, journal: row)) }
+    taskWakeUp.signal()
+  }
+
+  func write(_ part: ImagePart, of image: UInt64) {
+    inbox.withLock { $0.tasks.append(.write(part, of: image)) }
+    taskWakeUp.signal()
+  }
+
+  /// Discards what was sent of an image and is not written yet.
+  func discardImage() { inbox.withLock { $0.tasks.removeAll() } }
+
+  /// Takes all notices, in order. O(1) when there are none.
+  func takeNotices() -> [Notice] {
+    guard hasNotices.load(ordering: .relaxed), hasNotices.exchange(false, ordering: .acquiring) else { return [] }
+    noticeWakeUp.clear()
+    return notices.withLock { notices in
+      defer { notices.removeAll() }
+      return notices
+    }
+  }
+
+  /// Waits until there are notices, or for so many milliseconds.
+  func waitForNotices(milliseconds: Int) {
+    _ = try? Readiness.readable.wait(on: noticeWakeUp.descriptor, timeout: .milliseconds(milliseconds))
+  }
+
+  /// Stores what is in flight, records a clean stop and ends the thread; gives up at a moment of `MonotonicClock`.
+  func close(until deadline: UInt64) {
+    guard isRunning.load(ordering: .relaxed) else { return closeHere() }
+    inbox.withLock { $0.ending = .clean }
+    taskWakeUp.signal()
+    isRunning.store(false, ordering: .relaxed)
+    if !Self.wait(for: endWakeUp, until: deadline) { isGivenUp.store(true, ordering: .relaxed) }
+  }
+
+  private func closeHere() {
+    lock.withLock { _ in
+      log?.database.close()
+      log = nil
+    }
+  }
+
+  /// Ends the thread without recording a stop, as the end of a process would, and closes the database.
+  func abandon() {
+    if isGivenUp.load(ordering: .relaxed) { return }
+    if isRunning.exchange(false, ordering: .relaxed) {
+      inbox.withLock { $0.ending = $0.ending ?? .abandoned }
+      taskWakeUp.signal()
+      endWakeUp.wait()
+    }
+    lock.withLock { _ in
+      log?.database.stop()
+      log = nil
+    }
+  }
+
+  // MARK: The thread
+
+  private func run() {
+    while true {
+      switch next() {
+      case .again: continue
+      case .wait: taskWakeUp.wait()
+      case .pause(let nanoseconds): _ = Self.wait(for: taskWakeUp, until: MonotonicClock.now &+ nanoseconds)
+      case .end: return endWakeUp.signal()
+      }
+    }
+  }
+
+  /// Waits for a signal until a moment of `MonotonicClock`. Returns false when none came.
+  private static func wait(for wakeUp: WakeUp, until deadline: UInt64) -> Bool {
+    let now = MonotonicClock.now
+    let left = Duration.nanoseconds(Int64(clamping: deadline > now ? deadline - now : 0))
+    let found = try? Readiness.readable.wait(on: wakeUp.descriptor, timeout: left)
+    wakeUp.clear()
+    return found?.isEmpty == false
+  }
+
+  /// Does one thing in place of the thread, which was not started. Returns false when the thread would wait.
+  func runOnce() -> Bool {
+    assert(!isRunning.load(ordering: .relaxed))
+    if case .again = next() { return true }
+    return false
+  }
+
+  /// Does one thing, the most urgent first.
+  private func next() -> Next {
+    let (batch, ending) = inbox.withLock { inbox in
+      defer { inbox.batch = nil }
+      return (inbox.batch, inbox.ending)
+    }
+    if ending == .abandoned { return .end }
+    if let batch {
+      // The notice comes before maintenance, which may wait for the disk.
+      if let notice = lock.withLock({ _ in log.flatMap { store(batch, in: $0) } }) { post(notice) }
+      return .again
+    }
+    let result: (next: Next, notice: Notice?) = lock.withLock { _ in
+      guard let log else { return (.end, nil) }
+      if let unsettled { return settle(unsettled, in: log) }
+      if log.database.needsMaintenance { log.database.maintain() }
+      if log.database.wantsPause && ending == nil { return (.pause(Self.checkpointPause), nil) }
+      if let task = inbox.withLock({ $0.tasks.isEmpty ? nil : $0.tasks.removeFirst() }) {
+        return (.again, execute(task, in: log))
+      }
+      if ending == .clean {
+        log.database.close()
+        self.log = nil
+        return (.end, nil)
+      }
+      return log.database.hasWaste ? removeWaste(in: log) : (.wait, nil)
+    }
+    if let notice = result.notice { post(notice) }
+    return result.next
+  }
 
   /// Stores a batch.
-  /// - Parameters:
-  ///   - revision: the daemon's revision before the batch.
-  ///   - moment: at which it is executed, in nanoseconds.
-  mutating func append(revision: UInt64, at moment: UInt64, requests: UnsafeRawBufferPointer) -> Outcome {
-    if let problem = problem() { return .refused(problem) }
-    do throws(SQLiteError) {
-      try journal.append(revision: revision, at: moment, requests: requests)
-    } catch {
-      let outcome = refusal(error)
-      guard error.isFullDisk, checkpoints.makeRoom() else { return outcome }
-      journal.logWasEmptied()
-      do throws(SQLiteError) {
-        try journal.append(revision: revision, at: moment, requests: requests)
-      } catch {
-        return refusal(error)
+  private func store(_ batch: LogBatch, in log: LogBox) -> Notice {
+    switch log.database.append(revision: batch.revision ?? 0, at: batch.at.nanoseconds, requests: batch.frames) {
+    case .stored: return .stored(batch.number, row: log.database.sequence)
+    case .refused(let error): return .failed(batch.number, error)
+    case .unknown(let error):
+      unsettled = (batch.number, error, Self.settlePauses.first)
+      return .uncertain(error)
+    }
+  }
+
+  private func settle(
+    _ batch: (number: UInt64, error: StorageError, pause: UInt64), in log: LogBox
+  ) -> (Next, Notice?) {
+    if log.database.settle() {
+      unsettled = nil
+      return (.again, .failed(batch.number, batch.error))
+    }
+    unsettled?.pause = min(batch.pause &* 2, Self.settlePauses.last)
+    return (.pause(batch.pause), nil)
+  }
+
+  private func execute(_ task: Task, in log: LogBox) -> Notice? {
+    do throws(StorageError) {
+      switch task {
+      case .beginImage(let image, let revision, let moment, let row):
+        currentImage = image
+        log.database.abandonImage()
+        try log.database.beginImage(revision: revision, at: moment, journal: row)
+        return nil
+      case .write(let part, let image):
+        // Parts of an image that failed or was replaced are of no use.
+        guard image == currentImage, log.database.isWritingImage else { return .partWritten(image) }
+        if let bytes = try log.database.write(part) { return .imageComplete(image, bytes: bytes) }
+        return .partWritten(image)
       }
-    }
-    mark.advance(to: journal.sequence)
-    checkpoints.didCommit()
-    return .stored
-  }
-
-  /// Makes sure that no start finds a batch whose fate is unknown. Returns whether that is certain now.
-  mutating func settle() -> Bool {
-    guard journal.mayHoldFailedBatch else { return true }
-    do throws(SQLiteError) {
-      try journal.overwriteFailedBatch()
-      return true
     } catch {
-      return false
+      wasteResumesAt = MonotonicClock.now &+ Self.wastePause
+      return .imageFailed(currentImage, error)
     }
   }
 
-  private mutating func refusal(_ error: SQLiteError) -> Outcome {
-    let reason = StorageError(error, path: path)
-    return settle() || error.isBeforeCommit ? .refused(reason) : .unknown(reason)
-  }
-
-  /// What keeps batches from being stored safely; nil when all is well.
-  private mutating func problem() -> StorageError? {
-    if let damage { return damage }
-    let pages = checkpoints.pages
-    guard let problem = place.problem(pages: pages) else { return nil }
-    if case .vanished(let reason) = problem { return StorageError(.vanished, path: path, reason: reason) }
-    guard case .cut(let reason) = problem else { return nil }
-    // Another program may have emptied the log by a checkpoint, which is harmless: then it is short after a commit as well.
-    do throws(SQLiteError) {
-      try journal.overwriteFailedBatch()
-      if checkpoints.pages < pages { return nil }
-    } catch {}
-    damage = StorageError(.cutLog, path: path, reason: reason)
-    return damage
-  }
-
-  /// Keeps the log short. Called after commits; may wait for the disk.
-  mutating func maintain() { checkpoints.maintain() }
-
-  /// Uses these limits for all batches from now on.
-  mutating func use(_ limits: Limits) throws(StorageError) {
-    do throws(SQLiteError) { try journal.use(limits: limits.storedText) } catch {
-      throw StorageError(error, path: path)
-    }
-  }
-
-  // MARK: Images
-
-  /// Begins an image.
-  /// - Parameter journal: the last row that it covers.
-  mutating func beginImage(revision: UInt64, at moment: UInt64, journal row: Int64) throws(StorageError) {
-    assert(image == nil && row <= journal.sequence)
-    do throws(SQLiteError) {
-      let id = try database.integer("SELECT ifnull(max(id), 0) FROM image")
-      let head = ImageHead(
-        id: (id ?? 0) + 1, revision: revision, at: moment, journal: row, limits: journal.limitsRow)
-      let feed = try ImageWriter.nextFeed(in: database)
-      var writer: ImageWriter?
-      try journal.withoutSync { () throws(SQLiteError) in
-        writer = try ImageWriter(head, firstFeed: feed, limits: journal.limitsChecksum, in: database)
-      }
-      image = writer
+  private func removeWaste(in log: LogBox) -> (Next, Notice?) {
+    let now = MonotonicClock.now
+    guard now >= wasteResumesAt else { return (.pause(wasteResumesAt - now), nil) }
+    do throws(StorageError) {
+      try log.database.removeWaste(until: now &+ step)
+      return (.again, log.database.hasWaste ? nil : .wasteRemoved)
     } catch {
-      throw StorageError(error, path: path)
+      wasteResumesAt = now &+ Self.wastePause
+      return (.again, .wasteFailed(error))
     }
   }
 
-  /// Writes a part of the image under way; ignored without one. Returns the image's bytes when it is complete.
-  ///
-  /// On an error the image is given up; the journal still holds everything.
-  mutating func write(_ part: ImagePart) throws(StorageError) -> Int? {
-    guard var writer = image.take() else { return nil }
-    let id = writer.head.id
-    do throws(SQLiteError) {
-      try journal.withoutSync { () throws(SQLiteError) in try writer.write(part) }
-      if part.isLast {
-        try waste.find(besides: id, journalUpTo: writer.head.journal)
-        return writer.bytes
-      }
-      image = consume writer
-      return nil
-    } catch {
-      waste.add(image: id)
-      throw StorageError(error, path: path)
-    }
-  }
-
-  /// Gives up the image under way, if there is one.
-  mutating func abandonImage() {
-    if let writer = image.take() { waste.add(image: writer.head.id) }
-  }
-
-  /// Deletes pieces of what is no longer needed, in one transaction that ends soon after `deadline`.
-  mutating func removeWaste(until deadline: UInt64) throws(StorageError) {
-    do throws(SQLiteError) {
-      var waste = waste
-      try journal.withoutSync { () throws(SQLiteError) in
-        repeat { try waste.removePiece() } while !waste.isEmpty && MonotonicClock.now < deadline
-      }
-      self.waste = waste
-    } catch {
-      throw StorageError(error, path: path)
-    }
-  }
-
-  /// Finds what the recovered image makes superfluous.
-  mutating func findWaste(besides image: Recovery.Image) throws(StorageError) {
-    do throws(SQLiteError) {
-      try waste.find(besides: image.id, journalUpTo: image.journal)
-    } catch {
-      throw StorageError(error, path: path)
-    }
-  }
-
-  /// What recovery found.
-  struct Recovered: Sendable {
-    let progress: RecoveryProgress
-    let image: Recovery.Image
-    /// Whether an image should replace the journal at once: rows without checksums were taken, or a batch was skipped.
-    let needsImage: Bool
-  }
-
-  /// Restores the state into `target`. Before the first batch.
-  /// - Parameters:
-  ///   - unchecked: rows of the journal up to this one may be without checksums.
-  ///   - skipped: the last row of a batch that is not executed; nil for none.
-  func recover(
-    into target: any RecoveryTarget, unchecked: Int64, skipping skipped: Int64?
-  ) throws(StorageError) -> Recovered {
-    var recovery = Recovery(
-      database, version: Schema.version, unchecked: unchecked, skipping: skipped, into: target)
-    try recovery.run()
-    return Recovered(
-      progress: recovery.progress, image: recovery.image,
-      needsImage: recovery.tookUnchecked || skipped != nil)
-  }
-
-  /// Moves the log into the database file, and records a clean stop. Nothing may follow.
-  mutating func close() {
-    image = nil
-    checkpoints.stop()
-    guard damage == nil, !journal.mayHoldFailedBatch,
-      let progress = try? database.checkpoint(.truncate), progress.moved == progress.pages
-    else { return }
-    mark.end(at: journal.sequence)
-  }
-
-  /// Ends the thread of checkpoints, as at the sudden end of a process.
-  mutating func stop() { checkpoints.stop() }
-}
-
-extension SQLiteError {
-  /// Whether a statement failed before its commit could lie whole in the log. Errors of a sync, and of what follows it, come
-  /// after that.
-  fileprivate var isBeforeCommit: Bool {
-    switch code {
-    case Self.inputOutput: isFullDisk || isWriteError
-    case Self.full, Self.busy, Self.readOnly, Self.permission, Self.cannotOpen, Self.corrupt, Self.tooBig,
-      Self.constraint:
-      true
-    default: false
-    }
+  private func post(_ notice: Notice) {
+    notices.withLock { $0.append(notice) }
+    hasNotices.store(true, ordering: .releasing)
+    noticeWakeUp.signal()
   }
 }

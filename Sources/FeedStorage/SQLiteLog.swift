@@ -25,7 +25,7 @@ public final class SQLiteLog: CommitLog, ImageStore {
   /// Receives failures of work in the background (true) and their end (false), for the daemon's log.
   public var report: (_ isFailure: Bool, _ message: String) -> Void = { _, _ in }
 
-  private let worker: LogWorker
+  private let thread: LogThread
   /// Rows of the journal up to this one may be without checksums.
   private let unchecked: Int64
   private var batches: BatchesInFlight
@@ -33,7 +33,7 @@ public final class SQLiteLog: CommitLog, ImageStore {
   /// The number of the image under way or of the last one, counted from 1. Notices of others are ignored.
   private var image: UInt64 = 0
   /// What is still to be read of the image under way, and how many parts may be sent.
-  private var reader: ImageReader?
+  private var cutter: ImageCutter?
   private var partsLeft = 0
   private static let partsInFlight = 2
 
@@ -50,12 +50,12 @@ public final class SQLiteLog: CommitLog, ImageStore {
     var opened = try StateFile.openToWrite(path, boot: boot, vfs: vfs)
     if let skipped { try opened.skip(skipped) }
     let facts = try StateFile.begin(opened, freshEpoch: freshEpoch, software: software)
-    let thread = try LogThread(
+    let database = try LogDatabase(
       opened, epoch: facts.epoch ?? freshEpoch, durability: durability, boot: boot, vfs: vfs)
-    let batches = BatchesInFlight(after: thread.sequence)
+    let batches = BatchesInFlight(after: database.sequence)
     do throws(SystemError) {
       return SQLiteLog(
-        try LogWorker(thread, step: policy.step), batches, opened.beginning, facts, path: path,
+        try LogThread(database, step: policy.step), batches, opened.beginning, facts, path: path,
         durability: durability, policy: policy)
     } catch {
       throw StorageError(.other, path: path, reason: "\(error)")
@@ -63,10 +63,10 @@ public final class SQLiteLog: CommitLog, ImageStore {
   }
 
   private init(
-    _ worker: LogWorker, _ batches: BatchesInFlight, _ beginning: StateBeginning, _ facts: StateFacts, path: String,
+    _ thread: LogThread, _ batches: BatchesInFlight, _ beginning: StateBeginning, _ facts: StateFacts, path: String,
     durability: Durability, policy: ImagePolicy
   ) {
-    self.worker = worker
+    self.thread = thread
     self.batches = batches
     self.beginning = beginning
     self.path = path
@@ -76,14 +76,14 @@ public final class SQLiteLog: CommitLog, ImageStore {
     schedule = ImageSchedule(policy, now: MonotonicClock.now)
   }
 
-  deinit { worker.abandon() }
+  deinit { thread.abandon() }
 
   /// Fills `target` with what is stored. Once, before `start`.
   public func recover(into target: any RecoveryTarget) throws(StorageError) -> RecoveryProgress {
     let unchecked = unchecked
     var skipped: Int64?
     if case .skipped(let row) = beginning { skipped = row }
-    let (found, hasWaste) = try worker.withLog { log throws(StorageError) in
+    let (found, hasWaste) = try thread.withLog { log throws(StorageError) in
       let found = try log.recover(into: target, unchecked: unchecked, skipping: skipped)
       try log.findWaste(besides: found.image)
       return (found, log.hasWaste)
@@ -95,9 +95,9 @@ public final class SQLiteLog: CommitLog, ImageStore {
   /// Starts the log's thread. After recovery, before the first batch.
   /// - Parameter limits: the limits under which all batches are executed from now on.
   public func start(_ limits: Limits) throws(StorageError) {
-    try worker.withLog { log throws(StorageError) in try log.use(limits) }
+    try thread.withLog { log throws(StorageError) in try log.use(limits) }
     do throws(SystemError) {
-      try worker.start()
+      try thread.start()
     } catch {
       throw StorageError(.other, path: path, reason: "\(error)")
     }
@@ -105,22 +105,22 @@ public final class SQLiteLog: CommitLog, ImageStore {
 
   /// Starts without a thread: `step` does what the thread would do. For simulations, in which every step follows from a seed.
   func startStepwise(_ limits: Limits) throws(StorageError) {
-    try worker.withLog { log throws(StorageError) in try log.use(limits) }
+    try thread.withLog { log throws(StorageError) in try log.use(limits) }
   }
 
   /// Does one thing in place of the log's thread. Returns false when the thread would wait.
-  func step() -> Bool { worker.runOnce() }
+  func step() -> Bool { thread.runOnce() }
 
   // MARK: Batches
 
-  public var descriptor: Int32? { worker.descriptor }
+  public var descriptor: Int32? { thread.descriptor }
 
   public func append(_ batch: LogBatch) {
     batches.begin(batch)
-    guard durability == .process else { return worker.append(batch) }
-    let (isTaken, notice) = worker.appendInPlace(batch)
+    guard durability == .process else { return thread.append(batch) }
+    let (isTaken, notice) = thread.appendInPlace(batch)
     if let notice { take(notice) }
-    if !isTaken { worker.append(batch) }
+    if !isTaken { thread.append(batch) }
   }
 
   public func nextEvent() -> LogEvent? {
@@ -134,7 +134,7 @@ public final class SQLiteLog: CommitLog, ImageStore {
   public func close(within nanoseconds: UInt64) {
     discardImage()
     let (end, isEndless) = MonotonicClock.now.addingReportingOverflow(nanoseconds)
-    worker.close(until: isEndless ? .max : end)
+    thread.close(until: isEndless ? .max : end)
     takeNotices()
   }
 
@@ -142,10 +142,10 @@ public final class SQLiteLog: CommitLog, ImageStore {
   var lastRow: Int64 { batches.row(of: .max) }
 
   private func takeNotices() {
-    for notice in worker.takeNotices() { take(notice) }
+    for notice in thread.takeNotices() { take(notice) }
   }
 
-  private func take(_ notice: LogWorker.Notice) {
+  private func take(_ notice: LogThread.Notice) {
     let now = MonotonicClock.now
     switch notice {
     case .stored(let number, let row):
@@ -162,7 +162,7 @@ public final class SQLiteLog: CommitLog, ImageStore {
       if schedule.didComplete(bytes: bytes, now: now) { report(false, "\(path): images are written again") }
     case .imageFailed(let image, let error):
       guard image == self.image else { break }
-      reader = nil
+      cutter = nil
       if schedule.didFail(now: now) {
         report(true, "\(error) (nothing is lost: the journal is kept until an image is written)")
       }
@@ -177,14 +177,14 @@ public final class SQLiteLog: CommitLog, ImageStore {
   // MARK: Images
 
   public var imagePause: UInt64? {
-    if reader != nil { return partsLeft > 0 ? 0 : nil }
+    if cutter != nil { return partsLeft > 0 ? 0 : nil }
     return schedule.pause(now: MonotonicClock.now)
   }
 
   public func workOnImage(executed number: UInt64, isBusy: Bool, _ makeImage: () -> CatalogImage) {
     takeNotices()
     var now = MonotonicClock.now
-    if reader == nil && schedule.wantsImage(now: now) { beginImage(makeImage(), executed: number) }
+    if cutter == nil && schedule.wantsImage(now: now) { beginImage(makeImage(), executed: number) }
     let deadline = now &+ schedule.policy.step
     while now < deadline, sendPart(), !isBusy { now = MonotonicClock.now }
   }
@@ -192,24 +192,24 @@ public final class SQLiteLog: CommitLog, ImageStore {
   private func beginImage(_ content: CatalogImage, executed number: UInt64) {
     schedule.didBegin()
     image += 1
-    reader = ImageReader(content)
+    cutter = ImageCutter(content)
     partsLeft = Self.partsInFlight
-    worker.beginImage(
+    thread.beginImage(
       image, revision: content.revision, at: content.at.nanoseconds, journal: batches.row(of: number))
   }
 
   /// Sends the next part of the image under way. Returns false if there is none, or if enough parts are in flight.
   private func sendPart() -> Bool {
-    guard partsLeft > 0, let part = reader?.next() else { return false }
+    guard partsLeft > 0, let part = cutter?.next() else { return false }
     partsLeft -= 1
-    if part.isLast { reader = nil }
-    worker.write(part, of: image)
+    if part.isLast { cutter = nil }
+    thread.write(part, of: image)
     return true
   }
 
   private func discardImage() {
-    reader = nil
-    worker.discardImage()
+    cutter = nil
+    thread.discardImage()
   }
 
   /// Whether a start should write an image before the daemon serves: the journal became far longer than it should, or should
@@ -234,7 +234,7 @@ public final class SQLiteLog: CommitLog, ImageStore {
     beginImage(makeImage(), executed: number)
     while schedule.isWriting {
       while sendPart() {}
-      worker.waitForNotices(milliseconds: Self.longestWait)
+      thread.waitForNotices(milliseconds: Self.longestWait)
       takeNotices()
       if schedule.isWriting && !mayGoOn() {
         discardImage()

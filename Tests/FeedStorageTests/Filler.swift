@@ -49,11 +49,11 @@ extension Engine {
   /// Everything that an image of the state holds, but for how far back recent changes reach. Arrivals are counted anew by a
   /// recovery, so their order stands for them.
   var content: [String] {
-    var reader = ImageReader(catalog.makeImage())
+    var cutter = ImageCutter(catalog.makeImage())
     var lines = ["revision \(catalog.revision)"]
     var elements: [(arrival: UInt64, line: String)] = []
     while true {
-      let part = reader.next()
+      let part = cutter.next()
       for item in part.items {
         switch item {
         case .feed(let head): lines.append("\(head)")

@@ -102,7 +102,7 @@ struct ImageScheduleTests {
       var progress = RecoveryProgress()
       progress.batchBytes = bytes
       schedule.didRecover(
-        LogThread.Recovered(progress: progress, image: Recovery.Image(), needsImage: needsImage), hasWaste: false)
+        LogDatabase.Recovered(progress: progress, image: Recovery.Image(), needsImage: needsImage), hasWaste: false)
       return schedule
     }
     #expect(!recovered(15_000).isOverdue)

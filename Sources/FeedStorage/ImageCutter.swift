@@ -1,10 +1,10 @@
 import FeedJSON
 import FeedModel
 
-/// Reads an image into parts, on the engine's thread, while the feeds go on changing.
+/// Cuts an image into the parts that are stored, on the engine's thread, while the feeds change.
 ///
 /// Invariant: the parts of a feed come in order, and each of its elements gets one number, counted from 0.
-struct ImageReader: ~Copyable {
+struct ImageCutter: ~Copyable {
   /// Bytes of changes in one row: they fit in a page (see `Journal`).
   private static let bytesOfHistoryRow = Schema.pageSize - 64
   /// Rows whose numbers make one row of `section_rows`.
