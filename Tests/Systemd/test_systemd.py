@@ -396,6 +396,14 @@ class Service(unittest.TestCase):
         self.container.run("systemctl", "start", "feedd.socket")
         self.assertEqual(len(self.start().call("feeds")["feeds"]), 1)
 
+    def test_members_of_the_group_can_connect_and_others_cannot(self):
+        for user, options in (("member", ["--groups", "feedd"]), ("stranger", [])):
+            self.container.run("useradd", "--no-create-home", *options, user)
+            command = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "/usr/local/bin/feedclient", "ping"]
+            done = self.container.command(*command)
+            self.assertEqual(done.returncode, 0 if options else 3, done.stderr)
+        self.assertIn("permission denied", done.stderr)
+
     def test_the_unit_has_limits(self):
         self.assertEqual(self.container.show("feedd.service", "TasksMax"), "1024")
         self.assertNotIn(self.container.show("feedd.service", "MemoryMax"), ("", "infinity"))
