@@ -4,21 +4,21 @@ import CSQLite
 extension Database {
   /// The progress of a checkpoint, in pages of the log.
   public struct CheckpointProgress: Equatable, Sendable {
-    /// Pages in the log; -1 when there is no log.
+    /// The pages in the log; -1 if there is no log.
     public let pages: Int
-    /// Pages of it that are in the database file.
+    /// The pages of the log that are in the database file.
     public let moved: Int
   }
 
-  /// Whether a checkpoint waits for others.
+  /// Whether a checkpoint waits for other connections.
   public enum CheckpointMode: Sendable {
-    /// Moves what it can without waiting.
+    /// Moves as many pages as possible without waiting.
     case passive
-    /// Waits for readers and writers, and leaves an empty log.
+    /// Waits for readers and writers, and truncates the log.
     case truncate
   }
 
-  /// Moves pages of the log into the database file.
+  /// Moves pages of the log into the database file (a checkpoint).
   public func checkpoint(_ mode: CheckpointMode) throws(SQLiteError) -> CheckpointProgress {
     var pages: Int32 = 0
     var moved: Int32 = 0
@@ -28,7 +28,7 @@ extension Database {
     return CheckpointProgress(pages: Int(pages), moved: Int(moved))
   }
 
-  /// Syncs the database file, which a checkpoint that moved only a part of the log does not. Returns whether that worked.
+  /// Syncs the database file. A checkpoint that moved only part of the log does not. Returns false on failure.
   @discardableResult
   public func syncFile() -> Bool {
     var file: UnsafeMutablePointer<sqlite3_file>?
@@ -39,7 +39,7 @@ extension Database {
     return sync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY) == SQLITE_OK
   }
 
-  /// Keeps the log when this connection closes as the last one.
+  /// Keeps the log when this connection, the last one, closes.
   public func keepLogWhenClosing() {
     csqlite_keep_log_when_closing(handle)
   }
@@ -55,12 +55,12 @@ extension Database {
       }, pages)
   }
 
-  /// Ends what ``reportLog(to:)`` began.
+  /// Reverts ``reportLog(to:)``.
   public func endReportingLog() {
     sqlite3_wal_hook(handle, nil, nil)
   }
 
-  /// Disables checkpoints by SQLite: the program makes them.
+  /// Disables automatic checkpoints.
   public func disableAutomaticCheckpoints() {
     sqlite3_wal_autocheckpoint(handle, 0)
   }

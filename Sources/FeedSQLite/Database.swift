@@ -5,30 +5,30 @@ import CSQLite
 ///     let database = try Database(path: path, access: .readOnly)
 ///     let epoch = try database.text("SELECT value FROM meta WHERE key = 'epoch'")
 public final class Database {
-  /// What the connection may do with the file.
+  /// The access of the connection to the file.
   public enum Access: Sendable {
-    /// Reads a file that exists.
+    /// Reads an existing file.
     case readOnly
-    /// Reads a file that nobody writes at the same time, and ignores its log. Takes no locks and writes no file.
+    /// Reads a file that no process writes at the same time, and ignores its log. Takes no locks and writes no file.
     case immutable
-    /// Reads a file and its log, which nobody writes at the same time. Takes no locks and writes no file: the index of the
-    /// log, which other connections share as a file, is in memory.
+    /// Reads a file and its log that no process writes at the same time. Takes no locks and writes no file: the index
+    /// of the log, which is normally a shared file, is kept in memory.
     case quiescent
-    /// Reads and writes a file that exists.
+    /// Reads and writes an existing file.
     case readWrite
     /// Reads and writes, and creates the file if it is missing.
     case create
   }
 
   let handle: OpaquePointer
-  /// The file, as it was given.
+  /// The path as given to `init`.
   public let path: String
   private let steps = StepBudget()
 
   /// Opens a file. Symbolic links in `path` are followed.
   /// - Parameters:
   ///   - busyTimeout: milliseconds to wait for a lock of another connection before `SQLiteError.busy`.
-  ///   - vfs: the name of the system layer; nil is SQLite's own.
+  ///   - vfs: the name of the VFS; nil for the default.
   public init(
     path: String, access: Access, busyTimeout: Int32 = 0, vfs: String? = nil
   ) throws(SQLiteError) {
@@ -64,16 +64,16 @@ public final class Database {
     try Statement(sql, in: self, isKept: isKept)
   }
 
-  /// Rows that the last INSERT, UPDATE or DELETE changed.
+  /// The number of rows that the last INSERT, UPDATE or DELETE changed.
   public var changes: Int { Int(sqlite3_changes64(handle)) }
 
-  /// The row number of the last INSERT.
+  /// The rowid of the last INSERT.
   public var lastInsertedRow: Int64 { sqlite3_last_insert_rowid(handle) }
 
   /// Whether a transaction is open.
   public var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
-  /// Whether the file can only be read.
+  /// Whether the file is read-only.
   public var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
 
   /// Sets the milliseconds to wait for a lock of another connection.
@@ -81,10 +81,10 @@ public final class Database {
     sqlite3_busy_timeout(handle, milliseconds)
   }
 
-  /// The library's version, such as "3.40.1".
+  /// The version of the SQLite library, such as "3.40.1".
   public static var libraryVersion: String { String(cString: sqlite3_libversion()) }
 
-  /// The name to open. Only an immutable file needs a URI, in which %, ? and # are escaped.
+  /// The file name to open. Only an immutable file needs a URI, in which %, ? and # are escaped.
   private static func address(of path: String, _ access: Access) -> String {
     if access != .immutable && !path.hasPrefix("file:") { return path }
     var address = "file:"
@@ -113,14 +113,14 @@ extension Database.Access {
 
 /// Single values.
 extension Database {
-  /// The integer in the first column of the first row; nil when there is no row or it is NULL.
+  /// The integer in the first column of the first row; nil if there is no row or it is NULL.
   public func integer(_ sql: String) throws(SQLiteError) -> Int64? {
     let statement = try prepare(sql, isKept: false)
     guard try statement.step(), statement.type(of: 0) != .null else { return nil }
     return statement.integer(0)
   }
 
-  /// The text in the first column of the first row; nil when there is no row or it is NULL.
+  /// The text in the first column of the first row; nil if there is no row or it is NULL.
   public func text(_ sql: String) throws(SQLiteError) -> String? {
     let statement = try prepare(sql, isKept: false)
     guard try statement.step(), statement.type(of: 0) != .null else { return nil }
@@ -130,7 +130,7 @@ extension Database {
 
 /// Transactions.
 extension Database {
-  /// Executes `body` as one transaction that writes: all of it happens or nothing.
+  /// Executes `body` in one write transaction. Rolls back if `body` throws.
   public func transaction(_ body: () throws(SQLiteError) -> Void) throws(SQLiteError) {
     precondition(!isInTransaction, "transactions do not nest")
     try execute("BEGIN IMMEDIATE")
@@ -143,7 +143,7 @@ extension Database {
     }
   }
 
-  /// Undoes the transaction under way, if there is one. Some errors have undone it already.
+  /// Rolls back the open transaction, if any. Some errors have already rolled it back.
   public func rollBack() {
     guard isInTransaction else { return }
     try? execute("ROLLBACK")
@@ -152,13 +152,13 @@ extension Database {
 
 /// Limits for files and statements of other programs.
 extension Database {
-  /// Refuses texts, blobs and rows of more than `bytes` with `SQLiteError.tooBig`, before memory is taken for them.
+  /// Rejects texts, blobs and rows of more than `bytes` with `SQLiteError.tooBig`, before memory is allocated for them.
   public func limitLength(bytes: Int) {
     sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Int32(clamping: bytes))
   }
 
-  /// Interrupts a statement with `SQLiteError.interrupted` once about `count` more instructions of SQLite's virtual machine
-  /// were executed on this connection. Each call starts the count again.
+  /// Interrupts a statement with `SQLiteError.interrupted` after about `count` more instructions of SQLite's virtual
+  /// machine on this connection. Each call resets the count.
   public func limitSteps(_ count: Int) {
     let period: Int32 = 10_000
     steps.periodsLeft = max(count / Int(period), 1)
@@ -171,11 +171,11 @@ extension Database {
   }
 }
 
-/// What is left of the instructions that a connection may execute.
+/// The number of instructions that a connection may still execute.
 private final class StepBudget {
   var periodsLeft = Int.max
 
-  /// Spends one period. Returns false when nothing is left.
+  /// Spends one period. Returns false when none is left.
   func spend() -> Bool {
     if periodsLeft > 0 { periodsLeft -= 1 }
     return periodsLeft > 0

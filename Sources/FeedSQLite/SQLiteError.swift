@@ -5,13 +5,13 @@ import Glibc
 public struct SQLiteError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The primary result code, such as `SQLiteError.full`.
   public let code: Int32
-  /// The extended result code, which says more about I/O errors.
+  /// The extended result code, which details I/O errors.
   public let extended: Int32
   /// SQLite's message, in English.
   public let message: String
-  /// The statement, or the operation when there was no statement.
+  /// The statement, or the operation if there was no statement.
   public let sql: String
-  /// The system's error number behind an I/O error; 0 when there is none.
+  /// The `errno` of an I/O error; 0 if there is none.
   public let systemCode: Int32
 
   public init(code: Int32, extended: Int32, message: String, sql: String, systemCode: Int32 = 0) {
@@ -29,7 +29,7 @@ public struct SQLiteError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The last error of a connection.
   init(_ handle: OpaquePointer?, result: Int32, sql: String) {
     let extended = handle == nil ? result : sqlite3_extended_errcode(handle)
-    // The connection may have seen another error since, or none: the result of the call decides.
+    // The connection may have a newer error, or none. The result of the call takes precedence.
     let matches = extended & 0xff == result & 0xff
     code = result & 0xff
     self.extended = matches ? extended : result
@@ -64,10 +64,10 @@ extension SQLiteError {
   /// A text, blob or row exceeds the length limit.
   public static let tooBig = SQLITE_TOOBIG
 
-  /// Whether the system refused a write: none of the statement's commit can be complete.
+  /// Whether a write to the file failed. The transaction is then incomplete in the log.
   public var isWriteError: Bool { extended == SQLITE_IOERR | (3 << 8) }
 
-  /// Whether the disk is full, however the system reported it.
+  /// Whether the disk is full, in any form in which the system reports it.
   public var isFullDisk: Bool {
     code == Self.full || (code == Self.inputOutput && [ENOSPC, EDQUOT, EFBIG].contains(systemCode))
   }

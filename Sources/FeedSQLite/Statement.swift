@@ -1,6 +1,6 @@
 import CSQLite
 
-/// One compiled statement: bind its parameters, step through its rows, reset it, use it again.
+/// A compiled statement: bind its parameters, step through its rows, reset it, and use it again.
 ///
 /// Used by the thread of its connection. Parameters count from 1, columns from 0, as in SQLite.
 ///
@@ -27,7 +27,7 @@ public final class Statement {
     sqlite3_finalize(handle)
   }
 
-  /// Advances to the next row. Returns false when there is none.
+  /// Advances to the next row. Returns false if there is none.
   public func step() throws(SQLiteError) -> Bool {
     let result = sqlite3_step(handle)
     switch result {
@@ -43,21 +43,21 @@ public final class Statement {
     _ = try step()
   }
 
-  /// Makes the statement ready to run again; parameters keep their values.
+  /// Resets the statement, so that it can run again. Parameters keep their values.
   public func reset() {
     // The result repeats the error of the last step, which was thrown then.
     sqlite3_reset(handle)
   }
 
-  /// Sets all parameters to NULL, so that lent bytes may be freed.
+  /// Sets all parameters to NULL, so that the caller may free lent bytes.
   public func clearParameters() {
     sqlite3_clear_bindings(handle)
   }
 
-  /// The text it was compiled from.
+  /// The text of the statement.
   public var sql: String { sqlite3_sql(handle).map { String(cString: $0) } ?? "" }
 
-  /// Whether it changes nothing in the database file.
+  /// Whether the statement does not write to the database file.
   public var isReadOnly: Bool { sqlite3_stmt_readonly(handle) != 0 }
 }
 
@@ -67,7 +67,7 @@ extension Statement {
     try check(sqlite3_bind_int64(handle, place, value))
   }
 
-  /// Binds the bits of an unsigned number: SQLite shows those above `Int64.max` as negative.
+  /// Binds the bits of an unsigned number. SQLite shows values above `Int64.max` as negative.
   public func bind(_ value: UInt64, at place: Int32) throws(SQLiteError) {
     try bind(Int64(bitPattern: value), at: place)
   }
@@ -110,7 +110,7 @@ extension Statement {
     unsafeBitCast(-1, to: sqlite3_destructor_type.self)
   }
 
-  /// An address also for no bytes: a null address would bind NULL instead of an empty value.
+  /// A non-null address, also for an empty buffer: a null address would bind NULL.
   private static func start(of bytes: UnsafeRawBufferPointer) -> UnsafeRawPointer {
     if let base = bytes.baseAddress { return base }
     return nothing
@@ -137,7 +137,7 @@ extension Statement {
 
   public var columnCount: Int32 { sqlite3_column_count(handle) }
 
-  /// The name of a column, as the statement or its `AS` says.
+  /// The name of a column, or its `AS` name.
   public func name(of column: Int32) -> String {
     sqlite3_column_name(handle, column).map { String(cString: $0) } ?? ""
   }
@@ -156,7 +156,7 @@ extension Statement {
 
   public func real(_ column: Int32) -> Double { sqlite3_column_double(handle, column) }
 
-  /// The bits of a number that was bound unsigned.
+  /// The value of a column that was bound as unsigned.
   public func unsigned(_ column: Int32) -> UInt64 { UInt64(bitPattern: integer(column)) }
 
   /// The UTF-8 of a text, not copied: valid until the next step or reset.
@@ -176,7 +176,7 @@ extension Statement {
 }
 
 extension Statement {
-  /// Whether only white space, comments and semicolons follow the statement in the text it was compiled from.
+  /// Whether only white space, comments and semicolons follow the statement in the text from which it was compiled.
   ///
   /// SQLite compiles the first statement of a text and ignores the rest.
   public func isAlone(in text: String) -> Bool {

@@ -1,27 +1,28 @@
 import FeedSystem
 
-/// The database of one managed feed: when to look at it next, and which file events cause a look.
+/// The database of one managed feed: when to read it next, and which file events cause a read.
 ///
-/// Used by the loop's thread only. Invariant: `nextLook` is nil exactly while a look is under way.
+/// Used by the loop's thread only. A *look* checks the database for new commits, and reads it if there are any.
+/// Invariant: `nextLook` is nil exactly while a look is running.
 final class Source {
-  /// Nanoseconds between an event and the look: a program often writes several times in a row.
+  /// Nanoseconds between an event and the look: a debounce, because a program often writes several times in a row.
   private static let quiet: UInt64 = 20_000_000
   /// Nanoseconds between looks without events, for file systems that report none.
   private static let routine: UInt64 = 60_000_000_000
-  /// Nanoseconds before the first retry after a failure; doubles with each failure, up to `routine`.
+  /// Nanoseconds before the first retry after a failure. Doubles with each failure, up to `routine`.
   private static let firstRetry: UInt64 = 500_000_000
 
   private(set) var specification: SourceSpecification
   private(set) var generation = 0
   private let reader: SourceReader
   private var isLooking = false
-  /// Whether the files changed during the look under way.
+  /// Whether the files changed during the running look.
   private var isDirty = false
   private var failures: UInt64 = 0
   private var lastDuration: UInt64 = 0
-  /// When to look next; nil while a look is under way.
+  /// When to look next; nil while a look is running.
   private(set) var nextLook: UInt64?
-  /// Names of files whose events matter, by the number of their directory.
+  /// The names of the files whose events matter, by the watch descriptor of their directory.
   var names: [Int32: Set<String>] = [:]
 
   init(_ specification: SourceSpecification, _ mailbox: SourceMailbox, now: UInt64) throws(SystemError) {
@@ -43,7 +44,7 @@ final class Source {
     if isLooking {
       isDirty = true
     } else {
-      // The pause is at least as long as the last look, so that a slow query takes half of the time at most.
+      // The delay is at least the duration of the last look, so a slow query takes at most half of the time.
       nextLook = min(nextLook ?? .max, now + max(Self.quiet, lastDuration))
     }
   }
@@ -57,7 +58,7 @@ final class Source {
     reader.look(specification, generation: generation)
   }
 
-  /// Ends a look. Returns whether its outcome is about the current specification.
+  /// Ends a look. Returns whether the report is about the current specification.
   func take(_ report: SourceReport, now: UInt64) -> Bool {
     assert(isLooking && nextLook == nil, "a report without a look")
     isLooking = false

@@ -2,32 +2,33 @@ import FeedModel
 import FeedSQLite
 import FeedSystem
 
-/// One open database of a managed feed. Used by the thread of its reader.
+/// An open database of a managed feed. Used by the thread of its reader.
 ///
-/// The connection stays open between looks, without locks, because `PRAGMA data_version` tells only the same connection
-/// whether something was committed since. It is reopened after errors and when the path names another file.
+/// The connection stays open between looks, without locks: `PRAGMA data_version` detects new commits only on the same
+/// connection. It is reopened after errors, and when the path names another file.
 struct SourceConnection {
-  /// Milliseconds to wait for a lock of another program before it is reported.
+  /// Milliseconds to wait for a lock of another program before the lock is reported as an error.
   private static let patience: Int32 = 250
-  /// Times that a query is compiled in one look because the tables were altered meanwhile.
+  /// The maximum number of compilations of the query in one look, if the tables are altered concurrently.
   private static let maxCompilations = 4
-  /// The least limit for one value or row of the database, so that a query may compute with more than it returns.
+  /// The minimum length limit for one value or row of the database, so that a query may compute with more than it
+  /// returns.
   private static let leastLength = 1 << 20
 
-  /// Instructions of SQLite's virtual machine that one look may execute.
+  /// The maximum number of virtual machine instructions in one look.
   private let maxSteps: Int
   private var database: Database?
   private var specification: SourceSpecification?
   private var identity: FileIdentity?
-  /// The version of the rows that were read last; nil when they must be read again.
+  /// The data version of the rows that were read last; nil if they must be read again.
   private var version: Int64?
 
-  /// - Parameter maxSteps: by default some tens of seconds of work.
+  /// - Parameter maxSteps: the default allows some tens of seconds of work.
   init(maxSteps: Int = 1_000_000_000) {
     self.maxSteps = maxSteps
   }
 
-  /// Reads the database if something was committed since the last look.
+  /// Reads the database if there were commits since the last look.
   mutating func look(_ specification: SourceSpecification) -> SourceReport.Outcome {
     if self.specification != specification { close() }
     self.specification = specification
@@ -53,7 +54,8 @@ struct SourceConnection {
     let current = try database.integer("PRAGMA data_version")
     if let version, version == current { return .unchanged }
     version = nil
-    // A kept statement would return the columns that the tables had before they were altered; compiling takes microseconds.
+    // Compiles the query each time, which takes microseconds. A cached statement would return the former columns of
+    // altered tables.
     for _ in 0..<Self.maxCompilations {
       guard let rows = try SourceQuery(specification, in: database).rows() else { continue }
       version = current
@@ -74,7 +76,7 @@ struct SourceConnection {
       _ = try database.integer("SELECT count(*) FROM sqlite_schema")
       return database
     } catch  where [SQLiteError.cannotOpen, SQLiteError.readOnly].contains(error.code) {
-      // A database in WAL mode in a directory that is not writable: without a log, the file alone is complete.
+      // A WAL database in a read-only directory. If there is no log, the file alone is complete.
       guard try isWithoutLog(path) else { throw error }
       return try Database(path: path, access: .immutable, busyTimeout: patience)
     }
@@ -100,7 +102,7 @@ struct SourceConnection {
   }
 }
 
-/// Why a database cannot be read, for the operator.
+/// The reason why a database cannot be read, for the operator.
 struct SourceFault: Error, Equatable {
   let reason: String
 
@@ -112,7 +114,7 @@ struct SourceFault: Error, Equatable {
     reason = "\(error)"
   }
 
-  /// - Parameter path: the database.
+  /// - Parameter path: the path of the database.
   init(_ error: SQLiteError, _ path: String) {
     reason =
       switch error.code {

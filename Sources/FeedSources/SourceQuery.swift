@@ -2,11 +2,11 @@ import FeedJSON
 import FeedModel
 import FeedSQLite
 
-/// The query of a managed feed, compiled for one connection. Reads rows as JSON objects, one member a column.
+/// The query of a managed feed, compiled for one connection. Reads rows as JSON objects with a member for each column.
 struct SourceQuery {
   private let specification: SourceSpecification
   private let statement: Statement
-  /// `{"name":` for the first column, `,"name":` for each other.
+  /// `{"name":` for the first column, `,"name":` for the others.
   private let heads: [[UInt8]]
   private let names: [String]
   private let sectionColumn: Int32?
@@ -39,7 +39,7 @@ struct SourceQuery {
     }
   }
 
-  /// Refuses statements that change nothing but are not queries, such as ATTACH, by their first word.
+  /// Rejects statements that write nothing but are not queries, such as ATTACH, by their first word.
   private static func checkIsOneSelect(_ text: String) throws(SourceFault) {
     let word = SQLText.firstWord(of: text)
     guard ["SELECT", "WITH", "VALUES"].contains(word) else {
@@ -55,9 +55,10 @@ struct SourceQuery {
     names.indices.first { names[..<$0].contains(names[$0]) }.map { names[$0] }
   }
 
-  /// Returns all rows; nil when the tables were altered since the query was compiled, and it has other columns now.
+  /// Returns all rows. Returns nil if the tables were altered since the compilation, so that the query has other
+  /// columns.
   ///
-  /// Limits are checked after each column, before the next is read.
+  /// Limits are checked after each column, before the next one is read.
   func rows() throws -> ManagedRows? {
     defer { statement.reset() }
     var rows = ManagedRows()
@@ -68,7 +69,7 @@ struct SourceQuery {
       for (column, head) in heads.enumerated() {
         head.withUnsafeBytes { text.append($0) }
         append(Int32(column), to: &text)
-        // The closing brace is counted too.
+        // Counts the closing brace too.
         try check(rows, text.count + 1)
       }
       text.append(UInt8(ascii: "}"))
@@ -114,15 +115,15 @@ struct SourceQuery {
     }
   }
 
-  /// The shortest digits that read back as the same number; `null` for infinity, which JSON does not have.
+  /// The shortest digits that parse to the same number; `null` for infinity, which JSON cannot represent.
   private static func text(_ number: Double) -> String {
     number.isFinite ? "\(number)" : "null"
   }
 }
 
-/// SQL text, looked at without parsing it.
+/// Lexical checks of SQL text.
 enum SQLText {
-  /// The first word after white space and comments, in capitals.
+  /// The first word after white space and comments, in upper case.
   static func firstWord(of text: String) -> String {
     var rest = text.utf8[...]
     while let byte = rest.first {

@@ -2,7 +2,7 @@ import FeedModel
 import FeedSystem
 import Synchronization
 
-/// A thread that reads one database when it is told to. A slow query delays no other feed.
+/// A thread that reads one database on request, so that a slow query delays no other feed.
 final class SourceReader: Sendable {
   private enum Task: Sendable {
     case none
@@ -20,13 +20,13 @@ final class SourceReader: Sendable {
     try Thread("source") { self.run() }
   }
 
-  /// Reads the database; the report goes to the mailbox. A request that has not begun is replaced.
+  /// Requests a look. The report is posted to the mailbox. Replaces a request that has not started.
   func look(_ specification: SourceSpecification, generation: Int) {
     task.withLock { $0 = .look(specification, generation: generation) }
     wakeUp.signal()
   }
 
-  /// Ends the thread after the look under way.
+  /// Ends the thread after the running look.
   func end() {
     task.withLock { $0 = .end }
     wakeUp.signal()
@@ -54,27 +54,27 @@ final class SourceReader: Sendable {
   }
 }
 
-/// The result of looking at a database.
+/// The result of a look.
 public struct SourceReport: Sendable {
   public enum Outcome: Sendable {
-    /// Nothing was committed since the rows were read last.
+    /// There were no commits since the last read.
     case unchanged
     /// All rows of the query.
     case rows(ManagedRows)
-    /// The reason, and what to do about it.
+    /// The reason and the next step, as one text.
     case failed(String)
   }
 
   /// The feed's name.
   public let name: String
-  /// Which of the feed's specifications it is about; reports about earlier ones are discarded.
+  /// The generation of the specification that was used. Reports of earlier generations are discarded.
   let generation: Int
   public let outcome: Outcome
   /// Nanoseconds that the look took.
   let duration: UInt64
 }
 
-/// Reports on their way from readers to the loop's thread.
+/// The reports that readers post for the loop's thread.
 final class SourceMailbox: Sendable {
   private let reports = Mutex<[SourceReport]>([])
   private let wakeUp: WakeUp

@@ -1,11 +1,11 @@
 import FeedModel
 import FeedSystem
 
-/// Keeps managed feeds equal to their databases: watches the files and has threads read what changed.
+/// Keeps managed feeds equal to their databases: watches the files, and lets threads read changed databases.
 ///
-/// Used by the loop's thread, which waits on `eventDescriptor` and `reportDescriptor`, and until `nextDeadline`. A database is
-/// read after an event of its files, once a minute, and after a failure in intervals that grow from half a second to a
-/// minute. Invariant: `watched` holds exactly the directories that a source names.
+/// Used by the loop's thread, which waits for `eventDescriptor`, `reportDescriptor` and `nextDeadline`. A database is
+/// read after an event of its files, once a minute, and after a failure with a back-off from half a second to a minute.
+/// Invariant: `watched` holds exactly the directories that a source names.
 public final class SourceSet {
   private let events: FileEvents
   private let mailbox: SourceMailbox
@@ -21,12 +21,12 @@ public final class SourceSet {
     for source in sources.values { source.end() }
   }
 
-  /// Readable after an event of the files: call `takeEvents`.
+  /// Readable after a file event. Then call `takeEvents`.
   public var eventDescriptor: Int32 { events.descriptor }
-  /// Readable when there are reports: call `takeReports`.
+  /// Readable when there are reports. Then call `takeReports`.
   public var reportDescriptor: Int32 { mailbox.descriptor }
 
-  /// Replaces the set of databases to read. Unchanged ones continue.
+  /// Replaces the set of databases. Unchanged ones continue.
   public func arrange(_ specifications: [SourceSpecification], now: UInt64) throws(SystemError) {
     let names = Set(specifications.map(\.name))
     for (name, source) in sources where !names.contains(name) {
@@ -43,7 +43,7 @@ public final class SourceSet {
     unwatchUnused()
   }
 
-  /// When to call `attend`; nil when nothing is due.
+  /// When to call `attend`; nil if nothing is scheduled.
   public var nextDeadline: UInt64? {
     sources.values.compactMap(\.nextLook).min()
   }
@@ -52,7 +52,7 @@ public final class SourceSet {
   public func attend(now: UInt64) {
     for source in sources.values {
       guard let moment = source.nextLook, moment <= now else { continue }
-      // Watching begins before the look, so that changes during it are seen.
+      // Watches the files before the look, so that changes during the look cause events.
       watchFiles(of: source)
       source.look()
     }
@@ -72,16 +72,16 @@ public final class SourceSet {
     }
   }
 
-  /// Returns the reports since the last call, without those about removed or replaced specifications.
+  /// Returns the reports since the last call, except those for removed or replaced specifications.
   public func takeReports(now: UInt64) -> [SourceReport] {
     mailbox.take().filter { report in sources[report.name]?.take(report, now: now) ?? false }
   }
 
-  /// Watches the directories that hold the files, or would. For a missing directory, watches its nearest existing parent.
+  /// Watches the directories of the files. For a missing directory, watches its nearest existing parent.
   private func watchFiles(of source: Source) {
     let path = source.specification.database
     var names: [Int32: Set<String>] = [:]
-    // The path comes twice, because a directory may be created just before its parent is watched.
+    // The path is tried twice, because a directory may be created just before its parent is watched.
     for place in [path, FilePath.resolved(path) ?? path, path] {
       let file = FilePath.name(of: place)
       var wanted: Set<String> = [file, file + "-wal", file + "-journal"]

@@ -1,16 +1,16 @@
-/// What a managed feed reads from a database.
+/// The input of a managed feed: a database, a query and limits.
 public struct SourceSpecification: Equatable, Sendable {
   /// The feed's name.
   public let name: String
   /// The absolute path of the database file.
   public let database: String
-  /// One SELECT.
+  /// One SELECT statement.
   public let query: String
-  /// The column that identifies a row.
+  /// The column with the identity of a row.
   public let id: String
-  /// The column that names sections, if any.
+  /// The column that names sections; nil if there is none.
   public let section: String?
-  /// Limits: rows, bytes of one row as JSON, and bytes of all rows.
+  /// Limits: the number of rows, the bytes of one row as JSON, and the bytes of all rows.
   public let maxRows: Int
   public let maxRowBytes: Int
   public let maxBytes: Int

@@ -2,29 +2,29 @@ import FeedSQLite
 import FeedSystem
 import Synchronization
 
-/// Keeps the write-ahead log short. A thread moves pages into the database file as they come; the log's own thread, between
-/// two batches, moves only the few that came meanwhile, because the log can begin anew only when none is left.
+/// Keeps the write-ahead log (WAL) short. A thread moves pages into the database file in passes. Between two batches,
+/// the writer moves the few remaining pages, because the WAL restarts only when no pages are left.
 ///
-/// The log's thread waits for the disk then. Passes of the other thread are shorter the sooner they follow each other, so
-/// frequent passes leave few pages.
+/// The writer waits for the disk during this. A pass is shorter the sooner it follows the previous one, so frequent
+/// passes leave few pages.
 final class Checkpoints {
-  /// Pages of log below which nothing is done.
+  /// The number of WAL pages below which nothing is done.
   private static let ease = 1024
-  /// Pages of log above which it should begin anew.
+  /// The number of WAL pages above which the WAL should restart.
   private static let enough = 8192
-  /// Pages that the log's thread moves without hesitation.
+  /// The number of remaining pages that the writer moves at any time.
   private static let few = 96
-  /// Pages of log at which the log's thread moves all that is left: the disk is slower than the writer.
+  /// The number of WAL pages at which the writer moves all remaining pages, because the disk is slower than the writer.
   private static let tooMany = 65_536
-  /// Milliseconds that the writer waits for a lock otherwise.
+  /// Milliseconds that the writer waits for a lock, except in `makeRoom`.
   static let busyTimeout: Int32 = 2000
 
   private let writer: Database
   private let logPages: UnsafeMutablePointer<Int32>
   private let thread: CheckpointThread
-  /// Pages of log after the last commit that was looked at.
+  /// The number of WAL pages after the last observed commit.
   private var lastPages: Int32 = 0
-  /// Pages of log before which the writer does not try again: another program reads an older state.
+  /// The number of WAL pages below which the writer does not try again, because another program reads an older state.
   private var writerResumesAt: Int32 = 0
   private var isStopped = false
 
@@ -43,21 +43,21 @@ final class Checkpoints {
     logPages.deallocate()
   }
 
-  /// Pages in the log after the last commit; 0 before the first.
+  /// The number of WAL pages after the last commit; 0 before the first.
   var pages: Int { Int(logPages.pointee) }
 
-  /// Whether the log is about to begin anew, which it can the sooner the less is written: work that can wait should wait for
-  /// the thread's pass.
+  /// Whether the WAL is about to restart. Deferrable work should wait for the pass of the thread: the fewer pages are
+  /// written, the sooner the WAL restarts.
   var wantsPause: Bool { lastPages > Self.enough && lastPages < Self.tooMany && !thread.isIdle }
 
-  /// Whether the next commit may begin the log anew, whose new header SQLite syncs.
+  /// Whether the next commit may restart the WAL. SQLite syncs the new header.
   var isLogAboutToBeginAnew: Bool { thread.moved >= Int(logPages.pointee) && logPages.pointee > 0 }
 
   private enum Action {
     case none
-    /// A pass of the thread.
+    /// Starts a pass of the thread.
     case wake
-    /// Moving what is left here.
+    /// Moves the remaining pages on the calling thread.
     case finish
   }
 
@@ -70,10 +70,10 @@ final class Checkpoints {
     return left > Self.few ? .wake : .none
   }
 
-  /// Whether `maintain` has something to do.
+  /// Whether `maintain` has work to do.
   var isDue: Bool { action != .none }
 
-  /// Notes the length of the log after a commit. O(1).
+  /// Records the length of the WAL after a commit. O(1).
   func didCommit() {
     let pages = logPages.pointee
     if pages < lastPages {
@@ -83,7 +83,7 @@ final class Checkpoints {
     lastPages = pages
   }
 
-  /// Moves pages, or has them moved, if the log is long. May wait for the disk.
+  /// Moves pages, or starts a pass, if the WAL is long. May wait for the disk.
   func maintain() {
     didCommit()
     switch action {
@@ -95,7 +95,7 @@ final class Checkpoints {
 
   private func finish(_ pages: Int32) {
     if pages < writerResumesAt { return }
-    // A failure only leaves a longer log; the next commit reports a broken disk.
+    // A failure only leaves a longer WAL. The next commit reports a broken disk.
     let progress = try? writer.checkpoint(.passive)
     if let progress, progress.moved == progress.pages {
       thread.didMove(progress.moved)
@@ -104,10 +104,10 @@ final class Checkpoints {
     writerResumesAt = pages &+ Int32(Self.enough)
   }
 
-  /// Returns the log's space to the file system: moves its content into the database file, which has most of it already, and
-  /// truncates it. Returns whether the log had anything and is empty now.
+  /// Returns the space of the WAL to the file system: moves its remaining pages into the database file and truncates
+  /// it. Returns whether the WAL had pages and is now empty.
   func makeRoom() -> Bool {
-    // Waits for no reader: as long as another program reads, the log stays.
+    // Does not wait for readers: while another program reads, the WAL stays.
     writer.setBusyTimeout(milliseconds: 0)
     defer { writer.setBusyTimeout(milliseconds: Self.busyTimeout) }
     guard let progress = try? writer.checkpoint(.truncate), progress.moved == progress.pages else { return false }
@@ -119,7 +119,7 @@ final class Checkpoints {
     return had
   }
 
-  /// Ends the thread and waits for it.
+  /// Ends the thread and waits for its end.
   func stop() {
     if isStopped { return }
     isStopped = true
@@ -127,7 +127,7 @@ final class Checkpoints {
   }
 }
 
-/// A thread that makes a checkpoint whenever it is woken, on a connection of its own.
+/// A thread that runs a checkpoint whenever it is woken, on its own connection.
 ///
 /// Shared properties are atomic; the connection belongs to this thread alone.
 private final class CheckpointThread: Sendable {
@@ -135,7 +135,7 @@ private final class CheckpointThread: Sendable {
   private let vfs: String?
   private let isWorking = Atomic<Bool>(false)
   private let movedPages = Atomic<Int>(0)
-  /// How often the log began anew. A pass that was overtaken by that has moved nothing of the present log.
+  /// The number of restarts of the WAL. If it changes during a pass, the pass moved no pages of the current WAL.
   private let logNumber = Atomic<Int>(0)
   private let isEnding = Atomic<Bool>(false)
   private let thread = Mutex<Thread?>(nil)
@@ -147,23 +147,23 @@ private final class CheckpointThread: Sendable {
     wakeUp = try? WakeUp()
   }
 
-  /// Starts the thread, which keeps this object alive. Without it the writer moves all pages itself.
+  /// Starts the thread, which retains this object. If the thread cannot start, the writer moves all pages itself.
   func start() {
     guard let wakeUp else { return }
     let started = try? Thread("checkpoint") { self.run(wakeUp) }
     thread.withLock { $0 = started }
   }
 
-  /// Whether no pass is under way: `moved` is the result of the last one.
+  /// Whether no pass is running. `moved` is then the result of the last pass.
   var isIdle: Bool { !isWorking.load(ordering: .acquiring) }
 
-  /// Pages of the log that are in the database file.
+  /// The number of WAL pages that are in the database file.
   var moved: Int { movedPages.load(ordering: .relaxed) }
 
-  /// Another thread moved pages.
+  /// Records that another thread moved pages.
   func didMove(_ pages: Int) { movedPages.store(pages, ordering: .relaxed) }
 
-  /// The log began anew: nothing of it has been moved.
+  /// Records that the WAL restarted: none of its pages has been moved.
   func logBeganAnew() {
     logNumber.add(1, ordering: .relaxed)
     movedPages.store(0, ordering: .relaxed)
@@ -176,7 +176,7 @@ private final class CheckpointThread: Sendable {
     wakeUp?.signal()
   }
 
-  /// Ends the thread and waits for it.
+  /// Ends the thread and waits for its end.
   func stop() {
     guard let running = thread.withLock({ $0.take() }) else { return }
     isEnding.store(true, ordering: .releasing)
@@ -195,9 +195,9 @@ private final class CheckpointThread: Sendable {
         try? database?.execute("PRAGMA synchronous = NORMAL")
       }
       let log = logNumber.load(ordering: .relaxed)
-      // A failure is retried with the next pass; the writer meets the same disk and reports it.
+      // A failure is retried by the next pass. The writer uses the same disk and reports it.
       if let progress = try? database?.checkpoint(.passive) {
-        // Otherwise the writer would wait for all of it when it moves the last pages.
+        // Without this sync, the writer would wait for all pages when it moves the last ones.
         database?.syncFile()
         if log == logNumber.load(ordering: .relaxed) { movedPages.store(progress.moved, ordering: .relaxed) }
       }

@@ -3,7 +3,7 @@ import FeedJSON
 import FeedModel
 import FeedSQLite
 
-/// Restores the feeds of one image, each after those it shows, and checks what they hold.
+/// Restores and verifies the feeds of one image, each after the feeds that it shows.
 struct FeedRecovery {
   private let database: Database
   private let path: String
@@ -46,7 +46,7 @@ struct FeedRecovery {
     }
   }
 
-  /// Defines the feed of a row again.
+  /// Defines the feed of a row.
   private func define(_ head: ImagePart.FeedHead) throws(StorageError) -> Feed {
     var scanner = JSONScanner()
     var other = JSONScanner()
@@ -127,8 +127,8 @@ struct FeedRecovery {
     }
   }
 
-  /// Restores the recent changes. Without them watchers begin with a snapshot, so changes that do not fit together, as an
-  /// image without checksums may have, are left out.
+  /// Restores the histories. Inconsistent histories, possible in an image without checksums, are ignored: watchers then
+  /// start with a snapshot.
   private func readHistories(
     of feed: Feed, _ row: Int64, bases: String?, _ checksum: inout FeedChecksum
   ) throws(StorageError) {

@@ -3,29 +3,29 @@ import FeedModel
 
 /// Cuts an image into the parts that are stored, on the engine's thread, while the feeds change.
 ///
-/// Invariant: the parts of a feed come in order, and each of its elements gets one number, counted from 0.
+/// Invariant: the parts of a feed are in order, and each of its elements gets one number, counted from 0.
 struct ImageCutter: ~Copyable {
-  /// Bytes of changes in one row: they fit in a page (see `Journal`).
+  /// The maximum bytes of changes in one row, so that a row fits in a page (see `Journal`).
   private static let bytesOfHistoryRow = Schema.pageSize - 64
-  /// Rows whose numbers make one row of `section_rows`.
+  /// The number of rows in one row of the table `section_rows`.
   private static let rowsPerChunk = 1024
-  /// Rows that are read at once, at most.
+  /// The maximum number of rows that are read at once.
   private static let rowsPerStep = 64
   private static let none = UInt32.max
 
   private enum Stage {
     case feed
     case section(Int)
-    /// Which of `FeedImage.remembering`, and the last revision that was read of it.
+    /// The index in `FeedImage.remembering`, and the last revision that was read of it.
     case history(Int, after: UInt64)
   }
 
   private let image: CatalogImage
   private var feedIndex = 0
   private var stage = Stage.feed
-  /// The numbers given to the present feed's elements, by owner; `none` for those not yet seen.
+  /// The numbers of the current feed's elements, by owner; `none` for elements that were not reached yet.
   private var numbers: [UInt32] = []
-  /// How many numbers were given.
+  /// The number of elements that have a number.
   private var elements: UInt32 = 0
   private var chunk = RowChunk()
 
@@ -33,7 +33,7 @@ struct ImageCutter: ~Copyable {
     self.image = image
   }
 
-  /// Returns the next part; the last one says so. Reads about 64 KiB.
+  /// Returns the next part, about 64 KiB. The last part has `isLast` set.
   mutating func next() -> ImagePart {
     assert(feedIndex < image.feeds.count || image.feeds.isEmpty, "nothing follows the last part")
     let part = ImagePart()
@@ -68,9 +68,9 @@ struct ImageCutter: ~Copyable {
     }
   }
 
-  /// Reads further rows of a section, and the elements that were not read yet. Returns false at its end.
+  /// Reads more rows of a section, and their elements that were not read yet. Returns false at the end of the section.
   private mutating func readRows(of section: SectionSnapshot, _ index: Int, into part: ImagePart) -> Bool {
-    // Elements differ in length by a factor of thousands, so the step follows those just read.
+    // Element sizes differ by a factor of thousands, so the step adapts to the sizes just read.
     let average = part.items.isEmpty ? 1024 : max(part.byteCount / part.items.count, 32)
     let step = max(1, min(Self.rowsPerStep, (ImagePart.size - part.byteCount) / average))
     let count = section.next(max: step) { row in
@@ -81,7 +81,7 @@ struct ImageCutter: ~Copyable {
     return count > 0
   }
 
-  /// The number of an element, which is added to the part when it is met first.
+  /// Returns the number of an element. Adds the element to the part when it is reached for the first time.
   private mutating func number(of element: ElementText, in part: ImagePart) -> UInt32 {
     let owner = Int(element.owner)
     if owner < numbers.count {
@@ -102,7 +102,7 @@ struct ImageCutter: ~Copyable {
       selection: json(feed.selection.map { "[\($0.section),\($0.row)]" }))
   }
 
-  /// From where the changes that were read lead on; nil when nothing is remembered.
+  /// The base revisions of the histories that were read; nil if the feed has none.
   private func historyBases(of feed: FeedImage) -> String? {
     let remembering = feed.remembering
     if remembering.isEmpty { return nil }
@@ -111,7 +111,7 @@ struct ImageCutter: ~Copyable {
 
   private static func json(_ values: [String]) -> String { "[" + values.joined(separator: ",") + "]" }
 
-  /// Numbers of elements in rows that follow each other, as the beginning of a JSON array.
+  /// The numbers of elements in consecutive rows, as the beginning of a JSON array.
   private struct RowChunk: ~Copyable {
     private var text = ByteBuffer()
     private(set) var count = 0
@@ -133,7 +133,7 @@ struct ImageCutter: ~Copyable {
     }
   }
 
-  /// Checks that numbers were given once each. O(1); O(elements) would be too much for a debug build.
+  /// Checks counts only, in O(1): checking every number would be too slow for debug builds.
   private func checkInvariants() {
     assert(feedIndex <= image.feeds.count && Int(elements) <= numbers.count)
   }

@@ -1,26 +1,27 @@
 import FeedJSON
 import FeedModel
 
-/// A piece of an image on its way from the engine's thread to the log's: rows for the tables of an image, in order.
+/// A part of an image on its way from the engine's thread to the log's thread: rows for the tables of an image, in
+/// order.
 ///
-/// Owns its bytes: about 64 KiB at most, unless one element or change is longer.
+/// Owns its bytes: at most about 64 KiB, unless one element or change is longer.
 final class ImagePart: @unchecked Sendable {
-  /// Bytes at which a part is sent.
+  /// The number of bytes at which a part is sent.
   static let size = 64 << 10
 
   enum Item {
     case feed(FeedHead)
     /// The next element of the feed; elements are numbered from 0.
     case element(arrival: UInt64, changedAt: UInt64, text: Range<Int>)
-    /// Numbers of the elements in some rows of a section, as a JSON array.
+    /// The numbers of the elements in consecutive rows of a section, as a JSON array.
     case rows(section: Int, first: Int, numbers: Range<Int>)
-    /// Recent changes of the feed, or of its bin.
+    /// Recorded changes of the feed, or of its bin.
     case history(bin: Int, records: Range<Int>)
-    /// The end of the feed, and from where its recent changes lead on.
+    /// The end of the feed, with the base revisions of its histories.
     case feedEnd(historyBases: String?)
   }
 
-  /// What the row of a feed says, as texts of the table `image_feed`.
+  /// The columns of a row of the table `image_feed`, as text.
   struct FeedHead: Equatable {
     var name: String
     var definition: String
@@ -32,15 +33,15 @@ final class ImagePart: @unchecked Sendable {
 
   private(set) var items: [Item] = []
   private var buffer = ByteBuffer(capacity: ImagePart.size)
-  /// Whether the image ends with this part.
+  /// Whether this is the last part of the image.
   var isLast = false
 
-  /// Bytes of the rows so far, about.
+  /// The approximate number of bytes of the rows so far.
   private(set) var byteCount = 0
 
   var isFull: Bool { byteCount >= Self.size }
 
-  /// The bytes of an item; valid as long as the part and until the next `append`.
+  /// The bytes of an item. Valid until the next `append`.
   func bytes(_ range: Range<Int>) -> UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(rebasing: buffer.bytes[range])
   }
@@ -63,7 +64,7 @@ final class ImagePart: @unchecked Sendable {
     byteCount += range.count
   }
 
-  /// Appends the changes that `pack` writes, if it writes any.
+  /// Appends the changes that `pack` writes. Appends nothing if `pack` returns nil.
   func append<Result>(bin: Int, _ pack: (inout ByteBuffer) -> Result?) -> Result? {
     let start = buffer.count
     guard let result = pack(&buffer) else { return nil }
@@ -83,8 +84,8 @@ final class ImagePart: @unchecked Sendable {
   }
 }
 
-/// The checksum of one feed of an image, the same for the writer, which meets elements and rows in turns, and the reader,
-/// which meets one table after the other.
+/// The checksum of one feed of an image. It is the same for the writer, which processes elements and rows alternately,
+/// and the reader, which processes one table after another.
 struct FeedChecksum {
   private var head = Checksum()
   private var elements = Checksum()
@@ -133,19 +134,19 @@ struct FeedChecksum {
   }
 }
 
-/// What the row of an image says, and the checksum over it and its feeds.
+/// The columns of a row of the table `image`, and the checksum over the row and its feeds.
 struct ImageHead: Equatable, Sendable {
-  /// The row of `image`; its number grows with each image.
+  /// The row number in `image`; it increases with each image.
   var id: Int64
   var revision: UInt64
-  /// The moment of the last step before the image, in nanoseconds.
+  /// The time of the last step before the image, in nanoseconds.
   var at: UInt64
   /// The last row of the journal that the image covers.
   var journal: Int64
-  /// The row of the limits in use.
+  /// The row of the table `limits` in use.
   var limits: Int64
 
-  /// The checksum of the row, to which the checksums of the feeds are added in order.
+  /// The checksum of the row. The checksums of the feeds are added to it in order.
   /// - Parameter text: the checksum of the limits' text.
   func checksum(limits text: Int64) -> Checksum {
     var checksum = Checksum()

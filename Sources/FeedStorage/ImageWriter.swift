@@ -1,16 +1,16 @@
 import FeedModel
 import FeedSQLite
 
-/// Writes the parts of one image into the tables, on the log's thread. Each part is a transaction of its owner.
+/// Writes the parts of one image into the tables, on the log's thread. The caller makes each part a transaction.
 ///
-/// Invariant: rows are numbered within the present feed from 0, without gaps.
+/// Invariant: rows are numbered within the current feed from 0, without gaps.
 struct ImageWriter: ~Copyable {
   let head: ImageHead
-  /// Bytes written so far, about.
+  /// The approximate number of bytes written so far.
   private(set) var bytes = 0
-  /// The number of the present `image_feed` row.
+  /// The number of the current `image_feed` row.
   private var feed: Int64
-  /// Rows of the present feed in `element`, `section_rows` and `history`.
+  /// The numbers of rows of the current feed in `element`, `section_rows` and `history`.
   private var counts = Counts()
   private var checksum: Checksum
   private var feedChecksum: FeedChecksum?
@@ -22,9 +22,9 @@ struct ImageWriter: ~Copyable {
     var history: Int64 = 0
   }
 
-  /// Writes the row of the image itself, as part of the transaction under way.
+  /// Writes the row of the image itself, in the open transaction.
   /// - Parameters:
-  ///   - firstFeed: the number for the image's first `image_feed` row; none at or above it is in use.
+  ///   - firstFeed: the number of the image's first `image_feed` row; no row has this or a greater number.
   ///   - limits: the checksum of the limits' text.
   init(
     _ head: ImageHead, firstFeed: Int64, limits: Int64, in database: Database
@@ -37,7 +37,7 @@ struct ImageWriter: ~Copyable {
     checksum = head.checksum(limits: limits)
   }
 
-  /// Writes a part, as part of the transaction under way; after the last one the image counts.
+  /// Writes a part, in the open transaction. After the last part the image is complete.
   mutating func write(_ part: ImagePart) throws(SQLiteError) {
     for item in part.items {
       switch item {
@@ -85,7 +85,7 @@ struct ImageWriter: ~Copyable {
     try statements.endFeed(feed, historyBases: historyBases, checksum: value)
   }
 
-  /// The number for the first `image_feed` row of a new image: above all that any table uses.
+  /// The number for the first `image_feed` row of a new image, above all numbers that any table uses.
   static func nextFeed(in database: Database) throws(SQLiteError) -> Int64 {
     let last = try database.integer(
       """

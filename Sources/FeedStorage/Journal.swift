@@ -1,24 +1,24 @@
 import FeedSQLite
 
-/// What a commit survives once it is stored.
+/// The failures that a stored commit survives.
 public enum Durability: Sendable {
-  /// The end of the process, however it comes: the system has the bytes.
+  /// The end of the process, for any reason: the kernel has the bytes.
   case process
-  /// The end of the machine: the disk has them.
+  /// A failure of the machine: the disk has the bytes.
   case disk
 
-  /// Sets whether commits are synced.
+  /// The statement that sets whether commits are synced.
   fileprivate var pragma: String { self == .disk ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL" }
 }
 
-/// The journal's end: appends batches in rows that fill a page each.
+/// Appends batches to the journal, in rows that fill one page each.
 ///
-/// A row longer than a page lies in a chain of pages, and for each of them SQLite searches its list of free pages, which at
-/// thousands of free pages costs as much as the write. A row that fits takes the next page as it comes.
+/// A row longer than a page needs a chain of overflow pages. For each of them SQLite searches its list of free pages,
+/// which with thousands of free pages costs as much as the write. A row that fits takes the next page without a search.
 ///
-/// Invariant: `sequence` is the last row in the file, or the last that an image covers.
+/// Invariant: `sequence` is the last row in the file, or the last row that an image covers.
 struct Journal: ~Copyable {
-  /// Bytes of requests that fit in a page beside the rest of their row: headers and six numbers.
+  /// The maximum bytes of requests in a row, so that the row fits in a page with its headers and six numbers.
   static let bytesOfRow = Schema.pageSize - 108
 
   /// The last row.
@@ -30,10 +30,10 @@ struct Journal: ~Copyable {
   private let commit: Statement
   /// The row of the limits under which batches are executed, and the checksum of its text.
   private var limits: (row: Int64, checksum: Int64) = (0, 0)
-  /// Whether the log may still hold a batch whose storing failed.
+  /// Whether the WAL may still contain a batch that failed to be stored.
   private(set) var mayHoldFailedBatch = false
 
-  /// Opens the end of a database's journal.
+  /// Opens the journal of a database for appending.
   static func open(_ database: Database, _ durability: Durability) throws(StorageError) -> Journal {
     do throws(SQLiteError) {
       return try Journal(database, after: try lastRow(in: database), durability: durability)
@@ -57,13 +57,13 @@ struct Journal: ~Copyable {
   /// The checksum of the limits in use.
   var limitsChecksum: Int64 { limits.checksum }
 
-  /// Stores a batch in the rows after `sequence`, all or none of them.
+  /// Stores a batch in the rows after `sequence`, atomically.
   ///
-  /// After an error the batch may lie whole in the log, where a start would find it: a commit that was written but not synced
-  /// does. It must be overwritten before its requests are refused: see `overwriteFailedBatch`.
+  /// After an error the WAL may contain the whole batch, and a start would find it: a commit may be written but not
+  /// synced. The batch must be overwritten before its requests are refused; see `overwriteFailedBatch`.
   /// - Parameters:
   ///   - revision: the daemon's revision before the batch.
-  ///   - moment: at which it is executed, in nanoseconds.
+  ///   - moment: the time at which it is executed, in nanoseconds.
   mutating func append(
     revision: UInt64, at moment: UInt64, requests: UnsafeRawBufferPointer
   ) throws(SQLiteError) {
@@ -107,19 +107,19 @@ struct Journal: ~Copyable {
     return row
   }
 
-  /// Writes something else over a batch whose storing failed, so that no start finds it.
+  /// Overwrites a batch that failed to be stored, so that no start finds it.
   mutating func overwriteFailedBatch() throws(SQLiteError) {
-    // Without a sync, which may be what failed. The bytes take the place of the others all the same.
+    // Without a sync, because the sync may be what failed. The write replaces the bytes of the batch anyway.
     try database.execute("PRAGMA synchronous = OFF")
     defer { try? applyDurability() }
     try database.execute("UPDATE meta SET value = value + 1 WHERE key = 'failures'")
     mayHoldFailedBatch = false
   }
 
-  /// The log is empty, so that it does not hold a failed batch.
+  /// Records that the WAL is empty and contains no failed batch.
   mutating func logWasEmptied() { mayHoldFailedBatch = false }
 
-  /// Stores `json` as the limits of all batches from now on.
+  /// Stores `json` as the limits of all later batches.
   mutating func use(limits json: String) throws(SQLiteError) {
     let insert = try database.prepare("INSERT OR IGNORE INTO limits (json) VALUES (?)", isKept: false)
     try insert.bind(json, at: 1)
@@ -134,14 +134,14 @@ struct Journal: ~Copyable {
     try database.execute(durability.pragma)
   }
 
-  /// Makes one transaction that need not be synced: whatever is lost of it is only done again.
+  /// Executes a transaction that need not be synced, because lost work is only repeated.
   func withoutSync(_ body: () throws(SQLiteError) -> Void) throws(SQLiteError) {
     if durability == .disk { try database.execute("PRAGMA synchronous = NORMAL") }
     defer { if durability == .disk { try? applyDurability() } }
     try database.transaction(body)
   }
 
-  /// The last row of the journal, including those that an image covers.
+  /// The last row of the journal, including rows that an image covers.
   static func lastRow(in database: Database) throws(SQLiteError) -> Int64 {
     max(
       try database.integer("SELECT max(seq) FROM journal") ?? 0,
@@ -149,15 +149,15 @@ struct Journal: ~Copyable {
   }
 }
 
-/// What a row of the journal says besides its requests.
+/// The columns of a journal row besides its requests.
 struct JournalRow {
   /// Its number.
   let row: Int64
-  /// Rows of the same batch that follow.
+  /// The number of further rows of the same batch.
   let more: Int64
-  /// The daemon's revision before the batch, which is the revision that the batch before it led to.
+  /// The daemon's revision before the batch, which the previous batch led to.
   let revision: UInt64
-  /// The moment at which the batch is executed, in nanoseconds.
+  /// The time at which the batch is executed, in nanoseconds.
   let moment: UInt64
   /// The row of the limits under which it is executed.
   let limits: Int64

@@ -2,7 +2,7 @@ import FeedJSON
 import FeedModel
 import FeedSQLite
 
-/// Reads batches back from the rows of the journal, and checks each row.
+/// Reads batches from the rows of the journal, and verifies each row.
 struct JournalReader: ~Copyable {
   private let rows: Statement
   private let path: String
@@ -11,13 +11,13 @@ struct JournalReader: ~Copyable {
   private var limits: StoredLimits
   /// The last row that was read.
   private(set) var last: Int64
-  /// The bytes of a batch of several rows.
+  /// The bytes of a batch that has several rows.
   private var whole = ByteBuffer()
 
   /// - Parameters:
-  ///   - last: the row before the first one to read.
-  ///   - version: of the file's schema.
-  ///   - unchecked: rows up to this one may be without a checksum.
+  ///   - last: the row before the first row to read.
+  ///   - version: the version of the file's schema.
+  ///   - unchecked: the last row that may be without a checksum.
   init(
     _ database: Database, after last: Int64, version: Int64, unchecked: Int64
   ) throws(StorageError) {
@@ -35,7 +35,7 @@ struct JournalReader: ~Copyable {
     limits = StoredLimits(database)
   }
 
-  /// Returns the next batch and the row of its limits; nil when there is none. The batch is valid until the next call.
+  /// Returns the next batch and the row of its limits; nil at the end. The batch is valid until the next call.
   mutating func next() throws(StorageError) -> (batch: StoredBatch, limits: Int64)? {
     guard try nextRow() else { return nil }
     var more = rows.integer(1)
@@ -79,7 +79,7 @@ struct JournalReader: ~Copyable {
   }
 }
 
-/// Reads rows of the table `limits`, the last one only once.
+/// Reads rows of the table `limits`. Caches the last one.
 struct StoredLimits {
   private let database: Database
   private var row: Int64 = 0
@@ -126,10 +126,10 @@ extension Limits {
     return String(decoding: text.bytes, as: UTF8.self)
   }
 
-  /// Parses what `storedText` wrote; nil when it is something else.
+  /// Parses the text that `storedText` returns; nil if it is invalid.
   ///
-  /// A journal written before `maxRequestSteps` or `maxLevels` existed accepted requests without it, so they are replayed
-  /// without it.
+  /// A journal from before `maxRequestSteps` or `maxLevels` existed accepted requests without these limits, so it is
+  /// replayed without them.
   init?(storedText: String) {
     var limits = Limits()
     limits.maxRequestSteps = 1_000_000_000_000

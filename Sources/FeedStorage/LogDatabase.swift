@@ -2,18 +2,19 @@ import FeedModel
 import FeedSQLite
 import FeedSystem
 
-/// Everything that touches the database while the daemon runs: the journal's end, images, waste, checkpoints and the mark.
+/// All work on the database while the daemon runs: the journal, images, deletion of obsolete rows, checkpoints and the
+/// mark.
 ///
-/// Used by one thread at a time. Batches are stored in order, and the mark follows each before anybody is told.
-/// Invariant: the mark never exceeds the journal, and at most one image is being written.
+/// Used by one thread at a time. Batches are stored in order, and the mark is advanced after each one, before the
+/// result is reported. Invariant: the mark never exceeds the journal, and at most one image is being written.
 struct LogDatabase: ~Copyable {
-  /// What became of a batch.
+  /// The result of storing a batch.
   enum Outcome {
-    /// It is stored, as durably as chosen.
+    /// The batch is stored, with the configured durability.
     case stored
-    /// It is not stored, and no start will find it.
+    /// The batch is not stored, and no start will find it.
     case refused(StorageError)
-    /// It may lie whole in the log, unsynced. `settle` must succeed before its requests are refused.
+    /// The WAL may contain the whole batch, unsynced. `settle` must succeed before its requests are refused.
     case unknown(StorageError)
   }
 
@@ -25,7 +26,7 @@ struct LogDatabase: ~Copyable {
   private var journal: Journal
   private var waste: WasteRemover
   private var image: ImageWriter?
-  /// What was found wrong with the log; nothing can be stored any more.
+  /// Permanent damage of the WAL; nil if there is none. After damage nothing can be stored.
   private var damage: StorageError?
 
   init(
@@ -49,21 +50,21 @@ struct LogDatabase: ~Copyable {
 
   /// The last row of the journal.
   var sequence: Int64 { journal.sequence }
-  /// Whether there is something to delete.
+  /// Whether there are obsolete rows to delete.
   var hasWaste: Bool { !waste.isEmpty }
   /// Whether an image is being written.
   var isWritingImage: Bool { image != nil }
-  /// Whether work that can wait should wait: the log is about to begin anew.
+  /// Whether deferrable work should wait, because the WAL is about to restart.
   var wantsPause: Bool { checkpoints.wantsPause }
-  /// Whether the next commit may wait for the disk although commits are not synced.
+  /// Whether the next commit may wait for the disk even if commits are not synced.
   var mayWaitForDisk: Bool { checkpoints.isLogAboutToBeginAnew }
-  /// Whether `maintain` has something to do.
+  /// Whether `maintain` has work to do.
   var needsMaintenance: Bool { checkpoints.isDue }
 
   /// Stores a batch.
   /// - Parameters:
   ///   - revision: the daemon's revision before the batch.
-  ///   - moment: at which it is executed, in nanoseconds.
+  ///   - moment: the time at which it is executed, in nanoseconds.
   mutating func append(revision: UInt64, at moment: UInt64, requests: UnsafeRawBufferPointer) -> Outcome {
     if let problem = problem() { return .refused(problem) }
     do throws(SQLiteError) {
@@ -83,7 +84,8 @@ struct LogDatabase: ~Copyable {
     return .stored
   }
 
-  /// Makes sure that no start finds a batch whose fate is unknown. Returns whether that is certain now.
+  /// Overwrites a batch whose outcome is unknown, so that no start finds it. Returns whether there is no such batch
+  /// now.
   mutating func settle() -> Bool {
     guard journal.mayHoldFailedBatch else { return true }
     do throws(SQLiteError) {
@@ -99,14 +101,15 @@ struct LogDatabase: ~Copyable {
     return settle() || error.isBeforeCommit ? .refused(reason) : .unknown(reason)
   }
 
-  /// What keeps batches from being stored safely; nil when all is well.
+  /// The reason why batches cannot be stored safely; nil if they can.
   private mutating func problem() -> StorageError? {
     if let damage { return damage }
     let pages = checkpoints.pages
     guard let problem = place.problem(pages: pages) else { return nil }
     if case .vanished(let reason) = problem { return StorageError(.vanished, path: path, reason: reason) }
     guard case .cut(let reason) = problem else { return nil }
-    // Another program may have emptied the log by a checkpoint, which is harmless: then it is short after a commit as well.
+    // Another program may have truncated the WAL by a checkpoint, which is harmless: the WAL is then short after a
+    // commit too.
     do throws(SQLiteError) {
       try journal.overwriteFailedBatch()
       if checkpoints.pages < pages { return nil }
@@ -115,10 +118,10 @@ struct LogDatabase: ~Copyable {
     return damage
   }
 
-  /// Keeps the log short. Called after commits; may wait for the disk.
+  /// Keeps the WAL short. Called after commits; may wait for the disk.
   mutating func maintain() { checkpoints.maintain() }
 
-  /// Uses these limits for all batches from now on.
+  /// Sets the limits of all later batches.
   mutating func use(_ limits: Limits) throws(StorageError) {
     do throws(SQLiteError) { try journal.use(limits: limits.storedText) } catch {
       throw StorageError(error, path: path)
@@ -146,9 +149,10 @@ struct LogDatabase: ~Copyable {
     }
   }
 
-  /// Writes a part of the image under way; ignored without one. Returns the image's bytes when it is complete.
+  /// Writes a part of the current image; does nothing if there is none. Returns the size of the image when it is
+  /// complete.
   ///
-  /// On an error the image is given up; the journal still holds everything.
+  /// On an error the image is abandoned. The journal still contains everything.
   mutating func write(_ part: ImagePart) throws(StorageError) -> Int? {
     guard var writer = image.take() else { return nil }
     let id = writer.head.id
@@ -166,12 +170,12 @@ struct LogDatabase: ~Copyable {
     }
   }
 
-  /// Gives up the image under way, if there is one.
+  /// Abandons the current image, if there is one.
   mutating func abandonImage() {
     if let writer = image.take() { waste.add(image: writer.head.id) }
   }
 
-  /// Deletes pieces of what is no longer needed, in one transaction that ends soon after `deadline`.
+  /// Deletes obsolete rows, in one transaction that ends soon after `deadline`.
   mutating func removeWaste(until deadline: UInt64) throws(StorageError) {
     do throws(SQLiteError) {
       var waste = waste
@@ -184,7 +188,7 @@ struct LogDatabase: ~Copyable {
     }
   }
 
-  /// Finds what the recovered image makes superfluous.
+  /// Finds the rows that the recovered image makes obsolete.
   mutating func findWaste(besides image: Recovery.Image) throws(StorageError) {
     do throws(SQLiteError) {
       try waste.find(besides: image.id, journalUpTo: image.journal)
@@ -193,17 +197,18 @@ struct LogDatabase: ~Copyable {
     }
   }
 
-  /// What recovery found.
+  /// The result of recovery.
   struct Recovered: Sendable {
     let progress: RecoveryProgress
     let image: Recovery.Image
-    /// Whether an image should replace the journal at once: rows without checksums were taken, or a batch was skipped.
+    /// Whether an image should replace the journal immediately, because rows without checksums were read or a batch was
+    /// skipped.
     let needsImage: Bool
   }
 
-  /// Restores the state into `target`. Before the first batch.
+  /// Restores the state into `target`. Called before the first batch.
   /// - Parameters:
-  ///   - unchecked: rows of the journal up to this one may be without checksums.
+  ///   - unchecked: the last row of the journal that may be without a checksum.
   ///   - skipped: the last row of a batch that is not executed; nil for none.
   func recover(
     into target: any RecoveryTarget, unchecked: Int64, skipping skipped: Int64?
@@ -216,7 +221,7 @@ struct LogDatabase: ~Copyable {
       needsImage: recovery.tookUnchecked || skipped != nil)
   }
 
-  /// Moves the log into the database file, and records a clean stop. Nothing may follow.
+  /// Moves the WAL into the database file, and records a clean stop. The last call.
   mutating func close() {
     image = nil
     checkpoints.stop()
@@ -226,13 +231,13 @@ struct LogDatabase: ~Copyable {
     mark.end(at: journal.sequence)
   }
 
-  /// Ends the thread of checkpoints, as at the sudden end of a process.
+  /// Ends the checkpoint thread, as a sudden end of the process would.
   mutating func stop() { checkpoints.stop() }
 }
 
 extension SQLiteError {
-  /// Whether a statement failed before its commit could lie whole in the log. Errors of a sync, and of what follows it, come
-  /// after that.
+  /// Whether a statement failed before the WAL could contain its whole commit. A sync, and everything after it, comes
+  /// later than that.
   fileprivate var isBeforeCommit: Bool {
     switch code {
     case Self.inputOutput: isFullDisk || isWriteError

@@ -2,25 +2,25 @@ import FeedModel
 import FeedSystem
 import Synchronization
 
-/// The thread of a log: takes batches and parts of images from the engine's thread, and tells what became of them.
+/// The thread of a log: receives batches and parts of images from the engine's thread, and reports the results.
 ///
-/// A batch goes before everything else; deleting what is no longer needed comes last. The database belongs to whichever
-/// thread holds `lock`. Invariant: every batch given to `append` is answered by exactly one notice.
+/// A batch takes precedence over everything else; deleting obsolete rows comes last. The thread that holds `lock` owns
+/// the database. Invariant: every batch given to `append` is answered by exactly one notice.
 final class LogThread: @unchecked Sendable {
-  /// What became of a batch or a part.
+  /// The result of storing a batch or of writing a part.
   enum Notice: Sendable {
-    /// The batch is stored; its last row.
+    /// The batch is stored up to this row.
     case stored(UInt64, row: Int64)
     case failed(UInt64, StorageError)
-    /// A batch may lie unsynced in the log. `failed` follows when it was overwritten.
+    /// The WAL may contain the batch, unsynced. `failed` follows when it has been overwritten.
     case uncertain(StorageError)
-    /// A part of this image was written; another may be sent.
+    /// A part of this image was written. Another may be sent.
     case partWritten(UInt64)
     /// The last part of this image was written.
     case imageComplete(UInt64, bytes: Int)
-    /// This image was given up.
+    /// This image was abandoned.
     case imageFailed(UInt64, StorageError)
-    /// Nothing is left to delete.
+    /// All obsolete rows were deleted.
     case wasteRemoved
     case wasteFailed(StorageError)
   }
@@ -31,9 +31,9 @@ final class LogThread: @unchecked Sendable {
   }
 
   private enum Ending {
-    /// Stores what is in flight and records a clean stop.
+    /// Stores the batch in flight and records a clean stop.
     case clean
-    /// Ends as a killed process does.
+    /// Ends like a killed process.
     case abandoned
   }
 
@@ -50,17 +50,17 @@ final class LogThread: @unchecked Sendable {
     case end
   }
 
-  /// Nanoseconds between attempts to overwrite a failed batch: the first pause, which doubles up to the last.
+  /// Nanoseconds between attempts to overwrite a failed batch: the first pause doubles up to the last.
   private static let settlePauses: (first: UInt64, last: UInt64) = (1_000_000, 128_000_000)
-  /// Nanoseconds between looks whether a pass of checkpoints is over.
+  /// Nanoseconds between checks whether a checkpoint pass has ended.
   private static let checkpointPause: UInt64 = 5_000_000
-  /// Nanoseconds between attempts to delete after a failure.
+  /// Nanoseconds between a failed deletion and the next attempt.
   private static let wastePause: UInt64 = 10_000_000_000
 
   private let lock = Mutex<Void>(())
-  /// Guarded by `lock`; nil after the end.
+  /// The log; nil after the end. Guarded by `lock`.
   private var log: LogBox?
-  /// A batch whose storing failed and which a start might still find. Guarded by `lock`.
+  /// A batch that failed to be stored and that a start might still find. Guarded by `lock`.
   private var unsettled: (number: UInt64, error: StorageError, pause: UInt64)?
   private let inbox = Mutex<Inbox>(Inbox())
   private let notices = Mutex<[Notice]>([])
@@ -70,11 +70,11 @@ final class LogThread: @unchecked Sendable {
   private let taskWakeUp: WakeUp
   private let endWakeUp: WakeUp
   private let isRunning = Atomic<Bool>(false)
-  /// Whether `close` stopped waiting for the thread, which may wait for the disk for ever.
+  /// Whether `close` timed out. The thread may then wait for the disk forever.
   private let isGivenUp = Atomic<Bool>(false)
-  /// Nanoseconds that one transaction of deletions takes.
+  /// Nanoseconds of one transaction of deletions.
   private let step: UInt64
-  /// Only used by the thread: the image under way, and when deleting may be tried again.
+  /// Used only by the thread: the current image, and the time when deleting may be retried.
   private var currentImage: UInt64 = 0
   private var wasteResumesAt: UInt64 = 0
 
@@ -96,7 +96,7 @@ final class LogThread: @unchecked Sendable {
 
   // MARK: The engine's side
 
-  /// Uses the database on the calling thread; waits for what the log's thread is doing.
+  /// Calls `body` with the database on the calling thread. Waits for the current work of the log's thread.
   func withLog<Result: Sendable>(
     _ body: (inout LogDatabase) throws(StorageError) -> Result
   ) throws(StorageError) -> Result {
@@ -116,7 +116,7 @@ final class LogThread: @unchecked Sendable {
     }
   }
 
-  /// Has the thread store a batch.
+  /// Sends a batch to the thread, which stores it.
   func append(_ batch: LogBatch) {
     inbox.withLock { inbox in
       assert(inbox.batch == nil)
@@ -125,8 +125,8 @@ final class LogThread: @unchecked Sendable {
     taskWakeUp.signal()
   }
 
-  /// Stores a batch on the calling thread if the log's thread has nothing to do.
-  /// - Returns: whether the batch was taken, and what became of it.
+  /// Stores a batch on the calling thread if the log's thread is idle.
+  /// - Returns: whether the batch was accepted, and its result.
   func appendInPlace(_ batch: LogBatch) -> (isTaken: Bool, notice: Notice?) {
     guard inbox.withLock({ $0.tasks.isEmpty && $0.ending == nil }) else { return (false, nil) }
     var needsThread = false
@@ -140,7 +140,7 @@ final class LogThread: @unchecked Sendable {
     return result ?? (false, nil)
   }
 
-  /// Begins an image that covers the journal up to a row; parts follow.
+  /// Begins an image that covers the journal up to a row. Its parts follow.
   func beginImage(_ image: UInt64, revision: UInt64, at moment: UInt64, journal row: Int64) {
     inbox.withLock { $0.tasks.append(.beginImage(image, revision: revision, at: moment, journal: row)) }
     taskWakeUp.signal()
@@ -151,10 +151,10 @@ final class LogThread: @unchecked Sendable {
     taskWakeUp.signal()
   }
 
-  /// Discards what was sent of an image and is not written yet.
+  /// Discards the parts of an image that were sent and not written yet.
   func discardImage() { inbox.withLock { $0.tasks.removeAll() } }
 
-  /// Takes all notices, in order. O(1) when there are none.
+  /// Removes and returns all notices, in order. O(1) if there are none.
   func takeNotices() -> [Notice] {
     guard hasNotices.load(ordering: .relaxed), hasNotices.exchange(false, ordering: .acquiring) else { return [] }
     noticeWakeUp.clear()
@@ -164,12 +164,13 @@ final class LogThread: @unchecked Sendable {
     }
   }
 
-  /// Waits until there are notices, or for so many milliseconds.
+  /// Waits until there are notices, or until the timeout.
   func waitForNotices(milliseconds: Int) {
     _ = try? Readiness.readable.wait(on: noticeWakeUp.descriptor, timeout: .milliseconds(milliseconds))
   }
 
-  /// Stores what is in flight, records a clean stop and ends the thread; gives up at a moment of `MonotonicClock`.
+  /// Stores the batch in flight, records a clean stop and ends the thread. Times out at `deadline`, a time of
+  /// `MonotonicClock`.
   func close(until deadline: UInt64) {
     guard isRunning.load(ordering: .relaxed) else { return closeHere() }
     inbox.withLock { $0.ending = .clean }
@@ -185,7 +186,7 @@ final class LogThread: @unchecked Sendable {
     }
   }
 
-  /// Ends the thread without recording a stop, as the end of a process would, and closes the database.
+  /// Ends the thread without recording a stop, like the end of a process, and closes the database.
   func abandon() {
     if isGivenUp.load(ordering: .relaxed) { return }
     if isRunning.exchange(false, ordering: .relaxed) {
@@ -212,7 +213,7 @@ final class LogThread: @unchecked Sendable {
     }
   }
 
-  /// Waits for a signal until a moment of `MonotonicClock`. Returns false when none came.
+  /// Waits for a signal until a time of `MonotonicClock`. Returns false on timeout.
   private static func wait(for wakeUp: WakeUp, until deadline: UInt64) -> Bool {
     let now = MonotonicClock.now
     let left = Duration.nanoseconds(Int64(clamping: deadline > now ? deadline - now : 0))
@@ -221,14 +222,14 @@ final class LogThread: @unchecked Sendable {
     return found?.isEmpty == false
   }
 
-  /// Does one thing in place of the thread, which was not started. Returns false when the thread would wait.
+  /// Does one step of work in place of the thread, which was not started. Returns false if the thread would wait.
   func runOnce() -> Bool {
     assert(!isRunning.load(ordering: .relaxed))
     if case .again = next() { return true }
     return false
   }
 
-  /// Does one thing, the most urgent first.
+  /// Does one step of work, the most urgent first.
   private func next() -> Next {
     let (batch, ending) = inbox.withLock { inbox in
       defer { inbox.batch = nil }
@@ -236,7 +237,7 @@ final class LogThread: @unchecked Sendable {
     }
     if ending == .abandoned { return .end }
     if let batch {
-      // The notice comes before maintenance, which may wait for the disk.
+      // The notice is posted before maintenance, which may wait for the disk.
       if let notice = lock.withLock({ _ in log.flatMap { store(batch, in: $0) } }) { post(notice) }
       return .again
     }
@@ -290,7 +291,7 @@ final class LogThread: @unchecked Sendable {
         try log.database.beginImage(revision: revision, at: moment, journal: row)
         return nil
       case .write(let part, let image):
-        // Parts of an image that failed or was replaced are of no use.
+        // Parts of an image that failed or was replaced are discarded.
         guard image == currentImage, log.database.isWritingImage else { return .partWritten(image) }
         if let bytes = try log.database.write(part) { return .imageComplete(image, bytes: bytes) }
         return .partWritten(image)

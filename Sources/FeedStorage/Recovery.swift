@@ -1,37 +1,38 @@
 import FeedModel
 import FeedSQLite
 
-/// What is filled from the store before the first client connects: the daemon's engine, or one made only to check.
+/// The target of recovery before the first client connects: the daemon's engine, or one that is created only for a
+/// check.
 public protocol RecoveryTarget: AnyObject {
   var catalog: Catalog { get }
-  /// Sets the limits under which what follows was executed.
+  /// Sets the limits of the content and the batches that follow.
   func adopt(_ limits: Limits)
   /// Executes a batch again.
   func replay(_ batch: StoredBatch) throws(ReplayRefusal)
-  /// Called before each batch is executed, and from time to time while an image is read.
+  /// Called before each batch is executed, and repeatedly while an image is read.
   func didRecover(_ progress: RecoveryProgress)
 }
 
 /// A batch of the journal.
 public struct StoredBatch {
-  /// Its last row.
+  /// The last row of the batch.
   public let sequence: Int64
-  /// The daemon's revision before the batch; nil when it does not count, because a batch before was skipped.
+  /// The daemon's revision before the batch; nil if it must not be compared, because an earlier batch was skipped.
   public let revision: UInt64?
-  /// The moment at which it is executed, in nanoseconds.
+  /// The time at which it is executed, in nanoseconds.
   public let at: UInt64
-  /// The framed requests as they were appended; valid during the call only.
+  /// The framed requests as they were appended. Valid during the call only.
   public let requests: UnsafeRawBufferPointer
 }
 
 extension StoredBatch {
-  /// The batch without the revision on which it was made.
+  /// The batch without its revision.
   fileprivate var onAnyRevision: StoredBatch {
     StoredBatch(sequence: sequence, revision: nil, at: at, requests: requests)
   }
 }
 
-/// Why a batch cannot be executed again.
+/// The reason why a batch cannot be replayed.
 public struct ReplayRefusal: Error, Equatable, Sendable {
   public let reason: String
 
@@ -40,25 +41,25 @@ public struct ReplayRefusal: Error, Equatable, Sendable {
   }
 }
 
-/// The progress of recovery, and in the end its result.
+/// The progress of recovery, and its result at the end.
 public struct RecoveryProgress: Equatable, Sendable {
   /// The revision of the image; 0 without one.
   public var imageRevision: UInt64 = 0
   public var feeds = 0
   public var elements = 0
   public var batches = 0
-  /// The row of the journal in which the batch under way ends; 0 before the first.
+  /// The last row of the current batch; 0 before the first.
   public var row: Int64 = 0
   public var batchBytes = 0
-  /// The newest moment that was stored.
+  /// The latest stored time.
   public var newestMoment: UInt64 = 0
 
   public init() {}
 }
 
-/// Reads the state back: the newest complete image, then the batches after it, executed again. Every row is checked.
+/// Restores the state: reads the newest complete image, then replays the batches after it. Every row is verified.
 struct Recovery: ~Copyable {
-  /// The image that was read; zeros without one.
+  /// The image that was read; all zeros if there is none.
   struct Image {
     var id: Int64 = 0
     /// The last row of the journal that it covers.
@@ -70,15 +71,15 @@ struct Recovery: ~Copyable {
   private let path: String
   private let version: Int64
   private let unchecked: Int64
-  /// The batch that is not executed, named by its last row.
+  /// The last row of the batch that is not executed.
   private let skipped: Int64?
   private let target: any RecoveryTarget
   private var limits: StoredLimits
-  /// The row of the limits that the target has.
+  /// The row of the limits that the target uses.
   private var limitsRow: Int64 = 0
   private(set) var progress = RecoveryProgress()
   private(set) var image = Image()
-  /// Whether rows without checksums were taken, which an image should replace.
+  /// Whether rows without checksums were read. An image should replace them.
   private(set) var tookUnchecked = false
 
   init(_ opened: borrowing StateFile.Opened, into target: any RecoveryTarget) {
@@ -86,8 +87,9 @@ struct Recovery: ~Copyable {
   }
 
   /// - Parameters:
-  ///   - version: of the file's schema.
-  ///   - unchecked: rows of the journal up to this one, and an image that covers no more, may be without checksums.
+  ///   - version: the version of the file's schema.
+  ///   - unchecked: the last row of the journal that may be without a checksum. An image that covers no later row may
+  ///     be without one, too.
   ///   - skipped: the last row of a batch that is not executed; nil for none.
   init(
     _ database: Database, version: Int64, unchecked: Int64, skipping skipped: Int64? = nil,
@@ -105,7 +107,7 @@ struct Recovery: ~Copyable {
   mutating func run() throws(StorageError) {
     try readImage()
     let last = try replayJournal()
-    // An image that lost its mark of being complete would otherwise look like none.
+    // An image that is wrongly marked as incomplete would otherwise be ignored.
     let expected = try StorageError.naming(path) { () throws(SQLiteError) in try Journal.lastRow(in: database) }
     guard last >= expected else {
       throw StorageError(
@@ -137,7 +139,7 @@ struct Recovery: ~Copyable {
     target.catalog.finishRestoring(revision: head.revision, at: Instant(nanoseconds: head.at))
   }
 
-  /// Executes the batches after the image. Returns the last row of the journal.
+  /// Replays the batches after the image. Returns the last row of the journal.
   private mutating func replayJournal() throws(StorageError) -> Int64 {
     var journal = try JournalReader(database, after: image.journal, version: version, unchecked: unchecked)
     var hasSkipped = false
@@ -167,7 +169,7 @@ struct Recovery: ~Copyable {
     return journal.last
   }
 
-  /// Lets the target go on under the limits of a row of `limits`.
+  /// Sets the target's limits to those of a row of `limits`.
   private mutating func adopt(_ row: Int64) throws(StorageError) {
     if row == limitsRow { return }
     target.adopt(try limits.limits(of: row))
@@ -176,7 +178,7 @@ struct Recovery: ~Copyable {
 }
 
 extension Database {
-  /// Compiles a statement that reads, with its parameters.
+  /// Compiles a SELECT statement and binds its parameters.
   func reading(_ sql: String, _ values: Int64...) throws(StorageError) -> Statement {
     try StorageError.naming(path) { () throws(SQLiteError) in
       let statement = try prepare(sql, isKept: false)
@@ -187,7 +189,7 @@ extension Database {
 }
 
 extension Statement {
-  /// Advances to the next row of the file at `path`. Returns false when there is none.
+  /// Advances to the next row of the file at `path`. Returns false if there is none.
   func next(_ path: String) throws(StorageError) -> Bool {
     try StorageError.naming(path) { () throws(SQLiteError) in try step() }
   }

@@ -1,7 +1,7 @@
 import FeedModel
 import FeedSystem
 
-/// The commit log in an SQLite database, written by a thread of its own, and images of the state beside it.
+/// The commit log in an SQLite database, written by its own thread, with images of the state beside it.
 ///
 ///     let log = try SQLiteLog.open(path, durability: .process, freshEpoch: epoch, software: "1")
 ///     let found = try log.recover(into: target)
@@ -9,30 +9,30 @@ import FeedSystem
 ///     log.append(batch)                          // returns at once
 ///     while let event = log.nextEvent() { … }    // after append, and when `descriptor` is readable
 ///
-/// Used by the engine's thread. While one batch is stored the next one grows, which is the group commit. With durability
-/// `process`, whose commits do not wait for the disk, `append` stores the batch itself if the log's thread is idle: that
-/// saves two switches of threads. Invariant: at most one batch is in flight, and at most two parts of an image.
+/// Used by the engine's thread. While one batch is stored, the next one collects requests (group commit). With
+/// durability `process`, commits do not wait for the disk: `append` then stores the batch itself if the log's thread is
+/// idle, which saves two thread switches. Invariant: at most one batch and at most two parts of an image are in flight.
 public final class SQLiteLog: CommitLog, ImageStore {
   public let window = 1
   public let storesAtOnce = false
   /// The database file.
   public let path: String
-  /// The name of the unbroken history of revisions that the file holds; it outlives restarts.
+  /// The name of the unbroken history of revisions in the file. It survives restarts.
   public let epoch: String
   /// Whether the history continues or a new epoch begins.
   public let beginning: StateBeginning
   public let durability: Durability
-  /// Receives failures of work in the background (true) and their end (false), for the daemon's log.
+  /// Called with failures of background work (true) and their end (false), for the daemon's log.
   public var report: (_ isFailure: Bool, _ message: String) -> Void = { _, _ in }
 
   private let thread: LogThread
-  /// Rows of the journal up to this one may be without checksums.
+  /// The last row of the journal that may be without a checksum.
   private let unchecked: Int64
   private var batches: BatchesInFlight
   private var schedule: ImageSchedule
-  /// The number of the image under way or of the last one, counted from 1. Notices of others are ignored.
+  /// The number of the current or last image, counted from 1. Notices about other images are ignored.
   private var image: UInt64 = 0
-  /// What is still to be read of the image under way, and how many parts may be sent.
+  /// The unread rest of the current image, and the number of parts that may be sent.
   private var cutter: ImageCutter?
   private var partsLeft = 0
   private static let partsInFlight = 2
@@ -40,9 +40,9 @@ public final class SQLiteLog: CommitLog, ImageStore {
   /// Opens the file at `path`, or creates it with a new epoch.
   /// - Parameters:
   ///   - freshEpoch: a random name for a new history.
-  ///   - skipped: the last row of a batch that recovery does not execute, as a last resort; a new epoch begins.
-  ///   - boot: the run of the system (`BootIdentity`).
-  ///   - vfs: SQLite's system layer, for tests; nil is its own.
+  ///   - skipped: the last row of a batch that recovery skips, as a last resort. A new epoch begins.
+  ///   - boot: the identity of the current boot (`BootIdentity`).
+  ///   - vfs: the SQLite VFS, for tests; nil for the default.
   public static func open(
     _ path: String, durability: Durability, freshEpoch: String, policy: ImagePolicy = ImagePolicy(), software: String,
     skipping skipped: Int64? = nil, boot: String = BootIdentity.current, vfs: String? = nil
@@ -78,7 +78,7 @@ public final class SQLiteLog: CommitLog, ImageStore {
 
   deinit { thread.abandon() }
 
-  /// Fills `target` with what is stored. Once, before `start`.
+  /// Restores the stored state into `target`. Called once, before `start`.
   public func recover(into target: any RecoveryTarget) throws(StorageError) -> RecoveryProgress {
     let unchecked = unchecked
     var skipped: Int64?
@@ -92,8 +92,8 @@ public final class SQLiteLog: CommitLog, ImageStore {
     return found.progress
   }
 
-  /// Starts the log's thread. After recovery, before the first batch.
-  /// - Parameter limits: the limits under which all batches are executed from now on.
+  /// Starts the log's thread. Called after recovery, before the first batch.
+  /// - Parameter limits: the limits of all later batches.
   public func start(_ limits: Limits) throws(StorageError) {
     try thread.withLog { log throws(StorageError) in try log.use(limits) }
     do throws(SystemError) {
@@ -103,12 +103,12 @@ public final class SQLiteLog: CommitLog, ImageStore {
     }
   }
 
-  /// Starts without a thread: `step` does what the thread would do. For simulations, in which every step follows from a seed.
+  /// Starts without a thread; `step` does its work. For simulations, in which a seed determines every step.
   func startStepwise(_ limits: Limits) throws(StorageError) {
     try thread.withLog { log throws(StorageError) in try log.use(limits) }
   }
 
-  /// Does one thing in place of the log's thread. Returns false when the thread would wait.
+  /// Does one step of work of the log's thread. Returns false if the thread would wait.
   func step() -> Bool { thread.runOnce() }
 
   // MARK: Batches
@@ -128,7 +128,7 @@ public final class SQLiteLog: CommitLog, ImageStore {
     return batches.takeEvent()
   }
 
-  /// Does nothing: an image, which covers only what was executed, shortens the journal.
+  /// Does nothing: an image, which covers only executed batches, shortens the journal.
   public func release(through number: UInt64) {}
 
   public func close(within nanoseconds: UInt64) {
@@ -198,7 +198,7 @@ public final class SQLiteLog: CommitLog, ImageStore {
       image, revision: content.revision, at: content.at.nanoseconds, journal: batches.row(of: number))
   }
 
-  /// Sends the next part of the image under way. Returns false if there is none, or if enough parts are in flight.
+  /// Sends the next part of the current image. Returns false if there is none, or if enough parts are in flight.
   private func sendPart() -> Bool {
     guard partsLeft > 0, let part = cutter?.next() else { return false }
     partsLeft -= 1
@@ -212,18 +212,19 @@ public final class SQLiteLog: CommitLog, ImageStore {
     thread.discardImage()
   }
 
-  /// Whether a start should write an image before the daemon serves: the journal became far longer than it should, or should
-  /// not be executed again.
+  /// Whether a start should write an image before the daemon serves: the journal is far too long, or should not be
+  /// replayed again.
   public var isImageOverdue: Bool { schedule.isOverdue }
 
-  /// Writes an image in place of one under way, and waits for it. Does nothing if the newest image covers the journal.
+  /// Writes an image, replacing one that is being written, and waits for it. Does nothing if the newest image covers
+  /// the journal.
   ///
   /// At a clean stop this lets the next start, perhaps of another version, replay nothing.
   /// - Parameters:
-  ///   - number: the last batch that was executed; none may be in flight.
-  ///   - makeImage: makes an image of the state after that batch.
-  ///   - mayGoOn: called several times a second; the image is given up when it returns false.
-  /// - Returns: whether an image covers the journal now.
+  ///   - number: the last executed batch; no batch may be in flight.
+  ///   - makeImage: returns an image of the state after that batch.
+  ///   - mayGoOn: called several times a second; if it returns false, the image is abandoned.
+  /// - Returns: whether an image now covers the journal.
   @discardableResult
   public func writeImage(
     executed number: UInt64, _ makeImage: () -> CatalogImage, whileTrue mayGoOn: () -> Bool = { true }
@@ -247,14 +248,14 @@ public final class SQLiteLog: CommitLog, ImageStore {
   private static let longestWait = 100
 }
 
-/// The batch in flight, the events about batches, and the rows of the journal in which batches end.
+/// The batch in flight, the events about batches, and the last journal rows of batches.
 ///
-/// Invariant: a batch in flight has no event yet; its number is the last that was begun.
+/// Invariant: a batch in flight has no event yet, and its number is the last one that was begun.
 struct BatchesInFlight {
   private var inFlight: (number: UInt64, bytes: Int)?
-  /// Events that were not taken yet.
+  /// Events that were not returned yet.
   private var events: [LogEvent] = []
-  /// The last two batches that were stored: the last but one may be the last that was executed.
+  /// The last two stored batches. The first of them may be the last executed batch.
   private var stored: [(number: UInt64, row: Int64)] = []
   /// The last row before the first batch.
   private let firstRow: Int64
@@ -271,7 +272,7 @@ struct BatchesInFlight {
     inFlight = (batch.number, batch.frames.count)
   }
 
-  /// Notes that the batch is stored, up to a row. Returns its bytes.
+  /// Records that the batch is stored up to a row. Returns its bytes.
   mutating func didStore(_ number: UInt64, row: Int64) -> Int {
     assert(inFlight?.number == number && row > self.row(of: .max))
     let bytes = inFlight?.bytes ?? 0
@@ -290,6 +291,6 @@ struct BatchesInFlight {
 
   mutating func takeEvent() -> LogEvent? { events.isEmpty ? nil : events.removeFirst() }
 
-  /// The row that ends a batch, or the last batch before that number.
+  /// The last row of a batch, or of the last batch before that number.
   func row(of number: UInt64) -> Int64 { stored.last { $0.number <= number }?.row ?? firstRow }
 }

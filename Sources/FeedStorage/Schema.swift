@@ -1,22 +1,23 @@
 import FeedChange
 import FeedSQLite
 
-/// The layout of the database file, which `Protocol/storage.md` describes.
+/// The layout of the database file (Protocol/storage.md).
 ///
-/// Rows of an image's feed lie together: the number of an `element`, `section_rows` or `history` row is the number of its
-/// `image_feed` in the upper 32 bits and counts up in the lower ones. So they are appended to each table, read in one range
-/// and deleted in pieces, without an index.
+/// Rows of one feed of an image are adjacent: the number of an `element`, `section_rows` or `history` row has the
+/// number of its `image_feed` in the upper 32 bits and a counter in the lower 32 bits. So rows are appended to each
+/// table, read as one range and deleted in pieces, without an index.
 enum Schema {
-  /// Stored in `user_version`. A larger one belongs to a newer program.
+  /// Stored in `user_version`. A file with a larger value was written by a newer program.
   ///
   /// 1: journal rows and images without checksums. 2: with checksums, and `meta` protected by one.
   static let version: Int64 = 2
-  /// The version of the rules by which stored requests are executed. Increment it when a change of the daemon makes any
+  /// The version of the rules by which stored requests are executed. Increment it when a change of the daemon makes a
   /// request that was accepted before lead to another state or revision.
   static let rules: Int64 = 1
   /// Stored in `application_id`: "feed".
   static let applicationID: Int64 = 0x6665_6564
-  /// Bytes of a page: a journal row of one request takes one page of log, one of hundreds little more than its bytes.
+  /// Bytes of a page. A journal row of one request takes one WAL page; hundreds of requests take little more than their
+  /// bytes.
   static let pageSize = 8192
 
   static let tables = """
@@ -38,7 +39,7 @@ enum Schema {
     CREATE TABLE history (id INTEGER PRIMARY KEY, bin INTEGER NOT NULL, records BLOB NOT NULL);
     """
 
-  /// For people with `sqlite3`: the content of the newest complete image.
+  /// The content of the newest complete image, for inspection with `sqlite3`.
   static let views = """
     CREATE VIEW feeds AS
       SELECT image_feed.id, name, definition, image_feed.revision FROM image_feed
@@ -53,24 +54,24 @@ enum Schema {
       ORDER BY feeds.id, section_rows.id, json_each.key;
     """
 
-  /// Version 2: a CRC-32 for each row of these tables. NULL in rows of version 1.
+  /// Version 2: a CRC-32 for each row of these tables; NULL in rows from version 1.
   static let checksums = """
     ALTER TABLE journal ADD COLUMN checksum INTEGER;
     ALTER TABLE image ADD COLUMN checksum INTEGER;
     ALTER TABLE image_feed ADD COLUMN checksum INTEGER;
     """
 
-  /// The first number of a feed's rows.
+  /// The first row number of a feed.
   static func base(of feed: Int64) -> Int64 { feed << 32 }
-  /// The last number of a feed's rows.
+  /// The last row number of a feed.
   static func last(of feed: Int64) -> Int64 { feed << 32 | 0xffff_ffff }
 }
 
-/// A CRC-32 over values of a row in a fixed order, so that a changed bit anywhere in them is noticed.
+/// A CRC-32 over the values of a row in a fixed order. It detects any changed bit.
 struct Checksum {
   private var crc = CRC32()
 
-  /// As it is stored.
+  /// The checksum as stored.
   var value: Int64 { Int64(crc.value) }
 
   mutating func add(_ value: Int64) {
@@ -79,7 +80,7 @@ struct Checksum {
 
   mutating func add(_ value: UInt64) { add(Int64(bitPattern: value)) }
 
-  /// Adds the length as well, so that bytes cannot move from one value to the next.
+  /// Adds the length too, so that bytes cannot move from one value to the next.
   mutating func add(_ bytes: UnsafeRawBufferPointer) {
     add(Int64(bytes.count))
     crc.update(bytes)
@@ -97,19 +98,19 @@ struct Checksum {
   }
 }
 
-/// The facts in the table `meta`.
+/// The entries of the table `meta`.
 ///
-/// Invariant of a file of version 2: the entry `checksum` matches the entries it covers, and no entry is unknown. `failures`
-/// and `backup` are not covered: the first changes often, the second is written by people too.
+/// Invariant of a file of version 2: the entry `checksum` matches the entries that it covers, and no entry is unknown.
+/// `failures` and `backup` are not covered: the first changes often, the second may be written by an operator.
 struct StateFacts: Equatable {
   var epoch: String?
-  /// The version of the program that wrote the file last.
+  /// The version of the program that last wrote the file.
   var software: String?
-  /// The version of the rules by which the journal's requests were executed.
+  /// The version of the rules by which the requests of the journal were executed.
   var rules: Int64 = 1
-  /// The last row of the journal that was written without a checksum; 0 when there was none.
+  /// The last journal row that was written without a checksum; 0 if there was none.
   var unchecked: Int64 = 0
-  /// Whether the file is a copy that was not opened since.
+  /// Whether the file is a backup that no daemon has opened since.
   var isBackup = false
 
   private static let covered = ["epoch", "rules", "software", "unchecked"]
@@ -117,8 +118,8 @@ struct StateFacts: Equatable {
 
   init() {}
 
-  /// Reads the facts of a file of a schema version.
-  /// - Throws: `.corrupt` when the entries do not match their checksum.
+  /// Reads the entries of a file with a schema version.
+  /// - Throws: `.corrupt` if the entries do not match their checksum.
   init(_ database: Database, version: Int64) throws(StorageError) {
     let path = database.path
     let entries = try StorageError.naming(path) { () throws(SQLiteError) in
@@ -145,7 +146,7 @@ struct StateFacts: Equatable {
     isBackup = entries["backup"] != nil
   }
 
-  /// Writes the covered facts and their checksum, as part of the transaction under way.
+  /// Writes the covered entries and their checksum, in the open transaction.
   func write(to database: Database) throws(SQLiteError) {
     var entries = ["rules": "\(rules)", "unchecked": "\(unchecked)"]
     entries["epoch"] = epoch
@@ -165,7 +166,7 @@ struct StateFacts: Equatable {
     var checksum = Checksum()
     for key in covered {
       checksum.add(key)
-      // A missing entry differs from an empty one.
+      // Distinguishes a missing entry from an empty one.
       checksum.add(entries[key].map { "=\($0)" } ?? "")
     }
     return checksum.value

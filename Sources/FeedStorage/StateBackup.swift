@@ -2,14 +2,14 @@ import FeedSQLite
 import FeedSystem
 import Glibc
 
-/// A copy of a database file while the daemon may be writing it.
+/// Copies a database file, even while the daemon writes to it.
 public enum StateBackup {
-  /// Copies the state at `path`, as of one moment, into a new file. The copy is marked: a daemon that is given it begins a new
-  /// epoch, because watchers may know revisions that it does not have.
+  /// Copies the state at `path`, at one revision, to a new file. The copy is marked as a backup. A daemon that opens it
+  /// begins a new epoch, because watchers may know revisions that the copy does not have.
   ///
-  /// The copy is made under a random name beside `copy` and gets its own name when it is complete and synced. Nothing that
-  /// exists is overwritten, and no symbolic link is followed. Needs to read the state directory.
-  /// - Throws: also when `copy` exists.
+  /// The copy is written under a random name in the same directory, and gets its final name when it is complete and
+  /// synced. Nothing is overwritten, and no symbolic link is followed. Requires permission to read the state directory.
+  /// - Throws: also if `copy` exists.
   public static func copy(_ path: String, to copy: String) throws(StorageError) {
     let exists = StorageError(.exists, path: copy, reason: "the file exists")
     var status = stat()
@@ -18,7 +18,7 @@ public enum StateBackup {
     let temporary = try newFile(beside: copy)
     defer { for end in ["", "-wal", "-journal", "-shm"] { unlink(temporary + end) } }
     try StorageError.naming(copy) { () throws(SQLiteError) in
-      // VACUUM INTO takes an existing file that is empty; this one was just made here.
+      // VACUUM INTO accepts an existing empty file. This one was created just before.
       let copying = try source.prepare("VACUUM INTO ?", isKept: false)
       try copying.bind(temporary, at: 1)
       try copying.run()
@@ -50,8 +50,8 @@ public enum StateBackup {
 }
 
 extension StateBackup {
-  /// Makes a copy the state in `directory`, which no daemon may use. The copy stays as it is.
-  /// - Parameter replaces: whether a state that is there may be replaced.
+  /// Copies `copy` to the state of `directory`, which no daemon may use. `copy` is not changed.
+  /// - Parameter replaces: whether an existing state may be replaced.
   public static func restore(_ copy: String, to directory: String, replacing replaces: Bool) throws(StorageError) {
     let path = "\(directory)/\(StateFile.name)"
     _ = try StateFile.openToRead(copy)
@@ -71,7 +71,7 @@ extension StateBackup {
     _ = consume lock
   }
 
-  /// Makes the directory and locks it.
+  /// Creates the directory if needed, and locks it.
   private static func take(_ directory: String) throws(StorageError) -> FileLock {
     let lockPath = "\(directory)/feedd.lock"
     do throws(SystemError) {
@@ -84,7 +84,7 @@ extension StateBackup {
     throw StorageError(.inUse, path: directory, reason: "a daemon uses it\(holder)")
   }
 
-  /// Puts a database in the place of another, with its owner.
+  /// Replaces a database by another one with the same owner.
   private static func put(_ fresh: String, at path: String, in directory: String) throws(StorageError) {
     func refuse(_ what: String) -> StorageError {
       StorageError(.forbidden, path: path, reason: "\(SystemError(code: errno, operation: what, path: path))")
@@ -92,7 +92,7 @@ extension StateBackup {
     var owner = stat()
     if stat(path, &owner) != 0, stat(directory, &owner) != 0 { throw refuse("examine") }
     if owner.st_uid != geteuid(), chown(fresh, owner.st_uid, owner.st_gid) != 0 { throw refuse("give away") }
-    // The log and the mark belong to the database that is replaced. Without them it is still a database.
+    // The WAL and the mark belong to the database that is replaced, which is valid without them.
     for other in ["\(path)-wal", "\(path)-shm", StateMarkFile.path(of: path)]
     where unlink(other) != 0 && errno != ENOENT {
       throw refuse("remove what belongs to")

@@ -2,27 +2,27 @@ import FeedModel
 import FeedSQLite
 import FeedSystem
 
-/// Verifies a database file without writing to it; it may be in use.
+/// Verifies a database file without writing to it. The file may be in use.
 public enum StateCheck {
-  /// What a sound file holds.
+  /// The facts about a valid file.
   public struct Findings: Equatable, Sendable {
     public let epoch: String
     /// Whether a start would continue the epoch.
     public let beginning: StateBeginning
     public let schema: Int64
-    /// The version of the program that wrote it last.
+    /// The version of the program that last wrote the file.
     public let software: String
     public let recovery: RecoveryProgress
   }
 
-  /// Checks the file's structure and checksums, restores its image into `target` and executes its journal.
-  /// - Throws: the first fault found; everything that a start would refuse is refused here.
+  /// Checks the structure and the checksums of the file, restores its image into `target` and replays its journal.
+  /// - Throws: the first fault, including every fault that would prevent a start.
   public static func run(_ path: String, into target: any RecoveryTarget) throws(StorageError) -> Findings {
     let before = Stamp(path)
     let reading = StateFile.Reading.quiet(path)
     let opened = try StateFile.openToRead(path, reading)
     let database = opened.database
-    // One state throughout, whatever is written meanwhile.
+    // Reads one state throughout, even if the file is written concurrently.
     try StorageError.naming(path) { () throws(SQLiteError) in try database.execute("BEGIN") }
     try checkStructure(database, path)
     var recovery = Recovery(opened, into: target)
@@ -35,7 +35,8 @@ public enum StateCheck {
       software: opened.facts.software ?? "", recovery: recovery.progress)
   }
 
-  /// A file that no daemon uses is read without locks; equal stamps mean that it was not written meanwhile.
+  /// The stamps of the files. A file that no daemon uses is read without locks; equal stamps before and after show that
+  /// it was not written meanwhile.
   private struct Stamp: Equatable {
     let file: FileStamp?
     let log: FileStamp?

@@ -3,35 +3,35 @@ import FeedSystem
 
 /// Whether the stored history continues or a new epoch begins.
 public enum StateBeginning: Equatable, Sendable {
-  /// There was nothing.
+  /// There was no stored history.
   case new
-  /// Everything that was acknowledged is there.
+  /// All acknowledged changes are stored.
   case continued
-  /// The last changes before a loss of power may be missing, or nothing tells whether they are: a new epoch.
+  /// The last changes before a power failure may be missing, or the mark is missing: a new epoch begins.
   case cut
-  /// The file is a restored backup: a new epoch.
+  /// The file is a restored backup: a new epoch begins.
   case backup
-  /// A batch of the journal is left out, by its last row: a new epoch.
+  /// A batch of the journal is skipped, named by its last row: a new epoch begins.
   case skipped(Int64)
 }
 
-/// The database file of a state directory: opened, recognised, migrated to the present schema.
+/// The database file of a state directory: opens, identifies and migrates it.
 public enum StateFile {
-  /// Its name in the state directory.
+  /// The name of the file in the state directory.
   public static let name = "feedd.sqlite"
   /// Milliseconds to wait for a lock of another program.
   private static let patience: Int32 = 2000
 
-  /// What is known of a file before anything of it is used.
+  /// The facts about a file before its content is used.
   struct Opened {
     let database: Database
-    /// The schema's version; 0 when the file is new.
+    /// The version of the schema; 0 if the file is new.
     let version: Int64
     let facts: StateFacts
     fileprivate(set) var beginning: StateBeginning
 
-    /// Has recovery leave out the batch that ends with a row of the journal.
-    /// - Throws: when there is no such batch.
+    /// Lets recovery skip the batch that ends with a row of the journal.
+    /// - Throws: if there is no such batch.
     mutating func skip(_ row: Int64) throws(StorageError) {
       let (last, count) = try StorageError.naming(database.path) { () throws(SQLiteError) in
         guard version > 0 else { return (Int64(0), Int64(0)) }
@@ -53,8 +53,8 @@ public enum StateFile {
     }
   }
 
-  /// Opens the file to write it, and creates it if it is missing. A foreign, newer, damaged or incomplete file is refused
-  /// and stays as it is.
+  /// Opens the file for writing, and creates it if it is missing. Refuses a foreign, newer, damaged or incomplete file
+  /// without changing it.
   static func openToWrite(_ path: String, boot: String, vfs: String?) throws(StorageError) -> Opened {
     let mark = StateMarkFile.read(of: path)
     try refuseEmptied(path, mark, boot: boot)
@@ -67,20 +67,19 @@ public enum StateFile {
 
   /// How to read a file without creating one beside it.
   enum Reading {
-    /// Under locks: a daemon may use the file and may be started meanwhile. SQLite notes its readers in the index of the
-    /// log.
+    /// With locks: a daemon may use the file, or start meanwhile. SQLite records its readers in the index of the log.
     case locked
-    /// Without locks, so that nothing at all is written: no daemon uses the file.
+    /// Without locks and without writing any file. No daemon may use the file.
     case unlocked
 
-    /// The way to read the file at `path` that writes nothing, unless a daemon uses it. A daemon locks the index of its log.
+    /// Returns `unlocked` unless a daemon uses the file at `path`. A daemon locks the index of its log.
     /// - Precondition: this process has no other connection to the file.
     static func quiet(_ path: String) -> Reading {
       FileSize.of(path + "-wal") != nil && RecordLocks.areHeld(on: path + "-shm") ? .locked : .unlocked
     }
   }
 
-  /// Opens the file to read it, without creating anything.
+  /// Opens the file for reading, without creating any file.
   static func openToRead(_ path: String, _ reading: Reading = .locked) throws(StorageError) -> Opened {
     let (mark, boot) = (StateMarkFile.read(of: path), BootIdentity.current)
     try refuseEmptied(path, mark, boot: boot)
@@ -89,7 +88,7 @@ public enum StateFile {
     }
     // SQLite would remove the log of an empty file.
     guard size > 0 else { throw StorageError(.absent, path: path, reason: "the database is empty") }
-    // A daemon that runs has a log. Without one, opening the database would create it.
+    // A running daemon has a WAL. Without one, opening the database would create it.
     let hasLog = FileSize.of(path + "-wal") != nil
     let access: Database.Access = !hasLog ? .immutable : reading == .locked ? .readOnly : .quiescent
     let database = try StorageError.naming(path) { () throws(SQLiteError) in
@@ -103,7 +102,7 @@ public enum StateFile {
     return opened
   }
 
-  /// Reads what the file says about itself, before anything is written.
+  /// Reads the facts about the file, before anything is written.
   private static func judge(
     _ database: Database, _ mark: StateMark?, boot: String
   ) throws(StorageError) -> Opened {
@@ -137,7 +136,8 @@ public enum StateFile {
     try StorageError.naming(database.path) { () throws(SQLiteError) in try Journal.lastRow(in: database) }
   }
 
-  /// Refuses a journal that was written under other rules, if there is any to replay: the same requests might lead elsewhere.
+  /// Refuses a journal that was written under other rules, unless nothing must be replayed: the same requests might
+  /// have another result.
   private static func refuseOtherRules(_ database: Database, _ facts: StateFacts) throws(StorageError) {
     if facts.rules == Schema.rules { return }
     let waiting = try StorageError.naming(database.path) { () throws(SQLiteError) in
@@ -153,8 +153,8 @@ public enum StateFile {
         + "(\(facts.rules)), and this one has others (\(Schema.rules))")
   }
 
-  /// Refuses a missing or empty database file beside a log or a mark that shows there was content: SQLite would begin anew
-  /// and delete the log.
+  /// Refuses a missing or empty database file if a WAL or a mark shows that there was content. SQLite would start over
+  /// and delete the WAL.
   private static func refuseEmptied(_ path: String, _ mark: StateMark?, boot: String) throws(StorageError) {
     guard FileSize.of(path) ?? 0 == 0 else { return }
     let what = FileSize.of(path) == nil ? "missing" : "empty"
@@ -164,7 +164,7 @@ public enum StateFile {
     }
   }
 
-  /// Refuses a database without content although the mark shows that it had some.
+  /// Refuses a database without content if the mark shows that it had some.
   private static func refuseEmptied(
     _ path: String, _ what: String, _ mark: StateMark?, boot: String
   ) throws(StorageError) {
@@ -173,11 +173,11 @@ public enum StateFile {
     throw StorageError(.lost, path: path, reason: "the database is \(what), but it had \(count) rows of journal")
   }
 
-  /// The schema of the file; 0 when it is new.
+  /// The schema version of the file; 0 if it is new.
   private static func recognise(_ database: Database) throws(StorageError) -> Int64 {
     let path = database.path
     let (application, schema, tables) = try StorageError.naming(path) { () throws(SQLiteError) in
-      // Pages are checked as they are read, and the file's own schema is not trusted to call functions.
+      // Verifies pages when they are read, and does not let the file's own schema call functions.
       try database.execute("PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF")
       return (
         try database.integer("PRAGMA application_id") ?? 0, try database.integer("PRAGMA user_version") ?? 0,
@@ -199,7 +199,7 @@ public enum StateFile {
     return schema
   }
 
-  /// Migrates the file to the present schema, and writes what it says about itself from now on. Returns its epoch.
+  /// Migrates the file to the current schema and writes its facts. Returns them.
   /// - Parameter freshEpoch: a random name, used unless the history continues.
   static func begin(
     _ opened: Opened, freshEpoch: String, software: String
@@ -219,24 +219,24 @@ public enum StateFile {
     }
   }
 
-  /// Sets up the connection, and the file while it is new.
+  /// Configures the connection, and the file if it is new.
   private static func configure(_ database: Database) throws(SQLiteError) {
     try database.execute("PRAGMA page_size = \(Schema.pageSize)")
     _ = try database.text("PRAGMA journal_mode = WAL")
-    // Deleted content is not wiped: that would write every freed page once more.
+    // Deleted content is not overwritten: this would write every freed page once more.
     _ = try database.integer("PRAGMA secure_delete = OFF")
     try database.execute("PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY")
     database.disableAutomaticCheckpoints()
   }
 
-  /// Migrates an older schema to the present one, as one transaction.
+  /// Migrates an older schema to the current one, in one transaction.
   private static func migrate(_ opened: Opened) throws(SQLiteError) {
     let database = opened.database
     try database.transaction { () throws(SQLiteError) in
       if opened.version < 1 { try database.execute(Schema.tables + Schema.views) }
       if opened.version < 2 { try database.execute(Schema.checksums) }
       if opened.version == 1 {
-        // Rows so far have no checksums. Written at once, so that a start after a crash here knows it.
+        // Existing rows have no checksums. Written immediately, so that a start after a crash here knows it.
         var facts = opened.facts
         facts.unchecked = try Journal.lastRow(in: database)
         try facts.write(to: database)
@@ -244,7 +244,7 @@ public enum StateFile {
       try database.execute(
         "PRAGMA application_id = \(Schema.applicationID); PRAGMA user_version = \(Schema.version)")
     }
-    // From now on a file without tables is a damaged one.
+    // A file without tables is damaged from now on.
     _ = try database.checkpoint(.truncate)
   }
 }

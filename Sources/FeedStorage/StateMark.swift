@@ -1,14 +1,14 @@
 import FeedSystem
 import Glibc
 
-/// How far the journal of a database had come, kept in a file beside it.
+/// The last acknowledged row of the journal, kept in a file beside the database.
 ///
-/// SQLite takes the sound part of a damaged log for the whole log. The mark tells that there was more and, after a loss of
-/// power, that there may have been.
+/// SQLite accepts the valid part of a damaged WAL as the whole WAL. The mark shows that more was written or, after a
+/// power failure, that more may have been written.
 struct StateMark: Equatable {
-  /// The history to which `sequence` belongs.
+  /// The epoch to which `sequence` belongs.
   var epoch: String
-  /// The run of the system in which it was written (`BootIdentity`).
+  /// The boot during which it was written (`BootIdentity`).
   var boot: String
   /// Whether batches were synced before they were acknowledged.
   var isSynced: Bool
@@ -18,7 +18,7 @@ struct StateMark: Equatable {
   var sequence: Int64
 
   private static let title = "feedd-mark 1"
-  /// Digits of the sequence, with leading zeros, so that it can be overwritten in place.
+  /// The number of digits of the sequence, with leading zeros, so that it can be overwritten in place.
   private static let digits = 20
 
   /// The mark as lines of text, the sequence last.
@@ -36,7 +36,7 @@ struct StateMark: Equatable {
       """
   }
 
-  /// Where the digits begin in `text`.
+  /// The offset of the digits in `text`.
   var offsetOfSequence: Int { text.utf8.count - Self.digits - 1 }
 
   init(epoch: String, boot: String, isSynced: Bool, sequence: Int64) {
@@ -46,7 +46,7 @@ struct StateMark: Equatable {
     self.sequence = sequence
   }
 
-  /// Parses `text`; nil when it is not a mark.
+  /// Parses `text`; nil if it is not a mark.
   init?(_ text: String) {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     guard lines.count >= 6, lines[0] == Self.title else { return nil }
@@ -64,22 +64,22 @@ struct StateMark: Equatable {
     self.isClean = isClean
   }
 
-  /// What a mark says about the database beside it.
+  /// The result of comparing a mark with its database.
   enum Verdict: Equatable {
-    /// Nothing that was acknowledged is missing.
+    /// No acknowledged row is missing.
     case whole
-    /// Acknowledged rows may be missing, as after a loss of power: a new epoch begins.
+    /// Acknowledged rows may be missing after a power failure: a new epoch begins.
     case cut
-    /// This many rows are missing without such a reason.
+    /// This many acknowledged rows are missing, and no power failure explains it.
     case lost(Int64)
   }
 
   /// Compares a mark with a database.
   /// - Parameters:
-  ///   - mark: nil when there is none.
-  ///   - epoch: the database's own.
-  ///   - sequence: the last row of the journal that the database holds or its image covers.
-  ///   - boot: the present run of the system.
+  ///   - mark: nil if there is none.
+  ///   - epoch: the epoch of the database.
+  ///   - sequence: the last journal row that the database holds or its image covers.
+  ///   - boot: the identity of the current boot.
   static func verdict(_ mark: StateMark?, epoch: String, sequence: Int64, boot: String) -> Verdict {
     guard let mark, mark.epoch == epoch else { return .cut }
     let mayLose = !mark.isSynced && !mark.isClean && (mark.boot.isEmpty || mark.boot != boot)
@@ -88,10 +88,10 @@ struct StateMark: Equatable {
   }
 }
 
-/// The mark's file while the daemon runs.
+/// The file of the mark while the daemon runs.
 ///
-/// Written after each batch is stored and before its answers. A write that fails leaves an older mark, which demands less.
-/// Invariant: the mark never exceeds the last stored row.
+/// Written after each batch is stored, and before its answers. If a write fails, the older mark stays, which requires
+/// fewer rows. Invariant: the mark never exceeds the last stored row.
 final class StateMarkFile {
   private let file: RecordFile?
   private let mark: StateMark
@@ -99,13 +99,13 @@ final class StateMarkFile {
 
   static func path(of database: String) -> String { database + "-mark" }
 
-  /// The mark beside a database; nil when there is none or it cannot be read.
+  /// Reads the mark beside a database; nil if there is none or it cannot be read.
   static func read(of database: String) -> StateMark? {
     guard let bytes = try? SmallFile.read(path(of: database), limit: 4096) else { return nil }
     return StateMark(String(decoding: bytes, as: UTF8.self))
   }
 
-  /// Writes a first mark. If that is impossible, the daemon goes on without one, and the next start begins a new epoch.
+  /// Writes the first mark. On failure the daemon continues without one, and the next start begins a new epoch.
   init(_ mark: StateMark, of database: String) {
     self.mark = mark
     last = mark.sequence
@@ -128,7 +128,7 @@ final class StateMarkFile {
     }
   }
 
-  /// Records that everything up to this row is synced and nothing follows.
+  /// Records a clean stop: all rows up to this one are synced.
   func end(at sequence: Int64) {
     guard let file else { return }
     var last = mark
@@ -148,20 +148,19 @@ final class StateMarkFile {
   }
 }
 
-/// Whether the database files are still where they were opened, and as long as they were: a write to a file that was
-/// removed, replaced or cut would succeed and be lost.
+/// Detects database files that were removed, replaced or truncated. A write to such a file would succeed and be lost.
 struct FilePlace {
   private let database: String
   private let log: String
   private let identity: Status?
-  /// Bytes of a frame of the log, and of the header before the first.
+  /// The bytes of a WAL frame, and of the header before the first frame.
   private let frameBytes: Int
   private static let headerBytes = 32
 
   enum Problem: Equatable {
     /// A file was removed or replaced.
     case vanished(String)
-    /// The log is shorter than it was.
+    /// The WAL is shorter than it was.
     case cut(String)
   }
 
@@ -171,7 +170,7 @@ struct FilePlace {
     let size: Int
   }
 
-  /// - Parameter pageSize: of the database, in bytes.
+  /// - Parameter pageSize: the page size of the database, in bytes.
   init(_ path: String, pageSize: Int) {
     database = path
     log = path + "-wal"
@@ -179,8 +178,8 @@ struct FilePlace {
     frameBytes = pageSize + 24
   }
 
-  /// What is wrong; nil when the files are as they should be. Two system calls.
-  /// - Parameter pages: in the log after the last commit.
+  /// Checks the files; nil if they are unchanged or have grown. Two system calls.
+  /// - Parameter pages: the number of WAL pages after the last commit.
   func problem(pages: Int) -> Problem? {
     guard let now = Self.status(database) else { return .vanished("the database file was removed") }
     guard now.device == identity?.device, now.node == identity?.node else {

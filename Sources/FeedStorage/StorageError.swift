@@ -1,7 +1,7 @@
 import FeedSQLite
 import FeedSystem
 
-/// Why the store cannot do what it was asked: what failed, where, and what the operator can do.
+/// An error of the store: what failed, where, and what the operator can do.
 public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible {
   public enum Kind: Sendable {
     /// The disk or a quota is full.
@@ -12,21 +12,21 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case forbidden
     /// The file or its directory was removed or replaced while it is open.
     case vanished
-    /// The database's log was cut while it is open.
+    /// The WAL of the database was truncated while open.
     case cutLog
-    /// The file to be created exists.
+    /// The file to be created already exists.
     case exists
-    /// There is nothing to read.
+    /// The file does not exist.
     case absent
-    /// A newer version of the program wrote it.
+    /// A newer version of the program wrote the file.
     case newerVersion
-    /// Its journal must be replayed by another version of the program.
+    /// The journal must be replayed by another version of the program.
     case otherRules
     /// The file is damaged.
     case corrupt
-    /// It is a database of another program.
+    /// The file is a database of another program.
     case foreign
-    /// Something that was acknowledged is missing.
+    /// Acknowledged changes are missing.
     case lost
     /// The journal does not continue the image.
     case doesNotFit
@@ -45,7 +45,7 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
   public let kind: Kind
   /// The database file.
   public let path: String
-  /// What happened, as a clause without a full stop.
+  /// The cause, as a clause without a full stop.
   public let reason: String
 
   public init(_ kind: Kind, path: String, reason: String) {
@@ -56,7 +56,7 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
 
   public var description: String { "\(path): \(reason); \(remedy)" }
 
-  /// What to do, as a clause.
+  /// The next step, as a clause.
   public var remedy: String {
     switch kind {
     case .noSpace: "free space on its file system, or raise the quota; writing resumes by itself"

@@ -1,9 +1,9 @@
 import FeedSQLite
 
-/// Deletes what is no longer needed, in small pieces: images that were replaced or never completed, and the journal that the
-/// newest image covers.
+/// Deletes obsolete rows in small pieces: images that were replaced or never completed, and the journal that the newest
+/// image covers.
 ///
-/// The row that leads to what is left is deleted last, so that a start finds the rest again.
+/// The row that refers to the remaining rows is deleted last, so that a start finds the rest again.
 struct WasteRemover {
   private enum Waste: Equatable {
     case image(Int64)
@@ -20,10 +20,10 @@ struct WasteRemover {
 
   var isEmpty: Bool { waste.isEmpty }
 
-  /// Adds an image that was given up.
+  /// Adds an abandoned image.
   mutating func add(image: Int64) { waste.append(.image(image)) }
 
-  /// Finds everything that the complete image `id`, which covers the journal up to `row`, makes superfluous.
+  /// Finds everything that the complete image `id`, which covers the journal up to `row`, makes obsolete.
   mutating func find(besides id: Int64, journalUpTo row: Int64) throws(SQLiteError) {
     let list = try database.prepare("SELECT id FROM image WHERE id <> ? ORDER BY id", isKept: false)
     try list.bind(id, at: 1)
@@ -33,13 +33,13 @@ struct WasteRemover {
     waste = found
   }
 
-  /// Deletes a piece, as part of the transaction under way.
+  /// Deletes a piece, in the open transaction.
   mutating func removePiece() throws(SQLiteError) {
     guard let first = waste.first else { return }
     if try !remove(first) { waste.removeFirst() }
   }
 
-  /// Deletes a piece. Returns false when nothing of it is left.
+  /// Deletes a piece. Returns false if nothing is left of it.
   private func remove(_ waste: Waste) throws(SQLiteError) -> Bool {
     switch waste {
     case .journal(let last): return try removeJournal(upTo: last)
@@ -54,7 +54,8 @@ struct WasteRemover {
     }
   }
 
-  /// Deletes the first rows of the journal. A range takes one walk over the table; rows looked up one by one do not.
+  /// Deletes the first rows of the journal. A range needs one pass over the table; a row-by-row deletion needs many
+  /// searches.
   private func removeJournal(upTo last: Int64) throws(SQLiteError) -> Bool {
     guard let first = try database.integer("SELECT min(seq) FROM journal"), first <= last else { return false }
     let statement = try database.prepare("DELETE FROM journal WHERE seq <= ?", isKept: false)
