@@ -3,21 +3,21 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// Judges requests by the access rules in effect, and holds the rules that replace them at the end of the turn.
+/// Checks requests against the access rules in effect, and holds new rules until the end of the turn.
 ///
-/// Requests admitted in a turn were judged by the rules in effect when the turn began, so other rules wait for its end.
-/// Invariant: the waiting rules differ from those in effect.
+/// Requests admitted in a turn were checked by the rules in effect when the turn began, so new rules wait for its end.
+/// Invariant: waiting rules differ from those in effect.
 struct AccessControl {
-  /// The rules in effect; nil when every client may do everything.
+  /// The rules in effect; nil if every client may do everything.
   private var rules: AccessRules?
   private var waiting: AccessRules??
-  /// The user the daemon runs as.
+  /// The uid of the daemon.
   private let owner: UInt32
-  /// Whether feeds that show others may be read, as found so far.
+  /// Cached results: whether feeds that show others may be read.
   private var found: [ReadKey: Bool] = [:]
-  /// The version of the feeds' structure for which `found` holds.
+  /// The version of the feeds' structure for which `found` is valid.
   private var foundStructure: UInt64 = 0
-  /// The version of the feeds' structure for which the watches were checked.
+  /// The version of the feeds' structure for which the watches were last checked.
   private var structure: UInt64 = 0
 
   private struct ReadKey: Hashable {
@@ -25,17 +25,17 @@ struct AccessControl {
     let feed: FeedNumber
   }
 
-  /// Entries of `found` that are kept.
+  /// The maximum number of cached results.
   private static let mostFound = 10_000
 
   init(owner: UInt32) {
     self.owner = owner
   }
 
-  /// Whether requests must be checked at all.
+  /// Whether requests must be checked.
   var isRestricted: Bool { rules != nil }
 
-  /// Replaces the rules at the end of the turn, or at once when no client is connected.
+  /// Replaces the rules at the end of the turn, or immediately if no client is connected.
   mutating func replace(with new: AccessRules?, atOnce: Bool) {
     waiting = nil
     if atOnce {
@@ -46,7 +46,7 @@ struct AccessControl {
     checkInvariants()
   }
 
-  /// Puts waiting rules into effect. Returns whether there were any.
+  /// Activates waiting rules. Returns whether there were any.
   mutating func takeEffect() -> Bool {
     guard let new = waiting else { return false }
     waiting = nil
@@ -55,7 +55,7 @@ struct AccessControl {
     return true
   }
 
-  /// Whether a peer is root or the daemon's own user, to which no rule applies.
+  /// Whether a peer is root or has the daemon's uid. No rule applies to such a peer.
   func isPrivileged(_ peer: Peer) -> Bool {
     peer.uid == 0 || peer.uid == owner
   }
@@ -66,14 +66,14 @@ struct AccessControl {
     return rules.allows(.read, on: feed, to: peer)
   }
 
-  /// Notes the version of the feeds' structure. Returns whether rights to read may differ since the last call.
+  /// Records the version of the feeds' structure. Returns whether read rights may differ since the last call.
   mutating func structureDidChange(to version: UInt64) -> Bool {
     guard rules != nil, version != structure else { return false }
     structure = version
     return true
   }
 
-  /// Whether a peer may read a feed and everything that it shows. O(feeds shown), O(1) when it was found before.
+  /// Whether a peer may read a feed and all feeds that it shows. O(feeds shown), O(1) if cached.
   ///
   /// - Parameter version: the version of the feeds' structure.
   mutating func mayRead(_ feed: Feed, _ peer: Peer, asOf version: UInt64) -> Bool {
@@ -91,7 +91,7 @@ struct AccessControl {
     return allowed
   }
 
-  /// The first of the feeds, and of all that they show, that a peer may not read.
+  /// The first of the feeds, and of all feeds that they show, that a peer may not read.
   func firstHidden(_ feeds: [Feed], _ peer: Peer) -> Feed? {
     var seen = Set<FeedNumber>()
     var open = feeds
@@ -103,9 +103,9 @@ struct AccessControl {
     return nil
   }
 
-  /// Refuses a request that no rule allows.
+  /// Throws unless a rule allows the request.
   ///
-  /// - Throws: `permissionDenied`, for an operation of a transaction with its number.
+  /// - Throws: `permissionDenied`; for an operation of a transaction, with its index.
   func check(_ method: Method, _ params: JSONView?, by peer: Peer) throws(FeedError) {
     guard let rules, !isPrivileged(peer) else { return }
     if method.isLogged {
@@ -113,11 +113,11 @@ struct AccessControl {
     }
     if method == .transaction { return try checkOperations(of: params, by: peer) }
     guard let right = method.rules.right else { return }
-    // The method itself refuses a request without a feed, with a better message.
+    // A request without a feed is refused by its handler, with a better message.
     let feed = params?.member("feed")?.truncatedName
     if feed == nil && right != .admin { return }
     try check(right, on: feed, rules, peer)
-    // A feed may show another one only to clients that may read the other one themselves.
+    // A feed may show another feed only if the client may read that feed.
     for shown in method.shownFeeds(params) { try check(.read, on: shown, rules, peer) }
   }
 
@@ -148,7 +148,7 @@ struct AccessControl {
 }
 
 extension Method {
-  /// The feeds that a request wants another feed to show.
+  /// The feeds that a request would make another feed show.
   fileprivate func shownFeeds(_ params: JSONView?) -> [String] {
     switch self {
     case .insertChild: [params?.member("child")?.truncatedName].compactMap { $0 }
@@ -165,7 +165,8 @@ extension Method {
 }
 
 extension Engine {
-  /// Refuses a request that the access rules do not allow. A feed is read with all that it shows.
+  /// Throws unless the access rules allow the request. Reading a feed requires the right to read all feeds that it
+  /// shows.
   func checkAccess(_ method: Method, _ params: JSONView?, by peer: Peer) throws(FeedError) {
     try access.check(method, params, by: peer)
     guard method.rules.right == .read, let name = params?.member("feed")?.truncatedName,
@@ -178,13 +179,13 @@ extension Engine {
         + "configuration must allow it")
   }
 
-  /// Whether a peer may read a feed and everything that it shows.
+  /// Whether a peer may read a feed and all feeds that it shows.
   func mayRead(_ feed: Feed, _ peer: Peer) -> Bool {
     access.mayRead(feed, peer, asOf: catalog.structureVersion)
   }
 
-  /// Puts waiting access rules into effect, and closes connections that watch a feed their user may not read, because the
-  /// rules or what the feed shows have changed.
+  /// Activates waiting access rules. Closes connections that watch a feed that their user may no longer read, because
+  /// the rules or the rows of the feed changed.
   func applyAccessRules() {
     let rulesChanged = access.takeEffect()
     let structureChanged = access.structureDidChange(to: catalog.structureVersion)
@@ -193,7 +194,7 @@ extension Engine {
       guard let watch = session.watches.first(where: { !mayRead($0.channel.feed, session.peer) }) else {
         continue
       }
-      // What was made for it in this turn may hold what it may no longer read.
+      // The output of this turn may contain rows that the client may no longer read.
       if structureChanged { endWatches(of: session) }
       close(
         session, reason: "access",

@@ -1,9 +1,9 @@
 import FeedWire
 
-/// Who may do what with which feeds, as the configuration says. A request that no rule allows is refused. Root and the
-/// daemon's own user may do everything.
+/// The access rules of the configuration (Protocol/config.md, "`access`"). A request that no rule allows is refused.
+/// Root and the daemon's user may do everything.
 public struct AccessRules: Equatable, Sendable {
-  /// One rule: these users have these rights on these feeds.
+  /// A rule: some users have some rights on some feeds.
   public struct Rule: Equatable, Sendable {
     /// Whether the rule applies to every user.
     public var isForAll = true
@@ -21,14 +21,14 @@ public struct AccessRules: Equatable, Sendable {
 
   private let rules: [Rule]
 
-  /// How many rules there are.
+  /// The number of rules.
   public var count: Int { rules.count }
 
   public init(rules: [Rule]) {
     self.rules = rules
   }
 
-  /// Whether a rule grants `peer` a right on a feed or bin, or, without a name, on the daemon. O(rules).
+  /// Whether a rule grants `peer` a right on a feed or bin; without a name, on the daemon. O(rules).
   public func allows(_ right: Right, on feed: String?, to peer: Peer) -> Bool {
     rules.contains { rule in
       rule.rights.contains(right) && rule.applies(to: peer)
@@ -37,7 +37,7 @@ public struct AccessRules: Equatable, Sendable {
   }
 }
 
-/// A pattern of feed names: `*` matches any characters, `?` one, and every other character itself.
+/// A pattern of feed names: `*` matches any characters, `?` matches one character.
 public struct NamePattern: Equatable, Sendable {
   private let pattern: [UInt8]
 
@@ -52,7 +52,7 @@ public struct NamePattern: Equatable, Sendable {
     return bytes.firstIndex(of: UInt8(ascii: "/")).map { matches(bytes[..<$0]) } ?? false
   }
 
-  /// Matches in O(pattern · name): only the last star is tried again.
+  /// O(pattern · name): only the last star is retried.
   private func matches(_ name: ArraySlice<UInt8>) -> Bool {
     var (place, index) = (0, name.startIndex)
     var retry: (place: Int, index: Int)?

@@ -3,8 +3,8 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// Checks that apply to a new request once, when it arrives. Requests of the log passed them, or were accepted by a version
-/// that did not have them, so replay does not repeat them.
+/// Checks of a new request when it arrives. Replay does not repeat them: stored requests passed them, or were accepted
+/// by a version without them.
 enum Admission {
   /// Members of a definition whose entries are counted.
   private static let lists: [StaticString] = ["children", "contents", "pattern", "header", "repeatables", "fixed"]
@@ -12,11 +12,11 @@ enum Admission {
   /// Members of `define` that belong to the request, not to the definition.
   private static let requestMembers = ["replace", "animation", "if"]
 
-  /// Refuses definitions of a request that are too large or have unknown members. Lengths are checked before anything is
+  /// Throws if a definition in a request is too large or has unknown members. Lengths are checked before anything is
   /// decoded.
   ///
-  /// - Throws: `limitExceeded`, or `invalidParams` with the path of the member; for an operation of a transaction with its
-  ///   number.
+  /// - Throws: `limitExceeded`, or `invalidParams` with the path of the member; for an operation of a transaction, with
+  ///   its index.
   static func checkDefinitions(of method: Method, _ params: JSONView?, _ limits: Limits) throws(FeedError) {
     switch method {
     case .define: try checkDefinition(params, limits)

@@ -1,9 +1,9 @@
 import FeedModel
 
-/// What the file of `--config` asks for: feeds, limits and access rules.
+/// The content of the file of `--config`: feeds, limits and access rules (Protocol/config.md).
 ///
-/// It is read without the daemon's state; applying it finds out whether it fits that state. Invariant: each definition follows
-/// those that it shows.
+/// The file is parsed without the daemon's state; applying it checks whether it fits that state. Invariant: each
+/// definition follows the definitions whose feeds it shows.
 public struct Configuration: Sendable {
   /// One definition of the file.
   public struct Entry: Sendable {
@@ -19,16 +19,16 @@ public struct Configuration: Sendable {
   public let entries: [Entry]
   /// The limits that the file sets, by name.
   public let limits: [String: Int]
-  /// Who may do what; nil when the file has no rules and every client may do everything.
+  /// The access rules; nil if the file has none, so that every client may do everything.
   public let access: AccessRules?
 
-  /// How many feeds it defines.
+  /// The number of feeds that the file defines.
   public var feedCount: Int { entries.count }
 
-  /// Sorts the definitions so that each follows those that it shows, and otherwise keeps their order.
+  /// Sorts the definitions so that each follows those whose feeds it shows, and otherwise keeps their order.
   ///
   /// - Precondition: the names of the definitions are unique.
-  /// - Throws: an error when definitions show each other in a circle.
+  /// - Throws: an error if definitions show each other in a cycle.
   public init(entries: [Entry], limits: [String: Int], access: AccessRules?) throws(ConfigurationError) {
     var order = DependencyOrder(entries)
     for index in entries.indices { try order.visit(index) }
@@ -38,14 +38,14 @@ public struct Configuration: Sendable {
   }
 }
 
-/// Why a configuration cannot be used: where in the file, what is wrong and what to change.
+/// An error in a configuration: where it is, what is wrong and what to change.
 public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
   /// A place in the file.
   public struct Place: Equatable, Sendable {
     /// Lines and columns count from 1; columns are bytes.
     public let line: Int
     public let column: Int
-    /// As in `feeds[2].bins[0].filter`; empty for the file itself.
+    /// The path of the member, such as `feeds[2].bins[0].filter`; empty for the file itself.
     public let member: String
 
     public init(line: Int, column: Int, member: String) {
@@ -63,23 +63,23 @@ public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConver
     self.reason = reason
   }
 
-  /// As in `3:14: feeds[0].kind: is missing: …`, to follow the file's name and a colon.
+  /// The text after the file name and a colon, such as `3:14: feeds[0].kind: is missing: …`.
   public var description: String {
     "\(place.line):\(place.column): \(place.member.isEmpty ? "" : "\(place.member): ")\(reason)"
   }
 }
 
-/// What applying a configuration changed, by the names of feeds.
+/// The names of the feeds that applying a configuration changed.
 public struct ConfigurationChanges: Equatable, Sendable {
   public internal(set) var defined: [String] = []
   public internal(set) var redefined: [String] = []
   public internal(set) var undefined: [String] = []
-  /// Feeds that the previous configuration defined and this one does not. They stay as they are.
+  /// Feeds that the previous configuration defined and this one does not. They are kept unchanged.
   public internal(set) var left: [String] = []
 
   public init() {}
 
-  /// In words, for the log.
+  /// A text for the log.
   public var text: String {
     let parts = [("defined", defined), ("redefined", redefined), ("undefined", undefined)]
     var texts = parts.filter { !$0.1.isEmpty }.map { "\($0.0) \($0.1.joined(separator: ", "))" }
@@ -92,7 +92,7 @@ public struct ConfigurationChanges: Equatable, Sendable {
 }
 
 extension FeedDefinition {
-  /// The feeds and bins whose rows it shows, by name.
+  /// The feeds and bins whose rows it shows.
   public var shownFeeds: [String] {
     switch content {
     case .composed(let children), .segmented(let children, _): children
@@ -103,7 +103,7 @@ extension FeedDefinition {
   }
 }
 
-/// A depth-first walk from definitions to those that they show, which lists the shown ones first.
+/// A depth-first search from definitions to those whose feeds they show. Lists the latter first.
 private struct DependencyOrder {
   private enum Mark {
     case new, open, done
@@ -112,7 +112,7 @@ private struct DependencyOrder {
   private let entries: [Configuration.Entry]
   private let places: [String: Int]
   private var marks: [Mark]
-  /// The definitions being visited, each shown by the one before.
+  /// The definitions on the current path, each shown by the previous one.
   private var path: [Int] = []
   private(set) var result: [Configuration.Entry] = []
 
@@ -122,7 +122,8 @@ private struct DependencyOrder {
     marks = Array(repeating: .new, count: entries.count)
   }
 
-  /// Adds a definition after all that it shows. Without recursion: a chain of definitions may be as long as the file.
+  /// Adds a definition after all definitions that it depends on. Iterative, because a chain of definitions may be as
+  /// long as the file.
   mutating func visit(_ start: Int) throws(ConfigurationError) {
     guard marks[start] == .new else { return }
     var stack: [(index: Int, shown: [Int])] = [(start, shown(by: start))]
@@ -145,7 +146,7 @@ private struct DependencyOrder {
     }
   }
 
-  /// The definitions that a definition shows, in reverse order.
+  /// The definitions whose feeds a definition shows, in reverse order.
   private func shown(by index: Int) -> [Int] {
     entries[index].definition.shownFeeds.reversed().compactMap { name in
       places[String(name.prefix { $0 != "/" })]

@@ -2,17 +2,17 @@ import FeedChange
 import FeedModel
 import FeedWire
 
-/// The definitions of the configuration that was applied last.
+/// The definitions of the last applied configuration.
 ///
-/// Invariant: each name is defined in the catalog or about to be, unless a client undefined it since.
+/// Invariant: each name is defined in the catalog or will be, unless a client undefined it since.
 struct ConfiguredFeeds {
   private var definitions: [String: FeedDefinition] = [:]
 
-  /// What must be done so that the catalog has the feeds of `configuration`.
+  /// Returns the definitions to apply so that the catalog has the feeds of `configuration`.
   ///
-  /// A feed that is not there is defined. A feed whose definition differs from the one applied last (or, the first time, from
-  /// the one that it was given) is redefined and keeps its elements. A feed that left the file stays as any other feed; but a
-  /// managed feed, which only the configuration may define, is undefined.
+  /// A missing feed is defined. A feed is redefined, keeping its elements, if its definition differs from the last
+  /// applied one (the first time: from the one that it was given). A feed that left the file is kept. A managed feed
+  /// that left the file is undefined, because only the configuration may define it.
   func changes(
     for configuration: Configuration, in catalog: Catalog, managed: [String]
   ) -> (entries: [Configuration.Entry], changes: ConfigurationChanges) {
@@ -39,7 +39,7 @@ struct ConfiguredFeeds {
 }
 
 extension Engine {
-  /// Applies a configuration as one commit, or changes nothing and says why.
+  /// Applies a configuration as one commit. If it throws, nothing changed.
   @discardableResult
   public func configure(
     _ configuration: Configuration, now: Instant
@@ -56,7 +56,7 @@ extension Engine {
     return changes
   }
 
-  /// Finds out whether definitions can be put into effect, and undoes all of it.
+  /// Checks whether the definitions can be applied, by applying them and rolling back.
   private func rehearse(_ entries: [Configuration.Entry], undefining names: [String]) throws(ConfigurationError) {
     catalog.begin(at: now)
     defer { catalog.rollBack() }

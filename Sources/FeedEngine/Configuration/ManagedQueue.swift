@@ -2,13 +2,13 @@ import FeedChange
 import FeedModel
 import FeedWire
 
-/// Rows of managed feeds that wait until the log has stored that they came.
+/// Rows of managed feeds that wait until the log has stored a `$rows` request for them.
 ///
 /// Invariant: each waiting feed has one `$rows` request submitted or in flight, or failed and to be submitted again.
 struct ManagedQueue {
   private struct Waiting {
     var rows: ManagedRows
-    /// The time of day in RFC 3339, for `describe`.
+    /// The time in RFC 3339, for `describe`.
     var time: String
     var hasFailed = false
   }
@@ -19,7 +19,7 @@ struct ManagedQueue {
 
   mutating func definitionsDidChange() { version &+= 1 }
 
-  /// Keeps rows for a feed in place of those that wait. Returns whether a request must be submitted for them.
+  /// Stores rows for a feed, replacing rows that wait. Returns whether a request must be submitted for them.
   mutating func put(_ rows: ManagedRows, for feed: String, time: String) -> Bool {
     if waiting[feed] != nil {
       waiting[feed]?.rows = rows
@@ -30,15 +30,15 @@ struct ManagedQueue {
     return true
   }
 
-  /// Takes the rows that wait for a feed. In replay there are none.
+  /// Removes and returns the waiting rows of a feed; nil in replay.
   mutating func take(_ feed: String) -> (rows: ManagedRows, time: String)? {
     waiting.removeValue(forKey: feed).map { ($0.rows, $0.time) }
   }
 
-  /// Notes that the request for a feed's rows could not be stored.
+  /// Records that the request for a feed's rows could not be stored.
   mutating func didFail(_ feed: String) { waiting[feed]?.hasFailed = true }
 
-  /// The feeds whose requests failed, in order; they count as submitted again.
+  /// Returns the feeds whose requests failed, in order, and marks them as submitted again.
   mutating func takeFailed() -> [String] {
     let failed = waiting.filter { $0.value.hasFailed }.keys.sorted()
     for feed in failed { waiting[feed]?.hasFailed = false }
@@ -46,7 +46,7 @@ struct ManagedQueue {
   }
 }
 
-/// Feeds whose rows another program keeps in a database.
+/// Feeds whose rows come from a database of another program.
 extension Engine {
   /// Incremented when managed feeds may have been defined, redefined or undefined.
   public var managedVersion: Int { ownWork.managed.version }
@@ -56,11 +56,11 @@ extension Engine {
     catalog.feeds.values.compactMap { $0.kind as? ManagedKind }.sorted { $0.name < $1.name }
   }
 
-  /// Gives a managed feed its rows as a commit of its own, and notes that its source can be read. Rows that the feed refuses
-  /// leave it unchanged, and its source has that error.
+  /// Sets the rows of a managed feed as one commit, and sets the status of its source to `ok`. If the feed refuses the
+  /// rows, it is unchanged and its source gets the error.
   ///
-  /// A durable daemon does so once the log has stored that rows came; the rows themselves are not stored.
-  /// - Parameter time: the time of day in RFC 3339, for `describe`.
+  /// A durable daemon does this after the log has stored a request for it. The rows themselves are not stored.
+  /// - Parameter time: the time in RFC 3339, for `describe`.
   public func setManaged(_ name: String, _ rows: ManagedRows, now: Instant, time: String) {
     begin(at: now)
     if ownWork.managed.put(rows, for: name, time: time) { submit(.rows(feed: name)) }
@@ -71,13 +71,13 @@ extension Engine {
     for name in ownWork.managed.takeFailed() { submit(.rows(feed: name)) }
   }
 
-  /// Gives a feed the rows that wait for it. In replay there are none, and the commit is only counted.
+  /// Sets the waiting rows of a feed. In replay there are none; only the revision advances.
   func takeRows(of name: String, isLogged: Bool) {
     let before = catalog.revision
     if let (rows, time) = ownWork.managed.take(name), let feed = catalog.feeds[name]?.kind as? ManagedKind {
       take(rows, of: feed, time: time)
     }
-    // A stored request counts as one commit when it is replayed, whatever it does here.
+    // A stored request counts as one commit in replay, whatever it changed.
     if isLogged { catalog.skip(to: before &+ 1) }
   }
 
@@ -96,7 +96,7 @@ extension Engine {
     }
   }
 
-  /// Sets the status of the source of a managed feed. A status equal to the present one keeps its time.
+  /// Sets the status of the source of a managed feed. An equal status keeps its time.
   public func setSource(_ name: String, _ status: SourceStatus) {
     guard let feed = catalog.feeds[name]?.kind as? ManagedKind, !feed.source.saysTheSame(as: status) else { return }
     feed.setSource(status)

@@ -1,11 +1,11 @@
 import FeedChange
 import FeedModel
 
-/// What the daemon itself changes: feeds of the configuration, rows of managed feeds, and evictions.
+/// Changes by the daemon itself: feeds of the configuration, rows of managed feeds, and evictions.
 struct OwnWork {
-  /// Whether the log stores it before it is executed.
+  /// Whether the log stores these changes before they are executed.
   let isStored: Bool
-  /// The definitions of the configuration that was applied last.
+  /// The definitions of the last applied configuration.
   var configured = ConfiguredFeeds()
   /// Rows of managed feeds that wait for the log.
   var managed = ManagedQueue()
@@ -17,28 +17,28 @@ struct OwnWork {
   }
 }
 
-/// What the daemon itself has to do next, in a log's batch.
+/// The daemon's own requests for the next batch.
 ///
 /// Invariant: at most one eviction is in flight.
 struct InternalQueue {
   private var submitted: [InternalRequest] = []
   private var isEvicting = false
-  /// Before this moment no eviction is tried: the last one could not be stored.
+  /// The earliest time of the next eviction, after one that could not be stored.
   private var evictionsResumeAt = Instant(nanoseconds: 0)
 
-  /// Seconds until an eviction that could not be stored is tried again.
+  /// Seconds before an eviction that could not be stored is retried.
   private static let pause = 1.0
 
   var isEmpty: Bool { submitted.isEmpty }
 
   mutating func submit(_ request: InternalRequest) { submitted.append(request) }
 
-  /// When the next eviction is to be made, given when the next element expires; nil while one is in flight.
+  /// The time of the next eviction, given the time when the next element expires; nil while one is in flight.
   func nextEviction(_ expiry: Instant?) -> Instant? {
     isEvicting ? nil : expiry.map { max($0, evictionsResumeAt) }
   }
 
-  /// What goes into the batch that is appended now.
+  /// Removes and returns the requests for the batch that is opened now.
   mutating func take(at now: Instant, nextExpiry: Instant?) -> [InternalRequest] {
     var requests: [InternalRequest] = []
     if let moment = nextEviction(nextExpiry), moment <= now {
@@ -50,7 +50,7 @@ struct InternalQueue {
     return requests
   }
 
-  /// An eviction that was in flight was executed, or could not be stored.
+  /// Records that the eviction in flight was executed, or that it could not be stored.
   mutating func didEvict(failedAt moment: Instant?) {
     assert(isEvicting)
     isEvicting = false
@@ -59,12 +59,12 @@ struct InternalQueue {
 }
 
 extension Engine {
-  /// Has the daemon itself do something to its feeds: at once, or, where it must be stored, with the next batch.
+  /// Executes a request of the daemon, or adds it to the next batch if requests are stored.
   func submit(_ request: InternalRequest) {
     if isDurable { ownWork.queue.submit(request) } else { execute(request, isLogged: false) }
   }
 
-  /// A request of the daemon itself is stored, or could not be.
+  /// Completes a request of the daemon that was stored, or that could not be stored.
   func complete(_ request: InternalRequest, failure: String?) {
     if request == .evict { ownWork.queue.didEvict(failedAt: failure == nil ? nil : now) }
     if let failure {
@@ -75,7 +75,8 @@ extension Engine {
     execute(request, isLogged: true)
   }
 
-  /// Executes something of the daemon's own as a commit, under the conditions under which it was found to be possible.
+  /// Executes a request of the daemon as one commit, an eviction as one commit for each feed. Rolls back and reports a
+  /// configuration that cannot be applied.
   func execute(_ request: InternalRequest, isLogged: Bool) {
     switch request {
     case .evict: evictExpired()
@@ -94,6 +95,6 @@ extension Engine {
     }
   }
 
-  /// When the next eviction is to be made.
+  /// The time of the next eviction.
   var nextEviction: Instant? { ownWork.queue.nextEviction(catalog.nextExpiry) }
 }

@@ -1,17 +1,17 @@
 import FeedModel
 
-/// What is due by time: quotas, evictions, access rules, incomplete frames, bookmarks, and watches that are not live.
+/// Timed work: quotas, evictions, access rules, incomplete frames, bookmarks, and watches that are not live.
 extension Engine {
-  /// Elements that one turn evicts from a feed at most.
+  /// The maximum number of elements that one turn evicts from a feed.
   private static let evictionLimit = 1000
 
-  /// Begins a turn.
+  /// Starts a turn.
   func begin(at now: Instant) {
     time.now = now
     time.moment = now
   }
 
-  /// Does what is due before the turn's bytes are written.
+  /// Does the timed work that is due, before the turn writes its output.
   func attend() {
     closeOverQuota()
     if !isDurable { evictExpired() }
@@ -20,7 +20,7 @@ extension Engine {
     advanceWatches()
   }
 
-  /// When a turn is due even if nothing arrives; nil when nothing is due.
+  /// The time of the next turn if nothing arrives; nil if nothing is scheduled.
   var nextDeadline: Instant? {
     var next = sessions.isEmpty ? nil : time.nextSweep
     for moment in [nextEviction, watches.schedule.nextThrottle] {
@@ -29,12 +29,12 @@ extension Engine {
     return next
   }
 
-  /// Whether there is work that waits for nothing: the next turn is due at once.
+  /// Whether there is work that can continue immediately.
   var hasWork: Bool {
     quotas.hasOverLimit || hasAnswersToContinue || watches.schedule.readyCount > 0 || sessions.hasResumable
   }
 
-  /// Evicts what is too old, a bounded number a turn.
+  /// Evicts expired elements, a bounded number in each turn.
   func evictExpired() {
     guard let expiry = catalog.nextExpiry, expiry <= time.moment else { return }
     for feed in catalog.expired(at: time.moment) {
@@ -44,7 +44,7 @@ extension Engine {
     }
   }
 
-  /// Does, once a second, what is bound to time only coarsely.
+  /// Does the work that is checked only once a second.
   private func sweep() {
     time.nextSweep = now.adding(seconds: 1)
     resubmitRows()
@@ -56,10 +56,10 @@ extension Engine {
     trimHistories()
   }
 
-  /// Closes a connection whose frame makes no progress.
+  /// Closes a connection whose incomplete frame makes no progress.
   private func closeIfStuck(_ session: Session) {
     guard let since = session.input.partialSince, !session.isClosing else { return }
-    // While its requests are not taken, it is not the client that makes no progress.
+    // While requests of the connection are not taken, the client cannot make progress.
     if !canWork(session) {
       session.input.partialSince = now
       return
@@ -70,7 +70,7 @@ extension Engine {
       message: "Half a frame made no progress for \(limits.frameTimeout) seconds (frameTimeout).", level: .warning)
   }
 
-  /// Discards the last output of a closing connection that does not read it in time.
+  /// Discards the output of a closing connection that was not read before the deadline.
   private func discardIfUnread(_ session: Session) {
     guard let deadline = session.phase.closeDeadline, deadline <= now, session.output.count > 0 else { return }
     status.report(

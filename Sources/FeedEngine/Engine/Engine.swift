@@ -1,16 +1,16 @@
 import FeedJSON
 import FeedModel
 
-/// What the daemon says of itself in the answer to `hello`.
+/// The facts about the daemon in the answer to `hello`.
 public struct ServerIdentity: Sendable {
   public let version: String
-  /// A random string naming one unbroken history of revisions.
+  /// A random string that names one unbroken history of revisions.
   public let epoch: String
   public let pid: Int32
-  /// The user the daemon runs as: it and root may use the reserved connections.
+  /// The uid of the daemon. This user and root may use the reserved connections.
   public let uid: UInt32
   public let durability: String
-  /// The directory of the state; nil when nothing is kept.
+  /// The state directory; nil if nothing is stored.
   public let state: String?
 
   public init(version: String, epoch: String, pid: Int32, uid: UInt32, durability: String, state: String? = nil) {
@@ -23,13 +23,13 @@ public struct ServerIdentity: Sendable {
   }
 }
 
-/// The time that the engine works with. It only changes between the steps of a turn.
+/// The time as the engine sees it. It changes only between the steps of a turn.
 struct EngineTime {
   /// The time of the turn: for throttles, timeouts and bookmarks.
   var now: Instant
-  /// The time at which commits happen: that of the batch that is executed, or of the turn if nothing is stored.
+  /// The time of commits: that of the current batch, or of the turn if nothing is stored.
   var moment: Instant
-  /// When bookmarks and incomplete frames are next looked at.
+  /// The time of the next sweep, which does the work that is checked once a second.
   var nextSweep: Instant
 
   init(now: Instant) {
@@ -39,21 +39,21 @@ struct EngineTime {
   }
 }
 
-/// What requests do: feeds, sessions, watches and answers.
+/// Executes requests on feeds, sessions, watches and answers.
 ///
-/// The engine makes no system call. A ``Turn`` drives it: the turn says when which request is executed, and when what was made
-/// is written. All state is guarded by the thread that runs the turn; nothing is locked.
+/// The engine makes no system call. A ``Turn`` drives it: the turn decides when each request is executed and when
+/// output is written. Only the thread of the turn may use it; nothing is locked.
 ///
-/// The engine is a composition. Each part is a type of its own that keeps its state private and its invariant; the parts are
-/// not private because the handlers of requests, in other files, work on several of them.
+/// The engine is a composition. Each part is a type of its own with private state and an invariant. The parts
+/// themselves are not private, because the handlers of requests in other files work on several of them.
 public final class Engine {
   public internal(set) var limits: Limits
   public let identity: ServerIdentity
-  /// All feeds.
+  /// The catalog of all feeds.
   public let catalog: Catalog
-  /// Who may do what.
+  /// The access rules.
   var access: AccessControl
-  /// What the daemon itself changes: feeds of the configuration, rows of managed feeds, evictions.
+  /// Changes by the daemon itself: feeds of the configuration, rows of managed feeds, evictions.
   var ownWork: OwnWork
   var sessions: Sessions
   var quotas = Quotas()
@@ -64,7 +64,7 @@ public final class Engine {
   var time: EngineTime
 
   /// - Parameters:
-  ///   - seed: of the hashes of identities; a secret of the process.
+  ///   - seed: the seed of identity hashes; secret.
   ///   - isDurable: whether the log of the turn stores requests before they are executed.
   public init(limits: Limits, identity: ServerIdentity, seed: UInt64, isDurable: Bool = false, now: Instant) {
     self.limits = limits
@@ -79,16 +79,16 @@ public final class Engine {
   }
 
   var now: Instant { time.now }
-  /// Whether what may change something is stored before it is executed.
+  /// Whether requests that may change something are stored before they are executed.
   public var isDurable: Bool { ownWork.isStored }
 
-  /// Told of events worth a line in the log.
+  /// Called with events for the log.
   public var log: (EngineEvent) -> Void {
     get { status.log }
     set { status.log = newValue }
   }
 
-  /// Stops a debug build if the parts disagree about the sessions. O(connections).
+  /// Traps in a debug build if the parts disagree about the sessions. O(connections).
   func checkInvariants() {
     #if CHECK_INVARIANTS
       sessions.checkInvariants()

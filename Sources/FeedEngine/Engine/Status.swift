@@ -1,6 +1,6 @@
 import FeedModel
 
-/// Something that happened to a connection and is worth a line in the log.
+/// An event of a connection, for the log.
 public struct EngineEvent: Sendable, Equatable {
   public enum Level: Int, Sendable, Comparable {
     case error = 3
@@ -11,7 +11,7 @@ public struct EngineEvent: Sendable, Equatable {
     public static func < (a: Level, b: Level) -> Bool { a.rawValue < b.rawValue }
   }
 
-  /// The client and the feed that an event is about, for logs that have fields.
+  /// The client and the feed of an event, for logs with fields.
   public struct Subject: Sendable, Equatable {
     public var uid: UInt32?
     public var pid: Int32?
@@ -25,12 +25,12 @@ public struct EngineEvent: Sendable, Equatable {
   }
 
   public let level: Level
-  /// A sentence with what names the connection: uid, pid, client, bytes, limit.
+  /// One sentence that identifies the connection: uid, pid, client, bytes, limit.
   public let message: String
   public let subject: Subject
 }
 
-/// Counts of events since the daemon started, as `stats` reports them. They only grow.
+/// Counters of events since the daemon started, as in `stats`. They only increase.
 struct Counters {
   var connections: UInt64 = 0
   var refusedConnections: UInt64 = 0
@@ -45,18 +45,18 @@ struct Counters {
   var bytesOut: UInt64 = 0
 }
 
-/// Bounds the lines of the log about connections that are closed, which a hostile client could ask for by thousands.
+/// Limits the number of log lines about closed connections, because a hostile client could cause thousands.
 ///
-/// A few lines a second have their own level; the rest are debug lines, and their number is told.
+/// A number of lines a second keep their level. The others become debug lines, and the next line reports their number.
 struct ClosingLines {
   private var until = Instant(nanoseconds: 0)
   private var count = 0
   private var leftOut = 0
 
-  /// Lines of one second at their own level.
+  /// The maximum number of lines in a second that keep their level.
   static let perSecond = 20
 
-  /// Counts a line. Returns whether it has its own level, and how many did not in the second before this one.
+  /// Counts a line. Returns whether it keeps its level, and how many lines of the previous second did not.
   mutating func add(now: Instant) -> (isReported: Bool, leftOut: Int) {
     var before = 0
     if now >= until {
@@ -70,9 +70,9 @@ struct ClosingLines {
   }
 }
 
-/// What the daemon reports about itself: counters, the time of its start, and events for the log.
+/// The daemon's counters, its start time, and the sink of events for the log.
 struct Status {
-  /// Incremented by whatever does the work that is counted.
+  /// The counters. The code that does the counted work increments them.
   var counters = Counters()
   let startedAt: Instant
   private var closings = ClosingLines()
@@ -83,7 +83,7 @@ struct Status {
     self.startedAt = startedAt
   }
 
-  /// Reports that a connection is being closed; beyond some lines a second, as a debug line.
+  /// Reports that a connection is being closed. Above the maximum rate, the report is a debug line.
   mutating func reportClosing(
     _ level: EngineEvent.Level, _ message: String, about subject: EngineEvent.Subject = .init(), now: Instant
   ) {

@@ -1,28 +1,29 @@
 import FeedJSON
 
-/// A JSON-RPC batch under way: the answers so far, and the requests that are not executed yet.
+/// A JSON-RPC batch in progress: the answers so far, and the requests that were not executed yet.
 ///
-/// Most batches are executed in the turn that decodes them. Another one keeps a copy of its remaining requests.
+/// Most batches are executed in the turn that decodes them. Otherwise this object keeps a copy of the remaining
+/// requests.
 final class Batch {
-  /// The answers, with commas between them.
+  /// The answers, separated by commas.
   let answers = TurnBuffer()
   private var bytes = ByteBuffer()
   private var scanner: JSONScanner
   private var rest: JSONView.Elements?
-  /// The rest before the last call of `next`.
+  /// The remaining requests before the last call of `next`.
   private var previous: JSONView.Elements?
 
   init(maxDepth: Int) {
     scanner = JSONScanner(maxDepth: maxDepth)
   }
 
-  /// Bytes of memory held: the copy of the requests, its tokens, and the answers.
+  /// The memory in bytes: the copy of the requests, its tokens, and the answers.
   var memory: Int { bytes.capacity + scanner.capacity * QueryJob.tokenSize + answers.bytes.capacity }
 
   /// Whether requests are left.
   var isUnfinished: Bool { rest != nil }
 
-  /// Keeps a copy of the requests from `first` to the last of `messages`.
+  /// Copies the requests of `messages` from `first` on.
   func keep(from first: JSONView, of messages: JSONView) {
     let start = first.byteOffset - messages.byteOffset
     bytes.append(UInt8(ascii: "["))
@@ -30,13 +31,13 @@ final class Batch {
     rest = (try? scanner.scan(bytes.bytes))?.elements
   }
 
-  /// Keeps a copy of all requests of `messages`, of which there is at least one.
+  /// Copies all requests of `messages`, which is not empty.
   func keep(all messages: JSONView) {
     bytes.append(messages.text)
     rest = (try? scanner.scan(bytes.bytes))?.elements
   }
 
-  /// The next of the kept requests; valid as long as this batch.
+  /// Returns the next copied request; nil if there is none. Valid as long as this batch.
   func next() -> JSONView? {
     previous = rest
     let message = rest?.next()
@@ -50,12 +51,12 @@ final class Batch {
     return message
   }
 
-  /// Lets ``next()`` return its last request again.
+  /// Makes ``next()`` return its last request again.
   func putBack() { rest = previous }
 }
 
 extension Engine {
-  /// Queues the answers of a batch so far.
+  /// Queues the answers so far.
   func sendAnswers(of batch: Batch, to session: Session) {
     if batch.answers.bytes.isEmpty { return }
     let start = answers.bytes.beginFrame()

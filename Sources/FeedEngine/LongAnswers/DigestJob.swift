@@ -3,16 +3,16 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// `verify`: counts and CRC-32 of the compact JSON `[[elements of section 0],…]` of a feed at one revision.
+/// `verify`: counts, and the CRC-32 of the compact JSON `[[elements of section 0],…]` of a feed at one revision.
 final class DigestJob: Job {
   private let snapshot: FeedSnapshot
   private var section = 0
   private var crc = CRC32()
 
-  /// Rows read before the budget is looked at again.
+  /// The number of rows that are read between checks of the budget.
   private static let rowsAtOnce = 16
 
-  /// The snapshot shares its rows with the feed.
+  /// None: the snapshot shares its rows with the feed.
   let memory = 0
 
   init(_ feed: Feed) {
@@ -64,15 +64,15 @@ final class DigestJob: Job {
 /// `sync`: waits until every delta up to its revision has been queued to its connection.
 final class SyncJob: Job {
   private let revision: UInt64
-  /// The connection's watches and the revision that each must reach.
+  /// The watches of the connection, each with the revision that it must reach.
   private let targets: [(watch: Watch, revision: UInt64)]
 
   var memory: Int { targets.count * MemoryLayout<(Watch, UInt64)>.stride }
 
-  /// Only the watches' progress completes the answer.
+  /// Only progress of the watches completes the answer.
   let isWaiting = true
 
-  /// Lets the next delta of a watch go without waiting for its throttle.
+  /// Makes the next delta of a watch ignore its throttle.
   private let hurry: (Watch) -> Void
 
   init(_ session: Session, revision: UInt64, hurry: @escaping (Watch) -> Void) {

@@ -3,18 +3,18 @@ import FeedJSON
 import FeedModel
 import FeedQuery
 
-/// `query` with a path that needs all elements as one document: they are joined in parts, and the path is evaluated over
-/// them at the end. The size of the document and the steps of the path are limited.
+/// `query` with a path that needs all elements as one document. The document is built in parts, then the path is
+/// evaluated once. The size of the document and the steps of the path are limited.
 final class DocumentQueryJob: Job {
   private let path: JSONPath
   private let source: QuerySource
-  /// Whether the document is the one element of a single instead of an array.
+  /// Whether the document is the single's element instead of an array.
   private let isSingle: Bool
   private var scanner: JSONScanner
   private var document = ByteBuffer()
   private var isJoined = false
 
-  /// Bytes of a document that is evaluated in the turn in which its last element was joined.
+  /// The maximum bytes of a document that is evaluated in the turn that completes it.
   private static let shortDocument = 16 << 10
 
   var isIndivisible: Bool { source.isFinished && !isJoined }
@@ -22,7 +22,7 @@ final class DocumentQueryJob: Job {
     document.capacity + scanner.capacity * QueryJob.tokenSize + nodes.memory + (starts?.capacity ?? 0) * 16
   }
   private var nodes: QueryNodes
-  /// Where each element begins in the document, with its place in the feed; nil if places are not asked for.
+  /// The offset of each element in the document, with its place in the feed; nil if places are not requested.
   private var starts: [(offset: Int, place: IndexPath)]?
 
   init(_ path: JSONPath, over source: QuerySource, isSingle: Bool, places: Bool) {
@@ -73,7 +73,7 @@ final class DocumentQueryJob: Job {
     try nodes.check(steps: steps)
   }
 
-  /// The place of the element that a node is in; nil for the array of all elements.
+  /// The place of the element that contains a node; nil for the array of all elements.
   private func place(of node: JSONView, _ root: JSONView) -> IndexPath? {
     guard let starts else { return nil }
     let offset = node.byteOffset - root.byteOffset

@@ -3,27 +3,27 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// The cost of work that is done in parts, in units of about a microsecond.
+/// The cost of work in parts, in units of about a microsecond.
 enum WorkCost {
-  /// Reading elements of so many bytes in all.
+  /// The cost of reading `count` elements with `bytes` bytes in total.
   @inline(__always) static func reading(_ count: Int, bytes: Int) -> Int { count &+ bytes / 512 }
-  /// Steps of a path.
+  /// The cost of the steps of a path.
   @inline(__always) static func steps(_ count: Int) -> Int { count / 64 }
-  /// Making an answer of so many bytes.
+  /// The cost of writing an answer of `bytes` bytes.
   @inline(__always) static func answering(bytes: Int) -> Int { 4 &+ bytes / 256 }
 }
 
-/// An answer that may take longer than one turn: it is worked out in parts while others are served.
+/// An answer that may take longer than one turn. It is computed in parts while other clients are served.
 ///
-/// Requests behind it on the same connection wait, so responses keep the order of requests.
+/// Later requests on the same connection wait, so responses keep the order of requests.
 protocol Job: AnyObject {
-  /// Whether only another event can advance the job: it is not continued until one arrives.
+  /// Whether the job waits for another event. It is not continued until one arrives.
   var isWaiting: Bool { get }
-  /// Whether the next step is long and cannot be divided. One turn does at most one such step.
+  /// Whether the next step is long and indivisible. One turn does at most one such step.
   var isIndivisible: Bool { get }
-  /// Bytes of memory that the job holds, which its user is charged for.
+  /// The memory of the job in bytes, charged to its user.
   var memory: Int { get }
-  /// Does work of about `budget` units; see ``WorkCost``. Returns whether the answer is ready to be written.
+  /// Does about `budget` units of work; see ``WorkCost``. Returns whether the answer is complete.
   func advance(budget: Int) throws(FeedError) -> Bool
   /// Appends the members of the result.
   func appendResult(to out: inout ByteBuffer)
@@ -34,10 +34,10 @@ extension Job {
   var isIndivisible: Bool { false }
 }
 
-/// The request that a job answers. It outlives the frame of the request.
+/// The request that a job answers. Outlives the frame of the request.
 struct JobTicket {
   let id: [UInt8]?
-  /// The feed that the request named.
+  /// The feed of the request.
   let feed: String?
 
   init(_ reply: Reply, _ parameters: Parameters) {
@@ -46,25 +46,25 @@ struct JobTicket {
   }
 }
 
-/// The sessions with an answer or a JSON-RPC batch under way, in the order in which they began.
+/// The sessions with an unfinished answer or JSON-RPC batch, in the order in which these started.
 ///
-/// Invariant: a session is listed once, and exactly while its line is answering, between the steps of a turn.
+/// Invariant: between the steps of a turn, a session is listed once exactly if its line is answering.
 struct LongAnswers {
-  /// Units of work that one turn may spend on all answers, and as many on all JSON-RPC batches.
+  /// Units of work in one turn for all answers, and the same for all JSON-RPC batches.
   static let turnBudget = 4096
-  /// Units that a new answer may spend at once while others are under way.
+  /// Units of work that a new answer may use immediately while others are unfinished.
   static let firstPart = 128
-  /// Units that one session may spend in a turn at least, however many there are.
+  /// The minimum units of work of one session in a turn, whatever the number of sessions.
   private static let leastShare = 16
 
   private var listed: [Session] = []
 
   var isEmpty: Bool { listed.isEmpty }
 
-  /// The listed sessions as of this call.
+  /// A copy of the list of sessions.
   var sessions: [Session] { listed }
 
-  /// The part of a turn's budget that each session gets: users get equal parts, and so do the sessions of one user.
+  /// The share of a turn's budget for each session: users get equal shares, and so do the sessions of one user.
   /// O(sessions).
   func shares() -> Shares {
     var sessions: [UInt32: Int] = [:]
@@ -81,7 +81,7 @@ struct LongAnswers {
     }
   }
 
-  /// Moves a session to the end of the list, so that the next one has its turn first.
+  /// Moves a session to the end of the list, so that the next one gets its turn first.
   mutating func rotate(_ session: Session) {
     guard let place = listed.firstIndex(where: { $0 === session }) else { return }
     listed.append(listed.remove(at: place))
@@ -96,7 +96,7 @@ struct LongAnswers {
   /// Removes the sessions whose answers and batches are complete.
   mutating func removeFinished() { listed.removeAll { !$0.line.isAnswering } }
 
-  /// Stops a debug build if the list is not that of the answering sessions. O(connections).
+  /// Traps in a debug build unless the list equals the set of answering sessions. O(connections).
   func checkInvariants(_ sessions: some Sequence<Session>) {
     #if CHECK_INVARIANTS
       precondition(Set(listed.map(ObjectIdentifier.init)).count == listed.count, "a session is listed twice")
@@ -113,12 +113,12 @@ extension Engine {
     let session = reply.session
     let ticket = JobTicket(reply, parameters)
     session.line.work = (job, ticket)
-    // A first part at once: most answers are complete then. With others under way, the new one waits for its share.
+    // Most answers are complete after a first part. If others are unfinished, the new one waits for its share.
     run(job, ticket, of: session, budget: longAnswers.isEmpty ? LongAnswers.turnBudget : LongAnswers.firstPart)
     if session.line.work != nil { longAnswers.add(session) }
   }
 
-  /// Continues the answers that are worked out in parts.
+  /// Continues the unfinished answers.
   func advanceAnswers() {
     let shares = longAnswers.shares()
     var didIndivisible = false
@@ -133,7 +133,7 @@ extension Engine {
     }
   }
 
-  /// Whether an answer or a batch under way can be continued now.
+  /// Whether an unfinished answer or batch can be continued now.
   var hasAnswersToContinue: Bool {
     longAnswers.sessions.contains { session in
       if let work = session.line.work { return !work.job.isWaiting }
@@ -142,14 +142,16 @@ extension Engine {
     }
   }
 
-  /// Ends the answer under way of a peer that reads nothing more. Its batch continues without the requests that only read.
+  /// Cancels the unfinished answer to a peer that stopped reading. Its batch continues without the requests that only
+  /// read.
   func stopAnswering(_ session: Session) {
     guard session.line.isAnswering else { return }
     session.line.work = nil
     recount(session)
   }
 
-  /// Every request taken from the session is answered: more can be taken, or it closes if there will be none.
+  /// Ends the work on a session whose requests were all answered: takes more requests, or closes it at the end of its
+  /// input.
   func finishWork(of session: Session) {
     assert(!session.line.isAnswering)
     guard session.line.isEmpty else { return }
@@ -158,7 +160,7 @@ extension Engine {
     resumeIfPossible(session)
   }
 
-  /// Advances a job, and answers its request when it is done.
+  /// Advances a job, and answers its request if it is complete.
   private func run(_ job: any Job, _ ticket: JobTicket, of session: Session, budget: Int) {
     giveAll(to: session)
     do throws(FeedError) {

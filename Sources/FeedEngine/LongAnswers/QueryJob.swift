@@ -4,27 +4,27 @@ import FeedModel
 import FeedQuery
 import FeedWire
 
-/// `query`: a JSONPath over the array of a feed's elements in flattened order, as of one revision.
+/// `query`: a JSONPath over the array of a feed's elements in flattened order, at one revision.
 ///
-/// Evaluates, in parts, paths that look at each element by itself. `DocumentQueryJob` evaluates the others, over one document
-/// of all elements.
+/// Evaluates paths that apply to each element separately, in parts. `DocumentQueryJob` evaluates all other paths, over
+/// one document of all elements.
 final class QueryJob: Job {
   private let path: ElementwisePath
   private let source: QuerySource
   private var rows: ElementSelection
-  /// The row that the path reads next; nil when none is left.
+  /// The row that the path reads next; nil if none is left.
   private var wanted: Int?
-  /// Whether the path selects rows from the last to the first. The nodes are put in that order at the end.
+  /// Whether the path selects rows in descending order. The nodes are reversed at the end.
   private let isBackwards: Bool
   private var scanner: JSONScanner
   private var nodes: QueryNodes
   private var row = 0
-  /// Units of work that the current call of `advance` has left.
+  /// The units of work left in the current call of `advance`.
   private var left = 0
 
   var memory: Int { nodes.memory + scanner.capacity * Self.tokenSize + reversed.count * 8 }
 
-  /// Bytes of a token on a scanner's tape, about.
+  /// The approximate bytes of a token on a scanner's tape.
   static let tokenSize = 8
 
   init(_ path: ElementwisePath, over source: QuerySource, places: Bool) {
@@ -43,13 +43,13 @@ final class QueryJob: Job {
     nodes = QueryNodes(limits: source.limits, places: places)
   }
 
-  /// The rows of a backward selection, forwards; empty for others.
+  /// The rows of a backward selection, ascending; empty for other selections.
   private var reversed: [Int] = []
   private var nextReversed = 1
 
   func advance(budget: Int) throws(FeedError) -> Bool {
     left = budget
-    // Rows are read in order; those that the path does not select are skipped.
+    // Rows are read in order; rows that the path does not select are skipped.
     while wanted != nil && left > 0 {
       let read = try read(max: min(left, 64))
       if read == 0 { break }
@@ -91,10 +91,10 @@ final class QueryJob: Job {
   }
 }
 
-/// The elements of a feed in flattened order, as of one revision, read once from the first to the last.
+/// The elements of a feed in flattened order, at one revision, read once in order.
 final class QuerySource {
   let limits: Limits
-  /// Elements in all.
+  /// The number of elements.
   let count: Int
   private let snapshot: FeedSnapshot
   private var section = 0
@@ -108,7 +108,8 @@ final class QuerySource {
     count = snapshot.sections.reduce(0) { $0 + $1.count }
   }
 
-  /// Hands out up to `max` elements of one section with their places; returns how many, 0 only when there are none left.
+  /// Calls `body` with up to `max` elements of one section and their places. Returns the number of elements; 0 at the
+  /// end.
   func next(max: Int, _ body: (UnsafeRawBufferPointer, IndexPath) -> Void) -> Int {
     while section < snapshot.sections.count {
       let rows = snapshot.sections[section]
@@ -125,15 +126,15 @@ final class QuerySource {
   }
 }
 
-/// The nodes that a query has found, as JSON text.
+/// The nodes that a query found, as JSON text.
 ///
-/// Nodes come in groups, one for each element, so that the groups can be written in the opposite order.
+/// Nodes are grouped by element, so that the groups can be written in reverse order.
 struct QueryNodes: ~Copyable {
   private let limits: Limits
   private var bytes = ByteBuffer()
-  /// The place of the element of each node, nil for a node outside elements; nil if places are not asked for.
+  /// The place of the element of each node, nil for a node outside the elements; nil if places are not requested.
   private var places: [IndexPath?]?
-  /// Where each group begins: in the bytes, and among the nodes.
+  /// The start of each group: the offset in the bytes, and the index of the first node.
   private var groups: [(bytes: Int, nodes: Int)] = []
 
   init(limits: Limits, places: Bool) {
@@ -141,7 +142,7 @@ struct QueryNodes: ~Copyable {
     self.places = places ? [] : nil
   }
 
-  /// Bytes of memory held.
+  /// The memory in bytes.
   var memory: Int { bytes.capacity + groups.count * 16 + (places?.capacity ?? 0) * 16 }
 
   mutating func beginGroup() {
@@ -155,9 +156,9 @@ struct QueryNodes: ~Copyable {
     places?.append(place)
   }
 
-  /// Refuses nodes that do not fit an answer, and a query that took too many steps.
+  /// Throws if the nodes do not fit in an answer, or if the query took too many steps.
   ///
-  /// - Parameter steps: steps that are left; negative when there were too many.
+  /// - Parameter steps: the number of steps left; negative if there were too many.
   func check(steps: Int) throws(FeedError) {
     if steps < 0 { throw Self.tooLarge("maxQuerySteps", limits.maxQuerySteps) }
     if bytes.count > limits.maxFrame { throw Self.tooLarge("maxFrame", limits.maxFrame) }

@@ -3,13 +3,13 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// Where the answer to one request goes, and how much room it has.
+/// The destination of the answer to one request, and the space for it.
 ///
-/// An answer becomes a frame of its own or, while its connection works on a batch, an entry of the batch's array. Requests
-/// that are replayed have nobody to answer; their answers are discarded. A reply is valid as long as the bytes of its id.
+/// An answer becomes a frame of its own or, while its connection executes a JSON-RPC batch, an entry of the batch's
+/// array. Answers to replayed requests are discarded. A reply is valid as long as the bytes of its id.
 struct Reply {
   let session: Session
-  /// The request's id as JSON text; nil for a notification, which is not answered unless it is refused.
+  /// The request's id as JSON text; nil for a notification, which is only answered if it is invalid.
   let id: UnsafeRawBufferPointer?
   /// Whether answers and errors are discarded.
   let isDiscarded: Bool
@@ -22,25 +22,25 @@ struct Reply {
     self.maxFrame = maxFrame
   }
 
-  /// Bytes that the members of the result may take besides the revision.
+  /// The maximum bytes of the result's members, except the revision.
   var room: Int { maxFrame - Self.overhead - (id?.count ?? 0) }
 
-  /// Bytes of an answer besides its id and the members of its result: brackets, names and a revision, rounded up.
+  /// The bytes of an answer besides its id and the members of its result: brackets, names and a revision, rounded up.
   private static let overhead = 192
 }
 
 extension Engine {
-  /// Bytes of an id beyond which a request is refused: the answer needs room besides its id.
+  /// The maximum bytes of an id. A request with a longer id is refused, because the answer must fit beside it.
   var longestID: Int { limits.maxFrame / 4 }
 
-  /// The reply to a request of `session` with this id, as JSON text.
+  /// Returns the reply to a request of `session` with this id, as JSON text.
   @inline(__always) func makeReply(to session: Session, id: UnsafeRawBufferPointer?) -> Reply {
     Reply(to: session, id: id, maxFrame: limits.maxFrame, isDiscarded: false)
   }
 
-  /// Writes the result of a request, unless it was a notification. `body` appends the members of the result.
+  /// Writes the result of a request, unless it is a notification. `body` appends the members of the result.
   ///
-  /// - Throws: `limitExceeded` when the answer does not fit a frame; nothing is written then.
+  /// - Throws: `limitExceeded` if the answer does not fit in a frame; nothing is written then.
   @inline(__always) func answer(_ reply: Reply, _ body: (inout ByteBuffer) -> Void) throws(FeedError) {
     guard let id = reply.id, !reply.isDiscarded else { return }
     let buffer = reply.session.line.batch?.answers ?? answers
@@ -51,7 +51,7 @@ extension Engine {
     try closeAnswer(buffer, start, reply.session)
   }
 
-  /// Writes an error response; a reply without id gets null.
+  /// Writes an error response. Without an id, the response has `id` null.
   func refuse(_ reply: Reply, _ failure: FeedError) {
     if reply.isDiscarded { return }
     status.counters.errors &+= 1
@@ -77,12 +77,12 @@ extension Engine {
     if let failure { throw failure }
   }
 
-  /// Refuses a request that was answered in parts, unless it was a notification.
+  /// Writes the error response of a request that was answered in parts, unless it was a notification.
   func refuse(_ session: Session, _ ticket: JobTicket, _ error: FeedError) {
     ticket.id?.withUnsafeBytes { refuse(makeReply(to: session, id: $0), error.naming(ticket.feed)) }
   }
 
-  /// Begins a frame, or, in a batch, an entry of its array.
+  /// Begins a frame, or an entry of a JSON-RPC batch.
   private func openAnswer(_ buffer: TurnBuffer, _ session: Session) -> Int {
     let start = buffer.bytes.count
     if session.line.batch == nil {
@@ -102,7 +102,8 @@ extension Engine {
     queue(session, buffer, from: start)
   }
 
-  /// Ends an entry of a batch's array. If the array would exceed a frame, it is sent without the entry, which begins the next.
+  /// Ends an entry of a batch. If the array would exceed a frame, it is sent without the entry, which starts the next
+  /// array.
   private func closeEntry(of batch: Batch, _ start: Int, _ session: Session) throws(FeedError) {
     if batch.answers.bytes.count + 2 <= limits.maxFrame { return }
     let entry = Array(batch.answers.bytes.bytes[(start > 0 ? start + 1 : 0)...])

@@ -1,11 +1,11 @@
 import FeedJSON
 import FeedModel
 
-/// Bytes that are made in one turn of the loop and shared by everybody they go to, until the turn's writes are done.
+/// Bytes that are encoded in one turn and shared by all their receivers, until the end of the turn's writes.
 final class TurnBuffer {
   var bytes: ByteBuffer
 
-  /// Memory kept between turns; what a large turn needed beyond it is given back.
+  /// The memory kept between turns. Larger memory is released.
   private static let keptCapacity = 1 << 20
 
   init() {
@@ -17,15 +17,15 @@ final class TurnBuffer {
   }
 }
 
-/// What this turn writes to single connections, and which connections have something to write.
+/// The output of this turn for single connections, and the list of connections with output.
 ///
-/// Invariant: a session is listed once, exactly when its flag `isInOutbox` is set.
+/// Invariant: a session is listed once exactly if its flag `isInOutbox` is set.
 struct Outbox {
-  /// This turn's answers and everything else that goes to one connection only.
+  /// The output of this turn for one connection each, such as answers.
   let answers = TurnBuffer()
   private var listed: [Session] = []
 
-  /// Lists a session that has something to write, or to close for.
+  /// Lists a session that has output or must be closed.
   mutating func mark(_ session: Session) {
     if session.isInOutbox { return }
     session.isInOutbox = true
@@ -43,7 +43,7 @@ struct Outbox {
     for session in listed { body(session) }
   }
 
-  /// Ends the turn's writes: each listed session keeps what its peer did not take, and the turn's memory is reused.
+  /// Ends the writes of a turn: each listed session keeps its unwritten output, and the memory of the turn is reused.
   mutating func finish(_ body: (Session) -> Void) {
     for session in listed {
       session.isInOutbox = false
@@ -54,7 +54,7 @@ struct Outbox {
     answers.recycle()
   }
 
-  /// Stops a debug build if a flag and the list disagree. O(connections).
+  /// Traps in a debug build if a flag and the list disagree. O(connections).
   func checkInvariants(_ sessions: some Sequence<Session>) {
     #if CHECK_INVARIANTS
       precondition(Set(listed.map(ObjectIdentifier.init)).count == listed.count, "a session is listed twice")
@@ -65,17 +65,18 @@ struct Outbox {
 }
 
 extension Engine {
-  /// This turn's answers.
+  /// The buffer of this turn's answers.
   @inline(__always) var answers: TurnBuffer { outbox.answers }
 
-  /// Queues everything of `source` from `start` on, behind what was made for the connection's watches before.
+  /// Queues the bytes of `source` from `start` on, after the deltas that the connection's watches have not been given
+  /// yet.
   @inline(__always) func queue(_ session: Session, _ source: TurnBuffer, from start: Int) {
     giveAll(to: session)
     session.output.append(source, from: start, to: source.bytes.count)
     outbox.mark(session)
   }
 
-  /// Removes bytes that the peer took.
+  /// Removes bytes that were written.
   func didWrite(_ session: Session, _ count: Int) {
     session.output.consume(count)
     if session.charged > 0 { recount(session) }
@@ -87,7 +88,7 @@ extension Engine {
     if session.output.count > 0 { didWrite(session, session.output.count) }
   }
 
-  /// Ends the turn's writes.
+  /// Ends the writes of a turn.
   func finishWrites() {
     outbox.finish { session in
       session.output.isBlocked = session.output.backlog > 0

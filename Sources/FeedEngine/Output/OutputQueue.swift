@@ -2,11 +2,11 @@ import FeedJSON
 
 /// The unwritten output of one connection: bytes kept from earlier turns, then pieces of this turn's shared buffers.
 ///
-/// Bytes are encoded once and written from the shared buffer. What the socket did not take by the end of the turn is copied
-/// into the connection's own memory, so a slow reader keeps no shared buffer alive. Invariant: `fresh` is the length of the
-/// pieces from `firstPiece` on.
+/// Bytes are encoded once and written from the shared buffer. Bytes that the socket does not accept by the end of the
+/// turn are copied into the connection's own memory, so a slow reader retains no shared buffer. Invariant: `fresh` is
+/// the number of bytes in the pieces from `firstPiece` on.
 struct OutputQueue: ~Copyable {
-  /// Part of a buffer of this turn.
+  /// A part of a buffer of this turn.
   struct Piece {
     let source: Unmanaged<TurnBuffer>
     var start: Int
@@ -17,19 +17,19 @@ struct OutputQueue: ~Copyable {
   private var keptStart = 0
   private var pieces: [Piece] = []
   private var firstPiece = 0
-  /// Bytes of the pieces.
+  /// The number of bytes in the pieces.
   private var fresh = 0
-  /// Unwritten bytes of the first frame; 0 when the last write ended at the end of a frame.
+  /// The number of unwritten bytes of the first frame; 0 if the last write ended at the end of a frame.
   private var frameRest = 0
-  /// Whether the last write did not take everything. Set by the turn, which writes.
+  /// Whether the last write was incomplete. Set by the turn, which writes.
   var isBlocked = false
 
-  /// Bytes left over from earlier turns.
+  /// The number of bytes from earlier turns.
   var backlog: Int { kept.count &- keptStart }
-  /// All bytes that wait.
+  /// The number of unwritten bytes.
   var count: Int { backlog &+ fresh }
 
-  /// Queues part of a buffer of this turn. O(1); a part that continues the last one extends it.
+  /// Queues part of a buffer of this turn. Extends the last piece if the part continues it. O(1).
   mutating func append(_ source: TurnBuffer, from start: Int, to end: Int) {
     fresh &+= end &- start
     let source = Unmanaged.passUnretained(source)
@@ -41,7 +41,7 @@ struct OutputQueue: ~Copyable {
     }
   }
 
-  /// Fills `slices` with the bytes that wait, in order; returns how many slices there are.
+  /// Fills `slices` with the unwritten bytes, in order. Returns the number of slices.
   func gather(into slices: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>) -> Int {
     var used = 0
     if backlog > 0 && slices.count > 0 {
@@ -62,7 +62,7 @@ struct OutputQueue: ~Copyable {
 
   /// Removes the first `count` bytes, which were written.
   ///
-  /// O(1) when that is everything, else O(frames and pieces written): the end of the frame under way must be known.
+  /// O(1) if these are all bytes, otherwise O(frames and pieces written), to find the end of the current frame.
   mutating func consume(_ count: Int) {
     if count == self.count { frameRest = 0 } else { findFrame(after: count) }
     let fromKept = min(count, backlog)
@@ -94,7 +94,7 @@ struct OutputQueue: ~Copyable {
     keepRest()
   }
 
-  /// Sets `frameRest` for a write that ends at `offset`, which lies before the end of the output.
+  /// Sets `frameRest` for a write that ends at `offset`, before the end of the output.
   private mutating func findFrame(after offset: Int) {
     var next = frameRest
     var reached = (piece: firstPiece, start: backlog)
@@ -109,7 +109,7 @@ struct OutputQueue: ~Copyable {
   /// Returns the byte at an offset.
   ///
   /// - Precondition: the offsets of successive calls ascend.
-  /// - Parameter reached: the last piece that was read, and the offset at which it begins.
+  /// - Parameter reached: the piece that was read last, and the offset at which it begins.
   private func byte(at offset: Int, _ reached: inout (piece: Int, start: Int)) -> UInt8 {
     if offset < backlog { return kept.bytes[keptStart &+ offset] }
     while reached.piece < pieces.count {
@@ -121,7 +121,7 @@ struct OutputQueue: ~Copyable {
     return 0
   }
 
-  /// Copies the rest of this turn's pieces into the connection's own memory.
+  /// Copies the unwritten rest of this turn's pieces into the connection's own memory.
   mutating func keepRest() {
     if keptStart == kept.count {
       kept.removeAll(keepingCapacity: kept.capacity <= 65_536)
@@ -140,7 +140,7 @@ struct OutputQueue: ~Copyable {
     fresh = 0
   }
 
-  /// Moves the kept bytes to the front once more than half of their memory is unused.
+  /// Moves the kept bytes to the front if more than half of their memory is unused.
   private mutating func compactKept() {
     guard keptStart > 4096, keptStart &* 2 > kept.count else { return }
     kept.removeFirst(keptStart)

@@ -5,12 +5,12 @@ import FeedWire
 
 /// The conditions of a request, member `if` (Protocol/README.md, "Conditions").
 ///
-/// They are checked when the request is executed, on the state that the requests before it left. The revisions of feeds are
-/// the same when the log is replayed, and so is the decision.
+/// Conditions are checked when the request is executed, on the state after the previous requests. Replay makes the same
+/// decisions, because feeds have the same revisions.
 extension Engine {
-  /// Refuses a request that has a condition which does not hold.
+  /// Throws if a condition of a request does not hold.
   ///
-  /// - Throws: `conditionFailed`, `invalidParams`, or `wrongKind` for a feed that contains rows of managed feeds.
+  /// - Throws: `conditionFailed`, `invalidParams`, or `wrongKind` for a feed that shows rows of managed feeds.
   func checkConditions(_ parameters: Parameters) throws(FeedError) {
     guard let conditions = parameters.member("if") else { return }
     switch conditions.kind {
@@ -49,7 +49,7 @@ extension Engine {
 }
 
 extension Parameters {
-  /// The feeds that the conditions name, for access rules.
+  /// The feeds of the conditions, for access rules.
   var conditionFeeds: [String] {
     guard let conditions = member("if") else { return [] }
     let all = conditions.kind == .array ? Array(conditions.elements) : [conditions]

@@ -33,7 +33,8 @@ extension Engine {
     }
   }
 
-  /// What a feed's definition does not allow is refused; `put` and `set` state the whole content and are its owner's.
+  /// Throws if the feed's definition does not allow the method. `put` and `set`, which replace the whole content, are
+  /// always allowed.
   func checkAllowed(_ method: Method, _ feed: Feed) throws(FeedError) {
     if method == .move && !feed.behaviours.movable {
       throw .permissionDenied(reason: "feed \"\(feed.name)\" is defined with \"movable\": false")
@@ -59,7 +60,8 @@ extension Engine {
     return rows
   }
 
-  /// The row for each element; one number for several elements means that row and those after it; nil when absent.
+  /// The row for each element. A single number is the row of the first element, and the others follow it. Returns nil
+  /// if absent.
   private func places(_ parameters: Parameters, for elements: [JSONView]) throws(FeedError) -> [Int]? {
     guard let at = parameters.member("at") else { return nil }
     if at.kind == .number {
@@ -79,7 +81,7 @@ extension Engine {
   }
 }
 
-/// Methods that change which feeds a composed or segmented feed shows.
+/// Methods that change the children of a composed or segmented feed.
 extension Engine {
   func restructure(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try feed(parameters, of: session)

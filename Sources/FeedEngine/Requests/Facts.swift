@@ -3,7 +3,7 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// Methods about the daemon itself and its definitions.
+/// Methods about the daemon and its definitions.
 extension Engine {
   static let protocolVersion = 1
 
@@ -72,7 +72,7 @@ extension Engine {
     try answer(reply) { out in appendDescription(of: feed, to: &out) }
   }
 
-  /// `,"source":{"status":"ok","since":"…"}`, with `error` when it cannot be read.
+  /// Appends `,"source":{"status":"ok","since":"…"}`, with `error` if the source cannot be read.
   private func append(_ source: SourceStatus, to out: inout ByteBuffer) {
     out.append(",\"source\":{\"status\":")
     out.appendJSONString(source.state.rawValue)
@@ -87,7 +87,7 @@ extension Engine {
     out.append(UInt8(ascii: "}"))
   }
 
-  /// The definition's members, then what the feed holds at the moment.
+  /// Appends the members of the definition, then the current status of the feed.
   private func appendDescription(of feed: Feed, to out: inout ByteBuffer) {
     if let definition = feed.definition {
       definition.appendMembers(to: &out)

@@ -3,12 +3,12 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// From a method to its handler.
+/// Dispatches methods to their handlers.
 extension Engine {
-  /// Executes a request under the conditions that the rules of its method set.
+  /// Executes a request if the conditions of its method hold.
   func execute(_ method: Method, _ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     if !method.isLogged && reply.isDiscarded {
-      // In replay a request that changes no feed is at most the beginning of a feed's history.
+      // In replay, a request that changes no feed can only begin a feed's history.
       if method.rules.effect == .mayBeginHistory { try feed(parameters, of: reply.session).beginHistory() }
       return
     }
@@ -47,7 +47,7 @@ extension Engine {
     }
   }
 
-  /// Returns the feed that parameter `feed` names.
+  /// Returns the feed of the parameter `feed`.
   func feed(_ parameters: Parameters, of session: Session) throws(FeedError) -> Feed {
     let name = try parameters.required("feed", "the name of a feed")
     if let feed = session.named.feed(named: name.text) { return feed }
@@ -59,7 +59,7 @@ extension Engine {
     return feed
   }
 
-  /// The collection that parameter `feed` names.
+  /// Returns the collection of the parameter `feed`.
   func collection(_ parameters: Parameters, of session: Session) throws(FeedError) -> CollectionKind {
     let feed = try feed(parameters, of: session)
     guard let collection = feed.collection else {

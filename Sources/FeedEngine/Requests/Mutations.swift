@@ -6,10 +6,10 @@ import FeedWire
 
 /// Methods that change feeds, alone and in transactions.
 extension Engine {
-  /// Bytes on the wire that a listed row takes at most, half a move included.
+  /// The maximum bytes of a listed row on the wire, including half a move.
   private static let longestListing = 36
 
-  /// Executes one mutating method as a commit of its own.
+  /// Executes one mutating method as one commit.
   func mutate(
     _ method: Method, _ parameters: Parameters, _ reply: Reply
   ) throws(FeedError) {
@@ -18,7 +18,7 @@ extension Engine {
     catalog.begin(at: time.moment)
     do throws(FeedError) {
       try apply(method, parameters, of: reply.session)
-      // Replay decides the same: it depends on the request alone whether there is an answer that must fit.
+      // Replay makes the same decision: the request alone determines whether there is an answer that must fit.
       if listsChange && reply.id != nil { try checkFits(reply.room) }
     } catch {
       rollBack(reply.session)
@@ -35,7 +35,7 @@ extension Engine {
     }
   }
 
-  /// Several mutating methods as one commit: all or nothing.
+  /// Executes several mutating methods as one commit, all or none.
   func transaction(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let operations = try parameters.array("ops", "an array of operations, each with method and params")
     var results = ByteBuffer()
@@ -46,7 +46,7 @@ extension Engine {
         results.append(place > 0 ? ",{" : "{")
         catalog.commit.withResult { results.append($0) }
         results.append(UInt8(ascii: "}"))
-        // With an id or without: this bounds the work as well.
+        // Checked without an id too, because it also bounds the work.
         if results.count > reply.room { throw tooLarge }
       }
     } catch {
@@ -63,12 +63,12 @@ extension Engine {
     }
   }
 
-  /// Makes the operations final and publishes them.
+  /// Commits the operations and publishes their changes.
   private func commit() {
     if catalog.finish(to: self) { status.counters.commits &+= 1 }
   }
 
-  /// Undoes the operations, and forgets a feed that one of them may have defined.
+  /// Rolls back the operations, and clears the cached feed, which one of them may have defined.
   private func rollBack(_ session: Session) {
     catalog.rollBack()
     session.named.forget()
@@ -97,7 +97,7 @@ extension Engine {
     }
   }
 
-  /// Refuses, while it can still be undone, a change whose answer would not fit a frame.
+  /// Throws if the answer of a change would not fit in a frame, while the change can still be rolled back.
   private func checkFits(_ room: Int) throws(FeedError) {
     let size = catalog.commit.resultSize
     if size.sectionsAdded == 0 && size.all <= room / Self.longestListing { return }
@@ -112,7 +112,7 @@ extension Engine {
   }
 }
 
-/// The mutating methods, each as one operation of the commit under way.
+/// The mutating methods, each as one operation of the open commit.
 extension Engine {
   /// Applies one mutating method.
   func apply(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {

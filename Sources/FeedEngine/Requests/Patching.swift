@@ -5,7 +5,7 @@ import FeedWire
 
 /// Method `patch`: merges changes into elements (RFC 7396).
 extension Engine {
-  /// Merges all patches first, in order, and then replaces each patched element once.
+  /// Merges all patches in order, then replaces each patched element once.
   func patch(_ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try feed(parameters, of: session)
     switch feed.kind {
@@ -25,13 +25,13 @@ extension Engine {
       guard let row = try catalog.find(key, in: feed)?.row else {
         throw .unknownIdentity(feed: feed.name, index: index, id: String(decoding: key.text, as: UTF8.self))
       }
-      // The text of an element stays where it is until the element changes, and identifies it.
+      // The address of an element's text is stable until the element changes, so it identifies the element.
       try merged.merge(patch.value, into: row.text, key: Int(bitPattern: row.text.baseAddress)) {
         result throws(FeedError) in
         guard let identity = path.resolve(result) else {
           throw .noIdentity(feed: feed.name, index: index, path: path.text, found: "nothing")
         }
-        // The update refuses what is no identity at all.
+        // The update refuses a value that is no identity.
         let isIdentity = identity.kind == .string || identity.kind == .number
         if isIdentity && !identity.equals(key) { throw patches.changedIdentity(index) }
       }
@@ -79,7 +79,7 @@ extension Engine {
   }
 }
 
-/// The patches of a request: one beside its key, or several in `patches`.
+/// The patches of a request: one, beside its key, or several in `patches`.
 private struct Patches {
   private let key: StaticString
   private let what: StaticString
@@ -106,7 +106,7 @@ private struct Patches {
     self.entries = entries
   }
 
-  /// The path of a member of an entry.
+  /// The path of a member of a patch.
   func member(_ name: StaticString, _ index: Int) -> String { isList ? "patches[\(index)].\(name)" : "\(name)" }
 
   func missingKey(_ index: Int) -> FeedError {
@@ -119,7 +119,7 @@ private struct Patches {
   }
 }
 
-/// Elements and what patches made of them, each once, in the order of their first patch.
+/// Elements and their merged texts, each once, in the order of their first patch.
 private struct MergedElements: ~Copyable {
   private let limits: Limits
   private var texts: [[UInt8]] = []
@@ -131,11 +131,11 @@ private struct MergedElements: ~Copyable {
     scanner = JSONScanner(maxDepth: limits.maxDepth + 1)
   }
 
-  /// Merges a patch into an element, or into what earlier patches of the request made of it.
+  /// Merges a patch into an element, or into the result of earlier patches of the request.
   ///
   /// - Parameters:
   ///   - key: identifies the element among those of the request.
-  ///   - check: judges the result.
+  ///   - check: validates the result.
   /// - Returns: whether this is the first patch of the element.
   @discardableResult
   mutating func merge(
@@ -161,7 +161,7 @@ private struct MergedElements: ~Copyable {
     return true
   }
 
-  /// Lends the results as an array.
+  /// Calls `body` with the results as an array.
   mutating func withResults(_ body: (JSONView) throws(FeedError) -> Void) throws(FeedError) {
     var array = ByteBuffer()
     array.append(UInt8(ascii: "["))
@@ -173,7 +173,7 @@ private struct MergedElements: ~Copyable {
     try body(try scan(array.bytes))
   }
 
-  /// An element of an earlier run may nest deeper than this run allows.
+  /// An element stored under other limits may nest deeper than `maxDepth`.
   private mutating func scan(_ bytes: UnsafeRawBufferPointer) throws(FeedError) -> JSONView {
     do throws(JSONError) {
       return try scanner.scan(bytes)

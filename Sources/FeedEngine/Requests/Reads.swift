@@ -27,7 +27,7 @@ extension Engine {
     }
   }
 
-  /// A place past the end is one where nothing is yet; one below 0 never is one.
+  /// A negative index is an error; an index past the end reads as empty.
   private func checkNotNegative(_ section: Int, _ row: Int, in feed: Feed) throws(FeedError) {
     if section < 0 {
       throw .indexOutOfRange(feed: feed.name, index: section, count: feed.sectionCount, what: "section")
@@ -106,8 +106,8 @@ extension Engine {
     }
   }
 
-  /// Appends `,"elements":[…]` and, if asked to, `,"types":[…]`. Stops early once `out` is longer than `end`, where the
-  /// answer would have to end: it is refused then.
+  /// Appends `,"elements":[…]` and, if requested, `,"types":[…]`. Stops early if `out` is longer than `end`, the
+  /// maximum; the answer is refused then.
   private func append(_ section: any FeedSection, rows: Range<Int>, withTypes: Bool, to out: inout ByteBuffer, end: Int)
   {
     out.append(",\"elements\":[")
@@ -140,7 +140,7 @@ extension Engine {
 }
 
 extension ByteBuffer {
-  /// Appends `"element":…,"type":…`, both null when there is none.
+  /// Appends `"element":…,"type":…`, both null if there is no row.
   fileprivate mutating func appendFound(_ row: Row?) {
     append("\"element\":")
     if let row { append(row.text) } else { append("null") }

@@ -3,7 +3,7 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// `select`, `deselect`, `selected` and the notifications that follow.
+/// `select`, `deselect`, `selected` and the notification `selection`.
 extension Engine {
   func changeSelection(
     _ method: Method, _ parameters: Parameters, _ reply: Reply
@@ -24,10 +24,10 @@ extension Engine {
     try answer(reply, withSelectionOf: feed)
   }
 
-  /// Bytes on the wire that a selected row takes at most.
+  /// The maximum bytes of a selected row on the wire.
   private static let longestPath = 24
 
-  /// Refuses more selected rows than a frame can tell, wherever they may move.
+  /// Throws if the paths of the selected rows would not fit in a frame, wherever the rows may move.
   private func checkSelectable(_ count: Int, _ reply: Reply) throws(FeedError) {
     let room = min(reply.room, limits.maxFrame - 1024)
     guard count > 1 && count > room / Self.longestPath else { return }
@@ -48,7 +48,7 @@ extension Engine {
     }
   }
 
-  /// One path, or an array of them.
+  /// Returns the paths of the parameter `at`, which is one path or an array of paths.
   private func paths(_ parameters: Parameters, of feed: Feed) throws(FeedError) -> [IndexPath] {
     let at = try parameters.required("at", "index paths [[section, row], …], or \"all\": true")
     if let path = at.path { return [try feed.path(section: path.section, row: path.row)] }

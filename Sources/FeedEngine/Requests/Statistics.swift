@@ -84,7 +84,7 @@ extension Engine {
 }
 
 extension ByteBuffer {
-  /// Appends `"name":`, behind a comma unless it is the first.
+  /// Appends `"name":`, with a leading comma unless it is the first member.
   fileprivate mutating func appendMember(_ name: StaticString, isFirst: Bool) {
     append(isFirst ? "\"" : ",\"")
     append(name)

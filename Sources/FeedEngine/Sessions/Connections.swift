@@ -1,12 +1,12 @@
 import FeedModel
 import FeedWire
 
-/// The life of a connection: it is accepted, takes input, and ends from either side.
+/// The life cycle of a connection: accepting it, taking its input, and closing it from either side.
 extension Engine {
-  /// Seconds that a closing connection has to read what is queued for it.
+  /// Seconds that a closing connection has to read its queued output.
   private static let closeGrace = 10.0
 
-  /// Accepts a connection. One over a limit gets `bye`, and closes once that is written.
+  /// Accepts a connection. A connection that exceeds a limit gets `bye` and is closed after that is written.
   func connect(_ peer: Peer) -> Session {
     let session = sessions.open(peer, now: now)
     let reserve = access.isPrivileged(peer) ? limits.reservedConnections : 0
@@ -22,23 +22,24 @@ extension Engine {
     return session
   }
 
-  /// Whether requests of a connection can be taken now. While false, it is not read from: it does not read its answers, or
-  /// one of them is not complete.
+  /// Whether more requests of a connection can be taken. If not, it is not read: the client does not read its answers,
+  /// or an answer is not complete.
   func wantsInput(_ session: Session) -> Bool {
     !session.isClosing && !session.input.hasEnded && canWork(session)
   }
 
-  /// Whether a connection has room for the answers of further requests.
+  /// Whether there is room for the answers of more requests.
   func canWork(_ session: Session) -> Bool {
     !session.line.isAnswering && session.line.takesMore && session.output.count <= limits.maxQueue
   }
 
-  /// Lists a paused session for the turn if its requests can be taken again.
+  /// Schedules a paused session if its requests can be taken again.
   func resumeIfPossible(_ session: Session) {
     if session.input.isPaused && wantsInput(session) { sessions.addResumable(session) }
   }
 
-  /// The peer sends nothing more: what it sent is executed and what is queued is written, then the connection closes.
+  /// Ends the input of a connection. Received requests are still executed and queued output is written; then the
+  /// connection closes.
   func endOfInput(_ session: Session) {
     if session.input.hasEnded { return }
     session.input.hasEnded = true
@@ -49,7 +50,7 @@ extension Engine {
     outbox.mark(session)
   }
 
-  /// Removes a closed connection and its watches. Its stored requests are executed all the same.
+  /// Removes a closed connection and its watches. Its stored requests are still executed.
   func disconnect(_ session: Session) {
     endWatches(of: session)
     session.line.cancelAnswers()
@@ -64,7 +65,7 @@ extension Engine {
       about: session.subject)
   }
 
-  /// Ends a connection from this side: `bye` is the last frame, after all that is queued.
+  /// Closes a connection from this side: `bye` is the last frame, after all queued output.
   func close(_ session: Session, reason: String, message: String, level: EngineEvent.Level) {
     if session.isClosing { return }
     status.reportClosing(
@@ -82,20 +83,20 @@ extension Engine {
     queue(session, answers, from: start)
   }
 
-  /// Ends all watches of a connection. What was made for them and not given is discarded.
+  /// Ends all watches of a connection. Deltas that were not given to them yet are discarded.
   func endWatches(of session: Session) {
     for watch in session.watches { remove(watch) }
     session.watches = []
   }
 
-  /// Says `bye` to all connections. Each closes once it has read what is queued.
+  /// Queues `bye` for all connections. Each closes after it has read its queued output.
   func shutDown(reason: String, message: String) {
     for session in sessions.all { close(session, reason: reason, message: message, level: .debug) }
   }
 
   // MARK: Quotas
 
-  /// Charges a session's user for what the session holds, if that has changed. O(1).
+  /// Charges the user of a session for the memory of the session, if that changed. O(1).
   @inline(__always) func recount(_ session: Session) {
     let holding = session.isClosing ? 0 : session.output.backlog &+ session.input.held.count &+ session.line.memory
     if holding != session.charged && !session.phase.isRefused {
@@ -103,7 +104,7 @@ extension Engine {
     }
   }
 
-  /// Closes the largest holders of users that hold too much, until the rest is within the quota.
+  /// Closes the largest connections of users over their quota, until the rest is within the quota.
   func closeOverQuota() {
     if !quotas.hasOverLimit { return }
     for uid in quotas.takeOverLimit() {
@@ -117,7 +118,7 @@ extension Engine {
     }
   }
 
-  /// O(connections).
+  /// The session of a user that is charged most. O(connections).
   private func largestHolder(of uid: UInt32) -> Session? {
     var largest: Session?
     for session in sessions.all where session.peer.uid == uid && session.charged > largest?.charged ?? 0 {

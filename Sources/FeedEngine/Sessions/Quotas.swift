@@ -1,9 +1,9 @@
 import FeedModel
 
-/// What the connections of each user hold together, and how many there are.
+/// The memory and the number of the connections of each user.
 ///
-/// A connection is charged for the bytes that wait for its peer, for input that is not decoded, and for requests that are not
-/// executed. Invariant: a user's sum is what its sessions are charged; a user without connections has no entry.
+/// A connection is charged for the bytes of unread output, undecoded input and unexecuted requests. Invariant: the sum
+/// of a user equals the charges of its sessions; a user without connections has no entry.
 struct Quotas {
   private struct Usage {
     var connections = 0
@@ -11,14 +11,14 @@ struct Quotas {
   }
 
   private var users: [UInt32: Usage] = [:]
-  /// Users that hold more than they may.
+  /// Users over their quota.
   private var overLimit: [UInt32] = []
-  /// Admitted connections. Those that were refused do not count.
+  /// The number of admitted connections. Refused ones do not count.
   private(set) var connections = 0
 
-  /// Why another connection of `peer` is refused; nil when it is admitted.
+  /// Returns the reason to refuse another connection of `peer`; nil if it is admitted.
   ///
-  /// - Parameter reserve: connections beyond the limits that this peer may use.
+  /// - Parameter reserve: the number of connections beyond the limits that this peer may use.
   func refusal(of peer: Peer, limits: Limits, reserve: Int) -> String? {
     if connections >= limits.maxConnections + reserve {
       return
@@ -36,7 +36,7 @@ struct Quotas {
     users[session.peer.uid, default: Usage()].connections += 1
   }
 
-  /// Forgets an admitted connection and what it is charged.
+  /// Removes an admitted connection and its charge.
   mutating func release(_ session: Session) {
     precondition(connections > 0, "a connection is released once")
     connections -= 1
@@ -47,7 +47,7 @@ struct Quotas {
     users[session.peer.uid] = usage.connections > 0 ? usage : nil
   }
 
-  /// Sets what an admitted session is charged. O(1).
+  /// Sets the charge of an admitted session. O(1).
   mutating func charge(_ session: Session, _ bytes: Int, limit: Int) {
     let uid = session.peer.uid
     let isMore = bytes > session.charged
@@ -56,18 +56,18 @@ struct Quotas {
     if isMore && self.bytes(of: uid) > limit && !overLimit.contains(uid) { overLimit.append(uid) }
   }
 
-  /// Bytes that a user's connections hold.
+  /// The bytes that are charged to a user.
   func bytes(of uid: UInt32) -> Int { users[uid]?.bytes ?? 0 }
 
   var hasOverLimit: Bool { !overLimit.isEmpty }
 
-  /// The users that went over their limit since the last call.
+  /// Returns the users that exceeded their quota since the last call.
   mutating func takeOverLimit() -> [UInt32] {
     defer { overLimit.removeAll() }
     return overLimit
   }
 
-  /// Stops a debug build if the sums are not those of the sessions. O(connections).
+  /// Traps in a debug build unless the sums equal those of the sessions. O(connections).
   func checkInvariants(_ sessions: some Sequence<Session>) {
     #if CHECK_INVARIANTS
       var expected: [UInt32: Usage] = [:]

@@ -1,38 +1,39 @@
-/// The requests of one connection that are not answered: those that were decoded and not executed, which the turn's batches
-/// hold in order, and the one whose answer takes more than one turn.
+/// The unanswered requests of one connection: those that were decoded but not executed, which the turn's batches hold
+/// in order, and one whose answer takes more than one turn.
 ///
-/// Invariant: the bytes and reads are those of the requests; without requests there are none, and nothing is held.
+/// Invariant: the bytes and reads are those of the requests. Without requests both are 0, and the line is not held.
 struct RequestLine {
   private var count = 0
-  /// Bytes of the requests.
+  /// The bytes of the requests.
   private(set) var bytes = 0
   private var reads = 0
-  /// Whether nothing may follow the last request until it is answered: the answer may take several turns.
+  /// Whether the last request must be answered before another is added, because its answer may take several turns.
   private var isHeld = false
-  /// Whether the next request found no room in the open batch.
+  /// Whether the open batch had no room for the next request.
   var isStalled = false
-  /// Whether the stream ends behind the last request.
+  /// Whether the stream ends after the last request.
   var isCut = false
-  /// The answer that is worked out in parts. Requests behind it wait.
+  /// The answer that is computed in parts. Later requests wait.
   var work: (job: any Job, ticket: JobTicket)?
-  /// The JSON-RPC batch under way. Requests behind it wait.
+  /// The JSON-RPC batch in progress. Later requests wait.
   var batch: Batch?
 
-  /// Requests that may wait without being stored: their answers may be large, and all come in one turn.
+  /// The maximum number of waiting requests that are not stored: their answers may be large, and all are written in one
+  /// turn.
   private static let maxReads = 32
 
-  /// Bytes of memory that the requests and the answers under way hold.
+  /// The memory in bytes of the requests and the unfinished answers.
   var memory: Int {
     isAnswering ? bytes &+ (work?.job.memory ?? 0) &+ (batch?.memory ?? 0) : bytes
   }
 
   /// Whether no decoded request waits.
   var isEmpty: Bool { count == 0 }
-  /// Whether further requests may be added.
+  /// Whether more requests may be added.
   var takesMore: Bool { !isHeld && !isCut && !isStalled && reads < Self.maxReads }
-  /// Whether an answer or a JSON-RPC batch is under way.
+  /// Whether an answer or a JSON-RPC batch is in progress.
   var isAnswering: Bool { work != nil || batch != nil }
-  /// Whether every request is answered.
+  /// Whether all requests were answered.
   var isDone: Bool { isEmpty && !isAnswering }
 
   mutating func add(bytes: Int, isRead: Bool, isHeld: Bool) {
@@ -44,7 +45,7 @@ struct RequestLine {
     checkInvariants()
   }
 
-  /// Removes the first request: it is executed.
+  /// Removes the first request, which is being executed.
   mutating func remove(bytes: Int, isRead: Bool, isHeld: Bool) {
     assert(count > 0)
     count &-= 1
@@ -54,7 +55,7 @@ struct RequestLine {
     checkInvariants()
   }
 
-  /// Discards the answers under way.
+  /// Discards the unfinished answers.
   mutating func cancelAnswers() {
     work = nil
     batch = nil

@@ -2,8 +2,7 @@ import FeedJSON
 import FeedModel
 import Glibc
 
-/// Names a connection between the link and the engine, from the moment it is accepted until it is closed. Then it may name
-/// another.
+/// Identifies a connection between the link and the engine, from accept to close. The number is then reused.
 public struct ConnectionID: Hashable, Sendable {
   public let rawValue: Int
 
@@ -12,12 +11,12 @@ public struct ConnectionID: Hashable, Sendable {
   }
 }
 
-/// Who is at the other end of a connection, as the kernel says.
+/// The peer of a connection, as reported by the kernel.
 public struct Peer: Sendable, Hashable {
   public let uid: UInt32
   public let gid: UInt32
   public let pid: Int32
-  /// Its supplementary groups.
+  /// The supplementary groups.
   public let groups: [UInt32]
 
   public init(uid: UInt32, gid: UInt32, pid: Int32, groups: [UInt32] = []) {
@@ -28,42 +27,42 @@ public struct Peer: Sendable, Hashable {
   }
 }
 
-/// Names a session for as long as anything may refer to it: the number of a closed connection is used again, a handle never
-/// finds another session than its own.
+/// Identifies a session. Connection numbers are reused, but a handle never refers to another session than its own.
 struct SessionHandle: Equatable {
   let index: UInt32
   let generation: UInt32
 
-  /// Finds no session.
+  /// A handle that refers to no session.
   static let none = SessionHandle(index: .max, generation: 0)
 }
 
-/// What `clients` and the log tell of a connection.
+/// The facts about a connection in `clients` and in the log.
 struct ClientFacts {
   let connectedAt: Instant
-  /// What the client calls itself in `hello`.
+  /// The client's name, from `hello`.
   var name = ""
   var requests: UInt64 = 0
   var resets: UInt64 = 0
 }
 
-/// How far the end of a connection has come.
+/// The progress of closing a connection.
 struct SessionPhase {
-  /// Nothing more is read. The connection closes when its output is written.
+  /// Input is ignored. The connection closes when its output is written.
   var isClosing = false
-  /// The connection came over a limit: it counts for none.
+  /// The connection was refused because of a limit. It does not count towards any limit.
   var isRefused = false
-  /// When a closing connection is cut off even if its output was not read.
+  /// The time when a closing connection is closed even if its output was not read.
   var closeDeadline: Instant?
 }
 
-/// The feed that the last request of a session named. Most requests name the same feed, which costs one comparison.
+/// A cache of the feed that the last request of a session named. Most requests name the same feed, which costs one
+/// comparison.
 struct NamedFeed: ~Copyable {
   private var feed: Feed?
-  /// The feed's name as the request wrote it, a JSON string.
+  /// The name as the request wrote it, a JSON string.
   private var name = ByteBuffer()
 
-  /// The feed, if `text` names the same one and it is not gone.
+  /// Returns the feed if `text` is the same name and the feed was not undefined.
   func feed(named text: UnsafeRawBufferPointer) -> Feed? {
     guard let feed, !feed.isGone, name.count == text.count, let start = text.baseAddress,
       memcmp(name.pointer, start, text.count) == 0
@@ -79,29 +78,30 @@ struct NamedFeed: ~Copyable {
 
   mutating func forget() { feed = nil }
 
-  /// Forgets a feed that is gone, so that its memory can be released.
+  /// Clears a feed that was undefined, so that its memory can be released.
   mutating func forgetIfGone() { if feed?.isGone == true { feed = nil } }
 }
 
-/// One connection as the engine sees it: who it is, what it watches, what it still has to be sent.
+/// One connection: its peer, its watches, its input and its output.
 ///
-/// Its parts keep their own state private. They are not private here because the steps of a turn each work on one of them.
+/// Its parts have private state. The parts themselves are not private, because each step of a turn works on one of
+/// them.
 final class Session {
   let handle: SessionHandle
   let peer: Peer
   var client: ClientFacts
   var watches: [Watch] = []
-  /// What was received and not decoded.
+  /// The input that was not decoded.
   var input = SessionInput()
-  /// What was decoded and not answered.
+  /// The requests that were decoded but not answered.
   var line = RequestLine()
   var output = OutputQueue()
   /// The engine's count of deltas when the watches in step were last given theirs.
   var givenDeltas: UInt64 = 0
   var phase = SessionPhase()
-  /// Bytes that its user is charged for it. Written by `Quotas` alone.
+  /// The bytes charged to the user of this session. Written by `Quotas` only.
   var charged = 0
-  /// Whether the session is listed in the outbox. Written by `Outbox` alone.
+  /// Whether the session is listed in the outbox. Written by `Outbox` only.
   var isInOutbox = false
   var named = NamedFeed()
 
@@ -116,7 +116,7 @@ final class Session {
   var id: ConnectionID { ConnectionID(rawValue: Int(handle.index)) }
   var isClosing: Bool { phase.isClosing }
 
-  /// The connection in a line of the log.
+  /// The connection, for log lines.
   var description: String {
     let name = client.name.isEmpty ? "" : " client \(client.name)"
     return "connection \(id.rawValue) (uid \(peer.uid) pid \(peer.pid)\(name))"

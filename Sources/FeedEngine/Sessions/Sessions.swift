@@ -5,16 +5,16 @@ import FeedModel
 ///     let session = sessions.open(peer, now: now)
 ///     sessions[session.handle] === session   // until sessions.close(session)
 ///
-/// Numbers of closed connections are used again; a handle never finds another session than its own. Invariant: a free number
-/// has no session, and a session's handle names its place.
+/// Numbers of closed connections are reused; a handle never refers to another session than its own. Invariant: a free
+/// number has no session, and the index of a session's handle is its number.
 struct Sessions {
   private var places: [Session?] = []
   private var free: [Int] = []
-  /// The generation of the session opened last.
+  /// The generation of the session that was opened last.
   private var generation: UInt32 = 0
   /// Paused sessions whose requests can be taken again.
   private var resumable: [SessionHandle] = []
-  /// Stands in for a peer that is gone, while its stored requests are executed.
+  /// The session in whose name stored requests are executed if their client is gone.
   let nobody: Session
 
   init(now: Instant) {
@@ -24,14 +24,14 @@ struct Sessions {
   var isEmpty: Bool { places.count == free.count }
   var count: Int { places.count - free.count }
 
-  /// The open sessions in the order of their numbers, as of this call.
+  /// The open sessions in the order of their numbers.
   var all: some Sequence<Session> { places.lazy.compactMap { $0 } }
 
   subscript(id: ConnectionID) -> Session? {
     places.indices.contains(id.rawValue) ? places[id.rawValue] : nil
   }
 
-  /// The session of a handle; nil when it is closed.
+  /// The session of a handle; nil if it is closed.
   subscript(handle: SessionHandle) -> Session? {
     guard handle.index < places.count, let session = places[Int(handle.index)],
       session.handle.generation == handle.generation
@@ -48,7 +48,7 @@ struct Sessions {
     return session
   }
 
-  /// Removes a session. Its number may be used again at once.
+  /// Removes a session. Its number may be reused immediately.
   mutating func close(_ session: Session) {
     precondition(self[session.handle] === session, "a session is closed once")
     places[Int(session.handle.index)] = nil
@@ -66,7 +66,7 @@ struct Sessions {
     return resumable
   }
 
-  /// Stops a debug build if a session is not where its handle says. O(connections).
+  /// Traps in a debug build unless each session is at the index of its handle. O(connections).
   func checkInvariants() {
     #if CHECK_INVARIANTS
       for (index, session) in places.enumerated() {

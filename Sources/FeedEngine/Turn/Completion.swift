@@ -3,20 +3,20 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// Executes the batches that the log has stored, and refuses those that it could not store.
+/// Executes batches that the log has stored, and refuses batches that it could not store.
 struct Completion: ~Copyable {
   private let engine: Engine
-  /// Batches refused since the last one that was stored, and why.
+  /// The number of batches refused since the last stored one, and the reason.
   private(set) var failedBatches = 0
   private(set) var failureReason = ""
-  /// Why the log cannot say what is stored.
+  /// The reason why the log cannot determine what is stored.
   private(set) var lossReason: String?
 
   init(_ engine: Engine) {
     self.engine = engine
   }
 
-  /// Executes the batches that the log has stored, and refuses those that it could not store.
+  /// Executes batches that the log has stored, and refuses batches that it could not store.
   mutating func completeBatches(_ dispatcher: inout Dispatcher) {
     if dispatcher.commits.storesAtOnce { return }
     while let event = dispatcher.commits.log.nextEvent() {
@@ -25,7 +25,7 @@ struct Completion: ~Copyable {
         complete(&dispatcher, through: number, failure: nil)
         failedBatches = 0
       case .failed(let number, let reason):
-        // All before it were reported as stored.
+        // The log reported all earlier batches as stored.
         assert(dispatcher.commits.first(through: number).map { $0.number == number } ?? true)
         failureReason = reason
         failedBatches &+= complete(&dispatcher, through: .max, failure: reason)
@@ -56,7 +56,7 @@ struct Completion: ~Copyable {
     return count
   }
 
-  /// Executes the requests of a batch in order. With `failure`, those that were to be stored are refused.
+  /// Executes the requests of a batch in order. With `failure`, the requests that needed storing are refused.
   private mutating func execute(_ batch: RequestBatch, _ dispatcher: inout Dispatcher, failure: String?) {
     if batch.number > 0 { engine.time.moment = batch.at }
     var session: Session?
@@ -73,7 +73,7 @@ struct Completion: ~Copyable {
       if let open = session, !open.isClosing {
         execute(entry, of: batch, open, &dispatcher, failure: failure)
       } else if entry.kind == .logged, failure == nil {
-        // The peer is gone. What was stored happens all the same.
+        // The client is gone. Its stored requests are still executed.
         let (id, parameters) = batch.request(entry)
         engine.performSilently(entry.method, id, parameters)
       }
@@ -99,11 +99,11 @@ struct Completion: ~Copyable {
           engine.refuse(engine.makeReply(to: session, id: id.text), error.naming(feed))
         }
       } else {
-        // What only may begin a history is a read like others when it cannot be stored.
+        // A request that may only begin a history is treated as a read if it could not be stored.
         engine.perform(entry.method, id, parameters, of: session, checksAccess: failure != nil)
       }
     case .waiting:
-      // A peer that is gone gets no answers.
+      // A peer that stopped reading gets no answers.
       if session.input.isDeaf { return }
       let (id, parameters) = batch.request(entry)
       engine.perform(entry.method, id, parameters, of: session, checksAccess: true)
@@ -118,7 +118,7 @@ struct Completion: ~Copyable {
     }
   }
 
-  /// The requests of a connection were executed, as far as the batch at hand has some.
+  /// Ends the work on a connection after its requests of this batch were executed.
   private mutating func leave(_ session: Session) {
     guard session.line.isEmpty, !session.isClosing else { return }
     engine.recount(session)

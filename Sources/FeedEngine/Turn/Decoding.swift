@@ -3,11 +3,11 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// From a scanned message to a request, and from a request to its answer.
+/// Decodes messages to requests, and executes requests.
 extension Engine {
-  /// Reads a message as a request.
+  /// Decodes a message to a request.
   ///
-  /// - Parameter id: set as soon as a usable one is seen, so that an error can be answered to it.
+  /// - Parameter id: set as soon as a valid id is found, so that an error response can have it.
   func decode(_ message: JSONView, id: inout JSONView?) throws(FeedError) -> (Method, Request) {
     let request = try Request(reading: message, id: &id)
     if let text = id?.text, text.count > longestID {
@@ -20,14 +20,14 @@ extension Engine {
     return (method, request)
   }
 
-  /// Whether a `watch` may be the first of its feed, which keeps its changes from then on.
+  /// Whether a `watch` may be the first watch of its feed, which begins the feed's history.
   func mayBeginHistory(_ request: Request) -> Bool {
     guard let name = request.params?.member("feed")?.string else { return false }
     guard let feed = try? catalog.feed(named: name) else { return true }
     return feed.history == nil
   }
 
-  /// What a client is told of a payload that does not scan.
+  /// The error for a payload that is not valid JSON.
   func refusal(of error: JSONError) -> FeedError {
     if error.kind == .tooDeep {
       return .limitExceeded(
@@ -37,9 +37,9 @@ extension Engine {
     return .parseError(offset: error.offset, reason: error.message)
   }
 
-  /// Executes a request that waited, and answers it with an error if it fails.
+  /// Executes a request that waited. Writes an error response if it fails.
   ///
-  /// - Parameter checksAccess: false for what was stored, which was judged when it was taken.
+  /// - Parameter checksAccess: false for a stored request, which was checked when it was taken.
   func perform(
     _ method: Method, _ id: JSONView?, _ parameters: Parameters, of session: Session, checksAccess: Bool
   ) {
@@ -47,19 +47,19 @@ extension Engine {
       if checksAccess && access.isRestricted { try checkAccess(method, parameters.object, by: session.peer) }
       try execute(method, parameters, makeReply(to: session, id: id?.text))
     } catch {
-      // A sound notification is never answered.
+      // A valid notification is never answered.
       guard let id else { return }
       refuse(makeReply(to: session, id: id.text), error.naming(parameters.member("feed")?.truncatedName))
     }
   }
 
-  /// Replays a stored request. Nobody receives its answer. Its result is that of its first execution, errors included.
+  /// Executes a stored request without an answer. Its effect is that of the first execution, also if it fails.
   func performSilently(_ method: Method, _ id: JSONView?, _ parameters: Parameters) {
     let reply = Reply(to: sessions.nobody, id: id?.text, maxFrame: limits.maxFrame, isDiscarded: true)
     do throws(FeedError) { try execute(method, parameters, reply) } catch {}
   }
 
-  /// Answers with an error and closes the connection: its stream cannot be read any further.
+  /// Writes an error response and closes the connection, because the rest of the stream cannot be parsed.
   func endStream(of session: Session, reason: String) {
     refuse(makeReply(to: session, id: nil), .invalidRequest(reason: reason))
     close(session, reason: "badFrame", message: "The stream cannot be read on: \(reason).", level: .warning)
@@ -67,7 +67,7 @@ extension Engine {
 }
 
 extension FeedError {
-  /// Whether an error is told to the client: always, unless the message was a sound notification, which is never answered.
+  /// Whether an error is answered: always, unless the message is a valid notification.
   func isAnswered(with id: JSONView?, message: JSONView) -> Bool {
     if id != nil { return true }
     switch self {

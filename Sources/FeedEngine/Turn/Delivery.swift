@@ -1,15 +1,15 @@
 import FeedModel
 
-/// Writes to connections and closes those that are finished.
+/// Writes output to connections, and closes finished connections.
 struct Delivery: ~Copyable {
   private let engine: Engine
-  /// Connections whose peer takes bytes again.
+  /// Connections that accept bytes again.
   private var writable: [ConnectionID] = []
   /// Connections that may have to be closed at the end of the turn.
   private var ending: [SessionHandle] = []
   private let slices: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>
 
-  /// Slices of one write.
+  /// The maximum number of slices in one write.
   private static let slicesPerWrite = 1024
 
   init(_ engine: Engine) {
@@ -20,16 +20,16 @@ struct Delivery: ~Copyable {
 
   deinit { slices.deallocate() }
 
-  /// Notes that a peer takes bytes again.
+  /// Records that a connection accepts bytes again.
   mutating func noteWritable(_ id: ConnectionID) { writable.append(id) }
 
-  /// Has the link report what matters of a connection from now on.
+  /// Updates the events of a connection that the link reports.
   func updateWatch(_ session: Session, _ link: inout some Link & ~Copyable) {
     let input = session.input.isPaused || session.input.hasEnded || session.isClosing
     link.watch(session.id, reading: !input, writing: session.output.isBlocked)
   }
 
-  /// Writes to connections that take bytes again, then to all that have something new, each once.
+  /// Writes to connections that accept bytes again, then to all connections with new output, once each.
   mutating func write(_ link: inout some Link & ~Copyable) {
     for id in writable {
       guard let session = engine.sessions[id] else { continue }
@@ -42,7 +42,7 @@ struct Delivery: ~Copyable {
     engine.finishWrites()
   }
 
-  /// Writes to one connection until it has everything or takes no more.
+  /// Writes to one connection until all output is written or it accepts no more.
   private mutating func flush(_ session: Session, _ link: inout some Link & ~Copyable) {
     while !session.output.isBlocked && !session.input.isDeaf {
       let count = session.output.gather(into: slices)
@@ -66,21 +66,21 @@ struct Delivery: ~Copyable {
       engine.discardOutput(of: session)
     }
     if session.isClosing {
-      // A frame that the peer has begun and may not finish is not kept until it has read its last one.
+      // Discards an incomplete frame, which may never be completed, before the peer has read its last frame.
       session.input.held.removeAll()
       if session.output.count == 0 { note(session) }
     }
     updateWatch(session, &link)
   }
 
-  /// Lists a connection that may be over.
+  /// Lists a connection that may be finished.
   mutating func note(_ session: Session) {
     if session.input.isNoted { return }
     session.input.isNoted = true
     ending.append(session.handle)
   }
 
-  /// Closes the connections that are finished. Returns whether there were any.
+  /// Closes the finished connections. Returns whether there were any.
   mutating func closeFinished(_ link: inout some Link & ~Copyable) -> Bool {
     var hasClosed = false
     for handle in ending {

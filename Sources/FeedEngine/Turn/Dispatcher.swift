@@ -3,19 +3,19 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// Decodes frames into requests, and executes each or adds it to the open batch.
+/// Decodes frames to requests, and executes each or adds it to the open batch.
 ///
-/// A request that may change something joins the open batch, which goes to the log. A read with nothing before it on its
-/// connection is executed at once; any other waits in its line. Invariant: a connection's requests are executed in their
-/// order.
+/// A request that may change something joins the open batch, which goes to the log. A read without earlier unanswered
+/// requests on its connection is executed immediately; other requests wait in their line. Invariant: the requests of a
+/// connection are executed in order.
 struct Dispatcher: ~Copyable {
   private let engine: Engine
-  /// The batches. `Completion` executes them, so they are not private.
+  /// The batches. Not private, because `Completion` executes them.
   var commits: PendingCommits
-  /// Connections whose next request found no room in the open batch.
+  /// Connections whose next request did not fit in the open batch.
   private var stalled: [SessionHandle] = []
 
-  /// Units of work (see `WorkCost`) that are left of this turn's budget for new JSON-RPC batches.
+  /// The units of work (see `WorkCost`) left in this turn for new JSON-RPC batches.
   private var arrayBudget = LongAnswers.turnBudget
 
   init(_ engine: Engine, _ log: any CommitLog) {
@@ -23,7 +23,7 @@ struct Dispatcher: ~Copyable {
     commits = PendingCommits(log, maxDepth: engine.limits.maxDepth)
   }
 
-  /// Whether a turn would find something to append or to execute.
+  /// Whether the next turn has a batch to append or to execute.
   var hasWork: Bool {
     if commits.canAppend && (!commits.open.frames.isEmpty || !engine.ownWork.queue.isEmpty) { return true }
     return commits.isIdle && commits.open.count > 0
@@ -31,8 +31,8 @@ struct Dispatcher: ~Copyable {
 
   // MARK: Frames
 
-  /// Decodes whole frames at the beginning of `bytes` and executes each, or adds it to the open batch. Returns how many
-  /// bytes they were.
+  /// Decodes whole frames at the beginning of `bytes`, and executes each or adds it to the open batch. Returns the
+  /// number of decoded bytes.
   mutating func decode(_ bytes: UnsafeRawBufferPointer, of session: Session) -> Int {
     var count = 0
     while count < bytes.count {
@@ -61,7 +61,7 @@ struct Dispatcher: ~Copyable {
     return count
   }
 
-  /// Decodes a frame's payload. Returns false when the open batch has no room for it: it is offered again later.
+  /// Decodes the payload of a frame. Returns false if the open batch has no room for it; the caller must retry later.
   private mutating func take(_ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
     let message: JSONView
     do throws(JSONError) {
@@ -75,7 +75,7 @@ struct Dispatcher: ~Copyable {
     return take(message, payload, of: session)
   }
 
-  /// Executes a request, or adds it to the open batch. Returns false when that has no room.
+  /// Executes a request, or adds it to the open batch. Returns false if the batch has no room.
   private mutating func take(_ message: JSONView, _ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
     engine.countRequest(of: session, 1)
     var id: JSONView?
@@ -83,12 +83,12 @@ struct Dispatcher: ~Copyable {
       let (method, request) = try engine.decode(message, id: &id)
       if engine.access.isRestricted { try engine.checkAccess(method, request.params, by: session.peer) }
       try Admission.checkDefinitions(of: method, request.params, engine.limits)
-      // A peer that is gone gets no answers. What it sent that changes feeds is executed.
+      // A peer that stopped reading gets no answers. Its requests that change feeds are still executed.
       if session.input.isDeaf && !method.isLogged { return true }
       let isLogged = !commits.storesAtOnce && isLogged(method, request, of: session)
       if isLogged || !session.line.isEmpty {
         guard commits.hasRoom(for: payload.count) else {
-          // It is decoded again when there is room.
+          // The request is decoded again when there is room.
           engine.countRequest(of: session, -1)
           stall(session)
           return false
@@ -108,8 +108,8 @@ struct Dispatcher: ~Copyable {
   /// Whether a request must be stored before it is executed.
   private func isLogged(_ method: Method, _ request: Request, of session: Session) -> Bool {
     if method.isLogged { return true }
-    // From the first watch on a feed keeps its changes; recovery must know that to keep them as well. What the requests ahead
-    // do to the feed is not known yet.
+    // The first watch begins the feed's history. Recovery must know this to keep the history too. Earlier waiting
+    // requests may still affect the feed.
     return method.rules.effect == .mayBeginHistory && (!session.line.isEmpty || engine.mayBeginHistory(request))
   }
 
@@ -125,7 +125,7 @@ struct Dispatcher: ~Copyable {
     session.line.add(bytes: payload.count, isRead: !isLogged, isHeld: method.rules.cost == .long)
   }
 
-  /// Answers with an error, behind the answers of the requests ahead.
+  /// Writes an error response, after the answers of earlier requests.
   private mutating func refuse(_ session: Session, _ error: FeedError, id: JSONView?) {
     if session.line.isEmpty { return engine.refuse(engine.makeReply(to: session, id: id?.text), error) }
     let refusal = RequestBatch.Refusal(
@@ -134,7 +134,7 @@ struct Dispatcher: ~Copyable {
     session.line.add(bytes: 0, isRead: true, isHeld: false)
   }
 
-  /// A frame has an impossible length: what follows cannot be read.
+  /// Ends the stream of a connection after a frame with an invalid length.
   private mutating func refuseStream(of session: Session, length: Int) {
     let reason = "a frame's length is \(length) and must be 1 to \(engine.limits.maxFrame)"
     if session.line.isEmpty { return engine.endStream(of: session, reason: reason) }
@@ -161,7 +161,7 @@ struct Dispatcher: ~Copyable {
     return true
   }
 
-  /// Begins with the requests of a JSON-RPC batch, which is first in its line.
+  /// Begins a JSON-RPC batch that is first in its line.
   mutating func begin(_ array: JSONView, of session: Session) {
     if array.count == 0 {
       let error = FeedError.invalidRequest(reason: "a batch must hold at least one request")
@@ -170,7 +170,7 @@ struct Dispatcher: ~Copyable {
     let batch = Batch(maxDepth: engine.limits.maxDepth)
     session.line.batch = batch
     if commits.storesAtOnce {
-      // Nothing waits, so the array's own tape stays valid while its requests are executed.
+      // No request waits, so the tape of the array stays valid while its requests are executed.
       var budget = arrayBudget
       var elements = array.elements
       while let message = elements.next() {
@@ -189,7 +189,7 @@ struct Dispatcher: ~Copyable {
     engine.recount(session)
   }
 
-  /// Goes on with the JSON-RPC batches under way.
+  /// Continues the unfinished JSON-RPC batches.
   mutating func continueArrays() {
     let shares = engine.longAnswers.shares()
     for session in engine.longAnswers.sessions {
@@ -203,7 +203,7 @@ struct Dispatcher: ~Copyable {
     }
   }
 
-  /// Takes requests of a batch, for work of about `budget` units. Returns what is left of it.
+  /// Takes requests of a batch, for about `budget` units of work. Returns the unused budget.
   @discardableResult
   private mutating func takeRequests(of batch: Batch, _ session: Session, budget: Int) -> Int {
     var left = budget
@@ -224,7 +224,7 @@ struct Dispatcher: ~Copyable {
     return left
   }
 
-  /// The units of work that a request took, by the bytes of its answer.
+  /// The cost of a request, by the bytes of its answer.
   private mutating func cost(of session: Session, _ take: (inout Self) -> Void) -> Int {
     let before = (session.line.batch?.answers.bytes.count ?? 0) &+ session.output.count
     take(&self)
@@ -232,7 +232,7 @@ struct Dispatcher: ~Copyable {
     return WorkCost.answering(bytes: max(0, after &- before))
   }
 
-  /// Takes a request out of a JSON-RPC batch, onto the tape of the open batch.
+  /// Scans a request of a JSON-RPC batch onto the tape of the open batch, and takes it.
   private mutating func takeElement(_ text: UnsafeRawBufferPointer, of session: Session) -> Bool {
     guard let message = try? commits.open.scan(text) else { return true }
     return take(message, text, of: session)
@@ -243,7 +243,7 @@ struct Dispatcher: ~Copyable {
       && session.output.count <= engine.limits.maxQueue
   }
 
-  /// Sends the answers of a JSON-RPC batch whose requests are all answered; else leaves it for a later turn.
+  /// Sends the answers of a JSON-RPC batch if all its requests were answered; otherwise leaves it for a later turn.
   private mutating func end(_ batch: Batch, of session: Session) {
     if session.isClosing { return }
     if session.line.work != nil || batch.isUnfinished || !session.line.isEmpty {
@@ -253,7 +253,7 @@ struct Dispatcher: ~Copyable {
     session.line.batch = nil
   }
 
-  /// Goes on with long answers; a JSON-RPC batch whose last request is answered ends.
+  /// Continues long answers. Ends each JSON-RPC batch whose last request was answered.
   mutating func continueAnswers() {
     if engine.longAnswers.isEmpty { return }
     engine.advanceAnswers()
@@ -271,13 +271,13 @@ struct Dispatcher: ~Copyable {
   enum Appended {
     /// The log has no room, or there is nothing to append.
     case nothing
-    /// The log took the batch.
+    /// The batch was given to the log.
     case batch
-    /// The batch has nothing to store: its reads can be executed.
+    /// The batch has nothing to store; its reads can be executed.
     case readsOnly
   }
 
-  /// Begins the open batch with what the daemon itself has to do, if the log takes the batch in this turn.
+  /// Opens a batch with the daemon's own requests, if the log accepts a batch in this turn.
   mutating func openBatch() {
     arrayBudget = LongAnswers.turnBudget
     guard commits.canAppend else { return }
@@ -286,7 +286,7 @@ struct Dispatcher: ~Copyable {
     }
   }
 
-  /// Gives the open batch to the log, if that takes one more.
+  /// Gives the open batch to the log, if the log accepts one more.
   mutating func appendBatch() -> Appended {
     guard commits.canAppend else { return .nothing }
     if commits.open.frames.isEmpty { return commits.isIdle && commits.open.count > 0 ? .readsOnly : .nothing }
@@ -295,13 +295,13 @@ struct Dispatcher: ~Copyable {
     return .batch
   }
 
-  /// The open batch has no room for the next request of a connection.
+  /// Records that the open batch has no room for the next request of a connection.
   private mutating func stall(_ session: Session) {
     session.line.isStalled = true
     stalled.append(session.handle)
   }
 
-  /// The open batch has room again.
+  /// Resumes the stalled connections, because the open batch has room again.
   mutating func resumeStalled() {
     if stalled.isEmpty { return }
     for handle in stalled {

@@ -1,20 +1,20 @@
-/// The beginning of a frame whose rest has not come, in memory that is there only as long as it is needed.
+/// The beginning of an incomplete frame, in memory that is allocated only while it is needed.
 ///
-/// Not an owner in Swift's sense: it lies in raw memory and is emptied by hand with ``removeAll()``.
+/// Does not free its memory automatically: call ``removeAll()``.
 struct InputBuffer {
   private(set) var start: UnsafeMutableRawPointer?
   private(set) var count = 0
   private(set) var capacity = 0
 
-  /// The first memory that is taken.
+  /// The size of the first allocation.
   private static let smallest = 512
-  /// The first step of a frame that needs more; from there on memory doubles. What a frame claims to need is taken only as
-  /// its bytes arrive.
+  /// The next size of the memory for a longer frame. From there on the memory doubles: the length that a frame claims
+  /// is allocated only as its bytes arrive.
   private static let firstStep = 64 << 10
 
   var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
 
-  /// Puts `bytes`, which lie elsewhere, in the place of what is held. Gives the memory back when there are none.
+  /// Replaces the content by `bytes`, which must not be in this buffer. Frees the memory if there are none.
   mutating func replace(_ bytes: UnsafeRawBufferPointer) {
     guard let source = bytes.baseAddress, bytes.count > 0 else {
       removeAll()
@@ -25,7 +25,7 @@ struct InputBuffer {
     count = bytes.count
   }
 
-  /// Memory behind the held bytes to read into.
+  /// Returns memory after the held bytes to read into.
   /// - Parameter total: the length of the incomplete frame; 0 if it is unknown.
   mutating func space(towards total: Int) -> UnsafeMutableRawBufferPointer {
     let wanted = max(total, count &+ 1)
@@ -35,10 +35,10 @@ struct InputBuffer {
     return UnsafeMutableRawBufferPointer(start: start.map { $0 + count }, count: capacity &- count)
   }
 
-  /// So many bytes were put into ``space(towards:)``.
+  /// Adds bytes that were read into ``space(towards:)``.
   mutating func didAppend(_ more: Int) { count &+= more }
 
-  /// Forgets the first `taken` bytes. O(bytes left).
+  /// Removes the first `taken` bytes. O(bytes left).
   mutating func removeFirst(_ taken: Int) {
     guard taken > 0, let start else { return }
     let left = count &- taken
@@ -51,7 +51,7 @@ struct InputBuffer {
     if capacity > max(left &* 4, 4096) { resize(to: left) }
   }
 
-  /// Gives the memory back.
+  /// Frees the memory.
   mutating func removeAll() {
     start?.deallocate()
     start = nil

@@ -1,37 +1,37 @@
 import FeedModel
 import FeedWire
 
-/// Input of one connection: what was received and not decoded yet.
+/// The received and undecoded input of one connection.
 struct SessionInput {
-  /// The beginning of a frame, or whole frames that cannot be taken yet.
+  /// An incomplete frame, or whole frames that cannot be taken yet.
   var held = InputBuffer()
-  /// Since when half a frame has been waiting for its rest; nil when there is none.
+  /// The time since which an incomplete frame has made no progress; nil if there is none.
   var partialSince: Instant?
-  /// Bytes of the half frame when `partialSince` was set.
+  /// The bytes of the incomplete frame when `partialSince` was set.
   private var partialBytes = 0
   private var flags: UInt8 = 0
 
-  /// The peer sends nothing more.
+  /// The peer sends no more input.
   var hasEnded: Bool {
     get { flags & 1 != 0 }
     set { set(1, newValue) }
   }
-  /// The peer reads nothing more: what is queued for it is discarded, what it sent is still executed.
+  /// The peer stopped reading: its output is discarded, its received requests are still executed.
   var isDeaf: Bool {
     get { flags & 2 != 0 }
     set { set(2, newValue) }
   }
-  /// It is not read from, because its requests cannot be taken now.
+  /// The connection is not read, because its requests cannot be taken now.
   var isPaused: Bool {
     get { flags & 4 != 0 }
     set { set(4, newValue) }
   }
-  /// This turn decodes some of its input.
+  /// This turn decodes some of the input.
   var isTaken: Bool {
     get { flags & 8 != 0 }
     set { set(8, newValue) }
   }
-  /// Listed as a connection that may be over at the end of the turn.
+  /// The connection is listed as one that may be finished at the end of the turn.
   var isNoted: Bool {
     get { flags & 16 != 0 }
     set { set(16, newValue) }
@@ -41,7 +41,7 @@ struct SessionInput {
     if isOn { flags |= bit } else { flags &= ~bit }
   }
 
-  /// Remembers since when half a frame makes no progress.
+  /// Records the progress of an incomplete frame.
   mutating func notePartial(_ bytes: Int, now: Instant) {
     if partialSince == nil || partialBytes != bytes {
       partialSince = now
@@ -50,15 +50,15 @@ struct SessionInput {
   }
 }
 
-/// The bytes that a turn received, one connection behind the other, and whose they are.
+/// The bytes that a turn received, one connection after another.
 ///
-/// What is not decoded in the turn is kept in the ``SessionInput`` of its connection. Invariant: each byte is in this memory or
-/// in one held buffer, never in both.
+/// Bytes that the turn does not decode are kept in the ``SessionInput`` of their connection. Invariant: each byte is
+/// either in this memory or in one held buffer, never in both.
 struct Intake: ~Copyable {
-  /// Bytes of one connection that a turn decodes.
+  /// The bytes of one connection that a turn decodes.
   struct Piece {
     let session: SessionHandle
-    /// Where in the turn's memory they lie; nil: in the held buffer of the connection.
+    /// The range in the turn's memory; nil if the bytes are in the held buffer of the connection.
     let range: Range<Int>?
   }
 
@@ -66,11 +66,12 @@ struct Intake: ~Copyable {
   private var used = 0
   private(set) var pieces: [Piece] = []
 
-  /// Bytes read from one connection in a turn, so that a fast sender does not delay the others.
+  /// The maximum bytes that a turn reads from one connection, so that a fast sender does not delay the others.
   static let bytesPerTurn = 64 << 10
-  /// Bytes read from all connections in a turn, longer frames excepted.
+  /// The maximum bytes that a turn reads from all connections, except for long frames.
   static let turnCapacity = 1 << 20
-  /// The longest beginning of a frame that is copied in front of what is read next. A longer one is read to where it lies.
+  /// The maximum length of an incomplete frame that is copied in front of new input. A longer one is read into its held
+  /// buffer.
   static let shortInput = 4096
 
   init() {
@@ -79,7 +80,8 @@ struct Intake: ~Copyable {
 
   deinit { memory.deallocate() }
 
-  /// Where to read what a connection sent; nil when the turn has no room left for it. Leaves a gap for the held bytes.
+  /// Returns memory to read the input of a connection into, after a gap for its held bytes; nil if the turn has no room
+  /// left.
   func space(behind held: Int) -> UnsafeMutableRawBufferPointer? {
     let start = used &+ held
     let end = min(used &+ Self.bytesPerTurn, Self.turnCapacity)
@@ -87,7 +89,7 @@ struct Intake: ~Copyable {
     return UnsafeMutableRawBufferPointer(rebasing: memory[start..<end])
   }
 
-  /// So many bytes of a connection were read into ``space(behind:)``; the held bytes move in front of them.
+  /// Adds bytes that were read into ``space(behind:)``, and moves the held bytes in front of them.
   mutating func didRead(_ count: Int, of session: Session) {
     let held = session.input.held.count
     let start = used &+ held
@@ -100,7 +102,7 @@ struct Intake: ~Copyable {
     assert(used <= Self.turnCapacity)
   }
 
-  /// Lists the held bytes of a connection for this turn.
+  /// Adds the held bytes of a connection to this turn's input.
   mutating func takeHeld(_ session: Session) { take(session, nil) }
 
   private mutating func take(_ session: Session, _ range: Range<Int>?) {
@@ -115,7 +117,7 @@ struct Intake: ~Copyable {
     return UnsafeRawBufferPointer(rebasing: memory[range])
   }
 
-  /// Keeps what was not decoded of a piece.
+  /// Keeps the undecoded rest of a piece.
   func keepRest(of piece: Piece, _ session: Session, decoded count: Int) {
     if let range = piece.range {
       session.input.held.replace(
@@ -125,7 +127,7 @@ struct Intake: ~Copyable {
     }
   }
 
-  /// Forgets the turn's input.
+  /// Clears the turn's input.
   mutating func removeAll() {
     pieces.removeAll(keepingCapacity: true)
     used = 0

@@ -2,16 +2,16 @@ import FeedChange
 import FeedJSON
 import FeedModel
 
-/// What the daemon itself does to its feeds and must find again in its journal. Its method names cannot be called by a
-/// client: they begin with `$`.
+/// A request of the daemon itself, which is stored in the journal. Its method name begins with `$`, so no client can
+/// call it.
 enum InternalRequest: Equatable {
-  /// The eviction of what is too old at the time of the batch.
+  /// Evicts the elements that have expired at the time of the batch.
   case evict
-  /// Definitions that the configuration brings, and managed feeds that it no longer has.
+  /// Applies definitions of the configuration, and removes managed feeds that it no longer defines.
   case configure(define: [FeedDefinition], undefine: [String])
 
-  /// Other rows of a managed feed. The journal has only that they came, so that no number of a commit is used twice: the rows
-  /// are read again at each start.
+  /// Sets the rows of a managed feed. The journal has only this marker, so that no revision is used twice. The rows are
+  /// read again at each start.
   case rows(feed: String)
 
   var isConfiguration: Bool {
@@ -43,7 +43,7 @@ enum InternalRequest: Equatable {
     }
   }
 
-  /// Reads a stored request; nil when it is a client's.
+  /// Parses a stored request; nil if it is a client's request.
   ///
   /// - Throws: the error of a definition that does not parse.
   init?(_ message: JSONView, limits: Limits) throws(FeedError) {

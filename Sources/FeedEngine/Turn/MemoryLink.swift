@@ -1,4 +1,4 @@
-/// A link without sockets, for tests, benchmarks and simulators: the far ends of its connections are here as well.
+/// A link in memory, for tests, benchmarks and simulators. It contains the peers of its connections, too.
 ///
 ///     let link = MemoryLink()
 ///     link.connect(Peer(uid: 1, gid: 1, pid: 1))
@@ -6,18 +6,19 @@
 ///     turn.run(&link, now: now)
 ///     let answer = link.take(0)
 ///
-/// A connection's number is known once a turn has accepted it. Connections are accepted in the order of ``connect(_:)``.
+/// The number of a connection is known after a turn accepted it. Connections are accepted in the order of
+/// ``connect(_:)``.
 public struct MemoryLink: Link, ~Copyable {
   private struct Port {
-    /// Sent by the far end and not yet read by the turn.
+    /// Sent by the peer and not read by the turn.
     var input: [UInt8] = []
     var consumed = 0
     var hasEnded = false
     var isReading = true
     var isWriting = false
-    /// Written by the turn and not yet taken by the far end.
+    /// Written by the turn and not read by the peer.
     var received: [UInt8] = []
-    /// Bytes that the far end still accepts; nil for any number.
+    /// The number of bytes that the peer still accepts; nil for no limit.
     var room: Int?
     var isOpen = true
 
@@ -29,7 +30,7 @@ public struct MemoryLink: Link, ~Copyable {
   private var ports: [Int: Port] = [:]
   private var lost: [ConnectionID] = []
   private var hungUp: [ConnectionID] = []
-  /// What is still to be reported in this turn; nil before its first event.
+  /// The remaining events of this turn, in reverse; nil before the first event.
   private var events: [LinkEvent]?
   /// The connections that were accepted, in order.
   public private(set) var accepted: [ConnectionID] = []
@@ -40,49 +41,49 @@ public struct MemoryLink: Link, ~Copyable {
 
   // MARK: The far end
 
-  /// A peer connects; the next turn accepts it.
+  /// Connects a peer. The next turn accepts it.
   public mutating func connect(_ peer: Peer) { waiting.append(peer) }
 
-  /// The far end sends bytes.
+  /// Sends bytes from the peer.
   public mutating func send(_ id: ConnectionID, _ bytes: some Collection<UInt8>) {
     ports[id.rawValue]?.input.append(contentsOf: bytes)
   }
 
-  /// The far end sends nothing more.
+  /// Ends the peer's input.
   public mutating func endInput(_ id: ConnectionID) { ports[id.rawValue]?.hasEnded = true }
 
-  /// The far end is gone, with all that it did not read.
+  /// Closes the peer's side. Discards all that the peer did not read.
   public mutating func disconnect(_ id: ConnectionID) {
     guard isOpen(id), !lost.contains(id) else { return }
     lost.append(id)
     ports[id.rawValue]?.received = []
   }
 
-  /// The far end reads nothing more, which the next turn is told.
+  /// Makes the peer stop reading. The next turn reports this.
   public mutating func hangUp(_ id: ConnectionID) {
     hungUp.append(id)
     ports[id.rawValue]?.received = []
   }
 
-  /// Bytes that the far end still accepts; nil for any number.
+  /// Sets the number of bytes that the peer still accepts; nil for no limit.
   public mutating func setRoom(_ id: ConnectionID, _ room: Int?) { ports[id.rawValue]?.room = room }
   public func room(_ id: ConnectionID) -> Int? { ports[id.rawValue]?.room ?? nil }
 
-  /// Takes what the far end received.
+  /// Removes and returns the bytes that the peer received.
   public mutating func take(_ id: ConnectionID) -> [UInt8] {
     let bytes = ports[id.rawValue]?.received ?? []
     ports[id.rawValue]?.received = []
     return bytes
   }
 
-  /// Puts bytes back in front of what the far end receives next.
+  /// Puts bytes back in front of the bytes that the peer received.
   public mutating func putBack(_ id: ConnectionID, _ bytes: ArraySlice<UInt8>) {
     ports[id.rawValue]?.received.insert(contentsOf: bytes, at: 0)
   }
 
-  /// Bytes received and not taken.
+  /// The number of bytes that the peer received and that were not taken.
   public func receivedCount(_ id: ConnectionID) -> Int { ports[id.rawValue]?.received.count ?? 0 }
-  /// Bytes sent and not read by the turn.
+  /// The number of bytes that the peer sent and the turn did not read.
   public func unreadCount(_ id: ConnectionID) -> Int {
     ports[id.rawValue].map { $0.input.count - $0.consumed } ?? 0
   }
@@ -98,7 +99,7 @@ public struct MemoryLink: Link, ~Copyable {
     ports.filter(\.value.isOpen).keys.sorted().map { ConnectionID(rawValue: $0) }
   }
 
-  /// Whether the next turn would find something.
+  /// Whether the next turn has an event.
   public var hasEvents: Bool {
     !waiting.isEmpty || !lost.isEmpty || !hungUp.isEmpty || ports.values.contains { $0.isReadable || $0.isWritable }
   }
@@ -113,7 +114,7 @@ public struct MemoryLink: Link, ~Copyable {
     return next
   }
 
-  /// What there is to report, last first.
+  /// The events to report, in reverse.
   private var present: [LinkEvent] {
     var all: [LinkEvent] = lost.filter { isOpen($0) }.map { .gone($0) }
     all += waiting.map { .accepted($0) }

@@ -1,22 +1,22 @@
 import FeedModel
 
-/// The batches between a request's decoding and its execution: the open one, which still grows, and those that the log has not
-/// stored yet, in order.
+/// The batches of requests that were decoded and not executed: the open batch, which still grows, and the batches in
+/// flight, which the log has not stored yet, in order.
 ///
-/// Invariant: the numbers of the batches in flight follow one another and end with the last number given; there are at most
-/// as many as the log's window.
+/// Invariant: the numbers of the batches in flight are consecutive and end with the last number assigned. Their count
+/// is at most the log's window.
 struct PendingCommits: ~Copyable {
   let log: any CommitLog
-  /// Whether the log keeps nothing: requests are executed as they are decoded, and batches stay empty.
+  /// Whether the log stores nothing: requests are executed as they are decoded, and batches stay empty.
   let storesAtOnce: Bool
-  /// The batch that takes requests.
+  /// The batch to which requests are added.
   private(set) var open: RequestBatch
   private var inFlight: [RequestBatch] = []
   private var pool: [RequestBatch] = []
   private var lastNumber: UInt64 = 0
   private let maxDepth: Int
 
-  /// Bytes of requests that one batch takes; a single request may be longer.
+  /// The maximum bytes of requests in one batch; a single request may be longer.
   private static let batchBytes = 1 << 20
 
   init(_ log: any CommitLog, maxDepth: Int) {
@@ -26,21 +26,21 @@ struct PendingCommits: ~Copyable {
     open = RequestBatch(maxDepth: maxDepth)
   }
 
-  /// Whether nothing waits, neither to be stored nor to be executed.
+  /// Whether no request waits to be stored or executed.
   var isEmpty: Bool { inFlight.isEmpty && open.count == 0 }
-  /// Whether the log has nothing left to store.
+  /// Whether no batch is in flight.
   var isIdle: Bool { inFlight.isEmpty }
   /// The number of the last batch that was executed or refused; 0 before the first.
   var executed: UInt64 { lastNumber &- UInt64(inFlight.count) }
-  /// Whether the log takes another batch now.
+  /// Whether the log accepts another batch now.
   var canAppend: Bool { inFlight.count < log.window && !storesAtOnce }
 
-  /// Whether the open batch takes a request of so many bytes.
+  /// Whether a request of `bytes` bytes fits in the open batch.
   func hasRoom(for bytes: Int) -> Bool {
     open.count == 0 || open.byteCount &+ bytes <= Self.batchBytes
   }
 
-  /// Seals the open batch and gives it to the log. Another one is open then.
+  /// Seals the open batch, gives it to the log, and opens another one.
   mutating func append(at moment: Instant, revision: UInt64) {
     assert(canAppend && !open.frames.isEmpty)
     lastNumber &+= 1
@@ -57,13 +57,13 @@ struct PendingCommits: ~Copyable {
     return first
   }
 
-  /// Takes the oldest batch in flight away: it was executed or refused.
+  /// Removes the oldest batch in flight, which was executed or refused.
   mutating func removeFirst() {
     recycle(inFlight.removeFirst())
     checkInvariants()
   }
 
-  /// Takes the open batch to execute what waits in it; nothing of it has to be stored. Give it back with `recycle`.
+  /// Removes the open batch to execute its waiting requests; it has nothing to store. Return it with `recycle`.
   mutating func takeOpen() -> RequestBatch {
     assert(inFlight.isEmpty && open.frames.isEmpty)
     let batch = open
@@ -76,13 +76,13 @@ struct PendingCommits: ~Copyable {
     if pool.count < 2 { pool.append(batch) }
   }
 
-  /// Returns memory that recent requests did not need. Call it about once a second.
+  /// Frees memory that recent requests did not need. Called about once a second.
   mutating func releaseUnused() {
     open.releaseUnused()
     for batch in pool { batch.releaseUnused() }
   }
 
-  /// Returns most memory of the tape.
+  /// Frees most memory of the tape.
   mutating func releaseMemory() {
     open.releaseMemory()
     pool.removeAll()

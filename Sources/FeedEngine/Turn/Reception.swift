@@ -1,10 +1,10 @@
 import FeedModel
 import FeedWire
 
-/// Reads what connections sent into the memory of the turn, and has it decoded.
+/// Reads input of connections into the memory of the turn, and lets it be decoded.
 ///
-/// A connection whose requests cannot be taken is paused: the link does not report it until its answers were read. Invariant:
-/// outside of a turn the intake is empty.
+/// A connection whose requests cannot be taken is paused: the link does not report it until the client has read its
+/// answers. Invariant: the intake is empty between turns.
 struct Reception: ~Copyable {
   private let engine: Engine
   private var intake = Intake()
@@ -17,7 +17,7 @@ struct Reception: ~Copyable {
     self.engine = engine
   }
 
-  /// Whether a connection's requests can be taken now.
+  /// Whether requests of a connection can be taken now.
   private func takes(_ session: Session) -> Bool {
     !isDraining && engine.wantsInput(session)
   }
@@ -38,7 +38,8 @@ struct Reception: ~Copyable {
     }
   }
 
-  /// The peer reads nothing more. Its answers under way end; what it sent and what changes feeds is still executed.
+  /// Marks a peer that stopped reading. Its unfinished answers are cancelled; received requests that change feeds are
+  /// still executed.
   func hangUp(_ session: Session, _ delivery: inout Delivery) {
     if session.input.isDeaf { return }
     session.input.isDeaf = true
@@ -46,7 +47,7 @@ struct Reception: ~Copyable {
     delivery.noteWritable(session.id)
   }
 
-  /// Reads into the turn's memory. When that is used up, the link reports the connection again in the next turn.
+  /// Reads into the turn's memory. If that is full, the link reports the connection again in the next turn.
   private mutating func readShort(
     _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
@@ -59,7 +60,7 @@ struct Reception: ~Copyable {
     }
   }
 
-  /// Reads to behind the held bytes, at most to the end of the frame that they begin.
+  /// Reads into the held buffer, at most to the end of the frame at its beginning.
   private mutating func readLong(
     _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
@@ -82,7 +83,7 @@ struct Reception: ~Copyable {
     intake.takeHeld(session)
   }
 
-  /// The peer sends nothing more. Frames that are held are executed before that counts: the end is found again after them.
+  /// Ends the input of a connection. Held frames are executed first; the link then reports the end again.
   private mutating func endInput(
     _ session: Session, isDeaf: Bool, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
@@ -101,11 +102,11 @@ struct Reception: ~Copyable {
   ) {
     session.input.isPaused = true
     delivery.updateWatch(session, &link)
-    // Answers reach a deaf peer no more. Discarding them lets the rest of what it sent be executed.
+    // A peer that stopped reading gets no answers. Discarding them unblocks the rest of its received requests.
     if session.input.isDeaf { delivery.noteWritable(session.id) }
   }
 
-  /// Continues with connections that were paused and whose requests can be taken now.
+  /// Resumes paused connections whose requests can be taken now.
   mutating func resume(
     _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
@@ -122,7 +123,7 @@ struct Reception: ~Copyable {
     }
   }
 
-  /// Pauses a connection whose requests cannot be taken, and has others reported again.
+  /// Pauses a connection whose requests cannot be taken; otherwise lets the link report it again.
   private mutating func settle(
     _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
@@ -134,7 +135,7 @@ struct Reception: ~Copyable {
     }
   }
 
-  /// Decodes the input of this turn, and keeps what could not be taken.
+  /// Decodes the input of this turn, and keeps the rest.
   mutating func decodeAll(
     _ link: inout some Link & ~Copyable, _ delivery: inout Delivery, _ dispatcher: inout Dispatcher
   ) {

@@ -3,23 +3,23 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// Why a stored batch cannot be executed again.
+/// The reason why a stored batch cannot be replayed.
 public enum ReplayError: Error, Equatable, Sendable {
-  /// The batch was made on another revision than the one that replay has come to.
+  /// The batch was made at another revision than replay has reached.
   case revisionMismatch(stored: UInt64, reached: UInt64)
-  /// The batch is not a sequence of frames of JSON.
+  /// The batch is not a sequence of frames with JSON.
   case damaged(offset: Int)
 }
 
-/// Executing what a log contains, without clients.
+/// Executing the content of a log, without clients.
 extension Engine {
-  /// Executes a stored batch again, before the first client connects. Nobody is answered.
+  /// Replays a stored batch, before the first client connects. Nothing is answered.
   ///
-  /// Executed at the same moment, on the state of the same revision and under the same limits, a batch does the same again.
+  /// At the same time, at the same revision and under the same limits, a batch has the same effect.
   public func replay(_ batch: LogBatch) throws(ReplayError) {
     if let revision = batch.revision {
-      // A start counts one revision more for managed feeds, whose rows are read again, and journals of early versions do not
-      // contain their commits at all.
+      // A start adds one revision for managed feeds, whose rows are read again. Journals of early versions do not
+      // contain their commits.
       let mayCountMore = catalog.feeds.values.contains { $0.kind is ManagedKind }
       guard revision == catalog.revision || (revision > catalog.revision && mayCountMore) else {
         throw .revisionMismatch(stored: revision, reached: catalog.revision)
@@ -50,7 +50,7 @@ extension Engine {
           execute(request, isLogged: true)
         } else {
           var id: JSONView?
-          // What could not be decoded did nothing at first, and does nothing again.
+          // A request that could not be decoded had no effect the first time and has none now.
           if let (method, request) = try? decode(message, id: &id) {
             performSilently(method, request.id, Parameters(object: request.params))
           }
@@ -60,7 +60,7 @@ extension Engine {
     }
   }
 
-  /// Continues under other limits: those of the run whose journal is replayed, or of this run when replay is over.
+  /// Sets the limits: those of the process whose journal is replayed, or the current ones after replay.
   public func adopt(_ limits: Limits) {
     self.limits = limits
     catalog.adopt(limits)

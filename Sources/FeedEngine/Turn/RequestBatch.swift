@@ -3,38 +3,39 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// Requests that are executed together, decoded once: those that the log must store first, and others that wait behind them.
+/// Requests that are executed together, decoded once: those that the log must store first, and others that wait for
+/// them.
 ///
-/// Owns the frames that the log stores, copies of the requests that are not stored, and one tape that grows while requests
-/// are added. Entries hold offsets, so bytes and tape may move until the batch is sealed. A batch is reused after
-/// ``removeAll()``.
+/// Owns the frames that the log stores, copies of the requests that are not stored, and one tape that grows as requests
+/// are added. Entries hold offsets, so bytes and tape may be reallocated until the batch is sealed. A batch is reused
+/// after ``removeAll()``.
 ///
-/// Invariant: every entry's bytes lie inside the memory of its kind, and its tokens on the tape.
+/// Invariant: the bytes of every entry are inside the buffer of its kind, and its tokens are on the tape.
 final class RequestBatch {
   /// One request, in the order of execution.
   struct Entry {
     enum Kind: UInt8 {
-      /// Stored by the log. Executed even when its connection is gone.
+      /// Stored by the log. Executed even if its connection is gone.
       case logged
-      /// Not stored; waits because its connection has requests ahead of it.
+      /// Not stored; waits for earlier requests of its connection.
       case waiting
-      /// A JSON-RPC batch that waits. Its requests are added one by one once it is first.
+      /// A JSON-RPC batch that waits. Its requests are added one by one when it is first in its line.
       case array
-      /// Something that is answered with an error when it is first. `index` counts refusals.
+      /// Answered with an error when it is first in its line. `index` is that of the refusal.
       case refused
-      /// A request of the daemon itself, stored by the log. `index` counts internal requests.
+      /// A request of the daemon itself, stored by the log. `index` is that of the internal request.
       case `internal`
     }
 
     let session: SessionHandle
     let kind: Kind
     let method: Method
-    /// Where the payload lies, in `frames` when it is logged, else in `waiting`.
+    /// The offset of the payload, in `frames` if it is logged, otherwise in `waiting`.
     let start: UInt32
     let length: UInt32
     /// The message on the tape.
     var token: UInt32
-    /// Its id and parameters on the tape; `none` without.
+    /// The tokens of its id and its parameters; `none` if absent.
     let id: UInt32
     let params: UInt32
 
@@ -42,14 +43,15 @@ final class RequestBatch {
     var index: Int { Int(token) }
   }
 
-  /// An error that is told when the requests ahead of it are answered.
+  /// An error response that is written after the answers of earlier requests.
   struct Refusal {
     let error: FeedError
     /// The id as JSON text.
     let id: [UInt8]
-    /// Whether there is an id; the answer has null without.
+    /// Whether there is an id; otherwise the response has `id` null.
     let hasID: Bool
-    /// Why the stream cannot be read any further and the connection is closed; nil for an error of one request.
+    /// The reason why the stream cannot be parsed further and the connection is closed; nil for an error of one
+    /// request.
     let endOfStream: String?
   }
 
@@ -59,16 +61,16 @@ final class RequestBatch {
   private var entries: [Entry] = []
   private var refusals: [Refusal] = []
   private var internals: [InternalRequest] = []
-  /// Tokens that belong to entries.
+  /// The number of tokens that belong to entries.
   private var kept = 0
   /// The number in the log; 0 until the batch is sealed.
   private(set) var number: UInt64 = 0
-  /// The moment at which the batch is executed. Valid once it is sealed.
+  /// The time at which the batch is executed. Valid once it is sealed.
   private(set) var at = Instant(nanoseconds: 0)
-  /// The revision before the batch, when it was known.
+  /// The revision before the batch, if it was known.
   private(set) var revision: UInt64?
 
-  /// Bytes of memory that a batch keeps for the next requests.
+  /// The memory in bytes that a batch keeps for later requests.
   private static let keptCapacity = 1 << 20
 
   init(maxDepth: Int) {
@@ -76,25 +78,25 @@ final class RequestBatch {
   }
 
   var count: Int { entries.count }
-  /// What the log stores.
+  /// The bytes that the log stores.
   var frames: UnsafeRawBufferPointer { frameBytes.bytes }
-  /// Bytes of requests in the batch.
+  /// The bytes of the requests in the batch.
   var byteCount: Int { frameBytes.count &+ waitingBytes.count }
-  /// Tokens that the tape has room for.
+  /// The capacity of the tape in tokens.
   var tapeCapacity: Int { scanner.capacity }
 
   subscript(index: Int) -> Entry { entries[index] }
 
   // MARK: Decoding
 
-  /// Scans a text onto the tape behind the entries' tokens. What is not added is overwritten by the next scan.
+  /// Scans a text onto the tape, after the tokens of the entries. The next scan overwrites a text that was not added.
   func scan(_ text: UnsafeRawBufferPointer) throws(JSONError) -> JSONView {
     try scanner.scan(text, after: kept)
   }
 
   // MARK: Adding
 
-  /// Adds the request that was just scanned, for the log to store.
+  /// Adds the request that was just scanned, to be stored by the log.
   func log(
     _ method: Method, _ request: Request, _ message: JSONView, of session: SessionHandle,
     payload: UnsafeRawBufferPointer
@@ -106,7 +108,7 @@ final class RequestBatch {
     add(.logged, method, request, message, of: session, start: start, length: payload.count)
   }
 
-  /// Adds the request that was just scanned, behind others of its connection.
+  /// Adds the request that was just scanned, after others of its connection.
   func wait(
     _ method: Method, _ request: Request, _ message: JSONView, of session: SessionHandle,
     payload: UnsafeRawBufferPointer
@@ -116,7 +118,7 @@ final class RequestBatch {
     add(.waiting, method, request, message, of: session, start: start, length: payload.count)
   }
 
-  /// Adds the JSON-RPC batch that was just scanned, behind requests of its connection.
+  /// Adds the JSON-RPC batch that was just scanned, after requests of its connection.
   func wait(array message: JSONView, of session: SessionHandle, payload: UnsafeRawBufferPointer) {
     let start = UInt32(truncatingIfNeeded: waitingBytes.count)
     waitingBytes.append(payload)
@@ -127,7 +129,7 @@ final class RequestBatch {
     kept = scanner.tokenCount
   }
 
-  /// Adds an error to tell, behind requests of its connection.
+  /// Adds an error response, after requests of its connection.
   func refuse(_ refusal: Refusal, of session: SessionHandle) {
     append(
       Entry(
@@ -170,7 +172,7 @@ final class RequestBatch {
 
   // MARK: Executing
 
-  /// Fixes what the batch contains and when it is executed.
+  /// Seals the batch: sets its number and the time at which it is executed.
   func seal(number: UInt64, at moment: Instant, revision: UInt64?) -> LogBatch {
     assert(self.number == 0 && number > 0)
     self.number = number
@@ -179,7 +181,7 @@ final class RequestBatch {
     return LogBatch(number: number, at: moment, revision: revision, frames: frames, owner: self)
   }
 
-  /// The id and the parameters of an entry, read from its bytes and tokens. Valid until the batch changes.
+  /// The id and the parameters of an entry, decoded from its bytes and tokens. Valid until the batch changes.
   func request(_ entry: Entry) -> (id: JSONView?, parameters: Parameters) {
     let bytes = bytes(of: entry)
     let params = entry.params == Entry.none ? nil : scanner.view(at: Int(entry.params), of: bytes)
@@ -198,7 +200,7 @@ final class RequestBatch {
     return UnsafeRawBufferPointer(start: memory + Int(entry.start), count: Int(entry.length))
   }
 
-  /// Empties the batch for its next use.
+  /// Empties the batch for reuse.
   func removeAll() {
     frameBytes.removeAll(keepingCapacity: frameBytes.capacity <= Self.keptCapacity)
     waitingBytes.removeAll(keepingCapacity: waitingBytes.capacity <= Self.keptCapacity)
@@ -210,12 +212,12 @@ final class RequestBatch {
     revision = nil
   }
 
-  /// Returns memory of the tape that recent requests did not need. Call it about once a second.
+  /// Frees tape memory that recent requests did not need. Called about once a second.
   func releaseUnused() {
     if kept == 0 { scanner.releaseUnused() }
   }
 
-  /// Returns most of the tape's memory.
+  /// Frees most memory of the tape.
   func releaseMemory() {
     if kept == 0 { scanner.releaseMemory(beyond: 1 << 16) }
   }

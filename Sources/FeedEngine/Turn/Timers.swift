@@ -1,36 +1,36 @@
 import FeedModel
 
-/// What `Timers` can hold: an object that knows where it stands there.
+/// An entry of `Timers`, which stores its own position there.
 protocol Timed: AnyObject {
-  /// Written by `Timers` alone.
+  /// Written by `Timers` only.
   var timer: TimerSeat { get set }
 }
 
-/// Where an entry stands in `Timers`.
+/// The position of an entry in `Timers`.
 struct TimerSeat {
-  /// The second at which the entry expires; nil while it is in no list.
+  /// The second at which the entry expires; nil if it is in no list.
   fileprivate(set) var second: UInt64?
   fileprivate var place = 0
 }
 
-/// A wheel of seconds: entries that expire at a moment, in one list for each second.
+/// A timer wheel with a resolution of one second: one list of entries for each second.
 ///
-/// Adding and removing are O(1). Moments are rounded up to a whole second. An entry that lies further ahead than the wheel is
-/// long stays in its list while the wheel turns past it. Invariant: each entry is in the list of its second, once.
+/// Adding and removing are O(1). Times are rounded up to a whole second. An entry further ahead than the length of the
+/// wheel stays in its list for several rotations. Invariant: each entry is in the list of its second, once.
 struct Timers<Entry: Timed> {
   private static var size: Int { 64 }
   private static var second: UInt64 { 1_000_000_000 }
 
   private var slots: [[Entry]] = Array(repeating: [], count: Self.size)
   private(set) var count = 0
-  /// Everything up to this second has expired.
+  /// The last second whose entries have expired.
   private var reached: UInt64
 
   init(now: Instant) {
     reached = now.nanoseconds / Self.second
   }
 
-  /// Adds an entry that is in no list. One whose moment has passed expires in the next second.
+  /// Adds an entry that is in no list. An entry with a past time expires in the next second.
   mutating func add(_ entry: Entry, at moment: Instant) {
     precondition(entry.timer.second == nil, "an entry has one timer")
     let (seconds, rest) = moment.nanoseconds.quotientAndRemainder(dividingBy: Self.second)
@@ -71,7 +71,7 @@ struct Timers<Entry: Timed> {
     return expired
   }
 
-  /// The next moment at which an entry may expire; nil without entries. O(seconds until then).
+  /// The next time at which an entry may expire; nil without entries. O(seconds until then).
   var next: Instant? {
     if count == 0 { return nil }
     let ahead = (1...UInt64(Self.size)).first { !slots[Self.slot(of: reached + $0)].isEmpty } ?? 1
@@ -80,7 +80,7 @@ struct Timers<Entry: Timed> {
 
   private static func slot(of second: UInt64) -> Int { Int(second % UInt64(size)) }
 
-  /// Takes an entry out of its list; the last one of the list takes its place.
+  /// Removes an entry from its list; the last one of the list takes its place.
   private mutating func take(_ place: Int, of slot: Int) {
     slots[slot][place].timer.second = nil
     let last = slots[slot].removeLast()
@@ -91,7 +91,7 @@ struct Timers<Entry: Timed> {
     count -= 1
   }
 
-  /// Stops a debug build if an entry is not where it says. O(entries).
+  /// Traps in a debug build unless each entry is at its position. O(entries).
   func checkInvariants() {
     #if DEBUG
       for (slot, entries) in slots.enumerated() {

@@ -2,15 +2,15 @@ import FeedModel
 
 /// When the next turn is due.
 public enum NextTurn: Equatable {
-  /// At once: work is left.
+  /// Immediately: there is work left.
   case now
-  /// At a moment, unless something arrives before.
+  /// At a time, unless an event arrives before.
   case at(Instant)
   /// Only when the link or the log has an event.
   case whenReadable
 }
 
-/// The order in which a daemon works: take input, decode, append to the log, execute, publish, write.
+/// The order of the daemon's work: take input, decode, append to the log, execute, publish, write.
 ///
 /// The daemon, tests, benchmarks and simulators all drive this type. It makes no system call: bytes come from a ``Link``, time
 /// is an argument, and requests that may change something are stored by a `CommitLog` before they are executed.
@@ -21,8 +21,8 @@ public enum NextTurn: Equatable {
 ///       turn.run(&link, now: now)
 ///     }
 ///
-/// A connection's requests are executed and answered in their order. Requests of other connections that read something see the
-/// state before a batch that is not stored yet.
+/// The requests of a connection are executed and answered in order. Reads of other connections see the state before a
+/// batch that is not stored yet.
 public struct Turn: ~Copyable {
   public let engine: Engine
   private var reception: Reception
@@ -30,7 +30,7 @@ public struct Turn: ~Copyable {
   private var completion: Completion
   private var delivery: Delivery
   private var shutdown: Shutdown?
-  /// When the batches' unused memory is looked at next.
+  /// The time when unused memory of the batches is checked next.
   private var nextRelease: Instant
 
   private struct Shutdown {
@@ -39,7 +39,7 @@ public struct Turn: ~Copyable {
     var isAnnounced = false
   }
 
-  /// - Parameter engine: its feeds are recovered already.
+  /// - Parameter engine: its feeds must have been recovered.
   public init(_ engine: Engine, log: any CommitLog, now: Instant) {
     self.engine = engine
     nextRelease = now
@@ -52,16 +52,16 @@ public struct Turn: ~Copyable {
 
   /// Whether the last turn had input to decode.
   public var tookInput: Bool { reception.tookInput }
-  /// Batches refused since the last one that was stored.
+  /// The number of batches refused since the last stored one.
   public var failedBatches: Int { completion.failedBatches }
-  /// Why the last batch that failed could not be stored.
+  /// The reason why the last failed batch could not be stored.
   public var failureReason: String { completion.failureReason }
-  /// Why the log cannot say what is stored; the daemon must stop then.
+  /// The reason why the log cannot determine what is stored; nil if it can. The daemon must then stop.
   public var lossReason: String? { completion.lossReason }
-  /// Tokens that the tape of the open batch has room for.
+  /// The capacity of the open batch's tape in tokens.
   var tapeCapacity: Int { dispatcher.commits.open.tapeCapacity }
 
-  /// Does one turn. Never waits.
+  /// Runs one turn. Does not block.
   public mutating func run(_ link: inout some Link & ~Copyable, now: Instant) {
     engine.begin(at: now)
     completion.completeBatches(&dispatcher)
@@ -79,7 +79,7 @@ public struct Turn: ~Copyable {
     if delivery.closeFinished(&link), engine.sessions.isEmpty { dispatcher.commits.releaseMemory() }
   }
 
-  /// The last batch that was executed or refused: an image of the state covers the log up to it.
+  /// The number of the last batch that was executed or refused. An image of the state covers the log up to it.
   public var executed: UInt64 { dispatcher.commits.executed }
 
   /// Whether the log has batches that it has neither stored nor refused.
@@ -95,7 +95,7 @@ public struct Turn: ~Copyable {
 
   // MARK: The end
 
-  /// Stops reading, has everything stored and executed that was taken, then says `bye` to all connections.
+  /// Stops reading, stores and executes all requests that were taken, then queues `bye` for all connections.
   public mutating func drain(reason: String, message: String) {
     if shutdown == nil { shutdown = Shutdown(reason: reason, message: message) }
     reception.isDraining = true
@@ -107,7 +107,7 @@ public struct Turn: ~Copyable {
     return shutdown.isAnnounced && engine.sessions.isEmpty
   }
 
-  /// Gives up the connections that are left, when the time to drain them is over.
+  /// Closes the remaining connections after the drain timeout.
   public mutating func closeAll(_ link: inout some Link & ~Copyable) {
     for session in engine.sessions.all {
       engine.disconnect(session)
@@ -155,7 +155,8 @@ public struct Turn: ~Copyable {
     reception.decodeAll(&link, &delivery, &dispatcher)
   }
 
-  /// Gives the open batch to the log. A batch of nothing but reads, whose requests ahead were executed, is executed.
+  /// Gives the open batch to the log. A batch with only reads, whose earlier requests were executed, is executed
+  /// instead.
   private mutating func appendBatch() {
     if dispatcher.appendBatch() == .readsOnly { completion.executeWaiting(&dispatcher) }
   }

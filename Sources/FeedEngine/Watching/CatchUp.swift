@@ -1,27 +1,27 @@
 import FeedChange
 import FeedModel
 
-/// Composes the changes that a watcher missed, a bounded number at a time, so that a long absence does not stop the loop.
+/// Composes the changes that a watch missed, a bounded number at a time, so that long catch-up does not block the loop.
 struct CatchUp {
   private var accumulator = ChangeAccumulator()
-  /// The revision up to which changes are composed.
+  /// The revision up to which changes have been composed.
   private(set) var reached: UInt64
 
-  /// Starts from the revision that the watcher has.
+  /// Starts from the revision of the watcher's copy.
   init(from revision: UInt64) {
     reached = revision
   }
 
   enum Outcome {
-    /// There is more: go on in the next turn.
+    /// There are more changes; continue in the next turn.
     case more
-    /// Everything up to the feed's revision.
+    /// The composed change up to the feed's revision.
     case complete(Change)
-    /// The history no longer leads on from where this stands, or the change would be larger than a snapshot.
+    /// The history no longer reaches this revision, or the change would be larger than a snapshot.
     case outOfReach
   }
 
-  /// Composes up to `budget` changes of `feed`, at most to `maxSize` rows.
+  /// Composes up to `budget` changes of `feed`, with at most `maxSize` rows.
   mutating func advance(_ feed: Feed, budget: Int, maxSize: Int) -> Outcome {
     guard let history = feed.history, history.reaches(reached) else { return .outOfReach }
     var place = history.place(after: reached)

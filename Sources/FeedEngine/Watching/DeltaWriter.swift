@@ -3,9 +3,9 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// From a commit to the deltas of its watchers.
+/// Converting commits to deltas.
 extension Engine: CommitObserver {
-  /// Makes the delta once for all watches in step, and one for each other that is live; the rest catch up later.
+  /// Encodes the delta once for all watches in step, and once for each other live watch. Other watches catch up later.
   public func didChange(_ feed: Feed, by change: borrowing Change, _ publication: Publication) {
     guard let channel = feed.channel as? FeedChannel else { return }
     tell(channel, change, publication)
@@ -29,7 +29,7 @@ extension Engine: CommitObserver {
     }
   }
 
-  /// Makes the delta for all watches in step, which are given it at the end of the turn.
+  /// Encodes the delta for all watches in step, which are given it at the end of the turn.
   private func publish(_ change: borrowing Change, of channel: FeedChannel, _ publication: Publication) {
     if appendDelta(to: channel.buffer, channel, from: publication.from, change, publication).isEmpty {
       for watch in channel.inStep { restart(watch) }
@@ -43,7 +43,8 @@ extension Engine: CommitObserver {
     announceSelection(of: feed)
   }
 
-  /// The feed is gone: its watches end with the change that emptied it. One that is not live ends when it was told so.
+  /// Ends the watches of a feed that was undefined, after its last delta. A watch that is not live ends after it was
+  /// sent.
   public func didEnd(_ feed: Feed) {
     for session in sessions.all { session.named.forgetIfGone() }
     guard let channel = feed.channel as? FeedChannel else { return }
@@ -51,7 +52,7 @@ extension Engine: CommitObserver {
     releaseIfGone(channel)
   }
 
-  /// Queues to a watch that is not in step the delta that was just made for it.
+  /// Queues a delta that was just encoded for a solo watch.
   func tell(_ watch: Watch, _ source: TurnBuffer, _ range: Range<Int>) {
     queue(watch.session, source, from: range.lowerBound)
     watch.queuedRevision = watch.channel.feed.revision
@@ -98,7 +99,7 @@ extension Engine: CommitObserver {
     return start..<buffer.bytes.count
   }
 
-  /// Appends `,"counts":[…]`: the rows of each section.
+  /// Appends `,"counts":[…]`: the number of rows of each section.
   private func appendCounts(of feed: Feed, to out: inout ByteBuffer) {
     out.append(",\"counts\":[")
     for index in 0..<feed.sectionCount {
@@ -108,8 +109,8 @@ extension Engine: CommitObserver {
     out.append(UInt8(ascii: "]"))
   }
 
-  /// The elements of `added`, then of `updated`, and their types where rows may have one. Stops early once the frame does
-  /// not end before `end`: it is discarded then.
+  /// Appends the elements of `added`, then of `updated`, and their types if rows may have types. Stops early if the
+  /// frame would not end before `end`; the frame is then discarded.
   private func appendElements(
     to out: inout ByteBuffer, _ channel: FeedChannel, _ change: borrowing Change, _ updated: ElementText?, end: Int
   ) {
@@ -117,7 +118,7 @@ extension Engine: CommitObserver {
     out.append(",\"elements\":[")
     var isFirst = true
     if let element = updated, out.count <= end {
-      // The change lists the one row that shows it.
+      // The change lists one row, which shows this element.
       out.append(element.text)
       isFirst = false
     } else {

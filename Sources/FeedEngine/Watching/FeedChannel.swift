@@ -1,31 +1,32 @@
 import FeedJSON
 import FeedModel
 
-/// The watches of one feed, and the deltas made for them in this turn.
+/// The watches of one feed, and the deltas that this turn made for them.
 ///
-/// Invariant: a watch in one of the two lists is live, and its seat and place say where it is. Guarded by the engine's thread.
+/// Invariant: a watch in one of the two lists is live, and its seat and place give its position. Only the engine's
+/// thread may use it.
 final class FeedChannel {
   let feed: Feed
-  /// The watches that share every delta. A commit writes the delta once and looks at none of them; at the end of the turn each
-  /// is given, as one piece, all that was made since it was given something last.
+  /// The watches that share every delta. A commit encodes the delta once without visiting these watches. At the end of
+  /// the turn each is given, as one piece, all deltas since it was last given some.
   private(set) var inStep: [Watch] = []
   /// The live watches that are throttled or at a revision of their own.
   private(set) var solo: [Watch] = []
-  /// All watches, those that are not live included.
+  /// The number of all watches, including those that are not live.
   private(set) var watchCount = 0
-  /// The frames of this turn's deltas, each made once for all watches in step.
+  /// The frames of this turn's deltas, each encoded once for all watches in step.
   let buffer = TurnBuffer()
-  /// Whether the channel is listed among those whose buffer must be given out and recycled.
+  /// Whether the channel is in the list of changed channels, whose buffers must be given out and recycled.
   var isDirty = false
   /// The feed's name as JSON.
   let quotedName: [UInt8]
-  /// Whether the watches are told counts of rows instead of the rows.
+  /// Whether the watches get counts of rows instead of rows (Protocol/README.md, "Counts").
   let isCounting: Bool
-  /// The channel of the same feed whose watches are told counts; nil until there is one. Kept by the channel of rows.
+  /// The channel of the same feed for watches that get counts; nil until there is one. Owned by the channel for rows.
   private(set) var counting: FeedChannel?
-  /// Incremented when other rows are selected.
+  /// Incremented when the selection changes.
   private(set) var selectionVersion: UInt64 = 0
-  /// Whether rows of the feed may have a type, at a version of the feeds' structure.
+  /// Whether rows of the feed may have a type, cached for a version of the feeds' structure.
   private var types: (version: UInt64, areThere: Bool)?
 
   init(_ feed: Feed, isCounting: Bool = false) {
@@ -36,7 +37,7 @@ final class FeedChannel {
     quotedName = Array(quoted.bytes)
   }
 
-  /// Whether rows of the feed may have a type. The answer is kept: the feed must ask every feed whose rows it shows.
+  /// Whether rows of the feed may have a type. Cached, because the feed must ask every feed whose rows it shows.
   func hasTypes(asOf version: UInt64) -> Bool {
     if let types, types.version == version { return types.areThere }
     let areThere = feed.hasTypes
@@ -44,7 +45,7 @@ final class FeedChannel {
     return areThere
   }
 
-  /// The channel of the same feed whose watches are told counts; made at the first call.
+  /// Returns the channel of the same feed for watches that get counts. Creates it on the first call.
   func makeCounting() -> FeedChannel {
     precondition(!isCounting, "the channel of rows keeps the channel of counts")
     if let counting { return counting }
@@ -53,7 +54,7 @@ final class FeedChannel {
     return made
   }
 
-  /// All watches of the feed, those that are told counts included.
+  /// The number of all watches of the feed, including those that get counts.
   var totalWatchCount: Int { watchCount + (counting?.watchCount ?? 0) }
 
   /// The live watches. O(live watches).
@@ -61,16 +62,16 @@ final class FeedChannel {
 
   func selectionDidChange() { selectionVersion &+= 1 }
 
-  /// Counts a watch that begins.
+  /// Counts a new watch.
   func didBegin() { watchCount += 1 }
 
-  /// Counts a watch that has ended.
+  /// Counts a watch that ended.
   func didEnd() {
     precondition(watchCount > 0, "a watch ends once")
     watchCount -= 1
   }
 
-  /// Adds a live watch to those that are told one by one.
+  /// Adds a live watch to the solo list.
   func addSolo(_ watch: Watch) {
     precondition(watch.seat == .standing && watch.isLive, "a watch is in one list")
     watch.seat = .solo
@@ -78,7 +79,7 @@ final class FeedChannel {
     solo.append(watch)
   }
 
-  /// Lets a watch that has the feed's revision share the deltas made from now on.
+  /// Moves a watch with the feed's revision from the solo list to the watches in step.
   func join(_ watch: Watch) {
     precondition(watch.seat == .solo, "only a live watch joins the others")
     Self.take(watch, from: &solo)
@@ -88,7 +89,7 @@ final class FeedChannel {
     inStep.append(watch)
   }
 
-  /// Takes a live watch out of its list. O(1).
+  /// Removes a live watch from its list. O(1).
   func remove(_ watch: Watch) {
     switch watch.seat {
     case .inStep: Self.take(watch, from: &inStep)
@@ -98,14 +99,14 @@ final class FeedChannel {
     watch.seat = .standing
   }
 
-  /// Uses the buffer again from its beginning: everything in it was given out and written.
+  /// Reuses the buffer, whose bytes have been given out and written.
   func recycle() {
     isDirty = false
     buffer.recycle()
     for watch in inStep { watch.given = 0 }
   }
 
-  /// Takes a watch out of a list; the last one takes its place.
+  /// Removes a watch from a list; the last one takes its place.
   private static func take(_ watch: Watch, from list: inout [Watch]) {
     let last = list.removeLast()
     if last === watch { return }
@@ -113,7 +114,7 @@ final class FeedChannel {
     list[watch.place] = last
   }
 
-  /// Stops a debug build if a watch is not where it says. O(live watches).
+  /// Traps in a debug build unless each watch is at its position. O(live watches).
   func checkInvariants() {
     #if DEBUG
       for (place, watch) in inStep.enumerated() {

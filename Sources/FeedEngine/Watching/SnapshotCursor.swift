@@ -3,23 +3,23 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// Sends one snapshot of a feed in parts: where it stands, and how the next part is written.
+/// Sends one snapshot of a feed in parts: holds the position and encodes the next part.
 final class SnapshotCursor {
   private let snapshot: FeedSnapshot
   private let quotedName: [UInt8]
   private let withTypes: Bool
   /// Whether only the counts of the rows are sent, in one part.
   private let isCounting: Bool
-  /// Whether the series replaces what the watcher had.
+  /// Whether the snapshot replaces an earlier state of the watcher's copy (`"reset": true`).
   private let isReset: Bool
-  /// Whether the feed was gone when the snapshot was made, so that nothing follows.
+  /// Whether the feed was already undefined when the snapshot was made, so that the watch ends with it.
   private let isEnd: Bool
   private var section = 0
   private var sentAny = false
   private(set) var isDone = false
-  /// Rows that were read and did not fit the last part: elements and their types.
+  /// Rows that were read and did not fit in the last part: elements and their types.
   private var carried: [(text: [UInt8], type: [UInt8])] = []
-  /// The types of the rows of the part that is being written, and how many rows it has.
+  /// The types of the rows of the current part, and their number.
   private var types = ByteBuffer()
   private var count = 0
 
@@ -34,8 +34,8 @@ final class SnapshotCursor {
     isEnd = channel.feed.isGone
   }
 
-  /// Writes the next part, a whole frame of about `target` bytes of elements, all of one section, and at most of `limit`
-  /// bytes.
+  /// Encodes the next part: a whole frame with rows of one section, about `target` bytes of elements and at most
+  /// `limit` bytes in all.
   func writePart(to out: inout ByteBuffer, target: Int, limit: Int) {
     skipFinishedSections()
     let frame = out.beginFrame()
@@ -59,15 +59,15 @@ final class SnapshotCursor {
     out.endFrame(at: frame)
   }
 
-  /// Where the next row belongs.
+  /// The place of the next row.
   private var place: IndexPath {
     guard section < snapshot.sections.count else { return IndexPath(section: 0, row: 0) }
     return IndexPath(section: UInt32(section), row: UInt32(snapshot.sections[section].position - carried.count))
   }
 
   /// - Parameters:
-  ///   - end: where the frame must end.
-  ///   - mayBeEmpty: whether a part without rows brings the series on.
+  ///   - end: the maximum length of `out`.
+  ///   - mayBeEmpty: whether a part without rows makes progress.
   private func appendElements(_ out: inout ByteBuffer, target: Int, end: Int, mayBeEmpty: Bool) {
     types.removeAll(keepingCapacity: true)
     count = 0
@@ -83,7 +83,7 @@ final class SnapshotCursor {
             type.withUnsafeBytes { add(text, $0, to: &out.pointee, end: end, mayBeEmpty) }
           }
         }
-        // One at a time until they are known to be small: what does not fit has to be carried.
+        // Rows are read one at a time until they are known to be small, because rows that do not fit must be carried.
         var step = 1
         while carried.isEmpty && rows.position < rows.count && out.pointee.count &- start < target {
           _ = rows.next(max: step) { row in
@@ -101,10 +101,10 @@ final class SnapshotCursor {
     }
   }
 
-  /// Bytes of what stands behind the rows of a part, and between them.
+  /// The bytes after the rows of a part, and between them.
   private static let tail = 64
 
-  /// Adds a row to the part, or keeps it for the next one when the frame would outgrow its limit.
+  /// Adds a row to the part, or carries it to the next one if the frame would exceed its limit.
   private func add(
     _ text: UnsafeRawBufferPointer, _ type: UnsafeRawBufferPointer, to out: inout ByteBuffer, end: Int,
     _ mayBeEmpty: Bool
@@ -138,10 +138,10 @@ final class SnapshotCursor {
 }
 
 extension ByteBuffer {
-  /// Appends the JSON string that names an element's type, or null.
+  /// Appends the type of a row as a JSON string, or null.
   mutating func append(typeOf row: Row) { append(type: row.type) }
 
-  /// Appends a type as rows have it, or null for none.
+  /// Appends a type as rows store it, or null if it is empty.
   mutating func append(type: UnsafeRawBufferPointer) {
     if type.isEmpty { append("null") } else { append(type) }
   }

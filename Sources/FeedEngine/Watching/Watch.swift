@@ -1,6 +1,6 @@
 import FeedModel
 
-/// One connection's watch of one feed: how far the watcher's copy has come, and what must happen next.
+/// One connection's watch of one feed: the revision of the watcher's copy, and the next step.
 ///
 /// ```
 ///            snapshot parts sent          delta made while the queue is full,
@@ -10,15 +10,15 @@ import FeedModel
 ///      └──────────────────── catching up ──────────────────────────▶ live
 /// ```
 ///
-/// A watch has exactly one seat at a time: it is in one list of its `FeedChannel` while it is live, and in one list of
-/// `WatchSchedule` otherwise. A watch that is not live costs nothing while its feed changes: what it missed is composed when
-/// it can be sent. Guarded by the engine's thread.
+/// A watch has exactly one seat: a list of its `FeedChannel` if it is live, otherwise a list of `WatchSchedule`. A
+/// watch that is not live costs nothing while its feed changes: the missed changes are composed when they can be sent.
+/// Only the engine's thread may use it.
 final class Watch: Timed {
   enum Progress {
-    /// Every delta is queued as it is made.
+    /// Every delta is queued when it is made.
     case live
-    /// The copy is at `revision`. What came since is composed once the queue has room and the throttle allows it, over several
-    /// turns when it is much.
+    /// The copy is at `revision`. Later changes are composed once the queue has room and the throttle allows it, over
+    /// several turns if there are many.
     case behind(CatchUp?)
     /// A snapshot is being sent in parts.
     case snapshot(SnapshotCursor)
@@ -27,7 +27,7 @@ final class Watch: Timed {
   enum Seat {
     /// The channel's list of watches that share each delta.
     case inStep
-    /// The channel's list of live watches that are at a revision of their own, or throttled.
+    /// The channel's list of live watches that are throttled or at a revision of their own.
     case solo
     /// The schedule's queue of watches that can be sent something now.
     case ready
@@ -35,36 +35,36 @@ final class Watch: Timed {
     case throttled
     /// The schedule's list of watches whose connection is full.
     case blocked
-    /// No list: the watch is being brought forward, or changes lists.
+    /// No list: the watch is being advanced, or moves between lists.
     case standing
-    /// No list, and never one again.
+    /// No list. The watch never gets another seat.
     case ended
   }
 
-  /// Not counted: a session ends its watches before it goes.
+  /// Unretained: a session ends its watches before it is released.
   private let owner: Unmanaged<Session>
   let channel: FeedChannel
-  /// The least time between two deltas, in nanoseconds; 0 for none.
+  /// The minimum time between two deltas, in nanoseconds; 0 for none.
   let throttle: UInt64
   var progress: Progress
-  /// The revision that the watcher has once it has read what is queued for it.
+  /// The revision of the watcher's copy after it has read its queued output.
   var queuedRevision: UInt64
 
-  /// Written, with `place`, by the list that holds the watch.
+  /// The list of the watch. Written, with `place`, by that list.
   var seat = Seat.standing
-  /// The place in the list of the seat.
+  /// The index in the list.
   var place = 0
-  /// How much of the channel's buffer of this turn the watch was given, while it is in step.
+  /// The number of bytes of the channel's buffer of this turn that the watch was given, while it is in step.
   var given = 0
-  /// When the next delta may be queued.
+  /// The time when the next delta may be queued.
   var nextDelta = Instant(nanoseconds: 0)
-  /// When the watcher was last told anything.
+  /// The time of the last notification to the watcher.
   var lastTold: Instant
-  /// The daemon's revision in the last bookmark; before there is one, the revision that the watch began with.
+  /// The daemon's revision in the last bookmark; before the first, the revision at which the watch began.
   var toldCurrent: UInt64
-  /// The version of the channel's selection that the watcher was told.
+  /// The version of the channel's selection that was last sent to the watcher.
   var toldSelection: UInt64
-  /// When the next bookmark may be due.
+  /// The timer of the next bookmark.
   var timer = TimerSeat()
 
   init(session: Session, channel: FeedChannel, revision: UInt64, throttle: UInt64, now: Instant) {
@@ -75,11 +75,11 @@ final class Watch: Timed {
     queuedRevision = revision
     lastTold = now
     toldCurrent = revision
-    // A new watcher assumes that nothing is selected.
+    // A new watcher assumes an empty selection.
     toldSelection = channel.selectionVersion &- (channel.feed.selection.isEmpty ? 0 : 1)
   }
 
-  /// The session that the watch belongs to.
+  /// The session of the watch.
   ///
   /// - Precondition: the watch has not ended.
   var session: Session {
@@ -87,7 +87,7 @@ final class Watch: Timed {
     return owner.takeUnretainedValue()
   }
 
-  /// The revision that the watcher has once it has read what was made for it: the next delta's `from`.
+  /// The revision of the watcher's copy after it has read all deltas made for it: `from` of the next delta.
   var revision: UInt64 { seat == .inStep ? channel.feed.revision : queuedRevision }
 
   var isEnded: Bool { seat == .ended }
@@ -102,6 +102,6 @@ final class Watch: Timed {
     return false
   }
 
-  /// How many revisions of its feed have passed since the one the watcher has.
+  /// The difference between the revision of the feed and that of the watcher's copy.
   var lag: UInt64 { channel.feed.revision > revision ? channel.feed.revision - revision : 0 }
 }

@@ -3,7 +3,7 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// `watch` and `unwatch`, bookmarks, and the selection told to watches.
+/// `watch` and `unwatch`, bookmarks, and the notification `selection`.
 extension Engine {
   func watch(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let session = reply.session
@@ -22,7 +22,7 @@ extension Engine {
     let from = resumed ? since?.revision ?? feed.revision : feed.revision
     let isCurrent = from >= feed.revision
     try answerWatch(reply, feed, revision: isCurrent ? from : feed.revision, resumed: resumed)
-    // A feed of that name that is gone may still have its end to tell; this watch starts over.
+    // An ended watch of a former feed with this name may not have sent its end yet. The new watch replaces it.
     for watch in session.watches where watch.channel.feed.name == feed.name { end(watch) }
     let channel = wantsElements ? channel(of: feed) : channel(of: feed).makeCounting()
     let watch = Watch(
@@ -52,8 +52,7 @@ extension Engine {
     }
   }
 
-  /// The position that `since` names; nil when there is none. A revision that can be none is beyond
-  /// every reach.
+  /// Parses `since`; nil if it is absent. A number that is not a valid revision is out of reach of every history.
   private func since(_ parameters: Parameters) throws(FeedError) -> (epoch: String, revision: UInt64)? {
     guard let since = parameters.member("since"), !since.isNull else { return nil }
     guard since.kind == .object, let epoch = since.member("epoch")?.string, let revision = since.member("revision")
@@ -88,9 +87,10 @@ extension Engine {
 
   private var bookmarkInterval: UInt64 { UInt64(limits.bookmarkInterval) * 1_000_000_000 }
 
-  /// Tells the watches that were quiet for the interval how far the daemon is, so that they may resume from there.
+  /// Sends the daemon's revision to the watches without a notification during the interval, so that they can resume
+  /// from there.
   ///
-  /// Each watch is looked at once an interval at most: O(watches that are due).
+  /// Each watch is checked at most once an interval: O(watches that are due).
   func sendBookmarks() {
     for watch in watches.takeDueBookmarks(now: now) {
       let isQuiet = now.since(watch.lastTold) >= bookmarkInterval
@@ -122,14 +122,14 @@ extension Engine {
     watch.toldCurrent = catalog.revision
   }
 
-  /// Tells every live watch which rows are selected now, in order with its deltas; the others are told when they are live.
+  /// Sends the selection to every live watch, in order with its deltas. Other watches get it when they are live.
   func announceSelection(of feed: Feed) {
     guard let channel = feed.channel as? FeedChannel else { return }
     channel.selectionDidChange()
     for watch in channel.live { tellSelection(watch) }
   }
 
-  /// Tells a live watch which rows are selected, if it was not told yet.
+  /// Sends the selection to a live watch, unless the watcher already has it.
   func tellSelection(_ watch: Watch) {
     let channel = watch.channel
     guard !channel.isCounting, watch.toldSelection != channel.selectionVersion, watch.isLive, !watch.isEnded,

@@ -1,17 +1,18 @@
 import FeedModel
 
-/// The watches that are not live, each in exactly one list that says what it waits for.
+/// The watches that are not live, each in one list according to what it waits for.
 ///
-/// A turn looks only at the watches that are ready and at the throttles that are over, so a watch that cannot advance costs no
+/// A turn visits only the ready watches and those whose throttle has expired, so a watch that cannot advance costs
+/// nothing. Adding and removing a watch is O(1), or O(log n) for throttled watches.
 /// turn anything. Adding and removing a watch is O(1), or O(log n) for throttled ones.
 ///
 /// Invariant: a watch is in the list that its seat names, at its place, and in no other.
 struct WatchSchedule {
-  /// Ready watches in the order in which they became so; nil where one left out of turn.
+  /// Ready watches in the order in which they became ready; nil for a watch that was removed out of order.
   private var ready: [Watch?] = []
-  /// The place of `ready[0]`. Places only grow, so they stay valid while the queue moves on.
+  /// The place of `ready[0]`. Places only increase, so they stay valid while the queue advances.
   private var firstPlace = 0
-  /// The index in `ready` of the first watch that may still be there.
+  /// The index in `ready` of the first watch that may be present.
   private var head = 0
   private(set) var readyCount = 0
   /// A binary heap by `nextDelta`.
@@ -22,10 +23,10 @@ struct WatchSchedule {
 
   var throttledCount: Int { throttled.count }
 
-  /// When the next throttle is over; nil when none is waited for. O(1).
+  /// The time when the next throttle expires; nil if no watch is throttled. O(1).
   var nextThrottle: Instant? { throttled.first?.nextDelta }
 
-  /// Adds a watch that is not live: to those that wait for their throttle, for their connection, or for nothing.
+  /// Adds a watch that is not live to the list of what it waits for: its throttle, its connection, or nothing.
   mutating func add(_ watch: Watch, isConnectionFull: Bool, now: Instant) {
     precondition(watch.seat == .standing && !watch.isLive, "a watch waits in one list")
     if case .behind = watch.progress, now < watch.nextDelta {
@@ -48,7 +49,7 @@ struct WatchSchedule {
     }
   }
 
-  /// Takes a watch out of its list.
+  /// Removes a watch from its list.
   mutating func remove(_ watch: Watch) {
     switch watch.seat {
     case .ready:
@@ -69,7 +70,7 @@ struct WatchSchedule {
     watch.seat = .standing
   }
 
-  /// Takes the watch that has been ready for longest off the queue; nil when there is none.
+  /// Removes and returns the watch that has been ready for the longest time; nil if there is none.
   mutating func takeReady() -> Watch? {
     while head < ready.count {
       if let watch = ready[head] {
@@ -81,7 +82,7 @@ struct WatchSchedule {
     return nil
   }
 
-  /// Makes the watches ready whose throttle is over. O(log n) each.
+  /// Moves the watches whose throttle has expired to the ready queue. O(log n) each.
   mutating func releaseThrottled(now: Instant) {
     while let watch = throttled.first, watch.nextDelta <= now {
       remove(watch)
@@ -89,7 +90,7 @@ struct WatchSchedule {
     }
   }
 
-  /// Makes the watches of a connection ready that waited until it had room. O(its watches).
+  /// Moves the watches that waited for room on a connection to the ready queue. O(its watches).
   mutating func release(_ connection: ConnectionID, now: Instant) {
     guard blockedCount > 0, connection.rawValue < blocked.count else { return }
     while let watch = blocked[connection.rawValue].last {
@@ -98,7 +99,7 @@ struct WatchSchedule {
     }
   }
 
-  /// Lets the next delta of a watch go without waiting for its throttle.
+  /// Makes the next delta of a watch ignore its throttle.
   mutating func hurry(_ watch: Watch, now: Instant) {
     let wasWaiting = watch.seat == .throttled
     if wasWaiting { remove(watch) }
@@ -106,7 +107,7 @@ struct WatchSchedule {
     if wasWaiting { add(watch, isConnectionFull: false, now: now) }
   }
 
-  /// Gives up the front of the queue when nobody is there any more.
+  /// Frees the front of the queue if it is empty.
   private mutating func trimReady() {
     if readyCount == 0 {
       firstPlace += ready.count
@@ -158,7 +159,7 @@ struct WatchSchedule {
     throttled[b].place = b
   }
 
-  /// Stops a debug build if a watch is not where it says. O(watches).
+  /// Traps in a debug build unless each watch is at its position. O(watches).
   func checkInvariants() {
     #if DEBUG
       for (index, watch) in ready.enumerated() {

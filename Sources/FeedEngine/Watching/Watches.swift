@@ -2,7 +2,7 @@ import FeedChange
 import FeedModel
 import FeedWire
 
-/// All watches: which of them are live, which wait for what, and whose bookmarks are due.
+/// All watches: the live ones, the schedule of the others, and the timers of bookmarks.
 ///
 /// Invariant: a watch that has not ended is counted once and has one seat, in its channel or in the schedule.
 struct Watches {
@@ -11,7 +11,7 @@ struct Watches {
   private(set) var count = 0
   /// Channels whose buffers hold deltas of this turn.
   private(set) var changed: [FeedChannel] = []
-  /// Counts the deltas made for watches in step, so that a connection that was given all is known at once.
+  /// The number of deltas made for watches in step. A connection that has the same number was given all of them.
   private(set) var madeDeltas: UInt64 = 0
   private var bookmarks: Timers<Watch>
 
@@ -27,7 +27,7 @@ struct Watches {
     bookmarks.add(watch, at: moment)
   }
 
-  /// Takes a watch out of all lists.
+  /// Removes a watch from all lists.
   mutating func end(_ watch: Watch) {
     leaveSeat(watch)
     watch.seat = .ended
@@ -37,7 +37,7 @@ struct Watches {
     count -= 1
   }
 
-  /// Takes a watch off its seat; it needs another one, or ends.
+  /// Removes a watch from its seat. The watch needs another seat, or ends.
   mutating func leaveSeat(_ watch: Watch) {
     switch watch.seat {
     case .inStep, .solo: watch.channel.remove(watch)
@@ -47,7 +47,7 @@ struct Watches {
     }
   }
 
-  /// Notes that a delta was made for the watches of a channel that are in step.
+  /// Records that a delta was made for the watches in step of a channel.
   mutating func didMakeDelta(_ channel: FeedChannel) {
     madeDeltas &+= 1
     if channel.isDirty { return }
@@ -55,19 +55,19 @@ struct Watches {
     changed.append(channel)
   }
 
-  /// Uses the channels' buffers again: their bytes were given out and written.
+  /// Reuses the buffers of the channels, whose bytes have been given out and written.
   mutating func recycle() {
     if changed.isEmpty { return }
     for channel in changed { channel.recycle() }
     changed.removeAll(keepingCapacity: true)
   }
 
-  /// The watches that may be due a bookmark; each is added again when it was looked at.
+  /// Removes and returns the watches whose bookmark may be due. Each must be added again.
   mutating func takeDueBookmarks(now: Instant) -> [Watch] { bookmarks.takeExpired(now: now) }
 
   mutating func addBookmark(_ watch: Watch, at moment: Instant) { bookmarks.add(watch, at: moment) }
 
-  /// Stops a debug build if a count or a seat is wrong. O(watches).
+  /// Traps in a debug build if a count or a seat is wrong. O(watches).
   func checkInvariants(channels: [FeedChannel]) {
     #if DEBUG
       schedule.checkInvariants()
@@ -83,27 +83,27 @@ struct Watches {
 
 /// Watches that share each delta of their feed.
 extension Engine {
-  /// Lets a watch that has the feed's revision, and need not wait for its throttle, share the deltas made from now on.
+  /// Moves a watch with the feed's revision and without a throttle to the watches in step.
   func joinIfUpToDate(_ watch: Watch) {
     guard watch.seat == .solo, watch.throttle == 0, watch.queuedRevision == watch.channel.feed.revision else { return }
     watch.channel.join(watch)
   }
 
-  /// Gives every watch what was made for it in this turn.
+  /// Gives every watch in step the deltas of this turn.
   func giveAll() {
     for channel in watches.changed {
       for watch in channel.inStep { give(watch) }
     }
   }
 
-  /// Gives the watches of one connection what was made for them so far.
+  /// Gives the watches in step of one connection the deltas made so far.
   func giveAll(to session: Session) {
     if session.givenDeltas == watches.madeDeltas || session.watches.isEmpty { return }
     session.givenDeltas = watches.madeDeltas
     for watch in session.watches where watch.seat == .inStep { give(watch) }
   }
 
-  /// Queues what was made for a watch in step. It falls behind instead when its connection holds too much already.
+  /// Queues the new deltas for a watch in step. If the queue of its connection is full, the watch falls behind instead.
   private func give(_ watch: Watch) {
     let channel = watch.channel
     let end = channel.buffer.bytes.count
@@ -117,19 +117,19 @@ extension Engine {
     watch.lastTold = now
   }
 
-  /// Gives a watch in step what was made for it so far. It may fall behind, and then has left.
+  /// Gives a watch in step the deltas made so far. It may fall behind, and then is no longer in step.
   private func giveRest(_ watch: Watch) {
     if watch.seat == .inStep { give(watch) }
   }
 
-  /// The watch misses a delta: from now on it costs nothing until it can be brought up to date.
+  /// Marks a watch that misses a delta. From now on it costs nothing until it can catch up.
   func fallBehind(_ watch: Watch) {
     watches.leaveSeat(watch)
     watch.progress = .behind(nil)
     wait(watch)
   }
 
-  /// The watch gets a new snapshot in place of what it has.
+  /// Sends the watch a new snapshot that replaces its state.
   func restart(_ watch: Watch) {
     beginSnapshot(watch, reset: true)
     watch.session.client.resets &+= 1
@@ -151,32 +151,33 @@ extension Engine {
     wait(watch)
   }
 
-  /// Ends a watch; nothing more is queued for it.
+  /// Ends a watch. Nothing more is queued for it.
   func end(_ watch: Watch) {
     giveRest(watch)
     watch.session.watches.removeAll { $0 === watch }
     remove(watch)
   }
 
-  /// Ends a live watch of a feed that is gone. One whose connection is full falls behind, and ends when it was told.
+  /// Ends a live watch of a feed that was undefined. A watch whose connection is full falls behind, and ends after it
+  /// was sent the end.
   func endTold(_ watch: Watch) {
     giveRest(watch)
     if watch.isLive { end(watch) }
   }
 
-  /// Takes a watch from its feed; the session's list is the caller's.
+  /// Removes a watch from its feed. The caller removes it from the session.
   func remove(_ watch: Watch) {
     watches.end(watch)
     releaseIfGone(watch.channel)
   }
 
-  /// Cuts the cycle of a feed that is gone and its channel once no watch is left to be told.
+  /// Breaks the reference cycle of an undefined feed and its channel once no watch is left.
   func releaseIfGone(_ channel: FeedChannel) {
     guard channel.feed.isGone, let whole = channel.feed.channel as? FeedChannel else { return }
     if whole.totalWatchCount == 0 { channel.feed.channel = nil }
   }
 
-  /// Stops a debug build if the watches of the sessions are not the watches that are counted. O(watches).
+  /// Traps in a debug build unless the watches of the sessions are the counted watches. O(watches).
   func checkWatches() {
     #if DEBUG
       var channels: [ObjectIdentifier: FeedChannel] = [:]
@@ -190,16 +191,16 @@ extension Engine {
 
 /// Watches that are not live: snapshots in parts, catching up.
 extension Engine {
-  /// Bytes of elements in one part of a snapshot.
+  /// The bytes of elements in one part of a snapshot.
   private static let partSize = 64 << 10
-  /// Bytes that may wait for a connection before its next part is made.
+  /// The maximum queued bytes of a connection for which the next part is made.
   private static let partBacklog = 256 << 10
-  /// Bytes of snapshots that one turn may make, so that others are served in between.
+  /// The maximum bytes of snapshots in one turn, so that other clients are served in between.
   private static let turnBudget = 512 << 10
-  /// Changes that one turn may compose for one watch.
+  /// The maximum number of changes that one turn composes for one watch.
   private static let catchUpBudget = 4096
 
-  /// Puts a watch that is not live where it waits for what it needs.
+  /// Adds a watch that is not live to the schedule.
   private func wait(_ watch: Watch) {
     watches.schedule.add(watch, isConnectionFull: isFull(watch.session), now: now)
   }
@@ -208,7 +209,7 @@ extension Engine {
     session.output.isBlocked || session.output.count > Self.partBacklog
   }
 
-  /// Brings the watches that are not live forward, as far as their connections and the turn's budget allow.
+  /// Advances the watches that are not live, as far as their connections and the turn's budget allow.
   func advanceWatches() {
     watches.schedule.releaseThrottled(now: now)
     var budget = Self.turnBudget
@@ -245,7 +246,7 @@ extension Engine {
     if cursor.isDone { settle(watch) }
   }
 
-  /// The watcher has everything up to `queuedRevision`: the watch becomes live, unless the feed has moved on.
+  /// Makes a watch that has everything up to `queuedRevision` live, unless the feed has changed since.
   private func settle(_ watch: Watch) {
     if watch.queuedRevision < watch.channel.feed.revision {
       watch.progress = .behind(nil)
@@ -258,9 +259,9 @@ extension Engine {
     if watch.channel.feed.isGone { end(watch) }
   }
 
-  /// Composes what was missed and queues it. Returns whether there is anything further to do at once.
+  /// Composes the missed changes and queues them. Returns whether there is more to do immediately.
   ///
-  /// Changes that cancel out are told as well, as a delta that lists nothing: the watcher learns the revision it has reached.
+  /// Changes that cancel out are sent too, as a delta without rows: it gives the watcher its new revision.
   private func catchUp(_ watch: Watch, _ progress: CatchUp, _ budget: inout Int) -> Bool {
     let feed = watch.channel.feed
     var progress = progress
