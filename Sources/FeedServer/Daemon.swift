@@ -5,12 +5,12 @@ import FeedSystem
 
 /// The program `feedd`, from its command line to its exit code.
 public enum Daemon {
-  /// Descriptors beside those of connections: standard streams, the listener, the event queue, the store.
+  /// The number of descriptors that are not connections: standard streams, the listener, the event queue, the store.
   private static let otherDescriptors = 32
 
-  /// Runs until it is told to end.
-  /// - Parameter arguments: the words after the program's name.
-  /// - Returns: 0 when it ended as asked, 1 when it failed, 2 when the command line is wrong.
+  /// Runs until the daemon ends.
+  /// - Parameter arguments: the arguments without the program's name.
+  /// - Returns: 0 if it ended on request, 1 if it failed, 2 if the command line is wrong.
   public static func main(_ arguments: [String], environment: Environment) -> Int32 {
     do throws(UsageError) {
       let terminal = Terminal(descriptor: StandardStreams.output, environment: environment)
@@ -43,13 +43,13 @@ public enum Daemon {
       return 0
     } catch {
       log.write(.error, "\(error)")
-      // The manager shows the reason, with what to do, together with the failed unit.
+      // The service manager shows this text with the failed unit.
       try? notify.send(.status("\(error)"))
       return 1
     }
   }
 
-  /// Everything up to the moment at which clients are served.
+  /// Starts the daemon, up to the point at which it can serve clients.
   private static func start(
     _ options: DaemonOptions, _ environment: Environment, _ notify: Notify, _ log: Log
   ) throws -> EventLoop {
@@ -84,7 +84,7 @@ public enum Daemon {
     return loop
   }
 
-  /// Lets a signal end the start, which may take long. Removes the files that the end of the daemon would remove.
+  /// Lets a signal end the start, which may take long. Removes the files that a regular end would remove.
   private static func guardStart(
     _ signals: borrowing Signals, _ listener: UnixListener, _ options: DaemonOptions, _ environment: Environment,
     _ notify: Notify, _ log: Log
@@ -106,7 +106,7 @@ public enum Daemon {
     storage.map { "in \($0.path)" } ?? "nothing is kept when it ends"
   }
 
-  /// The socket that the service manager handed over, or one made here.
+  /// Returns the socket that the service manager passed, or opens one.
   private static func listen(_ options: DaemonOptions, _ log: Log) throws -> UnixListener {
     if let directory = options.stateDirectory, options.durability == .memory {
       log.write(.notice, "--state \(directory) is not used: with durability memory nothing is kept")

@@ -2,55 +2,56 @@ import FeedModel
 import FeedStorage
 import FeedSystem
 
-/// What the command line of `feedd` asks for.
+/// The options of `feedd`.
 public struct DaemonOptions: Sendable, Equatable {
-  /// `--socket`, or the default of the environment.
+  /// `--socket`, or the default for the environment.
   public var socketPath: String
   /// Whether `--socket` was given.
   public var namesSocket = false
-  /// `--state`: where a durable daemon keeps its state; nil: the default of the environment.
+  /// `--state`: the directory of a durable daemon's state; nil for the default of the environment.
   public var stateDirectory: String?
   public var durability = Durability.process
-  /// `--image-interval` and what else there is to images.
+  /// `--image-interval` and other settings of images.
   public var images = ImagePolicy()
-  /// `--skip-batch`: the last row of a batch that recovery does not execute.
+  /// `--skip-batch`: the last row of a batch that recovery skips.
   public var skippedBatch: Int?
   /// `--config`: definitions, access rules and limits.
   public var configurationPath: String?
   public var limits = Limits()
-  /// The names of the limits that the command line sets.
+  /// The names of the limits that are set on the command line.
   public var givenLimits: Set<String> = []
-  /// The longest time between SIGTERM and the end.
+  /// The maximum time between SIGTERM and the end.
   public var drainTimeout: Duration = .seconds(5)
   public var logLevel = LogLevel.info
 
   /// How durably a commit is stored before it is published.
   public enum Durability: String, Sendable, CaseIterable {
-    /// Not at all.
+    /// Commits are not stored.
     case memory
-    /// It survives the daemon.
+    /// Commits survive the end of the process.
     case process
-    /// It survives a loss of power.
+    /// Commits survive a power failure.
     case disk
   }
 }
 
 extension DaemonOptions {
-  /// What a command line comes to.
+  /// The result of parsing a command line.
   public enum Outcome: Equatable, Sendable {
     case run(DaemonOptions)
     /// `--check`: verify the state directory.
     case check(DaemonOptions)
     /// `--check-config`: verify a configuration file.
     case checkConfiguration(DaemonOptions)
-    /// `--reload` and `--check-reload`: verify the configuration file of the daemon with this process number; then signal it.
+    /// `--reload` and `--check-reload`: verify the configuration file of the daemon with this pid, then signal it if
+    /// `signals`.
     case reload(Int, signals: Bool)
-    /// `--help` or `--version`: to be printed on standard output.
+    /// `--help` or `--version`: a text to print on standard output.
     case print(String)
   }
 
-  /// Reads the words after the program's name.
-  /// - Parameter width: the columns of the help.
+  /// Parses the arguments without the program's name.
+  /// - Parameter width: the width of the help in columns.
   public static func parse(
     _ arguments: [String], environment: Environment, width: Int
   ) throws(UsageError) -> Outcome {
@@ -99,7 +100,7 @@ extension DaemonOptions {
   /// The command line of `feedd`.
   /// - Parameters:
   ///   - socketPath: the default path, for the help.
-  ///   - statePath: the default state directory, for the help; nil when there is none.
+  ///   - statePath: the default state directory, for the help; nil if there is none.
   public static func table(defaultSocket socketPath: String, defaultState statePath: String?) -> OptionTable {
     OptionTable(
       program: "feedd", usage: ["[OPTION]..."],
@@ -173,7 +174,7 @@ extension DaemonOptions {
   }
 }
 
-/// What a limit counts, and so how its flag is written.
+/// The unit of a limit, which determines the syntax of its flag.
 enum LimitUnit {
   case items
   case bytes
@@ -195,7 +196,7 @@ enum LimitUnit {
     }
   }
 
-  /// The number that the flag was given, in this unit; part of a second counts as a whole one.
+  /// The value of a flag in this unit. Fractions of a second are rounded up.
   func number(_ flag: String, in options: ParsedOptions) -> Int? {
     switch self {
     case .items: options.integer(flag)
@@ -209,7 +210,7 @@ enum LimitUnit {
 }
 
 extension LimitDescription {
-  /// The unit, which is the first word of the help.
+  /// The unit, given by the first word of the help.
   var unit: LimitUnit {
     switch help.prefix(while: { $0 != " " }) {
     case "bytes": .bytes

@@ -1,19 +1,20 @@
 import FeedSystem
 
-/// The daemon's log on standard error: one line an event.
+/// The daemon's log on standard error: one line for each event.
 ///
-/// Writing never blocks: a line that does not fit into the pipe is discarded. Nor can clients flood the log: each level above
-/// debug has a limit of lines a second. A later line says how many are missing.
+/// Writing never blocks: a line that does not fit in the pipe is discarded. Clients cannot flood the log: each level
+/// except debug has a maximum number of lines a second. A later line reports the number of missing lines.
 public final class Log {
-  /// How a line begins.
+  /// The beginning of a line.
   public enum Style: Sendable {
-    /// `<6>`: the journal takes the priority off and adds the time itself. Lines with fields go to its socket.
+    /// `<6>`: the journal strips the priority and adds the time. Lines with fields go to its socket.
     case journal
-    /// The time in UTC and the level.
+    /// The UTC time and the level.
     case timestamps
   }
 
-  /// A pipe that is ready for writing takes at least this many bytes at once (PIPE_BUF less room for the line's beginning).
+  /// The maximum bytes of a message: a writable pipe accepts PIPE_BUF bytes atomically, including the beginning of the
+  /// line.
   private static let longestMessage = 4000
 
   let threshold: LogLevel
@@ -21,17 +22,17 @@ public final class Log {
   private let descriptor: Int32
   private let linesPerSecond: Int
   private let clock: () -> UInt64
-  /// For lines with fields; nil when they are written like the others.
+  /// The destination of lines with fields; nil if they are written like other lines.
   private let journal: JournalSocket?
-  /// Lines discarded because the reader was too slow.
+  /// The number of lines discarded because the reader was too slow.
   private var dropped = 0
-  /// By level: the second that is counted, the lines written in it, and the lines left out since the last one written.
+  /// By level: the current second, the lines written in it, and the lines omitted since the last report.
   private var rates: [(second: UInt64, written: Int, leftOut: Int)]
 
   /// - Parameters:
-  ///   - linesPerSecond: the most lines of one level in a second; debug lines are not limited.
-  ///   - journal: takes lines with fields, when the style is that of the journal.
-  ///   - clock: nanoseconds of a monotonic clock.
+  ///   - linesPerSecond: the maximum lines of one level in a second. Debug lines are not limited.
+  ///   - journal: receives lines with fields, if the style is `journal`.
+  ///   - clock: returns nanoseconds of a monotonic clock.
   public init(
     threshold: LogLevel, style: Style, descriptor: Int32 = StandardStreams.error, journal: JournalSocket? = nil,
     linesPerSecond: Int = 200, clock: @escaping () -> UInt64 = { MonotonicClock.now }
@@ -45,11 +46,11 @@ public final class Log {
     rates = Array(repeating: (0, 0, 0), count: LogLevel.debug.rawValue + 1)
   }
 
-  /// Whether lines of this level are written: the caller may spare the making of a message.
+  /// Whether lines of this level are written. Lets the caller skip building a message.
   public func isEnabled(_ level: LogLevel) -> Bool { level <= threshold }
 
-  /// Writes one line. Control characters in `message` are replaced, so that no client can forge a line.
-  /// - Parameter fields: what the line is about, for `journalctl FIELD=VALUE`; elsewhere the message alone is written.
+  /// Writes one line. Replaces control characters in `message`, so that no client can forge a line.
+  /// - Parameter fields: the subject of the line, for `journalctl FIELD=VALUE`; other styles write only the message.
   public func write(_ level: LogLevel, _ message: @autoclosure () -> String, _ fields: [JournalSocket.Field] = []) {
     guard isEnabled(level), isWithinRate(level) else { return }
     if let journal, !fields.isEmpty {
@@ -81,8 +82,8 @@ public final class Log {
     put(level, message())
   }
 
-  /// Counts a line; false when its level has had its lines of this second. The first line after that reports how many were
-  /// left out.
+  /// Counts a line. Returns false if its level has reached the maximum of this second. The first line of a later second
+  /// reports the number of omitted lines.
   private func isWithinRate(_ level: LogLevel) -> Bool {
     if level == .debug { return true }
     let second = clock() / 1_000_000_000
@@ -103,7 +104,7 @@ public final class Log {
 
   private func put(_ level: LogLevel, _ message: String) {
     let head = style == .journal ? "<\(level.rawValue)>" : "\(WallClock.text) \(level.name): "
-    // There is nobody to tell when the log itself cannot be written.
+    // A failure to write the log cannot be reported.
     try? StandardStreams.writeAll(head + Self.clean(message) + "\n", to: descriptor)
   }
 
@@ -121,7 +122,7 @@ public final class Log {
   }
 }
 
-/// How much a line of the log matters; the numbers are syslog's.
+/// The level of a log line. The numbers are those of syslog.
 public enum LogLevel: Int, Comparable, Sendable, CaseIterable {
   case error = 3
   case warning = 4
@@ -129,7 +130,7 @@ public enum LogLevel: Int, Comparable, Sendable, CaseIterable {
   case info = 6
   case debug = 7
 
-  /// The word of `--log-level` and of the lines with a timestamp.
+  /// The name in `--log-level` and in lines with a timestamp.
   public var name: String {
     switch self {
     case .error: "error"

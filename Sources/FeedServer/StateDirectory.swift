@@ -1,21 +1,21 @@
 import FeedStorage
 import FeedSystem
 
-/// The directory in which one daemon keeps its state, locked against every other.
+/// The directory with the state of one daemon, locked against other daemons.
 ///
-/// The directory itself is locked: removing the lock file does not let a second daemon in. The file beside the database only
-/// names the process, and keeps out daemons that lock nothing else.
+/// The directory itself is locked, so that removing the lock file does not admit a second daemon. The lock file beside
+/// the database names the process, and excludes daemons that lock only this file.
 struct StateDirectory: ~Copyable {
   let path: String
   private let lock: DirectoryLock
   private let file: FileLock
 
-  /// The database file in it.
+  /// The path of the database file in the directory.
   var database: String { Self.database(in: path) }
 
   static func database(in directory: String) -> String { "\(directory)/\(StateFile.name)" }
 
-  /// Makes the directory if it is missing, for this user only, and locks it.
+  /// Creates the directory if it is missing, for this user only, and locks it.
   static func take(_ path: String) throws(StateDirectoryError) -> StateDirectory {
     let lockPath = lockPath(path)
     do throws(SystemError) {
@@ -31,7 +31,7 @@ struct StateDirectory: ~Copyable {
 
   private static func lockPath(_ path: String) -> String { "\(path)/feedd.lock" }
 
-  /// Removes the lock file of a directory. Other daemons stay out until the process ends: the directory itself is locked.
+  /// Removes the lock file of a directory. The directory itself stays locked until the process ends.
   static func removeLockFile(_ path: String) { FileLock.remove(lockPath(path)) }
 
   private init(path: String, lock: consuming DirectoryLock, file: consuming FileLock) {
@@ -41,13 +41,13 @@ struct StateDirectory: ~Copyable {
   }
 }
 
-/// Why the daemon cannot keep its state where it was told to.
+/// The reason why the daemon cannot use its state directory.
 enum StateDirectoryError: Error, Equatable, CustomStringConvertible {
-  /// The directory cannot be made or locked.
+  /// The directory cannot be created or locked.
   case system(SystemError, path: String)
-  /// Another daemon has it; the pid when it is known.
+  /// Another daemon uses it; the pid if it is known.
   case inUse(path: String, pid: Int32?)
-  /// Nothing says where the state should be kept.
+  /// No state directory is configured.
   case unknown
 
   var description: String {

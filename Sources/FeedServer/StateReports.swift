@@ -4,8 +4,8 @@ import FeedStorage
 import FeedSystem
 
 extension Daemon {
-  /// `--check`: verifies a state directory without changing it, and prints what it found.
-  /// - Returns: 0 when all is well, 1 when not.
+  /// `--check`: verifies a state directory without changing it, and prints the result.
+  /// - Returns: 0 if it is valid, otherwise 1.
   static func check(_ options: DaemonOptions, _ environment: Environment) -> Int32 {
     do {
       guard let directory = options.stateDirectory ?? StatePath.standard(environment) else {
@@ -46,7 +46,7 @@ extension Daemon {
 
 extension Daemon {
   /// `--check-config`: reads a configuration file and applies it to an engine without feeds.
-  /// - Returns: 0 when it is right, else 1.
+  /// - Returns: 0 if it is valid, otherwise 1.
   static func checkConfiguration(_ options: DaemonOptions) -> Int32 {
     do {
       guard let file = ConfigurationFile(options) else { return 2 }
@@ -63,10 +63,10 @@ extension Daemon {
     }
   }
 
-  /// `--reload` and `--check-reload`: verify the configuration file that a running daemon was started with; `--reload` then
-  /// sends the daemon SIGHUP. So a service manager's reload fails when the file is bad, and the daemon keeps the
-  /// configuration it has.
-  /// - Returns: 0 when the file is right and the signal was sent, else 1.
+  /// `--reload` and `--check-reload`: verify the configuration file with which a running daemon was started. `--reload`
+  /// then sends SIGHUP to the daemon. So a service manager's reload fails if the file is invalid, and the daemon keeps
+  /// its configuration.
+  /// - Returns: 0 if the file is valid and the signal was sent, otherwise 1.
   static func reload(_ pid: Int, signals: Bool) -> Int32 {
     do {
       guard try SmallFile.read("/proc/\(pid)/comm") == SmallFile.read("/proc/self/comm") else {

@@ -2,13 +2,13 @@ import FeedEngine
 import FeedModel
 import FeedSystem
 
-/// The file of `--config`, read at the start and again at SIGHUP.
+/// The file of `--config`, read at start and again at SIGHUP.
 struct ConfigurationFile {
-  /// From the root, so that it is found again whatever the working directory is.
+  /// The absolute path, independent of later changes of the working directory.
   let path: String
   private let surroundings: Configuration.Surroundings
 
-  /// - Parameter options: the limits of the command line, which win over those of the file.
+  /// - Parameter options: the limits of the command line, which take precedence over those of the file.
   init?(_ options: DaemonOptions) {
     guard let path = options.configurationPath else { return nil }
     self.path = FilePath.absolute(path)
@@ -17,7 +17,7 @@ struct ConfigurationFile {
       accounts: AccountNames(user: Accounts.user(named:), group: Accounts.group(named:)))
   }
 
-  /// Reads the file as it is now.
+  /// Reads the current content of the file.
   func read() throws(ConfigurationFileError) -> Configuration {
     let bytes: [UInt8]
     do {
@@ -38,7 +38,7 @@ struct ConfigurationFile {
     }
   }
 
-  /// Puts what was read into effect.
+  /// Applies a configuration that was read.
   func apply(
     _ configuration: Configuration, to engine: Engine, now: Instant
   ) throws(ConfigurationFileError) -> ConfigurationChanges {
@@ -49,13 +49,13 @@ struct ConfigurationFile {
     }
   }
 
-  /// The limits as the file and the command line together make them.
+  /// The limits of the file and the command line combined.
   func limits(_ configuration: Configuration) -> Limits {
     configuration.effectiveLimits(surroundings)
   }
 }
 
-/// Why the configuration is not used.
+/// The reason why the configuration cannot be used.
 enum ConfigurationFileError: Error, CustomStringConvertible {
   case unreadable(SystemError)
   case refused(String, ConfigurationError)

@@ -4,15 +4,15 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// Reads the text of a configuration file; `Protocol/config.md` says what may stand in it.
+/// Parses the text of a configuration file (`Protocol/config.md`).
 extension Configuration {
-  /// What reading a file depends on besides its text.
+  /// The context in which a file is parsed.
   struct Surroundings {
-    /// The directory that relative paths start from.
+    /// The directory of relative paths.
     let directory: String
-    /// The limits in effect when the file sets none.
+    /// The limits in effect if the file sets none.
     let limits: Limits
-    /// Limits that the file cannot set, because a flag does.
+    /// Limits that the file cannot set, because the command line does.
     let fixedLimits: Set<String>
     let accounts: AccountNames
 
@@ -24,7 +24,7 @@ extension Configuration {
     }
   }
 
-  /// Reads the text of a configuration file.
+  /// Parses the text of a configuration file.
   init(parsing bytes: UnsafeRawBufferPointer, _ surroundings: Surroundings) throws(ConfigurationError) {
     let text = ConfigurationText(bytes: bytes)
     var scanner = JSONScanner()
@@ -45,7 +45,7 @@ extension Configuration {
       access: try AccessRules(reading: file, text, surroundings.accounts))
   }
 
-  /// The limits as the file and the flags together make them.
+  /// The limits of the file and the command line combined.
   func effectiveLimits(_ surroundings: Surroundings) -> Limits {
     Self.merge(limits, surroundings)
   }
@@ -103,7 +103,7 @@ extension Configuration {
 }
 
 extension FeedDefinition {
-  /// The same with the path of its database made absolute.
+  /// Returns the definition with the path of its database made absolute.
   fileprivate func located(in directory: String) -> FeedDefinition {
     guard case .managed(let managed) = content, !managed.database.hasPrefix("/") else { return self }
     let path = directory.hasSuffix("/") ? directory + managed.database : "\(directory)/\(managed.database)"
@@ -117,7 +117,7 @@ extension FeedDefinition {
 }
 
 extension AccessRules {
-  /// Reads member `access` of a configuration; nil when it is absent.
+  /// Parses the member `access` of a configuration; nil if it is absent.
   fileprivate init?(reading file: JSONView, _ text: ConfigurationText, _ accounts: AccountNames)
     throws(ConfigurationError)
   {
@@ -132,7 +132,7 @@ extension AccessRules {
   }
 }
 
-/// Reads one rule.
+/// Parses one rule.
 private struct RuleReader {
   let object: JSONView
   let place: String
@@ -181,7 +181,7 @@ private struct RuleReader {
     return rights
   }
 
-  /// The values of a member that may be one value or an array of them.
+  /// The values of a member that is one value or an array of values.
   private func values(_ name: StaticString) throws(ConfigurationError) -> [(JSONView, String)] {
     guard let value = object.member(name) else { return [] }
     let path = "\(place).\(name)"
@@ -202,11 +202,11 @@ private struct RuleReader {
   }
 }
 
-/// Finds the numbers of users and groups by name.
+/// Looks up users and groups by name.
 struct AccountNames {
-  /// The number of a user; nil when there is no such user.
+  /// Returns the uid of a user; nil if there is no such user.
   let user: (String) -> UInt32?
-  /// The number of a group and the users that are in it besides those whose first group it is.
+  /// Returns the gid of a group and its members, without the users whose primary group it is.
   let group: (String) -> (gid: UInt32, members: [UInt32])?
 
   init(

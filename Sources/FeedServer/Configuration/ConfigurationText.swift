@@ -2,11 +2,11 @@ import FeedChange
 import FeedEngine
 import FeedJSON
 
-/// The text of a configuration; finds the line and column of a member.
+/// The text of a configuration. Finds the line and column of a member.
 struct ConfigurationText {
   let bytes: UnsafeRawBufferPointer
 
-  /// A place by its offset. O(offset).
+  /// The place of an offset. O(offset).
   func place(_ offset: Int, _ member: String) -> ConfigurationError.Place {
     var (line, start) = (1, 0)
     for index in 0..<min(max(offset, 0), bytes.count) where bytes[index] == UInt8(ascii: "\n") {
@@ -20,8 +20,8 @@ struct ConfigurationText {
     ConfigurationError(place(view.byteOffset, member), reason)
   }
 
-  /// The error of a definition or rule, which stands at `view` and is called `member`, with the place of the offending
-  /// member inside it where that can be found.
+  /// The error of a definition or rule at `view` with the path `member`. Points to the offending member inside it, if
+  /// that can be found.
   func error(_ error: FeedError, in view: JSONView, _ member: String) -> ConfigurationError {
     switch error {
     case .invalidParams(let inner, let reason):
@@ -29,7 +29,7 @@ struct ConfigurationText {
       return self.error(at: found, "\(member).\(inner)", reason)
     case .badQuery(let inner, let text, let offset, let reason):
       let found = Self.find(inner, in: view) ?? view
-      // Inside the string, behind its quote; exact unless it has escapes.
+      // The offset inside the string, after its quote; exact unless the string has escapes.
       let isExact = found.kind == .string && !found.hasEscapes
       let start = found.byteOffset + (isExact ? 1 + offset : 0)
       return ConfigurationError(
@@ -38,7 +38,7 @@ struct ConfigurationText {
     }
   }
 
-  /// The value at a path such as `bins[0].filter`; as much of the path as is there.
+  /// The value at a path such as `bins[0].filter`, or at the longest prefix of the path that exists.
   private static func find(_ path: String, in view: JSONView) -> JSONView? {
     var found: JSONView?
     var current = view

@@ -4,23 +4,23 @@ import FeedModel
 import FeedSystem
 import FeedWire
 
-/// The listening socket: takes waiting connections, and copes when descriptors run out.
+/// The listening socket: accepts connections, and handles running out of descriptors.
 ///
-/// When the process has no descriptor left, the acceptor gives up one that it keeps in reserve, takes a connection with it,
-/// says why it cannot serve it, and closes it. Left in the queue, that connection would wake the loop again and again. When
-/// even this fails, accepting pauses for a moment.
+/// If the process has no descriptor left, the acceptor closes a descriptor held in reserve, accepts one connection with
+/// it, sends the reason for the refusal, and closes the connection. If the connection stayed in the queue, it would
+/// wake the loop repeatedly. If even this fails, accepting pauses for a moment.
 ///
-/// Invariant: ``isPaused`` exactly while there is a moment to resume at, and only while listening.
+/// Invariant: ``isPaused`` exactly if there is a time to resume, and only while listening.
 struct Acceptor: ~Copyable {
-  /// A connection that was taken. The descriptor is nonblocking, closed on exec, and belongs to the caller.
+  /// An accepted connection. The descriptor is nonblocking, close-on-exec, and owned by the caller.
   struct Connection {
     let descriptor: Int32
     let peer: Peer
   }
 
-  /// Connections taken in one turn.
+  /// The maximum number of connections accepted in one turn.
   static let perTurn = 64
-  /// Connections that the queue of the socket can hold.
+  /// The maximum length of the socket's queue.
   static let longestQueue = 4096
   /// Nanoseconds without accepting after a failure.
   private static let pause: UInt64 = 200_000_000
@@ -28,17 +28,17 @@ struct Acceptor: ~Copyable {
   private let log: Log
   private let accept: (UnixListener) -> UnixListener.Accepted
   private var listener: UnixListener?
-  /// Held only to be given up when there is no other descriptor left.
+  /// Closed when no other descriptor is available.
   private var reserve: Descriptor?
   private var resumesAt: Instant?
-  /// Connections that may still be taken in this turn.
+  /// The number of connections that may still be accepted in this turn.
   private var budget = 0
   /// Whether listening ends when the queue is empty or the budget is used up.
   private var isEnding = false
-  /// Clients turned away since the last log line, and the earliest time of the next one.
+  /// The number of clients refused since the last log line, and the earliest time of the next line.
   private var turnedAway = 0
   private var nextLine = Instant(nanoseconds: 0)
-  /// Connections taken so far.
+  /// The number of connections accepted so far.
   private(set) var accepted = 0
 
   /// - Parameter accept: the system call; tests pass one that fails.
@@ -52,19 +52,19 @@ struct Acceptor: ~Copyable {
     reserve = Self.makeReserve()
   }
 
-  /// The descriptor to poll for reading; nil when listening has ended.
+  /// The descriptor to poll for reading; nil after listening has ended.
   var descriptor: Int32? { listener?.descriptor }
 
-  /// Whether the descriptor must not be polled for now.
+  /// Whether the descriptor must not be polled now.
   var isPaused: Bool { resumesAt != nil }
 
-  /// When to call ``resume()`` although no connection was closed; nil while accepting.
+  /// The time to call ``resume()`` if no connection is closed before; nil while accepting.
   var deadline: Instant? { resumesAt }
 
-  /// Allows connections to be taken in this turn.
+  /// Resets the number of connections that may be accepted in this turn.
   mutating func beginTurn() { budget = Self.perTurn }
 
-  /// Takes the connections that wait already, then stops listening.
+  /// Accepts the connections that already wait, then stops listening.
   mutating func endListening() {
     guard listener != nil else { return }
     budget = Self.longestQueue
@@ -73,12 +73,12 @@ struct Acceptor: ~Copyable {
     checkInvariants()
   }
 
-  /// Accepts again after a pause: a descriptor may have become free.
+  /// Ends a pause, because a descriptor may be available again.
   mutating func resume() { resumesAt = nil }
 
-  /// Takes the next waiting connection. Never blocks.
-  /// - Parameter openConnections: for the log.
-  /// - Returns: nil when none waits, when this turn's budget is used up, and while paused.
+  /// Accepts the next waiting connection. Does not block.
+  /// - Parameter openConnections: the number of open connections, for the log.
+  /// - Returns: nil if none waits, if the budget of this turn is used up, or while paused.
   mutating func next(now: Instant, openConnections: Int) -> Connection? {
     defer { checkInvariants() }
     while let listener, resumesAt == nil, budget > 0 {
@@ -105,13 +105,13 @@ struct Acceptor: ~Copyable {
     isEnding = false
   }
 
-  /// The kernel keeps the credentials of a peer that is gone already. Without credentials the peer has no rights.
+  /// The kernel keeps the credentials of a peer that has already closed. A peer without credentials has no rights.
   private static func peer(of descriptor: Int32) -> Peer {
     let peer = (try? PeerCredentials(of: descriptor)) ?? PeerCredentials(pid: 0, uid: .max, gid: .max, groups: [])
     return Peer(uid: peer.uid, gid: peer.gid, pid: peer.pid, groups: peer.groups)
   }
 
-  /// Tells the first waiting client that there are no descriptors, and closes it.
+  /// Accepts the first waiting connection, sends the error to its client, and closes it.
   private mutating func refuseOne(_ error: SystemError, _ now: Instant, _ openConnections: Int) {
     reserve = nil
     defer { reserve = Self.makeReserve() }
@@ -123,7 +123,7 @@ struct Acceptor: ~Copyable {
     frame.appendByeFrame(
       reason: "descriptors",
       message: "feedd has no file descriptors left; try again later, or raise its limit of open files (LimitNOFILE).")
-    // A new socket has room for so little; if it has not, closing the connection says enough.
+    // A new socket has room for this frame. If not, the client sees only the close.
     _ = SocketIO.write(descriptor, frame.bytes)
     SocketIO.close(descriptor)
     turnedAway += 1

@@ -5,12 +5,12 @@ import FeedSystem
 
 /// The daemon's main thread: it waits for sockets, timers and signals, and runs the turn.
 ///
-/// A cycle waits, handles signals and reports of other threads, runs the turn, and then serves timers and images. Only the wait
-/// for events blocks.
+/// A cycle waits, handles signals and reports of other threads, runs the turn, then attends to timers and images. Only
+/// the wait for events blocks.
 struct EventLoop: ~Copyable {
   private var turn: Turn
   private var link: SocketLink
-  /// The state directory, which stays locked as long as the loop exists; nil without a commit log.
+  /// The state directory, locked while the loop exists; nil without a commit log.
   private let state: DurableState?
   private let clock: ServerClock
   private let log: Log
@@ -58,7 +58,7 @@ struct EventLoop: ~Copyable {
     service.tell(.ready, .status("listening at \(path)"), .mainPID(ProcessIdentity.pid))
   }
 
-  /// Runs until a signal asks for the end and the connections are drained.
+  /// Runs until a signal requests the end and the connections are drained.
   /// - Throws: if the event queue itself fails.
   mutating func run() throws(SystemError) {
     while !shutdown.isOver { try cycle() }
@@ -77,7 +77,7 @@ struct EventLoop: ~Copyable {
     storage?.workOnImage(executed: turn.executed, isBusy: turn.tookInput) { engine.catalog.makeImage() }
   }
 
-  /// Milliseconds until something is due; -1 if nothing is.
+  /// Milliseconds until the next deadline; -1 if there is none.
   private func timeout() -> Int32 {
     var deadline: Instant?
     func consider(_ moment: Instant?) {
@@ -125,7 +125,7 @@ struct EventLoop: ~Copyable {
     }
   }
 
-  /// Accepts the connections that already wait and no more, sends `bye` to all, and continues until everything is written.
+  /// Accepts only the connections that already wait, queues `bye` for all, and continues until all output is written.
   private mutating func drain(_ cause: String) {
     link.endListening()
     service.tell(.stopping, .status("ending, \(link.count) connections are told"))
@@ -133,7 +133,7 @@ struct EventLoop: ~Copyable {
     turn.drain(reason: "shutdown", message: "feedd is ending; connect again when it is back.")
   }
 
-  /// Ends, after all connections have read everything or the time is over.
+  /// Ends after all output was written, or after the drain timeout.
   private mutating func endDraining() {
     let left = link.count
     turn.closeAll(&link)
@@ -149,7 +149,7 @@ struct EventLoop: ~Copyable {
 
   // MARK: Storage
 
-  /// Reports when storing fails, and when it works again.
+  /// Reports when storing starts to fail and when it works again.
   private mutating func reportHealth() {
     if let reason = turn.lossReason, !shutdown.isOver {
       log.write(.error, "\(reason); the daemon ends")
@@ -166,12 +166,12 @@ struct EventLoop: ~Copyable {
     }
   }
 
-  /// Writes an image, so that the next start has nothing to replay, and closes the log. A further signal to end cancels the
-  /// image.
+  /// Writes an image, so that the next start has nothing to replay, and closes the log. Another signal to end cancels
+  /// the image.
   private mutating func closeStorage() {
     guard let storage else { return }
     var isToldToEnd = shutdown.isHurried
-    // A batch in flight at this point waits for a disk that does not respond. The image would wait as well.
+    // A batch still in flight waits for a disk that does not respond. The image would wait too.
     if !turn.awaitsLog && !isToldToEnd {
       let engine = engine
       var nextReport = clock.now
@@ -193,14 +193,14 @@ struct EventLoop: ~Copyable {
 
   // MARK: Configuration
 
-  /// Puts a configuration into effect: definitions, access rules, databases to read.
+  /// Applies a configuration: definitions, access rules, and databases to read.
   mutating func apply(_ configuration: Configuration, _ file: ConfigurationFile) throws(ConfigurationFileError) {
     let changes = try file.apply(configuration, to: engine, now: now)
     log.write(.notice, "\(file.path): \(changes.text)")
     arrangeSources()
   }
 
-  /// Reads exactly the databases of the present managed feeds, if these may have changed.
+  /// Updates the set of databases to that of the current managed feeds, if these may have changed.
   private mutating func arrangeSources() {
     do throws(SystemError) {
       guard let opened = try sources.arrange(engine, now: now) else { return }
@@ -211,7 +211,7 @@ struct EventLoop: ~Copyable {
     }
   }
 
-  /// Reads the configuration again and reports this to the service manager. A file that cannot be used changes nothing.
+  /// Reads the configuration again and reports this to the service manager. An invalid file changes nothing.
   private mutating func reload(_ cause: String) {
     service.tell(.reloading)
     defer { service.tell(.ready) }
@@ -231,7 +231,7 @@ struct EventLoop: ~Copyable {
     }
   }
 
-  /// Warns of changed limits, which are fixed when the daemon starts.
+  /// Warns about changed limits, which take effect only at start.
   private func warnOfLimits(_ wanted: Limits) {
     let others = Limits.all.filter { wanted[keyPath: $0.keyPath] != engine.limits[keyPath: $0.keyPath] }
     guard !others.isEmpty else { return }

@@ -1,6 +1,6 @@
-/// Whether the commit log stores what it is given, and what to report when that changes.
+/// Whether the commit log stores batches, and the reports when this changes.
 ///
-/// Only the first failure of a row of failures and the first success after it are reported.
+/// Only the first of consecutive failures and the first success after them are reported.
 struct LogHealth {
   /// A line for the daemon's log and one for the service manager.
   struct Report: Equatable {
@@ -10,7 +10,7 @@ struct LogHealth {
 
   private(set) var failedBatches = 0
 
-  /// Notes that a batch was not stored.
+  /// Records that a batch was not stored.
   /// - Returns: the report of the first failure; nil for the following ones.
   mutating func didFail(_ reason: String) -> Report? {
     failedBatches += 1
@@ -18,8 +18,8 @@ struct LogHealth {
     return Report(line: "\(reason); changes are refused until storing works again", status: "cannot store: \(reason)")
   }
 
-  /// Notes that a batch was stored. O(1), without allocation while all is well.
-  /// - Returns: the report of the recovery; nil when the batch before was stored, too.
+  /// Records that a batch was stored. O(1), without allocation if there was no failure.
+  /// - Returns: the report of the recovery; nil if there was no failure.
   mutating func didStore() -> Report? {
     if failedBatches == 0 { return nil }
     defer { failedBatches = 0 }

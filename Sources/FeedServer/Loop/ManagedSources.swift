@@ -3,16 +3,16 @@ import FeedModel
 import FeedSources
 import FeedSystem
 
-/// The databases of the managed feeds: which are read, and what becomes of the rows.
+/// The databases of the managed feeds.
 ///
-/// Nothing is opened before there is a managed feed.
+/// No resources are opened before there is a managed feed.
 struct ManagedSources {
   private var sources: SourceSet?
-  /// The engine's count of changes of managed feeds when the databases were arranged last.
+  /// The engine's `managedVersion` at the last call of `arrange`.
   private var arrangedVersion: Int?
 
-  /// Reads the databases of the present managed feeds and no others. O(1) when no managed feed has changed.
-  /// - Returns: descriptors to poll from now on, once; they belong to this value.
+  /// Updates the set of databases to that of the current managed feeds. O(1) if no managed feed changed.
+  /// - Returns: once, descriptors to poll from then on. They are owned by this value.
   mutating func arrange(_ engine: Engine, now: Instant) throws(SystemError) -> (files: Int32, reports: Int32)? {
     if engine.managedVersion == arrangedVersion { return nil }
     arrangedVersion = engine.managedVersion
@@ -27,10 +27,10 @@ struct ManagedSources {
     return opened
   }
 
-  /// Takes events of the file system.
+  /// Handles file events.
   func takeFileEvents(now: Instant) { sources?.takeEvents(now: now.nanoseconds) }
 
-  /// Gives the feeds the rows that were read.
+  /// Sets the rows that were read on their feeds.
   func takeReports(_ engine: Engine, now: Instant) {
     for report in sources?.takeReports(now: now.nanoseconds) ?? [] {
       switch report.outcome {
@@ -42,10 +42,10 @@ struct ManagedSources {
     }
   }
 
-  /// When ``attend(now:)`` has something to do; nil for not before an event.
+  /// The time to call ``attend(now:)``; nil if there is none.
   var deadline: Instant? { sources?.nextDeadline.map(Instant.init(nanoseconds:)) }
 
-  /// Reads the databases that are due.
+  /// Starts reading the databases that are due.
   func attend(now: Instant) { sources?.attend(now: now.nanoseconds) }
 
   private static func specification(of feed: ManagedKind, _ limits: Limits) -> SourceSpecification {

@@ -7,7 +7,7 @@ import FeedSystem
 struct ServiceManager {
   private let notify: Notify
   private let log: Log
-  /// Nanoseconds between two keep-alive messages, half of what the manager allows; nil when it does not ask for them.
+  /// Nanoseconds between two keep-alive messages, half of the watchdog's timeout; nil without a watchdog.
   private let interval: UInt64?
   private var nextWatchdog: Instant?
 
@@ -27,7 +27,7 @@ struct ServiceManager {
     }
   }
 
-  /// When ``attend(now:)`` has something to send; nil for never.
+  /// The time of the next keep-alive message; nil without a watchdog.
   var deadline: Instant? { nextWatchdog }
 
   /// Sends a keep-alive message if one is due.

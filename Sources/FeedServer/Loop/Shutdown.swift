@@ -1,10 +1,10 @@
 import FeedModel
 import FeedSystem
 
-/// How far the daemon is on its way to its end.
+/// The phases of the daemon's end.
 ///
-/// The first request to end begins draining: clients are told and queued output is written, for `drainTimeout` at most. A
-/// second request ends the draining at once.
+/// The first request to end begins draining: `bye` is sent and queued output is written, for at most `drainTimeout`. A
+/// second request ends draining immediately.
 struct Shutdown {
   private enum Phase {
     case serving
@@ -15,13 +15,13 @@ struct Shutdown {
 
   private let drainTimeout: Duration
   private var phase = Phase.serving
-  /// Whether the end was requested more than once: nothing that takes time is done any more.
+  /// Whether the end was requested more than once. Then nothing that takes time is done.
   private(set) var isHurried = false
 
   init(drainTimeout: Duration) { self.drainTimeout = drainTimeout }
 
-  /// Takes a request to end.
-  /// - Returns: false when the daemon was ending already, so that it now ends at once.
+  /// Records a request to end.
+  /// - Returns: false if the daemon was already ending. It then ends immediately.
   mutating func request(_ cause: String, now: Instant) -> Bool {
     switch phase {
     case .serving:
@@ -35,24 +35,24 @@ struct Shutdown {
     }
   }
 
-  /// The cause of a request that was not acted upon yet; draining begins with this call. nil when there is none.
+  /// Begins draining if the end was requested. Returns the cause of the request; nil if there was none.
   mutating func begin(now: Instant) -> String? {
     guard case .requested(let cause) = phase else { return nil }
     phase = .draining(until: now.adding(nanoseconds: drainTimeout.clampedNanoseconds))
     return cause
   }
 
-  /// Whether draining is over: no connection is left, or the time is up.
+  /// Whether draining is over: no connection is left, or it timed out.
   func isDue(openConnections: Int, now: Instant) -> Bool {
     guard case .draining(let end) = phase else { return false }
     return openConnections == 0 || end <= now
   }
 
-  /// Marks the daemon as ended.
+  /// Records that the daemon has ended.
   mutating func finish() { phase = .over }
 
   var isOver: Bool { if case .over = phase { true } else { false } }
 
-  /// When draining ends at the latest; nil while serving.
+  /// The time when draining times out; nil while serving.
   var deadline: Instant? { if case .draining(let end) = phase { end } else { nil } }
 }

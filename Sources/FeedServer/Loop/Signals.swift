@@ -2,9 +2,9 @@ import FeedSystem
 
 /// The signals that control the daemon, as requests to the loop.
 struct Signals: ~Copyable {
-  /// What a signal asks for, with a description of the signal and its sender.
+  /// The request of a signal, with a description of the signal and its sender.
   enum Request: Equatable {
-    /// SIGHUP: read the configuration file again.
+    /// SIGHUP: reload the configuration file.
     case reload(cause: String)
     /// SIGTERM or SIGINT: end.
     case end(cause: String)
@@ -13,7 +13,7 @@ struct Signals: ~Copyable {
   private let ends: SignalQueue
   private let reloads: SignalQueue
 
-  /// Blocks the signals and queues them. Call before the process starts threads.
+  /// Blocks the signals and queues them. Must be called before the process starts threads.
   init() throws(SystemError) {
     let ends = try SignalQueue([SignalQueue.terminate, SignalQueue.interrupt])
     reloads = try SignalQueue([SignalQueue.hangUp])
@@ -23,13 +23,13 @@ struct Signals: ~Copyable {
   /// The descriptors to poll for reading.
   var descriptors: [Int32] { [ends.descriptor, reloads.descriptor] }
 
-  /// The next request; nil when no signal is pending.
+  /// Returns the next request; nil if no signal is pending.
   func next() throws(SystemError) -> Request? {
     if let arrival = try ends.next() { return Self.request(arrival) }
     return try reloads.next().map(Self.request)
   }
 
-  /// Guards a start: a signal that asks for the end calls `end`. Other signals wait for the event loop.
+  /// Calls `end` for a signal to end during the start. Other signals wait for the event loop.
   func guardStart(_ end: @escaping @Sendable (_ cause: String) -> Void) throws(SystemError) -> StartGuard {
     let descriptor = ends.descriptor
     return try StartGuard(

@@ -4,12 +4,13 @@ import FeedSystem
 
 /// The daemon's ``Link``: Unix sockets behind one event queue.
 ///
-/// It also waits for the loop's other descriptors (signals, reports of other threads), so that the daemon sleeps in one
+/// It also waits for the loop's other descriptors (signals, reports of other threads), so that the daemon blocks in one
 /// place: ``wait(milliseconds:_:)``. It owns the descriptors of the connections and closes them.
 ///
-/// Invariants: one slot an open descriptor; what the event queue reports of a descriptor is what its slot says.
+/// Invariants: there is one slot for each open descriptor; the registration of a descriptor in the event queue matches
+/// its slot.
 struct SocketLink: ~Copyable, Link {
-  /// Descriptors of others that woke the loop.
+  /// The other descriptors that woke the loop.
   struct Wakes: OptionSet {
     let rawValue: UInt64
     static let signals = Wakes(rawValue: 1 << 1)
@@ -19,9 +20,9 @@ struct SocketLink: ~Copyable, Link {
     fileprivate static let listener = Wakes(rawValue: 1 << 0)
   }
 
-  /// Tokens below this are bits of ``Wakes``; an address of a slot is never so small.
+  /// Tokens below this value are bits of ``Wakes``. No address of a slot is that small.
   private static let wakeTokens: UInt64 = 1 << 12
-  /// Reads of what a peer still sends while its connection is closed.
+  /// The maximum number of reads of remaining input when a connection is closed.
   private static let lastReads = 8
 
   private let poll: EventPoll
@@ -29,12 +30,12 @@ struct SocketLink: ~Copyable, Link {
   private let writer = SliceWriter()
   private var acceptor: Acceptor
   private let log: Log
-  /// Events of the last wait, and how many of them were taken.
+  /// The number of events of the last wait, and the number of those that were taken.
   private var eventCount = 0
   private var nextIndex = 0
-  /// Whether the next event was already reported as writable; it may be readable as well.
+  /// Whether the current event was already reported as writable. It may be readable too.
   private var toldWritable = false
-  /// The connection that was reported as accepted and has no number yet; -1 for none.
+  /// The descriptor that was reported as accepted and has no number yet; -1 for none.
   private var unassigned: Int32 = -1
   /// The time of the last wait.
   private var now = Instant(nanoseconds: 0)
@@ -52,24 +53,24 @@ struct SocketLink: ~Copyable, Link {
     for slot in slots.open { SocketIO.close(slot.pointee.descriptor) }
   }
 
-  /// Open connections.
+  /// The number of open connections.
   var count: Int { slots.count }
 
   /// The numbers of all open connections. O(capacity).
   var connections: [ConnectionID] { slots.open.map(\.pointee.id) }
 
-  /// Connections accepted so far.
+  /// The number of connections accepted so far.
   var accepted: Int { acceptor.accepted }
 
-  /// Reports `wake` when a descriptor of somebody else is readable. The descriptor must outlive the link or be closed by its
-  /// owner, which removes it.
+  /// Reports `wake` when a descriptor is readable. The descriptor must outlive the link or be closed by its owner,
+  /// which also removes it.
   func add(_ descriptor: Int32, as wake: Wakes) throws(SystemError) {
     assert(wake.rawValue.nonzeroBitCount == 1 && wake.rawValue < Self.wakeTokens)
     try poll.add(descriptor, .readable, token: wake.rawValue)
   }
 
-  /// Waits for events. Events of connections are then taken with ``nextEvent()``.
-  /// - Parameter milliseconds: the longest wait; -1 for ever, 0 only looks.
+  /// Waits for events. Events of connections are then returned by ``nextEvent()``.
+  /// - Parameter milliseconds: the timeout; -1 for none, 0 to return immediately.
   mutating func wait(milliseconds: Int32, _ clock: ServerClock) throws(SystemError) -> Wakes {
     assert(nextIndex >= eventCount, "events of the wait before were not taken")
     slots.recycle()
@@ -86,10 +87,10 @@ struct SocketLink: ~Copyable, Link {
     return wakes
   }
 
-  /// When the link wants to be waited on again although nothing is ready; nil for never.
+  /// The time to call ``wait(milliseconds:_:)`` if nothing is ready; nil if there is none.
   var deadline: Instant? { acceptor.deadline }
 
-  /// Takes the connections that wait already in this turn, then accepts no more.
+  /// Accepts the connections that already wait, then accepts no more.
   mutating func endListening() { acceptor.endListening() }
 
   // MARK: Link
@@ -151,7 +152,7 @@ struct SocketLink: ~Copyable, Link {
       slot.pointee.inputEnded = true
       return .end
     case .failed(let code):
-      // A peer that closed without reading everything. What it sent was read before this is reported.
+      // The peer closed without reading all output. All its input was read before this error.
       log.write(.debug, "\(SystemError(code: code, operation: "read from connection \(id.rawValue)"))")
       slot.pointee.inputEnded = true
       return .failed
@@ -201,7 +202,7 @@ struct SocketLink: ~Copyable, Link {
 
   // MARK: -
 
-  /// Takes the next connection that waits and keeps its descriptor for ``assign(_:)``.
+  /// Accepts the next waiting connection and keeps its descriptor for ``assign(_:)``.
   private mutating func nextPeer() -> Peer? {
     let wasPaused = acceptor.isPaused
     guard let connection = acceptor.next(now: now, openConnections: slots.count) else {
@@ -226,8 +227,8 @@ struct SocketLink: ~Copyable, Link {
     }
   }
 
-  /// Takes a connection out of the event queue until it is watched again: the queue reports a hang-up in every wait, whatever
-  /// it is asked to report.
+  /// Removes a connection from the event queue until it is watched again. The queue would report a hang-up in every
+  /// wait, whatever events are requested.
   private func detach(_ slot: Slot) {
     guard !slot.pointee.isDetached else { return }
     do throws(SystemError) {
@@ -238,8 +239,8 @@ struct SocketLink: ~Copyable, Link {
     }
   }
 
-  /// Reads what came and nobody wants: closing over unread bytes would reset the connection before the peer has read its last
-  /// frames to the end.
+  /// Reads and discards the remaining input. Closing a socket with unread input would reset the connection before the
+  /// peer has read its last frames.
   private static func discardInput(_ descriptor: Int32) {
     withUnsafeTemporaryAllocation(byteCount: 16 << 10, alignment: 16) { space in
       for _ in 0..<lastReads {
@@ -248,7 +249,7 @@ struct SocketLink: ~Copyable, Link {
     }
   }
 
-  /// Checks that slots and numbers agree. O(connections).
+  /// Checks that slots and numbers match. O(connections).
   func checkInvariants() {
     slots.checkInvariants()
     assert(nextIndex <= eventCount)
@@ -256,20 +257,20 @@ struct SocketLink: ~Copyable, Link {
   }
 }
 
-/// What the link keeps of one connection.
+/// The link's state of one connection.
 private struct SocketSlot {
-  /// -1 in a slot that is closed.
+  /// The descriptor; -1 in a closed slot.
   var descriptor: Int32
   var id: ConnectionID
-  /// What was asked to be reported. Not in force while detached.
+  /// The requested events. Not registered while detached.
   var interest: EventInterest = .readable
-  /// Whether the slot is out of the event queue, because its peer hung up while nothing was watched.
+  /// Whether the slot is not in the event queue, because its peer hung up while nothing was watched.
   var isDetached = false
-  /// Whether a read has met the end.
+  /// Whether a read reached the end of the input.
   var inputEnded = false
 }
 
-/// The address of a slot, which the event queue keeps.
+/// The address of a slot, used as the token in the event queue.
 private typealias Slot = UnsafeMutablePointer<SocketSlot>
 
 extension UnsafeMutablePointer<SocketSlot> {
@@ -277,11 +278,11 @@ extension UnsafeMutablePointer<SocketSlot> {
   fileprivate var isOpen: Bool { pointee.descriptor >= 0 }
 }
 
-/// Slots in raw memory that does not move, found by the connection's number.
+/// Slots at stable addresses, indexed by the number of the connection.
 ///
-/// A closed slot is reused only after the next wait: events of the present one may still name it.
+/// A closed slot is reused only after the next wait, because events of the current one may still refer to it.
 private struct SlotTable: ~Copyable {
-  /// Index: the raw value of the number.
+  /// The slots, indexed by the raw value of the number.
   private var byNumber: UnsafeMutableBufferPointer<Slot?>
   private var closed: [Slot] = []
   private var free: [Slot] = []
@@ -315,18 +316,18 @@ private struct SlotTable: ~Copyable {
     count -= 1
   }
 
-  /// The open slot of a number; nil when there is none. O(1).
+  /// The open slot of a number; nil if there is none. O(1).
   @inline(__always)
   subscript(id: ConnectionID) -> Slot? { id.rawValue < byNumber.count ? byNumber[id.rawValue] : nil }
 
-  /// Makes the slots closed so far available again.
+  /// Makes closed slots available for reuse.
   mutating func recycle() {
     guard !closed.isEmpty else { return }
     free += closed
     closed.removeAll(keepingCapacity: true)
   }
 
-  /// Every open slot, by number. O(capacity).
+  /// All open slots, by number. O(capacity).
   var open: [Slot] { byNumber.compactMap { $0 } }
 
   private mutating func grow(beyond number: Int) {

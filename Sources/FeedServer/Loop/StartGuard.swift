@@ -1,10 +1,10 @@
 import FeedSystem
 
-/// Ends the process when a signal asks for it before the event loop runs.
+/// Ends the process if a signal requests it before the event loop runs.
 ///
-/// A start may read a large state and execute its journal for minutes, on the thread that will run the loop. This thread waits
-/// for the signals meanwhile. Ending at once loses nothing: it is the same as a crash, which every state survives, and a
-/// crash of the process keeps the epoch.
+/// A start may read a large state and replay its journal for minutes, on the thread that will run the loop. Meanwhile
+/// this thread waits for signals. Ending immediately loses nothing: it is like a crash of the process, which every
+/// state survives and which keeps the epoch.
 final class StartGuard: Sendable {
   private let wakeUp: WakeUp
   private let thread: Thread
@@ -12,7 +12,7 @@ final class StartGuard: Sendable {
   /// Starts the thread.
   /// - Parameters:
   ///   - signals: a descriptor that is readable when a signal has arrived; open until ``stop()``.
-  ///   - next: takes the next signal and returns its cause; nil when there is none.
+  ///   - next: returns the cause of the next signal; nil if there is none.
   ///   - end: ends the process. Called once, on the thread of the guard.
   init(
     _ signals: Int32, next: @escaping @Sendable () -> String?, end: @escaping @Sendable (_ cause: String) -> Void
@@ -32,7 +32,7 @@ final class StartGuard: Sendable {
     }
   }
 
-  /// Leaves signals that were not taken to the event loop. A second call does nothing.
+  /// Ends the thread, and leaves pending signals to the event loop. A second call does nothing.
   func stop() {
     wakeUp.signal()
     thread.join()

@@ -3,7 +3,7 @@ import FeedModel
 import FeedStorage
 import FeedSystem
 
-/// What a daemon with a commit log has besides its engine: the locked state directory and the log in it.
+/// The storage of a daemon with a commit log: the locked state directory and the log in it.
 final class DurableState {
   let directory: StateDirectory
   let log: SQLiteLog
@@ -32,7 +32,7 @@ extension Daemon {
     return DurableState(directory: directory, log: log)
   }
 
-  /// Fills the engine with what is stored, and starts the log's thread.
+  /// Restores the stored state into the engine, and starts the log's thread.
   static func recover(
     _ engine: Engine, from storage: SQLiteLog, _ limits: Limits, _ notify: Notify, _ log: Log
   ) throws -> RecoveryProgress {
@@ -76,7 +76,7 @@ extension Daemon {
 }
 
 extension StateBeginning {
-  /// A line for the log; nil if the state continues as it was.
+  /// A line for the log; nil if the state is new or continues.
   fileprivate var news: String? {
     switch self {
     case .new, .continued: nil
@@ -90,7 +90,7 @@ extension StateBeginning {
 }
 
 extension DaemonOptions.Durability {
-  /// The durability of the log; nil when there is none.
+  /// The durability of the log; nil without a log.
   fileprivate var ofLog: FeedStorage.Durability? {
     switch self {
     case .memory: nil

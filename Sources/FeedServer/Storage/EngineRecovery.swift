@@ -4,7 +4,7 @@ import FeedStorage
 import FeedSystem
 import Synchronization
 
-/// Fills an engine from the store.
+/// Restores an engine from the store.
 final class EngineRecovery: RecoveryTarget {
   private let engine: Engine
   private let reporter: RecoveryReporter?
@@ -33,16 +33,16 @@ final class EngineRecovery: RecoveryTarget {
   func didRecover(_ progress: RecoveryProgress) { reporter?.note(progress) }
 }
 
-/// Reports the progress of a recovery from a thread of its own: a single batch may take long, and the service manager gives
-/// up on a start that reports nothing.
+/// Reports the progress of a recovery from its own thread. A single batch may take long, and the service manager times
+/// out a start that reports nothing.
 final class RecoveryReporter: Sendable {
   private let interval: Duration
-  /// Nanoseconds after which a batch takes long.
+  /// Nanoseconds after which a batch counts as slow.
   private let longBatch: UInt64
 
   private struct State {
     var progress = RecoveryProgress()
-    /// When the batch under way began.
+    /// The time when the current batch began.
     var batchBegan: UInt64 = 0
     var isOver = false
   }
@@ -53,8 +53,8 @@ final class RecoveryReporter: Sendable {
 
   /// Starts the thread.
   /// - Parameters:
-  ///   - interval: between two reports.
-  ///   - longBatch: how long a batch may take until a report warns of it.
+  ///   - interval: the time between two reports.
+  ///   - longBatch: the time after which a report warns of a slow batch.
   ///   - report: called on the reporter's thread.
   init(
     every interval: Duration = .seconds(2), longBatch: Duration = .seconds(10),
@@ -67,7 +67,7 @@ final class RecoveryReporter: Sendable {
     thread.withLock { $0 = started }
   }
 
-  /// Notes how far recovery is.
+  /// Records the progress of the recovery.
   func note(_ progress: RecoveryProgress) {
     state.withLock { state in
       if state.progress.row != progress.row { state.batchBegan = MonotonicClock.now }
@@ -75,7 +75,7 @@ final class RecoveryReporter: Sendable {
     }
   }
 
-  /// Ends the reports.
+  /// Stops reporting.
   func stop() {
     state.withLock { $0.isOver = true }
     wakeUp.signal()
@@ -99,12 +99,12 @@ final class RecoveryReporter: Sendable {
   }
 }
 
-/// How far a recovery is.
+/// The progress of a recovery.
 struct RecoveryReport {
   let progress: RecoveryProgress
-  /// Seconds that the batch under way has taken.
+  /// The seconds that the current batch has taken.
   let seconds: UInt64
-  /// Whether this batch takes long and was not reported before.
+  /// Whether the current batch is slow and was not reported as slow before.
   let isNewWarning: Bool
 
   /// A line for the log and the service manager.
@@ -114,7 +114,7 @@ struct RecoveryReport {
     return text
   }
 
-  /// What to do about a batch that takes long.
+  /// A warning about a slow batch, with the next step.
   var warning: String {
     "the batch that ends with row \(progress.row) of the journal has taken \(seconds) s so far; wait for it, or, if it never "
       + "ends, start once with --skip-batch \(progress.row), which loses its changes and begins a new epoch"

@@ -1,20 +1,21 @@
 import FeedModel
 import FeedSystem
 
-/// The daemon's one line of time: the time of day when it started, going on with the monotonic clock, and never behind what an
-/// earlier run stored. So ages are right across restarts, and setting the time of day back confuses nothing.
+/// The daemon's clock: starts at the time of day and advances with the monotonic clock. It starts later than every
+/// stored time of an earlier process. So ages are right across restarts, and setting the time of day back has no
+/// effect.
 struct ServerClock {
   /// Nanoseconds to add to the monotonic clock.
   private let offset: UInt64
 
-  /// - Parameter stored: the newest moment of an earlier run; 0 when there is none.
+  /// - Parameter stored: the latest stored time of an earlier process; 0 if there is none.
   init(after stored: UInt64) {
     offset = max(WallClock.now, stored &+ 1) &- MonotonicClock.now
   }
 
   var now: Instant { Instant(nanoseconds: MonotonicClock.now &+ offset) }
 
-  /// Milliseconds from now until `deadline`, for a wait.
+  /// Milliseconds from now until `deadline`, as a timeout.
   func milliseconds(until deadline: Instant) -> Int32 {
     let moment = deadline.nanoseconds
     return MonotonicClock.milliseconds(until: moment > offset ? moment &- offset : 0)
