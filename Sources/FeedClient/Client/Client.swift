@@ -1,7 +1,7 @@
 import FeedJSON
 import FeedSystem
 
-/// A client of a daemon for asynchronous code: pushes values, reads and watches feeds.
+/// A client of a daemon for asynchronous code: pushes values, and reads and watches feeds.
 ///
 ///     struct Item: Codable {
 ///       var id: Int
@@ -18,16 +18,17 @@ import FeedSystem
 ///       print(try update.items())
 ///     }
 ///
-/// Requests of all tasks share one connection, which is opened with the first request and again after it was lost. A thread
-/// of the client waits for answers, so a task that awaits one blocks no thread of Swift's pool. Requests are sent in the
-/// order of the calls. When a task is cancelled, its call throws `CancellationError`; the daemon may still carry it out.
+/// Requests of all tasks share one connection. It is opened for the first request, and reopened after it was lost. A
+/// thread of the client waits for answers, so a waiting task blocks no thread of Swift's pool. Requests are sent in the
+/// order of the calls. If a task is cancelled, its call throws `CancellationError`; the daemon may still execute the
+/// request.
 public final class Client: Sendable {
   private let worker: ClientWorker
   private let socket: String
 
   /// - Parameters:
-  ///   - socket: the daemon's socket; see "Connecting and framing" in `Protocol/README.md` for the default.
-  ///   - name: the name that the daemon's log and `clients` show.
+  ///   - socket: the path of the daemon's socket; see "Connecting and framing" in `Protocol/README.md` for the default.
+  ///   - name: the client's name in the daemon's log and in `clients`.
   public init(socket: String? = nil, name: String = "swift") {
     self.socket = socket ?? SocketPath.clientDefault(.current)
     worker = ClientWorker(path: self.socket, name: name)
@@ -35,7 +36,7 @@ public final class Client: Sendable {
 
   deinit { worker.stop() }
 
-  /// Sends any request of the protocol.
+  /// Sends a request.
   /// - Parameter params: an object; see the method's page under `Protocol/methods`.
   /// - Returns: the JSON text of the result.
   /// - Throws: ``ClientError``, `EncodingError` or `CancellationError`.
@@ -45,14 +46,14 @@ public final class Client: Sendable {
     return try await worker.call(method, Array(text.bytes))
   }
 
-  /// Sends any request of the protocol and decodes its result.
+  /// Sends a request and decodes its result.
   public func call<Result: Decodable>(
     _ method: String, _ params: some Encodable, as type: Result.Type
   ) async throws -> Result {
     try JSONViewDecoder.decode(type, from: await call(method, params))
   }
 
-  /// Inserts an element into a collection, or updates the one with its identity.
+  /// Inserts an element into a collection, or updates the element with its identity.
   /// - Returns: the revision of the daemon.
   @discardableResult
   public func push(_ element: some Encodable, to feed: String) async throws -> UInt64 {
@@ -65,13 +66,13 @@ public final class Client: Sendable {
     try await change { changes in try changes.push(elements, to: feed) }
   }
 
-  /// Deletes the element with an identity; nothing if there is none.
+  /// Deletes the element with an identity. Does nothing if there is none.
   @discardableResult
   public func delete(_ id: some Encodable & Sendable, from feed: String) async throws -> UInt64 {
     try await change { changes in try changes.add("delete", feed, [("id", id)]) }
   }
 
-  /// Carries out several changes in one commit: all of them or, when one is refused, none.
+  /// Executes several changes in one commit. If one is refused, none takes effect.
   /// - Returns: the revision of the daemon.
   @discardableResult
   public func transaction(_ body: (inout Transaction) throws -> Void) async throws -> UInt64 {
@@ -80,12 +81,12 @@ public final class Client: Sendable {
     return try await send("transaction", transaction.parameters())
   }
 
-  /// The rows of a feed and every change of them, decoded when they are read; see ``Feed``.
+  /// Watches a feed: its rows and every change of them, decoded when they are read; see ``Feed``.
   public func watch<Item: Decodable>(_ feed: String, as type: Item.Type) -> ItemSequence<Item> {
     ItemSequence(feed: Feed(feed, socket: socket))
   }
 
-  /// Carries out the only change of a transaction as a request of its own.
+  /// Sends the only change of a transaction as a single request.
   private func change(_ body: (inout Transaction) throws -> Void) async throws -> UInt64 {
     var transaction = Transaction()
     try body(&transaction)
@@ -103,7 +104,7 @@ public final class Client: Sendable {
 public struct Transaction {
   private var operations: [(method: String, params: [UInt8])] = []
 
-  /// Inserts an element into a collection, or updates the one with its identity.
+  /// Inserts an element into a collection, or updates the element with its identity.
   public mutating func push(_ element: some Encodable, to feed: String) throws { try push([element], to: feed) }
 
   /// Inserts or updates elements of a collection.
@@ -111,7 +112,7 @@ public struct Transaction {
     try add("update", feed, [("elements", elements)])
   }
 
-  /// Makes a collection or an array hold exactly these elements.
+  /// Replaces the content of a collection or an array by these elements.
   public mutating func set(_ feed: String, to elements: [some Encodable]) throws {
     try add("set", feed, [("elements", elements)])
   }
@@ -122,12 +123,12 @@ public struct Transaction {
   /// Deletes the element with this identity.
   public mutating func delete(_ id: String, from feed: String) { try? add("delete", feed, [("id", id)]) }
 
-  /// Inserts elements into an array; without a row at its end.
+  /// Inserts elements into an array; without a row, at its end.
   public mutating func insert(_ elements: [some Encodable], into feed: String, at row: Int? = nil) throws {
     try add("insert", feed, [("elements", elements)] + (row.map { [("at", $0)] } ?? []))
   }
 
-  /// Removes rows of an array, which count before any of them is removed.
+  /// Removes rows of an array. All rows are counted before the removal.
   public mutating func remove(rows: [Int], from feed: String) { try? add("remove", feed, [("at", rows)]) }
 
   /// Sets the element of a single.
@@ -135,7 +136,7 @@ public struct Transaction {
     try add("put", feed, [("element", element)])
   }
 
-  /// Adds any operation that `transaction` allows.
+  /// Adds an operation that `transaction` allows.
   mutating func add(_ method: String, _ feed: String, _ members: [(String, any Encodable)]) throws {
     var text = ByteBuffer()
     text.append("{\"feed\":")

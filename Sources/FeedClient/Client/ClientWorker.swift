@@ -3,9 +3,9 @@ import FeedSystem
 import Glibc
 import Synchronization
 
-/// The thread of a ``Client``: sends the requests of all tasks over one connection and hands out the answers.
+/// The thread of a ``Client``: sends the requests of all tasks over one connection and delivers the answers.
 ///
-/// Invariant: each task that waits is in `waiting` until exactly one of answer, failure and cancellation removes it.
+/// Invariant: each waiting task is in `waiting` until exactly one of answer, failure and cancellation removes it.
 final class ClientWorker: Sendable {
   typealias Answer = Result<[UInt8], any Error>
 
@@ -17,7 +17,7 @@ final class ClientWorker: Sendable {
 
   private struct State {
     var nextTicket: UInt64 = 0
-    /// Requests that were not sent, oldest first.
+    /// Requests that were not sent yet, oldest first.
     var queue: [Request] = []
     var waiting: [UInt64: CheckedContinuation<Answer, Never>] = [:]
     var isStarted = false
@@ -95,7 +95,7 @@ final class ClientWorker: Sendable {
     }
   }
 
-  /// The body of the thread.
+  /// Runs the thread.
   private func run() {
     var connection: Connection?
     // The tickets of the requests that were sent, by their ids.
@@ -116,7 +116,7 @@ final class ClientWorker: Sendable {
         while let message = try connection?.next() { take(message, &sent) }
         try wait(wake, connection)
       } catch {
-        // What was sent may have been carried out; the caller decides whether to repeat it.
+        // Sent requests may have been executed. The caller decides whether to repeat them.
         failAll(error)
         (connection, sent) = (nil, [:])
       }

@@ -2,14 +2,14 @@ import Observation
 
 extension Row {
   /// Decodes the row's element.
-  /// - Throws: `DecodingError` when the element does not have the shape of the type.
+  /// - Throws: `DecodingError` if the element does not match the type.
   public func decode<Item: Decodable>(_ type: Item.Type) throws -> Item {
     try JSONViewDecoder.decode(type, from: element)
   }
 }
 
 extension Mirror {
-  /// The row of a section; nil when there is none.
+  /// The row of a section; nil if there is none.
   public subscript(section: Int, row: Int) -> Row? {
     guard sections.indices.contains(section), row >= 0, row < sections[section].rows.count else { return nil }
     return sections[section].rows[row]
@@ -19,9 +19,9 @@ extension Mirror {
   public var rows: some Sequence<Row> { sections.lazy.flatMap(\.rows) }
 }
 
-/// The updates of a feed whose elements are of one type; see ``Client/watch(_:as:)``.
+/// The updates of a feed whose elements have one type; see ``Client/watch(_:as:)``.
 ///
-/// It reconnects and resumes like ``Feed``, and a slow loop gets fewer, larger updates.
+/// Reconnects and resumes like ``Feed``. A slow loop gets fewer, larger updates.
 public struct ItemSequence<Item: Decodable>: AsyncSequence, Sendable {
   public typealias Element = ItemUpdate<Item>
 
@@ -32,7 +32,7 @@ public struct ItemSequence<Item: Decodable>: AsyncSequence, Sendable {
   public struct AsyncIterator: AsyncIteratorProtocol {
     var base: Feed.AsyncIterator
 
-    /// The next update with rows; nil once the task is cancelled.
+    /// Returns the next update with rows; nil if the task is cancelled.
     public mutating func next() async throws -> ItemUpdate<Item>? {
       while let update = try await base.next() {
         if let mirror = update.mirror { return ItemUpdate(cause: update.cause, mirror: mirror) }
@@ -50,7 +50,7 @@ public struct ItemUpdate<Item: Decodable>: Sendable {
   /// The rows of all sections in order.
   public var rows: some Sequence<Row> { mirror.rows }
 
-  /// The hint of the change, for programs that animate it; nil when there is none.
+  /// The animation hint of the change; nil if there is none.
   public var animation: String? {
     guard case .delta(let delta) = cause else { return nil }
     return delta.animation
@@ -67,11 +67,11 @@ public struct ItemUpdate<Item: Decodable>: Sendable {
     return try mirror.sections[section].rows.map { try $0.decode(Item.self) }
   }
 
-  /// The element of a row; nil when there is none.
+  /// The element of a row; nil if there is none, or if it does not match the type.
   public subscript(section: Int, row: Int) -> Item? { mirror[section, row].flatMap { try? $0.decode(Item.self) } }
 }
 
-/// A mirror of a feed that views observe.
+/// A mirror of a feed that views can observe.
 ///
 ///     let inbox = ObservedMirror(Feed("inbox"))
 ///     Task { try await inbox.run() }
@@ -80,14 +80,14 @@ public struct ItemUpdate<Item: Decodable>: Sendable {
 public final class ObservedMirror {
   /// The rows; nil before the first snapshot is complete.
   public private(set) var mirror: Mirror?
-  /// Why the rows may be old; nil while the watch is running.
+  /// The reason why the rows may be outdated; nil while the watch is running.
   public private(set) var interruption: ClientError?
   @ObservationIgnored private let feed: Feed
 
   public init(_ feed: Feed) { self.feed = feed }
 
   /// Follows the feed until the task is cancelled.
-  /// - Parameter note: is told of every update after the rows have changed.
+  /// - Parameter note: called with every update after the rows have changed.
   public func run(_ note: (FeedUpdate) -> Void = { _ in }) async throws {
     for try await update in feed {
       if case .interrupted(let reason) = update.cause { interruption = reason } else { interruption = nil }
@@ -96,13 +96,13 @@ public final class ObservedMirror {
     }
   }
 
-  /// The row of a section; nil when there is none.
+  /// The row of a section; nil if there is none.
   public subscript(section: Int, row: Int) -> Row? { mirror?[section, row] }
 }
 
-/// Drawers of rows, registered by the type of the row.
+/// A registry of functions that draw rows, by the type of the row.
 ///
-/// A drawer draws an element into whatever its owner shows, such as a cell of a list.
+/// A function draws an element into a target, such as a cell of a list.
 ///
 ///     var drawers = Drawers<Cell>()
 ///     drawers.register("alarm", as: Item.self) { item, cell, animation in
@@ -116,8 +116,8 @@ public struct Drawers<Target> {
 
   public init() {}
 
-  /// Registers the drawer of a type of rows; nil is for rows of all other types and without one.
-  /// - Parameter draw: is given the element, the target, and the hint of the change that brought the row.
+  /// Registers the function for a type of rows; nil registers it for rows with any other type or without a type.
+  /// - Parameter draw: called with the element, the target, and the animation hint of the change.
   public mutating func register<Item: Decodable>(
     _ rowType: String?, as type: Item.Type, draw: @escaping (Item, Target, _ animation: String?) throws -> Void
   ) {
@@ -125,8 +125,8 @@ public struct Drawers<Target> {
     if let rowType { byType[rowType] = entry } else { fallback = entry }
   }
 
-  /// Draws a row with the drawer of its type.
-  /// - Returns: false when no drawer is registered for it.
+  /// Draws a row with the function for its type.
+  /// - Returns: false if no function is registered for it.
   @discardableResult
   public func draw(_ row: Row, into target: Target, animation: String? = nil) throws -> Bool {
     guard let draw = row.type.flatMap({ byType[$0] }) ?? fallback else { return false }

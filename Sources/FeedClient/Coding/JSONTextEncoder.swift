@@ -1,8 +1,8 @@
 import FeedJSON
 
-/// Encodes values as compact JSON text. Optionals that are nil are left out of objects, as `Codable` does.
+/// Encodes values as compact JSON text. Omits nil optionals from objects, as `Codable` does.
 enum JSONTextEncoder {
-  /// - Throws: what the value's `encode(to:)` throws, or `EncodingError` for a number that JSON does not have.
+  /// - Throws: errors of the value's `encode(to:)`, or `EncodingError` for a number that JSON cannot represent.
   static func encode(_ value: some Encodable, to out: inout ByteBuffer) throws {
     let slot = Slot()
     try value.encode(to: TreeEncoder(slot: slot, codingPath: []))
@@ -10,7 +10,7 @@ enum JSONTextEncoder {
   }
 }
 
-/// A place in the text that is being made.
+/// A value in the text that is being built.
 private final class Slot {
   enum Content {
     case nothing
@@ -159,7 +159,7 @@ private struct TreeEncoder: Encoder, SingleValueEncodingContainer, UnkeyedEncodi
 
     func encode<T: Encodable>(_ value: T, forKey key: Key) throws {
       var encoder = encoder(key)
-      // Scalars have encodings of their own, which a generic call would not find.
+      // Scalars have specific encodings, which a generic call would not select.
       switch value {
       case let value as String: encoder.encode(value)
       case let value as Bool: encoder.encode(value)

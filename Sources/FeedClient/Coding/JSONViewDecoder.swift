@@ -3,7 +3,7 @@ import FeedJSON
 /// Decodes values from JSON.
 enum JSONViewDecoder {
   /// Decodes the JSON text of an element.
-  /// - Throws: `DecodingError` when the text does not have the shape of the type.
+  /// - Throws: `DecodingError` if the text does not match the type.
   static func decode<T: Decodable>(_ type: T.Type, from text: [UInt8]) throws -> T {
     var scanner = JSONScanner(maxDepth: 10_100)
     return try text.withUnsafeBytes { bytes in
@@ -51,7 +51,7 @@ private struct ViewDecoder: Decoder, SingleValueDecodingContainer {
     return value
   }
 
-  /// Also accepts whole numbers that are written otherwise, such as `1.0` and `1e3`.
+  /// Also accepts integers in other notations, such as `1.0` and `1e3`.
   private func integer<T: FixedWidthInteger & LosslessStringConvertible>(_ type: T.Type) throws -> T {
     guard view.kind == .number else { throw mismatch(type) }
     let text = String(decoding: view.text, as: UTF8.self)

@@ -1,7 +1,7 @@
 import FeedChange
 import FeedSystem
 
-/// Why a client could not do what it was asked.
+/// An error of a client.
 public enum ClientError: Error, Equatable, Sendable {
   /// No daemon listens at the socket's path.
   case noDaemon(SystemError)
@@ -9,9 +9,9 @@ public enum ClientError: Error, Equatable, Sendable {
   case closed(Bye?)
   /// The daemon refused a request.
   case refused(RemoteError)
-  /// The daemon sent a message that the protocol does not allow.
+  /// The daemon sent a message that violates the protocol.
   case malformed(MalformedMessage)
-  /// A message does not fit the earlier ones: the copy of the feed is wrong.
+  /// A message contradicts the earlier ones: the copy of the feed is wrong.
   case fault(FeedFault)
   /// The deadline passed.
   case timedOut
@@ -20,7 +20,7 @@ public enum ClientError: Error, Equatable, Sendable {
 }
 
 extension ClientError {
-  /// The description without its full stop, to be continued.
+  /// The description without its full stop, to be used inside a sentence.
   package var clause: String {
     let text = description
     return text.hasSuffix(".") ? String(text.dropLast()) : text
@@ -42,27 +42,27 @@ extension ClientError: CustomStringConvertible {
   }
 }
 
-/// A contradiction in what a watcher received: a bug in the daemon or in the client.
+/// A contradiction in the messages to a watcher: a bug in the daemon or in the client.
 ///
-/// The copy can no longer be trusted; start over with a new watch.
+/// The copy is invalid. Start over with a new watch.
 public enum FeedFault: Error, Equatable, Sendable {
-  /// A delta starts at another revision than this copy has: a message was lost or duplicated.
+  /// A delta starts at another revision than that of this copy: a message was lost or duplicated.
   case gap(expected: UInt64, found: UInt64)
-  /// A delta does not end after the revision it starts from.
+  /// A delta does not end at a later revision than it starts at.
   case backwards(from: UInt64, revision: UInt64)
-  /// A delta came before the snapshot was complete.
+  /// A delta arrived before the snapshot was complete.
   case deltaInsideSnapshot(revision: UInt64)
-  /// A part of a snapshot came although none was expected.
+  /// A part of a snapshot arrived although none was expected.
   case unexpectedSnapshot(revision: UInt64)
-  /// Two parts of one snapshot are of different revisions.
+  /// Two parts of one snapshot have different revisions.
   case mixedSnapshot(expected: UInt64, found: UInt64)
-  /// A part of a snapshot does not continue the one before it, or the number of rows is wrong.
+  /// A part of a snapshot does not continue the previous one, or the number of rows is wrong.
   case misplacedSnapshot(at: IndexPath)
-  /// The change does not fit the rows of this copy.
+  /// The change is invalid for the rows of this copy.
   case misfit(ChangeError, revision: UInt64)
   /// The message is about another feed or another epoch.
   case foreign(String)
-  /// The digest of this copy is not the daemon's of the same revision.
+  /// The digest of this copy differs from the daemon's at the same revision.
   case digest(revision: UInt64, mine: String, daemons: String)
 }
 

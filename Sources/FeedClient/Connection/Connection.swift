@@ -2,10 +2,10 @@ import FeedJSON
 import FeedSystem
 import Glibc
 
-/// A connection to a daemon: sends requests, receives responses and notifications in order.
+/// A connection to a daemon: sends requests, and receives responses and notifications in order.
 ///
-/// Only ``wait(until:)`` and ``call(_:params:deadline:_:)`` wait, so that a program can poll ``descriptor`` together with
-/// others. Not thread-safe.
+/// Only ``wait(until:)`` and ``call(_:params:deadline:_:)`` block, so a program can poll ``descriptor`` together with
+/// other descriptors. Not thread-safe.
 public final class Connection {
   private let stream: UnixStream
   private var input = FrameBuffer(limit: Connection.maxMessage)
@@ -16,14 +16,14 @@ public final class Connection {
   /// Notifications received while waiting for a response, oldest first.
   private var deferred = FrameBuffer(capacity: 256)
   private var hasEnded = false
-  /// Why the daemon closes the connection, once it said so.
+  /// The daemon's `bye`; nil until it was received.
   public private(set) var bye: Bye?
 
-  /// The largest message that is accepted: several times the largest that a daemon with default limits sends.
+  /// The maximum bytes of a message: several times the largest message of a daemon with default limits.
   private static let maxMessage = 256 << 20
-  /// The most bytes of notifications that are kept while waiting for a response.
+  /// The maximum bytes of notifications that are kept while waiting for a response.
   private static let maxDeferred = 64 << 20
-  /// Deeper than any daemon lets an element be, plus what a message wraps around it.
+  /// The maximum depth of JSON: more than any daemon allows for an element and its message.
   private static let maxDepth = 10_100
 
   /// Creates a connection over a stream and makes the stream nonblocking.
@@ -33,7 +33,7 @@ public final class Connection {
   }
 
   /// Connects to the daemon at `path`.
-  /// - Parameter timeout: how long to wait for a daemon that does not accept.
+  /// - Parameter timeout: the time to wait for a daemon that does not accept.
   public static func open(path: String, timeout: Duration? = nil) throws(ClientError) -> Connection {
     do throws(SystemError) {
       return try Connection(try UnixStream.connect(path: path, timeout: timeout))
@@ -46,20 +46,20 @@ public final class Connection {
     [ENOENT, ECONNREFUSED, ETIMEDOUT, ENOTDIR, ENOTSOCK, EACCES].contains(code)
   }
 
-  /// To be polled for reading, and for writing while ``hasOutput``.
+  /// The descriptor to poll for reading, and for writing while ``hasOutput``.
   public var descriptor: Int32 { stream.descriptor }
 
-  /// Whether some bytes were sent and not yet written.
+  /// Whether there are queued bytes that were not written yet.
   public var hasOutput: Bool { written < output.count }
 
-  /// How many bytes were sent and not yet written.
+  /// The number of queued bytes that were not written yet.
   public var outputCount: Int { output.count - written }
 
   // MARK: Sending
 
   /// Queues a request; ``flush()`` writes it.
   /// - Parameter params: writes the JSON object of the parameters.
-  /// - Returns: the id that its response will have.
+  /// - Returns: the id of the request, which its response repeats.
   @discardableResult
   public func send(_ method: String, params: (inout ByteBuffer) -> Void = { $0.append("{}") }) -> Int {
     lastID += 1
@@ -80,7 +80,8 @@ public final class Connection {
     return lastID
   }
 
-  /// Writes what the socket accepts now. A closed connection is reported when reading, after the daemon's last messages.
+  /// Writes as much as the socket accepts now. A closed connection is reported when reading, after the daemon's last
+  /// messages.
   public func flush() throws(ClientError) {
     while hasOutput {
       do throws(SystemError) {
@@ -95,8 +96,8 @@ public final class Connection {
 
   // MARK: Receiving
 
-  /// Reads what is there now, up to a buffer's room. Invalidates messages returned before.
-  /// - Returns: whether there was something, including the end.
+  /// Reads available input, as far as the buffer has room. Invalidates messages returned before.
+  /// - Returns: whether there was input or the end of the input.
   @discardableResult
   public func fill() throws(ClientError) -> Bool {
     do throws(SystemError) {
@@ -110,7 +111,7 @@ public final class Connection {
     return true
   }
 
-  /// The next complete message, valid until the next call or ``fill()``; nil when there is none yet.
+  /// Returns the next complete message, valid until the next call or ``fill()``; nil if there is none yet.
   /// - Throws: `closed` after the last message of a closed connection.
   public func next() throws(ClientError) -> Message? {
     if let message = try nextMessage(of: &deferred) { return message }
@@ -144,9 +145,9 @@ public final class Connection {
 }
 
 extension Connection {
-  /// Waits until there is something to read, or room for bytes to be written.
-  /// - Parameter deadline: in nanoseconds of ``MonotonicClock``; nil waits without limit.
-  /// - Returns: false when the deadline passed.
+  /// Waits until there is input, or until queued output can be written.
+  /// - Parameter deadline: in nanoseconds of ``MonotonicClock``; nil for no limit.
+  /// - Returns: false on timeout.
   public func wait(until deadline: UInt64?) throws(ClientError) -> Bool {
     do throws(SystemError) {
       while true {
@@ -160,11 +161,11 @@ extension Connection {
     }
   }
 
-  /// Sends a request and waits for its response. ``next()`` returns the notifications that come meanwhile.
+  /// Sends a request and waits for its response. ``next()`` returns the notifications that arrive meanwhile.
   /// - Parameters:
   ///   - params: writes the JSON object of the parameters.
-  ///   - deadline: in nanoseconds of ``MonotonicClock``; nil waits without limit.
-  ///   - read: reads the result, which is valid only inside.
+  ///   - deadline: in nanoseconds of ``MonotonicClock``; nil for no limit.
+  ///   - read: parses the result, which is valid only during the call.
   public func call<Result>(
     _ method: String, params: (inout ByteBuffer) -> Void = { $0.append("{}") }, deadline: UInt64? = nil,
     _ read: (JSONView) throws(MalformedMessage) -> Result
@@ -185,7 +186,7 @@ extension Connection {
           } catch {
             throw .malformed(error)
           }
-        // An error without an id says that the request could not be read.
+        // An error without an id means that the daemon could not parse the request.
         case .response(id, .failure(let error)), .response(0, .failure(let error)):
           throw .refused(error)
         case .response:
@@ -200,14 +201,14 @@ extension Connection {
   }
 
   /// Sends `hello`, the first request of a connection.
-  /// - Parameter client: the name that the daemon's log and `clients` show.
+  /// - Parameter client: the client's name in the daemon's log and in `clients`.
   public func hello(client: String, deadline: UInt64? = nil) throws(ClientError) -> ServerHello {
     try call("hello", params: { Self.appendHello(client: client, to: &$0) }, deadline: deadline) {
       result throws(MalformedMessage) in try ServerHello(result)
     }
   }
 
-  /// The parameters of `hello`.
+  /// Appends the parameters of `hello`.
   static func appendHello(client: String, to params: inout ByteBuffer) {
     params.append("{\"protocol\":1,\"client\":")
     params.appendJSONString(client)

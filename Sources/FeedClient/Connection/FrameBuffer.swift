@@ -1,10 +1,10 @@
-/// Cuts bytes from the daemon into frames; see "Connecting and framing" in `Protocol/README.md`.
+/// Splits input from the daemon into frames; see "Connecting and framing" in `Protocol/README.md`.
 struct FrameBuffer: ~Copyable {
-  /// The largest limit; no daemon can be configured to send more.
+  /// The greatest `maxFrame` that a daemon can be configured with.
   static let maxFrame = 1 << 30
 
   private var queue: ByteQueue
-  /// The largest frame that is accepted, which bounds the memory that a daemon can make this client use.
+  /// The maximum length of a frame, which limits the memory that a daemon can make this client use.
   private let limit: Int
 
   init(capacity: Int = 256 << 10, limit: Int = FrameBuffer.maxFrame) {
@@ -12,11 +12,11 @@ struct FrameBuffer: ~Copyable {
     self.limit = limit
   }
 
-  /// How many bytes are buffered.
+  /// The number of buffered bytes.
   var count: Int { queue.count }
 
-  /// Room to read into; invalidates frames returned before. It grows with the bytes that arrive, not with the length that a
-  /// frame claims.
+  /// Returns memory to read into; invalidates frames returned before. The buffer grows with the bytes that arrive, not
+  /// with the length that a frame claims.
   mutating func room() -> UnsafeMutableRawBufferPointer { queue.room() }
 
   /// Adds the first `count` bytes of the last ``room()``.
@@ -30,7 +30,7 @@ struct FrameBuffer: ~Copyable {
     queue.didFill(4 + json.count)
   }
 
-  /// The JSON of the next complete frame, valid until the next ``room()``; nil when more bytes are needed.
+  /// Returns the JSON of the next complete frame, valid until the next ``room()``; nil if more bytes are needed.
   mutating func next() throws(MalformedMessage) -> UnsafeRawBufferPointer? {
     let bytes = queue.bytes
     guard bytes.count >= 4 else { return nil }
@@ -44,7 +44,7 @@ struct FrameBuffer: ~Copyable {
   }
 }
 
-/// A queue of bytes in raw memory, which is reused and grows with its contents.
+/// A queue of bytes in raw memory, which is reused and grows with its content.
 package struct ByteQueue: ~Copyable {
   private var block: UnsafeMutableRawPointer
   private var capacity: Int
@@ -59,13 +59,13 @@ package struct ByteQueue: ~Copyable {
 
   deinit { block.deallocate() }
 
-  /// How many bytes were filled and not consumed.
+  /// The number of bytes in the queue.
   package var count: Int { tail - head }
 
-  /// Those bytes; valid until the next ``room(atLeast:)``, consumed or not.
+  /// The bytes in the queue; valid until the next ``room(atLeast:)``, even if they are consumed.
   package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: block + head, count: tail - head) }
 
-  /// Room for at least `minimum` bytes; call ``didFill(_:)`` with the number of bytes put there.
+  /// Returns memory for at least `minimum` bytes. Call ``didFill(_:)`` with the number of bytes written there.
   package mutating func room(atLeast minimum: Int = 1) -> UnsafeMutableRawBufferPointer {
     if head == tail { (head, tail) = (0, 0) }
     while capacity - tail < max(minimum, capacity / 4) {

@@ -12,8 +12,8 @@ import FeedSystem
 ///     }
 ///
 /// Each iteration has its own connection and thread, which reads only when the loop asks for the next update. While the
-/// body is busy the daemon coalesces changes, so a slow body sees fewer, larger deltas. The sequence ends when its task
-/// is cancelled. It throws a ``ClientError`` when the daemon refuses the watch and, without `reconnects`, when the
+/// body is busy, the daemon coalesces changes, so a slow body gets fewer, larger deltas. The sequence ends when its
+/// task is cancelled. It throws a ``ClientError`` if the daemon refuses the watch or, without `reconnects`, if the
 /// connection is lost.
 public struct Feed: AsyncSequence, Sendable {
   public typealias Element = FeedUpdate
@@ -22,9 +22,10 @@ public struct Feed: AsyncSequence, Sendable {
   private let options: WatchOptions
   private let path: String
 
-  /// The feed `name` of the daemon at `socket`; see "Connecting and framing" in `Protocol/README.md` for the default.
+  /// Creates a sequence of the updates of the feed `name`.
   /// - Parameters:
-  ///   - waits: whether to wait for the daemon and the feed at first.
+  ///   - socket: the path of the daemon's socket; see "Connecting and framing" in `Protocol/README.md` for the default.
+  ///   - waits: whether to wait for the daemon and the feed before the first watch.
   ///   - reconnects: whether to reconnect after a lost connection.
   ///   - throttle: the minimum time between deltas in milliseconds.
   public init(
@@ -46,10 +47,10 @@ public struct Feed: AsyncSequence, Sendable {
   public struct AsyncIterator: AsyncIteratorProtocol {
     let handle: FeedHandle
 
-    /// The next update; nil once the task is cancelled.
+    /// Returns the next update; nil if the task is cancelled.
     public mutating func next() async throws(ClientError) -> FeedUpdate? { try await handle.worker.next().get() }
 
-    /// The next update; nil once the task is cancelled.
+    /// Returns the next update; nil if the task is cancelled.
     public mutating func next(isolation actor: isolated (any Actor)?) async throws(ClientError) -> FeedUpdate? {
       try await handle.worker.next().get()
     }
@@ -69,19 +70,20 @@ final class FeedHandle: Sendable {
 public struct FeedUpdate: Sendable {
   /// The event.
   public enum Cause: Sendable {
-    /// All rows were received again: at the start, and when the watch could not resume.
+    /// All rows were received again: at the start, or because the watch could not resume.
     case snapshot
     /// Rows changed.
     case delta(Delta)
     /// The selection changed.
     case selection
-    /// The daemon or the feed is not available, for this reason. The rows are the last known ones; the feed tries again.
+    /// The daemon or the feed is not available, for this reason. The rows are the last known ones; the sequence
+    /// retries.
     case interrupted(ClientError)
     /// The watch resumed after an interruption without missing anything.
     case resumed
   }
 
   public var cause: Cause
-  /// The rows; nil before the first snapshot is complete. A value that later updates do not change.
+  /// The rows after the event; nil before the first snapshot is complete. Later updates do not change this value.
   public var mirror: Mirror?
 }

@@ -24,7 +24,7 @@ final class FeedWorker: Sendable {
     wake = try? WakeUp()
   }
 
-  /// The next update; nil when the task is cancelled or the iteration is over.
+  /// Returns the next update; nil if the task is cancelled or the iteration has ended.
   func next() async -> Answer {
     await withTaskCancellationHandler {
       await withCheckedContinuation { waiter in
@@ -74,7 +74,7 @@ final class FeedWorker: Sendable {
     waiter?.resume(returning: answer)
   }
 
-  /// The body of the thread.
+  /// Runs the thread.
   private func run() {
     let follower = Follower(path: path, options: options, keepsMirror: true)
     var course = FeedCourse()
@@ -106,11 +106,11 @@ final class FeedWorker: Sendable {
   }
 }
 
-/// Turns the events of a follower into updates, one at a time.
+/// Converts the events of a follower to updates, one at a time.
 struct FeedCourse {
   private var isInterrupted = false
 
-  /// The next update; nil when there is none yet.
+  /// Returns the next update; nil if there is none yet.
   mutating func next(of follower: Follower) throws(ClientError) -> FeedUpdate? {
     var cause: FeedUpdate.Cause?
     try follower.advance { event throws(ClientError) in
@@ -123,7 +123,7 @@ struct FeedCourse {
   private mutating func cause(of event: Follower.Event) -> FeedUpdate.Cause? {
     switch event {
     case .waiting(let reason):
-      // Reported once, not for every attempt.
+      // Only the first of several failed attempts is reported.
       defer { isInterrupted = true }
       return isInterrupted ? nil : .interrupted(reason)
     case .started(let start):

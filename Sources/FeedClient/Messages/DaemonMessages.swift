@@ -4,14 +4,14 @@ import FeedJSON
 /// The result of `hello`.
 public struct ServerHello: Equatable, Sendable {
   public var protocolVersion: Int
-  /// The daemon's name and version; empty when it did not send them.
+  /// The daemon's name and version; empty if it did not send them.
   public var server: String
   public var epoch: String
   public var revision: UInt64
-  /// The largest frame that the daemon accepts, in bytes of JSON.
+  /// The maximum bytes of JSON in a frame that the daemon accepts.
   public var maxFrame: Int
 
-  /// The default limit of a daemon.
+  /// The default `maxFrame` of a daemon.
   public static let defaultMaxFrame = 16 << 20
 
   public init(
@@ -45,12 +45,12 @@ public struct ServerHello: Equatable, Sendable {
   }
 }
 
-/// The result of `watch`; see "Watching" in `Protocol/README.md`.
+/// The result of `watch` (`Protocol/README.md`, "Watching").
 public struct WatchStart: Equatable, Sendable {
   public var feed: String
   public var epoch: String
   public var revision: UInt64
-  /// Whether the watch resumes from the requested `since`; otherwise a snapshot follows, unless it was not wanted.
+  /// Whether the watch resumes from the requested `since`. Otherwise a snapshot follows, unless none was requested.
   public var resumed: Bool
   public var sections: [SectionSummary]
 
@@ -84,11 +84,11 @@ public struct SectionSummary: Equatable, Sendable {
   }
 }
 
-/// A point in a daemon's history from which a watch can resume.
+/// A position in a daemon's history from which a watch can resume.
 public struct FeedPosition: Equatable, Sendable {
-  /// Identifies one unbroken history; revisions of different epochs cannot be compared.
+  /// The name of one unbroken history. Revisions of different epochs cannot be compared.
   public var epoch: String
-  /// The last commit seen.
+  /// The revision of the last commit that was received.
   public var revision: UInt64
 
   public init(epoch: String, revision: UInt64) {
@@ -102,7 +102,7 @@ public struct Bookmark: Equatable, Sendable {
   public var feed: String
   public var epoch: String
   public var revision: UInt64
-  /// A watch can also resume from here.
+  /// The daemon's revision. A watch can resume from here, too.
   public var current: UInt64
 
   public init(feed: String, epoch: String, revision: UInt64, current: UInt64) {
@@ -125,9 +125,9 @@ public struct Bookmark: Equatable, Sendable {
 /// A `selection` notification: the selected rows of a feed.
 public struct Selection: Equatable, Sendable {
   public var feed: String
-  /// The revision of the paths' coordinates.
+  /// The revision at which the paths are valid.
   public var revision: UInt64
-  /// Ascending.
+  /// The selected rows, ascending.
   public var selected: [IndexPath]
 
   public init(feed: String, revision: UInt64, selected: [IndexPath]) {
@@ -145,11 +145,11 @@ public struct Selection: Equatable, Sendable {
   }
 }
 
-/// A `bye` notification: why the daemon closes the connection.
+/// A `bye` notification: the reason why the daemon closes the connection.
 public struct Bye: Equatable, Sendable {
-  /// A code for programs.
+  /// A word for programs.
   public var reason: String
-  /// A message for people.
+  /// A sentence for people.
   public var message: String
 
   public init(reason: String, message: String) {
@@ -164,13 +164,13 @@ public struct Bye: Equatable, Sendable {
   }
 }
 
-/// The daemon's refusal of a request; see "Errors" in `Protocol/README.md`.
+/// An error response (`Protocol/README.md`, "Errors").
 public struct RemoteError: Error, Equatable, Sendable {
-  /// JSON-RPC's own code or one of the protocol's, for example -32000 for an unknown feed.
+  /// The code of JSON-RPC or of the protocol, for example -32000 for an unknown feed.
   public var code: Int
-  /// A message that says what to change.
+  /// The message, with the next step.
   public var message: String
-  /// The compact JSON text of `data`, which names the feed and the offending value; nil when there is none.
+  /// The compact JSON text of `data`, which names the feed and the offending value; nil if there is none.
   public var data: [UInt8]?
 
   public init(code: Int, message: String, data: [UInt8]? = nil) {
@@ -179,18 +179,18 @@ public struct RemoteError: Error, Equatable, Sendable {
     self.data = data
   }
 
-  /// An undefined feed.
+  /// The feed is not defined.
   public static let unknownFeed = -32000
-  /// A condition of the request that does not hold; `data.revision` is the present revision of `data.feed`.
+  /// A condition of the request does not hold. `data.revision` is the current revision of `data.feed`.
   public static let conditionFailed = -32009
-  /// An identity that the feed does not have; `data.id` is the identity.
+  /// The feed has no element with the identity in `data.id`.
   public static let unknownIdentity = -32010
-  /// An unknown method.
+  /// The method does not exist.
   public static let unknownMethod = -32601
-  /// An element without identity.
+  /// The element has no identity.
   public static let noIdentity = -32003
-  /// A filter or path that does not parse; `data.offset` is the offending place.
+  /// A filter or path cannot be parsed. `data.offset` is the position of the error.
   public static let badQuery = -32004
-  /// An exceeded limit; `data.limit` names it.
+  /// A limit was exceeded. `data.limit` is its name.
   public static let limitExceeded = -32007
 }

@@ -1,19 +1,19 @@
 import FeedChange
 import FeedJSON
 
-/// A `delta` notification: what one or more commits changed in a feed; see "The change" in `Protocol/README.md`.
+/// A `delta` notification: the changes of one or more commits in a feed; see "The change" in `Protocol/README.md`.
 public struct Delta: Equatable, Sendable {
   public var feed: String
-  /// The revision that the watcher has before it.
+  /// The revision of the watcher's copy before the delta.
   public var from: UInt64
-  /// The revision that it has afterwards.
+  /// The revision of the watcher's copy after the delta.
   public var revision: UInt64
   public var change: Change
-  /// Compact JSON texts of the rows of `change.added` and then of `change.updated`.
+  /// The compact JSON texts of the rows of `change.added`, then of `change.updated`.
   public var elements: [[UInt8]]
-  /// One type for each of the elements; nil when the feed has no types.
+  /// The type of each of the elements; nil if rows have no types.
   public var types: [String?]?
-  /// The hint given with the change.
+  /// The animation hint of the change; nil if there is none.
   public var animation: String?
 
   public init(
@@ -50,7 +50,7 @@ extension Change {
       deleted: try reader.paths("deleted"), added: try reader.paths("added"), updated: try reader.paths("updated"))
     if let pairs = object.member("moves") {
       for pair in pairs.elements {
-        // A move has the shape of a path: two numbers of 32 bits.
+        // A move is encoded like a path: two 32-bit numbers.
         guard let places = IndexPath(pair) else { throw MalformedMessage("change: \"moves\" is not a list of pairs") }
         moves.append(Move(deleted: places.section, added: places.row))
       }

@@ -1,7 +1,7 @@
 import FeedChange
 import FeedJSON
 
-/// Reads members of a message from the daemon. A member that is missing or of the wrong kind is a ``MalformedMessage``.
+/// Reads members of a message from the daemon. A missing member or one of the wrong kind throws ``MalformedMessage``.
 package struct MemberReader {
   let object: JSONView
   /// The message's name, for errors.
@@ -28,7 +28,7 @@ package struct MemberReader {
     return value
   }
 
-  /// A flag that is false when absent.
+  /// A boolean member, false if it is absent.
   package func flag(_ name: StaticString) -> Bool { object.member(name)?.bool ?? false }
 
   package func array(_ name: StaticString) throws(MalformedMessage) -> JSONView.Elements {
@@ -62,14 +62,14 @@ package struct MemberReader {
     return sections
   }
 
-  /// Copies of the compact texts of the elements.
+  /// Copies of the compact texts of an array's elements.
   package func texts(_ name: StaticString) throws(MalformedMessage) -> [[UInt8]] {
     var texts: [[UInt8]] = []
     for element in try array(name) { texts.append(element.compactText) }
     return texts
   }
 
-  /// The types of as many elements; nil when the message has none.
+  /// The types of `count` elements; nil if the message has none.
   package func types(count: Int) throws(MalformedMessage) -> [String?]? {
     guard object.member("types") != nil else { return nil }
     var types: [String?] = []
@@ -81,7 +81,7 @@ package struct MemberReader {
 }
 
 extension IndexPath {
-  /// The path that an array of two row numbers writes; nil for anything else.
+  /// Parses an array of two row numbers; nil for anything else.
   package init?(_ view: JSONView) {
     guard view.kind == .array, view.count == 2 else { return nil }
     var elements = view.elements
@@ -102,9 +102,9 @@ extension JSONView {
   }
 }
 
-/// A message that the protocol does not allow: the peer is no feedd, or one of the two has a bug.
+/// A message that violates the protocol: the peer is not feedd, or one side has a bug.
 public struct MalformedMessage: Error, Equatable, Sendable {
-  /// What was expected and where, for example "delta: `from` is not a revision".
+  /// The expectation and the place, for example "delta: `from` is not a revision".
   public var description: String
 
   public init(_ description: String) { self.description = description }

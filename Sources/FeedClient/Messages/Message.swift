@@ -1,14 +1,14 @@
 import FeedJSON
 
-/// One message from the daemon, read in place: valid until the connection returns the next one.
+/// A message from the daemon, read in place: valid until the connection returns the next one.
 public enum Message {
   /// The response to a request that this connection sent.
   case response(id: Int, Result<JSONView, RemoteError>)
-  /// A message that answers no request.
+  /// A notification.
   case notification(Notification)
 }
 
-/// A message that answers no request; valid until the connection returns the next message.
+/// A notification: a message that answers no request. Valid until the connection returns the next message.
 public struct Notification {
   /// The notifications of protocol 1.
   public enum Kind: Sendable {
@@ -17,20 +17,20 @@ public struct Notification {
     case bookmark
     case selection
     case bye
-    /// A notification that this version does not know; ignore or show it.
+    /// A notification that this version does not know.
     case other
   }
 
   public let kind: Kind
-  /// Its parameters, an object.
+  /// The parameters, an object.
   public let params: JSONView
   /// The whole JSON-RPC message.
   public let whole: JSONView
 
-  /// Whether it is the last one of a feed that was removed.
+  /// Whether this is the last notification of a feed that was undefined.
   public var endsFeed: Bool { (kind == .delta || kind == .snapshot) && params.member("ended")?.bool == true }
 
-  /// Whether it is about that feed.
+  /// Whether the notification is about a feed.
   public func concerns(_ feed: String) -> Bool {
     var feed = feed
     return feed.withUTF8 { name in params.member("feed")?.stringEquals(utf8: UnsafeRawBufferPointer(name)) ?? false }
@@ -44,7 +44,7 @@ extension Message {
       guard let params = view.member("params") else { throw MalformedMessage("a notification without \"params\"") }
       self = .notification(Notification(kind: .init(method), params: params, whole: view))
     } else if let error = view.member("error") {
-      // An error without an id answers a request that the daemon could not read.
+      // An error without an id answers a request that the daemon could not parse.
       self = .response(id: view.member("id")?.int ?? 0, .failure(RemoteError(error)))
     } else if let result = view.member("result"), let id = view.member("id")?.int {
       self = .response(id: id, .success(result))

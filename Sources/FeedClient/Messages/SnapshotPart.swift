@@ -1,19 +1,19 @@
 import FeedChange
 import FeedJSON
 
-/// A `snapshot` notification: consecutive rows of a feed; see "Watching" in `Protocol/README.md`.
+/// A `snapshot` notification: consecutive rows of a feed (`Protocol/README.md`, "Watching").
 public struct SnapshotPart: Equatable, Sendable {
   public var feed: String
   public var revision: UInt64
   /// The place of the first element. Elements beyond the end of a section continue in the next one.
   public var at: IndexPath
-  /// Compact JSON texts.
+  /// The compact JSON texts of the elements.
   public var elements: [[UInt8]]
-  /// One type for each of the elements; nil when the feed has no types.
+  /// The type of each of the elements; nil if rows have no types.
   public var types: [String?]?
   /// Whether this is the last part.
   public var isLast: Bool
-  /// The sections of a snapshot that restarts the watch, in its first part; nil otherwise.
+  /// The sections of a snapshot that resets the watch, in its first part; otherwise nil.
   public var resetSections: [SectionSummary]?
 
   public init(

@@ -1,30 +1,30 @@
 /// A list in chunks: an edit in the middle of a long list moves one chunk, not the whole tail.
 ///
-/// A list of n elements has about n / `chunkCapacity` chunks. An edit finds its chunk by adding up their counts, which
-/// for a million rows is a walk over some thousands of integers, about a microsecond; then it moves at most a chunk.
-/// Edits of many rows at once walk the chunks once.
+/// A list of n elements has about n / `chunkCapacity` chunks. An edit finds its chunk by summing the chunk lengths,
+/// which for a million rows are some thousand integers (about a microsecond), then moves at most one chunk. A batch of
+/// edits traverses the chunks once.
 public struct ChunkedList<Element> {
   /// No chunk is empty and none is longer than `chunkCapacity`.
   private var chunks: [[Element]] = []
   /// The lengths of the chunks, in one array so that finding a row touches little memory.
   private var counts: [Int] = []
-  /// How many elements there are. O(1).
+  /// The number of elements.
   public private(set) var count = 0
   private let chunkCapacity: Int
 
-  /// How many chunks there are, for tests.
+  /// The number of chunks, for tests.
   var chunkCount: Int { chunks.count }
 
-  /// An empty list.
+  /// Creates an empty list.
   public init() { self.init(chunkCapacity: 256) }
 
-  /// An empty list with chunks of at most `chunkCapacity` elements, at least 2; small ones are for tests.
+  /// Creates an empty list with chunks of at most `chunkCapacity` elements, at least 2. For tests with small chunks.
   init(chunkCapacity: Int) {
     precondition(chunkCapacity >= 2)
     self.chunkCapacity = chunkCapacity
   }
 
-  /// Adds elements at the end. Amortised O(1) each.
+  /// Appends elements. Amortized O(1) each.
   public mutating func append(contentsOf elements: some Sequence<Element>) {
     for element in elements {
       if let last = counts.last, last < chunkCapacity {
@@ -39,7 +39,8 @@ public struct ChunkedList<Element> {
     checkInvariants()
   }
 
-  /// The chunk that holds `row`, and the row of that chunk's first element. Precondition: 0 ≤ row < count.
+  /// The chunk that contains `row`, and the row of its first element.
+  /// - Precondition: 0 ≤ row < count.
   private func chunk(of row: Int) -> (chunk: Int, start: Int) {
     var (chunk, start) = (0, 0)
     while start + counts[chunk] <= row {
@@ -56,14 +57,14 @@ extension ChunkedList: RandomAccessCollection {
   public var startIndex: Int { 0 }
   public var endIndex: Int { count }
 
-  /// The element at `row`. O(n / chunk capacity) with a small constant; iterate for many.
+  /// The element at `row`. O(n / chunk capacity) with a small constant; use an iterator for many elements.
   public subscript(row: Int) -> Element {
     precondition(row >= 0 && row < count, "row out of range")
     let (chunk, start) = chunk(of: row)
     return chunks[chunk][row - start]
   }
 
-  /// Goes through the elements in order, O(1) each.
+  /// Iterates over the elements in order, O(1) each.
   public struct Iterator: IteratorProtocol {
     private let chunks: [[Element]]
     private var chunk = 0
@@ -90,7 +91,7 @@ extension ChunkedList: Equatable where Element: Equatable {
 }
 
 extension ChunkedList {
-  /// Checks that chunks and counts agree, in debug builds. O(chunks).
+  /// Checks the chunks and their lengths, in debug builds. O(chunks).
   @inline(__always)
   func checkInvariants() {
     #if CHECK_INVARIANTS
@@ -103,9 +104,9 @@ extension ChunkedList {
   }
 }
 
-/// Edits of many rows at once. Precondition: the rows are in range and strictly ascending.
+/// Batches of edits. Precondition: the rows are in range and strictly ascending.
 extension ChunkedList {
-  /// Removes the elements at `rows`, counted before the removal. O(chunks + chunk × touched).
+  /// Removes the elements at `rows`, in coordinates before the removal. O(chunks + chunk length × chunks touched).
   mutating func remove(_ rows: some Collection<Int>) {
     var (chunk, start) = (0, 0)
     var rest = rows[...]
@@ -128,7 +129,7 @@ extension ChunkedList {
     checkInvariants()
   }
 
-  /// Inserts `elements` so that each has its row of `rows` afterwards. O(chunks + chunk × touched).
+  /// Inserts `elements` at `rows`, in coordinates after the insertion. O(chunks + chunk length × chunks touched).
   mutating func insert(_ elements: some Collection<Element>, at rows: some Collection<Int>) {
     if chunks.isEmpty {
       append(contentsOf: elements)
@@ -159,7 +160,7 @@ extension ChunkedList {
     checkInvariants()
   }
 
-  /// Replaces the elements at `rows`. O(chunks + touched).
+  /// Replaces the elements at `rows`. O(chunks + rows).
   mutating func replace(_ rows: some Collection<Int>, with elements: some Collection<Element>) {
     var (chunk, start) = (0, 0)
     for (row, element) in zip(rows, elements) {
@@ -171,11 +172,11 @@ extension ChunkedList {
     }
   }
 
-  /// Splits a chunk that is too long into even pieces.
+  /// Splits a chunk that is too long into equal pieces.
   private mutating func split(_ chunk: Int) {
     let length = counts[chunk]
     guard length > chunkCapacity else { return }
-    // Two thirds full, so that the next insertions nearby find room.
+    // Two thirds full, so that there is room for later insertions nearby.
     let target = Swift.max(1, chunkCapacity * 2 / 3)
     let whole = chunks[chunk]
     let pieces = (length + target - 1) / target
@@ -185,7 +186,7 @@ extension ChunkedList {
     counts.replaceSubrange(chunk...chunk, with: parts.map(\.count))
   }
 
-  /// Removes empty chunks and joins neighbours that fit into half a chunk.
+  /// Removes empty chunks, and merges neighbours that fit in half a chunk.
   private mutating func mergeThinChunks() {
     var kept = 0
     for chunk in chunks.indices where counts[chunk] > 0 {
@@ -204,7 +205,7 @@ extension ChunkedList {
 }
 
 extension Array {
-  /// Removes the elements at `rows` less `offset`, ascending.
+  /// Removes the elements at `rows` minus `offset`, ascending.
   fileprivate mutating func remove(_ rows: some Collection<Int>, offset: Int) {
     if rows.count == 1, let row = rows.first {
       remove(at: row - offset)
@@ -223,7 +224,7 @@ extension Array {
     removeLast(count - kept)
   }
 
-  /// Inserts `elements` so that they stand at `rows` less `offset`, ascending.
+  /// Inserts `elements` at `rows` minus `offset`, ascending.
   fileprivate mutating func insert(_ elements: some Collection<Element>, at rows: some Collection<Int>, offset: Int) {
     if rows.count == 1, let row = rows.first, let element = elements.first {
       insert(element, at: row - offset)

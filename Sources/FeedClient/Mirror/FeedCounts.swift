@@ -9,17 +9,17 @@ public struct FeedCounts: Equatable, Sendable {
   public private(set) var sections: [SectionSummary]
   public private(set) var revision: UInt64
 
-  /// The rows of all sections.
+  /// The number of rows of all sections.
   public var total: Int { sections.reduce(0) { $0 + $1.count } }
 
-  /// The counts with which a watch starts.
+  /// Creates the counts at the start of a watch.
   public init(_ start: WatchStart) {
     sections = start.sections
     revision = start.revision
   }
 
-  /// Applies the `params` of a `delta` or of a `snapshot` that restarts the watch. Ignores what leads to a revision that the
-  /// counts have already, as the delta does with which a watch resumes.
+  /// Applies the `params` of a `delta`, or of a `snapshot` that resets the watch. Ignores a revision that the counts
+  /// already have, such as that of the first delta of a resumed watch.
   mutating func apply(_ params: JSONView) throws(MalformedMessage) {
     let reader = MemberReader(object: params, place: "delta")
     let revision = try reader.revision("revision")
@@ -44,7 +44,7 @@ public struct FeedCounts: Equatable, Sendable {
 }
 
 extension Change {
-  /// Whether the deleted and added sections are possible in a feed of `count` sections.
+  /// Whether the deleted and added sections are valid in a feed of `count` sections.
   fileprivate func sectionsFit(_ count: Int) -> Bool {
     guard sectionsDeleted.allSatisfy({ $0 < UInt32(clamping: count) }),
       zip(sectionsDeleted, sectionsDeleted.dropFirst()).allSatisfy(<)

@@ -1,24 +1,24 @@
 import FeedChange
 
-/// A snapshot being received: its sections and the rows so far.
+/// A snapshot that is being received: its sections and the rows so far.
 struct IncomingSnapshot: Sendable {
   private let summaries: [SectionSummary]
   private(set) var sections: [Mirror.Section] = []
-  /// How many rows were received, over all sections.
+  /// The number of rows received so far, in all sections.
   private var received = 0
 
-  /// Creates a snapshot that will have these sections.
+  /// Creates a snapshot with these sections and no rows.
   init(sections: [SectionSummary]) { summaries = sections }
 
-  /// The sections without any rows.
+  /// The sections, without rows.
   var emptySections: [Mirror.Section] {
     summaries.map { Mirror.Section(name: $0.name, rows: ChunkedList()) }
   }
 
-  /// Whether every row was received.
+  /// Whether all rows were received.
   private var isComplete: Bool { received == summaries.reduce(0) { $0 + $1.count } }
 
-  /// Checks that `part` continues the one before it, and that the number of rows is right.
+  /// Throws unless `part` continues the previous one and the number of rows is right.
   func check(_ part: SnapshotPart) throws(FeedFault) {
     let section = Int(part.at.section)
     let isPlaced = section < summaries.count || (section == 0 && part.at.row == 0)

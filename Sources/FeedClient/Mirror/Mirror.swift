@@ -3,9 +3,9 @@ import FeedWire
 
 /// A copy of a feed, kept up to date by the snapshots, deltas and bookmarks of a watch.
 ///
-/// A value without a connection. Every `apply` applies the whole message, or throws a ``FeedFault`` and leaves the mirror
-/// as it was; after a fault, start over with a new watch. Invariant: the sections are those of one revision of the feed,
-/// because the rows of a snapshot become visible with its last part.
+/// A value without a connection. Each `apply` applies a whole message, or throws a ``FeedFault`` and leaves the mirror
+/// unchanged. After a fault, start over with a new watch. Invariant: the sections are those of one revision of the
+/// feed, because the rows of a snapshot become visible with its last part.
 ///
 ///     var mirror = Mirror(start)  // the result of `watch`
 ///     try mirror.apply(part)  // each part of the snapshot
@@ -19,13 +19,13 @@ public struct Mirror: Sendable {
   }
 
   public let feed: String
-  /// The rows of ``WatchProgress/revision``; while a snapshot is being received, those of the last complete state.
+  /// The rows at ``WatchProgress/revision``; while a snapshot is being received, those of the last complete state.
   public private(set) var sections: [Section] = []
-  /// The selected rows as of the last `selection`; the daemon sends another when a change moves them.
+  /// The selected rows as of the last `selection`. The daemon sends another if a change moves them.
   public private(set) var selected: [IndexPath] = []
-  /// The revision of the mirror and what may come next.
+  /// The revision of the mirror, and the messages that may follow.
   public private(set) var progress: WatchProgress
-  /// The snapshot being received.
+  /// The snapshot that is being received.
   private var incoming: IncomingSnapshot
 
   /// Creates an empty mirror for a watch that was not resumed.
@@ -37,20 +37,20 @@ public struct Mirror: Sendable {
     if !initial { sections = incoming.emptySections }
   }
 
-  /// Continues with another watch of the same feed, which was requested with `since` at the mirror's position and with a
-  /// snapshot in case it cannot resume.
+  /// Continues with another watch of the same feed. It must have been requested with `since` at the mirror's position,
+  /// and with a snapshot in case it cannot resume.
   public mutating func restart(_ start: WatchStart) {
     progress.restart(start, initial: true)
     incoming = IncomingSnapshot(sections: start.sections)
   }
 
-  /// Whether the mirror has the rows of some revision.
+  /// Whether the mirror has the rows of a complete state.
   public var isShown: Bool { progress.position != nil }
 
-  /// How many rows there are. O(sections).
+  /// The number of rows. O(sections).
   public var count: Int { sections.reduce(0) { $0 + $1.rows.count } }
 
-  /// The row at `path`; nil when there is none.
+  /// The row at `path`; nil if there is none.
   public subscript(path: IndexPath) -> Row? {
     guard Int(path.section) < sections.count, Int(path.row) < sections[Int(path.section)].rows.count else { return nil }
     return sections[Int(path.section)].rows[Int(path.row)]
@@ -80,7 +80,7 @@ extension Mirror {
     return true
   }
 
-  /// Applies a delta. O(size of the delta), plus O(rows / 256) for each section it changes; see ``ChunkedList``.
+  /// Applies a delta. O(size of the delta), plus O(rows / 256) for each changed section; see ``ChunkedList``.
   public mutating func apply(_ delta: Delta) throws(FeedFault) {
     guard delta.feed == feed else { throw .foreign(delta.feed) }
     var next = progress
@@ -156,11 +156,11 @@ extension [IndexPath] {
 }
 
 extension Mirror {
-  /// The number of rows in each section, as `verify` answers it. O(sections).
+  /// The number of rows in each section, as in the answer to `verify`. O(sections).
   public var counts: [Int] { sections.map(\.rows.count) }
 
-  /// The digest that `verify` answers for the same rows: CRC-32 of the compact JSON `[[elements of section 0],…]`, as
-  /// eight hexadecimal digits. O(bytes), about two gigabytes a second.
+  /// The digest, as in the answer to `verify` for the same rows: the CRC-32 of the compact JSON `[[elements of section
+  /// 0],…]`, as eight hexadecimal digits. O(bytes), about two gigabytes a second.
   public var digest: String {
     var crc = CRC32()
     crc.update(UInt8(ascii: "["))
@@ -182,25 +182,25 @@ extension Mirror {
 
 /// One row of a mirror.
 public struct Row: Equatable, Sendable {
-  /// How a row got its present content and place.
+  /// The origin of a row's current content and place.
   public enum Origin: UInt8, Sendable {
-    /// It came with a snapshot.
+    /// The row came with a snapshot.
     case snapshot
-    /// A delta added it.
+    /// A delta added the row.
     case added
-    /// A delta moved it here.
+    /// A delta moved the row here.
     case moved
-    /// A delta replaced its element.
+    /// A delta replaced the element.
     case updated
   }
 
   /// The element's compact JSON text, UTF-8, as the daemon sent it.
   public var element: [UInt8]
-  /// The row's type; nil when it has none.
+  /// The row's type; nil if it has none.
   public var type: String?
-  /// How the row got its present content and place.
+  /// The origin of the row's current content and place.
   public var origin: Origin
-  /// The revision that did so.
+  /// The revision of the change that is named by `origin`.
   public var revision: UInt64
 
   public init(element: [UInt8], type: String? = nil, origin: Origin = .snapshot, revision: UInt64 = 0) {

@@ -1,4 +1,4 @@
-/// The revision of a watcher's copy, and which messages may come next; see "Watching" in `Protocol/README.md`.
+/// The revision of a watcher's copy, and the messages that may follow (`Protocol/README.md`, "Watching").
 ///
 /// Invariant: `current` is at least `revision`, and the feed did not change between them.
 public struct WatchProgress: Equatable, Sendable {
@@ -9,12 +9,12 @@ public struct WatchProgress: Equatable, Sendable {
   }
 
   public private(set) var epoch: String
-  /// The revision of the rows; while the first snapshot is being received, the revision it will have.
+  /// The revision of the rows; while the first snapshot is being received, the revision that they will have.
   public private(set) var revision: UInt64
-  /// The last revision at which the feed is known to be unchanged since ``revision``.
+  /// The last revision up to which the feed is known to be unchanged since ``revision``.
   public private(set) var current: UInt64
   private var phase: Phase
-  /// The last complete state before the snapshot being received.
+  /// The last complete state before the snapshot that is being received.
   private var complete: State?
 
   /// A state of the rows, valid from `revision` to `current`.
@@ -55,12 +55,12 @@ public struct WatchProgress: Equatable, Sendable {
     phase == .live ? State(epoch: epoch, revision: revision, current: current) : complete
   }
 
-  /// Where a later watch can resume: the last complete state. nil before the first.
+  /// The position from which a later watch can resume: the last complete state; nil before the first.
   public var position: FeedPosition? {
     lastComplete.map { FeedPosition(epoch: $0.epoch, revision: $0.current) }
   }
 
-  /// Whether the copy is complete: no snapshot is expected.
+  /// Whether the copy is complete and no snapshot is expected.
   public var isLive: Bool { phase == .live }
 
   /// Whether the copy equals the feed at `revision`.
@@ -94,7 +94,7 @@ public struct WatchProgress: Equatable, Sendable {
   /// Records a bookmark.
   public mutating func take(_ bookmark: Bookmark) throws(FeedFault) {
     guard bookmark.epoch == epoch else { throw .foreign("epoch \(bookmark.epoch)") }
-    // A bookmark during a snapshot adds nothing to it.
+    // A bookmark during a snapshot has no effect.
     guard isLive else { return }
     guard bookmark.revision <= current, bookmark.current >= current else {
       throw .gap(expected: current, found: bookmark.revision)

@@ -3,26 +3,26 @@ import FeedSystem
 
 /// Follows one feed and reconnects as needed: a ``Watcher`` with a socket, a clock and an optional mirror.
 ///
-/// It never waits: poll ``descriptor`` for ``interest`` until ``deadline``, then call ``advance(_:)``, which reports the
-/// events in order. Not thread-safe.
+/// Does not block: poll ``descriptor`` for ``interest`` until ``deadline``, then call ``advance(_:)``, which reports
+/// the events in order. Not thread-safe.
 public final class Follower {
-  /// What happened.
+  /// An event of the watch.
   public enum Event {
-    /// The daemon or the feed is not available, for this reason; the follower tries again.
+    /// The daemon or the feed is not available, for this reason. The follower retries.
     case waiting(ClientError)
     /// A watch has started.
     case started(WatchStart)
-    /// A notification about the feed, or `bye`. The mirror has it already, and a delta comes decoded if there is a mirror.
-    /// Valid until the handler returns.
+    /// A notification about the feed, or `bye`. The mirror has already applied it; if there is a mirror, a delta is
+    /// decoded. Valid until the handler returns.
     case notification(Notification, Delta?)
     /// A request sent through ``request(_:params:)`` was answered. Valid until the handler returns.
     case response(id: Int, Result<JSONView, RemoteError>)
   }
 
-  /// What the handler of an event returns.
+  /// The return value of the handler of an event.
   public enum Verdict: Sendable {
     case proceed
-    /// Return from ``advance(_:)`` at once; later events wait for the next call.
+    /// Return from ``advance(_:)`` immediately. Later events wait for the next call.
     case pause
   }
 
@@ -32,20 +32,20 @@ public final class Follower {
   private let keepsMirror: Bool
   private var watcher: Watcher
   private var connection: Connection?
-  /// The watcher's unanswered request.
+  /// The id of the watcher's unanswered request.
   private var pendingID: Int?
   private var restsUntil: UInt64?
   private var hasStarted = false
   private var isPaused = false
-  /// The rows, when they are wanted and known: a watch resumed from the position of an earlier process has none until the
-  /// daemon sends a snapshot.
+  /// The rows, if they are requested and known. A watch that resumed from a position of an earlier process has none
+  /// until the daemon sends a snapshot.
   public private(set) var mirror: Mirror?
-  /// The numbers of rows; nil unless the watch is one of counts and has started.
+  /// The numbers of rows; nil unless the watch requested counts and has started.
   public private(set) var counts: FeedCounts?
 
   /// Creates a follower that has not connected yet.
   /// - Parameters:
-  ///   - path: the daemon's socket.
+  ///   - path: the path of the daemon's socket.
   ///   - keepsMirror: whether to keep the rows.
   public init(path: String, options: WatchOptions, keepsMirror: Bool) {
     self.path = path
@@ -53,26 +53,26 @@ public final class Follower {
     watcher = Watcher(options)
   }
 
-  /// To be polled; nil while there is no connection.
+  /// The descriptor to poll; nil without a connection.
   public var descriptor: Int32? { connection?.descriptor }
 
-  /// What to poll ``descriptor`` for.
+  /// The events to poll ``descriptor`` for.
   public var interest: Readiness { connection?.hasOutput == true ? [.readable, .writable] : .readable }
 
-  /// When to call ``advance(_:)`` although nothing is ready, in nanoseconds of ``MonotonicClock``; 0 is at once.
+  /// The time to call ``advance(_:)`` if nothing is ready, in nanoseconds of ``MonotonicClock``; 0 means immediately.
   public var deadline: UInt64? { isPaused || !hasStarted ? 0 : restsUntil }
 
   /// The progress of the watch; nil before it has started.
   public var progress: WatchProgress? { watcher.progress }
 
-  /// Where a later watch can resume.
+  /// The position from which a later watch can resume.
   public var position: FeedPosition? { watcher.position }
 
   /// Whether the watch is running.
   public var isWatching: Bool { watcher.isWatching }
 
-  /// Sends another request over the connection of the watch; its answer is an event.
-  /// - Returns: its id; nil while the watch is not running.
+  /// Sends another request over the connection of the watch. Its response is reported as an event.
+  /// - Returns: the id; nil while the watch is not running.
   public func request(_ method: String, params: (inout ByteBuffer) -> Void) throws(ClientError) -> Int? {
     guard let connection, watcher.isWatching else { return nil }
     let id = connection.send(method, params: params)
@@ -80,8 +80,8 @@ public final class Follower {
     return id
   }
 
-  /// Makes progress without waiting, up to a buffer of messages.
-  /// - Throws: what ends the watch, or what the handler throws.
+  /// Processes available messages, up to the size of a buffer, without blocking.
+  /// - Throws: the error that ends the watch, or an error of the handler.
   public func advance(_ handle: Handler) throws(ClientError) {
     if !hasStarted {
       hasStarted = true
@@ -102,7 +102,7 @@ public final class Follower {
 
   private func read(_ handle: Handler) throws(ClientError) {
     try connection?.flush()
-    // Messages left by a paused handler come first.
+    // Messages that a paused handler left are processed first.
     if isPaused, try drain(handle) == .pause { return }
     if let connection, try connection.fill() { _ = try drain(handle) }
     try connection?.flush()
@@ -121,8 +121,8 @@ public final class Follower {
 }
 
 extension Follower {
-  /// Carries out an action of the watcher.
-  /// - Parameter cause: the error to report when the action is to wait.
+  /// Executes an action of the watcher.
+  /// - Parameter cause: the error to report if the action is to wait.
   private func perform(_ action: Watcher.Action, cause: ClientError? = nil, _ handle: Handler) throws(ClientError) {
     let options = watcher.options
     switch action {
@@ -154,7 +154,7 @@ extension Follower {
     try perform(watcher.connected(), handle)
   }
 
-  /// Starts a watch that the daemon has answered.
+  /// Starts a watch after the response of the daemon.
   private func begin(_ start: WatchStart, _ handle: Handler) throws(ClientError) -> Verdict {
     let action = watcher.started(start)
     if watcher.options.elements {
@@ -176,7 +176,7 @@ extension Follower {
 }
 
 extension WatchOptions {
-  /// The parameters of `watch`.
+  /// Appends the parameters of `watch`.
   fileprivate func appendWatch(since: FeedPosition?, initial: Bool, to params: inout ByteBuffer) {
     params.append("{\"feed\":")
     params.appendJSONString(feed)
@@ -201,7 +201,7 @@ extension Follower {
   /// Processes a message and passes it to the handler.
   private func take(_ message: Message, _ handle: Handler) throws(ClientError) -> Verdict {
     switch message {
-    // An error without an id says that the request could not be read.
+    // An error without an id means that the daemon could not parse the request.
     case .response(let id, let result) where id == pendingID || id == 0:
       pendingID = nil
       return try takeAnswer(result, handle)
@@ -216,7 +216,7 @@ extension Follower {
     }
   }
 
-  /// The answer to `hello` or `watch`.
+  /// Processes the response to `hello` or `watch`.
   private func takeAnswer(
     _ result: Result<JSONView, RemoteError>, _ handle: Handler
   ) throws(ClientError) -> Verdict {
@@ -278,7 +278,7 @@ extension Follower {
 
   private func add(_ part: SnapshotPart) throws(ClientError) {
     if mirror == nil, let sections = part.resetSections, let progress = watcher.progress {
-      // A resumed watch has no rows; this snapshot has them all.
+      // A resumed watch without rows. This snapshot contains all of them.
       mirror = Mirror(
         WatchStart(
           feed: part.feed, epoch: progress.epoch, revision: part.revision, resumed: false, sections: sections))

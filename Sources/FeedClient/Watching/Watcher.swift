@@ -1,9 +1,9 @@
 import Glibc
 
-/// A watch over a series of connections, as a pure state machine: events go in, the next action comes out. It has no
-/// socket, clock or rows; ``Follower`` does.
+/// A watch over a series of connections, as a pure state machine: it receives events and returns the next action. It
+/// has no socket, clock or rows; ``Follower`` has.
 public struct Watcher: Sendable {
-  /// What to do next.
+  /// The next action.
   public enum Action: Equatable, Sendable {
     /// Connect to the daemon, then call ``connected()`` or ``failedToConnect(_:)``.
     case connect
@@ -24,7 +24,7 @@ public struct Watcher: Sendable {
     case greeting
     case asking
     case watching
-    /// Waiting to retry; the flag says whether the connection is still open.
+    /// Waiting for a retry. `connected` tells whether the connection is still open.
     case resting(connected: Bool)
     case ended
   }
@@ -32,9 +32,9 @@ public struct Watcher: Sendable {
   public let options: WatchOptions
   private var state = State.connecting
   private var backoff = Backoff()
-  /// The `since` of the present watch.
+  /// The `since` of the current watch.
   private var asked: FeedPosition?
-  /// Whether a watch was started at least once.
+  /// Whether a watch has started at least once.
   private var hasBegun = false
   /// The progress of the watch; nil before the first start.
   public private(set) var progress: WatchProgress?
@@ -42,16 +42,16 @@ public struct Watcher: Sendable {
   /// Creates a watcher that starts by connecting.
   public init(_ options: WatchOptions) { self.options = options }
 
-  /// Where a later watch can resume; nil before the first complete state.
+  /// The position from which a later watch can resume; nil before the first complete state.
   public var position: FeedPosition? { progress.map(\.position) ?? options.since }
 
-  /// A connection was opened.
+  /// Records that a connection was opened.
   public mutating func connected() -> Action {
     state = .greeting
     return .sendHello
   }
 
-  /// No connection could be opened.
+  /// Records that no connection could be opened.
   public mutating func failedToConnect(_ error: ClientError) -> Action {
     guard case .noDaemon(let cause) = error, cause.code != EACCES, cause.code != ENOTSOCK, isPatient else {
       return fail(error)
@@ -59,10 +59,10 @@ public struct Watcher: Sendable {
     return rest(connected: false)
   }
 
-  /// `hello` was answered.
+  /// Records the response to `hello`.
   public mutating func greeted() -> Action { ask() }
 
-  /// `watch` was answered.
+  /// Records the response to `watch`.
   public mutating func started(_ start: WatchStart) -> Action {
     guard start.feed == options.feed else { return fail(.fault(.foreign(start.feed))) }
     let initial = asksForSnapshot
@@ -77,19 +77,19 @@ public struct Watcher: Sendable {
     return .read
   }
 
-  /// `hello` or `watch` was refused.
+  /// Records that `hello` or `watch` was refused.
   public mutating func refused(_ error: RemoteError) -> Action {
     guard state == .asking, error.code == RemoteError.unknownFeed, isPatient else { return fail(.refused(error)) }
     return rest(connected: true)
   }
 
-  /// The connection was lost.
+  /// Records that the connection was lost.
   public mutating func lost(_ error: ClientError) -> Action {
     guard case .closed = error, isPatient else { return fail(error) }
     return rest(connected: false)
   }
 
-  /// The feed was removed; its last delta has emptied it.
+  /// Records that the feed was undefined, after its last delta.
   public mutating func ended() -> Action {
     let reason = RemoteError(
       code: RemoteError.unknownFeed, message: "feed \"\(options.feed)\" was undefined"
@@ -97,24 +97,24 @@ public struct Watcher: Sendable {
     return isPatient ? rest(connected: true) : fail(.refused(reason))
   }
 
-  /// The waiting time is over.
+  /// Records that the waiting time has passed.
   public mutating func rested() -> Action {
     if state == .resting(connected: true) { return ask() }
     state = .connecting
     return .connect
   }
 
-  /// A part of a snapshot was received.
+  /// Records a part of a snapshot.
   public mutating func took(snapshot revision: UInt64, isReset: Bool, isLast: Bool) throws(FeedFault) {
     try progress?.take(snapshot: revision, isReset: isReset, isLast: isLast)
   }
 
-  /// A delta was received.
+  /// Records a delta.
   public mutating func took(deltaFrom from: UInt64, to revision: UInt64) throws(FeedFault) {
     try progress?.take(deltaFrom: from, to: revision)
   }
 
-  /// A bookmark was received.
+  /// Records a bookmark.
   public mutating func took(_ bookmark: Bookmark) throws(FeedFault) {
     try progress?.take(bookmark)
   }
@@ -122,13 +122,13 @@ public struct Watcher: Sendable {
   /// Whether messages about the feed are expected.
   public var isWatching: Bool { state == .watching }
 
-  /// Whether the next answer is that of `hello`.
+  /// Whether the next response is that of `hello`.
   var isGreeting: Bool { state == .greeting }
 
   /// Whether to retry after a failure.
   private var isPatient: Bool { hasBegun ? options.reconnects : options.waits }
 
-  /// Whether the watch is requested with a snapshot. A watch that cannot resume always gets one, because it would miss
+  /// Whether to request the watch with a snapshot. A watch that cannot resume always gets one, because it would miss
   /// changes otherwise. A watch of counts needs none.
   public var asksForSnapshot: Bool { options.elements && (options.initial || asked != nil) }
 
@@ -149,7 +149,7 @@ public struct Watcher: Sendable {
   }
 }
 
-/// The time to wait before the next attempt: doubled after each failure, up to a maximum.
+/// The delay before the next attempt: doubled after each failure, up to a maximum.
 struct Backoff: Equatable, Sendable {
   /// 50 ms.
   static let first: UInt64 = 50_000_000
@@ -158,12 +158,12 @@ struct Backoff: Equatable, Sendable {
 
   private var upcoming = Backoff.first
 
-  /// The time before the next attempt, in nanoseconds.
+  /// Returns the delay before the next attempt, in nanoseconds.
   mutating func next() -> UInt64 {
     defer { upcoming = min(upcoming * 2, Self.longest) }
     return upcoming
   }
 
-  /// An attempt succeeded.
+  /// Resets the delay after a success.
   mutating func reset() { upcoming = Self.first }
 }
