@@ -396,6 +396,11 @@ class Service(unittest.TestCase):
         self.container.run("systemctl", "start", "feedd.socket")
         self.assertEqual(len(self.start().call("feeds")["feeds"]), 1)
 
+    def test_a_daemon_beside_the_service_is_told_that_systemd_has_the_socket(self):
+        done = self.container.command("env", "-u", "XDG_RUNTIME_DIR", "/usr/local/bin/feedd", "--durability", "memory")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("systemd listens there for the service feedd", done.stderr)
+
     def test_members_of_the_group_can_connect_and_others_cannot(self):
         for user, options in (("member", ["--groups", "feedd"]), ("stranger", [])):
             self.container.run("useradd", "--no-create-home", *options, user)

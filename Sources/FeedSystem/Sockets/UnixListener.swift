@@ -113,7 +113,10 @@ extension UnixListener {
     guard found.isSocket else { throw .notASocket(path: path) }
     let probe = try asListenError { () throws(SystemError) in try makeSocket(path) }
     if address.withPointer({ connect(probe.rawValue, $0, $1) }) == 0 {
-      throw .alreadyRunning(pid: try? PeerCredentials(of: probe.rawValue).pid, path: path)
+      let pid = try? PeerCredentials(of: probe.rawValue).pid
+      let name = pid.flatMap { try? SmallFile.read("/proc/\($0)/comm", limit: 64) }
+      if name == Array("systemd\n".utf8) { throw .serviceManager(path: path) }
+      throw .alreadyRunning(pid: pid, path: path)
     }
     switch currentErrno() {
     case ECONNREFUSED: break
@@ -202,6 +205,8 @@ public enum ListenError: Error, Equatable, Sendable {
   case system(SystemError)
   /// Another process listens on the path; its pid if it is known.
   case alreadyRunning(pid: Int32?, path: String)
+  /// systemd listens on the path, for a service.
+  case serviceManager(path: String)
   /// The file at the path is not a socket. It was not changed.
   case notASocket(path: String)
   /// The passed socket cannot be used, for this reason.
@@ -215,6 +220,9 @@ extension ListenError: CustomStringConvertible {
     case .alreadyRunning(let pid, let path):
       "cannot listen on \(path): another feedd is running (\(pid.map { "pid \($0)" } ?? "pid unknown")); "
         + "stop it or pass another path with --socket"
+    case .serviceManager(let path):
+      "cannot listen on \(path): systemd listens there for the service feedd; use the service, or stop it and feedd.socket, "
+        + "or pass another path with --socket"
     case .notASocket(let path):
       "cannot listen on \(path): the file is not a socket; remove it or pass another path with --socket"
     case .inherited(let reason): "cannot use the socket of the service manager: \(reason)"
