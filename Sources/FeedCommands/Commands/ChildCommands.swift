@@ -1,7 +1,7 @@
 import FeedClient
 import FeedSystem
 
-/// Commands on the children of composed and segmented feeds.
+/// Commands for the children of composed and segmented feeds.
 extension Command {
   static let activate = Command(
     name: "activate", usage: ["FEED CHILD|none"], summary: "choose the active child of a segmented feed",

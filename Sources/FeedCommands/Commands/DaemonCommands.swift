@@ -86,7 +86,7 @@ extension Command {
 }
 
 extension Invocation {
-  /// Prints the statistics at intervals until the time of `--timeout` is over.
+  /// Prints the statistics at intervals until `--timeout` expires.
   fileprivate func watchStats(_ show: (JSONView, Console) -> Void) throws(Failure) -> ExitStatus {
     let interval = (options.duration("interval") ?? .seconds(1)).clampedNanoseconds
     let (connection, _) = try connect(deadline: deadline())
@@ -110,7 +110,7 @@ extension Invocation {
     }
   }
 
-  /// Returns the JSON object that a word is, or with `-` all of standard input.
+  /// Returns an operand that is a JSON object; `-` reads it from standard input.
   func json(_ word: String, what: String) throws(Failure) -> String {
     let text: String
     do throws(Failure) {

@@ -113,7 +113,7 @@ extension Command {
 }
 
 extension Invocation {
-  /// Returns the definition of the command line as the JSON that `define` takes.
+  /// Returns the definition of the command line as JSON for `define`.
   func definition() throws(Failure) -> String {
     let word = operand(0)
     if word == "-" || word.hasPrefix("{") {

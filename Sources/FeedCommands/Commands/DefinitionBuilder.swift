@@ -1,7 +1,7 @@
 import FeedClient
 import FeedSystem
 
-/// A feed's definition built from the options of `define`; see "Definitions" in `Protocol/README.md`.
+/// Builds a feed's definition from the options of `define` (`Protocol/README.md`, "Definitions").
 struct DefinitionBuilder: Equatable {
   struct Bin: Equatable {
     var name: String
@@ -13,7 +13,7 @@ struct DefinitionBuilder: Equatable {
     var by: String
     var descending: Bool
 
-    /// Reads `PATH`, `PATH:asc` or `PATH:desc`.
+    /// Parses `PATH`, `PATH:asc` or `PATH:desc`.
     init(_ word: String) {
       (by, descending) = (word, false)
       for (suffix, isDescending) in [(":desc", true), (":descending", true), (":asc", false), (":ascending", false)]
@@ -36,12 +36,12 @@ struct DefinitionBuilder: Equatable {
   var current: Int?
   var slots = Slots()
   var view = View()
-  /// Whether rows can be selected, edited and moved, and whether several can be selected.
+  /// The flags that were given: whether rows can be selected, edited and moved, and whether several can be selected.
   var behaviours: [String: Bool] = [:]
 
   init(feed: String) { self.feed = feed }
 
-  /// Adds a bin from `NAME` or `NAME=FILTER`.
+  /// Adds a bin, given as `NAME` or `NAME=FILTER`.
   mutating func addBin(_ word: String) throws(Failure) {
     let (name, filter) = Self.split(word)
     guard !name.isEmpty else { throw .usage("define: --bin '\(word)': expected NAME or NAME=FILTER") }
@@ -51,10 +51,10 @@ struct DefinitionBuilder: Equatable {
     bins.append(Bin(name: name, filter: filter))
   }
 
-  /// Adds a sort key. Later keys of a bin or view break ties.
+  /// Adds a sort term. Later terms of a bin or view break ties.
   ///
-  /// - Parameter word: `PATH` for a view, otherwise `BIN=PATH`, either of them with `:asc` or `:desc` behind it. Without any
-  ///   bin, BIN must be `all`, the name of the default bin.
+  /// - Parameter word: `PATH` for a view, otherwise `BIN=PATH`, either of them with an optional suffix `:asc` or
+  ///   `:desc`. Without any bin, BIN must be `all`, the name of the default bin.
   mutating func addSort(_ word: String) throws(Failure) {
     if kind == "view" { return view.sort.append(SortTerm(word)) }
     let (name, path) = Self.split(word)
@@ -69,7 +69,7 @@ struct DefinitionBuilder: Equatable {
     bins[place].sort.append(SortTerm(path))
   }
 
-  /// Splits a word at its first equals sign; the second part is nil when there is none.
+  /// Splits a word at its first equals sign. The second part is nil if there is none.
   static func split(_ word: String) -> (String, String?) {
     guard let equals = word.firstIndex(of: "=") else { return (word, nil) }
     return (String(word[..<equals]), String(word[word.index(after: equals)...]))
@@ -77,8 +77,8 @@ struct DefinitionBuilder: Equatable {
 }
 
 extension DefinitionBuilder {
-  /// Returns the JSON object that `define` takes.
-  /// - Parameter replace: whether to replace another definition of this name.
+  /// Returns the JSON object for `define`.
+  /// - Parameter replace: whether to replace another definition with this name.
   func json(replace: Bool) -> String {
     var params = ParameterWriter()
     params.add("feed", feed)
@@ -123,7 +123,7 @@ extension DefinitionBuilder.SortTerm {
 }
 
 extension DefinitionBuilder {
-  /// The part of a definition that only views have.
+  /// The members of a definition that only views have.
   struct View: Equatable {
     var of: String?
     var filter: String?
@@ -133,7 +133,7 @@ extension DefinitionBuilder {
 
     init() {}
 
-    /// Reads the options of `define`, except the sort keys.
+    /// Reads the options of `define`, except the sort terms.
     init(_ options: ParsedOptions) {
       of = options.text("of")
       filter = options.text("filter")
@@ -141,7 +141,7 @@ extension DefinitionBuilder {
       limit = options.integer("limit")
     }
 
-    /// Adds the members that were given.
+    /// Adds the given members.
     func add(to params: inout ParameterWriter) {
       if let of { params.add("of", of) }
       if let filter { params.add("filter", filter) }
@@ -151,7 +151,7 @@ extension DefinitionBuilder {
     }
   }
 
-  /// The part of a definition that only slots feeds have.
+  /// The members of a definition that only slots feeds have.
   struct Slots: Equatable {
     var contents: [(type: String, feed: String)] = []
     var pattern: [String] = []
@@ -190,14 +190,14 @@ extension DefinitionBuilder {
 
     static func == (left: Slots, right: Slots) -> Bool { left.json == right.json }
 
-    /// The members that were given.
+    /// The given members.
     private var json: String {
       var object = ParameterWriter()
       add(to: &object)
       return object.finish()
     }
 
-    /// Adds the members that were given.
+    /// Adds the given members.
     func add(to params: inout ParameterWriter) {
       if !contents.isEmpty {
         var object = ParameterWriter()

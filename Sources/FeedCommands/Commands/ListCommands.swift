@@ -1,7 +1,7 @@
 import FeedClient
 import FeedSystem
 
-/// Commands that change arrays by row, and singles.
+/// Commands that change arrays by row, and commands for singles.
 extension Command {
   static let insert = Command(
     name: "insert", usage: ["FEED [ELEMENT...|-] [--at ROWS]"], summary: "insert elements into an array",
@@ -90,7 +90,7 @@ extension Command {
 }
 
 extension ParameterWriter {
-  /// Adds `at` from `3` or `0,3,5`; several rows must be as many as there are elements.
+  /// Adds `at`, given as `3` or `0,3,5`. Several rows must match the number of elements.
   fileprivate mutating func addRows(_ word: String, _ count: Int, _ invocation: Invocation) throws(Failure) {
     guard let rows = Operands.rows(word) else {
       throw invocation.usage("--at '\(word)': expected rows such as 3 or 0,3,5")

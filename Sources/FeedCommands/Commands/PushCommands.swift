@@ -109,7 +109,7 @@ extension Command {
     return try invocation.request("delete", params.finish(), show: Show.mutation)
   }
 
-  /// How an ID on a command line is read.
+  /// The help on the syntax of an ID.
   static let idNote = """
     An ID that is a JSON number or a quoted JSON string is used as it is; every
     other word is a string: 17 is a number, '"17"' and lamp are strings.
@@ -117,7 +117,7 @@ extension Command {
 }
 
 extension Invocation {
-  /// Pushes elements of the command line as one commit.
+  /// Pushes the elements of the command line in one commit.
   fileprivate func push(_ elements: [String]) throws(Failure) -> ExitStatus {
     let deadline = deadline()
     let (connection, _) = try connect(deadline: deadline)
@@ -150,7 +150,7 @@ extension Invocation {
     return try stream.run(deadline: end)
   }
 
-  /// Describes the feed; with `--define`, an unknown one is defined first.
+  /// Describes the feed. With `--define`, defines it first if it is unknown.
   func pushTarget(_ connection: Connection, deadline: UInt64) throws(Failure) -> PushTarget {
     let feed = operand(0)
     var name = ParameterWriter()

@@ -156,7 +156,7 @@ extension Command {
     return try invocation.request("verify", params.finish(), show: Show.members)
   }
 
-  /// `--template` of the commands that print rows.
+  /// `--template`, for commands that print rows.
   static let template = OptionDescription(
     "template", value: .text("[TYPE=]TEXT"),
     help: "print rows, or those of a type, as TEXT with fields {PATH|DEFAULT:WIDTH}, such as {user.name|none:>10}",
@@ -164,7 +164,8 @@ extension Command {
 }
 
 extension Invocation {
-  /// The templates of the command line, which replace JSON.
+  /// The templates of the command line.
+  /// - Throws: a usage error if `--json` was given too.
   func templates() throws(Failure) -> Templates {
     let templates = try Templates(options.texts("template"))
     if !templates.isEmpty, console.wantsJSON { throw usage("--template and --json exclude each other") }
@@ -173,7 +174,7 @@ extension Invocation {
 }
 
 extension Failure {
-  /// Whether the daemon refused because of one of these limits.
+  /// Whether the daemon refused the request because of one of these limits.
   fileprivate func exceeds(_ limits: Set<String>) -> Bool {
     guard case .client(.refused(let error)) = self, error.code == RemoteError.limitExceeded, let data = error.data
     else {

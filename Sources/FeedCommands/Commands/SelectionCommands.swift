@@ -1,7 +1,7 @@
 import FeedClient
 import FeedSystem
 
-/// Commands on the selection, which all programs share.
+/// Commands for the selection, which all clients share.
 extension Command {
   static let select = selection(
     "select", summary: "select rows of a feed",

@@ -107,11 +107,11 @@ extension Command {
   }
 }
 
-/// Copies of a daemon's state, made by the program: this module does not know how state is stored.
+/// Actions on stored state, provided by the program, because this module does not know how state is stored.
 package struct StateActions: Sendable {
-  /// Copies the state in a directory into a new file. Returns what failed, or nil.
+  /// Copies the state in a directory to a new file. Returns an error message, or nil.
   package var copy: @Sendable (_ directory: String, _ file: String) -> String?
-  /// Makes a copy the state in a directory. Returns what failed, or nil.
+  /// Restores the state in a directory from a copy. Returns an error message, or nil.
   package var restore: @Sendable (_ file: String, _ directory: String, _ replaces: Bool) -> String?
 
   package init(
@@ -128,7 +128,7 @@ package struct StateActions: Sendable {
 }
 
 extension Invocation {
-  /// Asks the daemon where it keeps its state.
+  /// Asks the daemon for its state directory.
   fileprivate func stateDirectory() throws(Failure) -> String {
     let deadline = deadline()
     let (connection, hello) = try connect(deadline: deadline)

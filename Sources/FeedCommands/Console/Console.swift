@@ -3,12 +3,12 @@ import FeedJSON
 import FeedSystem
 import Glibc
 
-/// Where a command's words go: results to standard output, everything else to standard error.
+/// The output of a command: results go to standard output, everything else to standard error.
 final class Console {
-  /// What standard output is.
+  /// The properties of standard output.
   let terminal: Terminal
   let errorTerminal: Terminal
-  /// Whether results are JSON, one value a line, instead of text for people.
+  /// Whether results are JSON, one value on each line, instead of text for people.
   let isJSON: Bool
   /// Whether `--json` was given.
   let wantsJSON: Bool
@@ -27,7 +27,7 @@ final class Console {
     self.write = write
   }
 
-  /// Writes what was printed so far, waiting for the reader.
+  /// Writes the buffered output. Blocks until the reader accepts it.
   func flush() throws(Failure) {
     defer { output.removeAll(keepingCapacity: true) }
     if output.isEmpty { return }
@@ -38,40 +38,40 @@ final class Console {
     }
   }
 
-  /// Writes what was printed if there is much of it, so that a long result needs little memory.
+  /// Writes the buffered output if it is large, so that a long result needs little memory.
   func flushIfLarge() throws(Failure) {
     if pendingBytes > 256 << 10 { try flush() }
   }
 
-  /// How many bytes wait for ``flush()``.
+  /// The number of buffered bytes.
   var pendingBytes: Int { output.count }
 
-  /// Adds a line to standard output; see ``flush()``.
+  /// Appends a line to the buffered output; see ``flush()``.
   func print(_ text: String) {
     output.append(string: text)
     output.append(UInt8(ascii: "\n"))
   }
 
-  /// Adds text without a newline.
+  /// Appends text without a newline.
   func printRaw(_ text: String) { output.append(string: text) }
 
-  /// Adds bytes as they are.
+  /// Appends bytes unchanged.
   func printRaw(_ bytes: [UInt8]) { bytes.withUnsafeBytes { output.append($0) } }
 
-  /// Adds a JSON value as one line.
+  /// Appends a JSON value as one line.
   func print(_ view: JSONView) {
     output.append(compact: view)
     output.append(UInt8(ascii: "\n"))
   }
 
-  /// Writes a message to standard error, after what was printed. Control characters are replaced, since messages quote
-  /// what other programs sent. A failure to write it is ignored.
+  /// Writes a message to standard error, after the buffered output. Replaces control characters, because messages quote
+  /// the input of other programs. Ignores a write error.
   func say(_ message: String) {
     try? flush()
     sayRaw("feedclient: \(LinePainter.safe(message))\n")
   }
 
-  /// Writes to standard error as it is.
+  /// Writes text to standard error unchanged.
   func sayRaw(_ text: String) {
     var text = text
     text.withUTF8 { bytes in try? write(UnsafeRawBufferPointer(bytes), StandardStreams.error) }
@@ -80,7 +80,7 @@ final class Console {
   /// The colours of standard output.
   var palette: Palette { Palette(isOn: terminal.allowsColor && !isJSON) }
 
-  /// A line as wide as the terminal; as wide as it needs when standard output is not one.
+  /// Returns an empty line as wide as the terminal; without a limit if standard output is not a terminal.
   func line() -> LinePainter {
     LinePainter(width: terminal.isTerminal ? terminal.columns : LinePainter.unlimited, palette: palette)
   }
@@ -88,7 +88,7 @@ final class Console {
 
 /// Numbers for people.
 enum Grouped {
-  /// The digits in groups of three: 1,234,567.
+  /// Formats a number in groups of three digits: 1,234,567.
   static func text(_ number: Int) -> String {
     let digits = String(number.magnitude)
     var text = number < 0 ? "-" : ""
@@ -99,6 +99,6 @@ enum Grouped {
     return text
   }
 
-  /// The number with its noun: `1 row`, `2,000 rows`.
+  /// Formats a number with its noun: `1 row`, `2,000 rows`.
   static func text(_ number: Int, _ noun: String) -> String { "\(text(number)) \(noun)\(number == 1 ? "" : "s")" }
 }

@@ -7,14 +7,14 @@ struct FeedTree {
     var kind: String
     var count: Int?
     var children: [String]
-    /// The child of a segmented feed that shows.
+    /// The index of the active child of a segmented feed.
     var current: Int?
   }
 
   private var nodes: [String: Node] = [:]
   private var names: [String] = []
 
-  /// Reads the list that `feeds` answers.
+  /// Parses the list in the result of `feeds`.
   init(_ feeds: JSONView) {
     for feed in feeds.elements {
       guard let name = feed.member("feed")?.string else { continue }
@@ -40,7 +40,7 @@ struct FeedTree {
     }
   }
 
-  /// Returns the lines, starting with the feeds that are no feed's child.
+  /// Returns the lines, starting with the feeds that have no parent.
   func lines(width: Int, palette: Palette) -> [String] {
     let owned = Set(names.flatMap { nodes[$0]?.children ?? [] })
     var lines: [String] = []
@@ -62,7 +62,7 @@ struct FeedTree {
     if let count = node?.count { line.add("  \(Grouped.text(count))", .number) }
     if isCurrent { line.add("  shows", .added) }
     lines.append(line.text)
-    // The daemon refuses circles; a wrong answer must not become an endless tree.
+    // The daemon refuses cycles. The check prevents an endless tree if its answer is wrong.
     guard let node, !above.contains(name) else { return }
     for (place, child) in node.children.enumerated() {
       let isLast = place == node.children.count - 1

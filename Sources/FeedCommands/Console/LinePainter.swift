@@ -1,36 +1,36 @@
 import FeedClient
 import FeedJSON
 
-/// Builds one line of a terminal from coloured pieces. Cuts it at the width and replaces control characters.
+/// Builds one line of a terminal from coloured pieces. Truncates it at the width and replaces control characters.
 struct LinePainter {
-  /// A width for lines that are not cut.
+  /// The width of lines that are not truncated.
   static let unlimited = 1 << 40
 
   private let palette: Palette
   private let width: Int
   private(set) var text = ""
-  /// Columns used so far.
+  /// The number of columns used so far.
   private(set) var columns = 0
-  /// Whether the line was cut.
+  /// Whether the line was truncated.
   private(set) var isCut = false
 
-  /// An empty line of at most `width` columns.
+  /// Creates an empty line of at most `width` columns.
   init(width: Int, palette: Palette) {
     self.width = max(width, 1)
     self.palette = palette
   }
 
-  /// The columns left.
+  /// The number of columns left.
   var room: Int { width - columns }
 
-  /// Adds text. Text that does not fit is cut and ends in an ellipsis; later pieces are ignored.
+  /// Appends text. Text that does not fit is truncated and ends in an ellipsis; later pieces are ignored.
   mutating func add(_ piece: some StringProtocol, _ role: Palette.Role = .plain) {
     if isCut { return }
     var shown = ""
     for scalar in piece.unicodeScalars {
       let safe = DisplayWidth.isUnsafe(scalar) ? "\u{FFFD}" : scalar
       let needed = DisplayWidth.columns(of: safe)
-      // The last column is reserved for the ellipsis, because more may follow.
+      // The last column is reserved for the ellipsis, because more text may follow.
       if columns + needed > width - 1 {
         isCut = true
         break
@@ -45,19 +45,19 @@ struct LinePainter {
     }
   }
 
-  /// Adds text if all of it fits; otherwise nothing.
+  /// Appends text only if all of it fits.
   mutating func addWhole(_ piece: String, _ role: Palette.Role = .plain) {
     if columns + DisplayWidth.columns(of: Self.safe(piece)) <= width - 1 { add(piece, role) }
   }
 
-  /// Adds spaces up to a column.
+  /// Appends spaces up to a column.
   mutating func pad(to column: Int) {
     if column > columns { add(String(repeating: " ", count: column - columns)) }
   }
 }
 
 extension LinePainter {
-  /// A word as a shell reads it: in single quotes unless it is plain.
+  /// Quotes a word for a shell: single quotes, unless it needs none.
   static func shellWord(_ word: String) -> String {
     let isPlain =
       !word.isEmpty
@@ -68,7 +68,7 @@ extension LinePainter {
     return isPlain ? word : "'\(word.replacing("'", with: "'\\''"))'"
   }
 
-  /// Cuts printable text to a width; the last column becomes an ellipsis when something is lost.
+  /// Truncates printable text to a width. The last column becomes an ellipsis if text is lost.
   static func cut(_ text: String, to width: Int) -> String {
     if DisplayWidth.columns(of: text) <= width { return text }
     var line = LinePainter(width: width, palette: Palette(isOn: false))
@@ -76,7 +76,7 @@ extension LinePainter {
     return line.text
   }
 
-  /// Replaces every character that a terminal could obey by U+FFFD.
+  /// Replaces every character that could control a terminal by U+FFFD.
   static func safe(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: DisplayWidth.isUnsafe) else { return text }
     var safe = ""
@@ -87,7 +87,7 @@ extension LinePainter {
 }
 
 extension LinePainter {
-  /// Adds a JSON value, coloured, until the line is full.
+  /// Appends a coloured JSON value, until the line is full.
   mutating func add(_ view: JSONView) {
     if isCut { return }
     switch view.kind {
@@ -135,16 +135,16 @@ extension JSONView {
 
   /// The beginning of the source text, enough to fill `columns`.
   func source(limit columns: Int) -> String {
-    // A character has at most four bytes; the rest is for characters without width.
+    // A character has at most four bytes; the factor allows for characters without width.
     let bytes = Swift.max(columns, 1) * 8
     guard text.count > bytes else { return source }
     return String(decoding: text.prefix(bytes), as: UTF8.self)
   }
 }
 
-/// The colours of text on a terminal, by meaning.
+/// The colours of text on a terminal, by role.
 struct Palette: Equatable, Sendable {
-  /// What a piece of text is.
+  /// The role of a piece of text.
   enum Role: Sendable {
     case plain, dim, bold
     case key, string, number, literal
@@ -154,7 +154,7 @@ struct Palette: Equatable, Sendable {
 
   var isOn: Bool
 
-  /// The text in the colour of its role.
+  /// Returns the text in the colour of its role.
   func paint(_ text: String, _ role: Role) -> String {
     guard isOn, let code = Self.code(role) else { return text }
     return "\u{1B}[\(code)m\(text)\u{1B}[0m"
@@ -180,7 +180,7 @@ struct Palette: Equatable, Sendable {
   }
 }
 
-/// The width of characters on a terminal, and which characters must not reach one.
+/// The width of characters on a terminal, and the characters that must not be written to one.
 enum DisplayWidth {
   /// 0 for combining marks, 2 for East Asian wide characters and emoji, 1 for the rest.
   static func columns(of scalar: Unicode.Scalar) -> Int {
@@ -196,7 +196,8 @@ enum DisplayWidth {
   /// The columns of a text whose scalars are all printable.
   static func columns(of text: String) -> Int { text.unicodeScalars.reduce(0) { $0 + columns(of: $1) } }
 
-  /// Whether a terminal could obey the character: control characters and those that change the direction of text.
+  /// Whether a character could control a terminal: control characters, and characters that change the direction of
+  /// text.
   static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0..<0x20, 0x7F..<0xA0, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: true
@@ -204,7 +205,7 @@ enum DisplayWidth {
     }
   }
 
-  /// The blocks that Unicode's EastAsianWidth calls wide or full-width, approximately.
+  /// The Unicode blocks with wide or full-width characters (EastAsianWidth), approximately.
   private static func isWide(_ value: UInt32) -> Bool {
     switch value {
     case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0x33FF, 0x3400...0x4DBF, 0x4E00...0x9FFF, 0xA000...0xA4CF,

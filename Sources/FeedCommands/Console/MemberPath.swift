@@ -1,18 +1,18 @@
 import FeedClient
 import FeedJSON
 
-/// A path to one value inside another: names of members and indexes. The client evaluates only these; the daemon
-/// evaluates everything else of JSONPath.
+/// A path to one value inside another: names of members, and indices. The client evaluates only such paths; the daemon
+/// evaluates full JSONPath.
 struct MemberPath: Equatable, Sendable {
   enum Step: Equatable, Sendable {
     case name(String)
-    /// From 0; a negative index counts from the end.
+    /// Counted from 0; a negative index counts from the end.
     case index(Int)
   }
 
   var steps: [Step]
 
-  /// Returns the value at the path; nil when there is none.
+  /// Returns the value at the path; nil if there is none.
   func resolve(_ root: JSONView) -> JSONView? {
     var view = root
     for step in steps {
@@ -32,8 +32,8 @@ struct MemberPath: Equatable, Sendable {
 }
 
 extension MemberPath {
-  /// Reads a singular JSONPath of plain steps: `$`, then `.name`, `['name']`, `["name"]` or `[0]`. nil for anything
-  /// else, including escapes in a name.
+  /// Parses a singular JSONPath of plain steps: `$`, then `.name`, `['name']`, `["name"]` or `[0]`. Returns nil for
+  /// anything else, including escapes in a name.
   init?(jsonPath text: String) {
     guard text.first == "$" else { return nil }
     var rest = text.dropFirst()
@@ -54,7 +54,7 @@ extension MemberPath {
     }
   }
 
-  /// Reads names and indexes separated by dots, such as `user.name` or `tags.0`. nil when a part is empty.
+  /// Parses names and indices separated by dots, such as `user.name` or `tags.0`. Returns nil if a part is empty.
   init?(dotted text: some StringProtocol) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.allSatisfy({ !$0.isEmpty }) else { return nil }

@@ -1,10 +1,10 @@
 import FeedClient
 import FeedJSON
 
-/// Prints JSON indented and coloured. Short values, and values nested too deeply for a screen, stay on one line.
+/// Prints JSON indented and coloured. Short values and deeply nested values stay on one line.
 struct PrettyPrinter {
   private static let maxDepth = 40
-  /// Arrays and objects of at most this many bytes stay on one line.
+  /// The maximum bytes of an array or object on one line.
   private static let shortLength = 60
   let palette: Palette
 

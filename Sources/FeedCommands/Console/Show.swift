@@ -4,7 +4,7 @@ import FeedJSON
 
 /// Prints results: as JSON for programs, as text for people.
 enum Show {
-  /// The revision of a mutation and how many rows it added, updated and deleted.
+  /// Prints the revision of a mutation, and the numbers of rows that it added, updated and deleted.
   static func mutation(_ result: JSONView, _ console: Console) {
     if console.isJSON { return console.print(result) }
     var line = console.line()
@@ -22,7 +22,7 @@ enum Show {
     console.print(line.text)
   }
 
-  /// A sentence and the revision of the result.
+  /// Prints a sentence and the revision of the result.
   static func done(_ what: String) -> (JSONView, Console) -> Void {
     { result, console in
       if console.isJSON { return console.print(result) }
@@ -33,19 +33,19 @@ enum Show {
     }
   }
 
-  /// The result as it is: one line for programs, indented for people.
+  /// Prints the result: one line for programs, indented for people.
   static func value(_ result: JSONView, _ console: Console) {
     if console.isJSON { return console.print(result) }
     console.print(PrettyPrinter(palette: console.palette).text(of: result))
   }
 
-  /// The element in the result of `get`, with its type for templates.
+  /// Prints the element in the result of `get`, with its type for templates.
   static func element(_ result: JSONView, _ console: Console, _ templates: Templates) {
     guard !templates.isEmpty, let element = result.member("element") else { return value(result, console) }
     row(element, type: result.member("type")?.string, console, templates)
   }
 
-  /// A list inside the result: one item a line, as JSON, by a template, or cut to the width for people.
+  /// Prints a list in the result: one item on each line, as JSON, by a template, or truncated for people.
   static func items(_ name: StaticString, _ templates: Templates) -> (JSONView, Console) -> Void {
     { result, console in
       guard let list = result.member(name), list.kind == .array else { return value(result, console) }
@@ -53,7 +53,7 @@ enum Show {
     }
   }
 
-  /// One element on one line.
+  /// Prints one element on one line.
   static func row(_ element: JSONView, type: String?, indent: String = "", _ console: Console, _ templates: Templates) {
     if console.isJSON, templates.isEmpty { return console.print(element) }
     var line = console.line()
@@ -62,7 +62,7 @@ enum Show {
     console.print(line.text)
   }
 
-  /// The nodes of a query with their places, one `{"at":[s,r],"node":…}` a line.
+  /// Prints the nodes of a query with their places: one `{"at":[s,r],"node":…}` on each line.
   static func placedNodes(_ result: JSONView, _ console: Console) {
     guard let nodes = result.member("nodes"), let places = result.member("places") else {
       return value(result, console)
@@ -75,7 +75,7 @@ enum Show {
     }
   }
 
-  /// The items of a list in the result as a table: a column for each member.
+  /// Prints the items of a list in the result as a table with a column for each member.
   static func table(_ name: StaticString) -> (JSONView, Console) -> Void {
     { result, console in
       guard let list = result.kind == .array ? result : result.member(name), list.kind == .array else {
@@ -89,7 +89,7 @@ enum Show {
     }
   }
 
-  /// An object's members, one a line, aligned; members of objects inside are named by their path.
+  /// Prints the members of an object, one on each line, aligned. Members of nested objects are named by their path.
   static func members(_ result: JSONView, _ console: Console) {
     if console.isJSON { return console.print(result) }
     let entries = Flattening.entries(of: result)
@@ -105,7 +105,7 @@ enum Show {
 }
 
 extension Show {
-  /// A snapshot for people: each section's heading and its elements.
+  /// Prints a snapshot for people: the heading and the elements of each section.
   static func snapshot(_ result: JSONView, _ console: Console, _ templates: Templates) {
     guard !console.isJSON || !templates.isEmpty, let sections = result.member("sections"), sections.kind == .array
     else { return value(result, console) }
@@ -129,13 +129,13 @@ extension Show {
     }
   }
 
-  /// Feeds as a tree, also in a pipe; as JSON only with `--json`.
+  /// Prints feeds as a tree, even in a pipe; as JSON only with `--json`.
   static func tree(_ result: JSONView, _ console: Console) {
     guard !console.wantsJSON, let list = result.member("feeds") else { return feeds(result, console) }
     for line in FeedTree(list).lines(width: console.terminal.columns, palette: console.palette) { console.print(line) }
   }
 
-  /// Feeds as a table: name, kind, rows of each section, revision.
+  /// Prints feeds as a table: name, kind, rows of each section, revision.
   static func feeds(_ result: JSONView, _ console: Console) {
     guard let list = result.kind == .array ? result : result.member("feeds"), list.kind == .array else {
       return value(result, console)

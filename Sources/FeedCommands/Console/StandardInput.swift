@@ -1,10 +1,10 @@
 import FeedClient
 import FeedSystem
 
-/// Standard input, for commands that read all of it before they do anything.
+/// Standard input, for commands that read all of it before they start.
 enum StandardInput {
-  /// Reads what is there, waiting for at least one byte; 0 at the end.
-  /// - Parameter deadline: when to give up, in nanoseconds of ``MonotonicClock``; nil waits without limit.
+  /// Reads available input, waiting for at least one byte. Returns 0 at the end.
+  /// - Parameter deadline: in nanoseconds of ``MonotonicClock``; nil for no limit.
   static func read(into buffer: UnsafeMutableRawBufferPointer, until deadline: UInt64?) throws(Failure) -> Int {
     do throws(SystemError) {
       if try isReady(until: deadline) { return try StandardStreams.read(into: buffer) }
@@ -14,7 +14,7 @@ enum StandardInput {
     throw .client(.timedOut)
   }
 
-  /// Waits for something to read, or the end; false when the deadline has passed.
+  /// Waits for input or its end. Returns false on timeout.
   private static func isReady(until deadline: UInt64?) throws(SystemError) -> Bool {
     guard let deadline else { return true }
     while MonotonicClock.now < deadline {
@@ -25,7 +25,7 @@ enum StandardInput {
     return false
   }
 
-  /// The text up to the end of the input.
+  /// Reads all input as text.
   /// - Throws: a usage error for bytes that are not UTF-8.
   static func readAll(until deadline: UInt64?) throws(Failure) -> String {
     var queue = ByteQueue(capacity: 64 << 10)
@@ -43,10 +43,10 @@ enum StandardInput {
 
 /// Elements of a command line: arguments, or standard input.
 enum ElementArguments {
-  /// The longest element on standard input: the largest frame that a daemon can be configured to accept.
+  /// The maximum bytes of an element on standard input: the greatest `maxFrame` that a daemon can be configured with.
   private static let inputLimit = 1 << 30
 
-  /// Returns the words, each of which must be a JSON text.
+  /// Returns the words. Throws unless each is a JSON text.
   static func parse(_ words: [String], of command: String) throws(Failure) -> [String] {
     for (place, word) in words.enumerated() {
       if let flaw = Operands.flaw(word) {
@@ -56,7 +56,7 @@ enum ElementArguments {
     return words
   }
 
-  /// What a shell may have done to a word: a bare word is most often a string without its quotes.
+  /// A hint on quoting for a word that is not JSON. A bare word is usually a string without its quotes.
   private static func hint(_ word: String) -> String {
     let isBare = word.unicodeScalars.allSatisfy { $0.properties.isAlphabetic }
     return isBare ? "; quote a string twice: '\"\(word)\"'" : "; quote it for the shell: '{\"id\":1}'"
@@ -86,7 +86,7 @@ enum ElementArguments {
 }
 
 extension Invocation {
-  /// The elements from operand `first` on: arguments, or standard input with `-` or without any.
+  /// Returns the elements from operand `first` on. With `-` or without any, reads them from standard input.
   func elements(from first: Int) throws(Failure) -> [String] {
     let words = Array(operands.dropFirst(first))
     if words.isEmpty || words == ["-"] {

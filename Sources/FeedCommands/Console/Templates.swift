@@ -1,25 +1,25 @@
 import FeedClient
 import FeedJSON
 
-/// Texts with fields that show rows, one template for each type of row: `Style={title} by {author.name}`.
+/// Texts with fields that format rows, one template for each type of row: `Style={title} by {author.name}`.
 ///
-/// A field is `{PATH|DEFAULT:FORMAT}`: a path of names and indexes, the text for a missing or null value, and a width
-/// with an alignment (`<` left, `>` right, `^` centre). `{{` and `}}` stand for braces. `{}` is the whole element.
+/// A field is `{PATH|DEFAULT:FORMAT}`: a path of names and indices, the text for a missing or null value, and a width
+/// with an alignment (`<` left, `>` right, `^` centre). `{{` and `}}` are literal braces. `{}` is the whole element.
 struct Templates: Equatable, Sendable {
   private var byType: [String: Template] = [:]
   private var fallback: Template?
 
-  /// Whether there is no template, so that rows are shown as JSON.
+  /// Whether there is no template. Rows are then shown as JSON.
   var isEmpty: Bool { byType.isEmpty && fallback == nil }
 
   init() {}
 
-  /// Reads the values of `--template`.
+  /// Parses the values of `--template`.
   init(_ words: [String]) throws(Failure) {
     for word in words { try add(word) }
   }
 
-  /// Adds `TYPE=TEMPLATE`, or a template for all other rows: one without a `=` before its first brace.
+  /// Adds `TYPE=TEMPLATE`, or a template for all other rows, which has no `=` before its first brace.
   mutating func add(_ word: String) throws(Failure) {
     let brace = word.firstIndex(of: "{") ?? word.endIndex
     if let equals = word[..<brace].firstIndex(of: "=") {
@@ -29,7 +29,7 @@ struct Templates: Equatable, Sendable {
     }
   }
 
-  /// Adds a row's element to a line: by the template of its type, or as JSON.
+  /// Appends a row's element to a line, by the template of its type or as JSON.
   func add(_ element: JSONView, type: String?, to line: inout LinePainter) {
     if let template = type.flatMap({ byType[$0] }) ?? fallback {
       template.add(element, to: &line)
@@ -62,7 +62,7 @@ struct Template: Equatable, Sendable {
   private var pieces: [Piece] = []
 
   /// Parses a template.
-  /// - Parameter option: the option it was given with, for errors.
+  /// - Parameter option: the option of the template, for errors.
   /// - Throws: a usage error that names the malformed part.
   init(_ text: Substring, option: String) throws(Failure) {
     func refuse(_ reason: String) -> Failure { .usage("\(option) '\(text)': \(reason)") }
@@ -92,7 +92,7 @@ struct Template: Equatable, Sendable {
     if !plain.isEmpty { pieces.append(.text(plain)) }
   }
 
-  /// Adds an element to a line.
+  /// Appends an element to a line.
   func add(_ element: JSONView, to line: inout LinePainter) {
     for piece in pieces where !line.isCut {
       switch piece {
@@ -108,7 +108,7 @@ struct Template: Equatable, Sendable {
       if let value, value.kind != .null { return add(value, to: &line) }
       return line.add(field.standIn ?? "")
     }
-    // Text of a fixed width is measured on a line of its own, which is cut at that width.
+    // Text of a fixed width is measured on a separate line, which is truncated at that width.
     var cell = LinePainter(width: field.width + 1, palette: Palette(isOn: false))
     if let value, value.kind != .null { add(value, to: &cell) } else { cell.add(field.standIn ?? "") }
     let cut = cell.columns > field.width ? LinePainter.cut(cell.text, to: field.width) : cell.text
@@ -118,7 +118,7 @@ struct Template: Equatable, Sendable {
     line.add(String(repeating: " ", count: before) + cut + String(repeating: " ", count: spare - before))
   }
 
-  /// Strings without quotes, arrays and objects as JSON.
+  /// Appends a value: strings without quotes, arrays and objects as JSON.
   private static func add(_ value: JSONView, to line: inout LinePainter) {
     if let text = value.string {
       line.add(String(text.map { $0.isNewline ? " " : $0 }))
@@ -131,7 +131,7 @@ struct Template: Equatable, Sendable {
 }
 
 extension Template.Field {
-  /// Reads what is between the braces; nil when it is malformed.
+  /// Parses the text between the braces; nil if it is malformed.
   fileprivate init?(_ body: Substring) {
     var head = body
     if let colon = body.lastIndex(of: ":") {

@@ -1,7 +1,8 @@
 import FeedClient
 import FeedJSON
 
-/// Prints a list of objects as a table: a column for each member in order of first appearance, numbers right-aligned.
+/// Prints a list of objects as a table: a column for each member in order of first appearance. Numbers are
+/// right-aligned.
 struct ValueTable {
   private var names: [String] = []
   private var rows: [[String: JSONView]] = []
@@ -18,7 +19,7 @@ struct ValueTable {
     }
   }
 
-  /// Returns the lines, each with its newline; an empty list is "none".
+  /// Returns the lines, each with its newline; "none" for an empty list.
   func text(width: Int, palette: Palette) -> String {
     if rows.isEmpty { return palette.paint("none", .dim) + "\n" }
     let widths = names.map { name in
@@ -46,20 +47,20 @@ struct ValueTable {
     return painter.text + "\n"
   }
 
-  /// Where a column ends, including the two spaces behind it.
+  /// The end of a column, including the two spaces after it.
   private static func end(_ widths: [Int], _ column: Int) -> Int {
     widths[...column].reduce(0) { $0 + $1 + 2 }
   }
 
   private static func columns(_ value: JSONView?) -> Int { value.map { DisplayWidth.columns(of: shown($0)) } ?? 0 }
 
-  /// Strings without quotes, everything else as JSON.
+  /// Formats a value: strings without quotes, everything else as JSON.
   private static func shown(_ value: JSONView) -> String { LinePainter.safe(value.string ?? value.source(limit: 60)) }
 }
 
-/// An object's members and those of the objects inside it, named by their path.
+/// The members of an object and of its nested objects, named by their path.
 enum Flattening {
-  /// Objects nested deeper stay values.
+  /// The maximum depth of nested objects; deeper objects are values.
   private static let maxDepth = 8
 
   static func entries(of object: JSONView) -> [(name: String, value: JSONView)] {

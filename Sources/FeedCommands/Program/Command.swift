@@ -5,39 +5,39 @@ import FeedSystem
 /// One command of `feedclient`: its command line, its help and its action.
 struct Command: Sendable {
   var name: String
-  /// What may follow the name, one form per line.
+  /// The arguments after the name, one form on each line.
   var usage: [String]
-  /// The line in the list of commands.
+  /// The summary in the list of commands.
   var summary: String
-  /// Commands to try, one per line, which its help shows before everything else.
+  /// Example commands, one on each line, which the help shows first.
   var examples: String = ""
-  /// The paragraph of its help.
+  /// The description in the help.
   var about: String
   var options: [OptionDescription] = []
-  /// Paragraphs after the options, printed as they are.
+  /// Paragraphs after the options, printed unchanged.
   var notes: String = ""
-  /// How many operands it takes.
+  /// The allowed number of operands.
   var operands: ClosedRange<Int>
   var run: @Sendable (Invocation) throws(Failure) -> ExitStatus
 
-  /// The command line that is parsed.
+  /// The option table of the command line.
   var table: OptionTable {
     OptionTable(
       program: "feedclient \(name)", usage: usage, about: about,
       groups: [OptionGroup("Options", options), OptionGroup("Connection and output", Command.common)], notes: notes)
   }
 
-  /// What `--help` prints: usage, examples, description, options.
+  /// The text of `--help`: usage, examples, description, options.
   func helpText(width: Int) -> String { Self.insert(examples, into: table.helpText(width: width)) }
 
-  /// Inserts examples behind the usage lines of a help text.
+  /// Inserts examples after the usage lines of a help text.
   static func insert(_ examples: String, into help: String) -> String {
     guard !examples.isEmpty, let end = help.firstRange(of: "\n\n") else { return help }
     let lines = examples.split(separator: "\n").map { "  \($0)\n" }.joined()
     return help[..<end.upperBound] + "Examples:\n" + lines + "\n" + help[end.upperBound...]
   }
 
-  /// The options that may stand before the command as well as after it.
+  /// The options that are allowed before and after the command.
   static let common: [OptionDescription] = [
     OptionDescription(
       "socket", value: .text("PATH"), help: "socket of the daemon",
@@ -52,11 +52,11 @@ struct Command: Sendable {
 }
 
 extension Command {
-  /// The hint that every command takes that changes rows.
+  /// The option for the animation hint, for all commands that change rows.
   static let animation = OptionDescription(
     "animation", value: .text("HINT"), help: "hint for watchers that animate the change")
 
-  /// The condition that every command takes that changes something.
+  /// The option for conditions, for all commands that change something.
   static let condition = OptionDescription(
     "if", value: .text("[FEED=]REVISION"),
     help: "change only if a feed, by default the changed one, has this revision; 'none' if it must be undefined",
@@ -67,7 +67,8 @@ extension Command {
 }
 
 extension Invocation {
-  /// Begins the parameters of a request that changes the feed of the first operand: the feed, the hint and the conditions.
+  /// Begins the parameters of a request that changes the feed of the first operand: the feed, the animation hint and
+  /// the conditions.
   func changeParameters() throws(Failure) -> ParameterWriter {
     var params = ParameterWriter()
     params.add("feed", operand(0))
@@ -75,7 +76,7 @@ extension Invocation {
     return params
   }
 
-  /// Adds the hint and the conditions.
+  /// Adds the animation hint and the conditions.
   func addChangeMembers(of feed: String, to params: inout ParameterWriter) throws(Failure) {
     if let hint = options.text("animation") { params.add("animation", hint) }
     var conditions: [String] = []
@@ -83,7 +84,7 @@ extension Invocation {
     if !conditions.isEmpty { params.add("if", json: conditions) }
   }
 
-  /// The JSON of a condition such as `12`, `none` or `inbox/urgent=12`.
+  /// Returns the JSON of a condition such as `12`, `none` or `inbox/urgent=12`.
   private func condition(_ word: String, of feed: String) throws(Failure) -> String {
     let parts = word.split(separator: "=", omittingEmptySubsequences: false)
     let revision = parts.last.map(String.init) ?? ""
@@ -99,7 +100,7 @@ extension Invocation {
 
 /// All commands, in the order of the help.
 enum CommandTable {
-  /// Commands under one heading.
+  /// The commands under one heading.
   struct Group: Sendable {
     var title: String
     var commands: [Command]
@@ -116,16 +117,16 @@ enum CommandTable {
 
   static let all: [Command] = groups.flatMap(\.commands)
 
-  /// Returns the command of that name.
+  /// Returns the command with a name.
   static func command(named name: String) -> Command? { all.first { $0.name == name } }
 
-  /// Returns the names of commands that resemble `name`, nearest first.
+  /// Returns the names of commands similar to `name`, nearest first.
   static func similar(to name: String) -> [String] { Suggestion.similar(to: name, in: all.map(\.name)) }
 }
 
-/// "Did you mean" for words of the command line.
+/// "Did you mean" suggestions for words of the command line.
 enum Suggestion {
-  /// The known words that are about as near to `word` as the nearest, or begin with it, nearest first.
+  /// Returns the known words that begin with `word`, or whose distance to it is close to the smallest, nearest first.
   static func similar(to word: String, in known: [String]) -> [String] {
     let scored = known.map { ($0, Spelling.distance(word, $0)) }
     let close = scored.filter { name, distance in
@@ -137,7 +138,7 @@ enum Suggestion {
     return best.sorted { ($0.1, $0.0) < ($1.1, $1.0) }.map(\.0)
   }
 
-  /// `; did you mean inbox or inbox/urgent?`, or `otherwise` when nothing resembles the word.
+  /// Returns `; did you mean inbox or inbox/urgent?`, or `otherwise` if no known word is similar.
   static func clause(for word: String, in known: [String], otherwise: String = "") -> String {
     let similar = similar(to: word, in: known).prefix(3)
     return similar.isEmpty ? otherwise : "; did you mean \(similar.joined(separator: " or "))?"

@@ -3,34 +3,34 @@ import FeedJSON
 import FeedSystem
 import Glibc
 
-/// How `feedclient` ends; scripts rely on the numbers.
+/// The exit status of `feedclient`. Scripts rely on the numbers.
 package enum ExitStatus: Int32, Sendable {
   case done = 0
-  /// The daemon refused a request, or `get` found nothing.
+  /// The daemon refused a request, or `get` found no element.
   case refused = 1
   /// The command line is wrong, a file cannot be used, or an element is not JSON.
   case usage = 2
-  /// No daemon answers, or it went away.
+  /// No daemon answers, or it shut down.
   case noDaemon = 3
   case timedOut = 4
-  /// The copy of a feed is wrong: a gap between deltas, or another digest than the daemon's.
+  /// The copy of a feed is wrong: a gap between deltas, or a digest that differs from the daemon's.
   case gap = 5
 }
 
-/// Why a command ends early. Each case has one exit status and one message.
+/// The reason why a command ends early. Each case has one exit status and one message.
 enum Failure: Error, Equatable {
-  /// The command line is wrong; the text says what to change.
+  /// The command line is wrong. The text contains the next step.
   case usage(String)
   case client(ClientError)
-  /// The reader of standard output is gone, which is not an error.
+  /// The reader of standard output has closed it, which is not an error.
   case readerGone
   /// A file or a standard stream cannot be read or written.
   case system(SystemError)
-  /// The daemon's state cannot be read or copied; the text says why.
+  /// The daemon's state cannot be read or copied. The text contains the reason.
   case state(String)
-  /// A signal interrupted the command; the process ends by it.
+  /// A signal interrupted the command. The process ends by that signal.
   case interrupted(Int32)
-  /// The message was printed already.
+  /// The message was already printed.
   case told(ExitStatus)
 
   var status: ExitStatus {
@@ -47,7 +47,7 @@ extension ClientError {
   var status: ExitStatus {
     switch self {
     case .noDaemon, .malformed: .noDaemon
-    // A daemon that shuts down is gone; one that closes this connection alone has refused the client.
+    // A daemon that closes only this connection has refused the client; otherwise it shut down.
     case .closed(let bye): bye.map { $0.isShutdown ? .noDaemon : .refused } ?? .noDaemon
     case .refused: .refused
     case .fault: .gap
@@ -58,13 +58,13 @@ extension ClientError {
 }
 
 extension Bye {
-  /// Whether the daemon itself ends, rather than this connection alone.
+  /// Whether the daemon shuts down, instead of closing only this connection.
   var isShutdown: Bool { reason == "shutdown" || reason.isEmpty }
 }
 
-/// The end of the process by a signal.
+/// Ending the process by a signal.
 enum ProcessEnd {
-  /// Ends the process as if `signal` were not handled. Returns only if the signal is ignored.
+  /// Ends the process as if `signal` had no handler. Returns only if the signal is ignored.
   static func end(by number: Int32) {
     signal(number, SIG_DFL)
     var set = sigset_t()
@@ -85,7 +85,7 @@ struct Explanation {
     for line in lines { console.say(line) }
   }
 
-  /// Explains a refusal of the daemon: in the words of the command line, and with names that resemble an unknown one.
+  /// Prints an error response of the daemon in terms of the command line, with suggestions for an unknown name.
   func tell(_ refusal: RemoteError, _ invocation: Invocation) {
     let codes = invocation.isVerbose || invocation.console.wantsJSON
     for line in Self.refusal(refusal, withCode: codes, suggestion: invocation.suggestion(for: refusal)) {
@@ -96,7 +96,7 @@ struct Explanation {
     }
   }
 
-  /// The lines of the message; none when nothing is to be said.
+  /// The lines of the message; empty if nothing is printed.
   var lines: [String] {
     switch failure {
     case .readerGone, .told, .interrupted: []
@@ -112,7 +112,7 @@ struct Explanation {
   }
 
   private func absence(_ error: SystemError) -> [String] {
-    // A process listens there; starting another would not help.
+    // A process listens there. Starting another one would not help.
     if error.code == EACCES { return ["\(error)"] }
     return [
       "\(error)",
@@ -120,7 +120,7 @@ struct Explanation {
     ]
   }
 
-  /// The daemon's message; below a bad filter or path, a mark at the offending place.
+  /// Returns the daemon's message; for an invalid filter or path, with a mark below the position of the error.
   static func refusal(_ error: RemoteError, withCode: Bool, suggestion: String = "") -> [String] {
     var text = CommandWords.translate(error.message)
     if text.hasSuffix("."), !suggestion.isEmpty { text.removeLast() }
@@ -145,7 +145,7 @@ enum CommandWords {
 }
 
 extension RemoteError {
-  /// The filter or path that the error is about, and how many columns precede the offending place.
+  /// The filter or path of the error, and the number of columns before the position of the error.
   var markedQuery: (text: String, columns: Int)? {
     guard let data else { return nil }
     var scanner = JSONScanner()

@@ -2,7 +2,7 @@ import FeedClient
 import FeedJSON
 import FeedSystem
 
-/// One run of one command: its command line, its output and its way to the daemon.
+/// One run of one command: its command line, its output and its connection to the daemon.
 struct Invocation {
   let command: Command
   let options: ParsedOptions
@@ -10,41 +10,41 @@ struct Invocation {
   let environment: Environment
   /// The options before the command.
   let global: ParsedOptions
-  /// When the command began, in nanoseconds of ``MonotonicClock``.
+  /// The time when the command began, in nanoseconds of ``MonotonicClock``.
   private let begin = MonotonicClock.now
   /// The actions of `backup` and `restore`.
   var states = StateActions.none
 
   var operands: [String] { options.operands }
 
-  /// The path of the daemon's socket; see "Connecting and framing" in `Protocol/README.md`.
+  /// The path of the daemon's socket (`Protocol/README.md`, "Connecting and framing").
   var socketPath: String {
     options.text("socket") ?? global.text("socket") ?? SocketPath.clientDefault(environment)
   }
 
-  /// The time given with `--timeout`.
+  /// The value of `--timeout`.
   var timeout: Duration? { options.duration("timeout") ?? global.duration("timeout") }
 
   /// Whether errors show the protocol's code and data.
   var isVerbose: Bool { options.contains("verbose") || global.contains("verbose") }
 
-  /// When to give up on a single request, in nanoseconds of ``MonotonicClock``: at ``end``, or in 30 s.
+  /// The deadline of a single request, in nanoseconds of ``MonotonicClock``: ``end``, or in 30 s.
   func deadline() -> UInt64 { end ?? MonotonicClock.now &+ 30_000_000_000 }
 
-  /// When the time of `--timeout` is over; nil when none was given.
+  /// The time when `--timeout` expires; nil without a timeout.
   var end: UInt64? {
     guard let timeout else { return nil }
     let (end, overflow) = begin.addingReportingOverflow(timeout.clampedNanoseconds)
     return overflow ? .max : end
   }
 
-  /// The operand at `index`; empty when there is none.
+  /// The operand at `index`; empty if there is none.
   func operand(_ index: Int) -> String { operands.indices.contains(index) ? operands[index] : "" }
 
-  /// A usage error of this command.
+  /// Returns a usage error of this command.
   func usage(_ text: String) -> Failure { .usage("\(command.name): \(text)") }
 
-  /// The failure of a client operation; a timeout names the time that has passed.
+  /// Returns the failure of a client operation. A timeout names its duration.
   func failure(_ error: ClientError) -> Failure {
     guard error == .timedOut else { return .client(error) }
     let time = TimeSpan.text(timeout ?? .seconds(30))
@@ -64,7 +64,7 @@ struct Invocation {
     }
   }
 
-  /// Sends one request over a connection and reads its result.
+  /// Sends one request over a connection and parses its result.
   /// - Parameter params: the JSON object of the parameters.
   func call<Result>(
     _ connection: Connection, _ method: String, _ params: String = "{}", deadline: UInt64,
@@ -77,10 +77,10 @@ struct Invocation {
     }
   }
 
-  /// Sends one request over a connection of its own and shows its result.
+  /// Sends one request over a new connection and prints its result.
   /// - Parameters:
   ///   - params: the JSON object of the parameters; nil for none.
-  ///   - show: prints the result and says how the command ends.
+  ///   - show: prints the result and returns the exit status.
   func ask(
     _ method: String, _ params: String?, show: (JSONView, Console) -> ExitStatus
   ) throws(Failure) -> ExitStatus {
@@ -92,7 +92,7 @@ struct Invocation {
     return status
   }
 
-  /// Sends one request over a connection of its own and prints its result.
+  /// Sends one request over a new connection and prints its result.
   func request(
     _ method: String, _ params: String?, show: (JSONView, Console) -> Void
   ) throws(Failure) -> ExitStatus {
@@ -104,7 +104,7 @@ struct Invocation {
 }
 
 extension Invocation {
-  /// Returns the index of the section that a word names: a number from 0, or the name of a section or of a bin.
+  /// Returns the index of the section with a number from 0, or with the name of a section or bin.
   func section(_ word: String, of feed: String) throws(Failure) -> Int {
     if let index = Int(word), index >= 0 { return index }
     let deadline = deadline()
@@ -134,7 +134,7 @@ extension Invocation {
     return (try section(name, of: feed), row)
   }
 
-  /// `; did you mean inbox?` for a refusal about an unknown feed or bin; empty when nothing resembles it.
+  /// Returns `; did you mean inbox?` for an unknown feed or bin; empty if no name is similar.
   func suggestion(for refusal: RemoteError) -> String {
     guard refusal.code == RemoteError.unknownFeed else { return "" }
     let deadline = MonotonicClock.now &+ 1_000_000_000
@@ -160,7 +160,7 @@ extension Invocation {
 }
 
 extension RemoteError {
-  /// The feed that the error is about.
+  /// The feed of the error.
   fileprivate var feedName: String? {
     guard let data else { return nil }
     var scanner = JSONScanner()

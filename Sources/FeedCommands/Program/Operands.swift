@@ -1,18 +1,18 @@
 import FeedClient
 import FeedJSON
 
-/// The meaning of operands.
+/// The syntax of operands.
 enum Operands {
-  /// Deeper than any daemon accepts.
+  /// The maximum depth of JSON, more than any daemon accepts.
   private static let maxDepth = 10_000
 
-  /// The JSON of an identity: a JSON number or string as it is, any other word as a string.
+  /// Returns the JSON of an identity: a JSON number or string unchanged, any other word as a string.
   static func id(_ word: String) -> String { isJSON(word, of: [.number, .string]) ? word : quoted(word) }
 
-  /// The JSON of a child: an index as it is, any other word as a name.
+  /// Returns the JSON of a child: an index unchanged, any other word as a name.
   static func child(_ word: String) -> String { Int(word).map { "\($0)" } ?? quoted(word) }
 
-  /// The JSON string of a text.
+  /// Returns a text as a JSON string.
   static func quoted(_ text: String) -> String {
     var buffer = ByteBuffer()
     buffer.appendJSONString(text)
@@ -20,7 +20,7 @@ enum Operands {
   }
 
   /// Scans a text and passes its view to `body`.
-  /// - Throws: a usage error when it is not JSON.
+  /// - Throws: a usage error if the text is not JSON.
   static func withView<Result>(of text: String, _ body: (JSONView) -> Result) throws(Failure) -> Result {
     var text = text
     let result = text.withUTF8 { bytes -> Result? in
@@ -31,13 +31,13 @@ enum Operands {
     return result
   }
 
-  /// What is wrong with a text that should be JSON; nil when it is JSON.
+  /// Returns the error in a text that should be JSON; nil if it is valid.
   static func flaw(_ text: String) -> String? {
     var text = text
     return text.withUTF8 { flaw(UnsafeRawBufferPointer($0)) }
   }
 
-  /// What is wrong with bytes that should be a JSON text; nil when they are one.
+  /// Returns the error in bytes that should be JSON; nil if they are valid.
   static func flaw(_ bytes: UnsafeRawBufferPointer) -> String? {
     var scanner = JSONScanner(maxDepth: maxDepth)
     do throws(JSONError) {
@@ -48,14 +48,14 @@ enum Operands {
     }
   }
 
-  /// A list of row numbers such as `0,3,5`; nil when it is not one.
+  /// Parses a list of row numbers such as `0,3,5`; nil if it is invalid.
   static func rows(_ word: String) -> [Int]? {
     let parts = word.split(separator: ",", omittingEmptySubsequences: false).map { Int($0) }
     let rows = parts.compactMap { $0 }
     return rows.count == parts.count && rows.allSatisfy { $0 >= 0 } ? rows : nil
   }
 
-  /// A JSON object's text with one more member at its end; of members of one name the last one counts.
+  /// Returns a JSON object with one more member at its end. It overrides an earlier member with the same name.
   static func adding(_ member: String, to object: String) -> String {
     guard let end = object.lastIndex(of: "}") else { return object }
     let isEmpty = object[..<end].allSatisfy { $0.isWhitespace || $0 == "{" }
@@ -105,7 +105,7 @@ struct ParameterWriter: ~Copyable {
     buffer.append(flag ? "true" : "false")
   }
 
-  /// Adds a value given as JSON text.
+  /// Adds a value that is JSON text.
   mutating func add(_ name: String, json: String) {
     begin(name)
     buffer.append(string: json)
@@ -125,7 +125,7 @@ struct ParameterWriter: ~Copyable {
   /// Adds a list of numbers.
   mutating func add(_ name: String, _ numbers: [Int]) { add(name, json: numbers.map { "\($0)" }) }
 
-  /// Returns the whole object.
+  /// Returns the complete object.
   consuming func finish() -> String {
     buffer.append(UInt8(ascii: "}"))
     return String(decoding: buffer.bytes, as: UTF8.self)

@@ -1,14 +1,15 @@
 import FeedClient
 import FeedSystem
 
-/// `feedclient` without its entry point: finds the command, runs it, and turns a failure into a message and an exit status.
+/// `feedclient` without its entry point: finds the command, runs it, and converts a failure to a message and an exit
+/// status.
 package enum Program {
   package static let version = ProgramVersion.text
 
-  /// Runs a command line, given without the program's own name.
+  /// Runs a command line, given without the program's name.
   ///
-  /// A command that a signal interrupted does not return: the process ends by that signal, so that a shell loop around it
-  /// ends too.
+  /// If a signal interrupted the command, this method does not return: the process ends by that signal, so that a shell
+  /// loop around it ends too.
   package static func run(
     _ arguments: [String], environment: Environment, states: StateActions
   ) -> ExitStatus {
@@ -46,7 +47,7 @@ package enum Program {
     return try finish(invocation)
   }
 
-  /// Runs the command and writes its output before a failure is reported.
+  /// Runs the command, and writes its output before a failure is reported.
   private static func finish(_ invocation: Invocation) throws(Failure) -> ExitStatus {
     do throws(Failure) {
       let status = try invocation.command.run(invocation)
@@ -60,7 +61,7 @@ package enum Program {
     }
   }
 
-  /// Returns the command of that name.
+  /// Returns the command with a name.
   /// - Throws: a usage error that suggests similar names.
   static func find(_ name: String) throws(Failure) -> Command {
     if let command = CommandTable.command(named: name) { return command }
@@ -80,7 +81,7 @@ package enum Program {
   }
 
   /// Checks the number of operands.
-  /// - Throws: a usage error that names the missing or the extra operand.
+  /// - Throws: a usage error that names the missing or extra operand.
   static func check(_ operands: [String], of command: Command) throws(Failure) {
     guard !command.operands.contains(operands.count) else { return }
     let usage = command.usage.map { "usage: feedclient \(command.name) \($0)" }.joined(separator: "\n")
@@ -101,7 +102,7 @@ package enum Program {
     return .done
   }
 
-  /// Carries out `--help` and `--version`; nil when neither was given.
+  /// Handles `--help` and `--version`. Returns nil if neither was given.
   private static func inform(_ text: String, _ options: ParsedOptions, _ console: Console) throws(Failure)
     -> ExitStatus?
   {
@@ -119,7 +120,7 @@ package enum Program {
 }
 
 extension Program {
-  /// The command line before the command.
+  /// The option table of the command line before the command.
   static var help: OptionTable {
     OptionTable(
       program: "feedclient",
@@ -129,7 +130,7 @@ extension Program {
       notes: commands + "\n" + exitStatus)
   }
 
-  /// What `feedclient --help` prints.
+  /// The text of `feedclient --help`.
   static func helpText(width: Int) -> String { Command.insert(examples, into: help.helpText(width: width)) }
 
   private static var commands: String {

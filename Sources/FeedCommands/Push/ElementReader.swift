@@ -1,19 +1,20 @@
 import FeedClient
 import FeedJSON
 
-/// Cuts a stream of JSON texts into elements: one a line, concatenated, pretty-printed, or in arrays, in any mixture.
+/// Splits a stream of JSON texts into elements: one on each line, concatenated, pretty-printed, or in arrays, in any
+/// combination.
 ///
-/// An array at the top level stands for its items. After a mistake the reader continues with the next line, or, when the
-/// mistake is inside a value of several lines, with the next line that begins with `{` or `[`. A value longer than the
-/// limit is discarded as it comes, so memory stays bounded.
+/// A top-level array stands for its items. After an error the reader continues with the next line or, if the error is
+/// inside a value of several lines, with the next line that begins with `{` or `[`. A value longer than the limit is
+/// discarded while it is read, so memory stays bounded.
 ///
 ///     reader.room()… reader.didFill(count)
 ///     while let item = reader.next() { … }
 struct ElementReader: ~Copyable {
   enum Item {
-    /// An element and the line where it begins, from 1; valid until the next call.
+    /// An element and the line of its beginning, from 1. Valid until the next call.
     case element(JSONView, line: Int)
-    /// Text that is not JSON. Line and column are those of the mistake, from 1; columns count bytes.
+    /// Text that is not JSON, with the line and column of the error, from 1. Columns count bytes.
     case malformed(line: Int, column: Int, reason: String)
     case tooLong(line: Int)
   }
@@ -23,36 +24,36 @@ struct ElementReader: ~Copyable {
     case between
     /// Inside a value, which begins at the start of the queue.
     case value
-    /// Discarding the rest of the line, and with the flag, lines that do not begin with a bracket.
+    /// Discarding the rest of the line; if `untilBracket`, also lines that do not begin with a bracket.
     case skipping(untilBracket: Bool)
   }
 
   private let limit: Int
-  /// Whether an array at the top level stands for its items.
+  /// Whether a top-level array stands for its items.
   private let opensArrays: Bool
   private var queue: ByteQueue
   private var scanner = JSONScanner(maxDepth: 10_000)
   private var outline = ValueOutline()
   private var mode = Mode.between
-  /// Where the first byte of the queue stands.
+  /// The line and column of the first byte in the queue.
   private var line = 1
   private var column = 1
-  /// The line of the `[` whose items are being read.
+  /// The line of the `[` of the array that is being read.
   private var arrayLine: Int?
-  /// Whether an item of that array was read and a comma must come before the next.
+  /// Whether a comma is required before the next item of that array.
   private var needsComma = false
   private var isFinished = false
 
   /// - Parameters:
-  ///   - limit: the longest element in bytes.
-  ///   - opensArrays: whether an array at the top level stands for its items.
+  ///   - limit: the maximum bytes of an element.
+  ///   - opensArrays: whether a top-level array stands for its items.
   init(limit: Int, opensArrays: Bool = true, capacity: Int = 64 << 10) {
     self.limit = limit
     self.opensArrays = opensArrays
     queue = ByteQueue(capacity: capacity)
   }
 
-  /// Room to read into; call ``didFill(_:)`` with the number of bytes put there.
+  /// Returns memory to read into. Call ``didFill(_:)`` with the number of bytes written there.
   mutating func room() -> UnsafeMutableRawBufferPointer { queue.room() }
 
   mutating func didFill(_ count: Int) { queue.didFill(count) }
@@ -60,7 +61,7 @@ struct ElementReader: ~Copyable {
   /// Marks the end of the input.
   mutating func finish() { isFinished = true }
 
-  /// The next item; nil when more bytes are needed, and at the end.
+  /// Returns the next item; nil if more bytes are needed, and at the end.
   mutating func next() -> Item? {
     while true {
       switch mode {
@@ -79,7 +80,7 @@ struct ElementReader: ~Copyable {
   }
 
   /// Skips white space and separators up to the beginning of a value.
-  /// - Returns: nil when more bytes are needed; an item for a mistake; otherwise a value begins, or something was skipped.
+  /// - Returns: nil if more bytes are needed; an item for an error; otherwise a value begins, or something was skipped.
   private mutating func begin() -> Item?? {
     skipSpace()
     guard let byte = queue.bytes.first else {
@@ -139,7 +140,7 @@ struct ElementReader: ~Copyable {
     } catch {
       let (line, column) = position(of: min(error.offset, length), in: text)
       mode = .skipping(untilBracket: line > start)
-      // The line of the mistake may be the beginning of the next value, when this one was cut off.
+      // If the value was incomplete, the line of the error may be the beginning of the next value.
       if line > start { take(text[..<min(error.offset, length)].lastIndex(of: Self.newline) ?? 0) }
       needsComma = false
       return .malformed(line: line, column: column, reason: error.message)
@@ -154,8 +155,8 @@ struct ElementReader: ~Copyable {
     return .tooLong(line: start)
   }
 
-  /// Discards bytes up to the place where reading continues.
-  /// - Returns: false when more bytes are needed.
+  /// Discards bytes up to the position at which reading continues.
+  /// - Returns: false if more bytes are needed.
   private mutating func skip(untilBracket: Bool) -> Bool {
     while let end = queue.bytes.firstIndex(of: Self.newline) {
       guard untilBracket else {
@@ -203,7 +204,7 @@ struct ElementReader: ~Copyable {
     queue.consume(count)
   }
 
-  /// The line and column of an offset into `bytes`, which begin at ``line`` and ``column``.
+  /// The line and column of an offset in `bytes`, which begin at ``line`` and ``column``.
   private func position(of offset: Int, in bytes: UnsafeRawBufferPointer) -> (line: Int, column: Int) {
     var (line, start) = (line, -column + 1)
     for index in 0..<offset where bytes[index] == Self.newline { (line, start) = (line + 1, index + 1) }
@@ -213,16 +214,16 @@ struct ElementReader: ~Copyable {
   private static let newline = UInt8(ascii: "\n")
 }
 
-/// Finds the end of a JSON value byte by byte, and most mistakes in it; a scanner checks the rest.
+/// Finds the end of a JSON value byte by byte, and most errors in it. A scanner checks the rest.
 ///
-/// It stops at the first byte that cannot continue the structure, so that a value cut off by the next one is noticed at
-/// once and not at the end of the input.
+/// Stops at the first byte that cannot continue the structure, so that an incomplete value is detected at the beginning
+/// of the next value, not at the end of the input.
 struct ValueOutline {
   enum Outcome: Equatable {
-    /// The value has so many bytes.
+    /// The length of the value in bytes.
     case complete(Int)
     case incomplete
-    /// No JSON value continues with the byte at this offset.
+    /// The offset of a byte that cannot continue a JSON value.
     case malformed(Int)
   }
 
@@ -235,10 +236,10 @@ struct ValueOutline {
     case commaOrEnd
   }
 
-  /// How many bytes have been looked at.
+  /// The number of processed bytes.
   private var offset = 0
   private var expectation = Expectation.value
-  /// The open brackets; true is an object.
+  /// The open brackets; true for an object.
   private var open: [Bool] = []
   private var isInString = false
   private var isEscaped = false
@@ -246,7 +247,7 @@ struct ValueOutline {
 
   init() {}
 
-  /// Looks at the bytes after those of the last call.
+  /// Processes the bytes after those of the last call.
   /// - Parameter bytes: the value from its beginning.
   mutating func advance(_ bytes: UnsafeRawBufferPointer) -> Outcome {
     while offset < bytes.count {
@@ -287,13 +288,13 @@ struct ValueOutline {
     return .incomplete
   }
 
-  /// A string or a word has ended. Returns whether it was the whole value.
+  /// Ends a string or a word. Returns whether it was the whole value.
   private mutating func endValue() -> Bool {
     expectation = expectation == .name || expectation == .nameOrEnd ? .colon : .commaOrEnd
     return open.isEmpty
   }
 
-  /// Takes a byte outside strings and words; false when it does not fit.
+  /// Processes a byte outside strings and words. Returns false if it is invalid.
   private mutating func take(_ byte: UInt8) -> Bool {
     switch (byte, expectation) {
     case (UInt8(ascii: "\""), .value), (UInt8(ascii: "\""), .valueOrEnd), (UInt8(ascii: "\""), .name),

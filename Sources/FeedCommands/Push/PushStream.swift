@@ -2,7 +2,7 @@ import FeedClient
 import FeedJSON
 import FeedSystem
 
-/// Pushes the elements on standard input as they come: reads, sends and receives answers at the same time.
+/// Pushes the elements on standard input as they arrive: reads, sends and receives answers concurrently.
 final class PushStream {
   private let invocation: Invocation
   private let connection: Connection
@@ -11,7 +11,7 @@ final class PushStream {
   private var reader: ElementReader
   private var pusher: Pusher
   private var progress: PushProgress?
-  /// Elements that were refused, and how many of them are not JSON.
+  /// The number of refused elements, and the number of those that are not JSON.
   private var refused = 0
   private var malformed = 0
   private var hasEnded = false
@@ -19,8 +19,8 @@ final class PushStream {
   private var console: Console { invocation.console }
 
   /// - Parameters:
-  ///   - maxFrame: the daemon's limit; no element may be as long.
-  ///   - showsProgress: whether a person watches standard error.
+  ///   - maxFrame: the daemon's limit; every element must be shorter.
+  ///   - showsProgress: whether standard error is a terminal.
   init(
     _ invocation: Invocation, _ connection: Connection, _ target: PushTarget, maxFrame: Int, showsProgress: Bool,
     input: Int32 = StandardStreams.input
@@ -29,7 +29,7 @@ final class PushStream {
     self.connection = connection
     self.target = target
     self.input = input
-    // A request wraps the feed's name and a few words around its elements.
+    // The rest of the frame is for the feed's name and the other members of the request.
     let room = max(maxFrame - target.envelopeBytes, 1)
     reader = ElementReader(limit: room)
     var window = Pusher.Window()
@@ -38,7 +38,7 @@ final class PushStream {
     progress = showsProgress ? PushProgress(now: MonotonicClock.now) : nil
   }
 
-  /// Runs until the input has ended and every element is answered.
+  /// Runs until the input has ended and every element was answered.
   func run(deadline: UInt64?) throws(Failure) -> ExitStatus {
     do throws(ClientError) {
       while true {
@@ -77,7 +77,7 @@ final class PushStream {
     }
   }
 
-  /// Waits for the daemon or for input, and reads input.
+  /// Waits for the daemon or for input, then reads input.
   private func wait(_ deadline: UInt64?) throws(ClientError) {
     let wantsInput = !hasEnded && pusher.wantsLines
     var isOver = false
@@ -156,14 +156,14 @@ final class PushStream {
 }
 
 extension RemoteError {
-  /// Whether every other element would be refused as well: the feed is gone or of another kind, access is denied, or
-  /// nothing can be stored.
+  /// Whether every other element would be refused too: the feed was undefined or redefined as another kind, permission
+  /// is denied, or nothing can be stored.
   var concernsWholeFeed: Bool { [Self.unknownFeed, Self.unknownMethod, -32002, -32006, -32008].contains(code) }
 }
 
 /// The progress line of a push on a terminal, and its summary.
 struct PushProgress {
-  /// The time between two lines.
+  /// Nanoseconds between two lines.
   static let interval: UInt64 = 100_000_000
 
   private let start: UInt64
@@ -176,14 +176,14 @@ struct PushProgress {
     rateSince = (now, 0)
   }
 
-  /// When the line is due again.
+  /// The time of the next line.
   var deadline: UInt64 { (shownAt ?? start) &+ Self.interval }
 
-  /// Returns the line and the control characters that overwrite the one before; nil when it is not due.
+  /// Returns the line, with control characters that overwrite the previous line; nil before its time.
   mutating func line(now: UInt64, pushed: Int, refused: Int, width: Int) -> String? {
     guard now >= deadline else { return nil }
     shownAt = now
-    // The rate of about the last second.
+    // The rate over about the last second.
     let elapsed = Double(now - rateSince.time) / 1e9
     if elapsed > 0 { rate = Double(pushed - rateSince.pushed) / elapsed }
     if elapsed >= 1 { rateSince = (now, pushed) }
@@ -192,7 +192,7 @@ struct PushProgress {
     return "\r\(line.text)\u{1B}[K"
   }
 
-  /// The line at the end.
+  /// Returns the summary line.
   func summary(now: UInt64, pushed: Int, refused: Int) -> String {
     let seconds = Double(now - start) / 1e9
     let rate = seconds > 0 ? Int(Double(pushed) / seconds) : pushed

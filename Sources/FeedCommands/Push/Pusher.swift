@@ -1,48 +1,49 @@
 import FeedClient
 import FeedJSON
 
-/// Groups elements of an input into requests and interprets the daemon's answers: a pure state machine.
+/// Groups elements into requests and interprets the daemon's answers: a pure state machine.
 ///
-/// Elements travel in batches, several at a time. A refused batch changed nothing, so its elements are sent again one by
-/// one to find the offending one. Before that, the batches sent after it are answered, and afterwards they are sent again,
-/// so that of two elements with one identity the later one wins. Elements that will certainly be refused travel alone.
+/// Elements are sent in batches, several at a time. A refused batch changed nothing, so its elements are sent again one
+/// by one to find the offending one. Before that, the daemon's answers to later batches are awaited; afterwards these
+/// batches are sent again, so that of two elements with one identity the later one is kept. Elements that will
+/// certainly be refused are sent alone.
 struct Pusher {
-  /// An element that was refused, and why.
+  /// A refused element and the reason.
   struct Refusal: Equatable {
     var line: Int
     var reason: String
   }
 
-  /// The sizes of batches and how many are in flight.
+  /// The sizes of batches, and the number of batches in flight.
   struct Window: Equatable {
     var batchLines = 256
     var batchBytes = 128 << 10
-    /// Batches in flight at most.
+    /// The maximum number of batches in flight.
     var batches = 8
-    /// With fewer batches in flight than this, a batch is sent before it is full.
+    /// If fewer batches are in flight, a batch is sent before it is full.
     var eager = 2
   }
 
   private let window: Window
   private var filling = PushBatch()
-  /// Complete batches that were not sent, oldest first.
+  /// Complete batches that were not sent yet, oldest first.
   private var ready: [PushBatch] = []
   /// Batches in flight, in the order of their answers.
   private var underWay: [PushBatch] = []
-  /// The batches to send again once everything in flight is answered; nil unless a batch was refused.
+  /// The batches to send again after everything in flight was answered; nil unless a batch was refused.
   private var again: [PushBatch]?
 
-  /// How many elements the daemon has acknowledged.
+  /// The number of acknowledged elements.
   private(set) var pushed = 0
-  /// The revision after the last of them; nil before the first.
+  /// The revision after the last acknowledged element; nil before the first.
   private(set) var revision: Int?
 
   init(window: Window = Window()) { self.window = window }
 
-  /// Adds an element, which is valid JSON.
-  /// - Parameter alone: whether it must not share a request.
+  /// Adds an element, which must be valid JSON.
+  /// - Parameter alone: whether it must be the only element of its request.
   mutating func add(_ element: UnsafeRawBufferPointer, line: Int, alone: Bool) {
-    // One byte more for the comma.
+    // One more byte for the comma.
     if alone || filling.bytes.count + element.count + 1 > window.batchBytes { seal() }
     filling.add(element, line: line)
     if alone || filling.count >= window.batchLines { seal() }
@@ -57,13 +58,13 @@ struct Pusher {
   /// Whether there is room for more elements.
   var wantsLines: Bool { ready.count < window.batches && again == nil }
 
-  /// Whether every element has been answered.
+  /// Whether every element was answered.
   var isIdle: Bool { underWay.isEmpty && ready.isEmpty && filling.count == 0 && again == nil }
 
-  /// How many elements are in flight or waiting.
+  /// The number of elements in flight or waiting.
   var unanswered: Int { (underWay + ready + (again ?? [])).reduce(filling.count) { $0 + $1.count } }
 
-  /// The batch to send next; nil when an answer or an element must come first.
+  /// Returns the next batch to send; nil if an answer or an element is needed first.
   mutating func next() -> PushBatch? {
     guard again == nil, underWay.count < window.batches else { return nil }
     if ready.isEmpty, underWay.count < window.eager { seal() }
@@ -73,7 +74,7 @@ struct Pusher {
     return batch
   }
 
-  /// The daemon acknowledged the oldest batch in flight at `revision`.
+  /// Records that the daemon acknowledged the oldest batch in flight at `revision`.
   mutating func accepted(revision: Int) {
     guard !underWay.isEmpty else { return }
     let batch = underWay.removeFirst()
@@ -86,7 +87,7 @@ struct Pusher {
     goAgainIfAnswered()
   }
 
-  /// The daemon refused the oldest batch in flight.
+  /// Records that the daemon refused the oldest batch in flight.
   /// - Returns: the offending element, if it is known.
   mutating func refused(_ reason: String) -> Refusal? {
     guard !underWay.isEmpty else { return nil }
@@ -109,21 +110,21 @@ struct Pusher {
   }
 }
 
-/// The elements of one request. Kept until it is answered, because it may have to be sent again.
+/// The elements of one request, kept until it is answered, because it may have to be sent again.
 ///
 /// Owned by one ``Pusher``.
 final class PushBatch {
-  /// The elements with commas between them.
+  /// The elements, separated by commas.
   private(set) var bytes = ByteBuffer()
   /// The line of each element, from 1.
   private(set) var lines: [Int] = []
-  /// Where each element begins in `bytes`.
+  /// The offset of each element in `bytes`.
   private var starts: [Int] = []
 
-  /// How many elements there are.
+  /// The number of elements.
   var count: Int { lines.count }
 
-  /// Adds an element that begins in a line.
+  /// Adds an element with its line number.
   func add(_ element: UnsafeRawBufferPointer, line: Int) {
     if !lines.isEmpty { bytes.append(UInt8(ascii: ",")) }
     starts.append(bytes.count)
@@ -131,7 +132,7 @@ final class PushBatch {
     bytes.append(element)
   }
 
-  /// Returns a batch for each element, in order.
+  /// Returns one batch for each element, in order.
   func singles() -> [PushBatch] {
     lines.indices.map { place in
       let end = place + 1 < starts.count ? starts[place + 1] - 1 : bytes.count
@@ -142,20 +143,20 @@ final class PushBatch {
   }
 }
 
-/// What `push` does for one feed: the method, and what an element needs.
+/// The target of a `push`: the method for a feed, and the requirements on elements.
 struct PushTarget: Equatable {
   var feed: String
   var method: String
-  /// Whether a request takes many elements.
+  /// Whether a request may contain several elements.
   var takesMany: Bool
-  /// The path of the identity; nil when elements need none.
+  /// The path of the identity; nil if elements need none.
   var id: MemberPath?
   /// Whether only the daemon can evaluate the path of the identity.
   var hasObscureID = false
-  /// The hint that goes with each request.
+  /// The animation hint of each request.
   var animation: String?
 
-  /// Reads the result of `describe`.
+  /// Parses the result of `describe`.
   init(_ description: JSONView) {
     feed = description.member("feed")?.string ?? ""
     switch description.member("kind")?.string {
@@ -169,7 +170,7 @@ struct PushTarget: Equatable {
     }
   }
 
-  /// Whether the element must have a request of its own, because it will or may be refused.
+  /// Whether the element must be sent alone, because it will or may be refused.
   func mustTravelAlone(_ element: JSONView) -> Bool {
     if !takesMany || hasObscureID { return true }
     guard let id else { return false }
@@ -177,14 +178,14 @@ struct PushTarget: Equatable {
     return kind != .string && kind != .number
   }
 
-  /// An upper bound of the bytes of a request besides its elements.
+  /// An upper bound of the bytes of a request without its elements.
   var envelopeBytes: Int {
     var params = ByteBuffer()
     append(PushBatch(), to: &params)
     return params.count + method.utf8.count + 128
   }
 
-  /// Writes the parameters of the request that pushes a batch.
+  /// Appends the parameters of the request for a batch.
   func append(_ batch: PushBatch, to params: inout ByteBuffer) {
     params.append("{\"feed\":")
     params.appendJSONString(feed)

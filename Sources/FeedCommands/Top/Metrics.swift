@@ -1,12 +1,12 @@
 import FeedJSON
 
-/// The members of the result of `stats` as metrics in the Prometheus text exposition format.
+/// Converts the result of `stats` to metrics in the Prometheus text exposition format.
 ///
-/// Their names begin with `feedd_`; those of counters end in `_total`.
+/// Names begin with `feedd_`; names of counters end in `_total`.
 enum Metrics {
   /// One member of `stats`.
   struct Metric: Sendable {
-    /// The member.
+    /// The name of the member.
     let member: String
     /// The name without `feedd_`.
     let name: String
@@ -42,7 +42,7 @@ enum Metrics {
     Metric(member: "bytesOut", name: "sent_bytes_total", help: "Bytes written to connections."),
   ]
 
-  /// Returns the metrics of a result of `stats`. Members that are not numbers or not known are left out.
+  /// Returns the metrics of a result of `stats`. Omits members that are not numbers or not known.
   static func text(of stats: JSONView) -> String {
     var values: [String: String] = [:]
     for member in stats.members where member.value.kind == .number {

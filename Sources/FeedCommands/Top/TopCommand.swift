@@ -23,7 +23,7 @@ extension Command {
   }
 }
 
-/// One run of `top`: asks the daemon at intervals and shows a ``TopView``.
+/// One run of `top`: polls the daemon at intervals and shows a ``TopView``.
 private final class TopRun {
   private let invocation: Invocation
   private let interval: UInt64

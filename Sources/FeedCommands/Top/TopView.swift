@@ -1,7 +1,7 @@
 import FeedClient
 import FeedJSON
 
-/// What `top` knows of the daemon at one moment: the results of `stats` and `clients`.
+/// The state of the daemon at one time: the results of `stats` and `clients`.
 struct TopSample: Equatable {
   /// One connection.
   struct Client: Equatable {
@@ -16,19 +16,19 @@ struct TopSample: Equatable {
     var watches: Int
   }
 
-  /// Nanoseconds of a monotonic clock.
+  /// The time in nanoseconds of a monotonic clock.
   var time: UInt64
-  /// The numbers of `stats` by member.
+  /// The numeric members of `stats`.
   var numbers: [String: Int] = [:]
   var clients: [Client] = []
 
-  /// Reads the result of `stats`.
+  /// Parses the result of `stats`.
   init(time: UInt64, stats: JSONView) {
     self.time = time
     for member in stats.members { if let value = member.value.int { numbers[member.key.string ?? ""] = value } }
   }
 
-  /// Reads the result of `clients`.
+  /// Parses the result of `clients`.
   mutating func take(clients result: JSONView) {
     guard let list = result.member("clients") else { return }
     clients = list.elements.map { row in
@@ -41,9 +41,9 @@ struct TopSample: Equatable {
   }
 }
 
-/// The screen of `top`: rates with small graphs, gauges, and the connections. Pure: samples and keys go in, lines come out.
+/// The screen of `top`: rates with small graphs, gauges, and connections. Pure: converts samples and keys to lines.
 struct TopView {
-  /// A column of the connections, by which they can be sorted.
+  /// A column of the table of connections, by which it can be sorted.
   private enum Column: String, CaseIterable {
     case client = "CLIENT"
     case uid = "UID"
@@ -86,7 +86,7 @@ struct TopView {
     if samples.count > 61 { samples.removeFirst(samples.count - 61) }
   }
 
-  /// Handles a key. Returns whether to end.
+  /// Handles a key. Returns whether to quit.
   mutating func take(_ key: Key) -> Bool {
     if isTyping {
       switch key {
@@ -180,14 +180,14 @@ struct TopView {
     return lines + [line.text]
   }
 
-  /// The rates of a counter between the samples, a second.
+  /// The rates per second of a counter between the samples.
   private func series(_ member: String) -> [Int] {
     zip(samples, samples.dropFirst()).map { before, after in
       Self.rate(before.numbers[member] ?? 0, after.numbers[member] ?? 0, after.time &- before.time)
     }
   }
 
-  /// A counter that went back was started anew.
+  /// A counter that decreased was reset.
   private static func rate(_ before: Int, _ after: Int, _ nanoseconds: UInt64) -> Int {
     guard nanoseconds > 0, after > before else { return 0 }
     return Int((Double(after - before) * 1e9 / Double(nanoseconds)).rounded())
@@ -228,7 +228,7 @@ struct TopView {
     }
   }
 
-  /// The columns that fit beside the name, and the width of the name.
+  /// Returns the columns that fit beside the name, and the width of the name.
   private func plan(_ width: Int) -> (name: Int, columns: [Column]) {
     let fitting = max((width - 13) / 9, 0)
     let order: [Column] = [.rate, .queued, .lag, .held, .watches, .pid, .uid, .resets]
@@ -267,14 +267,14 @@ struct TopView {
     return line.text
   }
 
-  /// A bar for each value, relative to the largest.
+  /// Returns a bar for each value, relative to the largest.
   static func graph(_ values: [Int]) -> String {
     let bars = Array("▁▂▃▄▅▆▇█")
     let top = max(values.max() ?? 0, 1)
     return String(values.map { bars[min($0 * 8 / top, 7)] })
   }
 
-  /// Bytes with a unit: `512 B`, `1.5 KB`, `32 MB`.
+  /// Formats bytes with a unit: `512 B`, `1.5 KB`, `32 MB`.
   static func bytes(_ count: Int) -> String {
     if count < 1000 { return "\(count) B" }
     var (value, place) = (Double(count), 0)
@@ -284,7 +284,7 @@ struct TopView {
     return tenths < 100 ? "\(tenths / 10).\(tenths % 10) \(unit)" : "\(Int(value.rounded())) \(unit)"
   }
 
-  /// Seconds as the two largest units.
+  /// Formats seconds as the two largest units.
   static func time(_ seconds: Int) -> String {
     if seconds < 60 { return "\(seconds) s" }
     if seconds < 3600 { return "\(seconds / 60) min \(seconds % 60) s" }

@@ -3,23 +3,23 @@ import FeedJSON
 
 /// A feed in an export: its definition, and the feeds that must be defined before it.
 ///
-/// The text of an export is one JSON value a line: for each feed its definition with the number of its elements, then the
-/// elements. A feed comes after those that it shows.
+/// An export has one JSON value on each line: for each feed its definition with the number of its elements, then the
+/// elements. A feed follows the feeds that it shows.
 struct ExportedFeed {
   let name: String
   let kind: String
-  /// The members of its definition.
+  /// The members of the definition.
   private let definition: String
-  /// The feeds and bins that it shows.
+  /// The feeds and bins that the feed shows.
   private let shown: [String]
-  /// Whether its bins may hold an element twice, and which of them are sorted.
+  /// Whether bins may share an element, and which bins are sorted.
   let overlaps: Bool
   let sortedBins: [Bool]
 
   /// The members that `describe` adds to a definition; see `Protocol/methods/describe.md`.
   private static let status: Set<String> = ["sections", "counts", "count", "revision", "watchers", "source"]
 
-  /// Reads an entry of the result of `feeds`, or the line of an export.
+  /// Parses an entry of the result of `feeds`, or a line of an export.
   init(_ description: JSONView) {
     name = description.member("feed")?.string ?? ""
     kind = description.member("kind")?.string ?? ""
@@ -34,25 +34,25 @@ struct ExportedFeed {
     overlaps = sortedBins.count > 1 && description.member("exclusive")?.bool != true
   }
 
-  /// Whether it holds elements of its own.
+  /// Whether the feed has elements of its own.
   var hasElements: Bool { ["collection", "array", "single"].contains(kind) }
 
-  /// The line before the elements.
+  /// Returns the line before the elements.
   func heading(count: Int) -> String { hasElements ? "{\(definition),\"count\":\(count)}" : "{\(definition)}" }
 
-  /// The parameters of `define`.
+  /// Returns the parameters of `define`.
   func parameters(replace: Bool) -> String { "{\(definition)\(replace ? ",\"replace\":true" : "")}" }
 
   /// Whether another feed has the same definition.
   func isDefinedLike(_ other: ExportedFeed) -> Bool { definition == other.definition }
 
-  /// Returns the named feeds and all that they show, each after those that it shows.
-  /// - Throws: a refusal that names an unknown feed.
+  /// Returns the named feeds and all feeds that they show, each after the feeds that it shows.
+  /// - Throws: an error that names an unknown feed.
   static func ordered(_ names: [String], of feeds: [ExportedFeed]) throws(Failure) -> [ExportedFeed] {
     let byName = Dictionary(feeds.map { ($0.name, $0) }) { first, _ in first }
     var result: [ExportedFeed] = []
     var visited: Set<String> = []
-    // The definitions of a daemon have no cycles, and a feed that was visited is not visited again.
+    // Terminates: the daemon refuses cycles, and no feed is visited twice.
     func visit(_ name: String) -> Bool {
       guard let feed = byName[name] ?? name.lastIndex(of: "/").flatMap({ byName[String(name[..<$0])] }) else {
         return false
@@ -73,10 +73,10 @@ struct ExportedFeed {
   }
 }
 
-/// Merges the bins of a collection into one order from which the same bins arise again.
+/// Merges the bins of a collection into one order that reproduces the same bins.
 ///
-/// A bin without sort keeps the order of arrival, so its order is kept. The order of a sorted bin matters only for rows with
-/// equal keys; it is kept where it does not contradict the others.
+/// A bin without sort keeps the order of arrival, so its order is kept. The order of a sorted bin matters only for rows
+/// with equal keys; it is kept unless it contradicts the other bins.
 struct BinMerge {
   private var elements: [[UInt8]] = []
   private var chains: [[Int]]
@@ -89,7 +89,8 @@ struct BinMerge {
     chains = Array(repeating: [], count: isSorted.count)
   }
 
-  /// Adds the next row of a bin. Equal texts are the same element, since other elements have other identities.
+  /// Adds the next row of a bin. Equal texts are the same element, because different elements have different
+  /// identities.
   mutating func add(_ element: [UInt8], bin: Int) {
     guard chains.indices.contains(bin) else { return }
     let number = numbers[element] ?? elements.count
@@ -103,7 +104,7 @@ struct BinMerge {
   /// Returns each element once. O(rows).
   func merged() -> [[UInt8]] {
     var heads = chains.map { _ in 0 }
-    // How many bins, and how many unsorted ones, have other elements before each element.
+    // For each element, the number of bins, and of unsorted bins, that have other elements before it.
     var waits = [(all: Int, unsorted: Int)](repeating: (0, 0), count: elements.count)
     var places = [[Int]](repeating: [], count: elements.count)
     for (bin, chain) in chains.enumerated() {
@@ -116,7 +117,7 @@ struct BinMerge {
     var isOut = [Bool](repeating: false, count: elements.count)
     var ready: [Int] = []
     var result: [[UInt8]] = []
-    /// Moves a bin to its next element that is not out.
+    /// Advances a bin to its next element that is not in the result.
     func advance(_ bin: Int) {
       while heads[bin] < chains[bin].count, isOut[chains[bin][heads[bin]]] { heads[bin] += 1 }
       guard heads[bin] < chains[bin].count else { return }

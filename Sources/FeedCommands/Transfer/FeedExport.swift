@@ -4,7 +4,7 @@ import FeedSystem
 
 /// Writes feeds as lines of JSON: the action of `export`. See ``ExportedFeed`` for the format.
 ///
-/// One feed is streamed. Several are held in memory until the copies of all are of one revision.
+/// A single feed is streamed. Several feeds are held in memory until all copies have the same revision.
 final class FeedExport {
   private let invocation: Invocation
   private var progress: TransferProgress?
@@ -19,7 +19,7 @@ final class FeedExport {
     }
   }
 
-  /// Exports feeds; nil exports all.
+  /// Exports feeds; nil exports all feeds.
   func run(_ names: [String]?) throws(Failure) {
     let (connection, _) = try invocation.connect(deadline: invocation.deadline())
     let all = try definitions(connection)
@@ -43,7 +43,7 @@ final class FeedExport {
     }
   }
 
-  /// Fails when a definition changed after it was read.
+  /// Throws if a definition changed after it was read.
   private func check(_ feeds: [ExportedFeed], _ connection: Connection) throws(Failure) {
     let now = try definitions(connection)
     for feed in feeds where !now.contains(where: { $0.name == feed.name && $0.isDefinedLike(feed) }) {
@@ -51,7 +51,7 @@ final class FeedExport {
     }
   }
 
-  /// Writes feeds of which one has elements, without holding them.
+  /// Streams feeds of which at most one has elements.
   private func stream(_ feeds: [ExportedFeed], _ connection: Connection) throws(Failure) {
     for feed in feeds {
       guard feed.hasElements else {
@@ -73,7 +73,7 @@ final class FeedExport {
     try check(feeds, connection)
   }
 
-  /// Copies feeds until all copies are of one revision, then writes them.
+  /// Copies feeds until all copies have the same revision, then writes them.
   private func copy(_ feeds: [ExportedFeed], _ full: [ExportedFeed], _ connection: Connection) throws(Failure) {
     let copies = FeedCopies(invocation, connection)
     for feed in full { try copies.add(feed.name) }
@@ -129,7 +129,7 @@ final class FeedCopies {
 
   func mirror(of feed: String) -> Mirror? { mirrors[feed] }
 
-  /// Watches a feed and waits for its rows.
+  /// Watches a feed and waits for its snapshot.
   func add(_ feed: String) throws(Failure) {
     var params = ParameterWriter()
     params.add("feed", feed)
@@ -138,11 +138,11 @@ final class FeedCopies {
     while mirrors[feed]?.progress.isLive == false { try receive() }
   }
 
-  /// Waits until the copies are of one revision of the daemon.
+  /// Waits until the copies have the same revision of the daemon.
   func synchronize() throws(Failure) {
     while true {
       let revision = try request("sync", "{}") { result in UInt64(result.member("revision")?.int ?? 0) }
-      // Changes after that revision may have come before the answer.
+      // Changes after that revision may have arrived before the answer.
       if mirrors.values.allSatisfy({ $0.progress.revision <= revision }) { return }
     }
   }
@@ -226,7 +226,7 @@ struct TransferProgress {
   private let start = MonotonicClock.now
   private var shownAt: UInt64 = 0
 
-  /// The line and the control characters that overwrite the one before; nil when it is not due.
+  /// Returns the line, with control characters that overwrite the previous line; nil before its time.
   mutating func line(_ verb: String, _ feed: String, _ count: Int, _ width: Int) -> String? {
     let now = MonotonicClock.now
     guard now >= shownAt &+ 100_000_000 else { return nil }
@@ -236,7 +236,7 @@ struct TransferProgress {
     return "\r\(line.text)\u{1B}[K"
   }
 
-  /// The line at the end.
+  /// Returns the summary line.
   func summary(_ verb: String, _ count: Int) -> String {
     let tenths = Int((MonotonicClock.now - start) / 100_000_000)
     return "\r\(Grouped.text(count, "element")) \(verb) in \(tenths / 10).\(tenths % 10) s\u{1B}[K\n"

@@ -4,10 +4,10 @@ import FeedSystem
 
 /// Reads the lines of an export: the action of `import`. See ``ExportedFeed`` for the format.
 final class FeedImport {
-  /// What to do with a feed that exists and is not empty.
+  /// The treatment of a feed that exists and is not empty.
   enum Policy: Equatable {
     case refuse
-    /// Redefine it and remove its elements first.
+    /// Redefine it and delete its elements first.
     case replace
     /// Keep its elements.
     case merge
@@ -16,7 +16,7 @@ final class FeedImport {
   /// The feed whose elements are being read.
   private struct Current {
     var target: PushTarget
-    /// The elements that are still to come.
+    /// The number of elements that are still expected.
     var missing: Int
     var line: Int
   }
@@ -42,7 +42,7 @@ final class FeedImport {
     if invocation.console.errorTerminal.canRedraw { progress = TransferProgress() }
   }
 
-  /// Imports everything that can be read from a descriptor.
+  /// Imports all lines from a descriptor.
   func run(_ input: Int32) throws(Failure) -> ExitStatus {
     var reader = ElementReader(limit: max(maxFrame - 256, 1), opensArrays: false)
     while true {
@@ -85,7 +85,7 @@ final class FeedImport {
     }
   }
 
-  /// Defines the feed that a line describes.
+  /// Defines the feed of a line.
   private func begin(_ view: JSONView, _ line: Int) throws(Failure) {
     try endFeed()
     guard let feed = view.member("feed")?.string, view.member("kind")?.string != nil else {
@@ -125,7 +125,7 @@ final class FeedImport {
     try invocation.call(connection, method, params.finish(), deadline: invocation.deadline()) { _ in }
   }
 
-  /// Waits until every element of the current feed is answered.
+  /// Waits until every element of the current feed was answered.
   private func endFeed() throws(Failure) {
     guard let current else { return }
     while !pusher.isIdle {
@@ -151,7 +151,7 @@ final class FeedImport {
     do throws(ClientError) { try connection.flush() } catch { throw invocation.failure(error) }
   }
 
-  /// Waits for the daemon and takes its answers.
+  /// Waits for the daemon and processes its answers.
   private func receive() throws(Failure) {
     do throws(ClientError) {
       guard try connection.wait(until: invocation.deadline()) else { throw .timedOut }

@@ -2,10 +2,11 @@ import FeedClient
 import FeedJSON
 import FeedQuery
 
-/// A JSONPath over the elements of a feed, evaluated by this program because it is too large for the daemon.
+/// A JSONPath over the elements of a feed, evaluated by this program because the feed is too large for a query of the
+/// daemon.
 ///
-/// A path whose first segment selects elements one by one needs memory for one element, or, backwards, for its nodes. Any
-/// other path needs memory for the whole feed.
+/// A path whose first segment selects elements separately needs memory for one element or, in reverse order, for its
+/// nodes. Any other path needs memory for the whole feed.
 struct LocalQuery {
   private let invocation: Invocation
   private let path: JSONPath
@@ -19,7 +20,7 @@ struct LocalQuery {
     }
   }
 
-  /// Prints the nodes, all of one revision.
+  /// Prints the nodes, all at one revision.
   func run(_ feed: String, _ templates: Templates) throws(Failure) {
     if let elementwise = path.elementwise() {
       try run(elementwise, feed, templates)
@@ -31,7 +32,7 @@ struct LocalQuery {
   private func run(_ path: ElementwisePath, _ feed: String, _ templates: Templates) throws(Failure) {
     let console = invocation.console
     var forwards = path.selection(count: 0)
-    // A selection that goes backwards is read forwards, and its nodes are printed at the end.
+    // A reverse selection is read forwards. Its nodes are printed at the end.
     var backwards: [Int]?
     var held: [[[UInt8]]] = []
     var next: Int?

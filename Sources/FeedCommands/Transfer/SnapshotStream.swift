@@ -1,9 +1,9 @@
 import FeedClient
 import FeedJSON
 
-/// Reads a whole feed of any size at one revision: the snapshot of a watch, row by row.
+/// Reads a feed of any size at one revision: the snapshot of a watch, row by row.
 struct SnapshotStream {
-  /// One row; valid until the handler returns.
+  /// One row. Valid until the handler returns.
   struct Row {
     var section: Int
     var row: Int
@@ -17,8 +17,8 @@ struct SnapshotStream {
 
   /// Reads a feed.
   /// - Parameters:
-  ///   - begin: is given the revision and the sections before the first row.
-  ///   - take: is given each row in order.
+  ///   - begin: called with the revision and the sections before the first row.
+  ///   - take: called with each row in order.
   func read(
     _ feed: String, begin: (WatchStart) throws(Failure) -> Void = { _ in }, _ take: (Row) throws(Failure) -> Void
   ) throws(Failure) {
@@ -31,7 +31,7 @@ struct SnapshotStream {
     var progress = WatchProgress(start, since: nil, initial: true)
     try begin(start)
     while true {
-      // A part must come within the deadline; the whole may take longer unless --timeout says otherwise.
+      // Each part must arrive within the deadline. The whole may take longer unless `--timeout` is given.
       let deadline = invocation.deadline()
       while let message = try next(connection) {
         guard case .notification(let notification) = message, notification.kind == .snapshot else { continue }
@@ -56,7 +56,7 @@ struct SnapshotStream {
     }
   }
 
-  /// Checks that a part continues the series. Returns whether it is the last.
+  /// Throws unless a part continues the series. Returns whether it is the last.
   private func check(_ part: JSONView, _ progress: inout WatchProgress) throws(Failure) -> Bool {
     let reader = MemberReader(object: part, place: "snapshot")
     guard !reader.flag("reset") else {
@@ -77,7 +77,7 @@ struct SnapshotStream {
     return isLast
   }
 
-  /// Passes on the rows of a part. Rows beyond the end of a section continue in the next one.
+  /// Calls `take` with the rows of a part. Rows beyond the end of a section continue in the next one.
   private func handOut(
     _ part: JSONView, _ start: WatchStart, _ take: (Row) throws(Failure) -> Void
   ) throws(Failure) {
@@ -92,7 +92,7 @@ struct SnapshotStream {
     }
   }
 
-  /// Prints a feed as `snapshot` does, without holding it in memory.
+  /// Prints a feed like `snapshot`, without holding it in memory.
   func show(_ feed: String, _ templates: Templates) throws(Failure) {
     let console = invocation.console
     let isJSON = console.isJSON && templates.isEmpty

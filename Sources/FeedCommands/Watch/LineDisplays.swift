@@ -21,10 +21,11 @@ class LineDisplay: WatchDisplay {
   final func leave(_ last: Mirror?) {}
 }
 
-/// `watch` for programs: the daemon's notifications, one a line. Everything printed is written before the program waits.
+/// `watch` for programs: prints the daemon's notifications, one on each line. Flushes all output before the program
+/// waits.
 typealias NotificationLines = LineDisplay
 
-/// `watch` as text: each row that comes or changes on a line with a sign.
+/// `watch` as text: prints each added, updated or deleted row on a line with a sign.
 final class ChangeLines: LineDisplay {
   private let templates: Templates
 
@@ -97,7 +98,7 @@ final class StateLines: LineDisplay {
     }
   }
 
-  /// Prints `count` lines, empty ones for missing rows, or with a separator one line of all rows.
+  /// Prints `count` lines, empty ones for missing rows; with a separator, one line with all rows.
   private func show(_ mirror: Mirror, _ template: Template, _ count: Int, _ separator: String?) {
     var texts: [String] = []
     var scanner = JSONScanner(maxDepth: 10_100)

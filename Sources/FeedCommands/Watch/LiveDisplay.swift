@@ -3,18 +3,18 @@ import FeedClient
 import FeedJSON
 import FeedSystem
 
-/// `watch` on a terminal: the feed as a list that is redrawn in place and scrolled with keys.
+/// `watch` on a terminal: shows the feed as a list that is redrawn in place and scrolled with keys.
 final class LiveDisplay: WatchDisplay {
-  /// What the screen shows.
+  /// The content of the screen.
   private enum View: Equatable {
     case rows
-    /// Help, or an element: lines and the first one shown.
+    /// Help, or an element: the lines, and the index of the first visible one.
     case text([String], top: Int)
-    /// The list, with a search text being typed.
+    /// The list, while a search text is typed.
     case search(String)
   }
 
-  /// The screen is drawn at most 30 times a second.
+  /// The minimum nanoseconds between two drawings (30 a second).
   private static let interval: UInt64 = 33_000_000
   private let console: Console
   private let session: TerminalSession
@@ -39,7 +39,7 @@ final class LiveDisplay: WatchDisplay {
 
   func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64) {
     isDirty = true
-    // While the display is paused, places are those of the paused rows.
+    // While the display is paused, places refer to the paused rows.
     guard paused == nil else {
       if notification.kind == .delta || notification.kind == .snapshot { paused?.changes += 1 }
       return
@@ -194,7 +194,7 @@ extension LiveDisplay {
     return nil
   }
 
-  /// An element pretty-printed.
+  /// Formats an element.
   private static func text(of row: FeedClient.Row) -> [String] {
     row.element.withUnsafeBytes { bytes in
       var scanner = JSONScanner(maxDepth: 10_100)

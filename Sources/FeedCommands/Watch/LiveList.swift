@@ -2,15 +2,15 @@ import FeedChange
 import FeedClient
 import FeedJSON
 
-/// A feed as a list on a screen: section headings and as many rows as fit, with signs at recent changes and a cursor.
+/// A feed as a list on a screen: section headings and as many rows as fit, with marks at recent changes and a cursor.
 ///
-/// Without a cursor the list scrolls to the latest change; with one it scrolls only to keep the cursor in view. Pure: it
-/// makes lines; ``Screen`` writes them.
+/// Without a cursor the list scrolls to the latest change; with a cursor it scrolls only to keep the cursor visible.
+/// Pure: returns lines; ``Screen`` writes them.
 struct LiveList {
-  /// How long a change stays marked.
+  /// Nanoseconds for which a change stays marked.
   static let markTime: UInt64 = 2_000_000_000
 
-  /// Recent changes of one section, for its heading.
+  /// The numbers of recent changes of one section, for its heading.
   private struct Tally: Equatable {
     var added = 0
     var updated = 0
@@ -18,7 +18,7 @@ struct LiveList {
     var deleted = 0
   }
 
-  /// The changes of a tenth of a second, so that a busy feed does not make a long list.
+  /// The changes of a tenth of a second, so that a busy feed has a short list.
   private struct Moment {
     /// The time of the first change.
     var time: UInt64
@@ -32,22 +32,22 @@ struct LiveList {
   let templates: Templates
   /// Recent changes, oldest first.
   private var recent: [Moment] = []
-  /// The first row shown of each section, and the row to scroll to.
+  /// The first visible row of each section, and the row to scroll to.
   private var tops: [Int] = []
   private var focus: [Int?] = []
-  /// The rows of each section that the last drawing showed.
+  /// The number of visible rows of each section in the last drawing.
   private var rooms: [Int] = []
   /// The row that keys move; nil while the list follows the changes.
   private(set) var cursor: IndexPath?
-  /// Rows changed above and below the rows shown, since the list stopped following.
+  /// The numbers of rows changed above and below the visible rows since the list stopped following.
   private var unseen: [(above: Int, below: Int)] = []
 
   init(templates: Templates) { self.templates = templates }
 
-  /// When the oldest mark expires; nil when nothing is marked.
+  /// The time when the oldest mark expires; nil if nothing is marked.
   var deadline: UInt64? { recent.first.map { $0.time &+ Self.markTime } }
 
-  /// All rows were replaced.
+  /// Resets the list after all rows were replaced.
   mutating func reset() {
     recent = []
     if cursor == nil { tops = [] }
@@ -66,7 +66,7 @@ struct LiveList {
     }
     let last = recent.count - 1
     for path in change.deleted { recent[last].tallies[Int(path.section)].deleted += 1 }
-    // A moved row is neither added nor deleted.
+    // A moved row counts neither as added nor as deleted.
     for move in change.moves { recent[last].tallies[Int(change.deleted[Int(move.deleted)].section)].deleted -= 1 }
     if !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty { moveSections(change) }
     for path in change.added { recent[last].tallies[Int(path.section)].added += 1 }
@@ -132,7 +132,7 @@ extension LiveList {
     return lines
   }
 
-  /// Brings the cursor, or without one the row that changed last, into view, moving as little as possible.
+  /// Scrolls the cursor or, without one, the latest changed row into view, by the smallest distance.
   private mutating func scroll(_ section: Int, room: Int, count: Int) {
     var top = tops[section]
     if let cursor, Int(cursor.section) == section { focus[section] = Int(cursor.row) }
@@ -174,7 +174,7 @@ extension LiveList {
     return line.text
   }
 
-  /// A row behind the cursor or the sign of its change, and the mark of its selection.
+  /// Formats a row with the cursor or the mark of its change, and the mark of its selection.
   private func line(
     _ row: FeedClient.Row, _ mark: String, isAtCursor: Bool, width: Int, palette: Palette
   ) -> String {
@@ -199,7 +199,7 @@ extension LiveList {
 
 /// Moving the cursor.
 extension LiveList {
-  /// The rows of a page of the section with the cursor.
+  /// The number of rows of a page in the section with the cursor.
   var page: Int {
     guard let cursor, Int(cursor.section) < rooms.count else { return max(rooms.first ?? 1, 1) }
     return max(rooms[Int(cursor.section)] - 1, 1)
@@ -211,14 +211,14 @@ extension LiveList {
     unseen = []
   }
 
-  /// Keeps the cursor on a row that exists.
+  /// Moves the cursor to an existing row if its row was deleted.
   mutating func clamp(to mirror: Mirror) {
     guard let row = cursor else { return }
     if mirror[row] != nil { return }
     cursor = mirror.count == 0 ? nil : Self.path(min(Self.offset(of: row, in: mirror), mirror.count - 1), in: mirror)
   }
 
-  /// Moves the cursor by rows, across sections. The first move puts it on the first row shown.
+  /// Moves the cursor by rows, across sections. The first move puts it on the first visible row.
   mutating func move(by distance: Int, in mirror: Mirror) {
     guard mirror.count > 0 else { return }
     unseen = []
@@ -273,12 +273,12 @@ extension LiveList {
     return line.text
   }
 
-  /// The number of rows before a place, over all sections.
+  /// The number of rows before a place, in all sections.
   private static func offset(of path: IndexPath, in mirror: Mirror) -> Int {
     mirror.sections.prefix(Int(path.section)).reduce(0) { $0 + $1.rows.count } + Int(path.row)
   }
 
-  /// The place of a row counted over all sections.
+  /// The place of a row that is counted over all sections.
   private static func path(_ offset: Int, in mirror: Mirror) -> IndexPath? {
     var rest = offset
     for (place, section) in mirror.sections.enumerated() {
@@ -290,7 +290,7 @@ extension LiveList {
 }
 
 extension Change {
-  /// Where a row is after the change; the row that took its place when it was deleted. O(size of the change).
+  /// The position of a row after the change; for a deleted row, that of the row in its place. O(size of the change).
   fileprivate func position(of path: IndexPath) -> IndexPath? {
     for move in moves where deleted[Int(move.deleted)] == path { return added[Int(move.added)] }
     var sections = [path.section]
@@ -312,28 +312,28 @@ extension Array {
   }
 }
 
-/// How many rows of each section a screen shows. Every section has a heading; short sections are whole and long ones share
-/// the rest equally.
+/// The number of visible rows of each section. Every section has a heading. Short sections are complete, and long ones
+/// share the rest equally.
 struct LiveLayout: Equatable {
-  /// The rows shown of each section whose heading fits.
+  /// The number of visible rows of each section whose heading fits.
   private(set) var rooms: [Int] = []
-  /// How many sections do not fit.
+  /// The number of sections that do not fit.
   private(set) var hiddenSections = 0
 
   init(counts: [Int], height: Int) {
-    // One line says how many sections are hidden.
+    // One line shows the number of hidden sections.
     let shown = counts.count <= height ? counts.count : max(height - 1, 0)
     hiddenSections = counts.count - shown
     var left = max(height - shown - (hiddenSections > 0 ? 1 : 0), 0)
     rooms = [Int](repeating: 0, count: shown)
     var open = Array(0..<shown).sorted { counts[$0] < counts[$1] }[...]
-    // The shortest first: the room it does not need goes to longer ones.
+    // Shortest section first: the rows that it does not need are for longer ones.
     while let section = open.first {
       rooms[section] = min(counts[section], left / open.count)
       left -= rooms[section]
       open = open.dropFirst()
     }
-    // The remainder of the division.
+    // Distributes the remainder of the division.
     for section in 0..<shown where left > 0 && rooms[section] < counts[section] {
       rooms[section] += 1
       left -= 1

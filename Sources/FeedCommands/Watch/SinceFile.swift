@@ -4,15 +4,15 @@ import FeedSystem
 import Glibc
 
 /// The file of `watch --since-file`: the revision from which a later watch of the same feed resumes. It is replaced
-/// atomically, so that it is valid whenever the program or the machine stops.
+/// atomically, so it is valid even if the program or the machine stops at any time.
 struct SinceFile: Equatable {
   let path: String
   let feed: String
   /// The position in the file.
   private(set) var position: FeedPosition?
 
-  /// Reads the file. A missing or empty one has no position.
-  /// - Throws: also when the file could not be replaced later.
+  /// Reads the file. A missing or empty file has no position.
+  /// - Throws: also if the file could not be replaced later.
   init(path: String, feed: String) throws(Failure) {
     self.path = path
     self.feed = feed

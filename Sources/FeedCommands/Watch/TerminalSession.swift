@@ -2,19 +2,19 @@ import FeedClient
 import FeedSystem
 import Glibc
 
-/// A terminal's screen, redrawn in place: writes only the lines that changed. Pure: it makes the bytes.
+/// A terminal's screen, redrawn in place: only changed lines are written. Pure: returns the text to write.
 struct Screen {
-  /// Switches to the alternate screen, hides the cursor and stops wrapping.
+  /// Switches to the alternate screen, hides the cursor and disables wrapping.
   static let enter = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l"
   /// Returns to the shell's screen.
   static let leave = "\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
 
   private var shown: [String]?
 
-  /// Draws everything the next time: the size has changed, or another program used the screen.
+  /// Redraws everything next time, because the size changed or another program used the screen.
   mutating func invalidate() { shown = nil }
 
-  /// Returns what makes the terminal show `lines`; empty when it shows them already.
+  /// Returns the text that makes the terminal show `lines`; empty if it already does.
   mutating func draw(_ lines: [String]) -> String {
     var text = shown == nil ? "\u{1B}[2J" : ""
     let old = shown ?? []
@@ -34,7 +34,7 @@ enum Key: Equatable, Sendable {
   case up, down, left, right, pageUp, pageDown, home, end
   case enter, escape, backspace, tab, backTab
 
-  /// Reads the keys in what a terminal sent. An incomplete escape sequence counts as the escape key.
+  /// Parses the keys in the input of a terminal. An incomplete escape sequence is the escape key.
   static func parse(_ bytes: some Collection<UInt8>) -> [Key] {
     let text = String(decoding: bytes, as: UTF8.self)
     var keys: [Key] = []
@@ -47,7 +47,7 @@ enum Key: Equatable, Sendable {
           continue
         }
         keys.append(.escape)
-        // An unknown sequence is skipped up to its letter.
+        // Skips an unknown sequence up to its letter.
         if rest.dropFirst().first == "[" {
           keys.removeLast()
           rest = rest.dropFirst(2).drop { !$0.isLetter && $0 != "~" }
@@ -74,7 +74,7 @@ enum Key: Equatable, Sendable {
   ]
 }
 
-/// What happens at a terminal that a program owns.
+/// An event of a terminal that a program controls.
 enum TerminalEvent: Equatable {
   case key(Key)
   /// The size may have changed, or another program used the screen.
@@ -83,20 +83,20 @@ enum TerminalEvent: Equatable {
   case end(Int32)
 }
 
-/// Owns the screen, the keyboard and the signals of a terminal, and gives them back.
+/// Controls the screen, the keyboard and the signals of a terminal, and restores them.
 ///
-/// Invariant: while it is not entered, the terminal is as the shell left it.
+/// Invariant: while it is not entered, the terminal is in the state of the shell.
 final class TerminalSession {
   private let console: Console
   private let environment: Environment
   private let signals: SignalQueue
   private var screen = Screen()
   private var isEntered = false
-  /// The settings of the keyboard before this program changed them; nil when they are unchanged.
+  /// The settings of the keyboard before this program changed them; nil if they are unchanged.
   private var settings: termios?
   private let hasKeys: Bool
 
-  /// Takes over the signals of the terminal; ``draw(_:)`` takes over the screen and the keyboard.
+  /// Takes control of the signals. ``draw(_:)`` takes control of the screen and the keyboard.
   init(_ console: Console, _ environment: Environment) throws(Failure) {
     self.console = console
     self.environment = environment
@@ -108,16 +108,16 @@ final class TerminalSession {
     }
   }
 
-  /// To be polled for reading.
+  /// The descriptors to poll for reading.
   var descriptors: [Int32] { hasKeys ? [signals.descriptor, StandardStreams.input] : [signals.descriptor] }
 
-  /// The size of the screen now.
+  /// The current size of the screen.
   var size: (width: Int, height: Int) {
     let terminal = Terminal(descriptor: StandardStreams.output, environment: environment)
     return (terminal.columns, max(terminal.rows ?? 24, 2))
   }
 
-  /// Shows lines on the screen.
+  /// Draws lines on the screen.
   func draw(_ lines: [String]) throws(Failure) {
     if !isEntered { takeKeyboard() }
     console.printRaw((isEntered ? "" : Screen.enter) + screen.draw(lines))
@@ -125,7 +125,7 @@ final class TerminalSession {
     try console.flush()
   }
 
-  /// Returns what happened since the last call.
+  /// Returns the events since the last call.
   func events() throws(Failure) -> [TerminalEvent] {
     var events: [TerminalEvent] = []
     do throws(SystemError) {
@@ -156,7 +156,7 @@ final class TerminalSession {
     return Key.parse(bytes[..<count])
   }
 
-  /// Reads single keys without showing them; Ctrl-C and Ctrl-Z stay signals.
+  /// Reads single keys without echo. Ctrl-C and Ctrl-Z still send signals.
   private func takeKeyboard() {
     guard hasKeys, settings == nil else { return }
     var now = termios()
@@ -166,7 +166,7 @@ final class TerminalSession {
     tcsetattr(StandardStreams.input, TCSADRAIN, &now)
   }
 
-  /// Gives the screen and the keyboard back.
+  /// Restores the screen and the keyboard.
   func leave() {
     if var before = settings {
       tcsetattr(StandardStreams.input, TCSADRAIN, &before)
@@ -179,7 +179,7 @@ final class TerminalSession {
     try? console.flush()
   }
 
-  /// Stops the process with the shell's screen in sight, and returns when the shell continues it.
+  /// Restores the shell's screen and stops the process. Returns when the shell continues it.
   private func stop() {
     leave()
     kill(getpid(), SIGSTOP)

@@ -1,10 +1,10 @@
 import FeedClient
 import FeedJSON
 
-/// Compares a mirror with the daemon's digest of the same revision: a pure state machine.
+/// Compares a mirror with the daemon's digest at the same revision: a pure state machine.
 ///
-/// The answer may come before the deltas that lead to its revision; it is then kept until the mirror is there. If the
-/// mirror has passed the revision already, another digest is requested.
+/// An answer may arrive before the deltas that lead to its revision. It is then kept until the mirror has this
+/// revision. If the mirror is already at a later revision, another digest is requested.
 struct Verification: Equatable {
   /// The daemon's answer to `verify`.
   struct Answer: Equatable {
@@ -13,19 +13,19 @@ struct Verification: Equatable {
     var digest: String
   }
 
-  /// How long the feed must be quiet before the daemon is asked.
+  /// Nanoseconds without changes before a digest is requested.
   static let quiet: UInt64 = 200_000_000
 
   private var pendingID: Int?
   private var answer: Answer?
   private var changedAt: UInt64?
-  /// The last answer that was found equal.
+  /// The last answer that matched.
   private(set) var verified: Answer?
 
-  /// The mirror has changed.
+  /// Records a change of the mirror.
   mutating func changed(now: UInt64) { changedAt = now }
 
-  /// The connection was lost, and with it the answer.
+  /// Records that the connection was lost, and the answer with it.
   mutating func lost() {
     pendingID = nil
     answer = nil
@@ -34,30 +34,30 @@ struct Verification: Equatable {
   /// Whether all changes are verified.
   var isComplete: Bool { changedAt == nil }
 
-  /// When to ask; nil while there is nothing to ask.
+  /// The time of the next request; nil if there is none.
   var deadline: UInt64? { pendingID == nil && answer == nil ? changedAt.map { $0 &+ Self.quiet } : nil }
 
-  /// Whether it is time to ask.
-  /// - Parameter atOnce: whether to ask without waiting for a quiet moment.
+  /// Whether to send a request now.
+  /// - Parameter atOnce: whether to skip the wait for a time without changes.
   func mustAsk(now: UInt64, atOnce: Bool) -> Bool {
     guard let deadline else { return false }
     return atOnce || now >= deadline
   }
 
-  /// `verify` was sent under this id.
+  /// Records the id of a `verify` request that was sent.
   mutating func asked(_ id: Int) { pendingID = id }
 
-  /// Whether an answer is one to `verify`.
+  /// Whether an id is that of the `verify` request.
   func expects(_ id: Int) -> Bool { id == pendingID }
 
-  /// The daemon answered.
+  /// Records the answer of the daemon.
   mutating func answered(_ answer: Answer) {
     pendingID = nil
     self.answer = answer
   }
 
   /// Compares, if the mirror is at the revision of the answer.
-  /// - Throws: the fault when they differ.
+  /// - Throws: the fault if the digests differ.
   mutating func check(_ mirror: Mirror, now: UInt64) throws(FeedFault) {
     guard let answer, mirror.progress.isLive else { return }
     if mirror.progress.holds(at: answer.revision) {
@@ -76,7 +76,7 @@ struct Verification: Equatable {
 }
 
 extension Verification.Answer {
-  /// Reads the result of `verify`.
+  /// Parses the result of `verify`.
   init(_ result: JSONView) throws(MalformedMessage) {
     let reader = MemberReader(object: result, place: "verify")
     revision = try reader.revision("revision")

@@ -3,10 +3,10 @@ import FeedJSON
 import FeedSystem
 import Glibc
 
-/// One run of `watch`: follows the feed and shows it, until its count is reached, it times out, the reader of its output is
-/// gone, or it is interrupted.
+/// One run of `watch`: follows the feed and shows it, until the count is reached, it times out, the reader of its
+/// output has closed it, or it is interrupted.
 final class WatchRun {
-  /// How long the end waits for the daemon's digest.
+  /// The maximum nanoseconds that the end waits for the daemon's digest.
   private static let verifyTime: UInt64 = 10_000_000_000
   private let invocation: Invocation
   private let settings: WatchSettings
@@ -15,15 +15,15 @@ final class WatchRun {
   private var sinceFile: SinceFile?
   private var verification = Verification()
   private var shownCount = 0
-  /// The numbers of rows that were printed last, by a watch without elements.
+  /// The last printed numbers of rows, in a watch without elements.
   private var shownCounts: FeedCounts?
-  /// How the run ends; set once.
+  /// The exit status; set once.
   private var ending: ExitStatus?
-  /// Whether the rows stay on the screen, because the watch ended by itself.
+  /// Whether the rows stay on the screen, because the watch was not interrupted.
   private var leavesRows = false
   private var endsBefore: UInt64?
   private var lastComplaint: String?
-  /// Why the daemon refused what a key asked for.
+  /// The reason why the daemon refused the request of a key.
   private var lastRefusal: String?
   private let deadline: UInt64?
 
@@ -38,14 +38,14 @@ final class WatchRun {
     if let path = settings.sinceFile {
       let file = try SinceFile(path: path, feed: options.feed)
       sinceFile = file
-      // A display of rows needs all of them, and so does a snapshot.
+      // A display of rows and a snapshot need all rows.
       if !display.needsMirror, !settings.snapshotOnly { options.since = file.position }
     }
     follower = Follower(
       path: invocation.socketPath, options: options, keepsMirror: settings.verifies || display.needsMirror)
   }
 
-  /// Runs to the end.
+  /// Runs until the watch ends.
   func run() throws(Failure) -> ExitStatus {
     defer { display.leave(nil) }
     while true {
@@ -74,7 +74,7 @@ final class WatchRun {
       throw invocation.failure(error)
     }
     try display.update(follower.mirror, status, now: MonotonicClock.now)
-    // What was written is what the reader has seen.
+    // Saves the position only after the output was written.
     try sinceFile?.save(follower.position)
   }
 
@@ -103,7 +103,7 @@ final class WatchRun {
     return .proceed
   }
 
-  /// Prints the numbers with which a watch without elements starts. They count as its snapshot.
+  /// Prints the initial numbers of rows of a watch without elements. They count as its snapshot.
   private func takeCounts() -> Follower.Verdict {
     guard follower.counts != nil, follower.counts != shownCounts else { return .proceed }
     showCounts()
@@ -137,7 +137,7 @@ final class WatchRun {
     return isOver || console.pendingBytes > 256 << 10 ? .pause : .proceed
   }
 
-  /// Reports once why nothing comes.
+  /// Reports once why there are no updates.
   private func complain(_ reason: ClientError) {
     let sentence: String
     switch reason {
@@ -178,7 +178,7 @@ extension WatchRun {
     }
   }
 
-  /// Asks for a digest if it is time. Returns whether nothing is left to compare.
+  /// Requests a digest if it is time. Returns whether nothing is left to compare.
   private func isVerified(_ now: UInt64) throws(Failure) -> Bool {
     guard settings.verifies, follower.mirror != nil else { return true }
     if verification.isComplete {
@@ -218,7 +218,7 @@ extension WatchRun {
     ]
     var list = WaitList()
     if let descriptor = follower.descriptor { list.add(descriptor, follower.interest) }
-    // Notices a reader that is gone also when there is nothing to write.
+    // Detects a reader that closed the output even if there is nothing to write.
     list.add(StandardStreams.output, [])
     for descriptor in display.descriptors { list.add(descriptor, .readable) }
     do throws(SystemError) {

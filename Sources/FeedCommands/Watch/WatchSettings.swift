@@ -2,9 +2,9 @@ import FeedClient
 import FeedJSON
 import FeedSystem
 
-/// What the command line of `watch` asks for.
+/// The options of `watch`.
 struct WatchSettings: Equatable {
-  /// What a watch prints.
+  /// The output of a watch.
   enum Output: Equatable {
     /// The default: notifications for programs, a list for people.
     case changes
@@ -16,7 +16,7 @@ struct WatchSettings: Equatable {
 
   var options: WatchOptions
   var output = Output.changes
-  /// How many snapshot parts and deltas end the watch.
+  /// The number of snapshot parts and deltas after which the watch ends.
   var count: Int?
   var snapshotOnly = false
   var verifies = false
@@ -39,7 +39,7 @@ struct WatchSettings: Equatable {
     timeout = invocation.timeout
     templates = try invocation.templates()
     output = try Self.output(invocation)
-    // Numbers need no rows, unless the rows are compared as well.
+    // Counts need no rows, unless the rows are verified too.
     options.elements = output != .counts || verifies
     try check(invocation)
   }
@@ -56,7 +56,7 @@ struct WatchSettings: Equatable {
     return words.contains("counts") ? .counts : .changes
   }
 
-  /// Refuses options that contradict each other.
+  /// Throws if options contradict each other.
   private func check(_ invocation: Invocation) throws(Failure) {
     let words = invocation.options
     if snapshotOnly, !options.initial {
@@ -77,40 +77,41 @@ struct WatchSettings: Equatable {
   }
 }
 
-/// How `watch` shows a feed.
+/// A display of `watch`.
 protocol WatchDisplay: AnyObject {
-  /// Whether the rows are needed.
+  /// Whether the display needs the rows.
   var needsMirror: Bool { get }
-  /// Shows a notification, or remembers it until ``update(_:_:now:)``. The mirror has it already; a delta comes decoded.
+  /// Shows a notification, or stores it until ``update(_:_:now:)``. The mirror has already applied it; a delta is
+  /// decoded.
   func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64)
-  /// Shows what is due.
+  /// Shows pending updates.
   func update(_ mirror: Mirror?, _ status: WatchStatus, now: UInt64) throws(Failure)
-  /// When to call ``update(_:_:now:)`` although nothing happens.
+  /// The time to call ``update(_:_:now:)`` without an event; nil if there is none.
   var deadline: UInt64? { get }
   /// Descriptors to poll for reading: signals and keys.
   var descriptors: [Int32] { get }
-  /// Handles what can be read from ``descriptors``.
+  /// Handles the input of ``descriptors``.
   func takeInput(_ mirror: Mirror?, now: UInt64) throws(Failure) -> [WatchInput]
-  /// Gives the terminal back.
-  /// - Parameter last: the rows to leave on the screen; nil when the watch was interrupted.
+  /// Restores the terminal.
+  /// - Parameter last: the rows to leave on the screen; nil if the watch was interrupted.
   func leave(_ last: Mirror?)
 }
 
-/// What a person at the terminal asks for.
+/// The request of a person at the terminal.
 enum WatchInput: Equatable {
   /// End the watch.
   case quit
   /// End the process by this signal.
   case signal(Int32)
-  /// Select a row, or deselect it.
+  /// Select or deselect a row.
   case select(section: Int, row: Int, isOn: Bool)
 }
 
-/// What a display may show besides the rows.
+/// The state that a display may show besides the rows.
 struct WatchStatus: Equatable {
   var feed: String
-  /// Why nothing new comes; nil while the watch is running.
+  /// The reason why there are no updates; nil while the watch is running.
   var complaint: String?
-  /// The last revision found equal to the daemon's, with `--verify`.
+  /// The last revision that matched the daemon's digest, with `--verify`.
   var verifiedRevision: UInt64?
 }
