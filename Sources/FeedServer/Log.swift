@@ -141,6 +141,7 @@ public enum LogLevel: Int, Comparable, Sendable, CaseIterable {
     }
   }
 
+  /// Parses the word of `--log-level`; nil if there is no such level.
   public init?(name: String) {
     guard let level = Self.allCases.first(where: { $0.name == name }) else { return nil }
     self = level

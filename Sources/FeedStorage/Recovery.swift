@@ -45,11 +45,15 @@ public struct ReplayRefusal: Error, Equatable, Sendable {
 public struct RecoveryProgress: Equatable, Sendable {
   /// The revision of the image; 0 without one.
   public var imageRevision: UInt64 = 0
+  /// The number of restored feeds.
   public var feeds = 0
+  /// The number of restored elements.
   public var elements = 0
+  /// The number of replayed batches.
   public var batches = 0
   /// The last row of the current batch; 0 before the first.
   public var row: Int64 = 0
+  /// The bytes of the requests in replayed batches.
   public var batchBytes = 0
   /// The latest stored time.
   public var newestMoment: UInt64 = 0

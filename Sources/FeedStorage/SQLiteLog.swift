@@ -21,6 +21,7 @@ public final class SQLiteLog: CommitLog, ImageStore {
   public let epoch: String
   /// Whether the history continues or a new epoch begins.
   public let beginning: StateBeginning
+  /// The failures that a stored batch survives.
   public let durability: Durability
   /// Called with failures of background work (true) and their end (false), for the daemon's log.
   public var report: (_ isFailure: Bool, _ message: String) -> Void = { _, _ in }

@@ -84,6 +84,7 @@ public final class ObservedMirror {
   public private(set) var interruption: ClientError?
   @ObservationIgnored private let feed: Feed
 
+  /// Creates a mirror without rows; ``run(_:)`` fills it.
   public init(_ feed: Feed) { self.feed = feed }
 
   /// Follows the feed until the task is cancelled.

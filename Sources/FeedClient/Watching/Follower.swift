@@ -26,6 +26,7 @@ public final class Follower {
     case pause
   }
 
+  /// Handles one event, and returns whether ``advance(_:)`` continues with the next one.
   public typealias Handler = (Event) throws(ClientError) -> Verdict
 
   private let path: String

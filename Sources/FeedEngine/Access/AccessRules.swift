@@ -7,11 +7,16 @@ public struct AccessRules: Equatable, Sendable {
   public struct Rule: Equatable, Sendable {
     /// Whether the rule applies to every user.
     public var isForAll = true
+    /// The uids of users to which the rule applies.
     public var users: Set<UInt32> = []
+    /// The gids of groups to whose members the rule applies.
     public var groups: Set<UInt32> = []
+    /// The patterns of feed names. A right on the daemon does not depend on them.
     public var feeds: [NamePattern] = [NamePattern("*")]
+    /// The rights that the rule grants.
     public var rights: Set<Right> = []
 
+    /// Creates a rule that grants nothing: it has no rights, and applies to every user and feed.
     public init() {}
 
     func applies(to peer: Peer) -> Bool {

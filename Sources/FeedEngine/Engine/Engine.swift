@@ -47,7 +47,9 @@ struct EngineTime {
 /// The engine is a composition. Each part is a type of its own with private state and an invariant. The parts
 /// themselves are not private, because the handlers of requests in other files work on several of them.
 public final class Engine {
+  /// The limits in effect.
   public internal(set) var limits: Limits
+  /// The facts for the answer to `hello`.
   public let identity: ServerIdentity
   /// The catalog of all feeds.
   public let catalog: Catalog

@@ -43,8 +43,8 @@ extension Engine: CommitObserver {
     announceSelection(of: feed)
   }
 
-  /// Ends the watches of a feed that was undefined, after its last delta. A watch that is not live ends after it was
-  /// sent.
+  /// Ends the live watches of a feed that was undefined, after its last delta. Other watches end after they have sent
+  /// the end of the feed.
   public func didEnd(_ feed: Feed) {
     for session in sessions.all { session.named.forgetIfGone() }
     guard let channel = feed.channel as? FeedChannel else { return }

@@ -8,14 +8,17 @@ import FeedJSON
 /// or `rollBack`, by operations of their kinds: `CollectionKind.update`, `ListKind.insert` and so on. Several
 /// operations in one commit are a transaction: one revision, and one composed change for each feed.
 public final class Catalog {
+  /// The limits for new feeds, elements and requests.
   public private(set) var limits: Limits
   /// The seed of identity hashes. A random seed makes collisions unpredictable.
   let seed: UInt64
   let table = FeedTable()
   let graph: FeedGraph
+  /// The open commit, which operations take as a parameter.
   public let commit: Commit
   private var expiry = Expiry()
 
+  /// Creates a catalog without feeds.
   public init(limits: Limits, revision: UInt64 = 0, seed: UInt64) {
     self.limits = limits
     self.seed = seed
@@ -74,10 +77,10 @@ public final class Catalog {
     }
   }
 
-  /// The number of elements in all feeds. An element in several bins counts once. O(feeds).
+  /// The number of elements of all feeds except managed ones. An element in several bins counts once. O(feeds).
   public var elementCount: Int { feeds.values.reduce(0) { $0 + ($1.kind.rows?.elements.count ?? 0) } }
 
-  /// The bytes of all elements in memory. O(feeds).
+  /// The bytes of the elements of all feeds except managed ones. O(feeds).
   public var elementBytes: Int { feeds.values.reduce(0) { $0 + ($1.kind.rows?.elements.bytes ?? 0) } }
 
   // MARK: Limits and eviction

@@ -47,7 +47,9 @@ public struct CollectionDefinition: Equatable, Sendable {
   public let type: SingularPath?
   /// Whether an element is only in the first bin that accepts it.
   public let exclusive: Bool
+  /// The bins, in the order of their sections.
   public let bins: [Bin]
+  /// The limits on kept elements; nil keeps all elements.
   public let retain: Retention?
 
   public static func == (a: CollectionDefinition, b: CollectionDefinition) -> Bool {

@@ -9,11 +9,11 @@ import FeedJSON
 public enum KnownMembers {
   /// A member that an object may not have.
   public struct Unknown: Error {
-    /// Where the name of the member stands, in bytes of the text.
+    /// The offset of the member's name in the text, in bytes.
     public let offset: Int
     /// The path of the member from the checked object, such as `bins[0].filtre`.
     public let path: String
-    /// What to do instead; nil for a repeated member.
+    /// The next step; nil for a repeated member.
     public let advice: String?
   }
 
@@ -44,7 +44,7 @@ public enum KnownMembers {
 
   /// Checks a definition and the objects in it. A definition of an unknown kind is left to its parser.
   ///
-  /// - Parameter others: names that may stand beside the members of the definition.
+  /// - Parameter others: the names of other members that the object may have.
   public static func check(
     definition object: JSONView, others: [String] = [], repeats: Repeats
   ) throws(Unknown) {

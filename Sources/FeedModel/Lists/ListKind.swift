@@ -11,6 +11,7 @@ public final class ListKind: FeedKind {
   }
 
   private let number: FeedNumber
+  /// Whether the feed is an array or a single.
   public let shape: Shape
   private let state: ListState
 

@@ -9,7 +9,7 @@
 ///       switch event {
 ///       case .stored(let number): …      // execute the batches up to `number`, answer their requests
 ///       case .failed(let number, let reason): …  // refuse the requests of `number` and of all batches after it
-///       case .received(let batch): …     // another member's batch: execute it, answer nobody
+///       case .received(let batch): …     // another member's batch: execute it without answers
 ///       case .lost(let reason): …        // stop serving
 ///       }
 ///     }

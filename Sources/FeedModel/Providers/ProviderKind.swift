@@ -32,6 +32,7 @@ public final class ProviderKind: DerivedKind {
     self.current = current
   }
 
+  /// Whether the feed is segmented; otherwise it is composed.
   public var isSegmented: Bool { form == .segmented }
 
   /// The visible children of a segmented feed whose active child is at `current`.
