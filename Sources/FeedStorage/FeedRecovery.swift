@@ -41,7 +41,7 @@ struct FeedRecovery {
           .corrupt, path: path, reason: "feed \"\(head.name)\" of image \(image) does not match its checksum")
       }
       sum.add(value)
-      progress.feeds += 1
+      if !feed.isList { progress.feeds += 1 }
       target.didRecover(progress)
     }
   }

@@ -36,7 +36,7 @@ class Storage(unittest.TestCase):
         for statement in statements.strip().split(";\n"):
             found.append(database.execute(statement).fetchall())
         feeds, elements, rows, _, facts = found
-        self.assertEqual([name for name, *_ in feeds], ["inbox"])
+        self.assertEqual([name for name, *_ in feeds], ["inbox", "$feeds"])
         self.assertEqual(len(elements), 10)
         self.assertEqual([text for *_, text in rows], ['{"id":%d}' % n for n in range(10)])
         self.assertLessEqual({"epoch", "software"}, {key for key, _ in facts})

@@ -5,7 +5,8 @@ import Testing
 @Suite("Vectors of feeds")
 struct FeedVectorsTests {
   @Test(
-    "Answers, deltas of every watch and states are those of the vectors", arguments: ["lists", "providers", "views"])
+    "Answers, deltas of every watch and states are those of the vectors",
+    arguments: ["lists", "providers", "views", "sections"])
   func play(file: String) throws {
     let session = try FeedSession()
     for vector in try JSONValue.cases(file) {

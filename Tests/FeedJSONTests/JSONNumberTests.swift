@@ -160,3 +160,17 @@ extension JSONNumber {
     return buffer.array
   }
 }
+
+extension JSONNumberTests {
+  @Test(arguments: [
+    ("0", "0"), ("-0.0e9", "0"), ("1", "1"), ("1.0", "1"), ("10e-1", "1"), ("-1.50", "-1.5"), ("1e3", "1000"),
+    ("100000000000000000000", "100000000000000000000"), ("1e20", "100000000000000000000"), ("1e21", "1e21"),
+    ("123456789012345678901234567890", "1.2345678901234567890123456789e29"), ("12.5e1", "125"),
+    ("0.000001", "0.000001"),
+    ("0.0000001", "1e-7"), ("-15e299", "-1.5e300"), ("1e99999999999999999999", "1e4611686018427387904"),
+  ])
+  func equalValuesHaveOneText(_ text: String, _ canonical: String) {
+    var text = text
+    #expect(text.withUTF8 { JSONNumber(UnsafeRawBufferPointer($0)).canonicalText } == canonical)
+  }
+}

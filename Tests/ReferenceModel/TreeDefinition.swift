@@ -37,12 +37,15 @@ struct TreeDefinition: Equatable {
     }
   }
 
+  /// The members of the definition as the daemon shows them, defaults included.
+  var canonical: String { members(replace: false, canonical: true) }
+
   /// The members of the definition.
-  func members(replace: Bool) -> String {
+  func members(replace: Bool, canonical: Bool = false) -> String {
     var parts = ["\"feed\":\"\(name)\"", "\"kind\":\"\(kind)\""]
     switch content {
     case .list(_, let type): if let type { parts.append("\"type\":\"\(type)\"") }
-    case .collection(let collection): parts += collection.members
+    case .collection(let collection): parts += canonical ? collection.canonicalMembers : collection.members
     case .composed(let children): parts.append("\"children\":\(children.json)")
     case .segmented(let children, let current):
       parts += ["\"children\":\(children.json)", "\"current\":\(current)"]
@@ -71,6 +74,15 @@ struct TreeCollection: Equatable {
     var member: String
     var isDescending: Bool
 
+    /// Whether `b` stands after `a`: absent comes last in either direction, as it is in a row of `$feeds`.
+    func isBefore(_ a: TreeElement?, _ b: TreeElement?) -> Bool {
+      switch (a, b) {
+      case (let a?, let b?): isBefore(a, b)
+      case (let a?, nil): a.number(member) != nil
+      default: false
+      }
+    }
+
     /// Whether `b` stands after `a`: absent comes last in either direction.
     func isBefore(_ a: TreeElement, _ b: TreeElement) -> Bool {
       switch (a.number(member), b.number(member)) {
@@ -81,10 +93,42 @@ struct TreeCollection: Equatable {
     }
   }
 
+  /// What divides the elements into sections by value.
+  struct Section: Equatable {
+    /// `v`, `n` or `k`.
+    var member: String
+    var isDescending: Bool
+
+    /// The value of an element as the name of its section behind the feed's; empty for none.
+    func name(_ element: TreeElement) -> String {
+      member == "k" ? element.k ?? "" : element.number(member).map { "\($0)" } ?? ""
+    }
+
+    /// Whether the section of one name comes before that of another. The values of a member are of one kind and short.
+    func isBefore(_ a: String, _ b: String) -> Bool {
+      if a.isEmpty || b.isEmpty { return !a.isEmpty }
+      return isDescending ? a > b : a < b
+    }
+  }
+
   var bins: [Bin]
+  var section: Section?
   var isExclusive = false
   var type: String?
   var retain: Int?
+
+  /// The members as the daemon shows them, defaults included.
+  var canonicalMembers: [String] {
+    var parts = ["\"id\":\"$.id\""]
+    if let type { parts.append("\"type\":\"\(type)\"") }
+    parts += ["\"exclusive\":\(isExclusive)", members[0]]
+    if let section {
+      parts.append("\"section\":\"$.\(section.member)\"")
+      if section.isDescending { parts.append("\"sectionOrder\":\"descending\"") }
+    }
+    if let retain { parts.append("\"retain\":{\"count\":\(retain)}") }
+    return parts
+  }
 
   var members: [String] {
     let bins = bins.map { bin in
@@ -95,6 +139,10 @@ struct TreeCollection: Equatable {
     }
     var parts = ["\"bins\":[\(bins.joined(separator: ","))]"]
     if isExclusive { parts.append("\"exclusive\":true") }
+    if let section {
+      let order = section.isDescending ? "descending" : "ascending"
+      parts += ["\"section\":\"$.\(section.member)\"", "\"sectionOrder\":\"\(order)\""]
+    }
     if let type { parts.append("\"type\":\"\(type)\"") }
     if let retain { parts.append("\"retain\":{\"count\":\(retain)}") }
     return parts
@@ -114,6 +162,8 @@ struct TreeSlots: Equatable {
   var header: [String] = []
   var defaultType: String?
   var fixed: [Int: String] = [:]
+  /// Whether rows have their own types.
+  var showsOwnTypes = false
 
   var members: [String] {
     let contents = contents.map { "\"\($0.type)\":\"\($0.feed)\"" }.joined(separator: ",")
@@ -121,6 +171,7 @@ struct TreeSlots: Equatable {
     if !repeatables.isEmpty { parts.append("\"repeatables\":\(repeatables.json)") }
     if !header.isEmpty { parts.append("\"header\":\(header.json)") }
     if let defaultType { parts.append("\"default\":\"\(defaultType)\"") }
+    if showsOwnTypes { parts.append("\"types\":\"element\"") }
     if !fixed.isEmpty {
       let entries = fixed.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\"\($0.value)\"" }
       parts.append("\"fixed\":{\(entries.joined(separator: ","))}")
@@ -151,11 +202,11 @@ struct TreeWindow: Equatable {
 
   /// The rows that show of those of the source.
   func rows(_ source: [TreeRow]) -> [TreeRow] {
-    var rows = source.filter { row in row.element.map(filter.accepts) ?? false }
+    var rows = source.filter { row in row.element.map(filter.accepts) ?? (filter == .everything) }
     if let sort {
       rows = rows.enumerated().sorted { a, b in
-        guard let x = a.element.element, let y = b.element.element else { return false }
-        return sort.isBefore(x, y) || !sort.isBefore(y, x) && a.offset < b.offset
+        sort.isBefore(a.element.element, b.element.element)
+          || !sort.isBefore(b.element.element, a.element.element) && a.offset < b.offset
       }.map(\.element)
     }
     return Array(rows.dropFirst(offset).prefix(limit ?? .max))

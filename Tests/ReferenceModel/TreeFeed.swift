@@ -7,7 +7,7 @@ struct TreeFeed {
 
   /// The rows of an array or single.
   var items: [Item] = []
-  /// The bins of a collection.
+  /// The bins of a collection, or its sections by value.
   var bins: [Bin] = []
   /// The elements of a collection by identity.
   var elements: [Int: Element] = [:]
@@ -37,6 +37,9 @@ struct TreeFeed {
     if case .collection(let collection) = definition.content { return collection }
     return nil
   }
+
+  /// The bins that are feeds of their own.
+  var feedBins: [Bin] { collection?.section == nil ? bins : [] }
 
   var isList: Bool {
     if case .list = definition.content { return true }

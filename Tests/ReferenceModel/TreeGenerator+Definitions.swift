@@ -52,6 +52,12 @@ extension TreeGenerator {
         name: name, filter: pick(TreeFilter.allCases),
         sort: chance(50) ? .init(member: pick(["v", "n"]), isDescending: chance(50)) : nil)
     }
+    let section = TreeCollection.Section(member: pick(["v", "n", "k"]), isDescending: chance(40))
+    if chance(40) {
+      return TreeCollection(
+        bins: Array(bins.prefix(1)), section: section, isExclusive: chance(10), type: pick([nil, "$.k"]),
+        retain: chance(25) ? 2 + below(6) : nil)
+    }
     return TreeCollection(
       bins: bins, isExclusive: chance(30), type: pick([nil, "$.k"]), retain: chance(25) ? 2 + below(6) : nil)
   }
@@ -83,6 +89,7 @@ extension TreeGenerator {
     if chance(40) { slots.repeatables = list(of: types, 1 + below(2)) }
     if chance(30) { slots.header = list(of: types, 1 + below(3)) }
     if chance(25) { slots.defaultType = pick(types) }
+    slots.showsOwnTypes = chance(30)
     if chance(35) { for _ in 0..<(1 + below(3)) { slots.fixed[below(9)] = pick(types) } }
     return slots
   }

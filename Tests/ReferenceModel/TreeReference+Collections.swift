@@ -55,6 +55,7 @@ extension TreeReference {
     let old = feed.elements[id]
     let now = tick()
     feed.elements[id] = .init(element: element, arrival: old?.arrival ?? now, changed: now)
+    if let section = collection.section { return feed.place(id, in: section, of: old, token()) }
     var left: [UInt64] = []
     var arrived: [Int] = []
     for (place, accepted) in verdicts.enumerated() {
@@ -93,13 +94,22 @@ extension TreeReference {
     let elements = feed.elements
     feed.definition.content = .collection(collection)
     feed.elements = [:]
-    feed.bins = collection.bins.map { bin in
-      .init(instance: old.first { $0.name == bin.name }?.instance ?? token(), name: bin.name)
+    feed.bins = []
+    if collection.section == nil {
+      feed.bins = collection.bins.map { bin in
+        .init(instance: old.first { $0.name == bin.name }?.instance ?? token(), name: bin.name)
+      }
     }
     for (id, entry) in elements.sorted(by: { $0.value.arrival < $1.value.arrival }) {
       let verdicts = collection.verdicts(entry.element)
       guard verdicts.contains(true) else { continue }
       feed.elements[id] = entry
+      if let section = collection.section {
+        let name = section.name(entry.element)
+        let known = old.first { $0.name == name }?.rows.first { $0.id == id }
+        feed.place(id, in: section, of: nil, known?.token ?? token())
+        continue
+      }
       for (place, accepted) in verdicts.enumerated() where accepted {
         let known = old.first { $0.name == feed.bins[place].name }?.rows.first { $0.id == id }
         feed.insert(id, known?.token ?? token(), into: place)
@@ -112,6 +122,7 @@ extension TreeReference {
   /// left another bin.
   mutating func reunite(_ name: String, since before: TreeFeed) {
     guard var feed = feeds[name], feed.instance == before.instance else { return }
+    if feed.collection?.section != nil { return reuniteSections(name, since: before) }
     var places: [UInt64: Int] = [:]
     for place in feed.bins.indices where place < before.bins.count {
       for row in feed.bins[place].rows.indices {
@@ -125,6 +136,29 @@ extension TreeReference {
     for place in feed.bins.indices {
       for (row, entry) in feed.bins[place].rows.enumerated() where places[entry.token].map({ $0 != place }) ?? false {
         feed.bins[place].rows[row].token = token()
+      }
+    }
+    feeds[name] = feed
+  }
+
+  /// An element that was there before is the same row wherever it is, if its former section is still there.
+  private mutating func reuniteSections(_ name: String, since before: TreeFeed) {
+    guard var feed = feeds[name] else { return }
+    var former: [Int: UInt64] = [:]
+    var known: Set<UInt64> = []
+    for bin in before.bins {
+      known.formUnion(bin.rows.map(\.token))
+      guard feed.bins.contains(where: { $0.name == bin.name }) else { continue }
+      for row in bin.rows { former[row.id] = row.token }
+    }
+    for place in feed.bins.indices {
+      for row in feed.bins[place].rows.indices {
+        let entry = feed.bins[place].rows[row]
+        if let token = former[entry.id] {
+          feed.bins[place].rows[row].token = token
+        } else if known.contains(entry.token) {
+          feed.bins[place].rows[row].token = token()
+        }
       }
     }
     feeds[name] = feed
@@ -157,7 +191,7 @@ extension TreeFeed {
   /// Before the first row that sorts after it, or at the end.
   fileprivate mutating func insert(_ id: Int, _ token: UInt64, into place: Int) {
     var row = bins[place].rows.count
-    if let sort = collection?.bins[place].sort, let element = elements[id]?.element {
+    if let sort = collection?.bins[collection?.section == nil ? place : 0].sort, let element = elements[id]?.element {
       row =
         bins[place].rows.firstIndex { other in
           elements[other.id].map { sort.isBefore(element, $0.element) } ?? false
@@ -169,5 +203,35 @@ extension TreeFeed {
   fileprivate mutating func remove(_ id: Int) {
     elements[id] = nil
     for place in bins.indices { bins[place].rows.removeAll { $0.id == id } }
+    if collection?.section != nil { bins.removeAll { $0.rows.isEmpty } }
+  }
+
+  /// Puts the row of an element into the section of its value.
+  ///
+  /// - Parameters:
+  ///   - old: the element before; nil for one that was not there.
+  ///   - token: the token of a row that was not there.
+  fileprivate mutating func place(_ id: Int, in section: TreeCollection.Section, of old: Element?, _ token: UInt64) {
+    guard let element = elements[id]?.element else { return }
+    let name = section.name(element)
+    var token = token
+    if let place = bins.firstIndex(where: { $0.rows.contains { $0.id == id } }),
+      let row = bins[place].rows.firstIndex(where: { $0.id == id })
+    {
+      let sort = collection?.bins[0].sort
+      let isSorted = old.map { old in
+        sort.map { !$0.isBefore(old.element, element) && !$0.isBefore(element, old.element) } ?? true
+      }
+      if bins[place].name == name && isSorted ?? false { return }
+      token = bins[place].rows.remove(at: row).token
+      if bins[place].rows.isEmpty { bins.remove(at: place) }
+    }
+    var place = bins.firstIndex { $0.name == name }
+    if place == nil {
+      let next = bins.firstIndex { section.isBefore(name, $0.name) } ?? bins.count
+      bins.insert(Bin(instance: mix(instance, name.token), name: name), at: next)
+      place = next
+    }
+    if let place { insert(id, token, into: place) }
   }
 }

@@ -8,7 +8,7 @@ extension TreeReference {
     guard let known = feeds[name] else {
       try check(definition.sources, of: name, others: definition.sources)
       var feed = TreeFeed(definition: definition, given: definition, instance: token())
-      if case .collection(let collection) = definition.content {
+      if case .collection(let collection) = definition.content, collection.section == nil {
         feed.bins = collection.bins.map { .init(instance: token(), name: $0.name) }
       }
       feeds[name] = feed
@@ -31,7 +31,8 @@ extension TreeReference {
     switch definition.content {
     case .list: break
     case .collection(let collection):
-      for bin in known.bins where !collection.bins.contains(where: { $0.name == bin.name }) {
+      let kept = collection.section == nil ? collection.bins.map(\.name) : []
+      for bin in known.feedBins where !kept.contains(bin.name) {
         if hasParents("\(name)/\(bin.name)") { throw Refusal(code: -32001) }
       }
       if known.definition.content != definition.content {
@@ -64,7 +65,7 @@ extension TreeReference {
 
   mutating func undefine(_ name: String) throws(Refusal) {
     let feed = try feed(name) { _ in true }
-    let family = [name] + feed.bins.map { "\(name)/\($0.name)" }
+    let family = [name] + feed.feedBins.map { "\(name)/\($0.name)" }
     if family.contains(where: hasParents) { throw Refusal(code: -32001) }
     feeds[name] = nil
     isStructural = true

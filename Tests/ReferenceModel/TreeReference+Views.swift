@@ -21,6 +21,7 @@ extension TreeReference {
   }
 
   private func sections(_ name: String, _ views: inout [String: TreeView]) -> [TreeSection] {
+    if name == Self.listName { return [TreeSection(name: name, rows: listRows)] }
     guard let feed = feeds[name] else { return binSections(name) }
     switch feed.definition.content {
     case .list(_, let type):
@@ -28,7 +29,10 @@ extension TreeReference {
         TreeRow(token: $0.token, text: $0.element.text, type: $0.element.type(at: type))
       }
       return [TreeSection(name: name, rows: rows)]
-    case .collection: return feed.bins.flatMap { binSections("\(name)/\($0.name)") }
+    case .collection:
+      return feed.bins.map { bin in
+        TreeSection(name: bin.name.isEmpty ? name : "\(name)/\(bin.name)", rows: rows(of: bin, feed))
+      }
     case .composed, .segmented:
       return feed.shown.flatMap { child in
         let view = view(child, &views)
@@ -40,7 +44,9 @@ extension TreeReference {
       var contents: [String: [TreeRow]] = [:]
       for content in slots.contents { contents[content.type] = view(content.feed, &views).rows }
       let rows = NaiveSlots.list(slots, contents) { type, row in
-        TreeRow(token: mix(feed.plans, type.token, row.token), text: row.text, type: "\"\(type)\"")
+        TreeRow(
+          token: mix(feed.plans, type.token, row.token), text: row.text,
+          type: slots.showsOwnTypes ? row.type : "\"\(type)\"")
       }
       return [TreeSection(name: name, rows: rows)]
     case .view(let window):
@@ -51,19 +57,50 @@ extension TreeReference {
 
   private func binSections(_ name: String) -> [TreeSection] {
     let parts = name.split(separator: "/")
-    guard parts.count == 2, let feed = feeds[String(parts[0])], let collection = feed.collection,
-      let bin = feed.bins.first(where: { $0.name == parts[1] })
+    guard parts.count == 2, let feed = feeds[String(parts[0])],
+      let bin = feed.feedBins.first(where: { $0.name == parts[1] })
     else { return [] }
-    let rows = bin.rows.compactMap { row in
+    return [TreeSection(name: name, rows: rows(of: bin, feed))]
+  }
+
+  private func rows(of bin: TreeFeed.Bin, _ feed: TreeFeed) -> [TreeRow] {
+    bin.rows.compactMap { row in
       feed.elements[row.id].map {
-        TreeRow(token: row.token, text: $0.element.text, type: $0.element.type(at: collection.type))
+        TreeRow(token: row.token, text: $0.element.text, type: $0.element.type(at: feed.collection?.type))
       }
     }
-    return [TreeSection(name: name, rows: rows)]
+  }
+}
+
+/// Where rows come from.
+extension TreeReference {
+  /// The feeds below one through which a row comes, the nearest first.
+  func origins(of name: String, _ token: UInt64, _ views: [String: TreeView]) -> [String] {
+    guard let feed = feeds[name] else { return [] }
+    for source in feed.definition.sources {
+      guard let below = views[source] else { continue }
+      for row in below.rows where feed.tokens(of: row, from: source, below.instance).contains(token) {
+        return [source] + origins(of: source, row.token, views)
+      }
+    }
+    return []
+  }
+
+  /// The definition whose rules the rows of a feed obey: for a bin, that of its collection.
+  func rules(of name: String) -> TreeDefinition? {
+    feeds[name]?.definition ?? feeds[String(name.prefix { $0 != "/" })]?.definition
   }
 }
 
 extension TreeFeed {
+  /// The tokens that a row of a source may have in this feed.
+  fileprivate func tokens(of row: TreeRow, from source: String, _ instance: UInt64) -> [UInt64] {
+    guard case .slots(let slots) = definition.content else {
+      return children == nil || shown.contains(source) ? [token(row.token, of: instance)] : []
+    }
+    return slots.contents.filter { $0.feed == source }.map { mix(plans, $0.type.token, row.token) }
+  }
+
   /// A child's row as a row of this provider.
   func row(_ row: TreeRow, of child: TreeView) -> TreeRow {
     TreeRow(token: token(row.token, of: child.instance), text: row.text, type: row.type)

@@ -11,6 +11,8 @@ struct TreeReference {
   }
 
   var feeds: [String: TreeFeed] = [:]
+  /// What `$feeds` shows in place of the feeds there are; nil for these.
+  var list: [TreeRow]?
   private var lastToken: UInt64 = 0
   private(set) var clock: UInt64 = 0
   /// Whether an operation changed a definition, which makes a commit even if no row changed.
@@ -56,6 +58,7 @@ struct TreeReference {
 
   /// The feed of that name, of a kind that `fits`.
   func feed(_ name: String, _ fits: (TreeFeed) -> Bool) throws(Refusal) -> TreeFeed {
+    if name == Self.listName { throw Refusal(code: -32006) }
     guard let feed = feeds[name] else { throw Refusal(code: isBin(name) ? -32002 : -32000) }
     guard fits(feed) else { throw Refusal(code: -32002) }
     return feed
@@ -64,22 +67,38 @@ struct TreeReference {
   func isBin(_ name: String) -> Bool {
     let parts = name.split(separator: "/")
     guard parts.count == 2, let feed = feeds[String(parts[0])] else { return false }
-    return feed.bins.contains { $0.name == parts[1] }
+    return feed.feedBins.contains { $0.name == parts[1] }
   }
 
-  func exists(_ name: String) -> Bool { feeds[name] != nil || isBin(name) }
+  func exists(_ name: String) -> Bool { feeds[name] != nil || isBin(name) || name == Self.listName }
+
+  /// The name of the list of feeds.
+  static let listName = "$feeds"
+
+  /// A row for each feed, in the order of names.
+  var listRows: [TreeRow] {
+    if let list { return list }
+    return feeds.values.sorted { $0.definition.name < $1.definition.name }.map { feed in
+      let (name, kind) = (feed.definition.name, feed.definition.kind)
+      return TreeRow(
+        token: name.token,
+        text: "{\"feed\":\"\(name)\",\"kind\":\"\(kind)\",\"definition\":\(feed.definition.canonical)}", type: "null")
+    }
+  }
 
   /// The feed or bin's instance.
   func instance(of name: String) -> UInt64 {
     if let feed = feeds[name] { return feed.instance }
+    if name == Self.listName { return .max }
     let parts = name.split(separator: "/")
-    return feeds[String(parts[0])]?.bins.first { $0.name == parts[1] }?.instance ?? 0
+    return feeds[String(parts[0])]?.feedBins.first { $0.name == parts[1] }?.instance ?? 0
   }
 
-  /// Everything that can be watched: feeds and bins.
+  /// Everything that can be watched: feeds, bins and the list of feeds.
   var names: [String] {
-    feeds.values.flatMap { feed in
-      [feed.definition.name] + feed.bins.map { "\(feed.definition.name)/\($0.name)" }
-    }.sorted()
+    [Self.listName]
+      + feeds.values.flatMap { feed in
+        [feed.definition.name] + feed.feedBins.map { "\(feed.definition.name)/\($0.name)" }
+      }.sorted()
   }
 }

@@ -3,12 +3,17 @@ import FeedChange
 /// A snapshot that is being received: its sections and the rows so far.
 struct IncomingSnapshot: Sendable {
   private let summaries: [SectionSummary]
+  /// The number of rows before each section, and of all rows.
+  private let starts: [Int]
   private(set) var sections: [Mirror.Section] = []
   /// The number of rows received so far, in all sections.
   private var received = 0
 
   /// Creates a snapshot with these sections and no rows.
-  init(sections: [SectionSummary]) { summaries = sections }
+  init(sections: [SectionSummary]) {
+    summaries = sections
+    starts = sections.reduce(into: [0]) { $0.append($0[$0.count - 1] + $1.count) }
+  }
 
   /// The sections, without rows.
   var emptySections: [Mirror.Section] {
@@ -16,14 +21,14 @@ struct IncomingSnapshot: Sendable {
   }
 
   /// Whether all rows were received.
-  private var isComplete: Bool { received == summaries.reduce(0) { $0 + $1.count } }
+  private var isComplete: Bool { received == total }
+  private var total: Int { starts[starts.count - 1] }
 
   /// Throws unless `part` continues the previous one and the number of rows is right.
   func check(_ part: SnapshotPart) throws(FeedFault) {
     let section = Int(part.at.section)
     let isPlaced = section < summaries.count || (section == 0 && part.at.row == 0)
-    let start = summaries.prefix(section).reduce(0) { $0 + $1.count } + Int(part.at.row)
-    let total = summaries.reduce(0) { $0 + $1.count }
+    let start = starts[min(section, summaries.count)] + Int(part.at.row)
     let end = received + part.elements.count
     guard isPlaced, start == received, end <= total, !part.isLast || end == total else {
       throw .misplacedSnapshot(at: part.at)

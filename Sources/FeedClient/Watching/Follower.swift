@@ -35,6 +35,8 @@ public final class Follower {
   private var connection: Connection?
   /// The id of the watcher's unanswered request.
   private var pendingID: Int?
+  /// The unanswered request that ends the watch of `$feeds`; its answer is of no interest.
+  private var unwatchID: Int?
   private var restsUntil: UInt64?
   private var hasStarted = false
   private var isPaused = false
@@ -97,6 +99,7 @@ public final class Follower {
     } catch {
       guard case .closed = error else { throw error }
       connection = nil
+      unwatchID = nil
       try perform(watcher.lost(error), cause: error, handle)
     }
   }
@@ -134,6 +137,13 @@ extension Follower {
       try connection?.flush()
     case .sendWatch(let since, let initial):
       pendingID = connection?.send("watch") { options.appendWatch(since: since, initial: initial, to: &$0) }
+      try connection?.flush()
+    case .watchList:
+      pendingID = connection?.send("watch") { $0.append("{\"feed\":\"$feeds\",\"initial\":false}") }
+      try connection?.flush()
+      if let cause { _ = try handle(.waiting(cause)) }
+    case .unwatchList:
+      unwatchID = connection?.send("unwatch") { $0.append("{\"feed\":\"$feeds\"}") }
       try connection?.flush()
     case .rest(let nanoseconds):
       restsUntil = MonotonicClock.now &+ nanoseconds
@@ -206,13 +216,22 @@ extension Follower {
     case .response(let id, let result) where id == pendingID || id == 0:
       pendingID = nil
       return try takeAnswer(result, handle)
+    case .response(let id, _) where id == unwatchID:
+      unwatchID = nil
+      return .proceed
     case .response(let id, let result):
       return try handle(.response(id: id, result))
+    case .notification(let notification) where watcher.isFollowingList && notification.concerns("$feeds"):
+      if notification.lists(watcher.options.feed) { try perform(watcher.listed(), handle) }
+      return .proceed
     case .notification(let notification):
       guard notification.kind == .bye || notification.concerns(watcher.options.feed) else { return .proceed }
       guard watcher.isWatching || notification.kind == .bye else { return .proceed }
       let verdict = try handle(.notification(notification, try record(notification)))
-      if notification.endsFeed { try perform(watcher.ended(), handle) }
+      if notification.endsFeed {
+        let reason = RemoteError(code: RemoteError.unknownFeed, message: "the feed was undefined")
+        try perform(watcher.ended(), cause: .refused(reason), handle)
+      }
       return verdict
     }
   }
@@ -227,6 +246,8 @@ extension Follower {
     case .success(let view) where watcher.isGreeting:
       _ = try reading { () throws(MalformedMessage) in try ServerHello(view) }
       try perform(watcher.greeted(), handle)
+    case .success where watcher.isAskingForList:
+      try perform(watcher.startedList(), handle)
     case .success(let view):
       return try begin(try reading { () throws(MalformedMessage) in try WatchStart(view) }, handle)
     }

@@ -2,6 +2,9 @@ import Glibc
 
 /// A watch over a series of connections, as a pure state machine: it receives events and returns the next action. It
 /// has no socket, clock or rows; ``Follower`` has.
+///
+/// While the feed is not defined, the watcher watches `$feeds` on the same connection and asks again when that names the
+/// feed. It only repeats attempts to connect.
 public struct Watcher: Sendable {
   /// The next action.
   public enum Action: Equatable, Sendable {
@@ -11,6 +14,11 @@ public struct Watcher: Sendable {
     case sendHello
     /// Send `watch`, then call ``started(_:)`` or ``refused(_:)``.
     case sendWatch(since: FeedPosition?, initial: Bool)
+    /// Send `watch` for `$feeds` without a snapshot, then call ``startedList()`` or ``refused(_:)``. Call ``listed()`` when
+    /// the list names the feed, or its collection.
+    case watchList
+    /// Send `unwatch` for `$feeds`.
+    case unwatchList
     /// Wait this many nanoseconds, then call ``rested()``.
     case rest(UInt64)
     /// Continue reading.
@@ -23,9 +31,13 @@ public struct Watcher: Sendable {
     case connecting
     case greeting
     case asking
+    /// The watch of `$feeds` is not answered yet.
+    case askingForList
+    /// Waiting until `$feeds` names the feed.
+    case waiting
     case watching
-    /// Waiting for a retry. `connected` tells whether the connection is still open.
-    case resting(connected: Bool)
+    /// Waiting to connect again.
+    case resting
     case ended
   }
 
@@ -34,6 +46,10 @@ public struct Watcher: Sendable {
   private var backoff = Backoff()
   /// The `since` of the current watch.
   private var asked: FeedPosition?
+  /// Whether `$feeds` is watched on this connection.
+  private var followsList = false
+  /// Whether `$feeds` named the feed since the last `watch` was sent.
+  private var wasListed = false
   /// Whether a watch has started at least once.
   private var hasBegun = false
   /// The progress of the watch; nil before the first start.
@@ -56,7 +72,7 @@ public struct Watcher: Sendable {
     guard case .noDaemon(let cause) = error, cause.code != EACCES, cause.code != ENOTSOCK, isPatient else {
       return fail(error)
     }
-    return rest(connected: false)
+    return rest()
   }
 
   /// Records the response to `hello`.
@@ -74,19 +90,33 @@ public struct Watcher: Sendable {
     state = .watching
     hasBegun = true
     backoff.reset()
+    defer { followsList = false }
+    return followsList ? .unwatchList : .read
+  }
+
+  /// The watch of `$feeds` was answered: the feed may have been defined in the meantime.
+  public mutating func startedList() -> Action {
+    followsList = true
+    return ask()
+  }
+
+  /// `$feeds` named the feed as added or changed.
+  public mutating func listed() -> Action {
+    if state == .waiting { return ask() }
+    wasListed = true
     return .read
   }
 
   /// Records that `hello` or `watch` was refused.
   public mutating func refused(_ error: RemoteError) -> Action {
     guard state == .asking, error.code == RemoteError.unknownFeed, isPatient else { return fail(.refused(error)) }
-    return rest(connected: true)
+    return awaitFeed()
   }
 
   /// Records that the connection was lost.
   public mutating func lost(_ error: ClientError) -> Action {
     guard case .closed = error, isPatient else { return fail(error) }
-    return rest(connected: false)
+    return rest()
   }
 
   /// Records that the feed was undefined, after its last delta.
@@ -94,12 +124,11 @@ public struct Watcher: Sendable {
     let reason = RemoteError(
       code: RemoteError.unknownFeed, message: "feed \"\(options.feed)\" was undefined"
     )
-    return isPatient ? rest(connected: true) : fail(.refused(reason))
+    return isPatient ? awaitFeed() : fail(.refused(reason))
   }
 
   /// Records that the waiting time has passed.
   public mutating func rested() -> Action {
-    if state == .resting(connected: true) { return ask() }
     state = .connecting
     return .connect
   }
@@ -122,6 +151,12 @@ public struct Watcher: Sendable {
   /// Whether messages about the feed are expected.
   public var isWatching: Bool { state == .watching }
 
+  /// Whether a watch of `$feeds` tells of the feed.
+  var isFollowingList: Bool { followsList }
+
+  /// Whether the next answer is that of `watch` for `$feeds`.
+  var isAskingForList: Bool { state == .askingForList }
+
   /// Whether the next response is that of `hello`.
   var isGreeting: Bool { state == .greeting }
 
@@ -134,12 +169,24 @@ public struct Watcher: Sendable {
 
   private mutating func ask() -> Action {
     state = .asking
+    wasListed = false
     asked = position
     return .sendWatch(since: asked, initial: asksForSnapshot)
   }
 
-  private mutating func rest(connected: Bool) -> Action {
-    state = .resting(connected: connected)
+  private mutating func awaitFeed() -> Action {
+    guard followsList else {
+      state = .askingForList
+      return .watchList
+    }
+    if wasListed { return ask() }
+    state = .waiting
+    return .read
+  }
+
+  private mutating func rest() -> Action {
+    state = .resting
+    followsList = false
     return .rest(backoff.next())
   }
 

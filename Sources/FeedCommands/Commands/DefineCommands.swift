@@ -9,6 +9,7 @@ extension Command {
       feedclient define inbox --bin 'urgent=@.priority >= 8' --bin rest \
         --sort 'urgent=$.priority:desc' --retain-count 10000
       feedclient define journal --id '$.__CURSOR' --retain-count 1000
+      feedclient define agenda --section '$.date' --sort 'all=$.time'
       feedclient define '{"feed":"styles","kind":"array","type":"$.kind"}'
       feedclient define home --kind composed --child banner --child inbox/urgent
       feedclient define mixed --kind slots --content Style=styles \
@@ -32,6 +33,11 @@ extension Command {
       OptionDescription("id", value: .text("PATH"), help: "path of the identity", defaultText: "$.id"),
       OptionDescription("type", value: .text("PATH"), help: "path of the type of a row"),
       OptionDescription(
+        "section", value: .text("PATH"), help: "path of the value that divides a collection into sections"),
+      OptionDescription(
+        "section-order", value: .text("ORDER"), help: "order of these sections, ascending or descending",
+        defaultText: "ascending"),
+      OptionDescription(
         "retain-count", value: .integer(1...Int.max), help: "keep this many elements, the last changed ones"),
       OptionDescription(
         "retain-seconds", value: .integer(1...Int.max), help: "keep elements this long after their last change"),
@@ -47,6 +53,10 @@ extension Command {
       OptionDescription(
         "repeatable", value: .text("TYPE,..."), help: "types that continue the pattern while they last", repeats: true),
       OptionDescription("default", value: .text("TYPE"), help: "type that replaces exhausted ones"),
+      OptionDescription(
+        "types", value: .text("TYPES"),
+        help: "types of the rows of a slots feed: content, the types above, or element, their own",
+        defaultText: "content"),
       OptionDescription("fixed", value: .text("ROW=TYPE"), help: "type at a fixed row", repeats: true),
       OptionDescription("of", value: .text("FEED"), help: "feed or bin whose rows a view shows"),
       OptionDescription(
@@ -92,8 +102,12 @@ extension Command {
     examples: """
       feedclient feeds
       feedclient feeds --tree
+      feedclient watch '$feeds'
       """,
-    about: "Lists every feed with its kind, its sections, their numbers of rows, and its revision.",
+    about: """
+      Lists every feed with its kind, its sections, their numbers of rows, and its revision. The feed $feeds has a row for each of \
+      them, which can be watched.
+      """,
     options: [OptionDescription("tree", help: "print a tree: each feed with its children below it")], operands: 0...0
   ) { invocation throws(Failure) in
     let wantsTree = invocation.options.contains("tree")
@@ -130,6 +144,13 @@ extension Invocation {
     builder.kind = options.text("kind") ?? builder.kind
     builder.id = options.text("id")
     builder.type = options.text("type")
+    builder.section = options.text("section")
+    builder.sectionOrder = try options.text("section-order").map { word throws(Failure) -> String in
+      guard ["ascending", "descending"].contains(word) else {
+        throw usage("--section-order '\(word)': expected ascending or descending")
+      }
+      return word
+    }
     builder.exclusive = options.contains("exclusive")
     builder.retainCount = options.integer("retain-count")
     builder.retainSeconds = options.text("retain-seconds")

@@ -28,6 +28,9 @@ struct DefinitionBuilder: Equatable {
   var kind = "collection"
   var id: String?
   var type: String?
+  /// The path of the value that gives elements their sections, and the order of these.
+  var section: String?
+  var sectionOrder: String?
   var exclusive = false
   var bins: [Bin] = []
   var retainCount: Int?
@@ -87,6 +90,8 @@ extension DefinitionBuilder {
     if let type { params.add("type", type) }
     if exclusive { params.add("exclusive", true) }
     if !bins.isEmpty { params.add("bins", json: bins.map(\.json)) }
+    if let section { params.add("section", section) }
+    if let sectionOrder { params.add("sectionOrder", sectionOrder) }
     if retainCount != nil || retainSeconds != nil {
       var retain = ParameterWriter()
       if let retainCount { retain.add("count", retainCount) }
@@ -158,6 +163,7 @@ extension DefinitionBuilder {
     var header: [String] = []
     var repeatables: [String] = []
     var defaultType: String?
+    var types: String?
     var fixed: [(row: Int, type: String)] = []
 
     init() {}
@@ -182,6 +188,10 @@ extension DefinitionBuilder {
       header = Self.types(options, "header")
       repeatables = Self.types(options, "repeatable")
       defaultType = options.text("default")
+      types = options.text("types")
+      if let types, !["content", "element"].contains(types) {
+        throw .usage("define: --types '\(types)': expected content or element")
+      }
     }
 
     private static func types(_ options: ParsedOptions, _ name: String) -> [String] {
@@ -208,6 +218,7 @@ extension DefinitionBuilder {
       if !header.isEmpty { params.add("header", json: header.map(Operands.quoted)) }
       if !repeatables.isEmpty { params.add("repeatables", json: repeatables.map(Operands.quoted)) }
       if let defaultType { params.add("default", defaultType) }
+      if let types { params.add("types", types) }
       if !fixed.isEmpty {
         var object = ParameterWriter()
         for entry in fixed { object.add("\(entry.row)", entry.type) }

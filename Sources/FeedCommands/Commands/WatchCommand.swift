@@ -40,7 +40,8 @@ extension Command {
       The list on a terminal ends with q. Ctrl-C ends the process by SIGINT.
       --timeout ends the watch with status 4. --wait and --reconnect never give up.
       A watch whose feed is removed ends with status 1, or with --reconnect waits
-      until the feed is defined again.
+      until the feed is defined again. Waiting for a feed needs the right to read
+      $feeds, if the daemon has access rules.
       """,
     operands: 1...1
   ) { invocation throws(Failure) in

@@ -17,7 +17,9 @@ struct ExportedFeed {
   let sortedBins: [Bool]
 
   /// The members that `describe` adds to a definition; see `Protocol/methods/describe.md`.
-  private static let status: Set<String> = ["sections", "counts", "count", "revision", "watchers", "source"]
+  private static let status: Set<String> = [
+    "shows", "sections", "counts", "count", "revision", "watchers", "source",
+  ]
 
   /// Parses an entry of the result of `feeds`, or a line of an export.
   init(_ description: JSONView) {
@@ -28,7 +30,7 @@ struct ExportedFeed {
       .joined(separator: ",")
     let children = description.member("children")?.elements.compactMap(\.string) ?? []
     let contents = description.member("contents")?.members.compactMap { $0.value.string } ?? []
-    shown = children + contents
+    shown = children + contents + [description.member("of")?.string].compactMap { $0 }
     let bins = description.member("bins")
     sortedBins = bins?.elements.map { ($0.member("sort")?.count ?? 0) > 0 } ?? [false]
     overlaps = sortedBins.count > 1 && description.member("exclusive")?.bool != true

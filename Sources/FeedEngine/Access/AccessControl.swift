@@ -155,6 +155,7 @@ extension Method {
     case .define:
       (params?.member("children")?.elements.compactMap(\.string) ?? [])
         + (params?.member("contents")?.members.compactMap(\.value.string) ?? [])
+        + [params?.member("of")?.truncatedName].compactMap { $0 }
     case .update, .patch, .delete, .set, .insert, .remove, .replace, .move, .put, .activate, .removeChild, .select,
       .deselect,
       .selected, .get, .range, .snapshot, .query, .verify, .watch, .unwatch, .sync, .ping, .hello, .undefine, .feeds,

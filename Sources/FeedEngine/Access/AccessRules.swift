@@ -42,7 +42,8 @@ public struct AccessRules: Equatable, Sendable {
   }
 }
 
-/// A pattern of feed names: `*` matches any characters, `?` matches one character.
+/// A pattern of feed names: `*` matches any characters, `?` matches one character. Only a pattern that begins with `$`
+/// matches `$feeds`.
 public struct NamePattern: Equatable, Sendable {
   private let pattern: [UInt8]
 
@@ -53,6 +54,7 @@ public struct NamePattern: Equatable, Sendable {
   /// Whether the pattern matches a feed's name. A pattern that matches a collection also matches its bins.
   public func matches(feed name: String) -> Bool {
     let bytes = Array(name.utf8)
+    if bytes.first == UInt8(ascii: "$"), pattern.first != UInt8(ascii: "$") { return false }
     if matches(bytes[...]) { return true }
     return bytes.firstIndex(of: UInt8(ascii: "/")).map { matches(bytes[..<$0]) } ?? false
   }

@@ -9,8 +9,11 @@ enum Admission {
   /// Members of a definition whose entries are counted.
   private static let lists: [StaticString] = ["children", "contents", "pattern", "header", "repeatables", "fixed"]
 
-  /// Members of `define` that belong to the request, not to the definition.
-  private static let requestMembers = ["replace", "animation", "if"]
+  /// Members of `define` that belong to the request, not to the definition, and those of the status in a result of `describe`,
+  /// which `define` accepts as it is.
+  private static let requestMembers = [
+    "replace", "animation", "if", "source", "shows", "sections", "counts", "count", "revision", "watchers",
+  ]
 
   /// Throws if a definition in a request is too large or has unknown members. Lengths are checked before anything is
   /// decoded.

@@ -9,7 +9,7 @@ extension Engine {
     let feed = try feed(parameters, of: session)
     let shape: ListKind.Shape = method == .put ? .single : .array
     guard let list = feed.kind as? ListKind, list.shape == shape else {
-      throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: shape.rawValue)
+      throw refusal(of: feed, wanted: shape.rawValue)
     }
     try checkAllowed(method, feed)
     switch method {
@@ -86,8 +86,7 @@ extension Engine {
   func restructure(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try feed(parameters, of: session)
     guard let provider = feed.kind as? ProviderKind else {
-      throw .wrongKind(
-        feed: feed.name, kind: feed.kindName, wanted: method == .activate ? "segmented" : "composed or segmented")
+      throw refusal(of: feed, wanted: method == .activate ? "segmented" : "composed or segmented")
     }
     switch method {
     case .insertChild:

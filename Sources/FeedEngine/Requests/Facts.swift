@@ -87,6 +87,25 @@ extension Engine {
     out.append(UInt8(ascii: "}"))
   }
 
+  /// `,"shows":[{"feed":"inbox","section":1}]`, with `type` for a content of a slots feed.
+  private func append(_ shown: [(feed: String, as: Feed.ShownAs)], to out: inout ByteBuffer) {
+    out.append(",\"shows\":[")
+    for (place, child) in shown.enumerated() {
+      out.append(place > 0 ? ",{\"feed\":" : "{\"feed\":")
+      out.appendJSONString(child.feed)
+      switch child.as {
+      case .section(let section):
+        out.append(",\"section\":")
+        if let section { out.append(integer: section) } else { out.append("null") }
+      case .type(let type):
+        out.append(",\"type\":")
+        out.appendJSONString(type)
+      }
+      out.append(UInt8(ascii: "}"))
+    }
+    out.append(UInt8(ascii: "]"))
+  }
+
   /// Appends the members of the definition, then the current status of the feed.
   private func appendDescription(of feed: Feed, to out: inout ByteBuffer) {
     if let definition = feed.definition {
@@ -98,6 +117,7 @@ extension Engine {
       out.appendJSONString(feed.kindName)
     }
     if let managed = feed.kind as? ManagedKind { append(managed.source, to: &out) }
+    if let shown = feed.shownChildren { append(shown, to: &out) }
     let sections = sections(of: feed)
     out.append(",\"sections\":")
     out.appendSectionList(sections)

@@ -63,9 +63,14 @@ extension Engine {
   func collection(_ parameters: Parameters, of session: Session) throws(FeedError) -> CollectionKind {
     let feed = try feed(parameters, of: session)
     guard let collection = feed.collection else {
-      throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: "collection")
+      throw refusal(of: feed, wanted: "collection")
     }
     return collection
+  }
+
+  /// The error for a feed that a method cannot change.
+  func refusal(of feed: Feed, wanted: String) -> FeedError {
+    feed.isList ? Catalog.listIsReadOnly : .wrongKind(feed: feed.name, kind: feed.kindName, wanted: wanted)
   }
 
   func sections(of feed: Feed) -> [(name: String, count: Int)] {

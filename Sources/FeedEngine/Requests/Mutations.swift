@@ -186,13 +186,14 @@ extension Engine {
     switch feed.kind {
     case let collection as CollectionKind: try collection.set(elements, in: catalog.commit)
     case let list as ListKind where list.shape == .array: try list.set(elements, in: catalog.commit)
-    default: throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: "collection or array")
+    default: throw refusal(of: feed, wanted: "collection or array")
     }
   }
 
   private func define(_ parameters: Parameters) throws(FeedError) {
     guard let object = parameters.object else { throw Parameters.refuse("feed", "is missing: describe a feed") }
     let replace = try parameters.bool("replace", default: false)
+    if object.member("feed")?.stringEquals("$feeds") == true { throw Catalog.listIsReadOnly }
     let definition = try FeedDefinition(parsing: object, limits: limits)
     if case .managed = definition.content {
       throw .permissionDenied(

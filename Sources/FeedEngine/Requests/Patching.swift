@@ -12,7 +12,7 @@ extension Engine {
     case let collection as CollectionKind: try patch(collection, of: feed, parameters)
     case let list as ListKind where list.shape == .array: try patch(array: list, of: feed, parameters)
     case let list as ListKind: try patch(single: list, of: feed, parameters)
-    default: throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: "collection, array or single")
+    default: throw refusal(of: feed, wanted: "collection, array or single")
     }
   }
 

@@ -132,6 +132,24 @@ extension JSONNumber {
 }
 
 extension JSONNumber {
+  /// The value as text, the same for equal values: with all digits as a decimal fraction if it is from 10⁻⁶ to below 10²¹,
+  /// otherwise as `1.5e300`.
+  public var canonicalText: String {
+    guard digitCount > 0 else { return "0" }
+    let digits = String(decoding: digits.map { $0 &+ UInt8(ascii: "0") }, as: UTF8.self)
+    let sign = isNegative ? "-" : ""
+    func zeros(_ count: Int) -> String { String(repeating: "0", count: count) }
+    switch exponent {
+    case digitCount...max(21, digitCount) where exponent <= 21: return sign + digits + zeros(exponent - digitCount)
+    case 1..<max(1, digitCount) where exponent <= 21:
+      return sign + digits.prefix(exponent) + "." + digits.dropFirst(exponent)
+    case -5...0: return sign + "0." + zeros(-exponent) + digits
+    default:
+      let fraction = digitCount > 1 ? "." + digits.dropFirst() : ""
+      return sign + digits.prefix(1) + fraction + "e\(exponent - 1)"
+    }
+  }
+
   /// Compares two numbers of RFC 8259 by exact value: -1, 0 or 1. O(digits).
   public static func compare(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int {
     a.withMemoryRebound(to: UInt8.self) { a in

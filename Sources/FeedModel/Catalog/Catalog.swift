@@ -12,7 +12,7 @@ public final class Catalog {
   public private(set) var limits: Limits
   /// The seed of identity hashes. A random seed makes collisions unpredictable.
   let seed: UInt64
-  let table = FeedTable()
+  let table: FeedTable
   let graph: FeedGraph
   /// The open commit, which operations take as a parameter.
   public let commit: Commit
@@ -22,6 +22,7 @@ public final class Catalog {
   public init(limits: Limits, revision: UInt64 = 0, seed: UInt64) {
     self.limits = limits
     self.seed = seed
+    table = FeedTable(limits: limits, revision: revision)
     graph = FeedGraph(table: table)
     commit = Commit(graph: graph, revision: revision)
   }
@@ -46,7 +47,7 @@ public final class Catalog {
 
   // MARK: Finding
 
-  /// The feeds by name; bins of collections are found through their collection.
+  /// The defined feeds by name; bins of collections are found through their collection. `$feeds` is not among them.
   public var feeds: [String: Feed] { table.byName }
 
   /// The feed, or bin of a collection, of that name.
@@ -73,6 +74,7 @@ public final class Catalog {
     case let collection as CollectionKind: try collection.find(id)
     case let managed as ManagedKind: try managed.find(id)
     case let bin as BinKind: try bin.find(id)
+    case let list as FeedListKind: list.find(id)
     default: throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: "collection")
     }
   }
@@ -88,7 +90,7 @@ public final class Catalog {
   /// Replaces the limits. Existing feeds and elements are kept even if they exceed the new limits.
   public func adopt(_ limits: Limits) {
     self.limits = limits
-    for feed in feeds.values where !(feed.kind is ManagedKind) { feed.kind.rows?.limits = limits }
+    for feed in table.all where !(feed.kind is ManagedKind) { feed.kind.rows?.limits = limits }
   }
 
   /// The moment when the next element of any collection expires; nil if none will. O(collections that retain by age).
@@ -100,11 +102,16 @@ public final class Catalog {
   /// Updates the list of collections that evict by age, after definitions changed.
   func refreshExpiry() { expiry.refresh(from: table) }
 
+  /// A feed was added or removed. O(1) unless it retains by age.
+  func refreshExpiry(with feed: Feed) {
+    if feed.collection?.retainsByAge == true { refreshExpiry() }
+  }
+
   // MARK: History
 
   /// The feeds that record a history, bins included.
   private var recording: [Feed] {
-    feeds.values.flatMap { [$0] + $0.kind.bins }.filter(\.isObserved)
+    table.all.flatMap { [$0] + $0.kind.bins }.filter(\.isObserved)
   }
 
   /// The bytes of the histories of all feeds. O(feeds).

@@ -20,6 +20,7 @@ extension Catalog {
     try known.kind.redefine(definition, of: known, in: self)
     known.adopt(definition.behaviours, given: definition)
     commit.logStructure { known.adopt(former.0, given: former.1) }
+    try commit.relist(known)
   }
 
   /// Removes a feed with all its rows. Its watchers receive the deletion of all sections.
@@ -28,6 +29,7 @@ extension Catalog {
   public func undefine(_ name: String) throws(FeedError) {
     commit.startOperation()
     let feed = try feed(named: name)
+    if feed.kind is FeedListKind { throw FeedListKind.readOnly }
     if feed.kind is BinKind {
       throw .wrongKind(
         feed: name, kind: feed.kindName, wanted: "a feed of its own; redefine its collection to remove a bin")
@@ -38,14 +40,15 @@ extension Catalog {
     for member in family { setGone(member) }
     table.remove(feed)
     graph.unlink(feed)
-    refreshExpiry()
+    refreshExpiry(with: feed)
     commit.logStructure { [unowned self] in
       for member in family { member.setGone(false) }
       graph.link(feed)
       table.add(feed)
-      refreshExpiry()
+      refreshExpiry(with: feed)
     }
     commit.finishOperation(on: feed.number, result: change)
+    try commit.relist(feed)
     // A feed without sections has an empty change. Its watchers are still notified that it ended.
     commit.touch(feed.number)
   }
@@ -74,14 +77,15 @@ extension Catalog {
     feed.beginHistory()
     table.add(feed)
     graph.link(feed)
-    refreshExpiry()
+    refreshExpiry(with: feed)
     commit.touch(feed.number)
     commit.logStructure { [unowned self] in
       graph.unlink(feed)
       for member in [feed] + feed.kind.bins { setGone(member) }
       table.remove(feed)
-      refreshExpiry()
+      refreshExpiry(with: feed)
     }
+    try commit.relist(feed)
   }
 
   /// Creates a feed of the kind of its definition. All checks precede the creation.

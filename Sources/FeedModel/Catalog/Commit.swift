@@ -23,6 +23,11 @@ public final class Commit {
   private var operation = Operation()
   /// The feed whose change is in `operation.result` and not yet in the feed's slot; -1 for none.
   private var pending: FeedNumber = -1
+  /// The feed that the last operation gave another definition or other children; -1 for none. What it shows may change even if
+  /// the operation itself changes no row.
+  private var redefined: FeedNumber = -1
+  /// The keyed sections of the feed of `pending`, with the change of its rows in one section; nil for other feeds.
+  private var divided: (sections: KeyedSections, flat: Change)?
   private var hints = Hints()
   private var changes = ChangeTable()
   /// The collections that this commit redefined. Their changes cannot be simplified by the undo log.
@@ -49,6 +54,7 @@ public final class Commit {
   public func rollBack() {
     graph.counts.settle()
     let hadStructures = log.undo(to: .start)
+    keyedSectionsDidChange()
     if hadStructures { graph.structureDidChange() } else { graph.counts.advance() }
     log.finish()
     operation.abandon()
@@ -89,6 +95,7 @@ public final class Commit {
     swap(&changes[slot].pointee.change, &operation.result)
     log.finish()
     pending = -1
+    if divided != nil { divided = nil }
     changes.close()
     isOpen = false
     sampleInvariants()
@@ -103,6 +110,7 @@ public final class Commit {
       rebinned.removeAll()
     }
     pending = -1
+    divided = nil
     isOpen = false
     graph.table.recycle()
     sampleInvariants()
@@ -155,8 +163,11 @@ public final class Commit {
     if pending >= 0 {
       let slot = changes.open(pending)
       changes[slot].pointee.accumulator.add(operation.result)
+      if let divided { divided.sections.operations.add(divided.flat) }
       pending = -1
     }
+    if divided != nil { divided = nil }
+    redefined = -1
     operation.begin()
   }
 
@@ -183,11 +194,36 @@ public final class Commit {
   @inline(__always)
   func finishOperation(on feed: FeedNumber, _ store: RowStore, since mark: UndoLog.Mark) {
     if let composed = operation.composedSteps() { operation.result = store.simplify(composed, log, since: mark) }
+    if let keyed = store.keyed { divide(by: keyed, store, since: mark) }
     finishOperation(on: feed)
+  }
+
+  /// Turns the result of the operation under way, a change of rows in one section, into the change of the sections that divide
+  /// them.
+  private func divide(by keyed: KeyedSections, _ store: RowStore, since mark: UndoLog.Mark) {
+    let flat = operation.result
+    let isStep = operation.stepCount <= 1
+    operation.result = store.divide(flat, by: keyed, since: .operation, log, mark, isStep: isStep)
+    divided = (keyed, flat)
+    tellParents(of: keyed)
+  }
+
+  /// Tells the feeds that show keyed sections if these came or went.
+  private func tellParents(of keyed: KeyedSections) {
+    guard keyed.endOperation() else { return }
+    let feed = graph.table[keyed.number]
+    graph.sectionsDidChange(of: feed)
+    if graph.hasParents(feed.number) { graph.structureDidChange() } else { graph.counts.advance() }
+  }
+
+  /// Tells the feeds that show keyed sections about those that an undo brought back or took away.
+  private func keyedSectionsDidChange() {
+    for keyed in log.keyed { tellParents(of: keyed) }
   }
 
   /// Ends an operation with one change of `feed`.
   func finishOperation(on feed: FeedNumber, result: Change) {
+    redefined = feed
     operation.result = result
     finishOperation(on: feed)
   }
@@ -208,6 +244,7 @@ public final class Commit {
 
   /// Undoes all steps since `mark`.
   func undo(to mark: UndoLog.Mark) {
+    defer { keyedSectionsDidChange() }
     if log.undo(to: mark) { graph.structureDidChange() } else { graph.counts.advance() }
   }
 
@@ -215,6 +252,15 @@ public final class Commit {
   func logStructure(undo: @escaping () -> Void) {
     log.append(undo: undo)
     graph.structureDidChange()
+  }
+
+  /// Brings the row of a feed in `$feeds` in line, after the feed was defined, redefined or undefined, or got other children.
+  func relist(_ feed: Feed) throws(FeedError) {
+    let change = try graph.table.follow(feed, in: self)
+    if change.isEmpty { return }
+    let slot = changes.open(graph.table.list.number)
+    changes[slot].pointee.accumulator.add(change)
+    graph.counts.didChange(onlyUpdates: change.onlyUpdates)
   }
 
   /// Publishes `feed` even if its operations changed no rows: its rows must be derived, or its watchers notified of its
@@ -230,8 +276,9 @@ public final class Commit {
     if pending < 0 { return }
     let number = hints.add(text)
     setHint(number, of: pending)
-    guard let collection = graph.table[pending].collection else { return }
-    if operation.result.sectionsDeleted.isEmpty && operation.result.sectionsAdded.isEmpty {
+    guard let collection = graph.table[pending].collection, collection.hasBins else { return }
+    let keepsSections = operation.result.sectionsDeleted.isEmpty && operation.result.sectionsAdded.isEmpty
+    if keepsSections && !collection.bins.isEmpty {
       for paths in [operation.result.deleted, operation.result.added, operation.result.updated] {
         for path in paths { setHint(number, of: collection.bins[Int(path.section)].number) }
       }
@@ -247,28 +294,38 @@ public final class Commit {
 
   // MARK: Publication
 
-  /// Composes the changes of all operations for each feed. If the commit is a single operation, returns the slot that
-  /// borrowed `result`.
+  /// Composes the changes of all operations for each feed. If the last operation was the only one on its feed, returns the
+  /// slot that borrowed `result`.
   private func composeChanges() -> Int? {
+    var lent: Int?
     if pending >= 0 {
       let slot = changes.open(pending)
-      if changes.count == 1, changes[slot].pointee.accumulator.isEmpty {
+      if changes[slot].pointee.accumulator.isEmpty {
         swap(&changes[slot].pointee.change, &operation.result)
-        return slot
+        lent = slot
+      } else {
+        changes[slot].pointee.accumulator.add(operation.result)
+        if let divided { divided.sections.operations.add(divided.flat) }
       }
-      changes[slot].pointee.accumulator.add(operation.result)
+    } else if redefined >= 0, let slot = changes.find(redefined), changes[slot].pointee.accumulator.isEmpty {
+      lent = slot
     }
-    for slot in 0..<changes.count {
+    for slot in 0..<changes.count where slot != lent {
       let number = changes[slot].pointee.feed
       let composed = changes[slot].pointee.accumulator.finish()
       if composed.isEmpty { continue }
       if let store = graph.table[number].kind.rows, !rebinned.contains(number) {
-        changes[slot].pointee.change = store.simplify(composed, log, since: .start)
+        if let keyed = store.keyed {
+          let flat = store.simplify(keyed.operations.finish(), log, since: .start)
+          changes[slot].pointee.change = store.divide(flat, by: keyed, since: .commit, log, .start, isStep: false)
+        } else {
+          changes[slot].pointee.change = store.simplify(composed, log, since: .start)
+        }
       } else {
         changes[slot].pointee.change = composed.normalizingMoves()
       }
     }
-    return nil
+    return lent
   }
 
   /// Publishes all feeds that have a slot, each after its sources. Feeds that show changed rows get a slot on the way.
@@ -313,9 +370,9 @@ public final class Commit {
       changes.note(.init(place: parent.place, slot: slot, shift: 0), for: target)
       if graph.table[parent.feed].derived?.shows(parent.place) == true { passHint(from: slot, to: target) }
     }
-    guard let collection = feed.collection else { return }
+    guard let collection = feed.collection, collection.hasBins else { return }
     let change = changes[slot].pointee.change
-    if feed.isGone || !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty {
+    if feed.isGone || collection.bins.isEmpty || !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty {
       for bin in collection.takeGoneBins() + collection.bins { propagate(from: slot, toBin: bin) }
       return
     }
@@ -358,7 +415,7 @@ public final class Commit {
 
   /// Whether no bin with changed rows is watched, shown or selected. If so, these bins only get the new revision.
   private func concernsNoBin(_ feed: Feed, _ slot: UnsafeMutablePointer<ChangeTable.Slot>) -> Bool {
-    guard let collection = feed.collection else { return true }
+    guard let collection = feed.collection, collection.hasBins else { return true }
     // Iterates by index: an iterator would retain each list.
     for index in slot.pointee.change.updated.indices {
       if isSeen(collection, slot.pointee.change.updated[index]) { return false }

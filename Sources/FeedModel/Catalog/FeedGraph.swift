@@ -27,6 +27,8 @@ final class FeedGraph {
 
   init(table: FeedTable) {
     self.table = table
+    nodes.append(Node())
+    assert(table.list.number == 0, "the list of feeds has a node of its own")
   }
 
   /// Ends a structural change or its rollback.

@@ -34,8 +34,8 @@ extension FeedGraph {
   }
 
   /// Throws if a feed that shows `feed` cannot take `sections` more sections.
-  func checkParents(of feed: Feed, sections: Int, _ limits: Limits) throws(FeedError) {
-    if sections <= 0 { return }
+  func checkParents(of feed: Feed?, sections: Int, _ limits: Limits) throws(FeedError) {
+    guard let feed, sections > 0, hasParents(feed.number) else { return }
     for (parent, paths) in pathsFromParents(of: feed, throughSections: true) {
       let more = saturatingProduct(paths, sections)
       if saturatingSum(parent.sectionCount, more) > limits.maxSections { throw tooManySections(parent.name, limits) }

@@ -1,13 +1,25 @@
-/// The feeds of a catalog by name, and feeds and bins by number.
+import FeedChange
+
+/// The feeds of a catalog by name, and feeds and bins by number. ``list`` is no defined feed and stands beside them.
 ///
 /// Invariant: every named feed and each of its bins is stored under its own number; a free number has no feed. An
 /// undefined feed keeps its number until the commit ends, because the commit may be rolled back.
 final class FeedTable {
+  /// The feed `$feeds`.
+  let list: Feed
+  private let listed: FeedListKind
   private var named: [String: Feed] = [:]
-  private var numbered: [Feed?] = []
+  private var numbered: [Feed?]
   private var free: [FeedNumber] = []
   /// The numbers of feeds that the open commit undefined. A rollback may have defined some of them again.
   private var leaving: [FeedNumber] = []
+
+  init(limits: Limits, revision: UInt64) {
+    listed = FeedListKind(limits: limits)
+    list = Feed(name: FeedName.feeds, number: 0, kind: listed, revision: revision)
+    list.beginHistory()
+    numbered = [list]
+  }
 
   /// The feeds by name; bins are found through their collection.
   var byName: [String: Feed] { named }
@@ -15,6 +27,9 @@ final class FeedTable {
 
   /// The feeds in the order of their names, the same in every process.
   var inNameOrder: [Feed] { named.values.sorted { $0.name < $1.name } }
+
+  /// All feeds that a name stands for, bins left out: the defined ones and the list of them.
+  var all: [Feed] { [list] + named.values }
 
   /// The feed or bin with a number. O(1).
   subscript(number: FeedNumber) -> Feed {
@@ -25,8 +40,14 @@ final class FeedTable {
   /// The feed of that name, or the bin of a collection for `collection/bin`.
   func find(_ name: String) -> Feed? {
     if let feed = named[name] { return feed }
+    if name == FeedName.feeds { return list }
     guard let slash = name.firstIndex(of: "/") else { return nil }
     return named[String(name[..<slash])]?.kind.bins.first { $0.name == name }
+  }
+
+  /// Brings the row of a feed in `$feeds` in line with its definition. Returns the change of `$feeds`.
+  func follow(_ feed: Feed, in commit: Commit) throws(FeedError) -> Change {
+    try listed.follow(feed, in: commit)
   }
 
   /// Creates a feed or bin under a new number. It has no name in the table yet.

@@ -44,6 +44,8 @@ final class UndoLog {
   }
 
   private(set) var entries: [Entry] = []
+  /// The keyed sections whose rows the commit changed, each once.
+  private(set) var keyed: [KeyedSections] = []
   /// The number of filter steps that the current request may still take.
   private(set) var stepsLeft = Int.max
   /// Structural steps, each with the number of entries before it.
@@ -67,6 +69,9 @@ final class UndoLog {
   func append(_ entry: Entry) {
     entries.append(entry)
   }
+
+  /// Notes keyed sections whose rows the commit changes.
+  func append(_ sections: KeyedSections) { keyed.append(sections) }
 
   func append(undo: @escaping () -> Void) {
     structures.append((entries.count, undo))
@@ -94,6 +99,10 @@ final class UndoLog {
     for index in entries.indices { entries[index].state._withUnsafeGuaranteedRef { $0.finish(entries[index]) } }
     if !entries.isEmpty { entries.removeAll(keepingCapacity: entries.capacity <= 65_536) }
     if !structures.isEmpty { structures.removeAll() }
+    if !keyed.isEmpty {
+      for sections in keyed { sections.endCommit() }
+      keyed.removeAll()
+    }
   }
 
   private func sampleInvariants() {

@@ -28,6 +28,10 @@ final class BinKind: DerivedKind {
   var definedAs: FeedDefinition.Content? { nil }
   var sectionCount: Int { 1 }
   func section(at index: Int) -> any FeedSection { section }
+  var rowCount: Int { section.count }
+  func locate(_ index: Int) -> (section: any FeedSection, row: Int) { (section, index) }
+  func path(ofFlat index: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(index)) }
+  func makeSnapshots() -> [any SectionSnapshot] { [section.makeSnapshot()] }
   func element(at path: IndexPath) -> ElementText { section.element(at: Int(path.row)) }
   func type(at path: IndexPath) -> UnsafeRawBufferPointer { section.type(at: Int(path.row)) }
   var hasTypes: Bool { state.definition.type != nil }
@@ -48,6 +52,7 @@ final class BinKind: DerivedKind {
 
   var sources: [(place: Int, feed: Feed)] { [] }
   func shows(_ place: Int) -> Bool { true }
+  func origin(of path: IndexPath) -> (feed: Feed, path: IndexPath)? { nil }
   func offset(ofSectionsAt place: Int) -> Int? { nil }
   var publishedSectionCount: Int { publishedIndex == nil ? 0 : 1 }
 

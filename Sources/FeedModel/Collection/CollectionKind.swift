@@ -3,7 +3,7 @@ import FeedJSON
 import FeedQuery
 
 /// A collection: one section for every bin, with the elements that the filter of the bin accepts, in the order of the
-/// bin.
+/// bin. With sections by value, it has one section for every value instead, and no bins.
 ///
 /// Invariant: there is one feed for every bin of the current definition, in order, and each shows the section of its
 /// index.
@@ -19,8 +19,14 @@ public final class CollectionKind: FeedKind {
   init(number: FeedNumber, state: CollectionState, graph: FeedGraph, revision: UInt64) {
     self.number = number
     self.state = state
-    bins = state.bins.indices.map { Self.makeBin(state, $0, graph, revision: revision, isPublished: true) }
+    state.keyed?.bind(number, graph)
+    if state.keyed == nil {
+      bins = state.bins.indices.map { Self.makeBin(state, $0, graph, revision: revision, isPublished: true) }
+    }
   }
+
+  /// Whether there are bins, or the commit under way removes some.
+  var hasBins: Bool { !bins.isEmpty || !goneBins.isEmpty }
 
   private static func makeBin(
     _ state: CollectionState, _ index: Int, _ graph: FeedGraph, revision: UInt64, isPublished: Bool
@@ -39,10 +45,36 @@ public final class CollectionKind: FeedKind {
 
   public var wireName: String { "collection" }
   public var definedAs: FeedDefinition.Content? { .collection(content) }
-  public var sectionCount: Int { state.bins.count }
-  public func section(at index: Int) -> any FeedSection { state.bins[index].section }
+  public var sectionCount: Int { state.keyed?.count ?? state.bins.count }
+  public func section(at index: Int) -> any FeedSection {
+    if let keyed = state.keyed { return keyed[index] }
+    return state.bins[index].section
+  }
   public func element(at path: IndexPath) -> ElementText {
-    state.bins[Int(path.section)].section.element(at: Int(path.row))
+    if let keyed = state.keyed { return keyed.element(at: path) }
+    return state.bins[Int(path.section)].section.element(at: Int(path.row))
+  }
+  public var rowCount: Int { state.bins.reduce(0) { $0 + $1.section.count } }
+  public func locate(_ index: Int) -> (section: any FeedSection, row: Int) {
+    var rest = index
+    for bin in state.bins.dropLast() {
+      if rest < bin.section.count { return (bin.section, rest) }
+      rest -= bin.section.count
+    }
+    return (state.bins[state.bins.count - 1].section, rest)
+  }
+  public func path(ofFlat index: Int) -> IndexPath {
+    if let keyed = state.keyed { return keyed.path(ofFlat: index) }
+    var rest = index
+    var section = 0
+    while rest >= state.bins[section].section.count {
+      rest -= state.bins[section].section.count
+      section += 1
+    }
+    return IndexPath(section: UInt32(section), row: UInt32(rest))
+  }
+  public func makeSnapshots() -> [any SectionSnapshot] {
+    state.keyed?.makeSnapshots() ?? state.bins.map { $0.section.makeSnapshot() }
   }
   public func type(at path: IndexPath) -> UnsafeRawBufferPointer { element(at: path).type }
   public var hasTypes: Bool { content.type != nil }
@@ -205,12 +237,19 @@ public final class CollectionKind: FeedKind {
   public func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
     guard case .collection(let content) = definition.content else { throw conflict(of: feed, with: definition) }
     if self.content == content { return }
-    for (bin, known) in zip(bins, self.content.bins) where !content.bins.contains(where: { $0.name == known.name }) {
+    for (bin, known) in zip(bins, self.content.bins) where !content.feeds.contains(where: { $0.name == known.name }) {
       try catalog.checkNoParents(bin)
     }
-    try catalog.graph.checkParents(of: feed, sections: max(1, content.bins.count) - sectionCount, catalog.limits)
+    if content.section == nil {
+      try catalog.graph.checkParents(of: feed, sections: content.bins.count - sectionCount, catalog.limits)
+    }
     let rebinning = try Rebinning(
       state, content, feed: feed.name, limits: catalog.limits, seed: catalog.seed, catalog.commit.log)
+    if let keyed = rebinning.state.keyed {
+      try keyed.checkRoom(for: keyed.count, catalog.limits)
+      try catalog.graph.checkParents(of: feed, sections: keyed.count - sectionCount, catalog.limits)
+      keyed.bind(number, catalog.graph)
+    }
     let former = (state, bins, goneBins)
     install(rebinning.state, feed, in: catalog)
     catalog.commit.didRebin(number)
@@ -231,9 +270,9 @@ public final class CollectionKind: FeedKind {
 
   /// Replaces the state. Bins that keep their name keep their feed.
   private func install(_ state: CollectionState, _ feed: Feed, in catalog: Catalog) {
-    let known = Dictionary(uniqueKeysWithValues: zip(content.bins.map(\.name), bins))
+    let known = Dictionary(uniqueKeysWithValues: zip(content.feeds.map(\.name), bins))
     self.state = state
-    bins = state.definition.bins.enumerated().map { index, bin in
+    bins = state.definition.feeds.enumerated().map { index, bin in
       guard let feed = known[bin.name] else {
         let revision = catalog.revision &+ 1
         return Self.makeBin(state, index, catalog.graph, revision: revision, isPublished: false)
@@ -241,12 +280,14 @@ public final class CollectionKind: FeedKind {
       (feed.kind as? BinKind)?.show(state, index: index)
       return feed
     }
-    for (name, bin) in known where !state.definition.bins.contains(where: { $0.name == name }) {
+    for (name, bin) in known where !state.definition.feeds.contains(where: { $0.name == name }) {
       catalog.setGone(bin)
       goneBins.append(bin)
     }
     catalog.graph.sectionsDidChange(of: feed)
-    assert(zip(bins, state.bins).allSatisfy { $0.name == $1.section.name }, "a bin has the feed of another")
+    assert(
+      state.keyed != nil || zip(bins, state.bins).allSatisfy { $0.name == $1.section.name },
+      "a bin has the feed of another")
   }
 
   /// Returns the feeds of the bins that this commit removed, and clears the list.

@@ -40,6 +40,9 @@ extension CollectionState {
       }
       let tree = bins[bin].section.rows
       for row in rows { tree.insert(row.handle, at: tree.count, key: row.key) }
+      guard let keyed else { continue }
+      for row in rows { adoptRow(row.handle) }
+      keyed.didAdopt()
     }
   }
 }

@@ -32,6 +32,9 @@ extension CollectionState {
     try checkRoom(for: element, isNew: known == nil)
     keys.removeAll(keepingCapacity: true)
     for order in orders { order.appendKey(of: element, to: &keys) }
+    if let keyed, deferred == nil {
+      try keyed.prepare(SortOrder.key(0, in: keys.bytes), for: known, limits) { sectionName(of: element) }
+    }
     let text = try makeText(element, identity: identity.bytes, keys: keys.bytes)
     if let known {
       settle(known, text, log)

@@ -19,7 +19,8 @@ final class CollectionState: RowStore {
   let definition: CollectionDefinition
   var index = IdentityIndex()
   let bins: [Bin]
-  /// The distinct orders of the sorted bins. Every element has one key for each.
+  /// The distinct orders of the sorted bins. Every element has one key for each. With sections by value, the first is the
+  /// order of the sections, and the order of the bin begins with it.
   let orders: [SortOrder]
   let seed: UInt64
 
@@ -39,21 +40,28 @@ final class CollectionState: RowStore {
     self.seed = seed
     var terms: [[CollectionDefinition.SortTerm]] = []
     var bins: [Bin] = []
+    var first: [SortOrder] = []
+    if let section = definition.section {
+      first = [SortOrder(terms: [.init(path: section.by, descending: section.descending, isSection: true)])]
+    }
     for bin in definition.bins {
       var order = -1
       if !bin.sort.isEmpty {
         order = terms.firstIndex(of: bin.sort) ?? terms.count
         if order == terms.count { terms.append(bin.sort) }
       }
+      if !first.isEmpty { order = bin.sort.isEmpty ? 0 : 1 }
       let section = RowSection(name: "\(feed)/\(bin.name)", elements: elements, keyed: order >= 0)
       bins.append(Bin(section: section, filter: bin.filter, order: order))
     }
     self.bins = bins
     verdicts = .allocate(capacity: bins.count)
     verdicts.initialize(repeating: false, count: bins.count)
-    orders = terms.map { SortOrder(terms: $0.map { .init(path: $0.by, descending: $0.descending) }) }
+    let section = first.flatMap(\.terms)
+    orders = first + terms.map { SortOrder(terms: section + $0.map { .init(path: $0.by, descending: $0.descending) }) }
     super.init(
-      feed: feed, elements: elements, sections: bins.map(\.section), type: definition.type, limits: limits)
+      feed: feed, elements: elements, sections: bins.map(\.section), type: definition.type, limits: limits,
+      keyed: first.isEmpty ? nil : KeyedSections(feed: feed, flat: bins[0].section))
   }
 
   deinit {
@@ -89,6 +97,18 @@ final class CollectionState: RowStore {
     return order >= 0 ? SortOrder.prefix(of: SortOrder.key(order, in: elements.text(of: handle).keys)) : 0
   }
 
+  override func didRestoreRow(_ handle: UInt32) { adoptRow(handle) }
+
+  /// Counts a row that was put in its place in its section.
+  func adoptRow(_ handle: UInt32) {
+    keyed?.adopt(handle) { text in (try? scanner.scan(text.text)).map(sectionName(of:)) ?? feed }
+  }
+
+  /// The name of the section of an element.
+  func sectionName(of element: JSONView) -> String {
+    SectionName.name(of: definition.section?.by.resolve(element), in: feed)
+  }
+
   /// Returns the element with the identity `value`; nil if there is none.
   /// - Parameter isID: whether the request gave the identity itself, not an element that contains it.
   /// - Throws: `noIdentity` if `value` is neither a string nor a number.
@@ -111,7 +131,8 @@ final class CollectionState: RowStore {
 
   /// The places of an element: every bin that holds it, ascending. O(bins · log n).
   func places(of handle: UInt32) -> [IndexPath] {
-    bins.indices.compactMap { index in
+    if let keyed { return [keyed.path(of: handle)].compactMap { $0 } }
+    return bins.indices.compactMap { index in
       bins[index].section.rows.row(of: handle).map { IndexPath(section: UInt32(index), row: UInt32($0)) }
     }
   }

@@ -3,8 +3,8 @@ import FeedJSON
 
 /// Copies the elements of a collection to a new definition, and computes the change from the old bins to the new ones.
 ///
-/// Elements are copied in the order of arrival, so unsorted bins keep it. Bins with the same name are the same section
-/// if they kept their order among each other; other bins are deleted and added. If several elements get the same
+/// Elements are copied in the order of arrival, so unsorted bins keep it. Sections with the same name are the same section
+/// if they kept their order among each other; other sections are deleted and added. If several elements get the same
 /// identity under the new definition, the last one is kept, and its rows. O(n log n).
 struct Rebinning {
   let state: CollectionState
@@ -63,19 +63,28 @@ struct Rebinning {
   }
 
   private mutating func compareSections() {
-    let names = Dictionary(uniqueKeysWithValues: state.definition.bins.enumerated().map { ($1.name, $0) })
-    let common = old.definition.bins.enumerated().compactMap { before, bin in names[bin.name].map { (before, $0) } }
-    let kept = longestIncreasing(common.map(\.1)).map { common[$0] }
-    let keptBefore = Set(kept.map(\.0))
-    let keptAfter = Set(kept.map(\.1))
-    change.sectionsDeleted = old.bins.indices.filter { !keptBefore.contains($0) }.map(UInt32.init)
-    let predecessors = Dictionary(uniqueKeysWithValues: kept.map { ($1, $0) })
-    for after in state.bins.indices {
-      if !keptAfter.contains(after) {
-        change.sectionsAdded.append(SectionAddition(at: UInt32(after), name: state.bins[after].section.name))
-      }
-      compareRows(predecessors[after], after)
+    let (olds, news) = (old.sectionRanges, state.sectionRanges)
+    var names: [String: Int] = [:]
+    for (after, section) in news.enumerated() where names[section.name] == nil { names[section.name] = after }
+    var common: [(before: Int, after: Int)] = []
+    for (before, section) in olds.enumerated() {
+      if let after = names.removeValue(forKey: section.name) { common.append((before, after)) }
     }
+    let kept = longestIncreasing(common.map(\.after)).map { common[$0] }
+    let keptBefore = Set(kept.map(\.before))
+    change.sectionsDeleted = olds.indices.filter { !keptBefore.contains($0) }.map(UInt32.init)
+    let predecessors = Dictionary(uniqueKeysWithValues: kept.map { ($0.after, $0.before) })
+    var placeOf: [Int] = []
+    for (after, section) in news.enumerated() {
+      if after == 0 || section.rows !== news[after - 1].rows { placeOf = section.rows.rowsByItem() }
+      if let before = predecessors[after] {
+        compareRows((before, olds[before]), (after, section), placeOf)
+      } else {
+        change.sectionsAdded.append(SectionAddition(at: UInt32(after), name: section.name))
+        for row in 0..<section.count { change.added.append(IndexPath(section: UInt32(after), row: UInt32(row))) }
+      }
+    }
+    if !moved.isEmpty { change.deleted.sort() }
     pairMoves()
   }
 
@@ -90,51 +99,72 @@ struct Rebinning {
     }
   }
 
-  /// Adds the changes of the rows of the new bin `after`. `before` is the index of the same bin in the old definition,
-  /// if it existed.
-  private mutating func compareRows(_ before: Int?, _ after: Int) {
-    let rows = state.bins[after].section.rows
+  /// Adds the changes of the rows of a section that stays.
+  ///
+  /// - Parameter placeOf: the row of each new handle among the rows that contain those of the new section; -1 for none.
+  private mutating func compareRows(
+    _ before: (index: Int, rows: SectionRange), _ after: (index: Int, rows: SectionRange), _ placeOf: [Int]
+  ) {
     var places: [Int] = []
-    var sources: [Int] = []
-    if let before {
-      let placeOf = rows.rowsByItem()
-      var row = 0
-      old.bins[before].section.rows.forEach(in: 0..<old.bins[before].section.count) { handle in
-        let successor = successors[Int(handle)]
-        if successor < placeOf.count, placeOf[Int(successor)] >= 0 {
-          places.append(placeOf[Int(successor)])
-          sources.append(row)
-        } else {
-          change.deleted.append(IndexPath(section: UInt32(before), row: UInt32(row)))
-        }
-        row += 1
+    var sources: [(row: Int, handle: UInt32)] = []
+    var row = 0
+    before.rows.rows.forEach(in: before.rows.range) { handle in
+      let successor = Int(successors[Int(handle)])
+      let place = successor < placeOf.count ? placeOf[successor] : -1
+      if after.rows.range.contains(place) {
+        places.append(place - after.rows.start)
+        sources.append((row, handle))
+      } else {
+        change.deleted.append(IndexPath(section: UInt32(before.index), row: UInt32(row)))
       }
+      row += 1
     }
     let staying = longestIncreasing(places)
-    var stays = [Bool](repeating: false, count: rows.count)
+    var stays = [Bool](repeating: false, count: after.rows.count)
     for index in staying { stays[places[index]] = true }
     var placeInAdded = [UInt32](repeating: 0, count: stays.count)
     for row in stays.indices where !stays[row] {
       placeInAdded[row] = UInt32(change.added.count)
-      change.added.append(IndexPath(section: UInt32(after), row: UInt32(row)))
+      change.added.append(IndexPath(section: UInt32(after.index), row: UInt32(row)))
     }
-    if let before, staying.count < places.count {
-      for (place, source) in zip(places, sources) where !stays[place] {
-        let from = IndexPath(section: UInt32(before), row: UInt32(source))
-        change.deleted.append(from)
-        moved.append((from, placeInAdded[place]))
-      }
-      change.deleted.sort()
+    for (place, source) in zip(places, sources) where !stays[place] {
+      let from = IndexPath(section: UInt32(before.index), row: UInt32(source.row))
+      change.deleted.append(from)
+      moved.append((from, placeInAdded[place]))
     }
-    for index in staying where differs(before, sources[index], after, places[index]) {
-      change.updated.append(IndexPath(section: UInt32(after), row: UInt32(places[index])))
+    for index in staying where differs(sources[index].handle) {
+      change.updated.append(IndexPath(section: UInt32(after.index), row: UInt32(places[index])))
     }
   }
 
-  private func differs(_ before: Int?, _ source: Int, _ after: Int, _ place: Int) -> Bool {
-    guard let before else { return false }
-    let was = old.bins[before].section.row(at: source)
-    let now = state.bins[after].section.row(at: place)
+  private func differs(_ handle: UInt32) -> Bool {
+    let was = old.elements.text(of: handle)
+    let now = state.elements.text(of: successors[Int(handle)])
     return !CollectionState.equal(was.text, now.text) || !CollectionState.equal(was.type, now.type)
+  }
+}
+
+/// The rows of one section: a range of the rows of a tree.
+private struct SectionRange {
+  let name: String
+  let rows: PositionTree
+  let start: Int
+  let count: Int
+
+  var range: Range<Int> { start..<(start + count) }
+}
+
+extension CollectionState {
+  /// The rows of each section. O(sections · log).
+  fileprivate var sectionRanges: [SectionRange] {
+    guard let keyed else {
+      return bins.map { SectionRange(name: $0.section.name, rows: $0.section.rows, start: 0, count: $0.section.count) }
+    }
+    var start = 0
+    return (0..<keyed.count).map { index in
+      let section = keyed[index]
+      defer { start += section.count }
+      return SectionRange(name: section.name, rows: keyed.flat.rows, start: start, count: section.count)
+    }
   }
 }

@@ -38,6 +38,14 @@ public struct CollectionDefinition: Equatable, Sendable {
     public let seconds: Double?
   }
 
+  /// Sections by value: a section for each value found at a path, in the order of the values.
+  public struct Section: Equatable, Sendable {
+    public let by: SingularPath
+    public let descending: Bool
+
+    public static func == (a: Section, b: Section) -> Bool { a.by.text == b.by.text && a.descending == b.descending }
+  }
+
   /// The maximum number of sort terms of a bin.
   public static let maxSortTerms = 64
 
@@ -47,14 +55,19 @@ public struct CollectionDefinition: Equatable, Sendable {
   public let type: SingularPath?
   /// Whether an element is only in the first bin that accepts it.
   public let exclusive: Bool
-  /// The bins, in the order of their sections.
+  /// The bins, in the order of their sections; exactly one if there are sections by value.
   public let bins: [Bin]
+  /// What divides the elements into sections in place of the bins.
+  public let section: Section?
   /// The limits on kept elements; nil keeps all elements.
   public let retain: Retention?
 
+  /// The bins that are feeds of their own: none if there are sections by value.
+  var feeds: [Bin] { section == nil ? bins : [] }
+
   public static func == (a: CollectionDefinition, b: CollectionDefinition) -> Bool {
     a.id.text == b.id.text && a.type?.text == b.type?.text && a.exclusive == b.exclusive && a.bins == b.bins
-      && a.retain == b.retain
+      && a.section == b.section && a.retain == b.retain
   }
 }
 
@@ -67,6 +80,7 @@ extension CollectionDefinition {
     type = try reader.singularPath("type")
     exclusive = try reader.bool("exclusive")
     bins = try Self.bins(reader, limits: limits)
+    section = try Section(reading: reader, bins: bins.count)
     retain = try Retention(reading: reader)
     assert(!bins.isEmpty && bins.allSatisfy { $0.sort.count <= Self.maxSortTerms }, "the definition is malformed")
   }
@@ -89,6 +103,25 @@ extension CollectionDefinition {
       bins.append(bin)
     }
     return bins
+  }
+}
+
+extension CollectionDefinition.Section {
+  fileprivate init?(reading reader: DefinitionReader, bins: Int) throws(FeedError) {
+    let orders = "must be \"ascending\" or \"descending\""
+    let order = try reader.string("sectionOrder", atMost: FeedName.maxLength, else: orders)
+    guard let by = try reader.singularPath("section") else {
+      if order != nil { throw reader.refuse("sectionOrder", "needs \"section\"; give the path of the value") }
+      return nil
+    }
+    guard bins <= 1 else {
+      throw reader.refuse("section", "needs a collection with at most one bin, and there are \(bins)")
+    }
+    guard order == nil || order == "ascending" || order == "descending" else {
+      throw reader.refuse("sectionOrder", orders)
+    }
+    self.by = by
+    descending = order == "descending"
   }
 }
 

@@ -170,6 +170,7 @@ extension SlotsDefinition {
     if !repeatables.isEmpty { out.append(member: "repeatables", repeatables) }
     if !header.isEmpty { out.append(member: "header", header) }
     if let defaultType { out.append(member: "default", defaultType) }
+    if types != .content { out.append(member: "types", types.rawValue) }
     if fixed.isEmpty { return }
     out.append(",\"fixed\":{")
     for (place, entry) in fixed.enumerated() {
@@ -197,6 +198,10 @@ extension CollectionDefinition {
       bin.append(to: &out)
     }
     out.append(UInt8(ascii: "]"))
+    if let section {
+      out.append(member: "section", section.by.text)
+      if section.descending { out.append(",\"sectionOrder\":\"descending\"") }
+    }
     retain?.append(to: &out)
   }
 }
@@ -288,6 +293,8 @@ extension ByteBuffer {
 
 /// The rule for names of feeds and bins: `[A-Za-z0-9._-]{1,128}` (Protocol/README.md, "Names").
 public enum FeedName {
+  /// The name of the list of all feeds. Not a valid name of a defined feed.
+  public static let feeds = "$feeds"
   /// The maximum number of bytes of a name.
   public static let maxLength = 128
   /// The maximum number of bytes of a reference, `collection/bin`.
@@ -299,8 +306,9 @@ public enum FeedName {
     return (1...maxLength).contains(utf8.count) && utf8.allSatisfy(isAllowed)
   }
 
-  /// Whether `name` is a valid reference: the name of a feed, or `collection/bin`.
+  /// Whether `name` is a valid reference: the name of a feed, `collection/bin`, or `$feeds`.
   public static func isValidReference(_ name: String) -> Bool {
+    if name == feeds { return true }
     let parts = name.split(separator: "/", omittingEmptySubsequences: false)
     return parts.count <= 2 && parts.allSatisfy { isValid(String($0)) }
   }

@@ -31,11 +31,11 @@ public enum KnownMembers {
   /// The members of a definition of that kind; nil for an unknown kind.
   static func definition(_ kind: String) -> [String]? {
     switch kind {
-    case "collection": common + ["id", "type", "exclusive", "bins", "retain"]
+    case "collection": common + ["id", "type", "exclusive", "bins", "section", "sectionOrder", "retain"]
     case "array", "single": common + ["type"]
     case "composed": common + ["children"]
     case "segmented": common + ["children", "current"]
-    case "slots": common + ["contents", "pattern", "repeatables", "header", "default", "fixed"]
+    case "slots": common + ["contents", "pattern", "repeatables", "header", "default", "fixed", "types"]
     case "view": common + ["of", "filter", "sort", "offset", "limit"]
     case "managed": common + ["database", "query", "id", "section", "type"]
     default: nil

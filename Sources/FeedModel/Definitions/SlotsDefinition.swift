@@ -17,6 +17,15 @@ public struct SlotsDefinition: Equatable, Sendable {
   public let defaultType: String?
   /// The types at fixed positions, ascending by position.
   public let fixed: [Fixed]
+  /// What the types of rows are.
+  public let types: Types
+
+  public enum Types: String, Equatable, Sendable {
+    /// The type of `contents`.
+    case content
+    /// The type that the row has in the feed it comes from.
+    case element
+  }
 
   public struct Content: Equatable, Sendable {
     public let type: String
@@ -40,6 +49,10 @@ extension SlotsDefinition {
     header = try reader.strings("header") ?? []
     defaultType = try reader.string("default")
     fixed = try Self.fixed(reader)
+    let rule = "must be \"content\" or \"element\""
+    let types = try reader.string("types", atMost: FeedName.maxLength, else: rule)
+    guard let types = Types(rawValue: types ?? "content") else { throw reader.refuse("types", rule) }
+    self.types = types
     assert(zip(fixed, fixed.dropFirst()).allSatisfy { $0.position < $1.position }, "fixed positions do not ascend")
   }
 

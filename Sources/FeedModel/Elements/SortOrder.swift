@@ -11,6 +11,8 @@ struct SortOrder: Sendable {
   struct Term: Sendable {
     let path: SingularPath
     let descending: Bool
+    /// Whether the term divides elements into sections: values that name no section count as absent.
+    var isSection = false
   }
 
   let terms: [Term]
@@ -29,7 +31,11 @@ struct SortOrder: Sendable {
   func appendKey(of element: JSONView, to buffer: inout ByteBuffer) {
     let start = buffer.count
     buffer.appendUInt32BigEndian(0)
-    for term in terms { Self.append(term.path.resolve(element), descending: term.descending, to: &buffer) }
+    for term in terms {
+      var value = term.path.resolve(element)
+      if term.isSection, let found = value, !SectionName.isNamed(by: found) { value = nil }
+      Self.append(value, descending: term.descending, to: &buffer)
+    }
     buffer.overwriteUInt32BigEndian(at: start, UInt32(buffer.count &- start &- 4))
   }
 

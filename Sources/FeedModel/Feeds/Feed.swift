@@ -23,7 +23,7 @@ public final class Feed {
   public private(set) var history: History?
   /// The selected rows, ascending, as of the last commit.
   public private(set) var selection: [IndexPath] = []
-  /// The operations that are allowed on the rows.
+  /// The operations that are allowed on the rows. A bin has those of its collection.
   public private(set) var behaviours = Behaviours()
   /// The last definition that was given. Since then, other methods may have changed the children or the active child.
   public private(set) var given: FeedDefinition?
@@ -52,6 +52,27 @@ public final class Feed {
   /// The feeds and bins whose rows this feed shows.
   public var shownFeeds: [Feed] { derived?.sources.map(\.feed) ?? [] }
 
+  /// What a composed, segmented or slots feed shows of a child.
+  public enum ShownAs {
+    /// The index of the first section of the child in this feed; nil if it is not shown.
+    case section(Int?)
+    /// The type of its rows.
+    case type(String)
+  }
+
+  /// How a composed, segmented or slots feed shows each of its children; nil for other kinds.
+  public var shownChildren: [(feed: String, as: ShownAs)]? {
+    switch kind {
+    case let provider as ProviderKind:
+      provider.sources.map { place, child in
+        (child.name, .section(provider.shows(place) ? provider.offset(ofSectionsAt: place) : nil))
+      }
+    case let slots as SlotsKind:
+      slots.contentTypes.map { ($0.feed, .type($0.type)) }
+    default: nil
+    }
+  }
+
   // MARK: Rows
 
   public var sectionCount: Int { isGone ? 0 : kind.sectionCount }
@@ -74,17 +95,30 @@ public final class Feed {
   /// The type at the path of an existing row, as a JSON string; empty if it has none. O(log n).
   public func type(at path: IndexPath) -> UnsafeRawBufferPointer { kind.type(at: path) }
 
-  /// The number of rows of all sections. O(sections).
-  public var count: Int {
-    (0..<sectionCount).reduce(0) { $0 &+ section(at: $1).count }
+  /// The number of rows of all sections. O(bins), or O(children).
+  public var count: Int { isGone ? 0 : kind.rowCount }
+
+  /// The row at an existing index of the rows in flattened order. O(bins + log n), or O(children + log n).
+  func row(atFlat index: Int) -> Row {
+    let (section, row) = kind.locate(index)
+    return section.row(at: row)
   }
+
+  /// The element at an existing index of the rows in flattened order.
+  func element(atFlat index: Int) -> ElementText {
+    let (section, row) = kind.locate(index)
+    return section.element(at: row)
+  }
+
+  /// The number of rows of each section. O(sections).
+  var sectionCounts: SectionCounts { SectionCounts((0..<sectionCount).map { section(at: $0).count }) }
 
   /// Whether rows may have a type.
   public var hasTypes: Bool { !isGone && kind.hasTypes }
 
   /// Returns a snapshot of the current content, which can be read in parts while the feed changes. O(rows / 100).
   public func makeSnapshot() -> FeedSnapshot {
-    FeedSnapshot(sections: (0..<sectionCount).map { section(at: $0).makeSnapshot() }, revision: revision)
+    FeedSnapshot(sections: isGone ? [] : kind.makeSnapshots(), revision: revision)
   }
 
   /// Returns the index path of an existing row.
@@ -142,6 +176,7 @@ public final class Feed {
     let former = (self.behaviours, self.given)
     self.behaviours = behaviours
     self.given = given
+    for bin in collection?.bins ?? [] { bin.behaviours = behaviours }
     return former
   }
 
@@ -149,7 +184,7 @@ public final class Feed {
   func setGone(_ isGone: Bool) { self.isGone = isGone }
 
   /// Restores the state from an image.
-  func restore(revision: UInt64, selection: [IndexPath], given: FeedDefinition) {
+  func restore(revision: UInt64, selection: [IndexPath], given: FeedDefinition?) {
     history?.restart(at: revision)
     self.revision = revision
     self.selection = selection

@@ -26,8 +26,6 @@ public protocol FeedSection: AnyObject {
   func type(at index: Int) -> UnsafeRawBufferPointer
   /// Calls `body` with the rows of a range in order. O(log n + rows).
   func forEach(in range: Range<Int>, _ body: (Row) -> Void)
-  /// Returns a snapshot of the current rows, which can be read in parts while the section changes.
-  func makeSnapshot() -> any SectionSnapshot
 }
 
 /// The rows of one section when the snapshot was made, read once in order.

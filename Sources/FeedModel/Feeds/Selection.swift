@@ -4,10 +4,14 @@ import FeedChange
 ///
 /// The selection follows rows, not positions: a selected row stays selected when it moves, and is deselected when it is
 /// deleted.
+///
+/// A row obeys the rules of each feed that it comes from: in a composed feed, rows of a child of which only one may be selected
+/// replace each other, and rows of a child without selection cannot be selected.
 extension Feed {
   /// Adds rows to the selection, or replaces it if only one row may be selected. Returns whether anything changed.
   ///
   /// - Throws: `permissionDenied`, `indexOutOfRange`, `invalidParams` for several rows if only one may be selected.
+  /// O(rows · levels).
   public func select(_ paths: [IndexPath]) throws(FeedError) -> Bool {
     try checkMaySelect()
     for path in paths { try check(path) }
@@ -17,7 +21,41 @@ extension Feed {
         member: "at", reason: "names several rows, and feed \"\(name)\" is defined with \"multiple\": false")
     }
     if !behaviours.multiple && wanted.isEmpty { return false }
-    return setSelection(behaviours.multiple ? Set(selection).union(wanted).sorted() : wanted.sorted())
+    guard behaviours.multiple else {
+      _ = try checkOrigins(of: wanted)
+      return setSelection(wanted.sorted())
+    }
+    let replaced = try checkOrigins(of: wanted)
+    var kept = selection
+    if !replaced.isEmpty { kept.removeAll { path in origins(of: path).contains { replaced.contains($0.number) } } }
+    return setSelection(Set(kept).union(wanted).sorted())
+  }
+
+  /// The feeds below this one through which a row comes, the nearest first.
+  private func origins(of path: IndexPath) -> [Feed] {
+    var found: [Feed] = []
+    var (feed, path) = (self, path)
+    while let next = feed.derived?.origin(of: path) {
+      found.append(next.feed)
+      (feed, path) = next
+    }
+    return found
+  }
+
+  /// Checks rows by the rules of the feeds they come from. Returns the feeds of which only one row may be selected.
+  private func checkOrigins(of paths: Set<IndexPath>) throws(FeedError) -> Set<FeedNumber> {
+    var single: Set<FeedNumber> = []
+    if derived == nil { return single }
+    for path in paths.sorted() {
+      for feed in origins(of: path) {
+        try feed.checkMaySelect()
+        guard !feed.behaviours.multiple, !single.insert(feed.number).inserted else { continue }
+        throw .invalidParams(
+          member: "at", reason: "names several rows of feed \"\(feed.name)\", which is defined with \"multiple\": false"
+        )
+      }
+    }
+    return single
   }
 
   /// Throws `permissionDenied` if the definition does not allow selection.

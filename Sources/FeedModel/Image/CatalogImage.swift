@@ -3,7 +3,8 @@ import FeedJSON
 
 /// The state of all feeds at one revision, which can be stored in parts while the feeds change.
 ///
-/// Creating an image copies no rows: O(feeds + rows / 100). Invariant: a feed follows the feeds whose rows it shows.
+/// Creating an image copies no rows: O(feeds + rows / 100). Invariant: a feed follows the feeds whose rows it shows,
+/// and `$feeds`, whose rows follow from the definitions, is last.
 public final class CatalogImage {
   public let revision: UInt64
   /// The time of the last step before the image.
@@ -35,7 +36,7 @@ public final class FeedImage {
 
   init(_ feed: Feed, sections: [any SectionSnapshot]) {
     name = feed.name
-    definition = Self.text(feed.definition)
+    definition = feed.kind is FeedListKind ? Self.list : Self.text(feed.definition)
     given = Self.text(feed.given)
     revision = feed.revision
     let bins = feed.kind.bins
@@ -45,6 +46,9 @@ public final class FeedImage {
     history = feed.history
     binHistories = bins.map(\.history)
   }
+
+  /// What stands in place of a definition of `$feeds`.
+  static let list = "{\"feed\":\"\(FeedName.feeds)\",\"kind\":\"feeds\"}"
 
   private static func text(_ definition: FeedDefinition?) -> String {
     guard let definition else { return "" }
@@ -64,6 +68,6 @@ extension Catalog {
       revision: revision, at: commit.moment,
       feeds: ordered.map { feed in
         FeedImage(feed, sections: feed.kind.rows?.sections.map { $0.makeSnapshot() } ?? [])
-      })
+      } + [FeedImage(table.list, sections: [])])
   }
 }

@@ -23,7 +23,7 @@ public final class Restorer {
   /// Returns nil for a feed that stores no rows.
   init?(_ feed: Feed, maxDepth: Int, graph: FeedGraph) {
     self.graph = graph
-    guard let store = feed.kind.rows else { return nil }
+    guard !(feed.kind is FeedListKind), let store = feed.kind.rows else { return nil }
     self.feed = feed
     self.store = store
     scanner = JSONScanner(maxDepth: maxDepth)
@@ -65,11 +65,13 @@ public final class Restorer {
       throw RestoreError(feed: feed.name, reason: "element \(number) is in section \(section) twice")
     }
     rows.insert(handle, at: rows.count, key: store.key(of: handle, section: section))
+    store.didRestoreRow(handle)
   }
 
   /// Finishes the feed: sorts its elements by the time of change.
   public func finish() {
     store.elements.sortByChange()
+    store.keyed?.didAdopt()
     graph.sectionsDidChange(of: feed)
     graph.counts.advance()
   }
@@ -83,6 +85,10 @@ extension Catalog {
   public func restore(
     definition: JSONView, given: JSONView, revision: UInt64, binRevisions: [UInt64], selection: [IndexPath]
   ) throws(FeedError) -> Feed {
+    if definition.member("feed")?.stringEquals("$feeds") == true {
+      table.list.restore(revision: revision, selection: selection, given: nil)
+      return table.list
+    }
     begin(at: commit.moment)
     let live: FeedDefinition
     do throws(FeedError) {
@@ -97,6 +103,8 @@ extension Catalog {
       throw error
     }
     finish()
+    // An image of an earlier version has no history of the list of feeds: nobody can catch up across it.
+    table.list.forgetPast(at: 0)
     let feed = try feed(named: live.name)
     let given = try withoutGrowthLimits { () throws(FeedError) in try FeedDefinition(parsing: given, limits: limits) }
     feed.restore(revision: revision, selection: selection, given: given)
@@ -124,6 +132,7 @@ extension Catalog {
   /// Finishes restoring: sets the revision and time of the last commit, and publishes the feeds that show other feeds.
   public func finishRestoring(revision: UInt64, at moment: Instant) {
     commit.restore(revision: revision, at: moment)
+    if table.list.revision == 0 { table.list.forgetPast(at: revision) }
     for feed in feeds.values.sorted(by: { graph.rank(of: $0.number) < graph.rank(of: $1.number) }) {
       feed.derived?.sourcesWereRestored()
     }

@@ -27,6 +27,25 @@ public final class ManagedKind: FeedKind {
   public var definedAs: FeedDefinition.Content? { .managed(content) }
   public var sectionCount: Int { state.sections.count }
   public func section(at index: Int) -> any FeedSection { state.sections[index] }
+  public var rowCount: Int { state.sections.reduce(0) { $0 + $1.count } }
+  public func locate(_ index: Int) -> (section: any FeedSection, row: Int) {
+    var rest = index
+    for section in state.sections.dropLast() {
+      if rest < section.count { return (section, rest) }
+      rest -= section.count
+    }
+    return (state.sections[state.sections.count - 1], rest)
+  }
+  public func path(ofFlat index: Int) -> IndexPath {
+    var rest = index
+    var section = 0
+    while rest >= state.sections[section].count {
+      rest -= state.sections[section].count
+      section += 1
+    }
+    return IndexPath(section: UInt32(section), row: UInt32(rest))
+  }
+  public func makeSnapshots() -> [any SectionSnapshot] { state.sections.map { $0.makeSnapshot() } }
   public func element(at path: IndexPath) -> ElementText {
     state.sections[Int(path.section)].element(at: Int(path.row))
   }

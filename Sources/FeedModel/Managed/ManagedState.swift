@@ -75,6 +75,6 @@ final class ManagedState: RowStore {
 
   /// The name of the section for a value of the section column.
   func sectionName(_ value: String) -> String {
-    value.isEmpty ? feed : "\(feed)/\(value)"
+    SectionName.name(value, in: feed)
   }
 }

@@ -72,6 +72,36 @@ public final class ProviderKind: DerivedKind {
     return children[place].section(at: index &- starts[place])
   }
 
+  public var rowCount: Int { shownPlaces.reduce(0) { $0 + children[$1].count } }
+
+  public func locate(_ index: Int) -> (section: any FeedSection, row: Int) {
+    var rest = index
+    for place in shownPlaces {
+      let count = children[place].count
+      if rest < count { return children[place].kind.locate(rest) }
+      rest -= count
+    }
+    preconditionFailure("there is no row \(index)")
+  }
+
+  public func path(ofFlat index: Int) -> IndexPath {
+    sumStarts()
+    var rest = index
+    for place in shownPlaces {
+      let count = children[place].count
+      if rest < count { return children[place].kind.path(ofFlat: rest).shifted(by: UInt32(starts[place])) }
+      rest -= count
+    }
+    preconditionFailure("there is no row \(index)")
+  }
+
+  func origin(of path: IndexPath) -> (feed: Feed, path: IndexPath)? {
+    let place = place(ofSection: Int(path.section))
+    return (children[place], IndexPath(section: path.section - UInt32(starts[place]), row: path.row))
+  }
+
+  public func makeSnapshots() -> [any SectionSnapshot] { shownPlaces.flatMap { children[$0].kind.makeSnapshots() } }
+
   public func element(at path: IndexPath) -> ElementText {
     let place = place(ofSection: Int(path.section))
     return children[place].element(at: IndexPath(section: path.section &- UInt32(starts[place]), row: path.row))

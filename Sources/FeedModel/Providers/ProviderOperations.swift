@@ -26,7 +26,7 @@ extension ProviderKind {
     changed.insert(child, at: index)
     var active = current
     if form == .segmented { active = changed.count == 1 ? 0 : (index <= current ? current + 1 : current) }
-    restructure(changed, current: active, in: catalog.commit)
+    try restructure(changed, current: active, in: catalog.commit)
   }
 
   /// Removes a child (method `removeChild`). If it is the active child of a segmented feed, its successor becomes
@@ -41,7 +41,7 @@ extension ProviderKind {
     if form == .segmented {
       if index < current { active = current - 1 } else if index == current { active = min(index, changed.count - 1) }
     }
-    restructure(changed, current: active, in: catalog.commit)
+    try restructure(changed, current: active, in: catalog.commit)
   }
 
   /// Sets the active child of a segmented feed; -1 for none (method `activate`). An index out of range is clamped.
@@ -52,7 +52,7 @@ extension ProviderKind {
     if target == current { return catalog.commit.startOperation() }
     let sections = Self.shown(children, target).reduce(0) { $0 + $1.sectionCount }
     try catalog.graph.checkParents(of: catalog.table[number], sections: sections - sectionCount, catalog.limits)
-    restructure(children, current: target, in: catalog.commit)
+    try restructure(children, current: target, in: catalog.commit)
   }
 
   /// Returns the index of the child with a name.
@@ -67,22 +67,23 @@ extension ProviderKind {
     switch (form, definition.content) {
     case (.composed, .composed(let names)):
       let children = try catalog.checkedChildren(names, of: feed, named: feed.name) { $0 }
-      restructure(children, current: current, in: catalog.commit)
+      try restructure(children, current: current, in: catalog.commit)
     case (.segmented, .segmented(let names, let active)):
       let children = try catalog.checkedChildren(names, of: feed, named: feed.name) { Self.shown($0, active) }
-      restructure(children, current: active, in: catalog.commit)
+      try restructure(children, current: active, in: catalog.commit)
     default: throw conflict(of: feed, with: definition)
     }
   }
 
   /// Sets the children and the active child as one operation.
-  private func restructure(_ children: [Feed], current: Int, in commit: Commit) {
+  private func restructure(_ children: [Feed], current: Int, in commit: Commit) throws(FeedError) {
     commit.startOperation()
     let (before, former, graph) = (structure, (children: self.children, current: self.current), commit.graph)
     adopt(children, current: current, graph)
     commit.logStructure { [unowned self] in adopt(former.children, current: former.current, graph) }
     commit.finishOperation(on: number, result: restructuring(from: before, SourceChanges()))
     commit.touch(number)
+    try commit.relist(graph.table[number])
   }
 
   private func index(of place: ChildPlace, in catalog: Catalog) throws(FeedError) -> Int {

@@ -4,35 +4,41 @@ extension RowStore {
 
   func insertRow(_ handle: UInt32, section: Int, at row: Int, key: UInt64, _ log: UndoLog) {
     sections[section].rows.insert(handle, at: row, key: key)
-    log.append(
-      .init(step: .insertedRow, section: UInt32(section), row: UInt32(row), handle: handle, state: reference))
+    var entry = UndoLog.Entry(
+      step: .insertedRow, section: UInt32(section), row: UInt32(row), handle: handle, state: reference)
+    if let keyed { entry.other = keyed.didInsert(handle, log) }
+    log.append(entry)
   }
 
   func removeRow(section: Int, at row: Int, _ log: UndoLog) {
     let rows = sections[section].rows
     let key = rows.keyed ? rows.key(at: row) : 0
     let handle = rows.remove(at: row)
-    log.append(
-      .init(step: .removedRow, section: UInt32(section), row: UInt32(row), handle: handle, key: key, state: reference))
+    var entry = UndoLog.Entry(
+      step: .removedRow, section: UInt32(section), row: UInt32(row), handle: handle, key: key, state: reference)
+    if let keyed { entry.other = keyed.didRemove(handle, log) }
+    log.append(entry)
   }
 
   /// Logs the removal of a row before a bulk removal. Rows must be logged in descending order.
   func noteRemoval(section: Int, at row: Int, _ log: UndoLog) {
     let rows = sections[section].rows
-    log.append(
-      .init(
-        step: .removedRow, section: UInt32(section), row: UInt32(row), handle: rows[row],
-        key: rows.keyed ? rows.key(at: row) : 0, state: reference))
+    var entry = UndoLog.Entry(
+      step: .removedRow, section: UInt32(section), row: UInt32(row), handle: rows[row],
+      key: rows.keyed ? rows.key(at: row) : 0, state: reference)
+    if let keyed { entry.other = keyed.didRemove(entry.handle, log) }
+    log.append(entry)
   }
 
   func rekeyRow(section: Int, at row: Int, handle: UInt32, key: UInt64, _ log: UndoLog) {
     let rows = sections[section].rows
     let before = rows.key(at: row)
-    guard before != key else { return }
+    guard before != key || keyed.map({ !$0.isPrepared(for: handle) }) ?? false else { return }
     rows.replace(at: row, with: handle, key: key)
-    log.append(
-      .init(
-        step: .rekeyedRow, section: UInt32(section), row: UInt32(row), handle: handle, key: before, state: reference))
+    var entry = UndoLog.Entry(
+      step: .rekeyedRow, section: UInt32(section), row: UInt32(row), handle: handle, key: before, state: reference)
+    if let keyed { entry.other = keyed.didRekey(handle, log) }
+    log.append(entry)
   }
 
   func addElement(_ text: ElementText, hash: UInt32, at now: Instant, _ log: UndoLog) -> UInt32 {
@@ -69,10 +75,16 @@ extension RowStore {
     switch entry.step {
     case .insertedRow:
       _ = sections[Int(entry.section)].rows.remove(at: Int(entry.row))
+      keyed?.remove(entry.handle)
     case .removedRow:
       sections[Int(entry.section)].rows.insert(entry.handle, at: Int(entry.row), key: entry.key)
+      keyed?.add(entry.handle, to: entry.other)
     case .rekeyedRow:
       sections[Int(entry.section)].rows.replace(at: Int(entry.row), with: entry.handle, key: entry.key)
+      if let keyed {
+        keyed.remove(entry.handle)
+        keyed.add(entry.handle, to: entry.other)
+      }
     case .addedElement:
       willRemove(entry.handle)
       elements.retire(entry.handle)

@@ -23,7 +23,25 @@ extension RowStore {
     var change = change
     pairReturned(&change, entries)
     change = change.normalizingMoves()
-    dropUnchanged(from: &change.updated, entries)
+    dropUnchanged(from: &change.updated, entries) { sections[Int($0.section)].rows[Int($0.row)] }
+    return change
+  }
+
+  /// Turns a simplified change of the rows of one section into one of the sections that divide them.
+  ///
+  /// - Parameters:
+  ///   - mark: where in the log the scope begins.
+  ///   - isStep: whether the change is that of one step, which needs no simplification.
+  func divide(
+    _ flat: borrowing Change, by keyed: KeyedSections, since scope: KeyedSections.Scope, _ log: UndoLog,
+    _ mark: UndoLog.Mark, isStep: Bool
+  ) -> Change {
+    var change = keyed.divide(flat, since: scope)
+    if isStep || change.moves.isEmpty { return change }
+    change = change.normalizingMoves()
+    let own = Unmanaged.passUnretained(self).toOpaque()
+    let entries = log.entries[mark.entries...].filter { $0.state.toOpaque() == own }
+    dropUnchanged(from: &change.updated, entries[...]) { keyed.handle(at: $0) }
     return change
   }
 
@@ -76,12 +94,14 @@ extension RowStore {
   }
 
   /// Removes rows from `updated` whose element after all steps equals the one before them.
-  private func dropUnchanged(from updated: inout [IndexPath], _ entries: ArraySlice<UndoLog.Entry>) {
+  private func dropUnchanged(
+    from updated: inout [IndexPath], _ entries: ArraySlice<UndoLog.Entry>, handleOf: (IndexPath) -> UInt32
+  ) {
     if updated.isEmpty { return }
     let originals = originals(entries)
     let added = Set(entries.lazy.filter { $0.step == .addedElement }.map(\.handle))
     updated.removeAll { path in
-      let handle = sections[Int(path.section)].rows[Int(path.row)]
+      let handle = handleOf(path)
       // An existing element that was not exchanged is unchanged: its row only moved away and back.
       guard let first = originals[handle] else { return !added.contains(handle) }
       let now = elements.text(of: handle)

@@ -15,6 +15,8 @@ public class RowStore {
   /// The path of an element's type.
   var type: SingularPath?
   var limits: Limits
+  /// The sections that divide the rows of `sections[0]`; nil for stores whose sections are `sections`.
+  let keyed: KeyedSections?
 
   /// Scratch buffers, reused for every element.
   var scanner: JSONScanner
@@ -22,12 +24,16 @@ public class RowStore {
   /// The change of the last step.
   var step = Change()
 
-  init(feed: String, elements: ElementTable, sections: [RowSection], type: SingularPath?, limits: Limits) {
+  init(
+    feed: String, elements: ElementTable, sections: [RowSection], type: SingularPath?, limits: Limits,
+    keyed: KeyedSections? = nil
+  ) {
     self.feed = feed
     self.elements = elements
     self.sections = sections
     self.type = type
     self.limits = limits
+    self.keyed = keyed
     scanner = JSONScanner(maxDepth: limits.maxDepth)
   }
 
@@ -41,6 +47,9 @@ public class RowStore {
     let none = UnsafeRawBufferPointer(start: nil, count: 0)
     return addElement(try makeText(element, identity: none, keys: none), hash: 0, at: changed, log)
   }
+
+  /// A row of an image was put in its place.
+  func didRestoreRow(_ handle: UInt32) {}
 
   /// The key prefix of an element in a section; 0 if rows are not sorted.
   func key(of handle: UInt32, section: Int) -> UInt64 { 0 }

@@ -9,7 +9,7 @@ final class SlotsKind: DerivedKind {
   private struct Published {
     let plan: SlotsPlan
     /// The row counts of the sections of each content, and the resulting layout.
-    var counts: [[Int]]
+    var counts: [SectionCounts]
     var layout: SlotsLayout
   }
 
@@ -27,11 +27,18 @@ final class SlotsKind: DerivedKind {
   var definedAs: FeedDefinition.Content? { .slots(plan.definition) }
   var sectionCount: Int { 1 }
   func section(at index: Int) -> any FeedSection { slots }
+  var rowCount: Int { slots.count }
+  func locate(_ index: Int) -> (section: any FeedSection, row: Int) { (slots, index) }
+  func path(ofFlat index: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(index)) }
+  func makeSnapshots() -> [any SectionSnapshot] { [slots.makeSnapshot()] }
   func element(at path: IndexPath) -> ElementText { slots.element(at: Int(path.row)) }
   func type(at path: IndexPath) -> UnsafeRawBufferPointer { slots.type(at: Int(path.row)) }
-  var hasTypes: Bool { true }
+  var hasTypes: Bool { !plan.showsOwnTypes || plan.contents.contains { $0?.hasTypes ?? false } }
   var rows: RowStore? { nil }
   var bins: [Feed] { [] }
+
+  /// The feed of each type.
+  var contentTypes: [SlotsDefinition.Content] { plan.definition.contents }
 
   var sources: [(place: Int, feed: Feed)] {
     plan.contents.enumerated().compactMap { type, feed in feed.map { (type, $0) } }
@@ -39,6 +46,12 @@ final class SlotsKind: DerivedKind {
 
   /// Hidden rows of a content count too, because any change may show them.
   func shows(_ type: Int) -> Bool { true }
+
+  func origin(of path: IndexPath) -> (feed: Feed, path: IndexPath)? {
+    let item = slots.layout.item(at: Int(path.row))
+    return plan.contents[item.type].map { ($0, $0.kind.path(ofFlat: item.index)) }
+  }
+
   func offset(ofSectionsAt type: Int) -> Int? { nil }
   /// A slots feed always has one section, whatever the sections of its contents.
   func sourceSectionsDidChange() -> Bool { false }
@@ -73,24 +86,26 @@ final class SlotsKind: DerivedKind {
   var publishedSectionCount: Int { published == nil ? 0 : 1 }
 
   private func publish() {
-    published = Published(plan: plan, counts: plan.contents.map { $0?.rowCounts ?? [] }, layout: slots.layout)
+    let counts = plan.contents.map { $0?.sectionCounts ?? SectionCounts([]) }
+    published = Published(plan: plan, counts: counts, layout: slots.layout)
   }
 
   func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
     guard let published else { return publish() }
     if published.plan !== plan {
       change = wholeChange(from: published.layout.count)
+      publish()
     } else if changes.onlyUpdates {
       changes.forEach { type, shift, source in
         appendUpdates(source, shift: shift, of: type, published, to: &change.updated)
       }
       // Rows of one content are in order, except fixed rows.
       if change.updated.count > 1 { change.updated.sort() }
-      return
     } else {
-      change = published.layout.change(to: slots.layout, contents: flattened(changes, published.counts))
+      let contents = flattened(changes)
+      change = published.layout.change(to: slots.layout, contents: contents)
+      self.published?.layout = slots.layout
     }
-    publish()
   }
 
   /// Appends the rows that show updated rows of a content. Requires that no row was added, deleted or moved. O(updates
@@ -98,11 +113,11 @@ final class SlotsKind: DerivedKind {
   private func appendUpdates(
     _ source: borrowing Change, shift: UInt32, of type: Int, _ published: Published, to updated: inout [IndexPath]
   ) {
-    var (section, start) = (0, 0)
+    var (section, start) = (UInt32(0), 0)
     for path in source.updated {
-      while section < path.section &+ shift {
-        start += published.counts[type][section]
-        section += 1
+      if section != path.section &+ shift {
+        section = path.section &+ shift
+        start = published.counts[type].start(of: Int(section))
       }
       let item = SlotsItem(type: type, index: start + Int(path.row))
       guard let row = published.layout.row(of: item) else { continue }
@@ -110,22 +125,12 @@ final class SlotsKind: DerivedKind {
     }
   }
 
-  /// The change of each content as a change of one flat list.
-  private func flattened(_ changes: borrowing SourceChanges, _ before: [[Int]]) -> [Change] {
+  /// The change of each content as a change of one flat list. Applies the changes to the published counts.
+  private func flattened(_ changes: borrowing SourceChanges) -> [Change] {
     var contents = [Change](repeating: .empty, count: plan.contents.count)
     changes.forEach { type, shift, source in
-      guard let feed = plan.contents[type] else { return }
-      if feed.sectionCount == 1 && before[type].count == 1 && source.sectionsDeleted.isEmpty {
-        contents[type] = copy source
-      } else {
-        contents[type] = source.flattened(before: before[type], after: feed.rowCounts, shift: shift)
-      }
+      contents[type] = published?.counts[type].follow(source, shift: shift) ?? .empty
     }
     return contents
   }
-}
-
-extension Feed {
-  /// The number of rows of each section.
-  var rowCounts: [Int] { (0..<sectionCount).map { section(at: $0).count } }
 }

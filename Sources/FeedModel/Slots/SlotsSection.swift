@@ -44,7 +44,8 @@ final class SlotsSection: FeedSection {
   }
 
   func type(at index: Int) -> UnsafeRawBufferPointer {
-    plan.typeNames[layout.item(at: index).type].bytes
+    let item = layout.item(at: index)
+    return plan.showsOwnTypes ? row(for: item).type : plan.typeNames[item.type].bytes
   }
 
   func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
@@ -54,41 +55,27 @@ final class SlotsSection: FeedSection {
 
   func makeSnapshot() -> any SectionSnapshot {
     let layout = layout
-    var fixed: [Int: ElementText] = [:]
+    let own = TypeTable()
+    var fixed: [Int: SlotsSnapshot.Fixed] = [:]
     for position in layout.fixedPositions {
-      let element = row(for: layout.item(at: position)).element
-      element.retain()
-      fixed[position] = element
+      let row = row(for: layout.item(at: position))
+      row.element.retain()
+      fixed[position] = (row.element, own.code(of: row.type, in: row.element))
     }
     return SlotsSnapshot(
       name: name, layout: layout, fixed: fixed, contents: plan.contents.map { $0?.makeSnapshot() },
-      types: plan.typeNames)
+      types: plan.showsOwnTypes ? nil : plan.typeNames, own: own)
   }
 
   private func row(for item: SlotsItem) -> Row {
-    Row(element: element(of: item), type: plan.typeNames[item.type].bytes)
+    guard let feed = plan.contents[item.type] else { preconditionFailure("a type without content has no rows") }
+    if plan.showsOwnTypes { return feed.row(atFlat: item.index) }
+    return Row(element: feed.element(atFlat: item.index), type: plan.typeNames[item.type].bytes)
   }
 
   private func element(of item: SlotsItem) -> ElementText {
     guard let feed = plan.contents[item.type] else { preconditionFailure("a type without content has no rows") }
     return feed.element(atFlat: item.index)
-  }
-}
-
-extension Feed {
-  /// The element at an existing index of the feed's rows in flattened order. O(sections + log n).
-  func element(atFlat index: Int) -> ElementText {
-    var rest = index
-    var place = 0
-    let last = sectionCount &- 1
-    while place < last {
-      let section = section(at: place)
-      let count = section.count
-      if rest < count { return section.element(at: rest) }
-      rest &-= count
-      place &+= 1
-    }
-    return section(at: place).element(at: rest)
   }
 }
 
@@ -103,15 +90,21 @@ final class SlotsSnapshot: SectionSnapshot {
   private let contents: [FeedSnapshot?]
   /// For each content, the section that is read next.
   private var sections: [Int]
-  private let types: [QuotedName]
+  /// The types of rows by their contents; nil if rows have their own.
+  private let types: [QuotedName]?
   private var next = 0
-  /// The fixed rows by position; each is retained.
-  private let fixed: [Int: ElementText]
+  /// A retained element with the code of its type.
+  typealias Fixed = (element: ElementText, type: TypeTable.Code)
+  /// The fixed rows by position.
+  private let fixed: [Int: Fixed]
+  private let own: TypeTable
 
   init(
-    name: String, layout: SlotsLayout, fixed: [Int: ElementText], contents: [FeedSnapshot?], types: [QuotedName]
+    name: String, layout: SlotsLayout, fixed: [Int: Fixed], contents: [FeedSnapshot?], types: [QuotedName]?,
+    own: TypeTable
   ) {
     self.name = name
+    self.own = own
     count = layout.count
     self.fixed = fixed
     self.layout = layout
@@ -121,7 +114,7 @@ final class SlotsSnapshot: SectionSnapshot {
   }
 
   deinit {
-    for element in fixed.values { element.release() }
+    for row in fixed.values { row.element.release() }
   }
 
   var position: Int { next }
@@ -131,8 +124,8 @@ final class SlotsSnapshot: SectionSnapshot {
     let start = next
     while next < end {
       let type = layout.item(at: next).type
-      if let element = fixed[next] {
-        body(Row(element: element, type: types[type].bytes))
+      if let row = fixed[next] {
+        body(Row(element: row.element, type: types?[type].bytes ?? own.type(row.type, of: row.element)))
       } else {
         read(type, body)
       }
@@ -145,8 +138,8 @@ final class SlotsSnapshot: SectionSnapshot {
     guard let content = contents[type] else { return }
     while sections[type] < content.sections.count {
       let section = content.sections[sections[type]]
-      let name = types[type].bytes
-      if section.next(max: 1, { body(Row(element: $0.element, type: name)) }) > 0 { return }
+      let name = types?[type].bytes
+      if section.next(max: 1, { body(Row(element: $0.element, type: name ?? $0.type)) }) > 0 { return }
       sections[type] += 1
     }
   }

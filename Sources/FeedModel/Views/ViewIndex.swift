@@ -396,16 +396,4 @@ extension Feed {
       section.forEach(in: 0..<section.count, body)
     }
   }
-
-  /// The row at an existing index of the rows in flattened order. O(sections + log n).
-  func row(atFlat index: Int) -> Row {
-    var rest = index
-    for place in 0..<sectionCount {
-      let section = section(at: place)
-      let count = section.count
-      if rest < count { return section.row(at: rest) }
-      rest -= count
-    }
-    preconditionFailure("feed \(name) has no row \(index)")
-  }
 }

@@ -10,8 +10,7 @@ final class ViewKind: DerivedKind {
   private struct Published {
     let plan: ViewPlan
     /// The row counts of the sections of the source.
-    var counts: [Int]
-    var total: Int
+    var counts: SectionCounts
   }
 
   private let rowsShown: ViewSection
@@ -30,6 +29,10 @@ final class ViewKind: DerivedKind {
   var definedAs: FeedDefinition.Content? { .view(plan.definition) }
   var sectionCount: Int { 1 }
   func section(at index: Int) -> any FeedSection { rowsShown }
+  var rowCount: Int { rowsShown.count }
+  func locate(_ index: Int) -> (section: any FeedSection, row: Int) { (rowsShown, index) }
+  func path(ofFlat index: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(index)) }
+  func makeSnapshots() -> [any SectionSnapshot] { [rowsShown.makeSnapshot()] }
   func element(at path: IndexPath) -> ElementText { rowsShown.element(at: Int(path.row)) }
   func type(at path: IndexPath) -> UnsafeRawBufferPointer { rowsShown.type(at: Int(path.row)) }
   var hasTypes: Bool { plan.source.hasTypes }
@@ -39,6 +42,9 @@ final class ViewKind: DerivedKind {
   var sources: [(place: Int, feed: Feed)] { [(0, plan.source)] }
   /// Rows outside the window count too, because any change may move them into it.
   func shows(_ place: Int) -> Bool { true }
+  func origin(of path: IndexPath) -> (feed: Feed, path: IndexPath)? {
+    (plan.source, plan.source.kind.path(ofFlat: rowsShown.sourceRow(at: Int(path.row))))
+  }
   func offset(ofSectionsAt place: Int) -> Int? { nil }
   func sourceSectionsDidChange() -> Bool { false }
   var publishedSectionCount: Int { published == nil ? 0 : 1 }
@@ -77,50 +83,35 @@ final class ViewKind: DerivedKind {
   // MARK: Changes
 
   private func publish() {
-    let counts = plan.source.rowCounts
-    published = Published(plan: plan, counts: counts, total: counts.reduce(0, +))
+    published = Published(plan: plan, counts: plan.source.sectionCounts)
   }
 
   func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
-    guard let published else {
+    guard let former = published?.plan else {
       rowsShown.rebuild()
       return publish()
     }
+    let before = published?.counts.total ?? 0
     var source = Change()
     // After a redefinition, `published` may have the row counts of another source.
-    if published.plan.source === plan.source {
-      changes.forEach { _, shift, below in source = flattened(below, shift: shift, published) }
+    if former.source === plan.source {
+      changes.forEach { _, shift, below in source = published?.counts.follow(below, shift: shift) ?? source }
     }
-    if published.plan !== plan {
-      change = redefinition(from: published, source)
+    if former !== plan {
+      change = redefinition(from: former, before, source)
       publish()
     } else if !source.isEmpty {
-      let isStructural = !source.onlyUpdates
-      let after = isStructural ? plan.source.rowCounts : published.counts
-      let total = isStructural ? after.reduce(0, +) : published.total
-      change = rowsShown.follow(source, before: published.total, after: total)
-      if isStructural { self.published = Published(plan: plan, counts: after, total: total) }
-    } else if !changes.onlyUpdates {
-      // Only sections without rows were added or removed.
-      publish()
+      change = rowsShown.follow(source, before: before, after: published?.counts.total ?? 0)
     }
     if !change.onlyUpdates { counts.advance() }
   }
 
-  /// The change of the source as a change of one flat list.
-  private func flattened(_ change: borrowing Change, shift: UInt32, _ published: Published) -> Change {
-    let source = published.plan.source
-    if published.counts.count == 1, source.sectionCount == 1, change.sectionsDeleted.isEmpty { return copy change }
-    let after = change.onlyUpdates ? published.counts : source.rowCounts
-    return change.flattened(before: published.counts, after: after, shift: shift)
-  }
-
   /// The change from the rows of the previous plan to those of the current one. If the source is the same, rows that
   /// both plans show stay.
-  private func redefinition(from published: Published, _ source: Change) -> Change {
-    let before = rowsShown.publishedRows(of: published.total, as: published.plan)
+  private func redefinition(from former: ViewPlan, _ count: Int, _ source: Change) -> Change {
+    let before = rowsShown.publishedRows(of: count, as: former)
     rowsShown.rebuild()
-    guard published.plan.source === plan.source else { return replacement(of: before.count) }
+    guard former.source === plan.source else { return replacement(of: before.count) }
     let map = SlotsContentMap(source)
     var changed = Set(source.updated.map { Int($0.row) })
     for move in source.moves where !move.keepsElement { changed.insert(Int(source.added[Int(move.added)].row)) }

@@ -59,6 +59,15 @@ final class ViewSection: FeedSection {
     }
   }
 
+  /// The row of the source in flattened order that the row at `index` is.
+  func sourceRow(at index: Int) -> Int {
+    switch rows {
+    case .source(let range): range.lowerBound + index
+    case .index(let kept, let range): kept.sourceRow(at: range.lowerBound + index)
+    case .preview(let rows): rows[index]
+    }
+  }
+
   func element(at index: Int) -> ElementText { row(at: index).element }
   func type(at index: Int) -> UnsafeRawBufferPointer { row(at: index).type }
 

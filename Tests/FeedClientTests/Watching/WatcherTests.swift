@@ -62,7 +62,7 @@ import Testing
     #expect(begun.lost(.closed(nil)) == .fail(.closed(nil)))
   }
 
-  @Test func waitingIsForTheDaemonAndTheFeedAndLongerEachTime() {
+  @Test func waitingForTheDaemonTakesLongerEachTime() {
     var watcher = Watcher(options(waits: true))
     var rests: [UInt64] = []
     for _ in 0..<9 {
@@ -73,12 +73,50 @@ import Testing
     #expect(rests.map { $0 / 1_000_000 } == [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000])
     #expect(watcher.connected() == .sendHello)
     #expect(watcher.greeted() == .sendWatch(since: nil, initial: true))
-    #expect(watcher.refused(unknownFeed) == .rest(5_000_000_000))
-    // The connection still stands: there is no need for another.
-    #expect(watcher.rested() == .sendWatch(since: nil, initial: true))
     #expect(watcher.started(start(1)) == .read)
     // To wait at the start is not to reconnect later.
     #expect(watcher.lost(.closed(nil)) == .fail(.closed(nil)))
+  }
+
+  @Test func aMissingFeedIsAwaitedThroughTheListOfFeeds() {
+    var watcher = Watcher(options(waits: true))
+    _ = watcher.connected()
+    #expect(watcher.greeted() == .sendWatch(since: nil, initial: true))
+    #expect(watcher.refused(unknownFeed) == .watchList)
+    #expect(watcher.isAskingForList)
+    // The feed may have been defined before the list was watched.
+    #expect(watcher.startedList() == .sendWatch(since: nil, initial: true))
+    #expect(watcher.refused(unknownFeed) == .read)
+    #expect(watcher.listed() == .sendWatch(since: nil, initial: true))
+    // Defined and undefined, and defined again before the answer.
+    #expect(watcher.listed() == .read)
+    #expect(watcher.refused(unknownFeed) == .sendWatch(since: nil, initial: true))
+    #expect(watcher.started(start(1)) == .unwatchList)
+    #expect(!watcher.isFollowingList)
+  }
+
+  @Test func aRefusedListOfFeedsEndsTheWait() {
+    var watcher = Watcher(options(waits: true))
+    _ = watcher.connected()
+    _ = watcher.greeted()
+    _ = watcher.refused(unknownFeed)
+    let refusal = RemoteError(code: -32006, message: "permission denied")
+    #expect(watcher.refused(refusal) == .fail(.refused(refusal)))
+  }
+
+  @Test func theListOfFeedsIsWatchedAnewAfterALostConnection() {
+    var watcher = Watcher(options(waits: true))
+    _ = watcher.connected()
+    _ = watcher.greeted()
+    _ = watcher.refused(unknownFeed)
+    _ = watcher.startedList()
+    _ = watcher.refused(unknownFeed)
+    #expect(watcher.lost(.closed(nil)) == .rest(50_000_000))
+    #expect(!watcher.isFollowingList)
+    #expect(watcher.rested() == .connect)
+    _ = watcher.connected()
+    _ = watcher.greeted()
+    #expect(watcher.refused(unknownFeed) == .watchList)
   }
 
   @Test func onlyTimeHelpsSomeObstacles() {
@@ -165,8 +203,9 @@ import Testing
     }
     #expect(error.code == RemoteError.unknownFeed)
     var patient = try live(options(reconnects: true))
-    #expect(patient.ended() == .rest(50_000_000))
-    #expect(patient.rested() == .sendWatch(since: FeedPosition(epoch: "e", revision: 5), initial: true))
-    #expect(patient.refused(unknownFeed) == .rest(100_000_000))
+    #expect(patient.ended() == .watchList)
+    #expect(patient.startedList() == .sendWatch(since: FeedPosition(epoch: "e", revision: 5), initial: true))
+    #expect(patient.refused(unknownFeed) == .read)
+    #expect(patient.listed() == .sendWatch(since: FeedPosition(epoch: "e", revision: 5), initial: true))
   }
 }

@@ -17,7 +17,7 @@ extension TreeWorld {
     let answer = try mutate(
       isSelect ? "select" : "deselect", "{\"feed\":\"\(name)\"," + (all ? "\"all\":true}" : "\"at\":\(paths)}"))
     let wanted = Set(all ? places : paths)
-    let definition = reference.feeds[name]?.definition
+    let definition = reference.rules(of: name)
     let isMultiple = definition?.multiple ?? true
     var code: Int?
     if isSelect && definition?.selectable == false {
@@ -27,6 +27,8 @@ extension TreeWorld {
     } else if isSelect && !isMultiple && wanted.count > 1 {
       code = -32602
     }
+    var replaced: Set<String> = []
+    if isSelect && code == nil { code = originCode(name, view, wanted, &replaced) }
     guard answer.errorCode == code else { throw fail("\(code as Any) expected: \(answer)") }
     if code == nil {
       let tokens = wanted.compactMap { view.sections[$0[0]].rows[$0[1]].token }
@@ -34,7 +36,8 @@ extension TreeWorld {
       if !isSelect {
         selections[name] = Array(selected.subtracting(tokens))
       } else if isMultiple {
-        selections[name] = Array(selected.union(tokens))
+        let kept = selected.filter { replaced.isDisjoint(with: reference.origins(of: name, $0, views)) }
+        selections[name] = Array(kept.union(tokens))
       } else if !tokens.isEmpty {
         selections[name] = tokens
       }
@@ -46,6 +49,22 @@ extension TreeWorld {
     if code == nil, answer["result"]?["selected"]?.items.map(\.path) != told[name] {
       throw fail("\(answer) but the watcher was told \(told[name] ?? [])")
     }
+  }
+
+  /// The code with which the feeds that rows come from refuse their selection.
+  ///
+  /// - Parameter replaced: set to the feeds of which another row would be deselected.
+  private func originCode(
+    _ name: String, _ view: TreeView, _ paths: Set<[Int]>, _ replaced: inout Set<String>
+  ) -> Int? {
+    for path in paths.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+      for feed in reference.origins(of: name, view.sections[path[0]].rows[path[1]].token, views) {
+        let rules = reference.rules(of: feed)
+        if rules?.selectable == false { return -32006 }
+        if rules?.multiple == false, !replaced.insert(feed).inserted { return -32602 }
+      }
+    }
+    return nil
   }
 
   /// Every selected row that is still there is selected, wherever it is now.

@@ -108,7 +108,7 @@ final class TreeWorld {
     for (operation, result) in zip(operations, results) {
       let before = next
       try next.apply(operation, result: Change(result))
-      try check(Change(result), operation, from: before, to: next)
+      try check(Change(result), operation, from: before, to: next, inTransaction: true)
     }
     try settle(next, answer, operations)
     statistics["transaction", default: 0] += 1
@@ -126,12 +126,15 @@ final class TreeWorld {
 
   /// The change in an answer, in the coordinates of the state that the operation met.
   private func check(
-    _ change: Change, _ operation: TreeOperation, from before: TreeReference, to after: TreeReference
+    _ change: Change, _ operation: TreeOperation, from before: TreeReference, to after: TreeReference,
+    inTransaction: Bool = false
   ) throws {
     let name = operation.feed
     guard before.exists(name) else { return }
     let old = before.view(name)
     var after = after
+    // The result of an operation in a transaction does not list the rows of `$feeds`; the delta does.
+    if inTransaction { after.list = before.listRows }
     if case .define = operation, before.feeds[name]?.children != nil {
       for child in try renewedChildren(of: name, before, after, change, isCommit: false) {
         after.feeds[name]?.stints[child, default: 0] += 1

@@ -19,6 +19,9 @@ class Feeds(VectorTest):
     def test_views(self):
         self.play_all("views")
 
+    def test_sections(self):
+        self.play_all("sections")
+
     def play_all(self, name):
         for case in support.cases(name):
             with self.subTest(case["name"].value):

@@ -2,6 +2,7 @@
 
 from . import changes, mergepatch
 from .collection import Collection, Refused
+from .sections import Sectioned
 from .views import View
 
 
@@ -152,7 +153,8 @@ class World:
         self.feeds = {}
         for definition in definitions:
             kind = definition["kind"]
-            made = {"collection": Collection, "array": List, "single": List}.get(kind)
+            collection = Sectioned if "section" in definition else Collection
+            made = {"collection": collection, "array": List, "single": List}.get(kind)
             composed = View if kind == "view" else Provider
             self.feeds[definition["feed"]] = made(definition) if made else composed(definition, self)
 
@@ -178,6 +180,8 @@ class World:
             if feed in views:
                 view = self.feeds[feed]
                 deltas[feed] = view.change(views[feed], self._of(view.source, deltas))
+            elif feed == name and result is not None:
+                deltas[feed] = result
             elif result is None:
                 deltas[feed] = self._restructured(feed, *before[feed])
             else:

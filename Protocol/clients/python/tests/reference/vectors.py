@@ -190,6 +190,7 @@ _WORK = {
     "lists": _feeds,
     "providers": _feeds,
     "views": _feeds,
+    "sections": _feeds,
     "change": _change,
     "compose": _compose,
     "bins": _bins,

@@ -1,0 +1,147 @@
+import FeedChange
+import FeedJSON
+
+/// The feed `$feeds`: one section with one row for each defined feed, in the order of their names.
+///
+/// The catalog keeps it; no request changes it. An element is `{"feed","kind","definition"}`. The row of a feed follows its
+/// definition within the operation that changes it.
+final class FeedListKind: FeedKind {
+  private let state: FeedListState
+
+  init(limits: Limits) {
+    state = FeedListState(limits: limits)
+  }
+
+  var wireName: String { "feeds" }
+  var definedAs: FeedDefinition.Content? { nil }
+  var sectionCount: Int { 1 }
+  func section(at index: Int) -> any FeedSection { state.sections[0] }
+  var rowCount: Int { state.sections[0].count }
+  func locate(_ index: Int) -> (section: any FeedSection, row: Int) { (state.sections[0], index) }
+  func path(ofFlat index: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(index)) }
+  func makeSnapshots() -> [any SectionSnapshot] { [state.sections[0].makeSnapshot()] }
+  func element(at path: IndexPath) -> ElementText { state.sections[0].element(at: Int(path.row)) }
+  func type(at path: IndexPath) -> UnsafeRawBufferPointer { element(at: path).type }
+  var hasTypes: Bool { false }
+  /// Not stored in images: the definitions of the feeds are.
+  var rows: RowStore? { state }
+  var bins: [Feed] { [] }
+
+  func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
+    throw Self.readOnly
+  }
+
+  /// The error for a request that would change the feed.
+  static let readOnly = FeedError.permissionDenied(
+    reason: "feed \"\(FeedName.feeds)\" is read-only; define and undefine feeds to change it")
+
+  /// The row of the feed with a name.
+  func find(_ name: JSONView) -> (row: Row, places: [IndexPath])? {
+    guard let name = name.string(atMost: FeedName.maxLength), let handle = state.handles[name],
+      let row = state.sections[0].rows.row(of: handle)
+    else { return nil }
+    return (state.row(of: handle), [IndexPath(section: 0, row: UInt32(row))])
+  }
+
+  /// Brings the row of a feed in line with its definition. O(log feeds + definition).
+  ///
+  /// - Returns: the change; empty if nothing differs.
+  func follow(_ feed: Feed, in commit: Commit) throws(FeedError) -> Change {
+    if feed.isGone {
+      state.remove(feed.name, commit.log)
+    } else if let definition = feed.definition {
+      try state.put(definition, at: commit.moment, commit.log)
+    }
+    return state.step
+  }
+}
+
+extension Feed {
+  /// Whether this is `$feeds`.
+  public var isList: Bool { kind is FeedListKind }
+}
+
+extension Catalog {
+  /// The error for a request that would change `$feeds`.
+  public static var listIsReadOnly: FeedError { FeedListKind.readOnly }
+}
+
+/// The rows of `$feeds`, found by name.
+///
+/// Invariant: `handles` has each living element under its name; rows ascend by name.
+private final class FeedListState: RowStore {
+  fileprivate private(set) var handles: [String: UInt32] = [:]
+  /// Working memory, kept between rows.
+  private var text = ByteBuffer()
+
+  init(limits: Limits) {
+    let elements = ElementTable()
+    let section = RowSection(name: FeedName.feeds, elements: elements, keyed: true)
+    super.init(feed: FeedName.feeds, elements: elements, sections: [section], type: nil, limits: limits)
+  }
+
+  private func name(of handle: UInt32) -> String {
+    String(decoding: elements.text(of: handle).identity, as: UTF8.self)
+  }
+
+  override func didAdd(_ handle: UInt32) { handles[name(of: handle)] = handle }
+  override func willRemove(_ handle: UInt32) { handles[name(of: handle)] = nil }
+  override func successor(of handle: UInt32) -> UInt32? { handles[name(of: handle)] }
+  override func key(of handle: UInt32, section: Int) -> UInt64 {
+    SortOrder.prefix(of: elements.text(of: handle).identity)
+  }
+
+  /// Adds or replaces the row of a feed and leaves the change in `step`.
+  func put(_ definition: FeedDefinition, at now: Instant, _ log: UndoLog) throws(FeedError) {
+    step.removeAll(keepingCapacity: true)
+    write(definition)
+    var name = definition.name
+    let element = name.withUTF8 { name in
+      ElementText(
+        identity: UnsafeRawBufferPointer(name), keys: UnsafeRawBufferPointer(start: nil, count: 0), text: text.bytes,
+        type: 0..<0)
+    }
+    guard let element else { throw .internalError(reason: "there is no memory for \(text.count) bytes") }
+    let section = sections[0]
+    guard let known = handles[name] else {
+      let handle = addElement(element, hash: 0, at: now, log)
+      let key = key(of: handle, section: 0)
+      let row = section.rows.upperBound(key: key) { other in
+        SortOrder.isAfter(elements.text(of: other).identity, element.identity)
+      }
+      insertRow(handle, section: 0, at: row, key: key, log)
+      return step.added.append(IndexPath(section: 0, row: UInt32(row)))
+    }
+    if Self.equal(elements.text(of: known).text, element.text) { return element.release() }
+    preserve(known)
+    exchangeText(known, element, at: now, log)
+    guard let row = section.rows.row(of: known) else { preconditionFailure("a listed feed has no row") }
+    step.updated.append(IndexPath(section: 0, row: UInt32(row)))
+  }
+
+  /// Removes the row of a feed and leaves the change in `step`.
+  func remove(_ name: String, _ log: UndoLog) {
+    step.removeAll(keepingCapacity: true)
+    guard let handle = handles[name], let row = sections[0].rows.row(of: handle) else { return }
+    removeRow(section: 0, at: row, log)
+    removeElement(handle, log)
+    step.deleted.append(IndexPath(section: 0, row: UInt32(row)))
+  }
+
+  /// Writes the element of a feed to `text`. A definition for which there is no room in a frame is left out as null.
+  private func write(_ definition: FeedDefinition) {
+    text.removeAll(keepingCapacity: true)
+    text.append("{\"feed\":")
+    text.appendJSONString(definition.name)
+    text.append(",\"kind\":")
+    text.appendJSONString(definition.kind)
+    text.append(",\"definition\":")
+    let start = text.count
+    text.append(UInt8(ascii: "{"))
+    definition.appendMembers(to: &text)
+    text.append("}}")
+    if text.count <= limits.elementRoom { return }
+    text.truncate(to: start)
+    text.append("null}")
+  }
+}

@@ -1,0 +1,417 @@
+import FeedChange
+import FeedJSON
+
+/// The sections of a collection that has one for each value of a key (`Protocol/README.md`, "Sections by value").
+///
+/// The rows of all sections stand in one tree, ordered by the key of the section first, so an element costs the same in one
+/// section as in many. Sections are found by their keys in a second tree. A section is there as long as it has rows.
+///
+/// Operations change the rows of the one tree; `divide` turns their change into one of sections. For that, each section
+/// remembers how many rows it had before the operation and before the commit, from the first change on.
+///
+/// Invariant: a section is in `order` exactly if it has rows, at the place of its key; every row of `rows` is counted in the
+/// section of its key.
+final class KeyedSections {
+  /// Since when the numbers of rows are compared.
+  enum Scope {
+    case operation
+    case commit
+  }
+
+  /// The feed; set by `bind`.
+  private(set) var number: FeedNumber = -1
+  private unowned var graph: FeedGraph?
+  let feed: String
+  /// All rows, as one section.
+  let flat: RowSection
+  private let elements: ElementTable
+  /// By identifier; nil for an identifier that is free.
+  private var all: [KeyedSection?] = []
+  private var free: [UInt32] = []
+  /// The identifiers of the sections with rows, by key.
+  private let order = PositionTree(keyed: true)
+  /// The identifiers of sections without rows, by key; freed with the commit.
+  private var empty: [[UInt8]: UInt32] = [:]
+  /// The section of each row, by handle.
+  private var sectionOf: [UInt32] = []
+  /// The section of the row that is inserted or changed next.
+  private var prepared: UInt32 = 0
+
+  private var scopes: (operation: UInt64, commit: UInt64) = (1, 1)
+  private var touched: (operation: [UInt32], commit: [UInt32]) = ([], [])
+  /// The number of sections before the operation.
+  private var countBefore = 0
+  /// Whether sections came or went since the feeds that show them were told.
+  private var isRestructured = false
+  /// Whether the undo log of the commit knows of changes here.
+  private var isListed = false
+  /// The changes of the operations of the commit, of rows in one section.
+  var operations = ChangeAccumulator()
+
+  init(feed: String, flat: RowSection) {
+    self.feed = feed
+    self.flat = flat
+    elements = flat.elements
+  }
+
+  /// Sections that come from now on must have room in the feeds that show this one.
+  func bind(_ number: FeedNumber, _ graph: FeedGraph) {
+    self.number = number
+    self.graph = graph
+  }
+
+  // MARK: Sections and rows
+
+  var count: Int { order.count }
+  var rowCount: Int { flat.count }
+
+  /// The section at an index in `0..<count`. O(log sections).
+  subscript(index: Int) -> KeyedSection { section(order[index]) }
+
+  private func section(_ id: UInt32) -> KeyedSection {
+    guard let section = all[Int(id)] else { preconditionFailure("section \(id) is gone") }
+    return section
+  }
+
+  /// The handle of an existing row. O(log rows).
+  func handle(at path: IndexPath) -> UInt32 {
+    flat.rows[start(of: self[Int(path.section)]) + Int(path.row)]
+  }
+
+  func element(at path: IndexPath) -> ElementText { elements.text(of: handle(at: path)) }
+
+  /// The place of a row; nil for a handle without one. O(log rows).
+  func path(of handle: UInt32) -> IndexPath? { flat.rows.row(of: handle).map { path(ofFlat: $0, handle) } }
+
+  /// The place of a row of `flat`. O(log rows).
+  func path(ofFlat row: Int) -> IndexPath { path(ofFlat: row, flat.rows[row]) }
+
+  private func path(ofFlat row: Int, _ handle: UInt32) -> IndexPath {
+    let section = section(sectionOf[Int(handle)])
+    return IndexPath(section: UInt32(index(of: section)), row: UInt32(row - start(of: section)))
+  }
+
+  private func index(of section: KeyedSection) -> Int {
+    guard let index = order.row(of: section.id) else { preconditionFailure("a section without rows has no index") }
+    return index
+  }
+
+  /// The number of rows before those of a section, whether it is there or not. O(log rows).
+  func start(of section: KeyedSection) -> Int {
+    section.key.withUnsafeBytes { key in
+      flat.rows.upperBound(key: section.prefix) { other in
+        SortOrder.compare(SortOrder.key(0, in: elements.text(of: other).keys), key) >= 0
+      }
+    }
+  }
+
+  /// Where a section with a key stands among those with rows, and the section if it is there.
+  private func find(_ key: UnsafeRawBufferPointer) -> (index: Int, section: KeyedSection?) {
+    let index = order.upperBound(key: SortOrder.prefix(of: key)) { other in
+      section(other).key.withUnsafeBytes { SortOrder.compare($0, key) > 0 }
+    }
+    guard index > 0 else { return (0, nil) }
+    let before = self[index - 1]
+    let isEqual = before.key.withUnsafeBytes { SortOrder.compare($0, key) == 0 }
+    return (index, isEqual ? before : nil)
+  }
+
+  // MARK: Mutations
+
+  /// Finds the section of the row that is inserted or changed next, or makes one.
+  ///
+  /// - Parameters:
+  ///   - known: the row, if it is there and may leave its section.
+  ///   - name: the name of a new section.
+  /// - Throws: `limitExceeded` if there are too many sections here or in a feed that shows this one.
+  func prepare(
+    _ key: UnsafeRawBufferPointer, for known: UInt32?, _ limits: Limits, name: () -> String
+  ) throws(FeedError) {
+    let present = known.map { section(sectionOf[Int($0)]) }
+    if let present, present.key.withUnsafeBytes({ SortOrder.compare($0, key) == 0 }) {
+      prepared = present.id
+      return
+    }
+    if let found = find(key).section {
+      prepared = found.id
+      return
+    }
+    let count = present?.count == 1 ? order.count : order.count + 1
+    try checkRoom(for: count, limits)
+    prepared = makeSection(key, name: name)
+  }
+
+  /// Refuses so many sections if there is no room for them.
+  func checkRoom(for count: Int, _ limits: Limits) throws(FeedError) {
+    guard count <= limits.maxSections else {
+      throw .limitExceeded(
+        limit: "maxSections", value: limits.maxSections,
+        reason: "\(feed) would have \(count) sections; choose a \"section\" with fewer values, or start feedd with a "
+          + "larger --max-sections")
+    }
+    try graph?.checkParents(of: graph?.table[number], sections: count - countBefore, limits)
+  }
+
+  private func makeSection(_ key: UnsafeRawBufferPointer, name: () -> String) -> UInt32 {
+    let key = Array(key)
+    if let known = empty[key] { return known }
+    let id = free.popLast() ?? UInt32(all.count)
+    if Int(id) == all.count { all.append(nil) }
+    all[Int(id)] = KeyedSection(id: id, key: key, name: name(), owner: self)
+    empty[key] = id
+    return id
+  }
+
+  /// A row was inserted that belongs to the prepared section. Returns the section's identifier.
+  func didInsert(_ handle: UInt32, _ log: UndoLog) -> UInt32 {
+    note(log)
+    add(handle, to: prepared)
+    return prepared
+  }
+
+  /// A row was removed, or is about to be. Returns the identifier of its section.
+  func didRemove(_ handle: UInt32, _ log: UndoLog) -> UInt32 {
+    note(log)
+    return remove(handle)
+  }
+
+  /// Whether a row is in the prepared section.
+  func isPrepared(for handle: UInt32) -> Bool { sectionOf[Int(handle)] == prepared }
+
+  /// A row got another key in its place, and belongs to the prepared section now. Returns the identifier of its former section.
+  func didRekey(_ handle: UInt32, _ log: UndoLog) -> UInt32 {
+    note(log)
+    let former = remove(handle)
+    add(handle, to: prepared)
+    return former
+  }
+
+  /// Counts a row in a section: also undoes `didRemove`.
+  func add(_ handle: UInt32, to id: UInt32) {
+    while sectionOf.count <= Int(handle) { sectionOf.append(0) }
+    sectionOf[Int(handle)] = id
+    let section = section(id)
+    touch(section)
+    section.count += 1
+    if section.count > 1 { return }
+    empty[section.key] = nil
+    let index = section.key.withUnsafeBytes { find($0).index }
+    order.insert(id, at: index, key: section.prefix)
+    isRestructured = true
+  }
+
+  /// Counts a row no longer: also undoes `didInsert`. Returns the identifier of its section.
+  @discardableResult
+  func remove(_ handle: UInt32) -> UInt32 {
+    let id = sectionOf[Int(handle)]
+    let section = section(id)
+    touch(section)
+    section.count -= 1
+    if section.count > 0 { return id }
+    _ = order.remove(at: index(of: section))
+    empty[section.key] = id
+    isRestructured = true
+    return id
+  }
+
+  /// Counts a row that was put in its place without the undo log: it was restored, or moved to a new state.
+  func adopt(_ handle: UInt32, name: (ElementText) -> String) {
+    let text = elements.text(of: handle)
+    let key = SortOrder.key(0, in: text.keys)
+    add(handle, to: find(key).section?.id ?? makeSection(key) { name(text) })
+  }
+
+  /// Ends a series of `adopt`.
+  func didAdopt() {
+    _ = endOperation()
+    endCommit()
+  }
+
+  private func touch(_ section: KeyedSection) {
+    if section.operation.scope != scopes.operation {
+      section.operation = (scopes.operation, section.count)
+      touched.operation.append(section.id)
+    }
+    if section.commit.scope != scopes.commit {
+      section.commit = (scopes.commit, section.count)
+      touched.commit.append(section.id)
+    }
+  }
+
+  private func note(_ log: UndoLog) {
+    if isListed { return }
+    isListed = true
+    log.append(self)
+  }
+
+  // MARK: Scopes
+
+  /// Ends an operation, or undoes one. Returns whether sections came or went since the last call.
+  func endOperation() -> Bool {
+    scopes.operation += 1
+    touched.operation.removeAll(keepingCapacity: touched.operation.count <= 1024)
+    countBefore = order.count
+    defer { isRestructured = false }
+    return isRestructured
+  }
+
+  /// Ends the commit: sections without rows are forgotten.
+  func endCommit() {
+    isListed = false
+    scopes.commit += 1
+    touched.commit.removeAll(keepingCapacity: touched.commit.count <= 1024)
+    if !operations.isEmpty { operations = ChangeAccumulator() }
+    if !empty.isEmpty {
+      for id in empty.values {
+        all[Int(id)] = nil
+        free.append(id)
+      }
+      empty.removeAll()
+    }
+    #if CHECK_INVARIANTS
+      if flat.count <= 64 { checkInvariants() }
+    #endif
+  }
+
+  // MARK: Changes
+
+  /// The change of the sections from a change of the rows of `flat` since the beginning of a scope. Complete when the change
+  /// is one step; otherwise rows may be listed as moved that did not move within their section.
+  ///
+  /// O((rows listed + sections touched) · log).
+  func divide(_ flat: borrowing Change, since scope: Scope) -> Change {
+    assert(flat.sectionsDeleted.isEmpty && flat.sectionsAdded.isEmpty, "the rows are in one section")
+    var division = SectionDivision(changedSections(since: scope))
+    if division.isEmpty {
+      return Change(updated: flat.updated.map { place(of: $0) })
+    }
+    for (index, path) in flat.deleted.enumerated() { division.delete(Int(path.row), index) }
+    for (index, path) in flat.added.enumerated() { division.add(place(of: path), index) }
+    for move in flat.moves { division.move(move) }
+    var map = ChangeMap(backward: copy flat)
+    for path in flat.updated {
+      guard case .at(let before) = map.map(path) else { preconditionFailure("a row is added and updated") }
+      let section = section(sectionOf[Int(self.flat.rows[Int(path.row)])])
+      division.update(place(of: path), from: Int(before.row), in: section.id)
+    }
+    return division.finish()
+  }
+
+  private func place(of row: IndexPath) -> IndexPath {
+    path(ofFlat: Int(row.row))
+  }
+
+  /// The sections whose rows changed in a scope, by key.
+  private func changedSections(since scope: Scope) -> [SectionDivision.Changed] {
+    var sections = (scope == .operation ? touched.operation : touched.commit).map(section)
+    if sections.count > 1 { sections.sort { $0.key.lexicographicallyPrecedes($1.key) } }
+    var changed: [SectionDivision.Changed] = []
+    var (rows, gone, new) = (0, 0, 0)
+    for section in sections {
+      let before = scope == .operation ? section.operation.count : section.commit.count
+      if before == 0 && section.count == 0 { continue }
+      let index = section.count > 0 ? self.index(of: section) : section.key.withUnsafeBytes { find($0).index }
+      changed.append(
+        .init(
+          id: section.id, name: section.name, before: before, now: section.count, indexBefore: index + gone - new,
+          index: index, startBefore: start(of: section) + rows))
+      rows += before - section.count
+      if before > 0 && section.count == 0 { gone += 1 }
+      if before == 0 { new += 1 }
+    }
+    return changed
+  }
+
+  // MARK: Snapshots
+
+  /// The present rows, section by section.
+  func makeSnapshots() -> [any SectionSnapshot] {
+    let rows = KeyedRows(flat.makeSnapshot())
+    return (0..<count).map { KeyedSectionSnapshot(self[$0], rows) }
+  }
+
+  // MARK: Invariants
+
+  /// O(rows · log).
+  func checkInvariants() {
+    precondition(all.count { $0 != nil } == order.count + empty.count, "a section is neither there nor empty")
+    var row = 0
+    for index in 0..<count {
+      let section = self[index]
+      precondition(section.count > 0 && start(of: section) == row, "a section begins elsewhere")
+      for handle in row..<(row + section.count) {
+        let handle = flat.rows[handle]
+        precondition(sectionOf[Int(handle)] == section.id, "a row is in another section")
+        let isOwn = section.key.withUnsafeBytes {
+          SortOrder.compare(SortOrder.key(0, in: elements.text(of: handle).keys), $0) == 0
+        }
+        precondition(isOwn, "a row has another key than its section")
+      }
+      row += section.count
+    }
+    precondition(row == flat.count, "a row is in no section")
+  }
+}
+
+/// One section of a collection that has one for each value of a key.
+final class KeyedSection: FeedSection {
+  let name: String
+  let id: UInt32
+  /// Sorts the sections; see `SortOrder`.
+  let key: [UInt8]
+  let prefix: UInt64
+  fileprivate(set) var count = 0
+  /// The numbers of rows before the operation and the commit under way, if `scope` is theirs.
+  fileprivate var operation: (scope: UInt64, count: Int) = (0, 0)
+  fileprivate var commit: (scope: UInt64, count: Int) = (0, 0)
+  private unowned let owner: KeyedSections
+
+  fileprivate init(id: UInt32, key: [UInt8], name: String, owner: KeyedSections) {
+    (self.id, self.key, self.name, self.owner) = (id, key, name, owner)
+    prefix = key.withUnsafeBytes { SortOrder.prefix(of: $0) }
+  }
+
+  private func row(_ index: Int) -> Int { owner.start(of: self) + index }
+
+  func row(at index: Int) -> Row { owner.flat.row(at: row(index)) }
+  func element(at index: Int) -> ElementText { owner.flat.element(at: row(index)) }
+  func type(at index: Int) -> UnsafeRawBufferPointer { owner.flat.type(at: row(index)) }
+
+  func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
+    let start = row(0)
+    owner.flat.forEach(in: (start + range.lowerBound)..<(start + range.upperBound), body)
+  }
+}
+
+/// The rows of all sections at the moment the snapshot was made, which the snapshots of the sections read one after another.
+private final class KeyedRows {
+  private let rows: any SectionSnapshot
+  private(set) var position = 0
+
+  init(_ rows: any SectionSnapshot) { self.rows = rows }
+
+  func next(max: Int, _ body: (Row) -> Void) -> Int {
+    let read = rows.next(max: max, body)
+    position += read
+    return read
+  }
+}
+
+private final class KeyedSectionSnapshot: SectionSnapshot {
+  let name: String
+  let count: Int
+  private(set) var position = 0
+  private let rows: KeyedRows
+
+  init(_ section: KeyedSection, _ rows: KeyedRows) {
+    (name, count, self.rows) = (section.name, section.count, rows)
+  }
+
+  func next(max: Int, _ body: (Row) -> Void) -> Int {
+    let most = min(Swift.max(max, 0), count - position)
+    if most == 0 { return 0 }
+    let read = rows.next(max: most, body)
+    position += read
+    return read
+  }
+}

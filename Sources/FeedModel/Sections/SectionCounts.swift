@@ -1,0 +1,198 @@
+import FeedChange
+
+/// The numbers of rows of the sections of a feed, in order, and their sums.
+///
+/// A treap: a search tree by position that is also a heap by random priorities. All operations on one section are
+/// O(log sections).
+///
+/// Invariant: `size` and `rows` of a node count the nodes and rows of its subtree.
+struct SectionCounts {
+  private struct Node {
+    var left: Int32 = -1
+    var right: Int32 = -1
+    let priority: UInt64
+    var count: Int
+    var size: Int32 = 1
+    var rows: Int
+  }
+
+  private var nodes: [Node] = []
+  private var free: [Int32] = []
+  private var root: Int32 = -1
+  private var seed: UInt64 = 0x9E37_79B9_7F4A_7C15
+
+  /// - Parameter counts: the numbers of rows.
+  init(_ counts: some Sequence<Int>) {
+    for count in counts { insert(count, at: self.count) }
+  }
+
+  /// The number of sections.
+  var count: Int { size(root) }
+  /// The rows of all sections.
+  var total: Int { rows(root) }
+
+  /// The rows of a section.
+  subscript(index: Int) -> Int { locate(index).count }
+
+  /// The number of rows before a section.
+  func start(of index: Int) -> Int { locate(index).start }
+
+  private func size(_ node: Int32) -> Int { node < 0 ? 0 : Int(nodes[Int(node)].size) }
+  private func rows(_ node: Int32) -> Int { node < 0 ? 0 : nodes[Int(node)].rows }
+
+  private func locate(_ index: Int) -> (start: Int, count: Int) {
+    precondition((0..<count).contains(index), "there is no section \(index)")
+    var (node, rest, start) = (root, index, 0)
+    while true {
+      let (left, count) = (nodes[Int(node)].left, nodes[Int(node)].count)
+      let before = size(left)
+      if rest < before {
+        node = left
+      } else if rest == before {
+        return (start + rows(left), count)
+      } else {
+        start += rows(left) + count
+        rest -= before + 1
+        node = nodes[Int(node)].right
+      }
+    }
+  }
+
+  /// Changes the number of rows of a section.
+  mutating func add(_ difference: Int, at index: Int) {
+    precondition((0..<count).contains(index), "there is no section \(index)")
+    var (node, rest) = (root, index)
+    while true {
+      nodes[Int(node)].rows += difference
+      let before = size(nodes[Int(node)].left)
+      if rest == before {
+        nodes[Int(node)].count += difference
+        assert(nodes[Int(node)].count >= 0, "a section has less than no rows")
+        return
+      }
+      if rest < before {
+        node = nodes[Int(node)].left
+      } else {
+        rest -= before + 1
+        node = nodes[Int(node)].right
+      }
+    }
+  }
+
+  mutating func insert(_ count: Int, at index: Int) {
+    seed ^= seed << 13
+    seed ^= seed >> 7
+    seed ^= seed << 17
+    let node = Node(priority: seed, count: count, rows: count)
+    let id = free.popLast() ?? Int32(nodes.count)
+    if Int(id) == nodes.count { nodes.append(node) } else { nodes[Int(id)] = node }
+    let (left, right) = split(root, index)
+    root = merge(merge(left, id), right)
+  }
+
+  mutating func remove(at index: Int) {
+    let (left, rest) = split(root, index)
+    let (node, right) = split(rest, 1)
+    free.append(node)
+    root = merge(left, right)
+  }
+
+  /// Divides a subtree after so many sections.
+  private mutating func split(_ node: Int32, _ index: Int) -> (Int32, Int32) {
+    if node < 0 { return (-1, -1) }
+    let before = size(nodes[Int(node)].left)
+    if index <= before {
+      let (left, right) = split(nodes[Int(node)].left, index)
+      nodes[Int(node)].left = right
+      sum(node)
+      return (left, node)
+    }
+    let (left, right) = split(nodes[Int(node)].right, index - before - 1)
+    nodes[Int(node)].right = left
+    sum(node)
+    return (node, right)
+  }
+
+  private mutating func merge(_ left: Int32, _ right: Int32) -> Int32 {
+    if left < 0 { return right }
+    if right < 0 { return left }
+    if nodes[Int(left)].priority > nodes[Int(right)].priority {
+      nodes[Int(left)].right = merge(nodes[Int(left)].right, right)
+      sum(left)
+      return left
+    }
+    nodes[Int(right)].left = merge(left, nodes[Int(right)].left)
+    sum(right)
+    return right
+  }
+
+  private mutating func sum(_ node: Int32) {
+    let (left, right) = (nodes[Int(node)].left, nodes[Int(node)].right)
+    nodes[Int(node)].size = Int32(size(left) + 1 + size(right))
+    nodes[Int(node)].rows = rows(left) + nodes[Int(node)].count + rows(right)
+  }
+}
+
+extension SectionCounts {
+  /// Carries out a change of the feed, and returns it for a feed that has the rows of all sections in one. Rows of deleted
+  /// sections are listed.
+  ///
+  /// - Parameter shift: the number of sections of the feed before those of the change.
+  ///
+  /// O((size + rows of deleted sections) · log sections).
+  mutating func follow(_ change: borrowing Change, shift: UInt32) -> Change {
+    let first = Int(shift)
+    var result = Change()
+    var places: [UInt32] = []
+    places.reserveCapacity(change.deleted.count)
+    var next = 0
+    var before = SectionStart()
+    for index in change.sectionsDeleted.indices {
+      let section = first + Int(change.sectionsDeleted[index])
+      while next < change.deleted.count, change.deleted[next].section < change.sectionsDeleted[index] {
+        places.append(UInt32(result.deleted.count))
+        result.deleted.append(before.flat(change.deleted[next], first, self))
+        next += 1
+      }
+      let (start, count) = locate(section)
+      for row in start..<(start + count) { result.deleted.append(IndexPath(section: 0, row: UInt32(row))) }
+    }
+    while next < change.deleted.count {
+      places.append(UInt32(result.deleted.count))
+      result.deleted.append(before.flat(change.deleted[next], first, self))
+      next += 1
+    }
+    carryOut(change, first)
+    var after = SectionStart()
+    for index in change.added.indices { result.added.append(after.flat(change.added[index], first, self)) }
+    after = SectionStart()
+    for index in change.updated.indices { result.updated.append(after.flat(change.updated[index], first, self)) }
+    for index in change.moves.indices {
+      let move = change.moves[index]
+      result.moves.append(
+        Move(deleted: places[Int(move.deleted)], added: move.added, keepsElement: move.keepsElement))
+    }
+    return result
+  }
+
+  private mutating func carryOut(_ change: borrowing Change, _ first: Int) {
+    for index in change.deleted.indices { add(-1, at: first + Int(change.deleted[index].section)) }
+    for index in change.sectionsDeleted.indices.reversed() { remove(at: first + Int(change.sectionsDeleted[index])) }
+    for index in change.sectionsAdded.indices { insert(0, at: first + Int(change.sectionsAdded[index].at)) }
+    for index in change.added.indices { add(1, at: first + Int(change.added[index].section)) }
+  }
+}
+
+/// The start of the section that was asked for last: rows mostly come section by section.
+private struct SectionStart {
+  private var section: UInt32?
+  private var start = 0
+
+  mutating func flat(_ path: IndexPath, _ first: Int, _ counts: SectionCounts) -> IndexPath {
+    if section != path.section {
+      section = path.section
+      start = counts.start(of: first + Int(path.section))
+    }
+    return IndexPath(section: 0, row: UInt32(truncatingIfNeeded: start) &+ path.row)
+  }
+}

@@ -1,0 +1,107 @@
+import FeedModel
+import FeedWire
+import Testing
+
+@testable import FeedEngine
+@testable import ReferenceModel
+
+/// The feed `$feeds`.
+@Suite struct FeedListTests {
+  private let harness = EngineHarness()
+  private let id: ConnectionID
+
+  init() {
+    id = harness.connect()
+  }
+
+  private func ask(_ method: String, _ params: String) -> Value? { harness.ask(id, method, params).last?.json }
+
+  /// What `$feeds` holds, and that each definition is the one that `describe` returns.
+  private func names() -> [String] {
+    let rows = ask("snapshot", #"{"feed":"$feeds"}"#)?["result"]?["sections"]?.items.first?["elements"]?.items ?? []
+    return rows.map { row in
+      let name = row["feed"]?.string ?? ""
+      let described = ask("describe", #"{"feed":"\#(name)"}"#)?["result"]
+      #expect(row["kind"] == described?["kind"])
+      #expect(described?.text.hasPrefix(String(row["definition"]?.text.dropLast() ?? "none")) == true)
+      return name
+    }
+  }
+
+  @Test func hasARowForEachDefinedFeedInTheOrderOfNames() {
+    #expect(names() == [])
+    for name in ["b", "a.b", "B", "a"] { _ = ask("define", #"{"feed":"\#(name)","kind":"collection"}"#) }
+    #expect(names() == ["B", "a", "a.b", "b"])
+    _ = ask("undefine", #"{"feed":"a"}"#)
+    #expect(names() == ["B", "a.b", "b"])
+    #expect(ask("feeds", "{}")?["result"]?["feeds"]?.items.count == 3)
+    #expect(ask("get", #"{"feed":"$feeds","id":"b"}"#)?["result"]?["at"]?.text == "[[0,2]]")
+    #expect(ask("get", #"{"feed":"$feeds","id":"c"}"#)?["result"]?["found"]?.bool == false)
+    #expect(ask("describe", #"{"feed":"$feeds"}"#)?["result"]?["kind"]?.string == "feeds")
+  }
+
+  @Test func followsDefinitionsInTheirCommits() {
+    let watcher = harness.connect()
+    _ = harness.ask(watcher, "watch", #"{"feed":"$feeds"}"#)
+    func delta() -> Value? { harness.take(watcher).last?.json?["params"] }
+    _ = ask("define", #"{"feed":"a","kind":"array"}"#)
+    #expect(delta()?["elements"]?.text == #"[{"feed":"a","kind":"array","definition":{"feed":"a","kind":"array"}}]"#)
+    let defined = ask("define", #"{"feed":"p","kind":"segmented","children":[]}"#)
+    #expect(delta()?["revision"] == defined?["result"]?["revision"])
+    _ = ask("insertChild", #"{"feed":"p","child":"a"}"#)
+    #expect(delta()?["updated"]?.text == "[[0,1]]")
+    _ = ask("activate", #"{"feed":"p","child":-1}"#)
+    #expect(delta()?["elements"]?.items.first?["definition"]?["current"]?.int == -1)
+    _ = ask("define", #"{"feed":"a","kind":"array","multiple":false,"replace":true}"#)
+    #expect(delta()?["updated"]?.text == "[[0,0]]")
+    // The same definition again, and changes of rows, are none of the list.
+    _ = ask("define", #"{"feed":"a","kind":"array","multiple":false}"#)
+    _ = ask("insert", #"{"feed":"a","elements":[1]}"#)
+    #expect(delta() == nil)
+    _ = ask(
+      "transaction",
+      #"{"ops":[{"method":"undefine","params":{"feed":"p"}},{"method":"define","params":{"feed":"p","kind":"single"}}]}"#
+    )
+    let replaced = delta()
+    #expect(replaced?["updated"]?.text == "[[0,1]]")
+    #expect(replaced?["deleted"]?.text == "[]")
+    let refused = #"{"ops":[{"method":"define","params":{"feed":"x","kind":"single"}},{"method":"ping"}]}"#
+    #expect(ask("transaction", refused)?["error"] != nil)
+    #expect(delta() == nil)
+    #expect(names() == ["a", "p"])
+  }
+
+  @Test(arguments: [
+    ("define", #"{"feed":"$feeds","kind":"array"}"#), ("undefine", #"{"feed":"$feeds"}"#),
+    ("update", #"{"feed":"$feeds","element":{"id":1}}"#), ("delete", #"{"feed":"$feeds","id":"a"}"#),
+    ("set", #"{"feed":"$feeds","elements":[]}"#), ("insert", #"{"feed":"$feeds","element":1}"#),
+    ("put", #"{"feed":"$feeds","element":1}"#), ("patch", #"{"feed":"$feeds","id":"a","patch":{}}"#),
+    ("activate", #"{"feed":"$feeds","child":0}"#), ("insertChild", #"{"feed":"$feeds","child":"a"}"#),
+  ])
+  func nobodyChangesIt(_ method: String, _ params: String) {
+    _ = ask("define", #"{"feed":"a","kind":"array"}"#)
+    let answer = ask(method, params)
+    #expect(answer?.errorCode == -32006)
+    #expect(answer?.errorData?["feed"]?.string == "$feeds")
+    #expect(answer?["error"]?["message"]?.string?.contains("read-only") == true)
+  }
+
+  @Test func otherFeedsShowIt() {
+    _ = ask("define", #"{"feed":"arrays","kind":"view","of":"$feeds","filter":"@.kind == 'array'"}"#)
+    _ = ask("define", #"{"feed":"a","kind":"array"}"#)
+    _ = ask("define", #"{"feed":"home","kind":"composed","children":["$feeds","arrays"]}"#)
+    let sections = ask("describe", #"{"feed":"home"}"#)?["result"]?["sections"]
+    #expect(sections?.text == #"[{"name":"$feeds","count":3},{"name":"arrays","count":1}]"#)
+  }
+
+  @Test func accessRulesMustNameIt() throws {
+    try harness.configure(#"{"access":[{"allow":["read","define"]}]}"#)
+    let other = harness.connect()
+    func code(_ method: String, _ params: String) -> Int? { harness.ask(other, method, params).last?.json?.errorCode }
+    #expect(code("watch", #"{"feed":"$feeds"}"#) == -32006)
+    #expect(code("define", #"{"feed":"v","kind":"view","of":"$feeds"}"#) == -32006)
+    try harness.configure(#"{"access":[{"allow":["read","define"]},{"feeds":"$*","allow":"read"}]}"#)
+    #expect(code("watch", #"{"feed":"$feeds"}"#) == nil)
+    #expect(code("define", #"{"feed":"v","kind":"view","of":"$feeds"}"#) == nil)
+  }
+}

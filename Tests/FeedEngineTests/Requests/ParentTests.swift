@@ -1,0 +1,109 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+@testable import ReferenceModel
+
+/// What feeds that show other feeds tell of these, and which of their rules they obey.
+@Suite struct ParentTests {
+  private let harness = EngineHarness()
+  private let id: ConnectionID
+
+  init() {
+    id = harness.connect()
+    for definition in [
+      #"{"feed":"a","kind":"array","type":"$.k"}"#, #"{"feed":"one","kind":"array","multiple":false}"#,
+      #"{"feed":"none","kind":"array","selectable":false}"#,
+      #"{"feed":"c","kind":"collection","multiple":false,"bins":[{"name":"x"},{"name":"y","filter":"@.y"}]}"#,
+      #"{"feed":"home","kind":"composed","children":["c","one","none","a"]}"#,
+      #"{"feed":"tabs","kind":"segmented","children":["one","c","home"],"current":1}"#,
+      #"{"feed":"mix","kind":"slots","contents":{"A":"a","One":"one"},"pattern":["A","One"],"repeatables":["A","One"]}"#,
+    ] { _ = harness.ask(id, "define", definition) }
+    _ = harness.ask(id, "insert", #"{"feed":"a","elements":[{"k":"big"},{"k":1},{"k":"small"}]}"#)
+    _ = harness.ask(id, "insert", #"{"feed":"one","elements":[1,2]}"#)
+    _ = harness.ask(id, "insert", #"{"feed":"none","elements":[1]}"#)
+    _ = harness.ask(id, "update", #"{"feed":"c","elements":[{"id":1,"y":1},{"id":2}]}"#)
+  }
+
+  private func ask(_ method: String, _ params: String) -> Value? { harness.ask(id, method, params).last?.json }
+
+  private func select(_ feed: String, _ at: String) -> Value? { ask("select", #"{"feed":"\#(feed)","at":\#(at)}"#) }
+
+  @Test(arguments: [
+    (
+      "home",
+      #"[{"feed":"c","section":0},{"feed":"one","section":2},{"feed":"none","section":3},{"feed":"a","section":4}]"#
+    ),
+    ("tabs", #"[{"feed":"one","section":null},{"feed":"c","section":0},{"feed":"home","section":null}]"#),
+    ("mix", #"[{"feed":"a","type":"A"},{"feed":"one","type":"One"}]"#),
+  ])
+  func describeTellsWhereChildrenBegin(_ feed: String, _ shows: String) {
+    let described = ask("describe", #"{"feed":"\#(feed)"}"#)?["result"]
+    #expect(described?["shows"]?.text == shows)
+    // The result is a definition that changes nothing.
+    let revision = described?["revision"]
+    #expect(ask("define", described?.text ?? "")?["error"] == nil)
+    #expect(ask("describe", #"{"feed":"\#(feed)"}"#)?["result"]?["revision"] == revision)
+  }
+
+  @Test func countIsTheNumberOfRows() {
+    #expect(ask("describe", #"{"feed":"c"}"#)?["result"]?["count"]?.int == 3)
+    #expect(ask("describe", #"{"feed":"a"}"#)?["result"]?["shows"] == nil)
+  }
+
+  @Test func aRowOfAFeedWithoutSelectionIsSelectedNowhere() {
+    #expect(select("home", "[3,0]")?.errorCode == -32006)
+    _ = ask("define", #"{"feed":"v","kind":"view","of":"home"}"#)
+    let rows = ask("describe", #"{"feed":"v"}"#)?["result"]?["count"]?.int ?? 0
+    let refused = (0..<rows).filter { select("v", "[0,\($0)]")?.errorCode == -32006 }
+    #expect(refused == [5])
+  }
+
+  @Test func rowsOfAFeedWithOneSelectedRowReplaceEachOther() {
+    #expect(select("home", "[[0,0],[2,0],[4,1]]")?["result"]?["selected"]?.text == "[[0,0],[2,0],[4,1]]")
+    #expect(select("home", "[2,1]")?["result"]?["selected"]?.text == "[[0,0],[2,1],[4,1]]")
+    #expect(select("home", "[1,0]")?["result"]?["selected"]?.text == "[[1,0],[2,1],[4,1]]")
+    #expect(select("home", "[[2,0],[2,1]]")?.errorCode == -32602)
+    #expect(select("mix", "[[0,1],[0,3]]")?.errorCode == -32602)
+    #expect(select("mix", "[[0,0],[0,2],[0,1]]")?["result"]?["selected"]?.text == "[[0,0],[0,1],[0,2]]")
+    #expect(select("mix", "[0,3]")?["result"]?["selected"]?.text == "[[0,0],[0,2],[0,3]]")
+  }
+
+  @Test func aBinHasTheRulesOfItsCollection() {
+    #expect(select("c/x", "[[0,0],[0,1]]")?.errorCode == -32602)
+    _ = ask(
+      "define",
+      #"{"feed":"c","kind":"collection","selectable":false,"bins":[{"name":"x"},{"name":"z"}],"replace":true}"#)
+    for bin in ["c/x", "c/z"] { #expect(select(bin, "[0,0]")?.errorCode == -32006) }
+  }
+
+  @Test func slotsMayShowTheTypesOfElements() {
+    let definition =
+      #"{"feed":"mix","kind":"slots","contents":{"A":"a","One":"one"},"pattern":["A","One"],"repeatables":["A","One"],"fixed":{"0":"Z"},"types":"element""#
+    let watcher = harness.connect()
+    _ = harness.ask(watcher, "watch", #"{"feed":"mix"}"#)
+    #expect(ask("define", definition + #","replace":true}"#)?["error"] == nil)
+    let delta = harness.take(watcher).last?.json?["params"]
+    #expect(delta?["types"]?.text == #"["big",null,null,null,"small"]"#)
+    let snapshot = ask("snapshot", #"{"feed":"mix"}"#)?["result"]?["sections"]?.items.first
+    #expect(snapshot?["types"]?.text == #"["big",null,null,null,"small"]"#)
+    let frames = harness.ask(harness.connect(), "watch", #"{"feed":"mix"}"#)
+    #expect(frames.last?.json?["params"]?["types"]?.text == #"["big",null,null,null,"small"]"#)
+    _ = ask("replace", #"{"feed":"a","at":[1],"element":{"k":"big"}}"#)
+    #expect(harness.take(watcher).last?.json?["params"]?["types"]?.text == #"["big"]"#)
+    #expect(ask("describe", #"{"feed":"mix"}"#)?["result"]?["types"]?.string == "element")
+    #expect(
+      ask("define", definition.replacingLast("element", with: "own") + "}")?.errorData?["member"]?.string == "types")
+    _ = ask("define", definition.replacingLast("element", with: "content") + #","replace":true}"#)
+    #expect(ask("describe", #"{"feed":"mix"}"#)?["result"]?["types"] == nil)
+    #expect(harness.take(watcher).last?.json?["params"]?["types"]?.text == #"["A","One","A","One","A"]"#)
+  }
+}
+
+extension String {
+  fileprivate func replacingLast(_ word: String, with other: String) -> String {
+    var text = self
+    if let range = text.ranges(of: word).last { text.replaceSubrange(range, with: other) }
+    return text
+  }
+}

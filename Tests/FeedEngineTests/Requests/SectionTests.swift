@@ -1,0 +1,184 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+@testable import ReferenceModel
+
+/// Collections with a section for each value.
+@Suite struct SectionTests {
+  private let harness = EngineHarness()
+  private let id: ConnectionID
+
+  init() {
+    id = harness.connect()
+    _ = harness.ask(
+      id, "define",
+      #"{"feed":"days","kind":"collection","section":"$.day","bins":[{"name":"all","sort":[{"by":"$.n"}]}]}"#)
+  }
+
+  private func ask(_ method: String, _ params: String, by other: ConnectionID? = nil) -> Value? {
+    harness.ask(other ?? id, method, params).compactMap(\.json).last
+  }
+
+  /// The answer to an update of `days`.
+  private func push(_ elements: String) -> Value? {
+    ask("update", #"{"feed":"days","elements":[\#(elements)]}"#)?["result"]
+  }
+
+  /// The sections of a feed as `name: rows`.
+  private func sections(of feed: String = "days") -> [String] {
+    (ask("describe", #"{"feed":"\#(feed)"}"#)?["result"]?["sections"]?.items ?? []).map {
+      "\($0["name"]?.string ?? ""): \($0["count"]?.int ?? -1)"
+    }
+  }
+
+  @Test func sectionsComeAndGoWithTheirRowsInTheOrderOfTheirValues() {
+    #expect(sections() == [])
+    let first = push(#"{"id":1,"day":"tue","n":1},{"id":2,"day":"mon","n":2},{"id":3,"day":"tue","n":0}"#)
+    #expect(first?["added"]?.text == "[[0,0],[1,0],[1,1]]")
+    #expect(
+      first?["sections"]?.text == #"{"deleted":[],"added":[{"at":0,"name":"days/mon"},{"at":1,"name":"days/tue"}]}"#)
+    #expect(sections() == ["days/mon: 1", "days/tue: 2"])
+    let gone = ask("delete", #"{"feed":"days","id":2}"#)?["result"]
+    #expect(gone?["deleted"]?.text == "[]")
+    #expect(gone?["sections"]?.text == #"{"deleted":[0],"added":[]}"#)
+    #expect(sections() == ["days/tue: 2"])
+  }
+
+  @Test func aRowThatChangesItsValueMoves() {
+    _ = push(#"{"id":1,"day":"mon","n":1},{"id":2,"day":"mon","n":2},{"id":3,"day":"tue","n":3}"#)
+    let moved = push(#"{"id":2,"day":"tue","n":2}"#)
+    #expect(moved?["deleted"]?.text == "[[0,1]]")
+    #expect(moved?["added"]?.text == "[[1,0]]")
+    #expect(moved?["moves"]?.text == "[[0,0]]")
+    // In the list of all rows it stays where it is.
+    let inPlace = push(#"{"id":2,"day":"mon","n":9}"#)
+    #expect(inPlace?["deleted"]?.text == "[[1,0]]")
+    #expect(inPlace?["added"]?.text == "[[0,1]]")
+    #expect(inPlace?["moves"]?.text == "[[0,0]]")
+  }
+
+  @Test func theLastRowOfASectionTakesItAlong() {
+    _ = push(#"{"id":1,"day":"mon"},{"id":2,"day":"tue"}"#)
+    let moved = push(#"{"id":1,"day":"wed"}"#)
+    #expect(moved?["deleted"]?.text == "[]")
+    #expect(moved?["added"]?.text == "[[1,0]]")
+    #expect(moved?["moves"] == nil)
+    #expect(moved?["sections"]?.text == #"{"deleted":[0],"added":[{"at":1,"name":"days/wed"}]}"#)
+  }
+
+  @Test func aSectionThatIsFilledAgainWithinARequestStays() {
+    _ = push(#"{"id":1,"day":"mon"},{"id":2,"day":"tue"}"#)
+    let changed = push(#"{"id":1,"day":"tue"},{"id":2,"day":"mon"}"#)
+    #expect(changed?["sections"] == nil)
+    #expect(changed?["deleted"]?.text == "[[0,0],[1,0]]")
+    #expect(changed?["added"]?.text == "[[0,0],[1,0]]")
+    #expect(changed?["moves"]?.text == "[[0,1],[1,0]]")
+    let set = ask("set", #"{"feed":"days","elements":[{"id":9,"day":"tue"},{"id":2,"day":"mon"}]}"#)?["result"]
+    #expect(set?["sections"] == nil)
+    #expect(set?["deleted"]?.text == "[[1,0]]")
+    #expect(set?["added"]?.text == "[[1,0]]")
+  }
+
+  @Test func valuesNameSections() {
+    let values = [
+      #""b""#, #""a\u0062""#, "2", "10", "1.0", "1", "10e-1", "-0.50", "1e3", "15e299", "false", "true", "null", #""""#,
+      "[1]", "{}", "\"\(String(repeating: "x", count: 2000))\"",
+    ]
+    for (place, value) in values.enumerated() { _ = push(#"{"id":\#(place),"day":\#(value)}"#) }
+    _ = push(#"{"id":"none"}"#)
+    #expect(
+      sections() == [
+        "days/false: 1", "days/true: 1", "days/-0.5: 1", "days/1: 3", "days/2: 1", "days/10: 1", "days/1000: 1",
+        "days/1.5e300: 1", "days/ab: 1", "days/b: 1", "days: 6",
+      ])
+    let reversed = #"{"feed":"days","kind":"collection","section":"$.day","sectionOrder":"descending","replace":true}"#
+    #expect(ask("define", reversed)?["error"] == nil)
+    #expect(sections().first == "days/b: 1")
+    #expect(sections().last == "days: 6")
+  }
+
+  @Test func definitionsAreChecked() {
+    func code(_ members: String) -> Value? { ask("define", #"{"feed":"x","kind":"collection",\#(members)}"#)?["error"] }
+    #expect(code(#""section":"$.a","bins":[{"name":"a"},{"name":"b"}]"#)?["data"]?["member"]?.string == "section")
+    #expect(code(#""sectionOrder":"descending""#)?["data"]?["member"]?.string == "sectionOrder")
+    #expect(code(#""section":"$.a","sectionOrder":"up""#)?["data"]?["member"]?.string == "sectionOrder")
+    #expect(code(#""section":"$..a""#)?["code"]?.int == -32004)
+    let described = ask("describe", #"{"feed":"days"}"#)?["result"]
+    #expect(described?["section"]?.string == "$.day")
+    #expect(described?["sectionOrder"] == nil)
+    #expect(ask("watch", #"{"feed":"days/all"}"#)?.errorCode == -32000)
+  }
+
+  @Test func replacingTheDefinitionKeepsSectionsOfTheSameName() {
+    _ = push(#"{"id":1,"day":"mon","n":2},{"id":2,"day":"mon","n":1},{"id":3,"day":"tue","n":1}"#)
+    let watcher = harness.connect()
+    _ = harness.ask(watcher, "watch", #"{"feed":"days"}"#)
+    _ = ask("define", #"{"feed":"days","kind":"collection","section":"$.day","replace":true}"#)
+    let sorted = harness.take(watcher).compactMap(\.json).last?["params"]
+    #expect(sorted?["sections"] == nil)
+    #expect(sorted?["moves"]?.text == "[[0,0]]")
+    _ = ask("define", #"{"feed":"days","kind":"collection","replace":true}"#)
+    let flat = harness.take(watcher).compactMap(\.json).last?["params"]
+    #expect(flat?["sections"]?.text == #"{"deleted":[0,1],"added":[{"at":0,"name":"days/all"}]}"#)
+    #expect(flat?["added"]?.text == "[[0,0],[0,1],[0,2]]")
+    _ = ask("define", #"{"feed":"p","kind":"composed","children":["days/all"]}"#)
+    let refused = ask("define", #"{"feed":"days","kind":"collection","section":"$.day","replace":true}"#)
+    #expect(refused?.errorCode == -32001)
+    _ = ask("undefine", #"{"feed":"p"}"#)
+    _ = ask("define", #"{"feed":"days","kind":"collection","section":"$.n","replace":true}"#)
+    #expect(sections() == ["days/1: 2", "days/2: 1"])
+  }
+
+  @Test func sectionsCountTowardsTheLimitHereAndAbove() {
+    var limits = Limits()
+    limits.maxSections = 3
+    let harness = EngineHarness(limits: limits)
+    let id = harness.connect()
+    func ask(_ method: String, _ params: String) -> Value? { harness.ask(id, method, params).last?.json }
+    _ = ask("define", #"{"feed":"c","kind":"collection","section":"$.s"}"#)
+    #expect(ask("update", #"{"feed":"c","elements":[{"id":1,"s":1},{"id":2,"s":2},{"id":3,"s":3}]}"#)?["error"] == nil)
+    let refused = ask("update", #"{"feed":"c","elements":[{"id":1,"s":2},{"id":4,"s":4},{"id":5,"s":5}]}"#)
+    #expect(refused?.errorData?["limit"]?.string == "maxSections")
+    #expect(ask("describe", #"{"feed":"c"}"#)?["result"]?["counts"]?.text == "[1,1,1]")
+    // The last row of a section makes room for another one.
+    #expect(ask("update", #"{"feed":"c","element":{"id":1,"s":9}}"#)?["error"] == nil)
+    _ = ask("delete", #"{"feed":"c","id":1}"#)
+    _ = ask("define", #"{"feed":"a","kind":"array"}"#)
+    _ = ask("define", #"{"feed":"p","kind":"composed","children":["a","c"]}"#)
+    let above = ask("update", #"{"feed":"c","element":{"id":1,"s":1}}"#)
+    #expect(above?.errorData?["limit"]?.string == "maxSections")
+    #expect(ask("update", #"{"feed":"c","element":{"id":2,"s":1}}"#)?["error"] == nil)
+    #expect(ask("describe", #"{"feed":"p"}"#)?["result"]?["counts"]?.text == "[0,1,1]")
+    #expect(ask("define", #"{"feed":"c","kind":"collection","section":"$.id","replace":true}"#)?["error"] == nil)
+  }
+
+  @Test func aRefusedRequestLeavesSectionsAsTheyWere() {
+    _ = push(#"{"id":1,"day":"mon"},{"id":2,"day":"tue"}"#)
+    _ = ask("define", #"{"feed":"home","kind":"composed","children":["days"]}"#)
+    let refused = push(#"{"id":1,"day":"wed"},{"id":3,"day":"thu"},{"day":"no identity"}"#)
+    #expect(refused == nil)
+    #expect(sections() == ["days/mon: 1", "days/tue: 1"])
+    let transaction = ask(
+      "transaction",
+      #"{"ops":[{"method":"delete","params":{"feed":"days","ids":[1,2]}},{"method":"put","params":{"feed":"no"}}]}"#)
+    #expect(transaction?.errorCode == -32000)
+    #expect(sections(of: "home") == ["days/mon: 1", "days/tue: 1"])
+    #expect(
+      push(#"{"id":1,"day":"fri"}"#)?["sections"]?.text == #"{"deleted":[0],"added":[{"at":0,"name":"days/fri"}]}"#)
+  }
+
+  @Test func aMissedSectionIsToldInOneDeltaAtResumption() {
+    _ = push(#"{"id":1,"day":"mon"}"#)
+    let revision = ask("describe", #"{"feed":"days"}"#)?["result"]?["revision"]?.int ?? 0
+    _ = push(#"{"id":2,"day":"sun"}"#)
+    _ = push(#"{"id":1,"day":"sun"}"#)
+    let watcher = harness.connect()
+    let frames = harness.ask(
+      watcher, "watch", #"{"feed":"days","since":{"epoch":"test","revision":\#(revision)}}"#)
+    #expect(frames.first?.json?["result"]?["resumed"]?.bool == true)
+    let delta = frames.last?.json?["params"]
+    #expect(delta?["sections"]?.text == #"{"deleted":[0],"added":[{"at":0,"name":"days/sun"}]}"#)
+    #expect(delta?["elements"]?.text == #"[{"id":2,"day":"sun"},{"id":1,"day":"sun"}]"#)
+  }
+}
