@@ -89,7 +89,7 @@ let package = Package(
     tests(
       "FeedEngineTests",
       ["FeedEngine", "FeedServer", "FeedJSON", "FeedChange", "FeedModel", "FeedWire", "ReferenceModel"]),
-    tests("SimulationTests", ["Simulator"]),
+    tests("SimulationTests", ["Simulator", "ReferenceModel", "FaultyDisk", "FeedEngine", "FeedModel", "FeedStorage"]),
     tests("FeedSQLiteTests", ["FeedSQLite"]),
     .target(name: "FaultyDisk", dependencies: ["CSQLite"], path: "Tests/FaultyDisk"),
     tests(

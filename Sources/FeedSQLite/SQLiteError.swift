@@ -67,6 +67,9 @@ extension SQLiteError {
   /// Whether a write to the file failed. The transaction is then incomplete in the log.
   public var isWriteError: Bool { extended == SQLITE_IOERR | (3 << 8) }
 
+  /// Whether a sync failed. The system may have dropped what was written before it, and a later sync may succeed without that.
+  public var isSyncError: Bool { extended == SQLITE_IOERR | (4 << 8) || extended == SQLITE_IOERR | (5 << 8) }
+
   /// Whether the disk is full, in any form in which the system reports it.
   public var isFullDisk: Bool {
     code == Self.full || (code == Self.inputOutput && [ENOSPC, EDQUOT, EFBIG].contains(systemCode))

@@ -107,16 +107,21 @@ final class Checkpoints {
   /// Returns the space of the WAL to the file system: moves its remaining pages into the database file and truncates
   /// it. Returns whether the WAL had pages and is now empty.
   func makeRoom() -> Bool {
+    let had = logPages.pointee > 0
+    return emptyLog() && had
+  }
+
+  /// Moves the remaining pages of the WAL into the database file and truncates it. Returns whether the WAL is now empty.
+  func emptyLog() -> Bool {
     // Does not wait for readers: while another program reads, the WAL stays.
     writer.setBusyTimeout(milliseconds: 0)
     defer { writer.setBusyTimeout(milliseconds: Self.busyTimeout) }
     guard let progress = try? writer.checkpoint(.truncate), progress.moved == progress.pages else { return false }
-    let had = logPages.pointee > 0
     logPages.pointee = 0
     lastPages = 0
     writerResumesAt = 0
     thread.logBeganAnew()
-    return had
+    return true
   }
 
   /// Ends the thread and waits for its end.

@@ -28,6 +28,9 @@ struct LogDatabase: ~Copyable {
   private var image: ImageWriter?
   /// Permanent damage of the WAL; nil if there is none. After damage nothing can be stored.
   private var damage: StorageError?
+  /// The failure of a sync after which the WAL was not emptied. The system may have discarded what was written before it,
+  /// the header of the WAL included, and later syncs succeed without that (fsync(2)).
+  private var failedSync: StorageError?
 
   init(
     _ opened: borrowing StateFile.Opened, epoch: String, durability: Durability, boot: String, vfs: String?
@@ -67,6 +70,12 @@ struct LogDatabase: ~Copyable {
   ///   - moment: the time at which it is executed, in nanoseconds.
   mutating func append(revision: UInt64, at moment: UInt64, requests: UnsafeRawBufferPointer) -> Outcome {
     if let problem = problem() { return .refused(problem) }
+    if let failedSync {
+      // The batch must not depend on what may be lost.
+      guard checkpoints.emptyLog() else { return .refused(failedSync) }
+      journal.logWasEmptied()
+      self.failedSync = nil
+    }
     do throws(SQLiteError) {
       try journal.append(revision: revision, at: moment, requests: requests)
     } catch {
@@ -96,8 +105,14 @@ struct LogDatabase: ~Copyable {
     }
   }
 
+  /// Records the failure of a sync.
+  private mutating func note(_ error: SQLiteError) {
+    if error.isSyncError { failedSync = StorageError(error, path: path) }
+  }
+
   private mutating func refusal(_ error: SQLiteError) -> Outcome {
     let reason = StorageError(error, path: path)
+    note(error)
     return settle() || error.isBeforeCommit ? .refused(reason) : .unknown(reason)
   }
 
@@ -145,6 +160,7 @@ struct LogDatabase: ~Copyable {
       }
       image = writer
     } catch {
+      note(error)
       throw StorageError(error, path: path)
     }
   }
@@ -165,6 +181,7 @@ struct LogDatabase: ~Copyable {
       image = consume writer
       return nil
     } catch {
+      note(error)
       waste.add(image: id)
       throw StorageError(error, path: path)
     }
@@ -184,6 +201,7 @@ struct LogDatabase: ~Copyable {
       }
       self.waste = waste
     } catch {
+      note(error)
       throw StorageError(error, path: path)
     }
   }

@@ -39,7 +39,13 @@ final class Simulation {
     limits.historySeconds = generator.pick([2, 20, 3600])
     let window = generator.pick([1, 1, 3])
     let usesDisk = sabotage.map { $0 == .losesSyncs } ?? (seed % 4 == 0)
-    let disk = usesDisk ? try StoredLog.Disk(&generator, losesSyncs: sabotage == .losesSyncs) : nil
+    var disk: StoredLog.Disk?
+    if usesDisk {
+      let losesSyncs = sabotage == .losesSyncs
+      disk = try StoredLog.Disk(
+        generator.chance(50) || losesSyncs ? .disk : .process, journalBytes: generator.pick([1000, 8000, 1 << 20]),
+        losesSyncs: losesSyncs)
+    }
     daemon = try SimulatedDaemon(limits: limits, window: window, disk: disk)
     oracle = Oracle(mayLose: disk?.mayLoseChanges == true)
     clients = (0..<(2 + generator.below(4))).map {

@@ -25,12 +25,14 @@ final class StoredLog: SimulatedLog, ImageStore {
     private var losesMark = false
     private let losesSyncs: Bool
 
-    /// - Parameter losesSyncs: whether syncs do nothing, to show that it would be noticed.
-    init(_ generator: inout TreeGenerator, losesSyncs: Bool) throws {
+    /// - Parameters:
+    ///   - journalBytes: bytes of journal above which an image is written.
+    ///   - losesSyncs: whether syncs do nothing, to show that it would be noticed.
+    init(_ durability: Durability, journalBytes: Int = 1 << 20, losesSyncs: Bool = false) throws {
       directory = try TemporaryDirectory()
+      self.durability = durability
+      self.journalBytes = journalBytes
       self.losesSyncs = losesSyncs
-      durability = generator.chance(50) || losesSyncs ? .disk : .process
-      journalBytes = generator.pick([1000, 8000, 1 << 20])
       guard simulated_disk_register() == 0 else { throw SimulationFailure("the simulated disk is not registered") }
       simulated_disk_reset()
     }

@@ -1,0 +1,39 @@
+import FaultyDisk
+import FeedEngine
+import FeedModel
+import FeedStorage
+import Testing
+
+@testable import ReferenceModel
+@testable import Simulator
+
+/// What the simulator found, as short histories.
+extension SimulationTests {
+  /// A sync that fails may lose the header of the log, and later syncs succeed without it.
+  @Test("what is acknowledged after failed syncs survives a loss of power", arguments: UInt64(1)...12)
+  func failedSyncs(_ seed: UInt64) throws {
+    let disk = try StoredLog.Disk(.disk)
+    let daemon = try SimulatedDaemon(limits: Limits(), window: 1, disk: disk)
+    daemon.link.isCalm = true
+    let line = daemon.link.connect(Peer(uid: 0, gid: 0, pid: 1))
+    func define(_ name: String) throws -> String {
+      let request =
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"define\",\"params\":{\"feed\":\"\(name)\",\"kind\":\"array\"}}"
+      daemon.link.send(line, FrameText.frame(request))
+      while daemon.isDue {
+        try daemon.runTurn()
+        daemon.log.work()
+      }
+      var answers = daemon.link.take(line)
+      return FrameText.take(from: &answers).joined()
+    }
+    try daemon.runTurn()
+    simulated_disk_fail(Int32(FAULTY_DISK_SYNC), 0, 2)
+    #expect(try define("a").contains("-32008"))
+    #expect(try define("b").contains("-32008"))
+    simulated_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
+    #expect(try define("c").contains("result"))
+    try daemon.restart(.powerLoss(seed))
+    #expect(daemon.content(of: "c") != nil)
+  }
+}
