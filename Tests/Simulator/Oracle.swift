@@ -9,10 +9,12 @@ import FeedModel
 /// every feed showed at every revision, so that a copy of any age can be compared.
 struct Oracle {
   /// A request that the log stores.
-  enum Mutation {
+  indirect enum Mutation {
     case operation(TreeOperation)
     case transaction([TreeOperation])
     case select(feed: String, isSelect: Bool, at: [[Int]]?)
+    /// A request that is executed only if the feed has this revision; nil if it is not defined.
+    case conditional(feed: String, revision: Int?, Mutation)
     /// A request that has to be refused, for whatever reason.
     case invalid
     /// A `watch` that may begin a history: it changes nothing that is seen.
@@ -80,6 +82,12 @@ struct Oracle {
 
   func content(of feed: String) -> [Mirror.Section]? { contents[feed]?.last?.sections }
 
+  /// The revision of a feed or bin; nil when it is not there.
+  func revision(of feed: String) -> Int? {
+    guard let last = contents[feed]?.last, last.sections != nil else { return nil }
+    return last.revision
+  }
+
   /// The feeds and bins that are there.
   var names: [String] { views.keys.sorted() }
 
@@ -118,6 +126,8 @@ struct Oracle {
     case .operation(let operation): commit([operation])
     case .transaction(let operations): commit(operations)
     case .select(let feed, let isSelect, let paths): select(feed, isSelect, paths)
+    case .conditional(let feed, let expected, let mutation):
+      revision(of: feed) == expected ? execute(mutation) : .refused(code: -32009)
     case .invalid: .refused(code: nil)
     case .watch: .done(revision: revision)
     }
@@ -140,17 +150,18 @@ struct Oracle {
     state.reference = next
     if next.isStructural || new != views {
       state.revision += 1
-      keep(new)
+      keep(new, rebinned: next.rebinned)
     }
     state.views = new
     return .done(revision: revision)
   }
 
-  private mutating func keep(_ new: [String: TreeView]) {
+  /// Keeps what changed. New bins are a change of the collection, whatever they show.
+  private mutating func keep(_ new: [String: TreeView], rebinned: Set<String>) {
     for name in views.keys where new[name] == nil {
       state.contents[name, default: []].append(Content(revision: revision, sections: nil))
     }
-    for (name, view) in new where views[name] != view {
+    for (name, view) in new where views[name] != view || rebinned.contains(name) {
       let sections = view.sections.map { section in
         Mirror.Section(name: section.name, rows: section.rows.map { .init(element: $0.text, type: $0.type) })
       }

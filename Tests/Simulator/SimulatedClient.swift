@@ -9,6 +9,7 @@ final class SimulatedClient {
   enum Question {
     case mutation
     case watch(feed: String, known: Mirror?, initial: Bool)
+    case watchCounts(feed: String, known: Int?)
     case unwatch(feed: String)
     case snapshot(feed: String)
     case verify(feed: String)
@@ -38,6 +39,7 @@ final class SimulatedClient {
   private var inbox: [UInt8] = []
   private var expected: [Expected] = []
   private(set) var mirrors: [String: Mirror] = [:]
+  private(set) var counts: [String: CountsMirror] = [:]
   /// Copies of revisions at which feeds were seen, to resume from; they survive the connection.
   private(set) var seen: [String: [(epoch: String, mirror: Mirror)]] = [:]
   private var snapshots: [String: Mirror] = [:]
@@ -72,6 +74,7 @@ final class SimulatedClient {
     inbox = []
     expected = []
     mirrors = [:]
+    counts = [:]
     snapshots = [:]
     ignored = []
     (isDoomed, hasEnded, farewell) = (false, false, nil)
@@ -113,6 +116,7 @@ final class SimulatedClient {
     }
     guard let feed = params["feed"]?.string else { throw SimulationFailure("a notification without a feed") }
     if ignored.contains(feed) { return }
+    if let known = counts[feed] { return try take(method, params, known, oracle) }
     guard var mirror = mirrors[feed] else { throw SimulationFailure("nobody watches \(feed)") }
     switch method {
     case "delta":
@@ -134,6 +138,18 @@ final class SimulatedClient {
     }
     mirrors[feed] = mirror
     try check(mirror, oracle)
+  }
+
+  private func take(_ method: String, _ params: Value, _ known: CountsMirror, _ oracle: Oracle) throws {
+    var known = known
+    switch method {
+    case "delta": try known.take(delta: params, oracle)
+    case "snapshot": try known.take(reset: params, oracle)
+    case "bookmark": try known.take(bookmark: params, epoch: epoch)
+    default: throw SimulationFailure("counts are told of \(method)")
+    }
+    count("counts \(method)")
+    counts[known.feed] = known.isEnded ? nil : known
   }
 
   /// A copy shows what the feed showed at the copy's revision.
@@ -167,9 +183,16 @@ final class SimulatedClient {
     case .mutation: try takeMutation(next.id ?? 0, response, oracle)
     case .watch(let feed, let known, let initial):
       if let result { try begin(feed, known, initial, result, oracle) }
+    case .watchCounts(let feed, let known):
+      if let result {
+        mirrors[feed] = nil
+        ignored.remove(feed)
+        counts[feed] = try CountsMirror(result, since: known, oracle)
+      }
     case .unwatch(let feed):
       if result != nil {
         mirrors[feed] = nil
+        counts[feed] = nil
         ignored.remove(feed)
       }
     case .snapshot(let feed): try takeSnapshot(feed, result, oracle)
@@ -225,6 +248,7 @@ final class SimulatedClient {
 
   private func begin(_ feed: String, _ known: Mirror?, _ initial: Bool, _ result: Value, _ oracle: Oracle) throws {
     mirrors[feed] = nil
+    counts[feed] = nil
     ignored.remove(feed)
     let isResumed = result["resumed"]?.bool == true
     let base = initial ? known : (known ?? snapshots.removeValue(forKey: feed))

@@ -37,8 +37,7 @@ extension Simulation {
 
   /// Sends requests in frames of their own, or sometimes as one JSON-RPC batch.
   ///
-  /// A `watch` is never part of a batch: its notifications would come before the batch's answer, so that they could not be
-  /// checked as they arrive.
+  /// A `watch` is never part of a batch: its notifications may arrive before its answer, so they could not be checked.
   private func send(_ client: SimulatedClient, _ texts: [String], mayBatch: Bool = true) {
     let isBatch = mayBatch && texts.count > 1 && generator.chance(20)
     note("client \(client.number) sends\(isBatch ? " as a batch" : "") \(texts.joined(separator: "\n    "))")
@@ -56,11 +55,25 @@ extension Simulation {
   }
 
   private func mutation(of client: SimulatedClient) -> String {
-    let (mutation, method, params) = self.mutation()
+    var (mutation, method, params) = self.mutation()
+    if generator.chance(12), let (feed, revision) = condition() {
+      mutation = .conditional(feed: feed, revision: revision, mutation)
+      params.removeLast()
+      params += ",\"if\":{\"feed\":\"\(feed)\",\"revision\":\(revision.map { "\($0)" } ?? "null")}}"
+    }
     let tag = oracle.register(mutation)
     let hasID = generator.chance(92)
     if hasID { client.expect(tag, .mutation) }
     return text(tag, method, params, hasID: hasID)
+  }
+
+  /// A feed and a revision of it: mostly the present one.
+  ///
+  /// Not of a bin: whether new bins give a bin another revision that shows the same rows is the daemon's choice.
+  private func condition() -> (feed: String, revision: Int?)? {
+    guard let feed = generator.chance(10) ? "nobody" : anyName, !feed.contains("/") else { return nil }
+    let revision = oracle.revision(of: feed)
+    return (feed, generator.chance(80) ? revision : revision.map { $0 - 1 } ?? 3)
   }
 
   private func mutation() -> (Oracle.Mutation, method: String, params: String) {
@@ -133,7 +146,13 @@ extension Simulation {
       initial = false
     }
     let tag = oracle.register(.watch)
-    client.expect(tag, .watch(feed: feed, known: isOld ? nil : known, initial: initial))
+    let base = isOld ? nil : known
+    if initial && generator.chance(20) {
+      params += ",\"elements\":false"
+      client.expect(tag, .watchCounts(feed: feed, known: base?.revision))
+    } else {
+      client.expect(tag, .watch(feed: feed, known: base, initial: initial))
+    }
     texts.append(text(tag, "watch", "{\(params)}"))
     send(client, texts, mayBatch: false)
   }
