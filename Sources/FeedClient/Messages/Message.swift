@@ -30,7 +30,7 @@ public struct Notification {
   /// Whether this is the last notification of a feed that was undefined.
   public var endsFeed: Bool { (kind == .delta || kind == .snapshot) && params.member("ended")?.bool == true }
 
-  /// Whether this notification of `$feeds` has the row of a feed, or of the collection of a bin.
+  /// Whether this notification of `$feeds` contains the row of a feed, or of the collection of a bin.
   func lists(_ feed: String) -> Bool {
     var name = String(feed.prefix { $0 != "/" })
     return name.withUTF8 { name in

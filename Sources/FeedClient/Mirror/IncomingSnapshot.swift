@@ -3,7 +3,7 @@ import FeedChange
 /// A snapshot that is being received: its sections and the rows so far.
 struct IncomingSnapshot: Sendable {
   private let summaries: [SectionSummary]
-  /// The number of rows before each section, and of all rows.
+  /// The number of rows before each section, then the number of all rows.
   private let starts: [Int]
   private(set) var sections: [Mirror.Section] = []
   /// The number of rows received so far, in all sections.

@@ -35,7 +35,7 @@ public final class Follower {
   private var connection: Connection?
   /// The id of the watcher's unanswered request.
   private var pendingID: Int?
-  /// The unanswered request that ends the watch of `$feeds`; its answer is of no interest.
+  /// The id of the unanswered `unwatch` of `$feeds`. Its response is ignored.
   private var unwatchID: Int?
   private var restsUntil: UInt64?
   private var hasStarted = false

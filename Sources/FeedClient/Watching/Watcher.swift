@@ -3,8 +3,8 @@ import Glibc
 /// A watch over a series of connections, as a pure state machine: it receives events and returns the next action. It
 /// has no socket, clock or rows; ``Follower`` has.
 ///
-/// While the feed is not defined, the watcher watches `$feeds` on the same connection and asks again when that names the
-/// feed. It only repeats attempts to connect.
+/// While the feed is not defined, the watcher watches `$feeds` on the same connection, and requests the watch again
+/// when the feed appears there. Only connecting is retried.
 public struct Watcher: Sendable {
   /// The next action.
   public enum Action: Equatable, Sendable {
@@ -14,8 +14,8 @@ public struct Watcher: Sendable {
     case sendHello
     /// Send `watch`, then call ``started(_:)`` or ``refused(_:)``.
     case sendWatch(since: FeedPosition?, initial: Bool)
-    /// Send `watch` for `$feeds` without a snapshot, then call ``startedList()`` or ``refused(_:)``. Call ``listed()`` when
-    /// the list names the feed, or its collection.
+    /// Send `watch` for `$feeds` without a snapshot, then call ``startedList()`` or ``refused(_:)``. Call ``listed()``
+    /// when a notification contains the feed or its collection.
     case watchList
     /// Send `unwatch` for `$feeds`.
     case unwatchList
@@ -31,12 +31,12 @@ public struct Watcher: Sendable {
     case connecting
     case greeting
     case asking
-    /// The watch of `$feeds` is not answered yet.
+    /// Waiting for the response to the watch of `$feeds`.
     case askingForList
-    /// Waiting until `$feeds` names the feed.
+    /// Waiting until `$feeds` contains the feed.
     case waiting
     case watching
-    /// Waiting to connect again.
+    /// Waiting before the next connection.
     case resting
     case ended
   }
@@ -48,7 +48,7 @@ public struct Watcher: Sendable {
   private var asked: FeedPosition?
   /// Whether `$feeds` is watched on this connection.
   private var followsList = false
-  /// Whether `$feeds` named the feed since the last `watch` was sent.
+  /// Whether `$feeds` reported the feed since the last `watch` was sent.
   private var wasListed = false
   /// Whether a watch has started at least once.
   private var hasBegun = false
@@ -94,13 +94,13 @@ public struct Watcher: Sendable {
     return followsList ? .unwatchList : .read
   }
 
-  /// The watch of `$feeds` was answered: the feed may have been defined in the meantime.
+  /// Records the response to the watch of `$feeds`. The feed may have been defined meanwhile.
   public mutating func startedList() -> Action {
     followsList = true
     return ask()
   }
 
-  /// `$feeds` named the feed as added or changed.
+  /// Records that `$feeds` reported the feed as added or changed.
   public mutating func listed() -> Action {
     if state == .waiting { return ask() }
     wasListed = true
@@ -151,10 +151,10 @@ public struct Watcher: Sendable {
   /// Whether messages about the feed are expected.
   public var isWatching: Bool { state == .watching }
 
-  /// Whether a watch of `$feeds` tells of the feed.
+  /// Whether `$feeds` is watched on this connection.
   var isFollowingList: Bool { followsList }
 
-  /// Whether the next answer is that of `watch` for `$feeds`.
+  /// Whether the next response is that of `watch` for `$feeds`.
   var isAskingForList: Bool { state == .askingForList }
 
   /// Whether the next response is that of `hello`.

@@ -28,7 +28,7 @@ struct DefinitionBuilder: Equatable {
   var kind = "collection"
   var id: String?
   var type: String?
-  /// The path of the value that gives elements their sections, and the order of these.
+  /// The path of the value that determines the section of an element, and the order of the sections.
   var section: String?
   var sectionOrder: String?
   var exclusive = false

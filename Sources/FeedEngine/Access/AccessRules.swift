@@ -42,8 +42,8 @@ public struct AccessRules: Equatable, Sendable {
   }
 }
 
-/// A pattern of feed names: `*` matches any characters, `?` matches one character. Only a pattern that begins with `$`
-/// matches `$feeds`.
+/// A pattern of feed names: `*` matches any characters, `?` matches one character. `$feeds` is matched only by patterns
+/// that begin with `$`.
 public struct NamePattern: Equatable, Sendable {
   private let pattern: [UInt8]
 

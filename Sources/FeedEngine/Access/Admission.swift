@@ -9,8 +9,8 @@ enum Admission {
   /// Members of a definition whose entries are counted.
   private static let lists: [StaticString] = ["children", "contents", "pattern", "header", "repeatables", "fixed"]
 
-  /// Members of `define` that belong to the request, not to the definition, and those of the status in a result of `describe`,
-  /// which `define` accepts as it is.
+  /// Members of `define` that belong to the request, and members of the status in a result of `describe`. `define`
+  /// accepts such a result unchanged.
   private static let requestMembers = [
     "replace", "animation", "if", "source", "shows", "sections", "counts", "count", "revision", "watchers",
   ]

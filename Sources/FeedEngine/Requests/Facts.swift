@@ -87,7 +87,7 @@ extension Engine {
     out.append(UInt8(ascii: "}"))
   }
 
-  /// `,"shows":[{"feed":"inbox","section":1}]`, with `type` for a content of a slots feed.
+  /// Appends `,"shows":[{"feed":"inbox","section":1}]`, with `type` for a content of a slots feed.
   private func append(_ shown: [(feed: String, as: Feed.ShownAs)], to out: inout ByteBuffer) {
     out.append(",\"shows\":[")
     for (place, child) in shown.enumerated() {

@@ -68,7 +68,7 @@ extension Engine {
     return collection
   }
 
-  /// The error for a feed that a method cannot change.
+  /// Returns the error for a feed that a method cannot change.
   func refusal(of feed: Feed, wanted: String) -> FeedError {
     feed.isList ? Catalog.listIsReadOnly : .wrongKind(feed: feed.name, kind: feed.kindName, wanted: wanted)
   }

@@ -47,7 +47,7 @@ public final class Catalog {
 
   // MARK: Finding
 
-  /// The defined feeds by name; bins of collections are found through their collection. `$feeds` is not among them.
+  /// The defined feeds by name, without `$feeds`. Bins are found through their collection.
   public var feeds: [String: Feed] { table.byName }
 
   /// The feed, or bin of a collection, of that name.
@@ -102,7 +102,8 @@ public final class Catalog {
   /// Updates the list of collections that evict by age, after definitions changed.
   func refreshExpiry() { expiry.refresh(from: table) }
 
-  /// A feed was added or removed. O(1) unless it retains by age.
+  /// Updates the list of collections that evict by age after a feed was added or removed. O(1) unless it retains by
+  /// age.
   func refreshExpiry(with feed: Feed) {
     if feed.collection?.retainsByAge == true { refreshExpiry() }
   }

@@ -23,10 +23,10 @@ public final class Commit {
   private var operation = Operation()
   /// The feed whose change is in `operation.result` and not yet in the feed's slot; -1 for none.
   private var pending: FeedNumber = -1
-  /// The feed that the last operation gave another definition or other children; -1 for none. What it shows may change even if
-  /// the operation itself changes no row.
+  /// The feed that the last operation redefined or gave other children; -1 for none. Its rows may change even if the
+  /// operation changed none.
   private var redefined: FeedNumber = -1
-  /// The keyed sections of the feed of `pending`, with the change of its rows in one section; nil for other feeds.
+  /// The keyed sections of the feed `pending`, with the change of its rows as one section; nil for other feeds.
   private var divided: (sections: KeyedSections, flat: Change)?
   private var hints = Hints()
   private var changes = ChangeTable()
@@ -198,8 +198,8 @@ public final class Commit {
     finishOperation(on: feed)
   }
 
-  /// Turns the result of the operation under way, a change of rows in one section, into the change of the sections that divide
-  /// them.
+  /// Replaces the result of the current operation, a change of rows in one section, by the change of the keyed
+  /// sections.
   private func divide(by keyed: KeyedSections, _ store: RowStore, since mark: UndoLog.Mark) {
     let flat = operation.result
     let isStep = operation.stepCount <= 1
@@ -208,7 +208,7 @@ public final class Commit {
     tellParents(of: keyed)
   }
 
-  /// Tells the feeds that show keyed sections if these came or went.
+  /// Updates the feeds that show keyed sections, if sections were added or removed.
   private func tellParents(of keyed: KeyedSections) {
     guard keyed.endOperation() else { return }
     let feed = graph.table[keyed.number]
@@ -216,7 +216,7 @@ public final class Commit {
     if graph.hasParents(feed.number) { graph.structureDidChange() } else { graph.counts.advance() }
   }
 
-  /// Tells the feeds that show keyed sections about those that an undo brought back or took away.
+  /// Updates the feeds that show keyed sections after an undo.
   private func keyedSectionsDidChange() {
     for keyed in log.keyed { tellParents(of: keyed) }
   }
@@ -254,7 +254,7 @@ public final class Commit {
     graph.structureDidChange()
   }
 
-  /// Brings the row of a feed in `$feeds` in line, after the feed was defined, redefined or undefined, or got other children.
+  /// Updates the row of a feed in `$feeds` after the feed was defined, redefined or undefined, or got other children.
   func relist(_ feed: Feed) throws(FeedError) {
     let change = try graph.table.follow(feed, in: self)
     if change.isEmpty { return }

@@ -1,10 +1,10 @@
 import FeedChange
 import FeedJSON
 
-/// The feed `$feeds`: one section with one row for each defined feed, in the order of their names.
+/// The feed `$feeds`: one section with one row for each defined feed, in order of name.
 ///
-/// The catalog keeps it; no request changes it. An element is `{"feed","kind","definition"}`. The row of a feed follows its
-/// definition within the operation that changes it.
+/// The catalog maintains it; no request changes it. An element is `{"feed","kind","definition"}`. The operation that
+/// changes a definition also updates its row.
 final class FeedListKind: FeedKind {
   private let state: FeedListState
 
@@ -23,7 +23,7 @@ final class FeedListKind: FeedKind {
   func element(at path: IndexPath) -> ElementText { state.sections[0].element(at: Int(path.row)) }
   func type(at path: IndexPath) -> UnsafeRawBufferPointer { element(at: path).type }
   var hasTypes: Bool { false }
-  /// Not stored in images: the definitions of the feeds are.
+  /// The rows are not stored in images, because they follow from the definitions.
   var rows: RowStore? { state }
   var bins: [Feed] { [] }
 
@@ -35,7 +35,7 @@ final class FeedListKind: FeedKind {
   static let readOnly = FeedError.permissionDenied(
     reason: "feed \"\(FeedName.feeds)\" is read-only; define and undefine feeds to change it")
 
-  /// The row of the feed with a name.
+  /// Returns the row of the feed with a name.
   func find(_ name: JSONView) -> (row: Row, places: [IndexPath])? {
     guard let name = name.string(atMost: FeedName.maxLength), let handle = state.handles[name],
       let row = state.sections[0].rows.row(of: handle)
@@ -43,9 +43,9 @@ final class FeedListKind: FeedKind {
     return (state.row(of: handle), [IndexPath(section: 0, row: UInt32(row))])
   }
 
-  /// Brings the row of a feed in line with its definition. O(log feeds + definition).
+  /// Updates the row of a feed from its definition. O(log feeds + definition).
   ///
-  /// - Returns: the change; empty if nothing differs.
+  /// - Returns: the change; empty if the row did not change.
   func follow(_ feed: Feed, in commit: Commit) throws(FeedError) -> Change {
     if feed.isGone {
       state.remove(feed.name, commit.log)
@@ -66,12 +66,12 @@ extension Catalog {
   public static var listIsReadOnly: FeedError { FeedListKind.readOnly }
 }
 
-/// The rows of `$feeds`, found by name.
+/// The rows of `$feeds`, indexed by name.
 ///
-/// Invariant: `handles` has each living element under its name; rows ascend by name.
+/// Invariant: `handles` has each living element by its name; rows ascend by name.
 private final class FeedListState: RowStore {
   fileprivate private(set) var handles: [String: UInt32] = [:]
-  /// Working memory, kept between rows.
+  /// Scratch buffer, reused for every row.
   private var text = ByteBuffer()
 
   init(limits: Limits) {
@@ -128,7 +128,7 @@ private final class FeedListState: RowStore {
     step.deleted.append(IndexPath(section: 0, row: UInt32(row)))
   }
 
-  /// Writes the element of a feed to `text`. A definition for which there is no room in a frame is left out as null.
+  /// Writes the element of a feed to `text`. A definition that does not fit in a frame is written as null.
   private func write(_ definition: FeedDefinition) {
     text.removeAll(keepingCapacity: true)
     text.append("{\"feed\":")

@@ -1,6 +1,6 @@
 import FeedChange
 
-/// The feeds of a catalog by name, and feeds and bins by number. ``list`` is no defined feed and stands beside them.
+/// The feeds of a catalog by name, and feeds and bins by number. ``list`` is not one of the defined feeds.
 ///
 /// Invariant: every named feed and each of its bins is stored under its own number; a free number has no feed. An
 /// undefined feed keeps its number until the commit ends, because the commit may be rolled back.
@@ -28,7 +28,7 @@ final class FeedTable {
   /// The feeds in the order of their names, the same in every process.
   var inNameOrder: [Feed] { named.values.sorted { $0.name < $1.name } }
 
-  /// All feeds that a name stands for, bins left out: the defined ones and the list of them.
+  /// All feeds with a name, without bins: the defined ones and ``list``.
   var all: [Feed] { [list] + named.values }
 
   /// The feed or bin with a number. O(1).
@@ -45,7 +45,7 @@ final class FeedTable {
     return named[String(name[..<slash])]?.kind.bins.first { $0.name == name }
   }
 
-  /// Brings the row of a feed in `$feeds` in line with its definition. Returns the change of `$feeds`.
+  /// Updates the row of a feed in `$feeds` from its definition. Returns the change of `$feeds`.
   func follow(_ feed: Feed, in commit: Commit) throws(FeedError) -> Change {
     try listed.follow(feed, in: commit)
   }

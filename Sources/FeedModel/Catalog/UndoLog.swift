@@ -70,7 +70,7 @@ final class UndoLog {
     entries.append(entry)
   }
 
-  /// Notes keyed sections whose rows the commit changes.
+  /// Records keyed sections whose rows the commit changes.
   func append(_ sections: KeyedSections) { keyed.append(sections) }
 
   func append(undo: @escaping () -> Void) {

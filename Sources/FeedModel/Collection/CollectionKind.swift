@@ -3,7 +3,7 @@ import FeedJSON
 import FeedQuery
 
 /// A collection: one section for every bin, with the elements that the filter of the bin accepts, in the order of the
-/// bin. With sections by value, it has one section for every value instead, and no bins.
+/// bin. With sections by value, it has one section for every value and no bins.
 ///
 /// Invariant: there is one feed for every bin of the current definition, in order, and each shows the section of its
 /// index.
@@ -25,7 +25,7 @@ public final class CollectionKind: FeedKind {
     }
   }
 
-  /// Whether there are bins, or the commit under way removes some.
+  /// Whether there are bins, or the open commit removes some.
   var hasBins: Bool { !bins.isEmpty || !goneBins.isEmpty }
 
   private static func makeBin(

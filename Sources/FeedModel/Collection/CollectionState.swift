@@ -19,8 +19,8 @@ final class CollectionState: RowStore {
   let definition: CollectionDefinition
   var index = IdentityIndex()
   let bins: [Bin]
-  /// The distinct orders of the sorted bins. Every element has one key for each. With sections by value, the first is the
-  /// order of the sections, and the order of the bin begins with it.
+  /// The distinct orders of the sorted bins. Every element has one key for each. With sections by value, the first
+  /// order is that of the sections, and the order of the bin begins with it.
   let orders: [SortOrder]
   let seed: UInt64
 
@@ -99,7 +99,7 @@ final class CollectionState: RowStore {
 
   override func didRestoreRow(_ handle: UInt32) { adoptRow(handle) }
 
-  /// Counts a row that was put in its place in its section.
+  /// Counts a row in its section after the row was inserted without the undo log.
   func adoptRow(_ handle: UInt32) {
     keyed?.adopt(handle) { text in (try? scanner.scan(text.text)).map(sectionName(of:)) ?? feed }
   }

@@ -101,7 +101,7 @@ struct Rebinning {
 
   /// Adds the changes of the rows of a section that stays.
   ///
-  /// - Parameter placeOf: the row of each new handle among the rows that contain those of the new section; -1 for none.
+  /// - Parameter placeOf: the row of each new handle in the tree of the new section; -1 if it has none.
   private mutating func compareRows(
     _ before: (index: Int, rows: SectionRange), _ after: (index: Int, rows: SectionRange), _ placeOf: [Int]
   ) {

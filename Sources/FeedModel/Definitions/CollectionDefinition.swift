@@ -38,7 +38,8 @@ public struct CollectionDefinition: Equatable, Sendable {
     public let seconds: Double?
   }
 
-  /// Sections by value: a section for each value found at a path, in the order of the values.
+  /// Sections by value: one section for each value at a path, in the order of the values (Protocol/README.md, "Sections
+  /// by value").
   public struct Section: Equatable, Sendable {
     public let by: SingularPath
     public let descending: Bool
@@ -57,12 +58,12 @@ public struct CollectionDefinition: Equatable, Sendable {
   public let exclusive: Bool
   /// The bins, in the order of their sections; exactly one if there are sections by value.
   public let bins: [Bin]
-  /// What divides the elements into sections in place of the bins.
+  /// The sections by value, if the collection has them instead of bins.
   public let section: Section?
   /// The limits on kept elements; nil keeps all elements.
   public let retain: Retention?
 
-  /// The bins that are feeds of their own: none if there are sections by value.
+  /// The bins that are feeds of their own; none if there are sections by value.
   var feeds: [Bin] { section == nil ? bins : [] }
 
   public static func == (a: CollectionDefinition, b: CollectionDefinition) -> Bool {

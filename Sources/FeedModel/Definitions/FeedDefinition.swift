@@ -293,7 +293,7 @@ extension ByteBuffer {
 
 /// The rule for names of feeds and bins: `[A-Za-z0-9._-]{1,128}` (Protocol/README.md, "Names").
 public enum FeedName {
-  /// The name of the list of all feeds. Not a valid name of a defined feed.
+  /// The name of the feed that lists all feeds. No feed with this name can be defined.
   public static let feeds = "$feeds"
   /// The maximum number of bytes of a name.
   public static let maxLength = 128

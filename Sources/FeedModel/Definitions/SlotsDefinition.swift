@@ -17,13 +17,13 @@ public struct SlotsDefinition: Equatable, Sendable {
   public let defaultType: String?
   /// The types at fixed positions, ascending by position.
   public let fixed: [Fixed]
-  /// What the types of rows are.
+  /// The origin of the types of rows.
   public let types: Types
 
   public enum Types: String, Equatable, Sendable {
-    /// The type of `contents`.
+    /// The type is that of the content, as named in `contents`.
     case content
-    /// The type that the row has in the feed it comes from.
+    /// The type is that of the row in its content.
     case element
   }
 

@@ -11,7 +11,7 @@ struct SortOrder: Sendable {
   struct Term: Sendable {
     let path: SingularPath
     let descending: Bool
-    /// Whether the term divides elements into sections: values that name no section count as absent.
+    /// Whether the term determines the section of an element. Values that name no section then count as absent.
     var isSection = false
   }
 

@@ -23,7 +23,7 @@ public final class Feed {
   public private(set) var history: History?
   /// The selected rows, ascending, as of the last commit.
   public private(set) var selection: [IndexPath] = []
-  /// The operations that are allowed on the rows. A bin has those of its collection.
+  /// The operations that are allowed on the rows. For a bin, those of its collection.
   public private(set) var behaviours = Behaviours()
   /// The last definition that was given. Since then, other methods may have changed the children or the active child.
   public private(set) var given: FeedDefinition?
@@ -52,11 +52,11 @@ public final class Feed {
   /// The feeds and bins whose rows this feed shows.
   public var shownFeeds: [Feed] { derived?.sources.map(\.feed) ?? [] }
 
-  /// What a composed, segmented or slots feed shows of a child.
+  /// How a composed, segmented or slots feed shows a child.
   public enum ShownAs {
     /// The index of the first section of the child in this feed; nil if it is not shown.
     case section(Int?)
-    /// The type of its rows.
+    /// The type of the child's rows.
     case type(String)
   }
 
@@ -104,7 +104,7 @@ public final class Feed {
     return section.row(at: row)
   }
 
-  /// The element at an existing index of the rows in flattened order.
+  /// The element at an existing index of the rows in flattened order. O(bins + log n), or O(children + log n).
   func element(atFlat index: Int) -> ElementText {
     let (section, row) = kind.locate(index)
     return section.element(at: row)

@@ -13,13 +13,13 @@ public protocol FeedKind: AnyObject {
   var sectionCount: Int { get }
   /// The section at an index in `0..<sectionCount`.
   func section(at index: Int) -> any FeedSection
-  /// The rows of all sections.
+  /// The number of rows of all sections.
   var rowCount: Int { get }
-  /// The row at an index in `0..<rowCount` of all rows in order, as a row of some section that has it.
+  /// A section that has the row at an index in `0..<rowCount` of the flattened order, and the index of the row in it.
   func locate(_ index: Int) -> (section: any FeedSection, row: Int)
-  /// The path of the row at an index in `0..<rowCount` of all rows in order.
+  /// The path of the row at an index in `0..<rowCount` of the flattened order.
   func path(ofFlat index: Int) -> IndexPath
-  /// The present rows of each section, to be read one after another while the feed goes on changing.
+  /// Returns a snapshot of each section. They must be read one after another, and can be read while the feed changes.
   func makeSnapshots() -> [any SectionSnapshot]
   /// The element at the path of an existing row. O(log n).
   func element(at path: IndexPath) -> ElementText
@@ -47,7 +47,7 @@ protocol DerivedKind: FeedKind {
   var sources: [(place: Int, feed: Feed)] { get }
   /// Whether rows of the source at a place are currently visible.
   func shows(_ place: Int) -> Bool
-  /// The source that an existing row comes from, and the path of the row there; nil for a bin, whose rules are those of its
+  /// The source of an existing row, and the path of the row there. Returns nil for a bin, whose rules are those of its
   /// collection. O(log n).
   func origin(of path: IndexPath) -> (feed: Feed, path: IndexPath)?
   /// The index of the first section of the source at a place, if its sections are sections of this feed. Returns nil if

@@ -5,13 +5,13 @@ import FeedChange
 /// The selection follows rows, not positions: a selected row stays selected when it moves, and is deselected when it is
 /// deleted.
 ///
-/// A row obeys the rules of each feed that it comes from: in a composed feed, rows of a child of which only one may be selected
-/// replace each other, and rows of a child without selection cannot be selected.
+/// A row obeys the rules of each feed that it comes from. In a composed feed, rows of a child with `"multiple": false`
+/// replace each other in the selection, and rows of a child with `"selectable": false` cannot be selected.
 extension Feed {
   /// Adds rows to the selection, or replaces it if only one row may be selected. Returns whether anything changed.
+  /// O(rows · levels).
   ///
   /// - Throws: `permissionDenied`, `indexOutOfRange`, `invalidParams` for several rows if only one may be selected.
-  /// O(rows · levels).
   public func select(_ paths: [IndexPath]) throws(FeedError) -> Bool {
     try checkMaySelect()
     for path in paths { try check(path) }
@@ -31,7 +31,7 @@ extension Feed {
     return setSelection(Set(kept).union(wanted).sorted())
   }
 
-  /// The feeds below this one through which a row comes, the nearest first.
+  /// The feeds below this one through which a row comes, nearest first.
   private func origins(of path: IndexPath) -> [Feed] {
     var found: [Feed] = []
     var (feed, path) = (self, path)
@@ -42,7 +42,8 @@ extension Feed {
     return found
   }
 
-  /// Checks rows by the rules of the feeds they come from. Returns the feeds of which only one row may be selected.
+  /// Checks rows by the rules of the feeds that they come from. Returns the feeds of which only one row may be
+  /// selected.
   private func checkOrigins(of paths: Set<IndexPath>) throws(FeedError) -> Set<FeedNumber> {
     var single: Set<FeedNumber> = []
     if derived == nil { return single }

@@ -47,7 +47,7 @@ public final class FeedImage {
     binHistories = bins.map(\.history)
   }
 
-  /// What stands in place of a definition of `$feeds`.
+  /// The text in place of a definition of `$feeds`.
   static let list = "{\"feed\":\"\(FeedName.feeds)\",\"kind\":\"feeds\"}"
 
   private static func text(_ definition: FeedDefinition?) -> String {

@@ -103,7 +103,7 @@ extension Catalog {
       throw error
     }
     finish()
-    // An image of an earlier version has no history of the list of feeds: nobody can catch up across it.
+    // An image of an earlier version has no history of `$feeds`, so no watch of it can resume.
     table.list.forgetPast(at: 0)
     let feed = try feed(named: live.name)
     let given = try withoutGrowthLimits { () throws(FeedError) in try FeedDefinition(parsing: given, limits: limits) }

@@ -27,11 +27,11 @@ extension RowStore {
     return change
   }
 
-  /// Turns a simplified change of the rows of one section into one of the sections that divide them.
+  /// Converts a simplified change of all rows as one section to a change of the keyed sections.
   ///
   /// - Parameters:
-  ///   - mark: where in the log the scope begins.
-  ///   - isStep: whether the change is that of one step, which needs no simplification.
+  ///   - mark: the position in the log where the scope begins.
+  ///   - isStep: whether the change is a single step, which needs no simplification.
   func divide(
     _ flat: borrowing Change, by keyed: KeyedSections, since scope: KeyedSections.Scope, _ log: UndoLog,
     _ mark: UndoLog.Mark, isStep: Bool

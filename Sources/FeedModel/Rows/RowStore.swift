@@ -15,7 +15,7 @@ public class RowStore {
   /// The path of an element's type.
   var type: SingularPath?
   var limits: Limits
-  /// The sections that divide the rows of `sections[0]`; nil for stores whose sections are `sections`.
+  /// The keyed sections that divide the rows of `sections[0]`; nil if `sections` are the sections.
   let keyed: KeyedSections?
 
   /// Scratch buffers, reused for every element.
@@ -48,7 +48,7 @@ public class RowStore {
     return addElement(try makeText(element, identity: none, keys: none), hash: 0, at: changed, log)
   }
 
-  /// A row of an image was put in its place.
+  /// Called after a row of an image was inserted.
   func didRestoreRow(_ handle: UInt32) {}
 
   /// The key prefix of an element in a section; 0 if rows are not sorted.

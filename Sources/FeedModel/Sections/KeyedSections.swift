@@ -1,51 +1,51 @@
 import FeedChange
 import FeedJSON
 
-/// The sections of a collection that has one for each value of a key (`Protocol/README.md`, "Sections by value").
+/// The sections of a collection with one section for each value of a key (`Protocol/README.md`, "Sections by value").
 ///
-/// The rows of all sections stand in one tree, ordered by the key of the section first, so an element costs the same in one
-/// section as in many. Sections are found by their keys in a second tree. A section is there as long as it has rows.
+/// The rows of all sections are in one tree, ordered by the section key first, so an element costs the same in one
+/// section as in many. A second tree finds sections by key. A section exists while it has rows.
 ///
-/// Operations change the rows of the one tree; `divide` turns their change into one of sections. For that, each section
-/// remembers how many rows it had before the operation and before the commit, from the first change on.
+/// Operations change rows of the first tree; `divide` converts the change to one of sections. For this purpose, each
+/// section stores its row counts before the operation and before the commit.
 ///
-/// Invariant: a section is in `order` exactly if it has rows, at the place of its key; every row of `rows` is counted in the
+/// Invariant: a section is in `order` exactly if it has rows, at the place of its key; every row is counted in the
 /// section of its key.
 final class KeyedSections {
-  /// Since when the numbers of rows are compared.
+  /// The period over which row counts are compared.
   enum Scope {
     case operation
     case commit
   }
 
-  /// The feed; set by `bind`.
+  /// The number of the feed; set by `bind`.
   private(set) var number: FeedNumber = -1
   private unowned var graph: FeedGraph?
   let feed: String
   /// All rows, as one section.
   let flat: RowSection
   private let elements: ElementTable
-  /// By identifier; nil for an identifier that is free.
+  /// The sections by identifier; nil for a free identifier.
   private var all: [KeyedSection?] = []
   private var free: [UInt32] = []
   /// The identifiers of the sections with rows, by key.
   private let order = PositionTree(keyed: true)
-  /// The identifiers of sections without rows, by key; freed with the commit.
+  /// The identifiers of sections without rows, by key; released at the end of the commit.
   private var empty: [[UInt8]: UInt32] = [:]
   /// The section of each row, by handle.
   private var sectionOf: [UInt32] = []
-  /// The section of the row that is inserted or changed next.
+  /// The section of the next row that is inserted or changed.
   private var prepared: UInt32 = 0
 
   private var scopes: (operation: UInt64, commit: UInt64) = (1, 1)
   private var touched: (operation: [UInt32], commit: [UInt32]) = ([], [])
   /// The number of sections before the operation.
   private var countBefore = 0
-  /// Whether sections came or went since the feeds that show them were told.
+  /// Whether sections were added or removed since the feeds that show them were updated.
   private var isRestructured = false
-  /// Whether the undo log of the commit knows of changes here.
+  /// Whether the undo log of the commit lists this object.
   private var isListed = false
-  /// The changes of the operations of the commit, of rows in one section.
+  /// The composed changes of the operations of the commit, as changes of one section.
   var operations = ChangeAccumulator()
 
   init(feed: String, flat: RowSection) {
@@ -54,7 +54,7 @@ final class KeyedSections {
     elements = flat.elements
   }
 
-  /// Sections that come from now on must have room in the feeds that show this one.
+  /// Sets the feed of the sections. From now on, new sections must fit in the feeds that show this one.
   func bind(_ number: FeedNumber, _ graph: FeedGraph) {
     self.number = number
     self.graph = graph
@@ -80,10 +80,10 @@ final class KeyedSections {
 
   func element(at path: IndexPath) -> ElementText { elements.text(of: handle(at: path)) }
 
-  /// The place of a row; nil for a handle without one. O(log rows).
+  /// The path of a row; nil if the handle has no row. O(log rows).
   func path(of handle: UInt32) -> IndexPath? { flat.rows.row(of: handle).map { path(ofFlat: $0, handle) } }
 
-  /// The place of a row of `flat`. O(log rows).
+  /// The path of a row of `flat`. O(log rows).
   func path(ofFlat row: Int) -> IndexPath { path(ofFlat: row, flat.rows[row]) }
 
   private func path(ofFlat row: Int, _ handle: UInt32) -> IndexPath {
@@ -96,7 +96,7 @@ final class KeyedSections {
     return index
   }
 
-  /// The number of rows before those of a section, whether it is there or not. O(log rows).
+  /// The number of rows before those of a section, which may be empty. O(log rows).
   func start(of section: KeyedSection) -> Int {
     section.key.withUnsafeBytes { key in
       flat.rows.upperBound(key: section.prefix) { other in
@@ -105,7 +105,7 @@ final class KeyedSections {
     }
   }
 
-  /// Where a section with a key stands among those with rows, and the section if it is there.
+  /// The index of a key among the sections with rows, and the section with this key, if it has rows.
   private func find(_ key: UnsafeRawBufferPointer) -> (index: Int, section: KeyedSection?) {
     let index = order.upperBound(key: SortOrder.prefix(of: key)) { other in
       section(other).key.withUnsafeBytes { SortOrder.compare($0, key) > 0 }
@@ -118,11 +118,11 @@ final class KeyedSections {
 
   // MARK: Mutations
 
-  /// Finds the section of the row that is inserted or changed next, or makes one.
+  /// Finds or creates the section of the next row that is inserted or changed.
   ///
   /// - Parameters:
-  ///   - known: the row, if it is there and may leave its section.
-  ///   - name: the name of a new section.
+  ///   - known: the row, if it exists and may leave its section.
+  ///   - name: returns the name of a new section.
   /// - Throws: `limitExceeded` if there are too many sections here or in a feed that shows this one.
   func prepare(
     _ key: UnsafeRawBufferPointer, for known: UInt32?, _ limits: Limits, name: () -> String
@@ -141,7 +141,7 @@ final class KeyedSections {
     prepared = makeSection(key, name: name)
   }
 
-  /// Refuses so many sections if there is no room for them.
+  /// Throws if there is no room for this number of sections.
   func checkRoom(for count: Int, _ limits: Limits) throws(FeedError) {
     guard count <= limits.maxSections else {
       throw .limitExceeded(
@@ -162,14 +162,14 @@ final class KeyedSections {
     return id
   }
 
-  /// A row was inserted that belongs to the prepared section. Returns the section's identifier.
+  /// Records that a row of the prepared section was inserted. Returns the section's identifier.
   func didInsert(_ handle: UInt32, _ log: UndoLog) -> UInt32 {
     note(log)
     add(handle, to: prepared)
     return prepared
   }
 
-  /// A row was removed, or is about to be. Returns the identifier of its section.
+  /// Records that a row was removed or will be removed. Returns the identifier of its section.
   func didRemove(_ handle: UInt32, _ log: UndoLog) -> UInt32 {
     note(log)
     return remove(handle)
@@ -178,7 +178,8 @@ final class KeyedSections {
   /// Whether a row is in the prepared section.
   func isPrepared(for handle: UInt32) -> Bool { sectionOf[Int(handle)] == prepared }
 
-  /// A row got another key in its place, and belongs to the prepared section now. Returns the identifier of its former section.
+  /// Records that a row got another key in its place and now belongs to the prepared section. Returns the identifier of
+  /// its previous section.
   func didRekey(_ handle: UInt32, _ log: UndoLog) -> UInt32 {
     note(log)
     let former = remove(handle)
@@ -186,7 +187,7 @@ final class KeyedSections {
     return former
   }
 
-  /// Counts a row in a section: also undoes `didRemove`.
+  /// Adds a row to a section. Also undoes `didRemove`.
   func add(_ handle: UInt32, to id: UInt32) {
     while sectionOf.count <= Int(handle) { sectionOf.append(0) }
     sectionOf[Int(handle)] = id
@@ -200,7 +201,7 @@ final class KeyedSections {
     isRestructured = true
   }
 
-  /// Counts a row no longer: also undoes `didInsert`. Returns the identifier of its section.
+  /// Removes a row from its section. Also undoes `didInsert`. Returns the identifier of the section.
   @discardableResult
   func remove(_ handle: UInt32) -> UInt32 {
     let id = sectionOf[Int(handle)]
@@ -214,7 +215,7 @@ final class KeyedSections {
     return id
   }
 
-  /// Counts a row that was put in its place without the undo log: it was restored, or moved to a new state.
+  /// Counts a row that was inserted without the undo log: it was restored, or moved to a new state.
   func adopt(_ handle: UInt32, name: (ElementText) -> String) {
     let text = elements.text(of: handle)
     let key = SortOrder.key(0, in: text.keys)
@@ -246,7 +247,7 @@ final class KeyedSections {
 
   // MARK: Scopes
 
-  /// Ends an operation, or undoes one. Returns whether sections came or went since the last call.
+  /// Ends an operation or its rollback. Returns whether sections were added or removed since the last call.
   func endOperation() -> Bool {
     scopes.operation += 1
     touched.operation.removeAll(keepingCapacity: touched.operation.count <= 1024)
@@ -255,7 +256,7 @@ final class KeyedSections {
     return isRestructured
   }
 
-  /// Ends the commit: sections without rows are forgotten.
+  /// Ends the commit: releases sections without rows.
   func endCommit() {
     isListed = false
     scopes.commit += 1
@@ -275,8 +276,8 @@ final class KeyedSections {
 
   // MARK: Changes
 
-  /// The change of the sections from a change of the rows of `flat` since the beginning of a scope. Complete when the change
-  /// is one step; otherwise rows may be listed as moved that did not move within their section.
+  /// Converts a change of the rows of `flat` since the beginning of a scope to a change of the sections. If the change
+  /// is not a single step, it may list moves of rows that did not move within their section.
   ///
   /// O((rows listed + sections touched) · log).
   func divide(_ flat: borrowing Change, since scope: Scope) -> Change {
@@ -324,7 +325,7 @@ final class KeyedSections {
 
   // MARK: Snapshots
 
-  /// The present rows, section by section.
+  /// Returns a snapshot of each section.
   func makeSnapshots() -> [any SectionSnapshot] {
     let rows = KeyedRows(flat.makeSnapshot())
     return (0..<count).map { KeyedSectionSnapshot(self[$0], rows) }
@@ -353,15 +354,15 @@ final class KeyedSections {
   }
 }
 
-/// One section of a collection that has one for each value of a key.
+/// One section of a collection with one section for each value of a key.
 final class KeyedSection: FeedSection {
   let name: String
   let id: UInt32
-  /// Sorts the sections; see `SortOrder`.
+  /// The key that orders the sections; see `SortOrder`.
   let key: [UInt8]
   let prefix: UInt64
   fileprivate(set) var count = 0
-  /// The numbers of rows before the operation and the commit under way, if `scope` is theirs.
+  /// The row counts before the open operation and the open commit, valid if `scope` is the current one.
   fileprivate var operation: (scope: UInt64, count: Int) = (0, 0)
   fileprivate var commit: (scope: UInt64, count: Int) = (0, 0)
   private unowned let owner: KeyedSections
@@ -383,7 +384,7 @@ final class KeyedSection: FeedSection {
   }
 }
 
-/// The rows of all sections at the moment the snapshot was made, which the snapshots of the sections read one after another.
+/// The rows of all sections when the snapshot was made. The snapshots of the sections read them one after another.
 private final class KeyedRows {
   private let rows: any SectionSnapshot
   private(set) var position = 0

@@ -1,9 +1,9 @@
 import FeedChange
 
-/// The numbers of rows of the sections of a feed, in order, and their sums.
+/// The row counts of the sections of a feed, in order, and their prefix sums.
 ///
-/// A treap: a search tree by position that is also a heap by random priorities. All operations on one section are
-/// O(log sections).
+/// A treap: a search tree by position that is also a heap by random priorities. All operations on one section are O(log
+/// sections).
 ///
 /// Invariant: `size` and `rows` of a node count the nodes and rows of its subtree.
 struct SectionCounts {
@@ -21,17 +21,17 @@ struct SectionCounts {
   private var root: Int32 = -1
   private var seed: UInt64 = 0x9E37_79B9_7F4A_7C15
 
-  /// - Parameter counts: the numbers of rows.
+  /// - Parameter counts: the row count of each section.
   init(_ counts: some Sequence<Int>) {
     for count in counts { insert(count, at: self.count) }
   }
 
   /// The number of sections.
   var count: Int { size(root) }
-  /// The rows of all sections.
+  /// The number of rows of all sections.
   var total: Int { rows(root) }
 
-  /// The rows of a section.
+  /// The number of rows of a section.
   subscript(index: Int) -> Int { locate(index).count }
 
   /// The number of rows before a section.
@@ -58,7 +58,7 @@ struct SectionCounts {
     }
   }
 
-  /// Changes the number of rows of a section.
+  /// Adds `difference` to the number of rows of a section.
   mutating func add(_ difference: Int, at index: Int) {
     precondition((0..<count).contains(index), "there is no section \(index)")
     var (node, rest) = (root, index)
@@ -97,7 +97,7 @@ struct SectionCounts {
     root = merge(left, right)
   }
 
-  /// Divides a subtree after so many sections.
+  /// Splits a subtree after its first `index` sections.
   private mutating func split(_ node: Int32, _ index: Int) -> (Int32, Int32) {
     if node < 0 { return (-1, -1) }
     let before = size(nodes[Int(node)].left)
@@ -134,8 +134,8 @@ struct SectionCounts {
 }
 
 extension SectionCounts {
-  /// Carries out a change of the feed, and returns it for a feed that has the rows of all sections in one. Rows of deleted
-  /// sections are listed.
+  /// Applies a change of the feed, and returns it as a change of one section with all rows. Rows of deleted sections
+  /// are listed.
   ///
   /// - Parameter shift: the number of sections of the feed before those of the change.
   ///
@@ -183,7 +183,7 @@ extension SectionCounts {
   }
 }
 
-/// The start of the section that was asked for last: rows mostly come section by section.
+/// The start of the section of the last query, cached because rows usually come section by section.
 private struct SectionStart {
   private var section: UInt32?
   private var start = 0

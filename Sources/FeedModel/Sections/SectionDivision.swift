@@ -1,43 +1,43 @@
 import FeedChange
 import FeedJSON
 
-/// Turns the change of one list of rows into the change of the sections that divide it.
+/// Converts the change of one list of rows to the change of the sections that divide it.
 ///
 ///     var division = SectionDivision(changed)
 ///     division.delete(row, 0)              // the entries of the list's change
 ///     division.add(path, 0)
 ///     let change = division.finish()
 ///
-/// Sections never change their order among each other. A row that stays in the list and goes to another section is a move.
+/// Sections never change their order among each other. A row that stays in the list but changes its section is a move.
 struct SectionDivision {
   /// A section whose rows changed.
   struct Changed {
     let id: UInt32
     let name: String
-    /// The numbers of rows before and now, not both 0.
+    /// The row counts before and after the change, not both 0.
     let before: Int
     let now: Int
-    /// The index before, or where it would have been, and now.
+    /// The index before the change (for a new section, the index that it would have had), and after it.
     let indexBefore: Int
     let index: Int
     /// The number of rows of the list before those of the section, before the change.
     let startBefore: Int
   }
 
-  /// A row that is listed, and the entry of the list's change it is from; -1 for a row that the list does not list.
+  /// A listed row.
   private struct Listed {
     let path: IndexPath
-    /// Pairs the row that left with the row that came; -1 for none.
+    /// The number of the pair of a deleted and an added row that are the same row; -1 for none.
     var move: Int
   }
 
   private let changed: [Changed]
-  /// The places in `changed` of the sections that had rows.
+  /// The indices in `changed` of the sections that had rows.
   private let had: [Int]
   private var placeOf: [UInt32: Int] = [:]
   private var deleted: [Listed] = []
   private var added: [Listed] = []
-  /// For each entry of the list's `deleted`, its place in this `deleted`; nil for rows of a section that is gone.
+  /// For each entry of the list's `deleted`, its index in this `deleted`; nil for rows of a deleted section.
   private var deletedPlaces: [Int?] = []
   private var result = Change()
   private var moves: [Bool] = []
@@ -57,7 +57,7 @@ struct SectionDivision {
 
   var isEmpty: Bool { changed.isEmpty }
 
-  /// The section of a row before the change, which is among those that changed.
+  /// The section of a row before the change. It must be in `changed`.
   private func sectionBefore(_ row: Int) -> Changed {
     let place = had.countOfPrefix { changed[$0].startBefore <= row } - 1
     let section = changed[had[place]]
@@ -65,13 +65,13 @@ struct SectionDivision {
     return section
   }
 
-  /// The row of the list that its change deletes with its entry `index`; in ascending order.
+  /// Adds the row that entry `index` of the list's change deletes. Must be called in ascending order.
   mutating func delete(_ row: Int, _ index: Int) {
     assert(index == deletedPlaces.count, "an entry is left out")
     deletedPlaces.append(list(row))
   }
 
-  /// Lists a row as deleted unless its section is gone. Returns its place.
+  /// Lists a row as deleted unless its section was deleted. Returns its index.
   private mutating func list(_ row: Int) -> Int? {
     let section = sectionBefore(row)
     if section.now == 0 { return nil }
@@ -80,13 +80,13 @@ struct SectionDivision {
     return deleted.count - 1
   }
 
-  /// The row that the list's change adds with its entry `index`; in ascending order.
+  /// Adds the row that entry `index` of the list's change adds. Must be called in ascending order.
   mutating func add(_ path: IndexPath, _ index: Int) {
     assert(index == added.count, "an entry is left out")
     added.append(Listed(path: path, move: -1))
   }
 
-  /// A pair of entries of the list's change.
+  /// Adds a pair of entries of the list's change.
   mutating func move(_ move: Move) {
     if let place = deletedPlaces[Int(move.deleted)] { pair(place, Int(move.added), keepsElement: move.keepsElement) }
   }
@@ -97,7 +97,8 @@ struct SectionDivision {
     moves.append(keepsElement)
   }
 
-  /// A row that stays in the list with another element; in ascending order, after all entries that `delete` and `add` take.
+  /// Adds a row that stays in the list with another element. Must be called in ascending order, after all calls of
+  /// `delete` and `add`.
   mutating func update(_ path: IndexPath, from row: Int, in section: UInt32) {
     guard let place = placeOf[section] else { return result.updated.append(path) }
     let section = changed[place]

@@ -2,10 +2,10 @@ import FeedJSON
 
 /// The names of sections by value: `feed/value`, and the name of the feed for rows without a value.
 enum SectionName {
-  /// The maximum length of the JSON text of a value in bytes; a longer one names nothing.
+  /// The maximum length of the JSON text of a value in bytes. A longer value names no section.
   private static let longest = 1024
 
-  /// Whether a value names a section of its own: a string that is not empty, a number, true or false.
+  /// Whether a value names a section: a non-empty string, a number, true or false.
   static func isNamed(by value: JSONView) -> Bool {
     switch value.kind {
     case .string: value.text.count > 2 && value.text.count <= longest
@@ -15,7 +15,7 @@ enum SectionName {
     }
   }
 
-  /// The name of the section for a value; the same for numbers of equal value.
+  /// The name of the section for a value. Numbers of equal value have the same name.
   static func name(of value: JSONView?, in feed: String) -> String {
     guard let value, isNamed(by: value) else { return feed }
     switch value.kind {
@@ -25,7 +25,7 @@ enum SectionName {
     }
   }
 
-  /// The name of the section for a text; that of the feed for an empty one.
+  /// The name of the section for a text; the name of the feed if the text is empty.
   static func name(_ value: String, in feed: String) -> String {
     value.isEmpty ? feed : "\(feed)/\(value)"
   }

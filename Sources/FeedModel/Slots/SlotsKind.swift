@@ -125,7 +125,7 @@ final class SlotsKind: DerivedKind {
     }
   }
 
-  /// The change of each content as a change of one flat list. Applies the changes to the published counts.
+  /// The change of each content as a change of one flat list. Also applies the changes to the published row counts.
   private func flattened(_ changes: borrowing SourceChanges) -> [Change] {
     var contents = [Change](repeating: .empty, count: plan.contents.count)
     changes.forEach { type, shift, source in

@@ -9,7 +9,7 @@ final class SlotsPlan {
   let rule: SlotsRule
   /// The content of each type; nil for a type without content.
   let contents: [Feed?]
-  /// Whether rows have the types that they have in their contents, instead of the names of these.
+  /// Whether rows have their own types instead of those of `contents`.
   var showsOwnTypes: Bool { definition.types == .element }
   /// The names of the types as JSON strings, by number.
   let typeNames: [QuotedName]

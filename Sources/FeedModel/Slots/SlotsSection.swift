@@ -90,7 +90,7 @@ final class SlotsSnapshot: SectionSnapshot {
   private let contents: [FeedSnapshot?]
   /// For each content, the section that is read next.
   private var sections: [Int]
-  /// The types of rows by their contents; nil if rows have their own.
+  /// The types of rows by content; nil if rows have their own types.
   private let types: [QuotedName]?
   private var next = 0
   /// A retained element with the code of its type.

@@ -59,7 +59,7 @@ final class ViewSection: FeedSection {
     }
   }
 
-  /// The row of the source in flattened order that the row at `index` is.
+  /// The index in the flattened order of the source of the row at `index`.
   func sourceRow(at index: Int) -> Int {
     switch rows {
     case .source(let range): range.lowerBound + index
