@@ -7,6 +7,8 @@ public enum FeedError: Error, Equatable, Sendable {
   case unknownFeed(String)
   /// The definition contradicts the existing one.
   case definitionConflict(feed: String, reason: String)
+  /// Element `index` of the request has the identity `id`, a JSON text, of another row of the array.
+  case duplicateIdentity(feed: String, index: Int, id: String)
   /// The method needs a feed of the kind `wanted`.
   case wrongKind(feed: String, kind: String, wanted: String)
   /// Element `index` of the request has no identity at `path`. If `path` is empty, the element itself must be an identity.

@@ -12,7 +12,7 @@ extension FeedError {
     case .invalidParams: -32602
     case .internalError: -32603
     case .unknownFeed: -32000
-    case .definitionConflict: -32001
+    case .definitionConflict, .duplicateIdentity: -32001
     case .wrongKind: -32002
     case .noIdentity: -32003
     case .badQuery: -32004
@@ -44,6 +44,8 @@ extension FeedError {
     case .internalError(let reason): "internal error: \(reason); nothing was changed"
     case .unknownFeed(let name): "unknown feed \"\(shown(name))\"; define it first, or list the feeds with method feeds"
     case .definitionConflict(let feed, let reason): "cannot change feed \"\(shown(feed))\": \(reason)"
+    case .duplicateIdentity(let feed, _, let id):
+      "feed \"\(shown(feed))\" would have two rows with identity \(shown(id)); update the one that is there"
     case .wrongKind(let feed, let kind, let wanted):
       "feed \"\(shown(feed))\" is of kind \(shown(kind)): the method needs \(shown(wanted))"
     case .noIdentity(_, let index, "", let found):
@@ -81,7 +83,7 @@ extension FeedError {
     case .noIdentity(_, let index, let path, let found):
       "row \(index) has no identity: \(path) is \(found) and must be a string or a number"
     case .parseError, .invalidRequest, .methodNotFound, .wrongKind, .badQuery, .indexOutOfRange, .limitExceeded,
-      .conditionFailed, .unknownIdentity, .operationFailed, .ofFeed:
+      .conditionFailed, .unknownIdentity, .duplicateIdentity, .operationFailed, .ofFeed:
       message
     }
   }
@@ -122,7 +124,7 @@ extension FeedError {
     case .conditionFailed(let feed, _, let present):
       members.append("feed", feed, &out)
       members.append("revision", json: present.map { "\($0)" } ?? "null", &out)
-    case .unknownIdentity(let feed, let index, let id):
+    case .unknownIdentity(let feed, let index, let id), .duplicateIdentity(let feed, let index, let id):
       members.append("feed", feed, &out)
       members.append("index", index, &out)
       members.append("id", json: id, &out)

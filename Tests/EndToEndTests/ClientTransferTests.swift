@@ -36,6 +36,31 @@ struct ClientTransferTests {
     #expect(try other.run("range", "a", "0", "0", "9").output == client.run("range", "a", "0", "0", "9").output)
   }
 
+  @Test("an array with identity is changed, exported and imported by identity") func identities() throws {
+    let client = ClientCommand(try DaemonProcess())
+    #expect(try client.run("define", "queue", "--kind", "array", "--id", "$.id", "--retain-until", "$.x").code == 0)
+    #expect(try client.run("define", "top", "--kind", "view", "--of", "queue", "--limit", "2").code == 0)
+    #expect(try client.run("push", "queue", "{\"id\":1}", "{\"id\":\"b\"}", "{\"id\":3,\"v\":1}").code == 0)
+    #expect(try client.run("push", "queue", input: "{\"id\":1,\"v\":2}\n").code == 0)
+    #expect(try client.run("move", "queue", "--id", "b", "0").code == 0)
+    #expect(try client.run("patch", "queue", "3", "{\"v\":7}").code == 0)
+    #expect(try client.run("delete", "queue", "1", "nobody").code == 0)
+    #expect(try client.run("insert", "queue", "{\"id\":3}").code == 1)
+    #expect(try client.run("move", "queue", "--id", "9", "0").code == 1)
+    #expect(try client.run("move", "queue", "1").code == 2)
+    let export = try client.run("export", "top").lines
+    #expect(
+      export == [
+        #"{"feed":"queue","kind":"array","id":"$.id","retain":{"until":"$.x"},"count":2}"#, #"{"id":"b"}"#,
+        #"{"id":3,"v":7}"#, #"{"feed":"top","kind":"view","of":"queue","limit":2}"#,
+      ])
+    let other = ClientCommand(try DaemonProcess())
+    let text = export.joined(separator: "\n")
+    #expect(try other.run("import", input: text).code == 0)
+    #expect(try other.run("import", "--merge", input: text).code == 0)
+    #expect(try other.run("export", "--all").lines == export)
+  }
+
   @Test("a feed with elements is replaced or merged only if asked") func existingFeeds() throws {
     let client = ClientCommand(try DaemonProcess())
     #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)

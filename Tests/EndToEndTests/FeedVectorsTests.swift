@@ -6,7 +6,7 @@ import Testing
 struct FeedVectorsTests {
   @Test(
     "Answers, deltas of every watch and states are those of the vectors",
-    arguments: ["lists", "providers", "views", "sections"])
+    arguments: ["lists", "arrays", "providers", "views", "sections"])
   func play(file: String) throws {
     let session = try FeedSession()
     for vector in try JSONValue.cases(file) {

@@ -30,6 +30,12 @@ import Testing
         """)
   }
 
+  @Test("an array with identity whose elements expire") func arrays() throws {
+    #expect(
+      try definition("queue", "--kind", "array", "--id", "$.id", "--retain-until", "$.expires", "--retain-count", "9")
+        == #"{"feed":"queue","kind":"array","id":"$.id","retain":{"count":9,"until":"$.expires"}}"#)
+  }
+
   @Test func aPlainFeedAndItsOrder() throws {
     #expect(try definition("log") == "{\"feed\":\"log\",\"kind\":\"collection\"}")
     #expect(

@@ -10,8 +10,9 @@ struct RandomRequests {
     #"{"feed":"old","kind":"collection","retain":{"seconds":2},"type":"$.t"}"#,
     #"{"feed":"x","kind":"collection","exclusive":true,"bins":[{"name":"a","filter":"@.t == 'A'","sort":[{"by":"$.s"}]},{"name":"b","filter":"@.t == 'B'"},{"name":"z"}]}"#,
     #"{"feed":"list","kind":"array","type":"$.t","multiple":true}"#,
+    #"{"feed":"keyed","kind":"array","id":"$.id","retain":{"count":60,"seconds":20,"until":"$.x"}}"#,
     #"{"feed":"one","kind":"single"}"#,
-    #"{"feed":"all","kind":"composed","children":["one","c","list"]}"#,
+    #"{"feed":"all","kind":"composed","children":["one","c","list","keyed"]}"#,
     #"{"feed":"tabs","kind":"segmented","children":["x","c/hi","all"]}"#,
     #"{"feed":"slots","kind":"slots","contents":{"L":"list","C":"c/hi"},"pattern":["L","L","C"],"repeatables":["L"]}"#,
   ]
@@ -22,6 +23,9 @@ struct RandomRequests {
     #"{"feed":"c","kind":"collection","multiple":true,"replace":true,"bins":[{"name":"hi","filter":"@.n > 50"},{"name":"rest"}]}"#,
     #"{"feed":"x","kind":"collection","replace":true,"bins":[{"name":"z","sort":[{"by":"$.n"}]}]}"#,
     #"{"feed":"list","kind":"array","type":"$.s","replace":true,"multiple":true}"#,
+    #"{"feed":"keyed","kind":"array","type":"$.t","replace":true}"#,
+    #"{"feed":"keyed","kind":"array","id":"$.id","type":"$.t","retain":{"until":"$.x"},"replace":true}"#,
+    #"{"feed":"old","kind":"collection","retain":{"seconds":3,"until":"$.x"},"type":"$.t","replace":true}"#,
     #"{"feed":"all","kind":"composed","replace":true,"children":["c","one"]}"#,
   ]
 
@@ -32,7 +36,16 @@ struct RandomRequests {
   mutating func number(_ range: Range<Int>) -> Int { Int.random(in: range, using: &random) }
 
   mutating func element() -> String {
-    #"{"id":\#(number(0..<500)),"n":\#(number(0..<100)),"t":"\#(["A", "B", "C"][number(0..<3)])","s":"\#(number(0..<20))"}"#
+    #"{"id":\#(number(0..<500)),"n":\#(number(0..<100)),"t":"\#(["A", "B", "C"][number(0..<3)])","s":"\#(number(0..<20))"\#(time())}"#
+  }
+
+  /// Sometimes a time at which the element expires, of either form, past times included.
+  private mutating func time() -> String {
+    switch number(0..<5) {
+    case 0: #","x":\#(number(0..<90))"#
+    case 1: #","x":"1970-01-01T00:00:\#(number(10..<60)).\#(number(0..<10))Z""#
+    default: ""
+    }
   }
 
   mutating func elements(_ count: Int) -> String {
@@ -53,7 +66,8 @@ struct RandomRequests {
     case 48..<56: return ("delete", #"{"feed":"\#(collection)","id":\#(number(0..<500))}"#)
     case 56..<59:
       return ("set", #"{"feed":"\#(["list", "x"][number(0..<2)])","elements":\#(elements(number(0..<40)))}"#)
-    case 59..<67: return ("insert", #"{"feed":"list","elements":\#(elements(2)),"at":[\#(number(0..<3)),0]}"#)
+    case 59..<63: return keyed()
+    case 63..<67: return ("insert", #"{"feed":"list","elements":\#(elements(2)),"at":[\#(number(0..<3)),0]}"#)
     case 67..<72: return ("move", #"{"feed":"list","from":\#(number(0..<20)),"to":\#(number(0..<20))}"#)
     case 72..<75: return ("remove", #"{"feed":"list","at":[\#(number(0..<10))]}"#)
     case 75..<78: return ("put", #"{"feed":"one","element":\#(number(0..<3) == 0 ? "null" : element())}"#)
@@ -61,8 +75,18 @@ struct RandomRequests {
     case 82..<86: return (["select", "deselect"][number(0..<2)], #"{"feed":"c","at":[[0,\#(number(0..<4))]]}"#)
     case 86..<88: return ("select", #"{"feed":"list","at":[[0,\#(number(0..<4))],[0,1]]}"#)
     case 88..<90: return ("define", Self.redefinitions[number(0..<Self.redefinitions.count)])
-    case 90..<92: return ("watch", #"{"feed":"\#(["c", "list", "tabs", "slots", "x/z"][number(0..<5)])"}"#)
+    case 90..<92: return ("watch", #"{"feed":"\#(["c", "list", "tabs", "slots", "x/z", "keyed"][number(0..<6)])"}"#)
     default: return ("transaction", transaction())
+    }
+  }
+
+  /// A request on the array with identity.
+  private mutating func keyed() -> (String, String) {
+    switch number(0..<6) {
+    case 0: return ("set", #"{"feed":"keyed","elements":\#(elements(number(0..<20)))}"#)
+    case 1: return ("delete", #"{"feed":"keyed","ids":[\#(number(0..<500)),\#(number(0..<500))]}"#)
+    case 2: return ("insert", #"{"feed":"keyed","element":\#(element()),"at":0}"#)
+    default: return ("update", #"{"feed":"keyed","elements":\#(elements(number(1..<8)))}"#)
     }
   }
 

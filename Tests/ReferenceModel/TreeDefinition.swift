@@ -1,7 +1,7 @@
 /// A definition of any kind, as far as the random trees vary it.
 struct TreeDefinition: Equatable {
   enum Content: Equatable {
-    case list(isSingle: Bool, type: String?)
+    case list(TreeList)
     case collection(TreeCollection)
     case composed([String])
     case segmented([String], current: Int)
@@ -18,7 +18,7 @@ struct TreeDefinition: Equatable {
 
   var kind: String {
     switch content {
-    case .list(let isSingle, _): isSingle ? "single" : "array"
+    case .list(let list): list.isSingle ? "single" : "array"
     case .collection: "collection"
     case .composed: "composed"
     case .segmented: "segmented"
@@ -44,7 +44,7 @@ struct TreeDefinition: Equatable {
   func members(replace: Bool, canonical: Bool = false) -> String {
     var parts = ["\"feed\":\"\(name)\"", "\"kind\":\"\(kind)\""]
     switch content {
-    case .list(_, let type): if let type { parts.append("\"type\":\"\(type)\"") }
+    case .list(let list): parts += list.members
     case .collection(let collection): parts += canonical ? collection.canonicalMembers : collection.members
     case .composed(let children): parts.append("\"children\":\(children.json)")
     case .segmented(let children, let current):
@@ -58,6 +58,48 @@ struct TreeDefinition: Equatable {
     if !movable { parts.append("\"movable\":false") }
     if replace { parts.append("\"replace\":true") }
     return "{" + parts.joined(separator: ",") + "}"
+  }
+}
+
+/// What an array or a single is made of.
+struct TreeList: Equatable {
+  var isSingle = false
+  var type: String?
+  /// Whether elements have the identity `$.id`.
+  var hasID = false
+  var retain: TreeRetention?
+
+  var members: [String] {
+    var parts: [String] = []
+    if hasID { parts.append("\"id\":\"$.id\"") }
+    if let type { parts.append("\"type\":\"\(type)\"") }
+    if let retain { parts.append(retain.member) }
+    return parts
+  }
+}
+
+/// Which elements an array or a collection keeps.
+struct TreeRetention: Equatable {
+  var count: Int?
+  var seconds: Int?
+  var hasTimes = false
+
+  /// Whether elements leave as time goes by.
+  var isTimed: Bool { seconds != nil || hasTimes }
+
+  var member: String {
+    var parts: [String] = []
+    if let count { parts.append("\"count\":\(count)") }
+    if let seconds { parts.append("\"seconds\":\(seconds)") }
+    if hasTimes { parts.append("\"until\":\"$.x\"") }
+    return "\"retain\":{" + parts.joined(separator: ",") + "}"
+  }
+
+  /// Whether an element that changed at a moment is no longer kept. A commit takes less than a millisecond.
+  func isOver(_ element: TreeElement, changed: Int, at now: Int) -> Bool {
+    if let seconds, changed + seconds * 1000 < now { return true }
+    guard hasTimes, let x = element.x else { return false }
+    return x <= now
   }
 }
 
@@ -115,7 +157,7 @@ struct TreeCollection: Equatable {
   var section: Section?
   var isExclusive = false
   var type: String?
-  var retain: Int?
+  var retain: TreeRetention?
 
   /// The members as the daemon shows them, defaults included.
   var canonicalMembers: [String] {
@@ -126,7 +168,7 @@ struct TreeCollection: Equatable {
       parts.append("\"section\":\"$.\(section.member)\"")
       if section.isDescending { parts.append("\"sectionOrder\":\"descending\"") }
     }
-    if let retain { parts.append("\"retain\":{\"count\":\(retain)}") }
+    if let retain { parts.append(retain.member) }
     return parts
   }
 
@@ -144,7 +186,7 @@ struct TreeCollection: Equatable {
       parts += ["\"section\":\"$.\(section.member)\"", "\"sectionOrder\":\"\(order)\""]
     }
     if let type { parts.append("\"type\":\"\(type)\"") }
-    if let retain { parts.append("\"retain\":{\"count\":\(retain)}") }
+    if let retain { parts.append(retain.member) }
     return parts
   }
 }

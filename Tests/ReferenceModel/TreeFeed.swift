@@ -19,6 +19,10 @@ struct TreeFeed {
   struct Item {
     var token: UInt64
     var element: TreeElement
+    /// When it was added or last changed.
+    var changed: UInt64 = 0
+    /// The same in milliseconds since 1970.
+    var at = 0
   }
 
   struct Bin {
@@ -31,6 +35,8 @@ struct TreeFeed {
     var element: TreeElement
     let arrival: UInt64
     var changed: UInt64
+    /// When it changed, in milliseconds since 1970.
+    var at: Int
   }
 
   var collection: TreeCollection? {
@@ -41,10 +47,16 @@ struct TreeFeed {
   /// The bins that are feeds of their own.
   var feedBins: [Bin] { collection?.section == nil ? bins : [] }
 
-  var isList: Bool {
-    if case .list = definition.content { return true }
-    return false
+  /// What an array or single is made of; nil for another kind.
+  var list: TreeList? {
+    if case .list(let list) = definition.content { return list }
+    return nil
   }
+
+  var retain: TreeRetention? { collection?.retain ?? list?.retain }
+
+  /// Whether elements can be updated and deleted by their identity.
+  var hasIdentity: Bool { collection != nil || list?.hasID ?? false }
 
   /// The children of a provider; nil for another kind.
   var children: [String]? {

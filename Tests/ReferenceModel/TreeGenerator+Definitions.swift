@@ -23,8 +23,8 @@ extension TreeGenerator {
   ) -> TreeDefinition {
     let content: TreeDefinition.Content
     switch name.first {
-    case "a": content = .list(isSingle: false, type: pick([nil, "$.k", "$.n"]))
-    case "s": content = .list(isSingle: true, type: pick([nil, "$.k"]))
+    case "a": content = .list(array(name, tree.feeds[given ?? name]?.list))
+    case "s": content = .list(TreeList(isSingle: true, type: pick([nil, "$.k"])))
     case "c": content = .collection(collection())
     case "p": content = .composed(sources(tree, views))
     case "g":
@@ -36,6 +36,21 @@ extension TreeGenerator {
     var definition = TreeDefinition(name: given ?? name, content: content)
     if chance(30) { behave(&definition) }
     return definition
+  }
+
+  private mutating func retention() -> TreeRetention {
+    guard now != nil && chance(60) else { return TreeRetention(count: 2 + below(6)) }
+    let retention = TreeRetention(
+      count: chance(20) ? 3 + below(5) : nil, seconds: chance(50) ? 2 + below(20) : nil, hasTimes: chance(70))
+    return retention.isTimed ? retention : TreeRetention(hasTimes: true)
+  }
+
+  private mutating func array(_ name: String, _ known: TreeList?) -> TreeList {
+    var list = TreeList(type: pick([nil, "$.k", "$.n"]))
+    list.hasID = chance(name == "a0" ? 10 : 70)
+    // Which rows `set` changed is known only once it was answered, so rows are evicted only where it keeps identities.
+    if list.hasID && known?.hasID ?? true && chance(35) { list.retain = retention() }
+    return list
   }
 
   private mutating func behave(_ definition: inout TreeDefinition) {
@@ -56,10 +71,10 @@ extension TreeGenerator {
     if chance(40) {
       return TreeCollection(
         bins: Array(bins.prefix(1)), section: section, isExclusive: chance(10), type: pick([nil, "$.k"]),
-        retain: chance(25) ? 2 + below(6) : nil)
+        retain: chance(35) ? retention() : nil)
     }
     return TreeCollection(
-      bins: bins, isExclusive: chance(30), type: pick([nil, "$.k"]), retain: chance(25) ? 2 + below(6) : nil)
+      bins: bins, isExclusive: chance(30), type: pick([nil, "$.k"]), retain: chance(35) ? retention() : nil)
   }
 
   private mutating func sources(_ tree: TreeReference, _ views: [String: TreeView]) -> [String] {

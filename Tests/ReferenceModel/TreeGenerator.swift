@@ -3,6 +3,8 @@ import TestSupport
 /// Thinks up operations for a tree as it is: mostly ones that are possible, sometimes ones that must be refused.
 struct TreeGenerator {
   var random: SeededRandom
+  /// The present time in milliseconds since 1970, if elements may expire.
+  var now: Int?
 
   static let names = [
     "a0", "a1", "a2", "s0", "s1", "c0", "c1", "p0", "p1", "p2", "p3", "g0", "g1", "g2", "m0", "m1", "m2",
@@ -16,9 +18,11 @@ struct TreeGenerator {
   mutating func pick<Item>(_ items: [Item]) -> Item { items[below(items.count)] }
 
   mutating func element(id: Bool) -> TreeElement {
-    TreeElement(
+    var element = TreeElement(
       id: id ? below(12) : nil, v: chance(90) ? below(9) : nil, k: chance(85) ? pick(["A", "B", "C"]) : nil,
       n: below(4))
+    if let now, chance(15) { element.x = max(0, now + pick([-500, 0, 1, 1000, 2500, 6000, 20_000])) }
+    return element
   }
 
   mutating func elements(id: Bool, upTo most: Int) -> [TreeElement] {
@@ -33,19 +37,22 @@ struct TreeGenerator {
     guard let feed = tree.feeds[name] else { return .undefine(name) }
     if chance(2) { return misplaced(name, tree) }
     switch feed.definition.content {
-    case .list(isSingle: true, _):
+    case .list(let list) where list.isSingle:
       if chance(25) { return .patch(name, [patch(.only)]) }
       return .put(name, chance(30) ? nil : element(id: false))
-    case .list: return edit(name, feed.items)
+    case .list(let list): return edit(name, feed.items, list)
     case .collection: return push(name, feed)
     case .composed, .segmented: return restructure(name, feed, tree, views)
     case .slots, .view: return definition(on: tree, views)
     }
   }
 
-  private mutating func edit(_ name: String, _ items: [TreeFeed.Item]) -> TreeOperation {
+  private mutating func edit(_ name: String, _ items: [TreeFeed.Item], _ list: TreeList) -> TreeOperation {
     let count = items.count
     let last = chance(3) ? count + 2 : count
+    // Elements of two arrays have identities before the definition says so, or it could not say so.
+    let hasID = list.hasID || name != "a0"
+    if list.hasID && chance(50) { return editByIdentity(name, items) }
     if chance(10) { return .patch(name, (0..<(1 + below(3))).map { _ in patch(.row(below(last))) }) }
     switch below(count > 7 ? 5 : 10) {
     case 0: return .remove(name, at: chance(3) ? [0, 0] : rows(last))
@@ -53,16 +60,51 @@ struct TreeGenerator {
     case 3:
       var kept = items.map(\.element)
       for _ in 0..<below(3) where !kept.isEmpty { kept.remove(at: below(kept.count)) }
-      for _ in 0..<below(3) { kept.insert(element(id: false), at: below(kept.count + 1)) }
+      for _ in 0..<below(3) { kept.insert(element(id: hasID), at: below(kept.count + 1)) }
       if chance(20) { kept.shuffle(using: &random) }
+      if list.hasID && chance(80) {
+        var seen: Set<Int?> = []
+        kept.removeAll { !seen.insert($0.id).inserted }
+        for row in kept.indices where chance(20) { kept[row].n = below(4) }
+      }
       return .set(name, Array(kept.prefix(8)))
     case 4, 5:
-      let elements = elements(id: false, upTo: 3)
-      return .replace(name, elements, at: elements.map { _ in below(last) })
+      var elements = elements(id: hasID, upTo: 3)
+      let rows = elements.map { _ in below(last) }
+      // Mostly with the identity that is there.
+      for (place, row) in rows.enumerated() where list.hasID && row < count && chance(60) {
+        elements[place].id = items[row].element.id
+      }
+      return .replace(name, elements, at: rows)
     default:
-      let elements = elements(id: false, upTo: 3)
+      var elements = elements(id: hasID, upTo: 3)
+      if list.hasID && chance(90) {
+        var seen = Set(items.map(\.element.id))
+        elements.removeAll { !seen.insert($0.id).inserted }
+      }
       if chance(30) { return .insert(name, elements, at: nil) }
       return .insert(name, elements, at: elements.indices.map { below(last + $0 + 1) })
+    }
+  }
+
+  private mutating func editByIdentity(_ name: String, _ items: [TreeFeed.Item]) -> TreeOperation {
+    let known = items.compactMap(\.element.id)
+    func id(_ generator: inout TreeGenerator) -> Int {
+      known.isEmpty || generator.chance(3) ? generator.below(12) : generator.pick(known)
+    }
+    switch below(12) {
+    case 0: return .delete(name, (0..<(1 + below(3))).map { _ in below(12) })
+    case 1: return .deleteWhere(name, v: below(9))
+    case 2, 3: return .moveByID(name, id(&self), to: below(items.count))
+    case 4:
+      return .patch(
+        name, (0..<(1 + below(3))).map { _ in patch(chance(70) ? .id(id(&self)) : .row(below(items.count))) })
+    case 5, 6:
+      guard !items.isEmpty else { return .update(name, [element(id: true)]) }
+      var element = pick(items).element
+      if chance(80) { element.v = below(9) } else { element.n = below(4) }
+      return .update(name, [element])
+    default: return .update(name, elements(id: !chance(1), upTo: 3))
     }
   }
 

@@ -46,6 +46,7 @@ enum TreeOperation {
   case remove(String, at: [Int])
   case replace(String, [TreeElement], at: [Int])
   case move(String, from: Int, to: Int)
+  case moveByID(String, Int, to: Int)
   case set(String, [TreeElement])
   case put(String, TreeElement?)
   case update(String, [TreeElement])
@@ -63,6 +64,7 @@ enum TreeOperation {
   var feed: String {
     switch self {
     case .insert(let feed, _, _), .remove(let feed, _), .replace(let feed, _, _), .move(let feed, _, _),
+      .moveByID(let feed, _, _),
       .set(let feed, _), .put(let feed, _), .update(let feed, _), .patch(let feed, _), .deleteWhere(let feed, _),
       .delete(let feed, _), .insertChild(let feed, _, _),
       .removeChild(let feed, _), .activate(let feed, _), .undefine(let feed):
@@ -76,7 +78,7 @@ enum TreeOperation {
     case .insert: "insert"
     case .remove: "remove"
     case .replace: "replace"
-    case .move: "move"
+    case .move, .moveByID: "move"
     case .set: "set"
     case .put: "put"
     case .update: "update"
@@ -105,6 +107,7 @@ enum TreeOperation {
     case .remove(_, let rows): ",\"at\":\(rows)"
     case .replace(_, let elements, let rows): ",\"elements\":\(Self.array(elements)),\"at\":\(rows)"
     case .move(_, let from, let to): ",\"from\":\(from),\"to\":\(to)"
+    case .moveByID(_, let id, let to): ",\"id\":\(id),\"to\":\(to)"
     case .set(_, let elements), .update(_, let elements): ",\"elements\":\(Self.array(elements))"
     case .put(_, let element): ",\"element\":\(element?.text ?? "null")"
     case .patch(_, let patches) where patches.count == 1: ",\(patches[0].json)"

@@ -3,20 +3,24 @@ import FeedModel
 /// Collections: every bin judges every element.
 extension TreeReference {
   mutating func update(_ name: String, _ elements: [TreeElement]) throws(Refusal) {
-    var feed = try feed(name) { $0.collection != nil }
+    var feed = try feed(name, \.hasIdentity)
+    if feed.list != nil { return try updateArray(&feed, elements) }
     for element in elements { try update(&feed, element) }
     evict(&feed)
     feeds[name] = feed
   }
 
   mutating func delete(_ name: String, _ ids: [Int]) throws(Refusal) {
-    var feed = try feed(name) { $0.collection != nil }
+    var feed = try feed(name, \.hasIdentity)
+    try checkEditable(feed)
     for id in ids { feed.remove(id) }
     feeds[name] = feed
   }
 
   mutating func delete(_ name: String, v: Int) throws(Refusal) {
-    var feed = try feed(name) { $0.collection != nil }
+    var feed = try feed(name, \.hasIdentity)
+    try checkEditable(feed)
+    feed.items.removeAll { $0.element.v == v }
     for (id, entry) in feed.elements where entry.element.v == v { feed.remove(id) }
     feeds[name] = feed
   }
@@ -54,7 +58,7 @@ extension TreeReference {
     guard verdicts.contains(true) else { return feed.remove(id) }
     let old = feed.elements[id]
     let now = tick()
-    feed.elements[id] = .init(element: element, arrival: old?.arrival ?? now, changed: now)
+    feed.elements[id] = .init(element: element, arrival: old?.arrival ?? now, changed: now, at: moment)
     if let section = collection.section { return feed.place(id, in: section, of: old, token()) }
     var left: [UInt64] = []
     var arrived: [Int] = []
@@ -80,12 +84,27 @@ extension TreeReference {
   }
 
   private func evict(_ feed: inout TreeFeed) {
-    guard let most = feed.collection?.retain else { return }
+    guard let most = feed.collection?.retain?.count else { return }
     for entry in feed.elements.sorted(by: { $0.value.changed < $1.value.changed }).prefix(
       max(0, feed.elements.count - most))
     {
       feed.remove(entry.key)
     }
+  }
+
+  /// The first feed in the order of names that has elements whose time is over; nil if there is none.
+  var due: String? {
+    feeds.filter { $0.value.hasDueElements(at: moment) }.keys.min()
+  }
+
+  /// Evicts the elements of a feed whose time is over.
+  mutating func evictDue(_ name: String) {
+    guard var feed = feeds[name], let retain = feed.retain else { return }
+    feed.items.removeAll { retain.isOver($0.element, changed: $0.at, at: moment) }
+    for (id, entry) in feed.elements where retain.isOver(entry.element, changed: entry.at, at: moment) {
+      feed.remove(id)
+    }
+    feeds[name] = feed
   }
 
   /// Bins of the same name keep their rows' identity; elements come in the order of their arrival.
@@ -123,6 +142,15 @@ extension TreeReference {
   mutating func reunite(_ name: String, since before: TreeFeed) {
     guard var feed = feeds[name], feed.instance == before.instance else { return }
     if feed.collection?.section != nil { return reuniteSections(name, since: before) }
+    if let list = feed.list {
+      guard list.hasID, before.hasIdentity else { return }
+      for row in feed.items.indices {
+        let old = before.items.first { $0.element.id == feed.items[row].element.id }
+        if let old { feed.items[row].token = old.token }
+      }
+      feeds[name] = feed
+      return
+    }
     var places: [UInt64: Int] = [:]
     for place in feed.bins.indices where place < before.bins.count {
       for row in feed.bins[place].rows.indices {
@@ -188,6 +216,12 @@ extension TreeCollection {
 }
 
 extension TreeFeed {
+  fileprivate func hasDueElements(at moment: Int) -> Bool {
+    guard let retain, retain.isTimed else { return false }
+    return items.contains { retain.isOver($0.element, changed: $0.at, at: moment) }
+      || elements.values.contains { retain.isOver($0.element, changed: $0.at, at: moment) }
+  }
+
   /// Before the first row that sorts after it, or at the end.
   fileprivate mutating func insert(_ id: Int, _ token: UInt64, into place: Int) {
     var row = bins[place].rows.count
@@ -202,6 +236,7 @@ extension TreeFeed {
 
   fileprivate mutating func remove(_ id: Int) {
     elements[id] = nil
+    items.removeAll { $0.element.id == id }
     for place in bins.indices { bins[place].rows.removeAll { $0.id == id } }
     if collection?.section != nil { bins.removeAll { $0.rows.isEmpty } }
   }

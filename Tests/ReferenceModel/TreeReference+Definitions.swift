@@ -29,7 +29,10 @@ extension TreeReference {
     let name = definition.name
     feed.definition = definition
     switch definition.content {
-    case .list: break
+    case .list(let list):
+      if list.hasID { try checkIdentities(of: feed) }
+      if known.hasIdentity != feed.hasIdentity { rebinned.insert(name) }
+      evictItems(of: &feed)
     case .collection(let collection):
       let kept = collection.section == nil ? collection.bins.map(\.name) : []
       for bin in known.feedBins where !kept.contains(bin.name) {

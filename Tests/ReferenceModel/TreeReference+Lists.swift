@@ -6,48 +6,85 @@ extension TreeReference {
   mutating func edit(_ operation: TreeOperation) throws(Refusal) {
     var isPut = false
     if case .put = operation { isPut = true }
-    var feed = try feed(operation.feed) { $0.definition.content.isList(single: isPut) }
+    var feed = try feed(operation.feed) { $0.list?.isSingle == isPut }
     switch operation {
     case .insert(_, let elements, let rows):
-      try check(feed.definition.editable)
+      try checkEditable(feed)
       try insert(elements, at: rows, into: &feed)
     case .remove(_, let rows):
-      try check(feed.definition.editable)
+      try checkEditable(feed)
       if rows.contains(where: { !feed.items.indices.contains($0) }) { throw Refusal(code: -32005) }
       if Set(rows).count < rows.count { throw Refusal(code: -32602) }
       for row in rows.sorted().reversed() { feed.items.remove(at: row) }
     case .replace(_, let elements, let rows):
-      try check(feed.definition.editable)
+      try checkEditable(feed)
       if elements.count != rows.count { throw Refusal(code: -32602) }
       for (element, row) in zip(elements, rows) {
         guard feed.items.indices.contains(row) else { throw Refusal(code: -32005) }
-        feed.items[row].element = element
+        if feed.hasIdentity, feed.items[row].element.id != element.id {
+          try checkIdentity(of: element, isNewIn: feed)
+          feed.items[row] = newItem(element)
+        } else {
+          put(element, at: row, of: &feed)
+        }
       }
     case .move(_, let from, let to):
       try check(feed.definition.movable)
-      guard feed.items.indices.contains(from), feed.items.indices.contains(to) else { throw Refusal(code: -32005) }
-      feed.items.insert(feed.items.remove(at: from), at: to)
+      try move(from, to, &feed)
+    case .moveByID(_, let id, let to):
+      try check(feed.definition.movable)
+      // An array without identities knows no `id`, and `from` is missing.
+      if !feed.hasIdentity { throw Refusal(code: -32602) }
+      guard let from = feed.row(of: id) else { throw Refusal(code: -32010) }
+      try move(from, to, &feed)
     case .put(_, nil): feed.items = []
     case .put(_, let element?):
-      if feed.items.isEmpty { feed.items = [.init(token: token(), element: element)] }
-      feed.items[0].element = element
+      if feed.items.isEmpty { feed.items = [newItem(element)] }
+      put(element, at: 0, of: &feed)
     default: break
     }
+    evictItems(of: &feed)
     feeds[operation.feed] = feed
   }
 
-  mutating func patch(_ name: String, _ patches: [TreeOperation.Patch]) throws(Refusal) {
-    var feed = try feed(name) {
-      $0.collection != nil || $0.definition.content.isList(single: true) || $0.definition.content.isList(single: false)
+  private func move(_ from: Int, _ to: Int, _ feed: inout TreeFeed) throws(Refusal) {
+    guard feed.items.indices.contains(from), feed.items.indices.contains(to) else { throw Refusal(code: -32005) }
+    feed.items.insert(feed.items.remove(at: from), at: to)
+  }
+
+  mutating func updateArray(_ feed: inout TreeFeed, _ elements: [TreeElement]) throws(Refusal) {
+    try checkEditable(feed)
+    for element in elements {
+      guard let id = element.id else { throw Refusal(code: -32003) }
+      if let row = feed.row(of: id) { put(element, at: row, of: &feed) } else { feed.items.append(newItem(element)) }
     }
+    evictItems(of: &feed)
+    feeds[feed.definition.name] = feed
+  }
+
+  mutating func patch(_ name: String, _ patches: [TreeOperation.Patch]) throws(Refusal) {
+    var feed = try feed(name) { $0.collection != nil || $0.list != nil }
     if feed.collection != nil { return try patchCollection(name, patches) }
-    if feed.definition.content.isList(single: false) { try check(feed.definition.editable) }
+    try checkEditable(feed)
+    // All are merged first; then each element changes once, in the order of the first patches.
+    var merged: [(row: Int, element: TreeElement)] = []
     for patch in patches {
       var row = 0
-      if case .row(let given) = patch.key { row = given }
+      switch patch.key {
+      case .row(let given): row = given
+      case .id(let id):
+        guard let found = feed.row(of: id) else { throw Refusal(code: -32010) }
+        row = found
+      case .only: break
+      }
       guard feed.items.indices.contains(row) else { throw Refusal(code: -32005) }
-      feed.items[row].element = patch.merged(into: feed.items[row].element)
+      if let place = merged.firstIndex(where: { $0.row == row }) {
+        merged[place].element = patch.merged(into: merged[place].element)
+      } else {
+        merged.append((row, patch.merged(into: feed.items[row].element)))
+      }
     }
+    for (row, element) in merged { put(element, at: row, of: &feed) }
     feeds[name] = feed
   }
 
@@ -55,20 +92,51 @@ extension TreeReference {
     if !isAllowed { throw Refusal(code: -32006) }
   }
 
+  /// Refuses a change of an array that its definition forbids.
+  func checkEditable(_ feed: TreeFeed) throws(Refusal) {
+    if feed.list?.isSingle == false { try check(feed.definition.editable) }
+  }
+
+  private func checkIdentity(of element: TreeElement, isNewIn feed: TreeFeed) throws(Refusal) {
+    guard let id = element.id else { throw Refusal(code: -32003) }
+    if feed.row(of: id) != nil { throw Refusal(code: -32001) }
+  }
+
+  private mutating func newItem(_ element: TreeElement) -> TreeFeed.Item {
+    TreeFeed.Item(token: token(), element: element, changed: tick(), at: moment)
+  }
+
+  private mutating func put(_ element: TreeElement, at row: Int, of feed: inout TreeFeed) {
+    if feed.items[row].element == element { return }
+    feed.items[row].element = element
+    feed.items[row].changed = tick()
+    feed.items[row].at = moment
+  }
+
+  /// Evicts the rows beyond the number that is retained.
+  func evictItems(of feed: inout TreeFeed) {
+    guard let most = feed.list?.retain?.count else { return }
+    while feed.items.count > most, let oldest = feed.items.map(\.changed).min() {
+      feed.items.removeAll { $0.changed == oldest }
+    }
+  }
+
   private mutating func insert(_ elements: [TreeElement], at rows: [Int]?, into feed: inout TreeFeed) throws(Refusal) {
     if let rows, rows.count != elements.count { throw Refusal(code: -32602) }
     for (place, element) in elements.enumerated() {
       let row = rows?[place] ?? feed.items.count
       guard (0...feed.items.count).contains(row) else { throw Refusal(code: -32005) }
-      feed.items.insert(.init(token: token(), element: element), at: row)
+      if feed.hasIdentity { try checkIdentity(of: element, isNewIn: feed) }
+      feed.items.insert(newItem(element), at: row)
     }
   }
 
-  /// `set`. For an array which rows stay is the daemon's choice, so their tokens follow its answer; what a good choice is, is
-  /// checked by whoever compares.
+  /// `set`. For an array without identity which rows stay is the daemon's choice, so their tokens follow its answer; what a
+  /// good choice is, is checked by whoever compares.
   mutating func set(_ name: String, _ elements: [TreeElement], _ result: Change?) throws(Refusal) {
-    var feed = try feed(name) { $0.collection != nil || $0.definition.content.isList(single: false) }
+    var feed = try feed(name) { $0.collection != nil || $0.list?.isSingle == false }
     if feed.collection != nil { return try setCollection(name, elements) }
+    if feed.hasIdentity { return try setByIdentity(&feed, elements) }
     var tokens = [feed.items.map(\.token)]
     if let result {
       var kept = result
@@ -76,16 +144,52 @@ extension TreeReference {
       let news = result.added.map { _ in token() }
       try? FeedChange.apply(kept, to: &tokens, elements: news)
     }
+    let known = Dictionary(uniqueKeysWithValues: feed.items.map { ($0.token, $0) })
     feed.items = elements.enumerated().map { row, element in
       TreeFeed.Item(token: row < tokens[0].count ? tokens[0][row] : token(), element: element)
     }
+    // The daemon replaces rows before it adds any.
+    for isKnown in [true, false] {
+      for row in feed.items.indices where (known[feed.items[row].token] != nil) == isKnown {
+        let old = known[feed.items[row].token].flatMap { $0.element == elements[row] ? $0 : nil }
+        feed.items[row].changed = old?.changed ?? tick()
+        feed.items[row].at = old?.at ?? moment
+      }
+    }
     feeds[name] = feed
+  }
+
+  private mutating func setByIdentity(_ feed: inout TreeFeed, _ elements: [TreeElement]) throws(Refusal) {
+    var seen: Set<Int> = []
+    for element in elements {
+      guard let id = element.id else { throw Refusal(code: -32003) }
+      if !seen.insert(id).inserted { throw Refusal(code: -32001) }
+    }
+    let old = feed.items
+    feed.items = []
+    for (row, element) in elements.enumerated() {
+      if let known = old.first(where: { $0.element.id == element.id }) {
+        feed.items.append(known)
+        put(element, at: row, of: &feed)
+      } else {
+        feed.items.append(newItem(element))
+      }
+    }
+    evictItems(of: &feed)
+    feeds[feed.definition.name] = feed
+  }
+
+  /// Checks that every element has an identity of its own.
+  func checkIdentities(of feed: TreeFeed) throws(Refusal) {
+    var seen: Set<Int> = []
+    for item in feed.items {
+      guard let id = item.element.id else { throw Refusal(code: -32003) }
+      if !seen.insert(id).inserted { throw Refusal(code: -32001) }
+    }
   }
 }
 
-extension TreeDefinition.Content {
-  fileprivate func isList(single: Bool) -> Bool {
-    if case .list(single, _) = self { return true }
-    return false
-  }
+extension TreeFeed {
+  /// The row of the element with an identity.
+  fileprivate func row(of id: Int) -> Int? { items.firstIndex { $0.element.id == id } }
 }

@@ -24,9 +24,9 @@ extension TreeReference {
     if name == Self.listName { return [TreeSection(name: name, rows: listRows)] }
     guard let feed = feeds[name] else { return binSections(name) }
     switch feed.definition.content {
-    case .list(_, let type):
+    case .list(let list):
       let rows = feed.items.map {
-        TreeRow(token: $0.token, text: $0.element.text, type: $0.element.type(at: type))
+        TreeRow(token: $0.token, text: $0.element.text, type: $0.element.type(at: list.type))
       }
       return [TreeSection(name: name, rows: rows)]
     case .collection:

@@ -15,6 +15,8 @@ struct TreeReference {
   var list: [TreeRow]?
   private var lastToken: UInt64 = 0
   private(set) var clock: UInt64 = 0
+  /// The time of operations, in milliseconds since 1970.
+  var moment = 0
   /// Whether an operation changed a definition, which makes a commit even if no row changed.
   var isStructural = false
   /// The collections that got other bins.
@@ -37,12 +39,12 @@ struct TreeReference {
     let before = feeds[operation.feed]
     try carryOut(operation, result)
     if case .define = operation { return }
-    if let before, before.collection != nil { reunite(operation.feed, since: before) }
+    if let before, before.hasIdentity { reunite(operation.feed, since: before) }
   }
 
   private mutating func carryOut(_ operation: TreeOperation, _ result: Change?) throws(Refusal) {
     switch operation {
-    case .insert, .remove, .replace, .move, .put: try edit(operation)
+    case .insert, .remove, .replace, .move, .moveByID, .put: try edit(operation)
     case .set(let name, let elements): try set(name, elements, result)
     case .update(let name, let elements): try update(name, elements)
     case .patch(let name, let patches): try patch(name, patches)

@@ -143,7 +143,7 @@ struct Oracle {
         return .refused(code: error.code)
       }
     }
-    for (name, feed) in reference.feeds where feed.collection != nil && !next.rebinned.contains(name) {
+    for (name, feed) in reference.feeds where feed.hasIdentity && !next.rebinned.contains(name) {
       next.reunite(name, since: feed)
     }
     let new = next.views()

@@ -11,6 +11,7 @@ extension Command {
       feedclient define journal --id '$.__CURSOR' --retain-count 1000
       feedclient define agenda --section '$.date' --sort 'all=$.time'
       feedclient define '{"feed":"styles","kind":"array","type":"$.kind"}'
+      feedclient define queue --kind array --id '$.id' --retain-until '$.expires'
       feedclient define home --kind composed --child banner --child inbox/urgent
       feedclient define mixed --kind slots --content Style=styles \
         --content Ad=ads --pattern Style,Style,Ad
@@ -30,7 +31,8 @@ extension Command {
         "sort", value: .text("[BIN=]PATH[:desc]"), help: "sort key of a bin, or of a view; later ones break ties",
         defaultText: "order of arrival or of the source", repeats: true),
       OptionDescription("exclusive", help: "put an element into the first bin that accepts it only"),
-      OptionDescription("id", value: .text("PATH"), help: "path of the identity", defaultText: "$.id"),
+      OptionDescription(
+        "id", value: .text("PATH"), help: "path of the identity", defaultText: "$.id, for an array: none"),
       OptionDescription("type", value: .text("PATH"), help: "path of the type of a row"),
       OptionDescription(
         "section", value: .text("PATH"), help: "path of the value that divides a collection into sections"),
@@ -41,6 +43,9 @@ extension Command {
         "retain-count", value: .integer(1...Int.max), help: "keep this many elements, the last changed ones"),
       OptionDescription(
         "retain-seconds", value: .integer(1...Int.max), help: "keep elements this long after their last change"),
+      OptionDescription(
+        "retain-until", value: .text("PATH"),
+        help: "path of the time at which an element expires: RFC 3339 or seconds since 1970"),
       OptionDescription(
         "kind", value: .text("KIND"), help: "collection, array, single, composed, segmented, slots or view",
         defaultText: "collection"),
@@ -66,7 +71,7 @@ extension Command {
       OptionDescription("multiple", help: "let several rows be selected (default)"),
       OptionDescription("no-multiple", help: "let only one row be selected"),
       OptionDescription("no-select", help: "forbid the selection of rows"),
-      OptionDescription("no-edit", help: "forbid insert, remove and replace"),
+      OptionDescription("no-edit", help: "forbid insert, remove, replace, update, delete and patch"),
       OptionDescription("no-move", help: "forbid the moving of rows"),
       OptionDescription("replace", help: "replace another definition of this name, keeping the elements"),
       animation, condition,
@@ -154,6 +159,7 @@ extension Invocation {
     builder.exclusive = options.contains("exclusive")
     builder.retainCount = options.integer("retain-count")
     builder.retainSeconds = options.text("retain-seconds")
+    builder.retainUntil = options.text("retain-until")
     builder.children = options.texts("child")
     builder.current = options.integer("current")
     builder.slots = try DefinitionBuilder.Slots(options)

@@ -35,6 +35,7 @@ struct DefinitionBuilder: Equatable {
   var bins: [Bin] = []
   var retainCount: Int?
   var retainSeconds: String?
+  var retainUntil: String?
   var children: [String] = []
   var current: Int?
   var slots = Slots()
@@ -92,10 +93,11 @@ extension DefinitionBuilder {
     if !bins.isEmpty { params.add("bins", json: bins.map(\.json)) }
     if let section { params.add("section", section) }
     if let sectionOrder { params.add("sectionOrder", sectionOrder) }
-    if retainCount != nil || retainSeconds != nil {
+    if retainCount != nil || retainSeconds != nil || retainUntil != nil {
       var retain = ParameterWriter()
       if let retainCount { retain.add("count", retainCount) }
       if let retainSeconds { retain.add("seconds", json: retainSeconds) }
+      if let retainUntil { retain.add("until", retainUntil) }
       params.add("retain", json: retain.finish())
     }
     if !children.isEmpty { params.add("children", json: children.map(Operands.quoted)) }

@@ -56,13 +56,29 @@ extension Command {
   }
 
   static let move = Command(
-    name: "move", usage: ["FEED FROM TO"], summary: "move an element of an array",
-    examples: "feedclient move styles 4 0",
-    about: "Moves the element at row FROM of an array to row TO, counted after the move.",
-    options: changing,
-    operands: 3...3
+    name: "move", usage: ["FEED FROM TO", "FEED --id ID TO"], summary: "move an element of an array",
+    examples: """
+      feedclient move styles 4 0
+      feedclient move queue --id 17 0
+      """,
+    about: """
+      Moves the element at row FROM of an array, or the one with the identity ID, to row TO, counted after the move.
+      """,
+    options: [OptionDescription("id", value: .text("ID"), help: "identity of the element, in an array with identity")]
+      + changing,
+    notes: idNote, operands: 2...3
   ) { invocation throws(Failure) in
     var params = try invocation.changeParameters()
+    if let id = invocation.options.text("id") {
+      guard invocation.operands.count == 2 else { throw invocation.usage("FROM and --id exclude each other") }
+      guard let row = Operands.rows(invocation.operand(1)), row.count == 1 else {
+        throw invocation.usage("TO: expected a row, from 0 on")
+      }
+      params.add("id", json: Operands.id(id))
+      params.add("to", row[0])
+      return try invocation.request("move", params.finish(), show: Show.mutation)
+    }
+    guard invocation.operands.count == 3 else { throw invocation.usage("missing argument FROM or --id ID") }
     guard let rows = Operands.rows("\(invocation.operand(1)),\(invocation.operand(2))"), rows.count == 2 else {
       throw invocation.usage("FROM and TO: expected rows, from 0 on")
     }

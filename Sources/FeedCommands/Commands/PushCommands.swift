@@ -12,9 +12,10 @@ extension Command {
       journalctl -f -o json | feedclient push journal
       """,
     about: """
-      Pushes elements into a feed: a collection inserts or updates them by identity, an array appends them, a single \
-      keeps the last one. Elements given as arguments are one commit. Elements on standard input are pushed as they \
-      come: one a line, concatenated, pretty-printed, or in JSON arrays, which stand for their items.
+      Pushes elements into a feed: a collection or an array with identity inserts or updates them by identity, another \
+      array appends them, a single keeps the last one. Elements given as arguments are one commit. Elements on standard \
+      input are pushed as they come: one a line, concatenated, pretty-printed, or in JSON arrays, which stand for their \
+      items.
       """,
     options: [
       OptionDescription("define", help: "define an unknown feed as a plain collection"),
@@ -65,7 +66,7 @@ extension Command {
     about: """
       Merges PATCH, a JSON object, into an element: its members replace those of the same name, null removes a member, \
       and all others stay as they are (RFC 7396). The element is named by its identity in a collection and by its row \
-      in an array; a single has only one.
+      in an array, or by its identity if it has one; a single has only one.
       """,
     options: [OptionDescription("at", value: .integer(0...Int.max), help: "row of an array, from 0")] + changing,
     notes: idNote, operands: 2...3
@@ -89,8 +90,8 @@ extension Command {
       feedclient delete inbox --where '@.read == true && @.priority < 3'
       """,
     about: """
-      Deletes elements of a collection in one commit: those with these identities, of which unknown ones are ignored, \
-      or all that a filter accepts.
+      Deletes elements of a collection, or of an array with identity, in one commit: those with these identities, of \
+      which unknown ones are ignored, or all that a filter accepts.
       """,
     options: [
       OptionDescription("where", value: .text("FILTER"), help: "delete the elements that this filter accepts")

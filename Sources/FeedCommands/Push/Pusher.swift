@@ -160,7 +160,7 @@ struct PushTarget: Equatable {
   init(_ description: JSONView) {
     feed = description.member("feed")?.string ?? ""
     switch description.member("kind")?.string {
-    case "array": (method, takesMany) = ("insert", true)
+    case "array" where description.member("id") == nil: (method, takesMany) = ("insert", true)
     case "single": (method, takesMany) = ("put", false)
     default:
       (method, takesMany) = ("update", true)

@@ -39,7 +39,7 @@ extension Engine {
     guard let expiry = catalog.nextExpiry, expiry <= time.moment else { return }
     for feed in catalog.expired(at: time.moment) {
       catalog.begin(at: time.moment)
-      _ = feed.evictExpired(limit: Self.evictionLimit, in: catalog.commit)
+      _ = catalog.evictExpired(of: feed, limit: Self.evictionLimit)
       if catalog.finish(to: self) { status.counters.commits &+= 1 }
     }
   }

@@ -25,6 +25,10 @@ extension Engine {
       }
       try list.replace(elements, at: places, in: catalog.commit)
     case .move:
+      if list.hasIdentity, let id = parameters.member("id") {
+        try parameters.refuseBoth("from", "id")
+        return try list.move(id, to: try parameters.integer("to"), in: catalog.commit)
+      }
       try list.move(
         from: try parameters.integer("from"), to: try parameters.integer("to"), in: catalog.commit)
     default:
@@ -39,13 +43,14 @@ extension Engine {
     if method == .move && !feed.behaviours.movable {
       throw .permissionDenied(reason: "feed \"\(feed.name)\" is defined with \"movable\": false")
     }
-    if [.insert, .remove, .replace, .patch].contains(method) && !feed.behaviours.editable {
+    if [.insert, .remove, .replace, .update, .delete, .patch].contains(method) && !feed.behaviours.editable {
       throw .permissionDenied(
         reason: "feed \"\(feed.name)\" is defined with \"editable\": false; its owner may use set")
     }
   }
 
-  private func elements(_ parameters: Parameters) throws(FeedError) -> [JSONView] {
+  /// The elements of `element` or `elements`.
+  func elements(_ parameters: Parameters) throws(FeedError) -> [JSONView] {
     try parameters.refuseBoth("element", "elements")
     if let element = parameters.member("element") { return [element] }
     return Array(try parameters.array("elements", "an array of elements").elements)

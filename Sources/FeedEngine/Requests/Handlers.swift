@@ -59,15 +59,6 @@ extension Engine {
     return feed
   }
 
-  /// Returns the collection of the parameter `feed`.
-  func collection(_ parameters: Parameters, of session: Session) throws(FeedError) -> CollectionKind {
-    let feed = try feed(parameters, of: session)
-    guard let collection = feed.collection else {
-      throw refusal(of: feed, wanted: "collection")
-    }
-    return collection
-  }
-
   /// Returns the error for a feed that a method cannot change.
   func refusal(of feed: Feed, wanted: String) -> FeedError {
     feed.isList ? Catalog.listIsReadOnly : .wrongKind(feed: feed.name, kind: feed.kindName, wanted: wanted)

@@ -143,7 +143,10 @@ extension Engine {
   }
 
   private func update(_ parameters: Parameters, of session: Session) throws(FeedError) {
-    let feed = try collection(parameters, of: session)
+    let target = try feed(parameters, of: session)
+    guard let feed = target.collection else {
+      return try identifiedArray(target, .update).update(try elements(parameters), in: catalog.commit)
+    }
     try parameters.refuseBoth("element", "elements")
     if let element = parameters.member("element") {
       try feed.update(element, in: catalog.commit)
@@ -155,20 +158,52 @@ extension Engine {
   }
 
   private func delete(_ parameters: Parameters, of session: Session) throws(FeedError) {
-    let feed = try collection(parameters, of: session)
+    let target = try feed(parameters, of: session)
+    guard let feed = target.collection else {
+      let array = try identifiedArray(target, .delete)
+      switch try deletion(parameters) {
+      case .id(let id): return try array.delete([id], in: catalog.commit)
+      case .ids(let ids): return try array.delete(Array(ids.elements), in: catalog.commit)
+      case .filter(let filter): return try array.delete(where: filter, in: catalog.commit)
+      }
+    }
+    switch try deletion(parameters) {
+    case .id(let id): try feed.delete(id, in: catalog.commit)
+    case .ids(let ids): try feed.delete(ids: ids, in: catalog.commit)
+    case .filter(let filter): try feed.delete(where: filter, in: catalog.commit)
+    }
+  }
+
+  /// What `delete` deletes.
+  private enum Deletion {
+    case id(JSONView)
+    case ids(JSONView)
+    case filter(Filter)
+  }
+
+  private func deletion(_ parameters: Parameters) throws(FeedError) -> Deletion {
     try parameters.refuseBoth("id", "ids")
     if parameters.member("where") != nil {
       try parameters.refuseBoth("id", "where")
       try parameters.refuseBoth("ids", "where")
-      return try feed.delete(where: try condition(parameters), in: catalog.commit)
+      return .filter(try condition(parameters))
     }
-    if parameters.member("ids") != nil {
-      return try feed.delete(ids: try parameters.array("ids", "an array of identities"), in: catalog.commit)
-    }
+    if parameters.member("ids") != nil { return .ids(try parameters.array("ids", "an array of identities")) }
     guard let id = parameters.member("id") else {
       throw Parameters.refuse("id", "is missing: give \"id\", \"ids\" as an array, or \"where\" as a filter")
     }
-    try feed.delete(id, in: catalog.commit)
+    return .id(id)
+  }
+
+  /// The array with identity that `feed` is, for a method that changes elements by identity.
+  ///
+  /// - Throws: `wrongKind` for other feeds, `permissionDenied` if the array does not allow the method.
+  private func identifiedArray(_ feed: Feed, _ method: Method) throws(FeedError) -> ListKind {
+    guard let list = feed.kind as? ListKind, list.hasIdentity else {
+      throw refusal(of: feed, wanted: "collection")
+    }
+    try checkAllowed(method, feed)
+    return list
   }
 
   private func condition(_ parameters: Parameters) throws(FeedError) -> Filter {

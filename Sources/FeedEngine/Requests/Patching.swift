@@ -1,6 +1,7 @@
 import FeedChange
 import FeedJSON
 import FeedModel
+import FeedQuery
 import FeedWire
 
 /// Method `patch`: merges changes into elements (RFC 7396).
@@ -17,23 +18,17 @@ extension Engine {
   }
 
   private func patch(_ collection: CollectionKind, of feed: Feed, _ parameters: Parameters) throws(FeedError) {
-    let patches = try Patches(parameters, key: "id", "the identity of an element")
+    let patches = try Patches(parameters, keys: ["id"], "the identity of an element")
     var merged = MergedElements(limits)
     let path = collection.content.id
     for (index, patch) in patches.entries.enumerated() {
-      guard let key = patch.key else { throw patches.missingKey(index) }
+      let key = patch.key
       guard let row = try catalog.find(key, in: feed)?.row else {
         throw .unknownIdentity(feed: feed.name, index: index, id: String(decoding: key.text, as: UTF8.self))
       }
       // The address of an element's text is stable until the element changes, so it identifies the element.
       try merged.merge(patch.value, into: row.text, key: Int(bitPattern: row.text.baseAddress)) {
-        result throws(FeedError) in
-        guard let identity = path.resolve(result) else {
-          throw .noIdentity(feed: feed.name, index: index, path: path.text, found: "nothing")
-        }
-        // The update refuses a value that is no identity.
-        let isIdentity = identity.kind == .string || identity.kind == .number
-        if isIdentity && !identity.equals(key) { throw patches.changedIdentity(index) }
+        result throws(FeedError) in try patches.checkIdentity(of: result, path, is: key, index, feed)
       }
     }
     try merged.withResults { elements throws(FeedError) in try collection.update(elements: elements, in: catalog.commit)
@@ -42,19 +37,22 @@ extension Engine {
 
   private func patch(array list: ListKind, of feed: Feed, _ parameters: Parameters) throws(FeedError) {
     try checkAllowed(.patch, feed)
-    let patches = try Patches(parameters, key: "at", "the row of an element")
+    let path = list.identityPath
+    let patches = try Patches(
+      parameters, keys: path == nil ? ["at"] : ["id", "at"],
+      path == nil ? "the row of an element" : "the identity of an element, or its row as \"at\"")
     var merged = MergedElements(limits)
     let section = feed.section(at: 0)
     var rows: [Int] = []
+    var scanner = JSONScanner(maxDepth: limits.maxDepth + 1)
     for (index, patch) in patches.entries.enumerated() {
-      guard let key = patch.key else { throw patches.missingKey(index) }
-      guard let row = key.int else {
-        throw .invalidParams(member: patches.member("at", index), reason: "must be a whole number: a row from 0 on")
+      let row = try patches.row(patch, index, list, feed)
+      let element = section.row(at: row).text
+      let isFirst = try merged.merge(patch.value, into: element, key: row) { result throws(FeedError) in
+        guard let path, let before = try? scanner.scan(element), let id = path.resolve(before) else { return }
+        try patches.checkIdentity(of: result, path, is: id, index, feed)
       }
-      guard (0..<section.count).contains(row) else {
-        throw .indexOutOfRange(feed: feed.name, index: row, count: section.count, what: "row")
-      }
-      if try merged.merge(patch.value, into: section.row(at: row).text, key: row) { rows.append(row) }
+      if isFirst { rows.append(row) }
     }
     try merged.withResults { elements throws(FeedError) in
       try list.replace(Array(elements.elements), at: rows, in: catalog.commit)
@@ -81,42 +79,83 @@ extension Engine {
 
 /// The patches of a request: one, beside its key, or several in `patches`.
 private struct Patches {
-  private let key: StaticString
-  private let what: StaticString
-  private let isList: Bool
-  let entries: [(key: JSONView?, value: JSONView)]
+  struct Entry {
+    /// The member that names the element, and its value.
+    let member: StaticString
+    let key: JSONView
+    let value: JSONView
+  }
 
-  init(_ parameters: Parameters, key: StaticString, _ what: StaticString) throws(FeedError) {
-    self.key = key
-    self.what = what
+  private let isList: Bool
+  let entries: [Entry]
+
+  /// - Parameters:
+  ///   - keys: the members that may name an element, of which an entry must have exactly one.
+  ///   - what: describes the keys in errors.
+  init(_ parameters: Parameters, keys: [StaticString], _ what: StaticString) throws(FeedError) {
     try parameters.refuseBoth("patch", "patches")
-    try parameters.refuseBoth(key, "patches")
+    for key in keys { try parameters.refuseBoth(key, "patches") }
     isList = parameters.member("patches") != nil
+    func entry(_ object: JSONView?, _ value: JSONView, at place: String) throws(FeedError) -> Entry {
+      let given = keys.filter { object?.member($0) != nil }
+      guard given.count < 2 else {
+        throw .invalidParams(
+          member: "\(place)\(given[1])", reason: "must not stand beside \(given[0]); give one of them")
+      }
+      guard let member = given.first, let key = object?.member(member) else {
+        throw .invalidParams(member: "\(place)\(keys[0])", reason: "is missing: give \(what)")
+      }
+      return Entry(member: member, key: key, value: value)
+    }
     guard isList else {
-      entries = [(parameters.member(key), try parameters.required("patch", "the members to change, or \"patches\""))]
+      let value = try parameters.required("patch", "the members to change, or \"patches\"")
+      entries = [try entry(parameters.object, value, at: "")]
       return
     }
-    var entries: [(key: JSONView?, value: JSONView)] = []
-    for (index, entry) in try parameters.array("patches", "an array of patches").elements.enumerated() {
-      guard entry.kind == .object, let value = entry.member("patch") else {
-        throw .invalidParams(member: "patches[\(index)]", reason: "must be an object with \"\(key)\" and \"patch\"")
+    var entries: [Entry] = []
+    for (index, object) in try parameters.array("patches", "an array of patches").elements.enumerated() {
+      guard object.kind == .object, let value = object.member("patch") else {
+        throw .invalidParams(
+          member: "patches[\(index)]", reason: "must be an object with \"\(keys[0])\" and \"patch\"")
       }
-      entries.append((entry.member(key), value))
+      entries.append(try entry(object, value, at: "patches[\(index)]."))
     }
     self.entries = entries
   }
 
-  /// The path of a member of a patch.
-  func member(_ name: StaticString, _ index: Int) -> String { isList ? "patches[\(index)].\(name)" : "\(name)" }
-
-  func missingKey(_ index: Int) -> FeedError {
-    .invalidParams(member: member(key, index), reason: "is missing: give \(what)")
+  /// The row of an array that an entry names.
+  func row(_ entry: Entry, _ index: Int, _ list: ListKind, _ feed: Feed) throws(FeedError) -> Int {
+    if "\(entry.member)" == "id" {
+      guard let row = try list.find(entry.key, index: index)?.places.first?.row else {
+        throw .unknownIdentity(feed: feed.name, index: index, id: String(decoding: entry.key.text, as: UTF8.self))
+      }
+      return Int(row)
+    }
+    guard let row = entry.key.int else {
+      throw .invalidParams(member: member("at", index), reason: "must be a whole number: a row from 0 on")
+    }
+    let count = feed.section(at: 0).count
+    guard (0..<count).contains(row) else {
+      throw .indexOutOfRange(feed: feed.name, index: row, count: count, what: "row")
+    }
+    return row
   }
 
-  func changedIdentity(_ index: Int) -> FeedError {
-    .invalidParams(
+  /// Refuses a patched element with another identity than before.
+  func checkIdentity(
+    of result: JSONView, _ path: SingularPath, is key: JSONView, _ index: Int, _ feed: Feed
+  ) throws(FeedError) {
+    guard let identity = path.resolve(result) else {
+      throw .noIdentity(feed: feed.name, index: index, path: path.text, found: "nothing")
+    }
+    // The change refuses what is no identity at all.
+    guard identity.kind == .string || identity.kind == .number, !identity.equals(key) else { return }
+    throw .invalidParams(
       member: member("patch", index), reason: "must not change the identity; delete the element and push another")
   }
+
+  /// The path of a member of an entry.
+  private func member(_ name: StaticString, _ index: Int) -> String { isList ? "patches[\(index)].\(name)" : "\(name)" }
 }
 
 /// Elements and their merged texts, each once, in the order of their first patch.

@@ -65,8 +65,8 @@ public final class Catalog {
     return collection
   }
 
-  /// Returns the element with an identity and its places in `feed`, which is a collection, a bin or a managed feed.
-  /// Returns nil if the feed has no such element. O(bins · log n).
+  /// Returns the element with an identity and its places in `feed`, which is a collection, a bin, an array with identity or
+  /// a managed feed. Returns nil if the feed has no such element. O(bins · log n).
   ///
   /// - Throws: `wrongKind` if elements of the feed have no identity, `noIdentity` if `id` is not a string or a number.
   public func find(_ id: JSONView, in feed: Feed) throws(FeedError) -> (row: Row, places: [IndexPath])? {
@@ -75,6 +75,7 @@ public final class Catalog {
     case let managed as ManagedKind: try managed.find(id)
     case let bin as BinKind: try bin.find(id)
     case let list as FeedListKind: list.find(id)
+    case let list as ListKind where list.hasIdentity: try list.find(id)
     default: throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: "collection")
     }
   }
@@ -93,19 +94,18 @@ public final class Catalog {
     for feed in table.all where !(feed.kind is ManagedKind) { feed.kind.rows?.limits = limits }
   }
 
-  /// The moment when the next element of any collection expires; nil if none will. O(collections that retain by age).
+  /// The moment when the next element of any feed expires; nil if none will. O(feeds that retain by time).
   public var nextExpiry: Instant? { expiry.next }
 
-  /// The collections that have an expired element at `now`, in order of name.
-  public func expired(at now: Instant) -> [CollectionKind] { expiry.due(at: now) }
+  /// The feeds that have an expired element at `now`, in order of name.
+  public func expired(at now: Instant) -> [Feed] { expiry.due(at: now) }
 
-  /// Updates the list of collections that evict by age, after definitions changed.
+  /// Updates the list of feeds that evict by time, after definitions changed.
   func refreshExpiry() { expiry.refresh(from: table) }
 
-  /// Updates the list of collections that evict by age after a feed was added or removed. O(1) unless it retains by
-  /// age.
+  /// Updates the list of feeds that evict by time after a feed was added or removed. O(1) unless it retains by time.
   func refreshExpiry(with feed: Feed) {
-    if feed.collection?.retainsByAge == true { refreshExpiry() }
+    if feed.kind.rows?.retention?.isTimed == true { refreshExpiry() }
   }
 
   // MARK: History

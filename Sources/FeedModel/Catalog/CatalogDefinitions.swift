@@ -102,7 +102,7 @@ extension Catalog {
       let state = CollectionState(feed: name, definition: content, limits: limits, seed: seed)
       return make { CollectionKind(number: $0, state: state, graph: graph, revision: revision &+ 1) }
     case .list(let list):
-      return make { ListKind(number: $0, name: name, shape: list.shape, type: list.type, limits: limits) }
+      return make { ListKind(number: $0, name: name, definition: list, limits: limits, seed: seed) }
     case .composed(let names):
       let children = try checkedChildren(names, of: nil, named: name) { $0 }
       return make { ProviderKind(number: $0, form: .composed, children: children) }

@@ -132,27 +132,8 @@ public final class CollectionKind: FeedKind {
   /// - Throws: `limitExceeded` if the filter takes more than `maxQuerySteps` steps over one element.
   public func delete(where filter: Filter, in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
-      remove(try accepted(by: filter), in: commit)
+      remove(try state.accepted(by: filter), in: commit)
     }
-  }
-
-  /// The elements that a filter accepts, those unchanged for the longest time first.
-  private func accepted(by filter: Filter) throws(FeedError) -> [UInt32] {
-    let limit = state.limits.maxQuerySteps
-    var scanner = JSONScanner(maxDepth: state.limits.maxDepth)
-    var accepted: [UInt32] = []
-    var ranOut = false
-    state.elements.forEach { handle in
-      guard !ranOut, let element = try? scanner.scan(state.elements.text(of: handle).text) else { return }
-      var steps = limit
-      if filter.accepts(element, steps: &steps) { accepted.append(handle) }
-      ranOut = steps < 0
-    }
-    guard ranOut else { return accepted }
-    throw .limitExceeded(
-      limit: "maxQuerySteps", value: limit,
-      reason: "\"where\" takes too many steps over an element; write a simpler filter, or start feedd with a larger "
-        + "--max-query-steps")
   }
 
   /// Replaces the content by the elements of an array, by identity (method `set`): deletes all elements that are not in
@@ -169,17 +150,6 @@ public final class CollectionKind: FeedKind {
       try upsert(elements, in: commit)
       evictExcess(in: commit)
     }
-  }
-
-  /// Evicts expired elements, the oldest first, as one operation. `limit` bounds their number, so that a large eviction
-  /// does not block other requests. Returns the number evicted.
-  public func evictExpired(limit: Int, in commit: Commit) -> Int {
-    commit.startOperation()
-    let mark = commit.log.mark
-    let evicted = expired(at: commit.moment, limit: limit)
-    remove(evicted, in: commit)
-    commit.finishOperation(on: number, state, since: mark)
-    return evicted.count
   }
 
   private func upsert(_ elements: JSONView, in commit: Commit) throws(FeedError) {
@@ -201,35 +171,10 @@ public final class CollectionKind: FeedKind {
     commit.addStep(&state.step)
   }
 
-  // MARK: Retention
-
-  /// Evicts elements beyond the retained number, those unchanged for the longest time first.
+  /// Evicts elements beyond the retained number.
   private func evictExcess(in commit: Commit) {
-    guard let most = content.retain?.count else { return }
-    let excess = state.elements.count - most
-    if excess > 0 { remove(state.elements.longestUnchanged(excess), in: commit) }
-  }
-
-  var retainsByAge: Bool { content.retain?.seconds != nil }
-
-  /// The moment when the next element expires; nil if none will.
-  var nextExpiry: Instant? {
-    guard let seconds = content.retain?.seconds, state.elements.oldest != ElementTable.none else { return nil }
-    return state.elements.records[Int(state.elements.oldest)].text.changedAt.adding(seconds: seconds)
-  }
-
-  /// At most `limit` expired elements, the oldest first.
-  private func expired(at moment: Instant, limit: Int) -> [UInt32] {
-    guard let seconds = content.retain?.seconds else { return [] }
-    var found: [UInt32] = []
-    var next = state.elements.oldest
-    while found.count < limit, next != ElementTable.none {
-      let record = state.elements.records[Int(next)]
-      if record.text.changedAt.adding(seconds: seconds) > moment { break }
-      found.append(next)
-      next = record.newer
-    }
-    return found
+    let excess = state.excess
+    if !excess.isEmpty { remove(excess, in: commit) }
   }
 
   // MARK: Redefinition

@@ -30,8 +30,7 @@ extension CollectionState {
       return
     }
     try checkRoom(for: element, isNew: known == nil)
-    keys.removeAll(keepingCapacity: true)
-    for order in orders { order.appendKey(of: element, to: &keys) }
+    appendKeys(of: element)
     if let keyed, deferred == nil {
       try keyed.prepare(SortOrder.key(0, in: keys.bytes), for: known, limits) { sectionName(of: element) }
     }

@@ -62,6 +62,7 @@ final class CollectionState: RowStore {
     super.init(
       feed: feed, elements: elements, sections: bins.map(\.section), type: definition.type, limits: limits,
       keyed: first.isEmpty ? nil : KeyedSections(feed: feed, flat: bins[0].section))
+    retain(definition.retain, keyIndex: orders.count)
   }
 
   deinit {
@@ -81,10 +82,17 @@ final class CollectionState: RowStore {
     if try find(identityOf: element, index: 0) != nil {
       throw .internalError(reason: "two elements have one identity")
     }
-    keys.removeAll(keepingCapacity: true)
-    for order in orders { order.appendKey(of: element, to: &keys) }
+    appendKeys(of: element)
     let text = try makeText(element, identity: identity.bytes, keys: keys.bytes)
     return addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: changed, log)
+  }
+
+  /// Leaves the sort keys and the moment of expiry of an element in `keys`.
+  @inline(__always)
+  func appendKeys(of element: JSONView) {
+    keys.removeAll(keepingCapacity: true)
+    for order in orders { order.appendKey(of: element, to: &keys) }
+    deadlines?.appendKey(of: element, to: &keys)
   }
 
   override func successor(of handle: UInt32) -> UInt32? {

@@ -57,9 +57,8 @@ struct Rebinning {
 
   /// Evicts elements that the new definition does not retain.
   private func evict(_ log: UndoLog) {
-    guard let most = state.definition.retain?.count else { return }
-    let excess = state.elements.count - most
-    if excess > 0 { state.remove(state.elements.longestUnchanged(excess), log) }
+    let excess = state.excess
+    if !excess.isEmpty { state.remove(excess, log) }
   }
 
   private mutating func compareSections() {

@@ -30,14 +30,6 @@ public struct CollectionDefinition: Equatable, Sendable {
     }
   }
 
-  /// The limits on the elements that are kept. Those unchanged for the longest time are evicted first.
-  public struct Retention: Equatable, Sendable {
-    /// The maximum number of elements.
-    public let count: Int?
-    /// The maximum time that an element is kept unchanged.
-    public let seconds: Double?
-  }
-
   /// Sections by value: one section for each value at a path, in the order of the values (Protocol/README.md, "Sections
   /// by value").
   public struct Section: Equatable, Sendable {
@@ -166,18 +158,5 @@ extension CollectionDefinition.SortTerm {
     case "descending": descending = true
     default: throw reader.refuse("order", orders)
     }
-  }
-}
-
-extension CollectionDefinition.Retention {
-  fileprivate init?(reading outer: DefinitionReader) throws(FeedError) {
-    guard let value = outer.object.member("retain"), value.kind != .null else { return nil }
-    guard value.kind == .object else {
-      throw outer.refuse("retain", "must be an object with \"count\" or \"seconds\"")
-    }
-    let reader = DefinitionReader(object: value, place: "retain.")
-    count = try reader.positiveInteger("count")
-    seconds = try reader.positiveNumber("seconds")
-    if count == nil && seconds == nil { return nil }
   }
 }

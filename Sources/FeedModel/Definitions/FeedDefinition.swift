@@ -84,7 +84,7 @@ extension FeedDefinition.Content {
   fileprivate init(kind: String, reading reader: DefinitionReader, limits: Limits) throws(FeedError) {
     switch kind {
     case "collection": self = .collection(try CollectionDefinition(reading: reader, limits: limits))
-    case "array": self = .list(ListDefinition(shape: .array, type: try reader.singularPath("type")))
+    case "array": self = .list(try ListDefinition(array: reader))
     case "single": self = .list(ListDefinition(shape: .single, type: try reader.singularPath("type")))
     case "composed": self = .composed(children: try reader.feedNames("children") ?? [])
     case "segmented":
@@ -121,7 +121,9 @@ extension FeedDefinition {
     switch content {
     case .collection(let collection): collection.appendMembers(to: &out)
     case .list(let list):
+      if let id = list.id { out.append(member: "id", id.text) }
       if let type = list.type { out.append(member: "type", type.text) }
+      list.retain?.append(to: &out)
     case .composed(let children): out.append(member: "children", children)
     case .segmented(let children, let current):
       out.append(member: "children", children)
@@ -236,16 +238,27 @@ extension ViewDefinition {
   }
 }
 
-extension CollectionDefinition.Retention {
+extension Retention {
   fileprivate func append(to out: inout ByteBuffer) {
     out.append(",\"retain\":{")
+    var isFirst = true
+    func name(_ member: StaticString) {
+      out.append(isFirst ? "\"" : ",\"")
+      out.append(member)
+      out.append("\":")
+      isFirst = false
+    }
     if let count {
-      out.append("\"count\":")
+      name("count")
       out.append(integer: count)
     }
     if let seconds {
-      out.append(count == nil ? "\"seconds\":" : ",\"seconds\":")
+      name("seconds")
       out.append(number: seconds)
+    }
+    if let until {
+      name("until")
+      out.appendJSONString(until.text)
     }
     out.append(UInt8(ascii: "}"))
   }
@@ -338,12 +351,28 @@ public struct Behaviours: Equatable, Sendable {
 }
 
 /// The definition of an `array` or a `single` feed (Protocol/README.md, "Arrays and singles").
+///
+/// Invariant: a single has no path of an identity and retains everything.
 public struct ListDefinition: Equatable, Sendable {
   public let shape: ListKind.Shape
+  /// The path of an element's identity, if elements have identities.
+  public let id: SingularPath?
   /// The path of an element's type, if elements have types.
   public let type: SingularPath?
+  public let retain: Retention?
+
+  init(shape: ListKind.Shape, id: SingularPath? = nil, type: SingularPath?, retain: Retention? = nil) {
+    assert(shape == .array || id == nil && retain == nil, "a single has no identity and no retention")
+    (self.shape, self.id, self.type, self.retain) = (shape, id, type, retain)
+  }
 
   public static func == (a: ListDefinition, b: ListDefinition) -> Bool {
-    a.shape == b.shape && a.type?.text == b.type?.text
+    a.shape == b.shape && a.id?.text == b.id?.text && a.type?.text == b.type?.text && a.retain == b.retain
+  }
+
+  fileprivate init(array reader: DefinitionReader) throws(FeedError) {
+    self.init(
+      shape: .array, id: try reader.singularPath("id"), type: try reader.singularPath("type"),
+      retain: try Retention(reading: reader))
   }
 }

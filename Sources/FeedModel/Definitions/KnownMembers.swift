@@ -26,13 +26,14 @@ public enum KnownMembers {
   private static let common = ["feed", "kind", "selectable", "multiple", "editable", "movable"]
   private static let bin = ["name", "filter", "sort"]
   private static let sortTerm = ["by", "order"]
-  private static let retention = ["count", "seconds"]
+  private static let retention = ["count", "seconds", "until"]
 
   /// The members of a definition of that kind; nil for an unknown kind.
   static func definition(_ kind: String) -> [String]? {
     switch kind {
     case "collection": common + ["id", "type", "exclusive", "bins", "section", "sectionOrder", "retain"]
-    case "array", "single": common + ["type"]
+    case "array": common + ["id", "type", "retain"]
+    case "single": common + ["type"]
     case "composed": common + ["children"]
     case "segmented": common + ["children", "current"]
     case "slots": common + ["contents", "pattern", "repeatables", "header", "default", "fixed", "types"]

@@ -68,9 +68,10 @@ public final class Restorer {
     store.didRestoreRow(handle)
   }
 
-  /// Finishes the feed: sorts its elements by the time of change.
+  /// Finishes the feed: orders its elements by the time of change and by that of expiry.
   public func finish() {
     store.elements.sortByChange()
+    store.deadlines?.rebuild()
     store.keyed?.didAdopt()
     graph.sectionsDidChange(of: feed)
     graph.counts.advance()

@@ -15,14 +15,14 @@ public final class ListKind: FeedKind {
   public let shape: Shape
   private let state: ListState
 
-  init(number: FeedNumber, name: String, shape: Shape, type: SingularPath?, limits: Limits) {
+  init(number: FeedNumber, name: String, definition: ListDefinition, limits: Limits, seed: UInt64) {
     self.number = number
-    self.shape = shape
-    state = ListState(feed: name, type: type, limits: limits)
+    shape = definition.shape
+    state = ListState(feed: name, definition: definition, limits: limits, seed: seed)
   }
 
   public var wireName: String { shape.rawValue }
-  public var definedAs: FeedDefinition.Content? { .list(ListDefinition(shape: shape, type: state.type)) }
+  public var definedAs: FeedDefinition.Content? { .list(state.definition) }
   public var sectionCount: Int { 1 }
   public func section(at index: Int) -> any FeedSection { state.sections[0] }
   public var rowCount: Int { state.sections[0].count }
@@ -35,28 +35,55 @@ public final class ListKind: FeedKind {
   public var rows: RowStore? { state }
   public var bins: [Feed] { [] }
 
-  /// Redefines the feed. Rows whose type differs under the new definition are updated.
+  /// Whether elements have an identity.
+  public var hasIdentity: Bool { state.identities != nil }
+  /// The path of the identity; nil if elements have none.
+  public var identityPath: SingularPath? { state.definition.id }
+
+  /// The element with an identity and its place.
+  ///
+  /// - Precondition: elements have an identity.
+  /// - Throws: `noIdentity` if `id` is not one.
+  public func find(_ id: JSONView, index place: Int = 0) throws(FeedError) -> (row: Row, places: [IndexPath])? {
+    guard let handle = try state.identities?.find(id, index: place), let row = state.rows.row(of: handle) else {
+      return nil
+    }
+    return (state.row(of: handle), [IndexPath(section: 0, row: UInt32(row))])
+  }
+
+  /// Redefines the feed. Resolves the identity, type and moment of expiry of all elements again: rows whose type differs are
+  /// updated, and elements beyond a smaller `retain.count` are evicted. O(n log n).
   public func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
     guard case .list(let list) = definition.content, list.shape == shape else {
       throw conflict(of: feed, with: definition)
     }
-    if state.type?.text == list.type?.text { return }
     let (state, commit) = (state, catalog.commit)
-    let (former, mark) = (state.type, commit.log.mark)
-    state.type = list.type
-    commit.logStructure { state.type = former }
-    var change = Change()
+    if state.definition == list { return }
+    let (former, mark) = (state.rules, commit.log.mark)
+    state.adopt(list)
+    catalog.refreshExpiry()
+    // Rows that left under another identity are not those that come under this one.
+    let isRebinned = former.hasOtherIdentity(than: list)
+    if isRebinned { commit.didRebin(number) }
+    commit.logStructure { [unowned catalog] in
+      state.restore(former)
+      catalog.refreshExpiry()
+      if isRebinned { catalog.commit.undoRebin() }
+    }
     do throws(FeedError) {
-      for row in 0..<state.rows.count where try state.retype(at: row, commit.log) {
+      var change = Change()
+      for row in 0..<state.rows.count where try state.rewrite(at: row, commit.log) {
         change.updated.append(IndexPath(section: 0, row: UInt32(row)))
       }
+      commit.addStep(&change)
+      evictExcess(in: commit)
     } catch {
       throw commit.abandon(error, to: mark)
     }
-    commit.finishOperation(on: number, result: change)
+    commit.finishOperation(on: number, state, since: mark)
   }
 
-  // MARK: Operations
+  // MARK: Operations by row
 
   /// Inserts elements (method `insert`). Each row is in the coordinates after the insertion of the previous elements.
   /// Without `rows`, elements are appended.
@@ -68,6 +95,7 @@ public final class ListKind: FeedKind {
         try state.insert(element, at: row, index: place, now: commit.tick(), commit.log)
         commit.addStep(&state.step)
       }
+      evictExcess(in: commit)
     }
   }
 
@@ -107,24 +135,33 @@ public final class ListKind: FeedKind {
     }
   }
 
-  /// Replaces the content of an array by the elements of a JSON array (method `set`). `ListState.plan` chooses the rows
-  /// that stay.
+  /// Replaces the content of an array by the elements of a JSON array (method `set`). If elements have no identity,
+  /// `ListState.plan` chooses the rows that stay.
   public func set(_ elements: JSONView, in commit: Commit) throws(FeedError) {
     let buffer = ElementBuffer(compacting: elements, maxDepth: state.limits.maxDepth)
-    let plan = state.plan(buffer.views)
     try commit.operate(on: number, state) { () throws(FeedError) in
-      for (old, new) in plan.replaced {
-        try state.replace(buffer.views[new], at: old, index: new, now: commit.tick(), commit.log)
+      if hasIdentity {
+        try state.setByIdentity(buffer.views, commit.tick, commit.log)
         commit.addStep(&state.step)
+      } else {
+        try follow(state.plan(buffer.views), buffer.views, in: commit)
       }
-      for row in plan.removed.reversed() {
-        state.remove(at: row, commit.log)
-        commit.addStep(&state.step)
-      }
-      for row in plan.added {
-        try state.insert(buffer.views[row], at: row, index: row, now: commit.tick(), commit.log)
-        commit.addStep(&state.step)
-      }
+      evictExcess(in: commit)
+    }
+  }
+
+  private func follow(_ plan: ListPlan, _ elements: [JSONView], in commit: Commit) throws(FeedError) {
+    for (old, new) in plan.replaced {
+      try state.replace(elements[new], at: old, index: new, now: commit.tick(), commit.log)
+      commit.addStep(&state.step)
+    }
+    for row in plan.removed.reversed() {
+      state.remove(at: row, commit.log)
+      commit.addStep(&state.step)
+    }
+    for row in plan.added {
+      try state.insert(elements[row], at: row, index: row, now: commit.tick(), commit.log)
+      commit.addStep(&state.step)
     }
   }
 
@@ -147,5 +184,56 @@ public final class ListKind: FeedKind {
     if row < 0 || row > last {
       throw .indexOutOfRange(feed: state.feed, index: row, count: count ?? state.rows.count, what: "row")
     }
+  }
+
+  /// Evicts elements beyond the retained number.
+  private func evictExcess(in commit: Commit) {
+    remove(state.excess, in: commit)
+  }
+
+  private func remove(_ handles: [UInt32], in commit: Commit) {
+    if handles.isEmpty { return }
+    state.remove(handles, commit.log)
+    commit.addStep(&state.step)
+  }
+}
+
+/// Operations by identity. The elements have one.
+extension ListKind {
+  /// Replaces the elements with the identities of those given, in place, and appends the others (method `update`).
+  public func update(_ elements: [JSONView], in commit: Commit) throws(FeedError) {
+    try commit.operate(on: number, state) { () throws(FeedError) in
+      for (place, element) in elements.enumerated() {
+        try state.upsert(element, index: place, now: commit.tick(), commit.log)
+        commit.addStep(&state.step)
+      }
+      evictExcess(in: commit)
+    }
+  }
+
+  /// Deletes the elements with these identities; unknown ones are no change (method `delete`).
+  public func delete(_ ids: [JSONView], in commit: Commit) throws(FeedError) {
+    try commit.operate(on: number, state) { () throws(FeedError) in
+      var handles: Set<UInt32> = []
+      for (place, id) in ids.enumerated() {
+        if let handle = try state.identities?.find(id, index: place) { handles.insert(handle) }
+      }
+      remove(handles.sorted(), in: commit)
+    }
+  }
+
+  /// Deletes the elements that a filter accepts (method `delete` with `where`). O(elements).
+  public func delete(where filter: Filter, in commit: Commit) throws(FeedError) {
+    try commit.operate(on: number, state) { () throws(FeedError) in
+      remove(try state.accepted(by: filter), in: commit)
+    }
+  }
+
+  /// Moves the row of an element; `target` is its index afterwards (method `move` with `id`).
+  public func move(_ id: JSONView, to target: Int, in commit: Commit) throws(FeedError) {
+    guard let row = try find(id)?.places.first?.row else {
+      throw .unknownIdentity(feed: state.feed, index: 0, id: String(decoding: id.text, as: UTF8.self))
+    }
+    try move(from: Int(row), to: target, in: commit)
   }
 }

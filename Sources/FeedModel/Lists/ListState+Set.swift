@@ -39,7 +39,74 @@ extension ListState {
   }
 }
 
-/// The steps of a `set` on a list.
+/// Replacing the content of an array with identities.
+extension ListState {
+  /// Executes `set` by identity and leaves the change in `step`. An element that stays keeps its row. As many of these rows
+  /// as possible keep their place; the others move. O(n log n).
+  ///
+  /// - Parameter tick: the moment of the next step.
+  /// - Throws: `noIdentity`, `duplicateIdentity` for an identity that is given twice, `limitExceeded`. The caller undoes what
+  ///   was done.
+  func setByIdentity(_ wanted: [JSONView], _ tick: () -> Instant, _ log: UndoLog) throws(FeedError) {
+    step.removeAll(keepingCapacity: true)
+    let known = try rowsByIdentity(of: wanted)
+    let kept = wanted.indices.filter { known[$0] >= 0 }
+    let staying = Set(longestIncreasing(kept.map { known[$0] }).map { kept[$0] })
+    let stayingBefore = Set(staying.map { known[$0] })
+    let movedBefore = Set(kept.lazy.filter { !staying.contains($0) }.map { known[$0] })
+    let handles = known.map { $0 >= 0 ? rows[$0] : ElementTable.none }
+
+    var places: [Int: UInt32] = [:]
+    for row in 0..<rows.count where !stayingBefore.contains(row) {
+      places[row] = UInt32(step.deleted.count)
+      step.deleted.append(IndexPath(section: 0, row: UInt32(row)))
+    }
+    for path in step.deleted.reversed() {
+      let handle = rows[Int(path.row)]
+      removeRow(section: 0, at: Int(path.row), log)
+      if !movedBefore.contains(Int(path.row)) { removeElement(handle, log) }
+    }
+    for (row, given) in wanted.enumerated() {
+      let element = try compact(given, index: row)
+      _ = try identities?.find(identityOf: element, index: row)
+      let path = IndexPath(section: 0, row: UInt32(row))
+      let now = tick()
+      if known[row] < 0 {
+        try addRow(element, at: row, now: now, log)
+        step.added.append(path)
+        continue
+      }
+      let isChanged = try exchange(handles[row], element, now: now, log)
+      if staying.contains(row) {
+        if isChanged { step.updated.append(path) }
+        continue
+      }
+      insertRow(handles[row], section: 0, at: row, key: 0, log)
+      let deleted = places[known[row]] ?? 0
+      step.moves.append(Move(deleted: deleted, added: UInt32(step.added.count), keepsElement: !isChanged))
+      step.added.append(path)
+    }
+    step.moves.sort { $0.deleted < $1.deleted }
+  }
+
+  /// The present row of the identity of each element; -1 for one that is new.
+  ///
+  /// - Throws: `noIdentity`, or `duplicateIdentity` for an identity that is given twice.
+  private func rowsByIdentity(of wanted: [JSONView]) throws(FeedError) -> [Int] {
+    guard let identities else { return [] }
+    var seen: Set<[UInt8]> = []
+    var found: [Int] = []
+    found.reserveCapacity(wanted.count)
+    for (place, element) in wanted.enumerated() {
+      let handle = try identities.find(identityOf: element, index: place)
+      guard seen.insert(Array(identities.bytes)).inserted else { throw identities.duplicate(element, index: place) }
+      found.append(handle.flatMap { rows.row(of: $0) } ?? -1)
+    }
+    return found
+  }
+}
+
+/// What `set` does to a list.
 struct ListPlan {
   /// Old rows that are removed, ascending.
   private(set) var removed: [Int] = []

@@ -2,28 +2,72 @@ import FeedChange
 import FeedJSON
 import FeedQuery
 
-/// The rows of an array or a single: elements without identity, in the order in which clients put them.
+/// The rows of an array or a single, in the order in which clients put them.
 ///
 /// Each operation leaves its change in `step`, in the coordinates before the operation. Rows count from 0; the caller
-/// has checked them unless stated otherwise.
+/// has checked them unless stated otherwise. Invariant: each element has exactly one row; if there are identities, no two
+/// elements have the same one.
 final class ListState: RowStore {
+  private let seed: UInt64
+  private(set) var definition: ListDefinition
+  /// nil if elements have no identity.
+  private(set) var identities: ListIdentities?
+  /// A buffer that is reused for each element.
+  private var keys = ByteBuffer()
+
   var rows: PositionTree { sections[0].rows }
 
-  init(feed: String, type: SingularPath?, limits: Limits) {
+  init(feed: String, definition: ListDefinition, limits: Limits, seed: UInt64) {
+    self.definition = definition
+    self.seed = seed
     let elements = ElementTable()
     super.init(
-      feed: feed, elements: elements, sections: [RowSection(name: feed, elements: elements, keyed: false)], type: type,
-      limits: limits)
+      feed: feed, elements: elements, sections: [RowSection(name: feed, elements: elements, keyed: false)],
+      type: definition.type, limits: limits)
+    adopt(definition)
   }
 
+  override func didAdd(_ handle: UInt32) {
+    identities?.insert(handle)
+  }
+
+  override func willRemove(_ handle: UInt32) {
+    identities?.remove(handle)
+  }
+
+  override func successor(of handle: UInt32) -> UInt32? {
+    identities?.successor(of: handle)
+  }
+
+  override func restore(_ element: JSONView, at changed: Instant, _ log: UndoLog) throws(FeedError) -> UInt32 {
+    try identities?.checkIsNew(element, index: elements.count)
+    return addElement(try makeText(element), hash: 0, at: changed, log)
+  }
+
+  // MARK: Steps
+
   /// Inserts one element before `row`, or at the end if `row` is the count. O(log n).
+  ///
+  /// - Throws: `noIdentity`, `duplicateIdentity`, `limitExceeded`; then nothing has changed.
   func insert(_ given: JSONView, at row: Int, index place: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
+    let element = try compact(given, index: place)
+    try identities?.checkIsNew(element, index: place)
+    try insertNew(element, at: row, now: now, log)
+  }
+
+  /// Replaces the element with the identity of the given one, or appends it. O(log n).
+  ///
+  /// - Precondition: elements have identities.
+  /// - Throws: `noIdentity`, `limitExceeded`; then nothing has changed.
+  func upsert(_ given: JSONView, index place: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
     let element = try compact(given, index: place)
-    try checkRoom(for: element, isNew: true)
-    let handle = addElement(try makeText(element), hash: 0, at: now, log)
-    insertRow(handle, section: 0, at: row, key: 0, log)
-    step.added.append(IndexPath(section: 0, row: UInt32(row)))
+    guard let known = try identities?.find(identityOf: element, index: place), let row = rows.row(of: known) else {
+      return try insertNew(element, at: rows.count, now: now, log)
+    }
+    if try exchange(known, element, now: now, log) {
+      step.updated.append(IndexPath(section: 0, row: UInt32(row)))
+    }
   }
 
   /// Removes one row. O(log n).
@@ -35,17 +79,26 @@ final class ListState: RowStore {
     step.deleted.append(IndexPath(section: 0, row: UInt32(row)))
   }
 
-  /// Replaces the element of a row. An equal element is no change. O(log n).
+  /// Replaces the element of a row. An equal element is no change; one with another identity is another row. O(log n).
+  ///
+  /// - Throws: `noIdentity`, `duplicateIdentity`, `limitExceeded`; then nothing has changed.
   func replace(_ given: JSONView, at row: Int, index place: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
     let element = try compact(given, index: place)
     let handle = rows[row]
-    if Self.equal(elements.text(of: handle).text, element.text) { return }
+    let known = try identities?.find(identityOf: element, index: place)
+    if identities == nil || known == handle {
+      if try exchange(handle, element, now: now, log) {
+        step.updated.append(IndexPath(section: 0, row: UInt32(row)))
+      }
+      return
+    }
+    if known != nil, let identities { throw identities.duplicate(element, index: place) }
     try checkRoom(for: element, isNew: false)
     let text = try makeText(element)
-    preserve(handle)
-    exchangeText(handle, text, at: now, log)
-    step.updated.append(IndexPath(section: 0, row: UInt32(row)))
+    remove(at: row, log)
+    insertRow(addElement(text, hash: 0, at: now, log), section: 0, at: row, key: 0, log)
+    step.added.append(IndexPath(section: 0, row: UInt32(row)))
   }
 
   /// Moves a row to `target`, its index after the move. O(log n).
@@ -60,15 +113,75 @@ final class ListState: RowStore {
     step.moves.append(Move(deleted: 0, added: 0, keepsElement: true))
   }
 
-  fileprivate func makeText(_ element: JSONView) throws(FeedError) -> ElementText {
+  /// Inserts a compact element whose identity, if it has one, was looked for last and is new.
+  private func insertNew(_ element: JSONView, at row: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
+    step.removeAll(keepingCapacity: true)
+    try addRow(element, at: row, now: now, log)
+    step.added.append(IndexPath(section: 0, row: UInt32(row)))
+  }
+
+  /// Inserts a compact element whose identity, if it has one, was looked for last and is new; leaves `step` alone.
+  func addRow(_ element: JSONView, at row: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
+    try checkRoom(for: element, isNew: true)
+    let handle = addElement(try makeText(element), hash: 0, at: now, log)
+    insertRow(handle, section: 0, at: row, key: 0, log)
+  }
+
+  /// Gives an element another compact text with the same identity, which was looked for last. Returns whether it differs.
+  func exchange(_ handle: UInt32, _ element: JSONView, now: Instant, _ log: UndoLog) throws(FeedError) -> Bool {
+    if Self.equal(elements.text(of: handle).text, element.text) { return false }
+    try checkRoom(for: element, isNew: false)
+    let text = try makeText(element)
+    preserve(handle)
+    exchangeText(handle, text, at: now, log)
+    if retention != nil { touch(handle, at: now, log) }
+    return true
+  }
+
+  /// A version of a compact element whose identity, if it has one, was looked for last.
+  private func makeText(_ element: JSONView) throws(FeedError) -> ElementText {
+    keys.removeAll(keepingCapacity: true)
+    deadlines?.appendKey(of: element, to: &keys)
     let none = UnsafeRawBufferPointer(start: nil, count: 0)
-    return try makeText(element, identity: none, keys: none)
+    return try makeText(element, identity: identities?.bytes ?? none, keys: keys.bytes)
   }
 }
 
+/// Redefinition.
 extension ListState {
-  /// Resolves the type of a row's element again. Returns whether it changed.
-  func retype(at row: Int, _ log: UndoLog) throws(FeedError) -> Bool {
+  /// Everything that a redefinition replaces.
+  struct Rules {
+    fileprivate let definition: ListDefinition
+    fileprivate let identities: ListIdentities?
+    fileprivate let deadlines: Deadlines?
+
+    /// Whether `definition` has another path of the identity, or only one of the two has one.
+    func hasOtherIdentity(than definition: ListDefinition) -> Bool { definition.id?.text != self.definition.id?.text }
+  }
+
+  var rules: Rules { Rules(definition: definition, identities: identities, deadlines: deadlines) }
+
+  /// Adopts a definition. If it is not the first, the caller rewrites each row afterwards.
+  func adopt(_ definition: ListDefinition) {
+    self.definition = definition
+    type = definition.type
+    identities = definition.id.map { ListIdentities(path: $0, feed: feed, elements: elements, seed: seed) }
+    retain(definition.retain, keyIndex: 0)
+  }
+
+  /// Returns to former rules, after the rows were given their former texts.
+  func restore(_ rules: Rules) {
+    definition = rules.definition
+    type = rules.definition.type
+    identities = rules.identities
+    retention = rules.definition.retain
+    deadlines = rules.deadlines
+  }
+
+  /// Rewrites the text of a row's element for the present definition. Returns whether its type changed.
+  ///
+  /// - Throws: `noIdentity`, or `duplicateIdentity` if a row that was rewritten before has the same identity.
+  func rewrite(at row: Int, _ log: UndoLog) throws(FeedError) -> Bool {
     let handle = rows[row]
     let old = elements.text(of: handle)
     let view: JSONView
@@ -77,10 +190,12 @@ extension ListState {
     } catch {
       throw .internalError(reason: "a stored element does not parse: \(error.message)")
     }
+    try identities?.checkIsNew(view, index: row)
     let text = try makeText(view)
     let differs = !Self.equal(old.type, text.type)
     preserve(handle)
     exchangeText(handle, text, at: old.changedAt, log)
+    identities?.insert(handle)
     return differs
   }
 }

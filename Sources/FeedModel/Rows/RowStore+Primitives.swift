@@ -44,6 +44,7 @@ extension RowStore {
   func addElement(_ text: ElementText, hash: UInt32, at now: Instant, _ log: UndoLog) -> UInt32 {
     let handle = elements.add(text, hash: hash, at: now)
     didAdd(handle)
+    deadlines?.insert(handle)
     log.append(.init(step: .addedElement, handle: handle, state: reference))
     return handle
   }
@@ -51,6 +52,7 @@ extension RowStore {
   func removeElement(_ handle: UInt32, _ log: UndoLog) {
     let record = elements.records[Int(handle)]
     willRemove(handle)
+    deadlines?.remove(handle)
     elements.retire(handle)
     log.append(.init(step: .removedElement, handle: handle, other: record.newer, state: reference))
   }
@@ -58,6 +60,7 @@ extension RowStore {
   func exchangeText(_ handle: UInt32, _ text: ElementText, at now: Instant, _ log: UndoLog) {
     text.changedAt = now
     let before = elements.exchange(handle, text)
+    deadlines?.didExchange(handle)
     log.append(.init(step: .exchangedText, handle: handle, text: before.bitPattern, state: reference))
   }
 
@@ -87,15 +90,18 @@ extension RowStore {
       }
     case .addedElement:
       willRemove(entry.handle)
+      deadlines?.remove(entry.handle)
       elements.retire(entry.handle)
       elements.free(entry.handle)
     case .removedElement:
       elements.revive(entry.handle, before: entry.other)
       didAdd(entry.handle)
+      deadlines?.insert(entry.handle)
     case .exchangedText:
       guard let text = ElementText(bitPattern: entry.text) else { return }
       preserve(entry.handle)
       elements.exchange(entry.handle, text).release()
+      deadlines?.didExchange(entry.handle)
     case .reordered:
       elements.reorder(entry.handle, before: entry.other, changedAt: entry.at)
     }

@@ -6,46 +6,72 @@ import FeedModel
 
 /// What must hold after a commit.
 extension TreeWorld {
+  /// The deltas of the watcher since the last call: by revision, then by feed.
+  typealias Deltas = [Int: [String: Value]]
+
   /// Takes the state after an operation that was carried out, and compares everything that can be seen with it.
   func settle(_ next: TreeReference, _ answer: Value, _ operations: [TreeOperation]) throws {
+    try settle((next, answer["result"]?["revision"]?.int ?? -1, operations))
+  }
+
+  /// Takes the state after an operation, if there was one, and after the evictions that follow it, each a commit of its own.
+  func settle(_ done: (next: TreeReference, revision: Int, operations: [TreeOperation])?) throws {
+    let before = views
+    let published = try collectDeltas()
+    if let done {
+      try step(to: done.next, done.operations, published[done.revision == commits ? -1 : done.revision] ?? [:])
+      guard commits == done.revision else { throw fail("revision \(done.revision) answered, \(commits) reached") }
+    }
+    while let name = reference.due {
+      var next = reference
+      (next.isStructural, next.rebinned) = (false, [])
+      next.evictDue(name)
+      try step(to: next, [], published[commits + 1] ?? [:])
+    }
+    guard Int(harness.engine.catalog.revision) == commits, published.keys.allSatisfy({ $0 <= commits }) else {
+      throw fail("revision \(commits) expected, not \(harness.engine.catalog.revision), with \(published)")
+    }
+    try watchNew()
+    try compareMirrors()
+    try compareEngine()
+    try compareSelections(before)
+  }
+
+  /// Takes the state after one commit, or after an operation that was none, with its deltas.
+  private func step(to next: TreeReference, _ operations: [TreeOperation], _ deltas: [String: Value]) throws {
+    self.deltas = deltas
     let before = (reference, views)
     var next = next
-    try collectDeltas()
-    for (name, feed) in before.0.feeds where feed.collection != nil && !next.rebinned.contains(name) {
+    for (name, feed) in before.0.feeds where feed.hasIdentity && !next.rebinned.contains(name) {
       next.reunite(name, since: feed)
     }
     try renew(&next, before.0)
     reference = next
     views = next.views()
     let changed = try compareDeltas(before.1, operations)
-    let revision = Int(harness.engine.catalog.revision)
-    let isCommit = next.isStructural || changed
-    guard answer["result"]?["revision"]?.int == revision, revision == commits + (isCommit ? 1 : 0) else {
-      throw fail("revision \(revision) after \(commits), with\(isCommit ? "" : "out") a commit: \(answer)")
-    }
-    commits = revision
-    try watchNew()
-    try compareMirrors()
-    try compareEngine()
-    try compareSelections(before.1)
+    if next.isStructural || changed { commits += 1 }
+    try applyDeltas()
   }
 
-  /// Reads what came to the watcher: one delta a feed at most.
-  func collectDeltas() throws {
-    deltas = [:]
+  /// Reads what came to the watcher: one delta of a feed for each commit at most.
+  func collectDeltas() throws -> Deltas {
+    var published: Deltas = [:]
     for text in harness.take(watcher) {
       guard let frame = Value(text), let params = frame["params"], let feed = params["feed"]?.string else {
         throw fail("an unexpected frame: \(text)")
       }
       switch frame["method"]?.string {
       case "delta":
-        if deltas[feed] != nil { throw fail("a second delta of one commit: \(text)") }
-        deltas[feed] = params
+        let revision = params["revision"]?.int ?? -1
+        if published[revision]?[feed] != nil { throw fail("a second delta of one commit: \(text)") }
+        published[revision, default: [:]][feed] = params
         statistics["deltas", default: 0] += 1
       case "selection": told[feed] = (params["selected"]?.items ?? []).map(\.path)
+      case "bookmark" where generator.now != nil: break
       default: throw fail("an unexpected frame: \(text)")
       }
     }
+    return published
   }
 
   /// Where sections went out and came in again although what they show was there before and after, the rows are others: which
@@ -101,6 +127,8 @@ extension TreeWorld {
       let survives = views[name]?.instance == old.instance
       let new = survives ? views[name] ?? old : TreeView(instance: old.instance, sections: [])
       changed = changed || new != old
+      // One that was defined by the operation before is not watched yet.
+      guard mirrors[name] != nil else { continue }
       guard let delta = deltas[name] else {
         if new != old || !survives { throw fail("\(name) changed and nobody was told: \(old.short) to \(new.short)") }
         continue
@@ -116,7 +144,9 @@ extension TreeWorld {
     for (name, change) in changes {
       // Rows of a collection that got other bins among other operations are compared with nothing.
       let isRebinned = operations.count > 1 && reference.rebinned.contains(name)
-      if !isRebinned || reference.feeds[name]?.collection == nil { try checkNeed(name, change) }
+      if !isRebinned || reference.feeds[name].map({ $0.collection == nil && $0.list == nil }) ?? true {
+        try checkNeed(name, change)
+      }
     }
     return changed
   }

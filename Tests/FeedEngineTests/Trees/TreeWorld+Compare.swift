@@ -12,8 +12,8 @@ extension TreeWorld {
     set { statistics["revision"] = newValue }
   }
 
-  /// Watches what came to be in the last operation.
-  func watchNew() throws {
+  /// Brings the copies to the last commit.
+  func applyDeltas() throws {
     for (name, mirror) in mirrors where mirror.isEnded || views[name] == nil {
       guard mirror.isEnded || deltas[name]?["ended"]?.bool == true else { throw fail("\(name) did not end") }
     }
@@ -24,6 +24,10 @@ extension TreeWorld {
         told[name] = nil
       }
     }
+  }
+
+  /// Watches what came to be in the last operation.
+  func watchNew() throws {
     for name in views.keys.sorted() where mirrors[name] == nil { try watch(name) }
   }
 

@@ -43,8 +43,8 @@ extension TreeWorld {
       }
     }
     statistics[code == nil ? "select" : "refused selection", default: 0] += 1
-    try collectDeltas()
-    if !deltas.isEmpty { throw fail("a selection made deltas: \(deltas)") }
+    let published = try collectDeltas()
+    if !published.isEmpty { throw fail("a selection made deltas: \(published)") }
     try checkSelection(name)
     if code == nil, answer["result"]?["selected"]?.items.map(\.path) != told[name] {
       throw fail("\(answer) but the watcher was told \(told[name] ?? [])")

@@ -33,7 +33,7 @@ import Testing
   private func run(seed: UInt64, operations: Int) {
     var statistics: [String: Int] = [:]
     for life in 0..<max(1, operations / Self.life) {
-      let world = TreeWorld(seed: seed &+ UInt64(life) << 32)
+      let world = TreeWorld(seed: seed &+ UInt64(life) << 32, expires: true)
       for step in 0..<Self.life {
         do {
           try world.step()
@@ -48,6 +48,7 @@ import Testing
     guard operations >= Self.life * 4 else { return }
     for kind in [
       "update", "set", "move", "insertChild", "removeChild", "activate", "define", "undefine", "transaction",
+      "evictions",
     ] {
       #expect(statistics[kind, default: 0] > 0, "nothing was tried of \(kind): \(statistics)")
     }

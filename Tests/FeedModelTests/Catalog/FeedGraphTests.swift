@@ -157,7 +157,7 @@ import Testing
     try sample.commit { try sample.update("quick", #"{"id":1}"#) }
     let quick = try #require(sample.catalog.nextExpiry)
     #expect(quick < slow)
-    #expect(sample.catalog.expired(at: quick).map(\.content.retain?.seconds) == [10])
+    #expect(sample.catalog.expired(at: quick).map(\.kind.rows?.retention?.seconds) == [10])
     #expect(sample.catalog.expired(at: slow).count == 2)
     try sample.commit { try sample.delete("quick", "1") }
     #expect(sample.catalog.nextExpiry == slow)
@@ -180,7 +180,7 @@ import Testing
     try sample.commit { for id in 1...4 { try sample.update("c", "{\"id\":\(id)}") } }
     var evicted = 0
     try sample.commit(after: 60_000_000_000) {
-      evicted = try sample.catalog.collection(named: "c").evictExpired(limit: 3, in: sample.catalog.commit)
+      evicted = sample.catalog.evictExpired(of: try sample.catalog.feed(named: "c"), limit: 3)
     }
     #expect(evicted == 3)
     #expect(sample.changes["c"] == Change(deleted: [IndexPath(0, 0), IndexPath(0, 1), IndexPath(0, 2)]))

@@ -123,7 +123,7 @@ final class CollectionPair {
     let before = reference
     reference.evictExpired(at: now)
     catalog.begin(at: instant)
-    let evicted = try collection.evictExpired(limit: 1000, in: catalog.commit)
+    let evicted = catalog.evictExpired(of: try catalog.feed(named: "c"), limit: 1000)
     #expect(evicted == before.elements.count - reference.elements.count)
     try compare()
     try check(catalog.commit.result, from: before, "expiry")

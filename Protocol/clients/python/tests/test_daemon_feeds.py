@@ -1,17 +1,21 @@
 """The vectors of arrays, singles, and feeds made of feeds, played against the daemon with a watch on every feed."""
 
 import random
+import time
 import unittest
 
 import support
 from reference import slots, texts
-from support import params, raw
+from support import feedd, params, raw
 from vectorplay import VectorTest, contents, listed
 
 
 class Feeds(VectorTest):
     def test_lists(self):
         self.play_all("lists")
+
+    def test_arrays_with_identity(self):
+        self.play_all("arrays")
 
     def test_providers(self):
         self.play_all("providers")
@@ -55,6 +59,28 @@ class Feeds(VectorTest):
             self.assertEqual(listed(delta), expected[feed]["change"].value, feed)
             self.assertEqual(delta["elements"], [raw(element) for element in expected[feed]["elements"].items], feed)
             self.assertEqual(delta["revision"], result["revision"])
+
+
+class Expiry(VectorTest):
+    """Elements whose time is past are evicted; those of later times, or without one, stay."""
+
+    def test_expiry(self):
+        cases = support.cases("expiry")
+        past = [case for case in cases if case["expires"].value and float(case["expires"].value) < time.time()]
+        kept = {case["name"].value for case in cases} - {case["name"].value for case in past}
+        for kind in ("collection", "array"):
+            with self.subTest(kind):
+                self.define({"feed": "f", "kind": kind, "id": "$.name", "retain": {"until": "$.time"}})
+                connection = self.daemon.connect("expiry")
+                self.addCleanup(connection.close)
+                watch = connection.watch("f")
+                mirror = feedd.Mirror(watch.result)
+                self.connection.call("update", feed="f", elements=[raw(case) for case in cases])
+                while mirror.revision < 2 or sum(mirror.counts()) != len(kept):
+                    mirror.apply(watch.next(support.PATIENCE))
+                names = {texts.parse(row.decode())["name"].value for row in mirror.sections[0].elements}
+                self.assertEqual(names, kept)
+                self.connection.call("undefine", feed="f")
 
 
 class Slots(VectorTest):

@@ -1,36 +1,59 @@
 """Arrays, singles, and feeds made of feeds: the change of each request, for the feed and for all that show it."""
 
-from . import changes, mergepatch
+from . import changes, filters, mergepatch
 from .collection import Collection, Refused
 from .sections import Sectioned
-from .views import View
+from .views import View, longest_rising
 
 
 class List:
-    """An array, or a single."""
+    """An array, or a single. The elements of an array may have an identity, and may be limited in number."""
 
     def __init__(self, definition):
-        self.name, self.rows = definition["feed"], []
+        self.name, self.rows, self.moved = definition["feed"], [], set()
+        self.id, self.most = definition.get("id"), (definition.get("retain") or {}).get("count")
+        self.changed, self.clock = {}, 0  # when each row changed last
 
     def sections(self):
         return [{"name": self.name, "rows": [row.element for row in self.rows]}]
 
     def request(self, method, params):
-        rows, elements = list(self.rows), [row.element for row in self.rows]
+        rows, elements, changed = list(self.rows), [row.element for row in self.rows], dict(self.changed)
+        self.moved = set()
         try:
             getattr(self, method)(**params)
         except Refused:
-            self.rows = rows
+            self.rows, self.changed = rows, changed
             for row, element in zip(rows, elements):
                 row.element = element
             raise
+        while self.most and len(self.rows) > self.most:
+            self.rows.remove(min(self.rows, key=self.changed.get))
         return self._change(rows, [element.text for element in elements])
 
     def insert(self, elements, at=None):
         for place, element in enumerate(elements):
             row = len(self.rows) if at is None else at[place] if isinstance(at, list) else at + place
             self._check(row, len(self.rows))
-            self.rows.insert(row, changes.Row(element))
+            self._check_new(element, place)
+            self._add(element, row)
+
+    def update(self, elements=None, element=None):
+        """Replaces the elements with these identities where they are, and appends the others."""
+        for place, element in enumerate([element] if elements is None else elements):
+            row = self._find(self._identity(element, place))
+            if row is None:
+                self._add(element, len(self.rows))
+            else:
+                self._put(row, element)
+
+    def delete(self, ids=None, id=None, where=None):
+        if where is not None:
+            self.rows = [row for row in self.rows if not filters.accepts(where, row.element)]
+        for place, identity in enumerate([] if where is not None else [id] if ids is None else ids):
+            row = self._find(self._identity(identity, place, "$"))
+            if row is not None:
+                self.rows.remove(row)
 
     def remove(self, at):
         for row in sorted(at if isinstance(at, list) else [at], reverse=True):
@@ -38,28 +61,69 @@ class List:
             del self.rows[row]
 
     def replace(self, elements, at):
+        """An element with another identity is another row."""
         for place, element in enumerate(elements):
             row = at[place] if isinstance(at, list) else at + place
             self._check(row, len(self.rows) - 1)
-            if self.rows[row].element.text != element.text:
-                self.rows[row].element = element
+            if self.id and self._identity(element, place) != self._identity(self.rows[row].element, place):
+                self._check_new(element, place)
+                del self.rows[row]
+                self._add(element, row)
+            else:
+                self._put(self.rows[row], element)
 
-    def patch(self, patch=None, at=0, patches=None):
+    def patch(self, patch=None, at=0, id=None, patches=None):
         """Merges each patch into the element of its row; a single has only row 0."""
-        for entry in patches or [{"at": at, "patch": patch}]:
-            self._check(entry["at"], len(self.rows) - 1)
-            row = self.rows[entry["at"]]
+        for index, entry in enumerate(patches or [{"at": at, "id": id, "patch": patch}]):
+            if entry.get("id") is not None:
+                row = self._find(self._identity(entry["id"], index, "$"))
+                if row is None:
+                    raise Refused(-32010, feed=self.name, index=index)
+            else:
+                self._check(entry["at"], len(self.rows) - 1)
+                row = self.rows[entry["at"]]
             merged = mergepatch.merge(row.element, entry["patch"])
-            if merged.text != row.element.text:
-                row.element = merged
+            if self.id and self._identity(merged, index) != self._identity(row.element, index):
+                raise Refused(-32602, feed=self.name)
+            self._put(row, merged)
 
-    def move(self, start, to):
+    def move(self, to, start=None, id=None):
+        if id is not None:
+            row = self._find(self._identity(id, 0, "$"))
+            if row is None:
+                raise Refused(-32010, feed=self.name, index=0)
+            start = self.rows.index(row)
         self._check(start, len(self.rows) - 1)
         self._check(to, len(self.rows) - 1)
-        row = self.rows.pop(start)
-        self.rows.insert(to, row if start == to else changes.Row(row.element, origin=row))
+        if start != to:
+            self.moved = {self.rows[start]}
+            self.rows.insert(to, self.rows.pop(start))
 
     def set(self, elements):
+        if self.id:
+            return self._set_by_identity(elements)
+        return self._set_by_text(elements)
+
+    def _set_by_identity(self, elements):
+        """A row stays if its identity does; as few of these as possible move."""
+        identities = [self._identity(element, place) for place, element in enumerate(elements)]
+        for place, identity in enumerate(identities):
+            if identity in identities[:place]:
+                raise Refused(-32001, feed=self.name, index=place)
+        known = [self._find(identity) for identity in identities]
+        kept = [row for row in known if row]
+        old = {row: place for place, row in enumerate(self.rows)}
+        staying = {self.rows[place] for place in longest_rising([old[row] for row in kept])}
+        self.moved = {row for row in kept if row not in staying}
+        self.rows = []
+        for row, element in zip(known, elements):
+            if row is None:
+                self._add(element, len(self.rows))
+            else:
+                self.rows.append(row)
+                self._put(row, element)
+
+    def _set_by_text(self, elements):
         """Between the common beginning and end, rows are replaced pairwise before any is added or deleted."""
         old = [row.element.text for row in self.rows]
         start = end = 0
@@ -70,10 +134,10 @@ class List:
         middle = range(start, len(old) - end)
         assert not {old[i] for i in middle} & {e.text for e in elements[start : len(elements) - end]}, "ambiguous"
         for row in range(start, min(len(old), len(elements)) - end):
-            self.rows[row].element = elements[row]
+            self._put(self.rows[row], elements[row])
         del self.rows[max(start, len(elements) - end) : len(old) - end]
         for row in range(len(old) - end, len(elements) - end):
-            self.rows.insert(row, changes.Row(elements[row]))
+            self._add(elements[row], row)
 
     def put(self, element):
         if element.kind == "null":
@@ -83,6 +147,33 @@ class List:
         else:
             self.insert([element])
 
+    def _add(self, element, at):
+        row = changes.Row(element)
+        self.rows.insert(at, row)
+        self._touch(row)
+
+    def _put(self, row, element):
+        if row.element.text != element.text:
+            row.element = element
+            self._touch(row)
+
+    def _touch(self, row):
+        self.clock += 1
+        self.changed[row] = self.clock
+
+    def _identity(self, value, place, path=None):
+        identity = filters.identity(path or self.id, value)
+        if identity is None:
+            raise Refused(-32003, feed=self.name, index=place)
+        return identity
+
+    def _find(self, identity):
+        return next((row for row in self.rows if filters.identity(self.id, row.element) == identity), None)
+
+    def _check_new(self, element, place):
+        if self.id and self._find(self._identity(element, place)):
+            raise Refused(-32001, feed=self.name, index=place)
+
     def _check(self, row, last):
         if not 0 <= row <= last:
             raise Refused(-32005, feed=self.name, index=row)
@@ -90,14 +181,15 @@ class List:
     def _change(self, old, texts):
         now = {row: place for place, row in enumerate(self.rows)}
         before = {row: place for place, row in enumerate(old)}
-        gone = [row for row in old if row not in now]
-        come = [row for row in self.rows if row not in before]
-        updated = [row for row in self.rows if row in before and texts[before[row]] != row.element.text]
+        gone = [row for row in old if row not in now or row in self.moved]
+        come = [row for row in self.rows if row not in before or row in self.moved]
+        updated = [row for row in self.rows if row in before and row not in self.moved]
+        updated = [row for row in updated if texts[before[row]] != row.element.text]
         change = {"deleted": [[0, before[row]] for row in gone], "added": [[0, now[row]] for row in come]}
         change["updated"] = [[0, now[row]] for row in updated]
-        moves = [[gone.index(row.origin), place] for place, row in enumerate(come) if row.origin in gone]
+        moves = [[place, come.index(row)] for place, row in enumerate(gone) if row in now]
         if moves:
-            change["moves"] = sorted(moves)
+            change["moves"] = moves
         return change, [row.element for row in come + updated]
 
 

@@ -5,7 +5,7 @@ Files whose expectations are statements of the specification (errors, framing) a
 
 import pathlib
 
-from . import changes, digest, feeds, filters, mergepatch, slots, texts
+from . import changes, digest, expiry, feeds, filters, mergepatch, slots, texts
 from .collection import Collection, Refused
 
 FOLDER = pathlib.Path(__file__).resolve().parents[4] / "vectors"
@@ -175,7 +175,10 @@ def _on_feed(feed, method, params):
     if method == "patch":
         arguments.update({name: given[name] for name in ("patch",) if name in given})
         if "patches" in given:
-            arguments["patches"] = [{"at": p["at"].value, "patch": p["patch"]} for p in given["patches"].items]
+            arguments["patches"] = [{**p.value, "patch": p["patch"], "id": p.get("id")} for p in given["patches"].items]
+    for name in ("id", "ids"):
+        if name in given and isinstance(feed, feeds.List):
+            arguments[name] = given[name].items if name == "ids" else given[name]
     if "elements" in given:
         arguments["elements"] = given["elements"].items
     if isinstance(feed, feeds.List):
@@ -185,9 +188,15 @@ def _on_feed(feed, method, params):
     return getattr(feed, method)(**arguments)
 
 
+def _expiry(case):
+    return {**dict(case.items), "expires": expiry.text(case["time"])}
+
+
 _WORK = {
+    "expiry": _expiry,
     "slots": _slots,
     "lists": _feeds,
+    "arrays": _feeds,
     "providers": _feeds,
     "views": _feeds,
     "sections": _feeds,

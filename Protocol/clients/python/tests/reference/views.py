@@ -47,7 +47,7 @@ class View:
         numbers = _follow(before["counts"], change)
         old, new = before["places"], [numbers[place] for place in self.places()]
         texts = {number: row.text for number, row in zip(old, before["rows"])}
-        staying = set(_longest_rising([old.index(number) for number in new if number in texts]))
+        staying = set(longest_rising([old.index(number) for number in new if number in texts]))
         staying = {old[place] for place in staying}
         rows = self._rows()
         gone = [number for number in old if number not in staying]
@@ -81,7 +81,7 @@ def _follow(counts, change):
     return [number for section in sections for number in section]
 
 
-def _longest_rising(values):
+def longest_rising(values):
     """A longest rising subsequence."""
     best = []
     for place, value in enumerate(values):

@@ -1,0 +1,101 @@
+import FeedChange
+import FeedJSON
+import FeedQuery
+
+/// Elements that are no longer retained (Protocol/README.md, "Retention").
+extension RowStore {
+  /// Adopts a retention. The caller then rewrites the texts of existing elements with their moments.
+  ///
+  /// - Parameter keyIndex: the number of sort keys that an element has before its moment.
+  func retain(_ retention: Retention?, keyIndex: Int) {
+    // The order of change is kept only where it is needed.
+    if self.retention == nil && retention != nil { elements.sortByChange() }
+    self.retention = retention
+    deadlines = retention?.until.map { Deadlines(path: $0, elements: elements, keyIndex: keyIndex) }
+  }
+
+  /// The elements beyond the number that is retained, those unchanged for the longest time first. O(result).
+  var excess: [UInt32] {
+    guard let most = retention?.count, elements.count > most else { return [] }
+    return elements.longestUnchanged(elements.count - most)
+  }
+
+  /// The moment when the next element expires; nil if none will.
+  var nextExpiry: Instant? {
+    guard let retention else { return nil }
+    var next = deadlines?.next
+    if let seconds = retention.seconds, elements.oldest != ElementTable.none {
+      let age = elements.text(of: elements.oldest).changedAt.adding(seconds: seconds)
+      next = min(next ?? age, age)
+    }
+    return next
+  }
+
+  /// At most `limit` elements that have expired at `moment`: those that are too old, the oldest first, then those whose own
+  /// moment has come.
+  func expired(at moment: Instant, limit: Int) -> [UInt32] {
+    var found: [UInt32] = []
+    if let seconds = retention?.seconds {
+      var next = elements.oldest
+      while found.count < limit, next != ElementTable.none {
+        let record = elements.records[Int(next)]
+        if record.text.changedAt.adding(seconds: seconds) > moment { break }
+        found.append(next)
+        next = record.newer
+      }
+    }
+    guard let deadlines else { return found }
+    let old = Set(found)
+    return found + deadlines.due(at: moment, limit: limit).filter { !old.contains($0) }.prefix(limit - found.count)
+  }
+
+  /// The elements that a filter accepts, those unchanged for the longest time first. O(elements).
+  ///
+  /// - Throws: `limitExceeded` if the filter takes more than `maxQuerySteps` steps over one element.
+  func accepted(by filter: Filter) throws(FeedError) -> [UInt32] {
+    let limit = limits.maxQuerySteps
+    var scanner = JSONScanner(maxDepth: limits.maxDepth)
+    var accepted: [UInt32] = []
+    var ranOut = false
+    elements.forEach { handle in
+      guard !ranOut, let element = try? scanner.scan(elements.text(of: handle).text) else { return }
+      var steps = limit
+      if filter.accepts(element, steps: &steps) { accepted.append(handle) }
+      ranOut = steps < 0
+    }
+    guard ranOut else { return accepted }
+    throw .limitExceeded(
+      limit: "maxQuerySteps", value: limit,
+      reason: "\"where\" takes too many steps over an element; write a simpler filter, or start feedd with a larger "
+        + "--max-query-steps")
+  }
+}
+
+/// Bulk removal of elements.
+extension RowStore {
+  /// Removes distinct elements with all their rows. Leaves the change in `step`.
+  ///
+  /// Many rows are found in one pass over a section, few one by one. They are removed in reverse, so every position is in
+  /// the coordinates before the change and no steps need composition. O(sections · rows), or O(sections · m log n) for few
+  /// of n rows.
+  func remove(_ handles: [UInt32], _ log: UndoLog) {
+    step.removeAll(keepingCapacity: true)
+    for section in sections.indices { removeRows(of: handles, section: section, log) }
+    for handle in handles { removeElement(handle, log) }
+  }
+
+  private func removeRows(of handles: [UInt32], section: Int, _ log: UndoLog) {
+    let rows = sections[section].rows
+    let isMany = handles.count > rows.count / 16
+    let places = isMany ? rows.rows(ofAll: handles) : handles.compactMap { rows.row(of: $0) }.sorted()
+    step.deleted.reserveCapacity(step.deleted.count + places.count)
+    for row in places { step.deleted.append(IndexPath(section: UInt32(section), row: UInt32(row))) }
+    if places.count > 1000 { log.reserve(places.count + handles.count) }
+    guard places.count > rows.count / 4 else {
+      for row in places.reversed() { removeRow(section: section, at: row, log) }
+      return
+    }
+    for row in places.reversed() { noteRemoval(section: section, at: row, log) }
+    rows.removeAll(at: places)
+  }
+}
