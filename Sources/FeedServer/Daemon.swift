@@ -73,7 +73,8 @@ public enum Daemon {
     var loop = try EventLoop(
       engine: engine, state: state, clock: ServerClock(after: recovered?.newestMoment ?? 0), listener: listener,
       signals: signals, notify: notify, log: log,
-      drainTimeout: options.drainTimeout, configurationFile: file)
+      drainTimeout: options.drainTimeout, configurationFile: file,
+      metricsPath: options.metricsPath)
     if let file, let configuration { try loop.apply(configuration, file) }
     guardian.stop()
     loop.reportReady(socket: listener.path)
@@ -142,6 +143,12 @@ public enum Daemon {
     let engine = Engine(
       limits: options.limits, identity: identity, seed: try Random.number(), isDurable: storage != nil,
       now: ServerClock(after: 0).now)
+    engine.logThreshold = LogThreshold(options.logLevel.name) { name in
+      if let level = LogLevel(name: name) { log.threshold = level }
+    }
+    engine.processGauges = {
+      ProcessGauges(memoryBytes: ProcessIdentity.memoryBytes, logBytes: storage?.storedBytes ?? 0)
+    }
     engine.log = { event in
       log.write(LogLevel(rawValue: event.level.rawValue) ?? .info, event.message, fields(of: event.subject))
     }

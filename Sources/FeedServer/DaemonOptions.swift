@@ -23,6 +23,8 @@ public struct DaemonOptions: Sendable, Equatable {
   /// The maximum time between SIGTERM and the end.
   public var drainTimeout: Duration = .seconds(5)
   public var logLevel = LogLevel.info
+  /// `--metrics-file`: where metrics are written; nil for nowhere.
+  public var metricsPath: String?
 
   /// How durably a commit is stored before it is published.
   public enum Durability: String, Sendable, CaseIterable {
@@ -86,6 +88,7 @@ extension DaemonOptions {
     stateDirectory = parsed.text("state")
     skippedBatch = parsed.integer("skip-batch")
     drainTimeout = parsed.duration("drain-timeout") ?? drainTimeout
+    metricsPath = parsed.text("metrics-file")
     logLevel = parsed.text("log-level").flatMap(LogLevel.init(name:)) ?? logLevel
     for limit in Limits.all {
       if let number = limit.unit.number(limit.flag, in: parsed) {
@@ -163,7 +166,11 @@ extension DaemonOptions {
         "drain-timeout", value: .duration(.zero...(.seconds(3600))),
         help: "longest time to write queued output after SIGTERM", defaultText: "5s"),
       OptionDescription(
-        "log-level", value: .choice(LogLevel.allCases.map(\.name)), help: "least severe level to log",
+        "metrics-file", value: .text("PATH"),
+        help: "write metrics in the Prometheus text format to PATH every 15 s, for node_exporter's textfile collector"),
+      OptionDescription(
+        "log-level", value: .choice(LogLevel.allCases.map(\.name)),
+        help: "least severe level to log; see feedclient log-level",
         defaultText: "info"),
     ])
 

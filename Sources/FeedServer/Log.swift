@@ -17,7 +17,8 @@ public final class Log {
   /// line.
   private static let longestMessage = 4000
 
-  let threshold: LogLevel
+  /// The least severe level that is written.
+  var threshold: LogLevel
   let style: Style
   private let descriptor: Int32
   private let linesPerSecond: Int

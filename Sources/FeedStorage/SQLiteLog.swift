@@ -26,6 +26,9 @@ public final class SQLiteLog: CommitLog, ImageStore {
   /// Called with failures of background work (true) and their end (false), for the daemon's log.
   public var report: (_ isFailure: Bool, _ message: String) -> Void = { _, _ in }
 
+  /// Bytes of the newest complete image and of the journal that it does not cover.
+  public var storedBytes: Int { schedule.imageBytes + schedule.journalBytes }
+
   private let thread: LogThread
   /// The last row of the journal that may be without a checksum.
   private let unchecked: Int64

@@ -12,7 +12,7 @@ public enum Method: UInt8, CaseIterable, Sendable {
   case get, range, snapshot, query, verify
   case watch, unwatch, sync, ping, hello
   case define, undefine, feeds, describe
-  case transaction, stats, clients
+  case transaction, stats, clients, logLevel
 }
 
 extension Method {
@@ -93,6 +93,7 @@ extension Method {
     case .transaction: Rules("transaction", effect: .logged, right: nil, cost: .change)
     case .stats: Rules("stats", effect: .none, right: .admin, cost: .short)
     case .clients: Rules("clients", effect: .none, right: .admin, cost: .short)
+    case .logLevel: Rules("logLevel", effect: .none, right: .admin, cost: .short)
     }
   }
 
@@ -150,6 +151,6 @@ public enum Right: String, CaseIterable, Sendable {
   case write
   /// Define, redefine and undefine feeds, and change their children.
   case define
-  /// Read the counters and the connections of the daemon.
+  /// Read the counters and the connections of the daemon, and choose what it logs.
   case admin
 }

@@ -10,6 +10,8 @@ from schemacheck import load, schema
 VARYING = {
     "capabilities",
     "elementBytes",
+    "logBytes",
+    "memoryBytes",
     "epoch",
     "server",
     "uid",

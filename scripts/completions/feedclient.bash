@@ -63,9 +63,11 @@ _feedclient() {
     _feedclient_offer "$word" < <(_feedclient_options "$command")
   elif [ -z "$command" ] || { [ "$command" = help ] && [ "$position" -eq 0 ]; }; then
     _feedclient_offer "$word" < <(_feedclient_commands)
+  elif [ "$command" = log-level ]; then
+    _feedclient_offer "$word" <<<$'error\nwarning\nnotice\ninfo\ndebug'
   elif [[ $command =~ ^(import|backup|restore)$ ]]; then
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
-  elif { [ "$position" -eq 0 ] || [ "$command" = export ]; } && [ "$command" != call ]; then
+  elif { [ "$position" -eq 0 ] || [[ $command =~ ^(export|watch)$ ]]; } && [ "$command" != call ]; then
     _feedclient_offer "$word" < <(_feedclient_feeds)
   elif [ "$position" -eq 0 ]; then
     _feedclient_offer "$word" < <(_feedclient_methods)

@@ -29,8 +29,9 @@ end
 complete -c feedclient -f
 complete -c feedclient -n 'test (count (__feedclient_words)) -eq 0' -a '(__feedclient_commands)'
 complete -c feedclient -n 'test (count (__feedclient_words)) -eq 1; and test (__feedclient_words)[1] = help' -a '(__feedclient_commands)'
-complete -c feedclient -n 'test (count (__feedclient_words)) -eq 1; and not contains (__feedclient_words)[1] call import backup restore' -a '(__feedclient_feeds)'
-complete -c feedclient -n 'contains export (__feedclient_words)[1]' -a '(__feedclient_feeds)'
+complete -c feedclient -n 'test (count (__feedclient_words)) -eq 1; and not contains (__feedclient_words)[1] call import backup restore log-level' -a '(__feedclient_feeds)'
+complete -c feedclient -n 'contains -- (__feedclient_words)[1] export watch' -a '(__feedclient_feeds)'
+complete -c feedclient -n 'contains log-level (__feedclient_words)[1]' -a 'error warning notice info debug'
 complete -c feedclient -n 'contains (__feedclient_words)[1] import backup restore' -F
 complete -c feedclient -n 'string match -q -- "-*" (commandline -ct)' -a '(__feedclient_options)'
 complete -c feedclient -l socket -r -F

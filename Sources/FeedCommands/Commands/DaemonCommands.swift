@@ -1,6 +1,7 @@
 import FeedClient
 import FeedJSON
 import FeedSystem
+import FeedWire
 
 /// Commands about the daemon itself.
 extension Command {
@@ -40,6 +41,31 @@ extension Command {
     operands: 0...0
   ) { invocation throws(Failure) in
     try invocation.request("clients", nil, show: Show.table("clients"))
+  }
+
+  static let logLevel = Command(
+    name: "log-level", usage: ["[LEVEL]"], summary: "show or change what the daemon logs",
+    examples: """
+      feedclient log-level
+      feedclient log-level debug
+      """,
+    about: """
+      Makes the daemon log events of LEVEL and those more severe until it ends: error, warning, notice, info or debug. \
+      Without LEVEL it shows the present level. Opened and closed connections are logged at debug.
+      """,
+    operands: 0...1
+  ) { invocation throws(Failure) in
+    var params = ParameterWriter()
+    if let level = invocation.operands.first {
+      let levels = ["error", "warning", "notice", "info", "debug"]
+      guard levels.contains(level) else {
+        let list = "; give one of \(levels.joined(separator: ", "))"
+        throw invocation.usage(
+          "unknown level '\(level)'" + Suggestion.clause(for: level, in: levels, otherwise: list))
+      }
+      params.add("level", level)
+    }
+    return try invocation.request("logLevel", params.finish(), show: Show.members)
   }
 
   static let sync = Command(

@@ -54,7 +54,7 @@ private final class TopRun {
         case .end(let signal):
           session.leave()
           throw .interrupted(signal)
-        case .key(let key): if view.take(key) { return .done }
+        case .key(let key): if view.take(key, width: size.width, height: size.height) { return .done }
         }
       }
       let now = MonotonicClock.now

@@ -56,15 +56,19 @@ struct TopView {
     case watches = "WATCHES"
   }
 
-  private static let rates: [(title: String, member: String, isBytes: Bool)] = [
-    ("requests", "requests", false), ("commits", "commits", false), ("deltas", "deltas", false),
-    ("resets", "resets", false), ("received", "bytesIn", true), ("sent", "bytesOut", true),
+  /// A number of the daemon: its title and its member of `stats`.
+  private typealias Quantity = (title: String, member: String, isBytes: Bool)
+
+  /// The rates, the most important first.
+  private static let rates: [Quantity] = [
+    ("requests", "requests", false), ("deltas", "deltas", false), ("commits", "commits", false),
+    ("received", "bytesIn", true), ("sent", "bytesOut", true), ("errors", "errors", false), ("resets", "resets", false),
   ]
 
-  private static let gauges: [(title: String, member: String, isBytes: Bool)] = [
-    ("elements", "elements", false), ("element bytes", "elementBytes", true), ("history", "historyBytes", true),
-    ("log", "logBytes", true), ("memory", "memoryBytes", true), ("queued", "queuedBytes", true),
-    ("held", "heldBytes", true), ("feeds", "feeds", false), ("watches", "watches", false),
+  private static let gauges: [Quantity] = [
+    ("memory", "memoryBytes", true), ("queued", "queuedBytes", true), ("history", "historyBytes", true),
+    ("log", "logBytes", true), ("elements", "elements", false), ("of", "elementBytes", true),
+    ("watches", "watches", false), ("feeds", "feeds", false), ("held", "heldBytes", true),
   ]
 
   /// The samples of the graphs, oldest first.
@@ -74,6 +78,7 @@ struct TopView {
   private var filter = ""
   private var isTyping = false
   private var isPaused = false
+  private var help = TextPage(Self.helpLines, hanging: 19)
   private var showsHelp = false
   private let palette: Palette
 
@@ -86,8 +91,11 @@ struct TopView {
     if samples.count > 61 { samples.removeFirst(samples.count - 61) }
   }
 
-  /// Handles a key. Returns whether to quit.
-  mutating func take(_ key: Key) -> Bool {
+  /// Handles a key. Returns whether to end.
+  /// - Parameters:
+  ///   - width: the columns of the screen.
+  ///   - height: its rows.
+  mutating func take(_ key: Key, width: Int = 80, height: Int = 24) -> Bool {
     if isTyping {
       switch key {
       case .enter: isTyping = false
@@ -99,6 +107,7 @@ struct TopView {
       return false
     }
     if showsHelp {
+      if help.take(key, width: width, height: height) { return false }
       showsHelp = false
       return key == .character("q")
     }
@@ -122,17 +131,33 @@ struct TopView {
     sort = all[(place + step + all.count) % all.count]
   }
 
-  /// Returns the lines for a screen of this size.
+  /// Returns the lines for a screen of this size. What does not fit gives way: first rates and gauges that are zero, then
+  /// the least important rates; a third of the screen is for the connections.
   func lines(width: Int, height: Int) -> [String] {
-    if showsHelp { return Array(Self.help.map { LinePainter.cut($0, to: width) }.prefix(height)) }
+    if showsHelp { return help.lines(width: width, height: height) }
     guard let last = samples.last else { return [] }
-    var lines = [title(last, width)]
-    lines += rateLines(width)
-    lines += gaugeLines(last, width)
-    lines.append("")
-    lines.append(header(width))
-    for client in clients(last).prefix(max(height - lines.count, 0)) { lines.append(row(client, last, width)) }
+    let clients = clients(last)
+    let isTall = height >= 16
+    let room = height - 2 - min(clients.count, max(height / 3, 1)) - (isTall ? 1 : 0)
+    var lines = [title(last, width)] + summary(last, width, room: max(room, 0))
+    if isTall { lines.append("") }
+    let rows = clients.prefix(max(height - lines.count - 1, 0))
+    lines += table(Array(rows), last, width)
     return Array(lines.prefix(height))
+  }
+
+  /// The rates with their graphs, and the gauges, on at most `room` lines.
+  private func summary(_ sample: TopSample, _ width: Int, room: Int) -> [String] {
+    var rates = Self.rates.filter { sample.numbers[$0.member] != nil }
+    var gauges = gaugeLines(sample, width, withZeros: true)
+    while rates.count + gauges.count > room,
+      let idle = rates.lastIndex(where: { series($0.member).allSatisfy { $0 == 0 } })
+    {
+      rates.remove(at: idle)
+    }
+    if rates.count + gauges.count > room { gauges = gaugeLines(sample, width, withZeros: false) }
+    while rates.count + gauges.count > room, rates.count > 1 { rates.removeLast() }
+    return Array((rates.map { rateLine($0, width) } + gauges).prefix(room))
   }
 
   private func title(_ sample: TopSample, _ width: Int) -> String {
@@ -147,27 +172,24 @@ struct TopView {
     return line.text
   }
 
-  private func rateLines(_ width: Int) -> [String] {
-    Self.rates.compactMap { rate in
-      guard samples.last?.numbers[rate.member] != nil else { return nil }
-      let values = series(rate.member)
-      var line = LinePainter(width: width, palette: palette)
-      line.add(rate.title, .dim)
-      let now = values.last ?? 0
-      let text = (rate.isBytes ? Self.bytes(now) : Grouped.text(now)) + "/s"
-      line.pad(to: max(22 - text.count, 10))
-      line.add(text, .number)
-      line.pad(to: 24)
-      line.add(Self.graph(Array(values.suffix(max(width - 26, 0)))), .added)
-      return line.text
-    }
+  private func rateLine(_ rate: Quantity, _ width: Int) -> String {
+    let values = series(rate.member)
+    var line = LinePainter(width: width, palette: palette)
+    line.add(rate.title, .dim)
+    let now = values.last ?? 0
+    let text = (rate.isBytes ? Self.bytes(now) : Grouped.text(now)) + "/s"
+    line.pad(to: max(22 - text.count, 10))
+    line.add(text, .number)
+    line.pad(to: 24)
+    line.add(Self.graph(Array(values.suffix(max(width - 26, 0)))), .added)
+    return line.text
   }
 
-  private func gaugeLines(_ sample: TopSample, _ width: Int) -> [String] {
+  private func gaugeLines(_ sample: TopSample, _ width: Int, withZeros: Bool) -> [String] {
     var lines: [String] = []
     var line = LinePainter(width: width, palette: palette)
     for gauge in Self.gauges {
-      guard let value = sample.numbers[gauge.member] else { continue }
+      guard let value = sample.numbers[gauge.member], withZeros || value != 0 else { continue }
       let text = gauge.isBytes ? Self.bytes(value) : Grouped.text(value)
       if line.columns > 0, line.columns + gauge.title.count + text.count + 4 > width {
         lines.append(line.text)
@@ -177,7 +199,7 @@ struct TopView {
       line.add("\(gauge.title) ", .dim)
       line.add(text, .number)
     }
-    return lines + [line.text]
+    return line.columns > 0 ? lines + [line.text] : lines
   }
 
   /// The rates per second of a counter between the samples.
@@ -228,41 +250,68 @@ struct TopView {
     }
   }
 
-  /// Returns the columns that fit beside the name, and the width of the name.
-  private func plan(_ width: Int) -> (name: Int, columns: [Column]) {
-    let fitting = max((width - 13) / 9, 0)
-    let order: [Column] = [.rate, .queued, .lag, .held, .watches, .pid, .uid, .resets]
-    let kept = Set(order.prefix(fitting))
-    return (max(width - 1 - kept.count * 9, 8), Column.allCases.filter { kept.contains($0) })
-  }
-
-  private func header(_ width: Int) -> String {
-    let (name, columns) = plan(width)
-    var line = LinePainter(width: width, palette: palette)
-    func add(_ column: Column, _ text: String) { line.add(text, column == sort ? .title : .bold) }
-    add(.client, Column.client.rawValue)
-    line.pad(to: name)
-    for column in columns {
-      line.add(String(repeating: " ", count: max(9 - column.rawValue.count, 1)))
-      add(column, column.rawValue)
+  /// The connections below the names of the columns.
+  private func table(_ clients: [TopSample.Client], _ sample: TopSample, _ width: Int) -> [String] {
+    let numbers = Column.allCases.filter { $0 != .client }
+    let cells = clients.map { client in
+      Dictionary(uniqueKeysWithValues: numbers.map { ($0, cell($0, number($0, client, sample))) })
     }
-    return line.text
+    let widths = Dictionary(
+      uniqueKeysWithValues: numbers.map { column in
+        // The sorted column has an arrow.
+        (
+          column,
+          max(column.rawValue.count + (column == sort ? 1 : 0), cells.map { $0[column]?.count ?? 0 }.max() ?? 0) + 2
+        )
+      })
+    let names = clients.map { DisplayWidth.columns(of: LinePainter.safe($0.name)) }.max() ?? 0
+    // The column of the order and those with something in them come first.
+    let filled = numbers.filter { column in clients.contains { number(column, $0, sample) != 0 } }
+    let wanted = [sort] + Self.importance.filter(filled.contains) + Self.importance.filter { !filled.contains($0) }
+    var kept: Set<Column> = []
+    var left = width - 1 - min(max(names, 8), 13)
+    for column in wanted where column != .client && !kept.contains(column) {
+      guard let needed = widths[column], needed <= left else { continue }
+      kept.insert(column)
+      left -= needed
+    }
+    let columns = numbers.filter(kept.contains)
+    let room = width - 1 - columns.reduce(0) { $0 + (widths[$1] ?? 0) }
+    let name = min(room, max(names, 7))
+    var lines = [header(name, columns, widths, width)]
+    for (client, cells) in zip(clients, cells) {
+      var line = LinePainter(width: width, palette: palette)
+      line.add(LinePainter.cut(LinePainter.safe(client.name), to: name))
+      line.pad(to: name)
+      for column in columns {
+        let text = cells[column] ?? ""
+        line.pad(to: line.columns + (widths[column] ?? 0) - text.count)
+        line.add(text, number(column, client, sample) > 0 ? .number : .dim)
+      }
+      lines.append(line.text)
+    }
+    return lines
   }
 
-  private func row(_ client: TopSample.Client, _ sample: TopSample, _ width: Int) -> String {
-    let (name, columns) = plan(width)
+  /// The columns of numbers, the most important first.
+  private static let importance: [Column] = [.rate, .queued, .lag, .held, .watches, .pid, .uid, .resets]
+
+  private func cell(_ column: Column, _ value: Int) -> String {
+    switch column {
+    case .queued, .held: Self.bytes(value)
+    case .uid, .pid: "\(value)"
+    case .client, .rate, .lag, .resets, .watches: Grouped.text(value)
+    }
+  }
+
+  private func header(_ name: Int, _ columns: [Column], _ widths: [Column: Int], _ width: Int) -> String {
     var line = LinePainter(width: width, palette: palette)
-    line.add(LinePainter.cut(LinePainter.safe(client.name), to: name - 1))
+    func title(_ column: Column) -> String { column.rawValue + (column == sort ? (isReversed ? "↑" : "↓") : "") }
+    line.add(LinePainter.cut(title(.client), to: max(name, 7)), sort == .client ? .title : .bold)
     line.pad(to: name)
     for column in columns {
-      let value = number(column, client, sample)
-      let text =
-        switch column {
-        case .queued, .held: Self.bytes(value)
-        case .uid, .pid: "\(value)"
-        default: Grouped.text(value)
-        }
-      line.add(String(repeating: " ", count: max(9 - text.count, 1)) + text, value > 0 ? .number : .dim)
+      line.pad(to: line.columns + (widths[column] ?? 0) - title(column).count)
+      line.add(title(column), column == sort ? .title : .bold)
     }
     return line.text
   }
@@ -292,10 +341,10 @@ struct TopView {
     return "\(seconds / 86_400) d \(seconds / 3600 % 24) h"
   }
 
-  private static let help = [
+  private static let helpLines = [
     "Keys", "", "  s S  Tab arrows  sort by the next, previous column", "  r                reverse the order",
     "  /                filter by name, user or process; Esc ends", "  Space            pause",
-    "  q                end",
-    "", "Rates are those of the last interval; graphs show the last minute at 1 s.", "", "Any other key goes back.",
+    "  q                end", "", "↓ and ↑ mark the column of the order.",
+    "Rates are those of the last interval; the graphs show 60 intervals.", "", "Any other key goes back.",
   ]
 }

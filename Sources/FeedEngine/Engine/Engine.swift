@@ -90,6 +90,18 @@ public final class Engine {
     set { status.log = newValue }
   }
 
+  /// Which events are logged.
+  public var logThreshold: LogThreshold {
+    get { status.threshold }
+    set { status.threshold = newValue }
+  }
+
+  /// Reads the gauges of the process, for `stats`.
+  public var processGauges: () -> ProcessGauges {
+    get { status.process }
+    set { status.process = newValue }
+  }
+
   /// Traps in a debug build if the parts disagree about the sessions. O(connections).
   func checkInvariants() {
     #if CHECK_INVARIANTS

@@ -30,6 +30,45 @@ public struct EngineEvent: Sendable, Equatable {
   public let subject: Subject
 }
 
+/// The threshold of the daemon's log, which `logLevel` reads and sets.
+public struct LogThreshold {
+  /// The names of the levels, the most severe first.
+  public static let names = ["error", "warning", "notice", "info", "debug"]
+
+  /// The least severe level that is logged.
+  public private(set) var name: String
+  private let apply: (String) -> Void
+
+  /// - Parameter apply: makes the log use a level.
+  public init(_ name: String = "info", apply: @escaping (String) -> Void = { _ in }) {
+    assert(Self.names.contains(name))
+    self.name = name
+    self.apply = apply
+  }
+
+  /// Logs this level and those more severe.
+  /// - Returns: false when there is no level of that name.
+  mutating func set(_ name: String) -> Bool {
+    guard Self.names.contains(name) else { return false }
+    self.name = name
+    apply(name)
+    return true
+  }
+}
+
+/// Gauges of the process that only its owner can read, as `stats` reports them.
+public struct ProcessGauges {
+  /// Memory in use.
+  public var memoryBytes: Int
+  /// What the commit log stores; 0 when nothing is stored.
+  public var logBytes: Int
+
+  public init(memoryBytes: Int = 0, logBytes: Int = 0) {
+    self.memoryBytes = memoryBytes
+    self.logBytes = logBytes
+  }
+}
+
 /// Counters of events since the daemon started, as in `stats`. They only increase.
 struct Counters {
   var connections: UInt64 = 0
@@ -78,6 +117,10 @@ struct Status {
   private var closings = ClosingLines()
   /// The sink of events. Set by the owner of the engine.
   var log: (EngineEvent) -> Void = { _ in }
+  /// Which events are logged. Set by the owner of the engine.
+  var threshold = LogThreshold()
+  /// Reads the gauges of the process. Set by the owner of the engine.
+  var process: () -> ProcessGauges = { ProcessGauges() }
 
   init(startedAt: Instant) {
     self.startedAt = startedAt

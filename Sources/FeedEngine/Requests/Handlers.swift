@@ -44,6 +44,7 @@ extension Engine {
     case .describe: try describe(parameters, reply)
     case .stats: try stats(reply)
     case .clients: try clients(reply)
+    case .logLevel: try logLevel(parameters, reply)
     }
   }
 

@@ -136,7 +136,7 @@ extension Engine {
     case .undefine: try undefine(parameters)
     case .select, .deselect, .selected, .get, .range, .snapshot, .query, .verify, .watch, .unwatch, .sync, .ping,
       .hello,
-      .feeds, .describe, .transaction, .stats, .clients:
+      .feeds, .describe, .transaction, .stats, .clients, .logLevel:
       assertionFailure("\(method) is no operation of a commit")
       throw .internalError(reason: "\(method.name) changes no feed")
     }

@@ -3,9 +3,27 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// `stats` and `clients`.
+/// `stats`, `clients` and `logLevel`.
 extension Engine {
   func stats(_ reply: Reply) throws(FeedError) {
+    try answer(reply) { out in
+      appendNumbers(to: &out)
+      if let state = identity.state, access.isPrivileged(reply.session.peer) {
+        out.appendMember("state", isFirst: false)
+        out.appendJSONString(state)
+      }
+    }
+  }
+
+  /// Appends the numbers of `stats` as a JSON object.
+  public func appendStatistics(to out: inout ByteBuffer) {
+    out.append(UInt8(ascii: "{"))
+    appendNumbers(to: &out)
+    out.append(UInt8(ascii: "}"))
+  }
+
+  private func appendNumbers(to out: inout ByteBuffer) {
+    let process = status.process()
     let gauges: [(StaticString, Int)] = [
       ("revision", Int(truncatingIfNeeded: catalog.revision)),
       ("uptime", Int(now.since(status.startedAt) / 1_000_000_000)),
@@ -14,6 +32,8 @@ extension Engine {
       ("elements", catalog.elementCount),
       ("elementBytes", catalog.elementBytes),
       ("historyBytes", catalog.historyBytes),
+      ("memoryBytes", process.memoryBytes),
+      ("logBytes", process.logBytes),
       ("watches", watches.count),
       ("queuedBytes", sessions.all.reduce(0) { $0 + $1.output.count }),
       ("heldBytes", sessions.all.reduce(0) { $0 + $1.input.held.count + $1.line.memory }),
@@ -25,19 +45,29 @@ extension Engine {
       ("snapshots", status.counters.snapshots),
       ("resets", status.counters.resets), ("bytesIn", status.counters.bytesIn), ("bytesOut", status.counters.bytesOut),
     ]
+    for (place, gauge) in gauges.enumerated() {
+      out.appendMember(gauge.0, isFirst: place == 0)
+      out.append(integer: gauge.1)
+    }
+    for total in totals {
+      out.appendMember(total.0, isFirst: false)
+      out.append(integer: total.1)
+    }
+  }
+
+  /// Reads the level of the log, and sets it.
+  func logLevel(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
+    if let level = parameters.member("level") {
+      let before = status.threshold.name
+      guard level.text.count <= 64, let name = level.string, status.threshold.set(name) else {
+        throw Parameters.refuse("level", "must be one of \(LogThreshold.names.joined(separator: ", "))")
+      }
+      status.report(.info, "\(reply.session.description) changed the log level from \(before) to \(name)")
+    }
+    let name = status.threshold.name
     try answer(reply) { out in
-      for (place, gauge) in gauges.enumerated() {
-        out.appendMember(gauge.0, isFirst: place == 0)
-        out.append(integer: gauge.1)
-      }
-      for total in totals {
-        out.appendMember(total.0, isFirst: false)
-        out.append(integer: total.1)
-      }
-      if let state = identity.state, access.isPrivileged(reply.session.peer) {
-        out.appendMember("state", isFirst: false)
-        out.appendJSONString(state)
-      }
+      out.appendMember("level", isFirst: true)
+      out.appendJSONString(name)
     }
   }
 

@@ -19,6 +19,8 @@ struct EventLoop: ~Copyable {
   private var shutdown: Shutdown
   private var service: ServiceManager
   private var sources = ManagedSources()
+  /// The file of `--metrics-file`; nil when there is none.
+  private var metrics: MetricsFile?
   /// The file that SIGHUP reads again; nil if there is none.
   private let configurationFile: ConfigurationFile?
   /// The time of this cycle.
@@ -28,7 +30,8 @@ struct EventLoop: ~Copyable {
 
   init(
     engine: Engine, state: DurableState?, clock: ServerClock, listener: UnixListener,
-    signals: consuming Signals, notify: Notify, log: Log, drainTimeout: Duration, configurationFile: ConfigurationFile?
+    signals: consuming Signals, notify: Notify, log: Log, drainTimeout: Duration, configurationFile: ConfigurationFile?,
+    metricsPath: String? = nil
   ) throws(SystemError) {
     let commitLog: any CommitLog = state?.log ?? NoLog()
     let link = try SocketLink(listener, log)
@@ -44,6 +47,7 @@ struct EventLoop: ~Copyable {
     self.configurationFile = configurationFile
     shutdown = Shutdown(drainTimeout: drainTimeout)
     service = ServiceManager(notify, log, now: now)
+    if let metricsPath { metrics = MetricsFile(metricsPath, log, now: now) }
   }
 
   private var engine: Engine { turn.engine }
@@ -93,6 +97,7 @@ struct EventLoop: ~Copyable {
     consider(storage?.imagePause.map { now.adding(nanoseconds: $0) })
     consider(sources.deadline)
     consider(shutdown.deadline)
+    consider(metrics?.deadline)
     return deadline.map { clock.milliseconds(until: $0) } ?? -1
   }
 
@@ -100,6 +105,7 @@ struct EventLoop: ~Copyable {
     arrangeSources()
     sources.attend(now: now)
     service.attend(now: now)
+    metrics?.write(turn.engine, now: now)
     if shutdown.isDue(openConnections: turn.isDrained ? 0 : max(link.count, 1), now: now) { endDraining() }
   }
 

@@ -37,11 +37,15 @@ public enum SmallFile {
   /// Replaces or creates the file at `path` atomically: a reader sees the old bytes or the new ones. The new bytes are
   /// written to a temporary file in the same directory, which is then renamed. A symbolic link at `path` is replaced, not
   /// followed.
-  /// - Parameter durable: whether to sync the file and its directory to the disk.
-  public static func replace(_ path: String, with contents: [UInt8], durable: Bool = false) throws(SystemError) {
+  /// - Parameters:
+  ///   - durable: whether to sync the file and its directory to the disk.
+  ///   - isPublic: whether every user may read the file, whatever the umask of the process is.
+  public static func replace(
+    _ path: String, with contents: [UInt8], durable: Bool = false, isPublic: Bool = false
+  ) throws(SystemError) {
     let temporary = "\(path).\(try Random.hex128()).new"
     do throws(SystemError) {
-      try write(contents, to: temporary, durable: durable)
+      try write(contents, to: temporary, durable: durable, isPublic: isPublic)
       guard rename(temporary, path) == 0 else { throw SystemError.last("replace", path) }
     } catch {
       if error.code != EEXIST { unlink(temporary) }
@@ -50,17 +54,20 @@ public enum SmallFile {
     if durable { try PrivateDirectory.sync(FilePath.directory(of: path)) }
   }
 
-  /// Checks that ``replace(_:with:durable:)`` can create files in the directory of `path`.
+  /// Checks that ``replace(_:with:durable:isPublic:)`` can create files in the directory of `path`.
   /// - Throws: an error with the path of the directory.
   public static func checkReplaceable(_ path: String) throws(SystemError) {
     let directory = FilePath.directory(of: path)
     guard access(directory, W_OK | X_OK) == 0 else { throw .last("write in", directory) }
   }
 
-  private static func write(_ contents: [UInt8], to path: String, durable: Bool) throws(SystemError) {
+  private static func write(
+    _ contents: [UInt8], to path: String, durable: Bool, isPublic: Bool
+  ) throws(SystemError) {
     let number = retryingInterrupts { clinux_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o644) }
     guard number >= 0 else { throw .last("create", path) }
     let file = Descriptor(owning: number)
+    if isPublic, fchmod(file.rawValue, 0o644) != 0 { throw .last("make readable", path) }
     var written = 0
     while written < contents.count {
       let count = contents.withUnsafeBytes { bytes in

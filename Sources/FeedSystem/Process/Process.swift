@@ -7,6 +7,13 @@ public enum ProcessIdentity {
   public static var uid: UInt32 { geteuid() }
   public static var gid: UInt32 { getegid() }
 
+  /// Bytes of memory in use, the resident set; 0 when it cannot be read.
+  public static var memoryBytes: Int {
+    guard let bytes = try? SmallFile.read("/proc/self/statm", limit: 256) else { return 0 }
+    let pages = String(decoding: bytes, as: UTF8.self).split(separator: " ").dropFirst().first.flatMap { Int($0) }
+    return (pages ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE)))
+  }
+
   /// Sends a signal to a process.
   public static func send(_ signal: Int32, to pid: Int32) throws(SystemError) {
     guard kill(pid, signal) == 0 else { throw .last("send \(SignalQueue.name(signal)) to process \(pid)") }

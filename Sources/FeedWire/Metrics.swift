@@ -2,8 +2,8 @@ import FeedJSON
 
 /// Converts the result of `stats` to metrics in the Prometheus text exposition format.
 ///
-/// Names begin with `feedd_`; names of counters end in `_total`.
-enum Metrics {
+/// Their names begin with `feedd_`; those of counters end in `_total`.
+public enum Metrics {
   /// One member of `stats`.
   struct Metric: Sendable {
     /// The name of the member.
@@ -26,6 +26,9 @@ enum Metrics {
       member: "historyBytes", name: "history_bytes", help: "Bytes of changes kept for watches that resume."),
     Metric(member: "watches", name: "watches", help: "Watches of all connections."),
     Metric(member: "queuedBytes", name: "queued_bytes", help: "Bytes queued for connections."),
+    Metric(member: "memoryBytes", name: "memory_bytes", help: "Memory of the daemon that is in use (resident set)."),
+    Metric(
+      member: "logBytes", name: "log_bytes", help: "Bytes of the stored log: its newest image and what came since."),
     Metric(member: "heldBytes", name: "held_bytes", help: "Bytes received and not yet processed."),
     Metric(member: "connections", name: "connections_total", help: "Connections accepted."),
     Metric(
@@ -42,8 +45,8 @@ enum Metrics {
     Metric(member: "bytesOut", name: "sent_bytes_total", help: "Bytes written to connections."),
   ]
 
-  /// Returns the metrics of a result of `stats`. Omits members that are not numbers or not known.
-  static func text(of stats: JSONView) -> String {
+  /// Returns the metrics of a result of `stats`. Members that are not numbers or not known are left out.
+  public static func text(of stats: JSONView) -> String {
     var values: [String: String] = [:]
     for member in stats.members where member.value.kind == .number {
       values[member.key.string ?? ""] = String(decoding: member.value.text, as: UTF8.self)

@@ -1,0 +1,56 @@
+import FeedSystem
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("what feedclient controls in a running daemon, and what the daemon reports") struct DaemonControlTests {
+  @Test("log-level shows and changes the level of a running daemon") func logLevel() throws {
+    let daemon = try DaemonProcess(["--log-level", "warning"])
+    let client = ClientCommand(daemon)
+    #expect(try client.run("log-level").output == "{\"level\":\"warning\"}\n")
+    #expect(try client.run("ping").code == 0)
+    #expect(try client.run("log-level", "debug").output == "{\"level\":\"debug\"}\n")
+    #expect(try client.run("ping").code == 0)
+    let unknown = try client.run("log-level", "debgu")
+    #expect(unknown.code == 2)
+    #expect(unknown.errors == "feedclient: log-level: unknown level 'debgu'; did you mean debug?\n")
+    #expect(try client.run("call", "logLevel", "{\"level\":\"loud\"}").code == 1)
+    #expect(try client.run("log-level", "error").code == 0)
+    #expect(try client.run("ping").code == 0)
+    try daemon.stop()
+    let lines = daemon.log.split(separator: "\n")
+    #expect(lines.contains { $0.contains("changed the log level from warning to debug") })
+    #expect(lines.count { $0.contains("feedclient/ping") && $0.contains(" closed after ") } == 1)
+    #expect(lines.contains { $0.contains(" opened") })
+  }
+
+  @Test("metrics are written to a file that every user can read") func metricsFile() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("feedd.prom")
+    let daemon = try DaemonProcess(["--metrics-file", path], directory: directory)
+    let client = ClientCommand(daemon)
+    // The file is written in the first cycle, before the second one answers.
+    #expect(try client.run("sync").code == 0)
+    #expect(try client.run("sync").code == 0)
+    let text = String(decoding: try SmallFile.read(path), as: UTF8.self)
+    let printed = try client.run("stats", "--prometheus").output
+    func names(_ text: String) -> [Substring] { text.split(separator: "\n").filter { $0.hasPrefix("# TYPE feedd_") } }
+    #expect(names(text) == names(printed))
+    #expect(names(text).contains("# TYPE feedd_memory_bytes gauge"))
+    #expect(text.hasPrefix("# HELP feedd_revision "))
+    let attributes = try FileManager.default.attributesOfItem(atPath: path)
+    #expect(attributes[.posixPermissions] as? Int == 0o644)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).allSatisfy { !$0.hasSuffix(".new") })
+    try daemon.stop()
+  }
+
+  @Test("a metrics file that cannot be written is an error in the log, and the daemon runs") func unwritable() throws {
+    let daemon = try DaemonProcess(["--metrics-file", "/nonexistent/feedd.prom"])
+    let client = ClientCommand(daemon)
+    #expect(try client.run("sync").code == 0)
+    #expect(try client.run("sync").code == 0)
+    try daemon.stop()
+    #expect(daemon.log.contains("error: cannot write metrics: "))
+    #expect(daemon.log.contains("/nonexistent/feedd.prom"))
+  }
+}
