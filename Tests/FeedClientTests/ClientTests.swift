@@ -1,4 +1,5 @@
 import FeedJSON
+import Glibc
 import TestSupport
 import Testing
 
@@ -132,5 +133,47 @@ import Testing
     #expect(mirror[0, 1] == nil && mirror.interruption == nil)
     task.cancel()
     try await task.value
+  }
+
+  @Test("calls that wait for the daemon block no thread of the pool") func threads() async throws {
+    let daemon = try DaemonProcess()
+    let client = Client(socket: daemon.socketPath)
+    _ = try await client.call("define", ["feed": "f", "kind": "collection"])
+    daemon.process.signal(SIGSTOP)
+    try await withThrowingTaskGroup(of: UInt64.self) { group in
+      for id in 0..<100 { group.addTask { try await client.push(Item(id: id, text: ""), to: "f") } }
+      // As many tasks as wait run to their ends meanwhile.
+      let sum = await withTaskGroup(of: Int.self) { others in
+        for number in 0..<100 { others.addTask { number } }
+        return await others.reduce(0, +)
+      }
+      #expect(sum == 4950)
+      daemon.process.signal(SIGCONT)
+      var revisions: Set<UInt64> = []
+      for try await revision in group { revisions.insert(revision) }
+      #expect(revisions.max() == 101)
+    }
+  }
+
+  @Test("after a restart of the daemon calls connect again, and watches resume") func restart() async throws {
+    let directory = try TemporaryDirectory()
+    let state = ["--state", directory.file("state")]
+    var daemon = try DaemonProcess(state, directory: directory)
+    let client = Client(socket: daemon.socketPath)
+    _ = try await client.call("define", ["feed": "f", "kind": "collection"])
+    try await client.push(Item(id: 1, text: "before"), to: "f")
+    var updates = client.watch("f", as: Item.self).makeAsyncIterator()
+    #expect(try await updates.next()?.items().map(\.id) == [1])
+    try daemon.stop()
+    guard case .interrupted = try await updates.next()?.cause else { throw TestFailure("no interruption") }
+    await #expect(throws: ClientError.self) { try await client.push(Item(id: 9, text: "lost"), to: "f") }
+    daemon = try DaemonProcess(state, directory: directory)
+    try await client.push(Item(id: 2, text: "after"), to: "f")
+    var update = try await updates.next()
+    guard case .resumed = update?.cause else {
+      throw TestFailure("no resumption but \(String(describing: update?.cause))")
+    }
+    while try update?.items().count != 2 { update = try await updates.next() }
+    #expect(try update?.items().map(\.text) == ["before", "after"])
   }
 }

@@ -72,6 +72,7 @@ final class ClientWorker: Sendable {
     waiter?.resume(returning: answer)
   }
 
+  /// Fails everything that waits.
   private func failAll(_ error: any Error) {
     let waiting = state.withLock { state in
       defer { (state.waiting, state.queue) = ([:], []) }
@@ -107,6 +108,8 @@ final class ClientWorker: Sendable {
       }
       if isStopped { return failAll(CancellationError()) }
       do throws(ClientError) {
+        // A connection that was lost while nothing was asked of it is opened again.
+        if sent.isEmpty, let idle = connection, isLost(idle) { connection = nil }
         if !requests.isEmpty, connection == nil { connection = try open() }
         for request in requests {
           let id = connection?.send(request.method) { params in request.params.withUnsafeBytes { params.append($0) } }
@@ -117,9 +120,21 @@ final class ClientWorker: Sendable {
         try wait(wake, connection)
       } catch {
         // Sent requests may have been executed. The caller decides whether to repeat them.
-        failAll(error)
+        for ticket in sent.values { answer(ticket, .failure(error)) }
+        for request in requests { answer(request.ticket, .failure(error)) }
         (connection, sent) = (nil, [:])
       }
+    }
+  }
+
+  /// Whether the daemon has closed a connection that awaits no answer.
+  private func isLost(_ connection: Connection) -> Bool {
+    do throws(ClientError) {
+      try connection.fill()
+      while try connection.next() != nil {}
+      return false
+    } catch {
+      return true
     }
   }
 
