@@ -72,6 +72,7 @@ extension SystemError {
 
   /// The description of the code by the C library, in lower case, such as "no such file or directory".
   public var reason: String {
+    if code == ENOTSOCK { return "not a socket" }
     let text = String(cString: clinux_error_text(code))
     return text.prefix(1).lowercased() + text.dropFirst()
   }

@@ -42,7 +42,8 @@ struct ClientExitTests {
 
   @Test(
     arguments: [
-      [], ["frobnicate"], ["watch"], ["watch", "f", "g"], ["get", "f"], ["get", "f", "1", "--at", "0,0"],
+      [], ["frobnicate"], ["watch"], ["watch", "f", "f"], ["watch", "f", "g", "--print", "x"],
+      ["watch", "f", "g", "--since-file", "x"], ["get", "f"], ["get", "f", "1", "--at", "0,0"],
       ["get", "f", "--at", "x"], ["range", "f", "0", "0"], ["range", "f", "0", "0", "many"], ["push"],
       ["push", "f", "{"], ["define", "f", "--retain-count", "x"], ["define", "{"], ["call", "m", "[]"],
       ["watch", "f", "--count", "0"], ["watch", "f", "--snapshot-only", "--no-initial"],
@@ -159,5 +160,72 @@ struct ClientExitTests {
 
         """.replacing("\"revision\":2,", with: "\"revision\":\(try client.revision(of: "f")),"))
     #expect(try client.run("snapshot", "f", "--template", "{id}").lines.count == 500)
+  }
+
+  @Test("messages are in the words of the command line and name the next step") func words() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "inbox", "--bin", "urgent=@.p > 5", "--bin", "rest").code == 0)
+    #expect(try client.run("define", "todo", "--kind", "array").code == 0)
+    for (words, message) in [
+      (["watch", "inbx"], "unknown feed \"inbx\"; did you mean inbox?"),
+      (["watch", "zzz"], "unknown feed \"zzz\"; define it, or list the feeds with feedclient feeds"),
+      (["delete", "todo", "1"], "feed \"todo\" is of kind array; the command needs a feed of kind collection"),
+      (["watch", "inbox", "--sinc-file", "x"], "unknown option --sinc-file; did you mean --since-file?"),
+      (["define", "x", "--kind", "arry"], "define: unknown kind 'arry'; did you mean array?"),
+      (
+        ["define", "x", "--kind", "segmented", "--child", "inbox", "--current", "inbx"],
+        "define: --current 'inbx': there is no --child 'inbx'; did you mean inbox?"
+      ),
+      (
+        ["push", "inbox", "{\"id\":1}", "{\"x\":1}"],
+        "element 2 has no identity: $.id is nothing and must be a string or a number"
+      ),
+      (["restore", "/nonexistent/copy"], "cannot open /nonexistent/copy: no such file or directory"),
+      (["--socket", "/", "feeds"], "cannot connect to /: not a socket; pass the socket of feedd with --socket"),
+      (["get", "inbox", "7"], "'inbox' has no element 7"),
+    ] {
+      let outcome = try ClientCommand.finish(client.start(words))
+      #expect(outcome.errors == "feedclient: \(message)\n")
+      #expect(outcome.code != 0)
+    }
+    #expect(try client.run("range", "inbox/urgent", "urgent", "0", "5").code == 0)
+    #expect(
+      try client.run(
+        "define", "tabs", "--kind", "segmented", "--child", "todo", "--child", "inbox/rest", "--current", "inbox/rest"
+      ).code == 0)
+    #expect(try client.run("describe", "tabs").output.contains("\"current\":1"))
+    #expect(try client.run("range", "tabs", "rest", "0", "5").code == 0)
+    let status = try client.run("help", "exit-status")
+    #expect(status.code == 0)
+    #expect(status.output.hasPrefix("Exit status:\n  0  success\n"))
+  }
+
+  @Test("refused elements on standard input are named by line and column") func columns() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "f").code == 0)
+    let refused = try client.run("push", "f", input: "[{\"id\":1}, {\"x\":2},\n {\"id\":3")
+    #expect(
+      refused.errors.split(separator: "\n").sorted() == [
+        "feedclient: line 1, column 12: the element has no identity: $.id is nothing and must be a string or a number",
+        "feedclient: line 2, column 9: not JSON: the text ends inside a value",
+      ])
+    #expect(refused.output.contains("\"pushed\":1,\"refused\":2"))
+  }
+
+  @Test("help and version texts fit 80 columns") func width() throws {
+    let client = ClientCommand(socket: "/nonexistent/socket")
+    let names = try client.run("--help").output.matches(of: #/\n  ([a-z][A-Za-z\-]*)  /#).map { String($0.1) }
+    #expect(names.count > 30)
+    for name in names + ["exit-status"] {
+      let help = try client.run("help", name)
+      #expect(help.code == 0)
+      #expect(help.output.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(name)")
+    }
+    #expect(try client.run("--help").output.split(separator: "\n").allSatisfy { $0.count <= 80 })
+    let daemon = try ChildProcess(BuildProducts.program("feedd"), ["--help"])
+    let text = try ClientCommand.finish(daemon).output
+    #expect(text.split(separator: "\n").allSatisfy { $0.count <= 80 })
   }
 }

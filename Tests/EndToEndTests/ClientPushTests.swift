@@ -97,7 +97,7 @@ struct ClientPushTests {
     #expect(pushed.output.hasPrefix("{\"feed\":\"f\",\"pushed\":2997,\"refused\":2,\"revision\":"))
     let complaints = pushed.errors.split(separator: "\n")
     #expect(complaints.count == 2)
-    #expect(complaints.contains { $0.hasPrefix("feedclient: line 700: ") })
+    #expect(complaints.contains { $0.hasPrefix("feedclient: line 700, column 1: ") })
     #expect(complaints.contains { $0.hasPrefix("feedclient: line 1500, column 7: not JSON: ") })
     // Of several lines with one identity the last one counts, whatever was refused in between.
     #expect(try client.run("get", "f", "699").output.contains("\"line\":2699"))

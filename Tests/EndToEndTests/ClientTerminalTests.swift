@@ -89,7 +89,7 @@ struct ClientTerminalTests {
     #expect(screen.text.contains("\u{1B}[1minbox\u{1B}[0m"))
     let before = screen.text.count
     #expect(try start("feeds", on: terminal, daemon, environment: ["NO_COLOR": "1"]).waitForExit() == 0)
-    try screen.wait(for: "inbox  collection  inbox/all 1  revision 2\r\n", after: before)
+    try screen.wait(for: "inbox  collection  all 1  revision 2\r\n", after: before)
     #expect(try start("feeds --json", on: terminal, daemon).waitForExit() == 0)
     try screen.wait(for: "{\"feed\":\"inbox\",", after: before)
   }
@@ -156,5 +156,174 @@ struct ClientTerminalTests {
     let watcher = try start("watch f --snapshot-only", on: terminal, daemon, environment: ["NO_COLOR": "1"])
     #expect(try watcher.waitForExit() == 0)
     try screen.wait(for: "f/all  1\r\n  {\"id\": 1}\r\n")
+  }
+
+  @Test("feeds are shown side by side, and Tab goes through their sections") func sideBySide() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "inbox", "--bin", "urgent=@.p > 5", "--bin", "rest", "--exclusive").code == 0)
+    #expect(try client.run("define", "todo", "--kind", "array").code == 0)
+    #expect(
+      try client.run("push", "inbox", "{\"id\":1,\"p\":9,\"t\":\"日本語のテキスト\"}", "{\"id\":2,\"p\":1,\"t\":\"low\"}").code
+        == 0)
+    #expect(try client.run("push", "todo", "{\"t\":\"milk\"}").code == 0)
+    let terminal = try PseudoTerminal(columns: 40, rows: 10)
+    let screen = TerminalReader(terminal)
+    let words = "watch inbox todo --template '{t}'"
+    let watcher = try start(words, on: terminal, daemon, environment: ["NO_COLOR": "1"])
+    func wait(_ line: Int, _ text: String) throws -> [String] {
+      try screen.waitForScreen(columns: 40, rows: 10) { $0[line] == text }
+    }
+    let lines = try screen.waitForScreen(columns: 40, rows: 10) { $0[2].contains("日") && $0[2].contains("milk") }
+    #expect(
+      lines == [
+        "▸inbox  2 rows      │  todo  1 row", "urgent  1           │ todo  1", "  日本語のテキスト  │   milk",
+        "rest  1             │", "  low               │", "", "", "", "", "",
+      ])
+    try screen.type("\t")
+    _ = try wait(2, " ▸日本語のテキスト  │   milk")
+    try screen.type("\t")
+    _ = try wait(4, " ▸low               │")
+    try screen.type("\t")
+    _ = try wait(2, "  日本語のテキスト  │  ▸milk")
+    try screen.type("s")
+    #expect(try screen.waitForScreen(columns: 40, rows: 10) { $0[2].hasSuffix("│  ●▸milk") }[0].hasPrefix(" inbox"))
+    #expect(try client.run("selected", "todo").output.contains("\"selected\":[[0,0]]"))
+    try screen.type("\t")
+    _ = try screen.waitForScreen(columns: 40, rows: 10) { $0[2].hasPrefix(" ▸日本語") }
+    #expect(!screen.screen(columns: 40, rows: 10).isOverrun)
+    // A narrow terminal shows the feed with the keys.
+    let before = screen.text.count
+    try terminal.resize(columns: 20, rows: 5)
+    watcher.signal(SIGWINCH)
+    #expect(
+      try screen.waitForScreen(columns: 20, rows: 5, after: before) { $0[0] == "▸inbox  1 of 2" }
+        == ["▸inbox  1 of 2", "urgent  1", " ▸日本語のテキスト", "rest  1", "  low"])
+    watcher.signal(SIGINT)
+    #expect(try watcher.waitForExit() == 128 + SIGINT)
+  }
+
+  @Test("a count leaves the rows on the screen, also when the snapshot has several parts") func count() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "f", "--bin", "a=@.id == 1", "--bin", "b=@.id == 2").code == 0)
+    #expect(try client.run("define", "g").code == 0)
+    #expect(try client.run("push", "f", "{\"id\":1}", "{\"id\":2}").code == 0)
+    let terminal = try PseudoTerminal(columns: 40, rows: 10)
+    let screen = TerminalReader(terminal)
+    let watcher = try start("watch f --count 1", on: terminal, daemon, environment: ["NO_COLOR": "1"])
+    #expect(try watcher.waitForExit() == 0)
+    try screen.wait(for: "\u{1B}[?1049lf/a  1\r\n  {\"id\": 1}\r\nf/b  1\r\n  {\"id\": 2}\r\n")
+    let both = try start("watch f g --snapshot-only", on: terminal, daemon, environment: ["NO_COLOR": "1"])
+    #expect(try both.waitForExit() == 0)
+    try screen.wait(for: " f  2 rows          │  g  0 rows\r\nf/a  1              │ g/all  0\r\n")
+    let printed = try client.run("watch", "f", "--print", "{id}", "--rows", "2", "--separator", " ", "--count", "1")
+    #expect(printed.output == "1 2\n")
+    let counted = try client.run("watch", "f", "g", "--counts", "--snapshot-only")
+    #expect(counted.lines == ["f/a 1  f/b 1", "g/all 0"])
+  }
+
+  @Test("elements and help are wrapped on a small terminal") func pages() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(
+      try client.run(
+        "push", "f", "--define", "{\"id\":1,\"text\":\"one two three four five six seven eight nine ten\"}"
+      ).code
+        == 0)
+    let terminal = try PseudoTerminal(columns: 40, rows: 10)
+    let screen = TerminalReader(terminal)
+    let watcher = try start("watch f", on: terminal, daemon, environment: ["NO_COLOR": "1"])
+    try screen.wait(for: "\"id\": 1")
+    try screen.type("j\r")
+    let element = try screen.waitForScreen(columns: 40, rows: 10) { $0[0] == "f/all row 0" }
+    #expect(
+      element[2...6] == [
+        "{", "  \"id\": 1,", "  \"text\": \"one two three four five six", "    seven eight nine ten\"", "}",
+      ])
+    try screen.type("x?")
+    let help = try screen.waitForScreen(columns: 40, rows: 10) { $0[0] == "Keys" }
+    #expect(help[5...6] == ["  Tab  Shift-Tab   next, previous", "                   section or feed"])
+    try screen.type("xq")
+    #expect(try watcher.waitForExit() == 0)
+  }
+
+  @Test("lines of text end with a whole line after an interrupt from the keyboard") func interrupted() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("push", "f", "--define", "{\"id\":1,\"t\":\"first\"}").code == 0)
+    let terminal = try PseudoTerminal(columns: 40, rows: 10)
+    let screen = TerminalReader(terminal)
+    let watcher = try start("watch f --print '{t}'", on: terminal, daemon)
+    try screen.wait(for: "first\r\n")
+    #expect(try client.run("push", "f", "{\"id\":1,\"t\":\"last\"}").code == 0)
+    try screen.wait(for: "last\r\n")
+    watcher.signal(SIGINT)
+    #expect(try watcher.waitForExit() == 128 + SIGINT)
+    #expect(screen.text == "first\r\nlast\r\n")
+  }
+
+  @Test(
+    "top shows rates and connections, sorts and filters them, on a small terminal too", arguments: [(40, 10), (80, 24)])
+  func top(columns: Int, rows: Int) throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
+    let other = try client.start("watch", "f")
+    try other.output.wait(for: "\"last\":true")
+    let terminal = try PseudoTerminal(columns: UInt16(columns), rows: UInt16(rows))
+    let screen = TerminalReader(terminal)
+    let top = try start("top --interval 100ms", on: terminal, daemon, environment: ["NO_COLOR": "1"])
+    func wait(_ isWanted: ([String]) -> Bool) throws -> [String] {
+      try screen.waitForScreen(columns: columns, rows: rows, isWanted)
+    }
+    func row(_ name: String, in lines: [String]) -> Int? {
+      lines.firstIndex { $0.hasPrefix(columns < 60 ? name : "feedclient/\(name)") }
+    }
+    let lines = try wait { $0[1].contains("█") && row("watch", in: $0) != nil && row("top", in: $0) != nil }
+    #expect(lines[0].hasPrefix("feedd  up "))
+    #expect(lines[1].hasPrefix("requests"))
+    #expect(lines.contains { $0.hasPrefix("memory ") })
+    #expect(lines.contains { $0.hasPrefix("CLIENT ") && $0.contains("REQ/S↓") })
+    // top itself asks most.
+    #expect(row("top", in: lines) ?? 9 < row("watch", in: lines) ?? 0)
+    try screen.type("r")
+    _ = try wait { (row("watch", in: $0) ?? 99) < (row("top", in: $0) ?? 0) && $0.contains { $0.contains("REQ/S↑") } }
+    try screen.type("/WAT\r")
+    _ = try wait { row("top", in: $0) == nil && row("watch", in: $0) != nil && $0[0].contains("/WAT") }
+    try screen.type("\u{1B}")
+    _ = try wait { row("top", in: $0) != nil }
+    try screen.type("?")
+    _ = try wait { $0[0] == "Keys" }
+    try screen.type("x")
+    _ = try wait { $0[0].hasPrefix("feedd  up ") }
+    #expect(!screen.screen(columns: columns, rows: rows).isOverrun)
+    try screen.type("q")
+    #expect(try top.waitForExit() == 0)
+    other.signal(SIGTERM)
+    _ = try other.waitForExit()
+  }
+
+  @Test("when the daemon is killed, the terminal is restored and the reason is told") func killed() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
+    for words in ["watch f", "top --interval 1h"] {
+      let terminal = try PseudoTerminal(columns: 40, rows: 10)
+      let screen = TerminalReader(terminal)
+      let shown = try start(words, on: terminal, daemon, environment: ["NO_COLOR": "1"])
+      try screen.wait(for: words.hasPrefix("watch") ? "{\"id\": 1}" : "CLIENT")
+      if words.hasPrefix("top") { _ = try daemon.stop(signal: SIGKILL) } else { daemon.process.signal(SIGSTOP) }
+      if words.hasPrefix("watch") {
+        // A daemon that hangs does not keep the keys from working.
+        try screen.type("q")
+        #expect(try shown.waitForExit() == 0)
+        daemon.process.signal(SIGCONT)
+      } else {
+        #expect(try shown.waitForExit() == 3)
+        #expect(shown.errors.text == "feedclient: the daemon closed the connection\n")
+      }
+      try screen.wait(for: "\u{1B}[?25h\u{1B}[?1049l")
+    }
   }
 }

@@ -23,15 +23,20 @@ final class TerminalReader {
   func wait(for words: String, after start: Int = 0) throws {
     let end = ContinuousClock.now + testTimeout
     while !text.dropFirst(start).contains(words) {
-      guard ContinuousClock.now < end,
-        try !Readiness.readable.wait(on: terminal.master, timeout: testTimeout).isEmpty
-      else {
+      guard ContinuousClock.now < end, try readMore() else {
         throw TestFailure("no '\(words)' on the terminal; it shows:\n\(text.debugDescription)")
       }
-      var chunk = [UInt8](repeating: 0, count: 16 << 10)
-      let count = Glibc.read(terminal.master, &chunk, chunk.count)
-      guard count > 0 else { throw TestFailure("the terminal is gone; it showed:\n\(text.debugDescription)") }
-      bytes += chunk[..<count]
     }
+  }
+
+  /// Waits for bytes and reads them. Returns false when none came in time.
+  @discardableResult
+  func readMore() throws -> Bool {
+    guard try !Readiness.readable.wait(on: terminal.master, timeout: testTimeout).isEmpty else { return false }
+    var chunk = [UInt8](repeating: 0, count: 16 << 10)
+    let count = Glibc.read(terminal.master, &chunk, chunk.count)
+    guard count > 0 else { throw TestFailure("the terminal is gone; it showed:\n\(text.debugDescription)") }
+    bytes += chunk[..<count]
+    return true
   }
 }

@@ -97,10 +97,72 @@ import Testing
 
   @Test func moreSectionsThanLines() throws {
     var list = LiveList(templates: Templates())
+    let mirror = try mirror([5, 5, 0, 5])
     #expect(
-      list.lines(try mirror([5, 5, 5, 5]), width: 40, height: 3, palette: plain) == [
-        "s0  5  (no room)", "s1  5  (no room)", "… 2 more sections",
+      list.lines(mirror, width: 40, height: 3, palette: plain) == ["s0  5  rows 0…0", "  0", "… 3 more sections"])
+    // Those around the cursor are shown.
+    list.move(by: 100, in: mirror)
+    #expect(
+      list.lines(mirror, width: 40, height: 4, palette: plain) == [
+        "s3  5  rows 3…4", "  3", " ▸4", "… 3 sections above, 0 below",
       ])
+    list.move(by: -100, in: mirror)
+    #expect(list.lines(mirror, width: 40, height: 3, palette: plain).last == "… 3 more sections")
+  }
+
+  @Test("with a cursor the rows shown stay in their lines when rows above them come and go") func steadiness() throws {
+    var mirror = try mirror([50])
+    var list = LiveList(templates: Templates())
+    func draw() -> [String] { list.lines(mirror, width: 60, height: 5, palette: plain) }
+    _ = draw()
+    list.move(by: 1, in: mirror)
+    list.move(by: 20, in: mirror)
+    let rows = draw()[1...]
+    #expect(rows == ["  17", "  18", "  19", " ▸20"])
+    let change = Change(
+      deleted: [path(0, 1), path(0, 30)], added: [path(0, 0), path(0, 3), path(0, 40)], updated: [path(0, 45)])
+    try mirror.apply(
+      Delta(
+        feed: "f", from: 1, revision: 2, change: change, elements: ["\"a\"", "\"b\"", "\"c\"", "\"d\""].map(utf8)))
+    list.note(change, revision: 2, sections: 1, now: 0)
+    #expect(draw()[1...] == rows)
+    #expect(draw()[0].contains("  changes ↑3 ↓3  "))
+    // The row of the cursor goes out of view: the next one is in its place.
+    let move = Change(deleted: [path(0, 21)], added: [path(0, 0)], moves: [Move(deleted: 0, added: 0)])
+    try mirror.apply(Delta(feed: "f", from: 2, revision: 3, change: move, elements: [utf8("20")]))
+    list.note(move, revision: 3, sections: 1, now: 0)
+    #expect(draw()[1...] == ["  17", "  18", "  19", " ▸21"])
+  }
+
+  @Test("long lines of a page are wrapped between words") func pages() {
+    #expect(
+      TextPage.wrap("  \"text\": \"one two three four\"", 16) == ["  \"text\": \"one", "    two three", "    four\""])
+    #expect(TextPage.wrap("abcdefghij", 4) == ["abcd", "  ef", "  gh", "  ij"])
+    #expect(TextPage.wrap("日本語テキスト", 6) == ["日本語", "  テキ", "  スト"])
+    #expect(
+      TextPage.wrap("  Tab    next, previous section", 20, 9) == [
+        "  Tab    next,", "         previous", "         section",
+      ])
+    var page = TextPage((0..<20).map { "line \($0)" })
+    let stays = page.take(.character("G"), width: 40, height: 5)
+    #expect(page.lines(width: 40, height: 5) == (15..<20).map { "line \($0)" })
+    let ends = !page.take(.character("x"), width: 40, height: 5)
+    #expect(stays && ends)
+  }
+
+  @Test("words that do not fit are left out whole") func words() {
+    func line(_ width: Int) -> String {
+      var line = LinePainter(width: width, palette: plain)
+      line.add("inbox")
+      line.addWords("  waiting for a daemon")
+      return line.text
+    }
+    #expect(line(40) == "inbox  waiting for a daemon")
+    #expect(line(27) == "inbox  waiting for a …")
+    #expect(line(24) == "inbox  waiting for a …")
+    #expect(line(20) == "inbox  waiting …")
+    #expect(line(12) == "inbox …")
+    #expect(line(7) == "inbox…")
   }
 
   @Test func layoutsFillTheScreenAndNoMore() {

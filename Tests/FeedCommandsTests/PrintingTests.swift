@@ -1,5 +1,6 @@
 import FeedClient
 import FeedSystem
+import FeedWire
 import Synchronization
 import TestSupport
 import Testing
@@ -35,9 +36,40 @@ import Testing
     let text = try withJSON("[{\"uid\":0,\"name\":\"push\"},{\"uid\":1000,\"name\":\"日本\",\"lag\":{\"rows\":3}}]") {
       ValueTable($0).text(width: 60, palette: Palette(isOn: false))
     }
-    #expect(text == "uid   name  lag.rows  \n   0  push            \n1000  日本         3  \n")
+    #expect(text == "uid   name  lag.rows\n   0  push  \n1000  日本         3\n")
     let none = try withJSON("[]") { ValueTable($0).text(width: 60, palette: Palette(isOn: false)) }
     #expect(none == "none\n")
+  }
+
+  @Test("columns with nothing in them give way first, and numbers are grouped") func narrowTables() throws {
+    let list = """
+      [{"uid":0,"name":"feedclient/watch","queued":0,"held":0,"lag":0,"requests":12345,"watches":["inbox"]},
+       {"uid":0,"name":"日本","queued":0,"held":0,"lag":0,"requests":2,"watches":[]}]
+      """
+    func text(_ width: Int) throws -> String {
+      try withJSON(list) { ValueTable($0).text(width: width, palette: Palette(isOn: false)) }
+    }
+    #expect(
+      try text(60) == """
+        uid  name              queued  held  requests  watches
+          0  feedclient/watch       0     0    12,345  ["inbox"]
+          0  日本                   0     0         2  []
+
+        """)
+    #expect(
+      try text(45) == """
+        uid  name              requests  watches
+          0  feedclient/watch    12,345  ["inbox"]
+          0  日本                     2  []
+
+        """)
+    #expect(
+      try text(40) == """
+        uid  name              requests …
+          0  feedclient/watch    12,345
+          0  日本                     2
+
+        """)
   }
 
   @Test func objectsInsideAreNamedByTheirPath() throws {

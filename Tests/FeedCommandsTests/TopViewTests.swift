@@ -30,7 +30,7 @@ import Testing
     let lines = try view().lines(width: 80, height: 24)
     #expect(lines[0] == "feedd  up 1 h 2 min  revision 1,234  2 clients  ? help")
     #expect(lines[1].hasPrefix("requests") && lines[1].contains(" 1,500/s"))
-    #expect(lines.contains { $0.hasPrefix("queued 2.0 KB") })
+    #expect(lines.contains { $0.contains("queued 2.0 KB") })
     let rows = lines.suffix(2).map { $0.split(separator: " ").map(String.init) }
     #expect(rows.map { $0[0] } == ["fast", "slow"])
     #expect(rows.map { $0[3] } == ["1,000", "1"])
@@ -54,6 +54,26 @@ import Testing
     #expect(names() == ["slow", "fast"])
     let quits = view.take(.character("q"))
     #expect(quits)
+  }
+
+  @Test("on a small screen what is zero gives way, and the connections keep their place") func small() throws {
+    var view = try view()
+    let lines = view.lines(width: 40, height: 10)
+    #expect(
+      lines == [
+        "feedd  up 1 h 2 min  revision 1,234", "requests       1,500/s  █", "queued 2.0 KB  feeds 3",
+        "CLIENT   PID  REQ/S↓  QUEUED  WATCHES", "fast       2   1,000     0 B        1",
+        "slow       1       1     0 B        1",
+      ])
+    _ = view.take(.character("s"), width: 40, height: 10)
+    #expect(view.lines(width: 40, height: 10)[3].contains("QUEUED↓"))
+    _ = view.take(.character("?"), width: 40, height: 10)
+    #expect(
+      view.lines(width: 40, height: 10)[2...3] == [
+        "  s S  Tab arrows  sort by the next,", "                   previous column",
+      ])
+    _ = view.take(.end, width: 40, height: 10)
+    #expect(view.lines(width: 40, height: 10).last == "Any other key goes back.")
   }
 
   @Test("every line fits the screen", arguments: [(40, 10), (20, 5), (200, 60)]) func sizes(width: Int, height: Int)

@@ -92,7 +92,7 @@ struct OptionTableTests {
   }
 
   @Test(arguments: [
-    (["--soket", "a"], "unknown option --soket, did you mean --socket?"),
+    (["--soket", "a"], "unknown option --soket; did you mean --socket?"),
     (["--nothing=3"], "unknown option --nothing"),
     (["-x"], "unknown option -x"),
     (["--check=yes"], "--check takes no value"),

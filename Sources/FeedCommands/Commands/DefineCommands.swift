@@ -50,7 +50,8 @@ extension Command {
         "kind", value: .text("KIND"), help: "collection, array, single, composed, segmented, slots or view",
         defaultText: "collection"),
       OptionDescription("child", value: .text("FEED"), help: "child of a composed or segmented feed", repeats: true),
-      OptionDescription("current", value: .integer(-1...Int.max), help: "active child of a segmented feed, from 0"),
+      OptionDescription(
+        "current", value: .text("CHILD"), help: "active child of a segmented feed: its name, or its index from 0"),
       OptionDescription(
         "content", value: .text("TYPE=FEED"), help: "source of a type of a slots feed", repeats: true),
       OptionDescription("pattern", value: .text("TYPE,..."), help: "types that a slots feed repeats", repeats: true),
@@ -146,7 +147,14 @@ extension Invocation {
       return options.contains("replace") ? Operands.adding("\"replace\":true", to: text) : text
     }
     var builder = DefinitionBuilder(feed: word)
-    builder.kind = options.text("kind") ?? builder.kind
+    if let kind = options.text("kind") {
+      guard DefinitionBuilder.kinds.contains(kind) else {
+        let list = "; give one of \(DefinitionBuilder.kinds.joined(separator: ", "))"
+        throw usage(
+          "unknown kind '\(kind)'" + Suggestion.clause(for: kind, in: DefinitionBuilder.kinds, otherwise: list))
+      }
+      builder.kind = kind
+    }
     builder.id = options.text("id")
     builder.type = options.text("type")
     builder.section = options.text("section")
@@ -161,7 +169,13 @@ extension Invocation {
     builder.retainSeconds = options.text("retain-seconds")
     builder.retainUntil = options.text("retain-until")
     builder.children = options.texts("child")
-    builder.current = options.integer("current")
+    builder.current = try options.text("current").map { word throws(Failure) in
+      if let index = Int(word), index >= -1 { return index }
+      if word == "none" { return -1 }
+      if let index = builder.children.firstIndex(of: word) { return index }
+      let known = Suggestion.clause(for: word, in: builder.children, otherwise: "; give a child, its index, or none")
+      throw usage("--current '\(word)': there is no --child '\(word)'\(known)")
+    }
     builder.slots = try DefinitionBuilder.Slots(options)
     builder.view = DefinitionBuilder.View(options)
     if options.contains("multiple") && options.contains("no-multiple") {

@@ -24,6 +24,9 @@ struct DefinitionBuilder: Equatable {
     }
   }
 
+  /// The kinds that a command line can define.
+  static let kinds = ["collection", "array", "single", "composed", "segmented", "slots", "view"]
+
   var feed: String
   var kind = "collection"
   var id: String?

@@ -3,18 +3,19 @@ import FeedSystem
 
 extension Command {
   static let watch = Command(
-    name: "watch", usage: ["FEED [OPTION]..."], summary: "show a feed and its changes",
+    name: "watch", usage: ["FEED... [OPTION]..."], summary: "show feeds and their changes",
     examples: """
       feedclient watch inbox
+      feedclient watch inbox todo
       feedclient watch inbox --print '{text}' --rows 3 --separator ' | '
       feedclient watch inbox --counts
       feedclient watch inbox --since-file seen.json --reconnect | ./handle-lines
       feedclient watch inbox --no-initial --count 1 --timeout 60s
       """,
     about: """
-      Shows a feed and every change to it until interrupted. On a terminal it is a list, redrawn in place, with + ~ > - \
-      where rows were added, updated, moved or deleted; ? shows its keys. Otherwise, and with --json, it is the \
-      daemon's notifications, one JSON object a line, each written at once.
+      Shows feeds and every change to them until interrupted. On a terminal it is a list, several feeds side by side, \
+      redrawn in place, with + ~ > - where rows were added, updated, moved or deleted; ? shows its keys. Otherwise, and \
+      with --json, it is the daemon's notifications, one JSON object a line, each written at once.
       """,
     options: [
       OptionDescription(
@@ -24,7 +25,9 @@ extension Command {
         "separator", value: .text("TEXT"), help: "with --print, join the rows into one line with TEXT"),
       OptionDescription("counts", help: "print the number of rows of each section after every change"),
       Command.template,
-      OptionDescription("count", value: .integer(1...Int.max), help: "end after this many snapshot parts and deltas"),
+      OptionDescription(
+        "count", value: .integer(1...Int.max),
+        help: "end after this many changes of each feed; a snapshot is one, in JSON each of its parts"),
       OptionDescription("snapshot-only", help: "end when the snapshot is complete"),
       OptionDescription("no-initial", help: "start with the first change instead of a snapshot"),
       OptionDescription("wait", help: "wait for the daemon and for the feed to be defined"),
@@ -43,7 +46,7 @@ extension Command {
       until the feed is defined again. Waiting for a feed needs the right to read
       $feeds, if the daemon has access rules.
       """,
-    operands: 1...1
+    operands: 1...64
   ) { invocation throws(Failure) in
     let settings = try WatchSettings(invocation)
     let console = invocation.console
@@ -53,9 +56,9 @@ extension Command {
     } else if console.isJSON, settings.templates.isEmpty {
       display = NotificationLines(console)
     } else if console.terminal.canRedraw {
-      display = try LiveDisplay(console, invocation.environment, settings.templates)
+      display = try LiveDisplay(console, invocation.environment, settings)
     } else {
-      display = ChangeLines(console, settings.templates)
+      display = ChangeLines(console, settings.templates, feeds: settings.feeds)
     }
     return try WatchRun(invocation, settings, display).run()
   }

@@ -50,7 +50,29 @@ struct LinePainter {
     if columns + DisplayWidth.columns(of: Self.safe(piece)) <= width - 1 { add(piece, role) }
   }
 
-  /// Appends spaces up to a column.
+  /// Adds words as long as they fit whole; the rest becomes an ellipsis. The first word of a line is cut if need be.
+  mutating func addWords(_ piece: String, _ role: Palette.Role = .plain) {
+    let piece = Self.safe(piece)
+    if isCut { return }
+    if columns + DisplayWidth.columns(of: piece) <= width - 1 { return add(piece, role) }
+    var fitting = piece[...]
+    while let space = fitting.lastIndex(of: " ") {
+      fitting = fitting[..<space]
+      if columns + DisplayWidth.columns(of: String(fitting)) <= width - 3 { break }
+    }
+    guard columns > 0 || fitting.contains(where: { $0 != " " }) else { return add(piece, role) }
+    if fitting.contains(where: { $0 != " " }) { add(fitting, role) }
+    add(columns + 2 <= width - 1 ? " …" : "…", .dim)
+    isCut = true
+  }
+
+  /// Fills the line with spaces up to its width.
+  mutating func fill() {
+    if columns < width { text += String(repeating: " ", count: width - columns) }
+    columns = max(columns, width)
+  }
+
+  /// Adds spaces up to a column.
   mutating func pad(to column: Int) {
     if column > columns { add(String(repeating: " ", count: column - columns)) }
   }

@@ -155,13 +155,27 @@ extension Show {
       line.pad(to: width + 2)
       line.add(feed.member("kind")?.string ?? "", .dim)
       line.pad(to: width + 14)
-      for (place, section) in FeedSections(feed).summaries.enumerated() {
-        line.add(place == 0 ? "" : "  ")
-        line.add(section.name, .key)
-        line.add(" \(Grouped.text(section.count))", .number)
-      }
-      if let revision = feed.member("revision")?.int { line.add("  revision \(Grouped.text(revision))", .dim) }
+      add(FeedSections(feed).summaries, of: name, to: &line)
+      if let revision = feed.member("revision")?.int { line.addWhole("  revision \(Grouped.text(revision))", .dim) }
       console.print(line.text)
+    }
+  }
+}
+
+extension Show {
+  /// Adds the sections with their numbers of rows as far as they fit; bins without the name of their feed.
+  fileprivate static func add(_ sections: [(name: String, count: Int)], of feed: String, to line: inout LinePainter) {
+    for (place, section) in sections.enumerated() {
+      let margin = place == 0 ? "" : "  "
+      let count = section.name == feed ? Grouped.text(section.count, "row") : Grouped.text(section.count)
+      var name = section.name == feed ? "" : LinePainter.safe(section.name) + " "
+      if name.hasPrefix("\(feed)/") { name.removeFirst(feed.count + 1) }
+      let columns = DisplayWidth.columns(of: margin + name + count)
+      // A mark needs two columns when there are more, and the painter keeps the last one free.
+      guard columns + (place + 1 < sections.count ? 3 : 1) <= line.room else { return line.addWhole(" …", .dim) }
+      line.add(margin)
+      line.add(name, .key)
+      line.add(count, .number)
     }
   }
 }

@@ -1,61 +1,112 @@
 import FeedClient
 import FeedJSON
 
-/// Prints a list of objects as a table: a column for each member in order of first appearance. Numbers are
-/// right-aligned.
+/// Prints a list of objects as a table: a column for each member in order of first appearance, numbers right-aligned.
+///
+/// Where it is too wide, columns with nothing in them give way first, then the last ones.
 struct ValueTable {
-  private var names: [String] = []
-  private var rows: [[String: JSONView]] = []
+  /// Members that are names although they are numbers, so that their digits are not grouped.
+  fileprivate static let names: Set<String> = ["uid", "pid"]
+
+  /// One member of all rows.
+  private struct Column {
+    var name: String
+    var cells: [String]
+    var values: [JSONView?]
+
+    var width: Int { max(DisplayWidth.columns(of: name), cells.map(DisplayWidth.columns(of:)).max() ?? 0) }
+
+    /// Adds empty cells up to a number of rows.
+    mutating func extend(to count: Int) {
+      while cells.count < count {
+        cells.append("")
+        values.append(nil)
+      }
+    }
+
+    /// Whether every value is missing, zero, or without content.
+    var isEmpty: Bool {
+      values.allSatisfy { value in
+        guard let value else { return true }
+        if ValueTable.names.contains(name) { return false }
+        switch value.kind {
+        case .null, .false: return true
+        case .number: return value.int == 0
+        case .string: return value.string == ""
+        case .array, .object: return value.count == 0
+        case .true: return false
+        }
+      }
+    }
+  }
+
+  private var columns: [Column] = []
+  private var count = 0
 
   init(_ list: JSONView) {
     for item in list.elements {
-      var row: [String: JSONView] = [:]
       for entry in item.kind == .object ? Flattening.entries(of: item) : [("value", item)] {
-        if row.updateValue(entry.value, forKey: entry.name) == nil, !names.contains(entry.name) {
-          names.append(entry.name)
-        }
+        let place = columns.firstIndex { $0.name == entry.name } ?? columns.count
+        if place == columns.count { columns.append(Column(name: entry.name, cells: [], values: [])) }
+        guard columns[place].values.count <= count else { continue }
+        columns[place].extend(to: count)
+        columns[place].values.append(entry.value)
+        columns[place].cells.append(Self.shown(entry.value, of: entry.name))
       }
-      rows.append(row)
+      count += 1
     }
+    for place in columns.indices { columns[place].extend(to: count) }
   }
 
   /// Returns the lines, each with its newline; "none" for an empty list.
   func text(width: Int, palette: Palette) -> String {
-    if rows.isEmpty { return palette.paint("none", .dim) + "\n" }
-    let widths = names.map { name in
-      max(DisplayWidth.columns(of: name), rows.map { Self.columns($0[name]) }.max() ?? 0)
-    }
-    var text = line(width, palette) { painter, column in
-      painter.add(names[column], .bold)
-      painter.pad(to: Self.end(widths, column))
-    }
-    for row in rows {
-      text += line(width, palette) { painter, column in
-        let value = row[names[column]]
-        let spare = widths[column] - Self.columns(value)
-        if value?.kind == .number { painter.pad(to: painter.columns + spare) }
-        if let value { painter.add(Self.shown(value), value.role) }
-        painter.pad(to: Self.end(widths, column))
+    if count == 0 { return palette.paint("none", .dim) + "\n" }
+    let kept = fitting(width)
+    let isCut = columns.contains { column in !column.isEmpty && !kept.contains { $0.name == column.name } }
+    var text = line(kept, width, palette, end: isCut ? " …" : "") { column, painter in painter.add(column.name, .bold) }
+    for row in 0..<count {
+      text += line(kept, width, palette) { column, painter in
+        let (cell, value) = (column.cells[row], column.values[row])
+        if value?.kind == .number {
+          painter.pad(to: painter.columns + column.width - DisplayWidth.columns(of: cell))
+        }
+        painter.add(cell, value?.role ?? .plain)
       }
     }
     return text
   }
 
-  private func line(_ width: Int, _ palette: Palette, _ add: (inout LinePainter, Int) -> Void) -> String {
+  /// The columns that fit.
+  private func fitting(_ width: Int) -> [Column] {
+    // The painter keeps the last column of the screen free.
+    func isTooWide(_ columns: [Column], _ mark: Int = 0) -> Bool {
+      columns.reduce(-2) { $0 + $1.width + 2 } + mark > width - 1
+    }
+    var kept = columns
+    while isTooWide(kept), let empty = kept.lastIndex(where: \.isEmpty) { kept.remove(at: empty) }
+    if !isTooWide(kept) { return kept }
+    while kept.count > 1, isTooWide(kept, 2) { kept.removeLast() }
+    return kept
+  }
+
+  private func line(
+    _ columns: [Column], _ width: Int, _ palette: Palette, end: String = "", _ add: (Column, inout LinePainter) -> Void
+  ) -> String {
     var painter = LinePainter(width: width, palette: palette)
-    for column in names.indices { add(&painter, column) }
+    for (place, column) in columns.enumerated() {
+      let start = painter.columns
+      add(column, &painter)
+      if place + 1 < columns.count { painter.pad(to: start + column.width + 2) }
+    }
+    painter.add(end, .dim)
     return painter.text + "\n"
   }
 
-  /// The end of a column, including the two spaces after it.
-  private static func end(_ widths: [Int], _ column: Int) -> Int {
-    widths[...column].reduce(0) { $0 + $1 + 2 }
+  /// Strings without quotes, whole numbers with groups of digits, everything else as JSON.
+  private static func shown(_ value: JSONView, of name: String) -> String {
+    if let number = value.int, !names.contains(name) { return Grouped.text(number) }
+    return LinePainter.safe(value.string ?? value.source(limit: 60))
   }
-
-  private static func columns(_ value: JSONView?) -> Int { value.map { DisplayWidth.columns(of: shown($0)) } ?? 0 }
-
-  /// Formats a value: strings without quotes, everything else as JSON.
-  private static func shown(_ value: JSONView) -> String { LinePainter.safe(value.string ?? value.source(limit: 60)) }
 }
 
 /// The members of an object and of its nested objects, named by their path.

@@ -114,16 +114,25 @@ struct Explanation {
   private func absence(_ error: SystemError) -> [String] {
     // A process listens there. Starting another one would not help.
     if error.code == EACCES { return ["\(error)"] }
-    return [
-      "\(error)",
-      "start a daemon with: feedd --socket \(error.path ?? "PATH") (or, if installed, systemctl start feedd)",
-    ]
+    if error.code == ENOTSOCK { return ["\(error)"] }
+    return ["\(error)", "start a daemon with: \(Self.start(error.path ?? "PATH"))"]
+  }
+
+  /// How a daemon that listens at a path is started.
+  private static func start(_ path: String) -> String {
+    let own = "feedd --socket \(LinePainter.shellWord(path))"
+    if path.hasPrefix("/run/user/") { return "systemctl --user start feedd.socket, or: \(own)" }
+    guard path == SocketPath.system else { return own }
+    return
+      "systemctl --user start feedd.socket, or: feedd; the one of the system with: sudo systemctl start feedd.socket"
   }
 
   /// Returns the daemon's message; for an invalid filter or path, with a mark below the position of the error.
   static func refusal(_ error: RemoteError, withCode: Bool, suggestion: String = "") -> [String] {
     var text = CommandWords.translate(error.message)
     if text.hasSuffix("."), !suggestion.isEmpty { text.removeLast() }
+    // A name that resembles is a better next step than the daemon's general one.
+    if !suggestion.isEmpty, let advice = text.lastIndex(of: ";") { text = String(text[..<advice]) }
     text += suggestion
     if withCode { text += " (\(error.code))" }
     guard error.code == RemoteError.badQuery, let mark = error.markedQuery else { return [text] }
@@ -136,11 +145,22 @@ enum CommandWords {
   private static let words = [
     ("\"replace\": true", "--replace"), ("\"initial\": false", "--no-initial"), ("\"all\": true", "--all"),
     ("\"multiple\": false", "--no-multiple"),
+    ("define it first, or list the feeds with method feeds", "define it, or list the feeds with feedclient feeds"),
     ("list the feeds with method feeds", "list the feeds with feedclient feeds"),
+    (": the method needs ", "; the command needs a feed of kind "), ("where does not parse", "--where does not parse"),
+    ("hello lists the methods of this daemon", "feedclient call hello lists those of this daemon"),
   ]
 
   static func translate(_ message: String) -> String {
-    words.reduce(message) { $0.replacing($1.0, with: $1.1) }
+    countingFromOne(words.reduce(message) { $0.replacing($1.0, with: $1.1) })
+  }
+
+  /// Elements of a command line are counted from 1, those of a request from 0.
+  private static func countingFromOne(_ message: String) -> String {
+    guard message.hasPrefix("element "), let number = message.dropFirst(8).split(separator: " ").first,
+      let index = Int(number)
+    else { return message }
+    return "element \(index + 1)" + message.dropFirst(8 + number.count)
   }
 }
 

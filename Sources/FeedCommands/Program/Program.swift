@@ -66,7 +66,7 @@ package enum Program {
   static func find(_ name: String) throws(Failure) -> Command {
     if let command = CommandTable.command(named: name) { return command }
     let names = CommandTable.all.map(\.name)
-    let advice = Suggestion.clause(for: name, in: names, otherwise: "; see feedclient --help")
+    let advice = Suggestion.clause(for: name, in: names + ["help"], otherwise: "; see feedclient --help")
     throw .usage("unknown command '\(name)'\(advice)")
   }
 
@@ -76,7 +76,8 @@ package enum Program {
     do throws(UsageError) {
       return try table.parse(words, stopsAtOperand: stopsAtOperand)
     } catch {
-      throw .usage("\(error.message); see \(table.program) --help")
+      let isAnswered = error.message.hasSuffix("?")
+      throw .usage(error.message + (isAnswered ? "" : "; see \(table.program) --help"))
     }
   }
 
@@ -96,7 +97,9 @@ package enum Program {
   /// `feedclient help [COMMAND]`
   private static func help(_ words: [String], _ console: Console) throws(Failure) -> ExitStatus {
     let width = console.terminal.columns
-    let text = try words.first.map { word throws(Failure) in try find(word).helpText(width: width) }
+    let text = try words.first.map { word throws(Failure) in
+      word == "exit-status" ? exitStatus + "\n" : try find(word).helpText(width: width)
+    }
     console.printRaw(text ?? helpText(width: width))
     try console.flush()
     return .done
@@ -124,7 +127,7 @@ extension Program {
   static var help: OptionTable {
     OptionTable(
       program: "feedclient",
-      usage: ["[OPTION]... COMMAND [ARGUMENT]...", "help COMMAND", "COMMAND --help"],
+      usage: ["[OPTION]... COMMAND [ARGUMENT]...", "help COMMAND|exit-status", "COMMAND --help"],
       about: "Pushes JSON elements into the feeds of feedd and watches what changes in them.",
       groups: [OptionGroup("Connection and output", Command.common)],
       notes: commands + "\n" + exitStatus)
@@ -158,9 +161,10 @@ extension Program {
     Exit status:
       0  success
       1  the daemon refused the request, or nothing was found
-      2  wrong command line, unreadable file, or an element that is not JSON
+      2  usage error, unreadable file, or an element that is not JSON
       3  no daemon answers
       4  timed out
       5  the local copy of a feed differs from the daemon's
+    A command that a signal such as Ctrl-C interrupts ends by that signal.
     """
 }

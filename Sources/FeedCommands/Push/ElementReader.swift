@@ -43,6 +43,8 @@ struct ElementReader: ~Copyable {
   /// Whether a comma is required before the next item of that array.
   private var needsComma = false
   private var isFinished = false
+  /// The column where the last element begins, from 1, in bytes.
+  private(set) var elementColumn = 1
 
   /// - Parameters:
   ///   - limit: the maximum bytes of an element.
@@ -132,6 +134,7 @@ struct ElementReader: ~Copyable {
     if length > limit { return tooLong(UnsafeRawBufferPointer(rebasing: bytes[..<length])) }
     let text = UnsafeRawBufferPointer(rebasing: bytes[..<length])
     let start = line
+    elementColumn = column
     do throws(JSONError) {
       let view = try scanner.scan(text)
       take(length)
@@ -143,6 +146,8 @@ struct ElementReader: ~Copyable {
       // If the value was incomplete, the line of the error may be the beginning of the next value.
       if line > start { take(text[..<min(error.offset, length)].lastIndex(of: Self.newline) ?? 0) }
       needsComma = false
+      // The end of the input ends an array around the value as well.
+      if isFinished, length == bytes.count { arrayLine = nil }
       return .malformed(line: line, column: column, reason: error.message)
     }
   }

@@ -73,7 +73,10 @@ final class PushStream {
     case .failure(let error):
       let codes = invocation.isVerbose || console.wantsJSON
       let reason = Explanation.refusal(error, withCode: codes)[0]
-      if let refusal = pusher.refused(reason) { report("line \(refusal.line): \(refusal.reason)") }
+      guard let refusal = pusher.refused(reason) else { return }
+      // Elements are sent again one by one until the refused one is found, which is the first of its request.
+      let text = refusal.reason.replacing("element 1 ", with: "the element ", maxReplacements: 1)
+      report("line \(refusal.line), column \(refusal.column): \(text)")
     }
   }
 
@@ -107,7 +110,7 @@ final class PushStream {
     while let item = reader.next() {
       switch item {
       case .element(let element, let line):
-        pusher.add(element.text, line: line, alone: target.mustTravelAlone(element))
+        pusher.add(element.text, line: line, column: reader.elementColumn, alone: target.mustTravelAlone(element))
       case .tooLong(let line):
         report("line \(line): the element is longer than the daemon's limit for a frame")
       case .malformed(let line, let column, let reason):

@@ -11,6 +11,7 @@ struct Pusher {
   /// A refused element and the reason.
   struct Refusal: Equatable {
     var line: Int
+    var column = 1
     var reason: String
   }
 
@@ -40,12 +41,12 @@ struct Pusher {
 
   init(window: Window = Window()) { self.window = window }
 
-  /// Adds an element, which must be valid JSON.
-  /// - Parameter alone: whether it must be the only element of its request.
-  mutating func add(_ element: UnsafeRawBufferPointer, line: Int, alone: Bool) {
-    // One more byte for the comma.
+  /// Adds an element, which is valid JSON.
+  /// - Parameter alone: whether it must not share a request.
+  mutating func add(_ element: UnsafeRawBufferPointer, line: Int, column: Int = 1, alone: Bool) {
+    // One byte more for the comma.
     if alone || filling.bytes.count + element.count + 1 > window.batchBytes { seal() }
-    filling.add(element, line: line)
+    filling.add(element, line: line, column: column)
     if alone || filling.count >= window.batchLines { seal() }
   }
 
@@ -96,7 +97,7 @@ struct Pusher {
     if again != nil {
       again?.append(batch)
     } else if batch.count == 1 {
-      return Refusal(line: batch.lines[0], reason: reason)
+      return Refusal(line: batch.lines[0], column: batch.columns[0], reason: reason)
     } else {
       again = batch.singles()
     }
@@ -118,17 +119,20 @@ final class PushBatch {
   private(set) var bytes = ByteBuffer()
   /// The line of each element, from 1.
   private(set) var lines: [Int] = []
-  /// The offset of each element in `bytes`.
+  /// The column of each element, from 1.
+  private(set) var columns: [Int] = []
+  /// Where each element begins in `bytes`.
   private var starts: [Int] = []
 
   /// The number of elements.
   var count: Int { lines.count }
 
-  /// Adds an element with its line number.
-  func add(_ element: UnsafeRawBufferPointer, line: Int) {
+  /// Adds an element and where it begins.
+  func add(_ element: UnsafeRawBufferPointer, line: Int, column: Int = 1) {
     if !lines.isEmpty { bytes.append(UInt8(ascii: ",")) }
     starts.append(bytes.count)
     lines.append(line)
+    columns.append(column)
     bytes.append(element)
   }
 
@@ -137,7 +141,9 @@ final class PushBatch {
     lines.indices.map { place in
       let end = place + 1 < starts.count ? starts[place + 1] - 1 : bytes.count
       let single = PushBatch()
-      single.add(UnsafeRawBufferPointer(rebasing: bytes.bytes[starts[place]..<end]), line: lines[place])
+      single.add(
+        UnsafeRawBufferPointer(rebasing: bytes.bytes[starts[place]..<end]), line: lines[place],
+        column: columns[place])
       return single
     }
   }

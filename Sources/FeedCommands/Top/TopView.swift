@@ -67,7 +67,7 @@ struct TopView {
 
   private static let gauges: [Quantity] = [
     ("memory", "memoryBytes", true), ("queued", "queuedBytes", true), ("history", "historyBytes", true),
-    ("log", "logBytes", true), ("elements", "elements", false), ("of", "elementBytes", true),
+    ("log", "logBytes", true), ("elements", "elements", false), ("bytes", "elementBytes", true),
     ("watches", "watches", false), ("feeds", "feeds", false), ("held", "heldBytes", true),
   ]
 
@@ -264,7 +264,12 @@ struct TopView {
           max(column.rawValue.count + (column == sort ? 1 : 0), cells.map { $0[column]?.count ?? 0 }.max() ?? 0) + 2
         )
       })
-    let names = clients.map { DisplayWidth.columns(of: LinePainter.safe($0.name)) }.max() ?? 0
+    func shown(_ name: String) -> String {
+      let name = LinePainter.safe(name)
+      // Where it is narrow, the command is enough.
+      return width < 60 && name.hasPrefix("feedclient/") ? String(name.dropFirst("feedclient/".count)) : name
+    }
+    let names = clients.map { DisplayWidth.columns(of: shown($0.name)) }.max() ?? 0
     // The column of the order and those with something in them come first.
     let filled = numbers.filter { column in clients.contains { number(column, $0, sample) != 0 } }
     let wanted = [sort] + Self.importance.filter(filled.contains) + Self.importance.filter { !filled.contains($0) }
@@ -281,7 +286,7 @@ struct TopView {
     var lines = [header(name, columns, widths, width)]
     for (client, cells) in zip(clients, cells) {
       var line = LinePainter(width: width, palette: palette)
-      line.add(LinePainter.cut(LinePainter.safe(client.name), to: name))
+      line.add(LinePainter.cut(shown(client.name), to: name))
       line.pad(to: name)
       for column in columns {
         let text = cells[column] ?? ""

@@ -9,16 +9,17 @@ class LineDisplay: WatchDisplay {
   init(_ console: Console) { self.console = console }
 
   var needsMirror: Bool { false }
+  var countsStates: Bool { false }
   final var deadline: UInt64? { nil }
   final var descriptors: [Int32] { [] }
 
-  func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64) {
+  func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, feed: Int, now: UInt64) {
     console.print(notification.whole)
   }
 
-  final func update(_ mirror: Mirror?, _ status: WatchStatus, now: UInt64) throws(Failure) { try console.flush() }
-  final func takeInput(_ mirror: Mirror?, now: UInt64) throws(Failure) -> [WatchInput] { [] }
-  final func leave(_ last: Mirror?) {}
+  final func update(_ feeds: [WatchState], now: UInt64) throws(Failure) { try console.flush() }
+  final func takeInput(_ feeds: [WatchState], now: UInt64) throws(Failure) -> [WatchInput] { [] }
+  final func leave(_ last: [WatchState]) {}
 }
 
 /// `watch` for programs: prints the daemon's notifications, one on each line. Flushes all output before the program
@@ -28,13 +29,20 @@ typealias NotificationLines = LineDisplay
 /// `watch` as text: prints each added, updated or deleted row on a line with a sign.
 final class ChangeLines: LineDisplay {
   private let templates: Templates
+  /// Before each line, the names of the feeds; nil when there is one feed.
+  private let names: [String]?
+  private var name = ""
 
-  init(_ console: Console, _ templates: Templates) {
+  init(_ console: Console, _ templates: Templates, feeds: [String]) {
     self.templates = templates
+    names = feeds.count > 1 ? feeds : nil
     super.init(console)
   }
 
-  override func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64) {
+  override var countsStates: Bool { true }
+
+  override func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, feed: Int, now: UInt64) {
+    if let names { name = "\(names[feed]) " }
     switch notification.kind {
     case .snapshot: show(snapshot: notification.params)
     case .delta: show(delta: notification.params)
@@ -44,6 +52,7 @@ final class ChangeLines: LineDisplay {
 
   private func line(_ sign: String, _ role: Palette.Role, _ path: IndexPath, _ element: JSONView?, _ type: String?) {
     var line = console.line()
+    line.add(name, .bold)
     line.add(sign, role)
     line.add(" \(path) ", .dim)
     if let element { templates.add(element, type: type, to: &line) }
@@ -84,8 +93,9 @@ final class StateLines: LineDisplay {
   }
 
   override var needsMirror: Bool { true }
+  override var countsStates: Bool { true }
 
-  override func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64) {
+  override func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, feed: Int, now: UInt64) {
     guard let mirror, mirror.progress.isLive, notification.kind == .snapshot || notification.kind == .delta else {
       return
     }

@@ -1,117 +1,112 @@
-import FeedChange
 import FeedClient
 import FeedJSON
 import FeedSystem
 
-/// `watch` on a terminal: shows the feed as a list that is redrawn in place and scrolled with keys.
+/// `watch` on a terminal: feeds as lists side by side that are redrawn in place and scrolled with keys.
 final class LiveDisplay: WatchDisplay {
   /// The content of the screen.
   private enum View: Equatable {
     case rows
-    /// Help, or an element: the lines, and the index of the first visible one.
-    case text([String], top: Int)
-    /// The list, while a search text is typed.
+    /// Help, or an element.
+    case text(TextPage)
+    /// The lists, with a search text being typed.
     case search(String)
   }
 
   /// The minimum nanoseconds between two drawings (30 a second).
   private static let interval: UInt64 = 33_000_000
+  /// A feed has at least this many columns; those that do not fit are not shown.
+  private static let leastWidth = 16
+  private static let separator = " │ "
+
   private let console: Console
   private let session: TerminalSession
-  private var list: LiveList
+  private var panes: [LivePane]
+  /// The feed to which the keys go.
+  private var focus = 0
   private var view = View.rows
   private var sought = ""
-  /// The rows shown while the display is paused, and the number of changes since.
-  private var paused: (mirror: Mirror, changes: Int)?
+  private var isPaused = false
   private var isDirty = true
   private var drawnAt: UInt64 = 0
-  private var lastStatus: WatchStatus?
+  private var lastComplaints: [String?] = []
 
-  init(_ console: Console, _ environment: Environment, _ templates: Templates) throws(Failure) {
+  init(_ console: Console, _ environment: Environment, _ settings: WatchSettings) throws(Failure) {
     self.console = console
     session = try TerminalSession(console, environment)
-    list = LiveList(templates: templates)
+    panes = settings.feeds.map { _ in LivePane(settings.templates) }
   }
 
   var needsMirror: Bool { true }
+  var countsStates: Bool { true }
   var descriptors: [Int32] { session.descriptors }
-  var deadline: UInt64? { isDirty ? drawnAt &+ Self.interval : list.deadline }
+  var deadline: UInt64? { isDirty ? drawnAt &+ Self.interval : panes.compactMap(\.list.deadline).min() }
 
-  func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64) {
+  func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, feed: Int, now: UInt64) {
     isDirty = true
-    // While the display is paused, places refer to the paused rows.
-    guard paused == nil else {
-      if notification.kind == .delta || notification.kind == .snapshot { paused?.changes += 1 }
-      return
-    }
-    switch notification.kind {
-    case .snapshot: list.reset()
-    case .delta:
-      guard let mirror, let delta else { return }
-      list.note(delta.change, revision: delta.revision, sections: mirror.sections.count, now: now)
-    case .bookmark, .selection, .bye, .other: return
-    }
+    panes[feed].take(notification, delta, mirror, now: now)
   }
 
-  func update(_ mirror: Mirror?, _ status: WatchStatus, now: UInt64) throws(Failure) {
-    if let end = list.deadline, now >= end {
-      list.expire(now: now)
+  func update(_ feeds: [WatchState], now: UInt64) throws(Failure) {
+    for place in panes.indices {
+      guard let end = panes[place].list.deadline, now >= end else { continue }
+      panes[place].list.expire(now: now)
       isDirty = true
     }
-    if status != lastStatus { isDirty = true }
+    let complaints = feeds.flatMap { [$0.complaint, $0.verifiedRevision.map { "\($0)" }] }
+    if complaints != lastComplaints { isDirty = true }
     guard isDirty, now >= drawnAt &+ Self.interval else { return }
-    (isDirty, drawnAt, lastStatus) = (false, now, status)
+    (isDirty, drawnAt, lastComplaints) = (false, now, complaints)
     let (width, height) = session.size
-    try session.draw(lines(paused?.mirror ?? mirror, status, width: width, height: height))
+    try session.draw(lines(feeds, width: width, height: height))
   }
 
-  private func lines(_ mirror: Mirror?, _ status: WatchStatus, width: Int, height: Int) -> [String] {
-    if case .text(let text, let top) = view {
-      return text[min(top, max(text.count - height, 0))...].prefix(height).map { Self.cut($0, width) }
+  private func lines(_ feeds: [WatchState], width: Int, height: Int) -> [String] {
+    switch view {
+    case .text(let page): return page.lines(width: width, height: height)
+    case .rows: return lists(feeds, width: width, height: height)
+    case .search(let text):
+      var prompt = LinePainter(width: width, palette: Palette(isOn: false))
+      prompt.add("/\(text)█")
+      let lines = lists(feeds, width: width, height: height - 1)
+      return lines + [String](repeating: "", count: max(height - 1 - lines.count, 0)) + [prompt.text]
     }
-    var lines = [heading(mirror, status, width: width)]
-    var room = height - 1
-    if case .search = view { room -= 1 }
-    if let mirror { lines += list.lines(mirror, width: width, height: room, palette: console.palette) }
-    if case .search(let text) = view { lines.append(Self.cut("/\(text)█", width)) }
-    return lines
   }
 
-  private static func cut(_ text: String, _ width: Int) -> String {
-    var line = LinePainter(width: width, palette: Palette(isOn: false))
-    line.add(text)
-    return line.text
-  }
-
-  private func heading(_ mirror: Mirror?, _ status: WatchStatus, width: Int) -> String {
-    var line = LinePainter(width: width, palette: console.palette)
-    line.add(status.feed, .bold)
-    if let paused { line.addWhole("  paused, \(Grouped.text(paused.changes, "change"))", .updated) }
-    if let complaint = status.complaint { line.add("  \(complaint)", .error) }
-    if let mirror, mirror.progress.isLive {
-      line.addWhole("  \(Grouped.text(mirror.count, "row"))", .dim)
-      line.addWhole("  revision \(Grouped.text(Int(clamping: mirror.progress.revision)))", .dim)
+  /// The feeds side by side, as many as fit, around the one to which the keys go.
+  /// - Parameter hasKeys: whether the feed to which the keys go is marked.
+  private func lists(_ feeds: [WatchState], width: Int, height: Int, hasKeys: Bool = true) -> [String] {
+    if panes.count == 1 { return panes[0].lines(feeds[0], width: width, height: height, focus: .only, console.palette) }
+    let between = Self.separator.count
+    let count = min(max((width + between) / (Self.leastWidth + between), 1), panes.count)
+    let first = min(max(focus - count + 1, 0), panes.count - count)
+    let room = width - between * (count - 1)
+    let columns = (first..<first + count).map { place in
+      let width = room / count + (place - first < room % count ? 1 : 0)
+      let here: LiveFocus =
+        place != focus || !hasKeys ? .other : count < panes.count ? .one(place + 1, of: panes.count) : .here
+      return (width, panes[place].lines(feeds[place], width: width, height: height, focus: here, console.palette))
     }
-    if let revision = status.verifiedRevision {
-      line.addWhole("  verified at \(Grouped.text(Int(clamping: revision)))", .added)
+    return (0..<(columns.map(\.1.count).max() ?? 0)).map { row in
+      columns.map { width, lines in row < lines.count ? lines[row] : String(repeating: " ", count: width) }
+        .joined(separator: console.palette.paint(Self.separator, .dim))
     }
-    line.addWhole("  ? help", .dim)
-    return line.text
   }
 
-  func leave(_ last: Mirror?) {
+  func leave(_ last: [WatchState]) {
     session.leave()
-    guard let last else { return }
-    let rows = last.count + last.sections.count
+    guard !last.isEmpty else { return }
+    let rows = last.map { ($0.mirror?.count ?? 0) + ($0.mirror?.sections.count ?? 0) + 1 }.max() ?? 0
     let (width, height) = session.size
-    for line in list.lines(last, width: width, height: min(rows, max(height - 2, 1)), palette: console.palette) {
-      console.print(line)
+    let lines = lists(last, width: width, height: min(rows, max(height - 1, 2)), hasKeys: false)
+    for line in lines.dropFirst(panes.count == 1 ? 1 : 0) {
+      console.print(String(line.reversed().drop { $0 == " " }.reversed()))
     }
   }
 }
 
 extension LiveDisplay {
-  func takeInput(_ mirror: Mirror?, now: UInt64) throws(Failure) -> [WatchInput] {
+  func takeInput(_ feeds: [WatchState], now: UInt64) throws(Failure) -> [WatchInput] {
     var inputs: [WatchInput] = []
     for event in try session.events() {
       isDirty = true
@@ -119,43 +114,28 @@ extension LiveDisplay {
       switch event {
       case .redraw: continue
       case .end(let signal): inputs.append(.signal(signal))
-      case .key(let key): if let input = take(key, mirror) { inputs.append(input) }
+      case .key(let key): if let input = take(key, feeds) { inputs.append(input) }
       }
     }
     return inputs
   }
 
-  private func take(_ key: Key, _ mirror: Mirror?) -> WatchInput? {
+  private func take(_ key: Key, _ feeds: [WatchState]) -> WatchInput? {
     switch view {
-    case .rows: return takeInList(key, paused?.mirror ?? mirror, live: mirror)
-    case .text(let lines, let top): takeInText(key, lines, top)
-    case .search(let text): takeInSearch(key, text, paused?.mirror ?? mirror)
+    case .rows: return takeInLists(key, feeds)
+    case .text(var page):
+      let (width, height) = session.size
+      view = page.take(key, width: width, height: height) ? .text(page) : .rows
+    case .search(let text): takeInSearch(key, text, feeds)
     }
     return nil
   }
 
-  private func takeInText(_ key: Key, _ lines: [String], _ top: Int) {
-    let page = max(session.size.height - 1, 1)
-    var next = top
-    switch key {
-    case .down, .character("j"): next += 1
-    case .up, .character("k"): next -= 1
-    case .pageDown, .character(" "): next += page
-    case .pageUp: next -= page
-    case .home, .character("g"): next = 0
-    case .end, .character("G"): next = lines.count
-    default:
-      view = .rows
-      return
-    }
-    view = .text(lines, top: max(0, min(next, lines.count - session.size.height)))
-  }
-
-  private func takeInSearch(_ key: Key, _ text: String, _ mirror: Mirror?) {
+  private func takeInSearch(_ key: Key, _ text: String, _ feeds: [WatchState]) {
     switch key {
     case .enter:
       (view, sought) = (.rows, text)
-      if let mirror { list.search(sought, in: mirror, forward: true) }
+      if let mirror = panes[focus].shown(feeds[focus]) { panes[focus].list.search(sought, in: mirror, forward: true) }
     case .escape: view = .rows
     case .backspace: view = text.isEmpty ? .rows : .search(String(text.dropLast()))
     case .character(let character): view = .search(text + String(character))
@@ -163,38 +143,58 @@ extension LiveDisplay {
     }
   }
 
-  private func takeInList(_ key: Key, _ mirror: Mirror?, live: Mirror?) -> WatchInput? {
-    if key == .character("q") { return .quit }
-    if key == .character("?") { view = .text(Self.help, top: 0) }
-    if key == .character("/") { view = .search("") }
-    guard let mirror else { return nil }
+  private func takeInLists(_ key: Key, _ feeds: [WatchState]) -> WatchInput? {
     switch key {
-    case .down, .character("j"): list.move(by: 1, in: mirror)
-    case .up, .character("k"): list.move(by: -1, in: mirror)
-    case .pageDown: list.move(by: list.page, in: mirror)
-    case .pageUp: list.move(by: -list.page, in: mirror)
-    case .home, .character("g"): list.move(by: -mirror.count - 1, in: mirror)
-    case .end, .character("G"): list.move(by: mirror.count + 1, in: mirror)
-    case .tab: list.moveSection(by: 1, in: mirror)
-    case .backTab: list.moveSection(by: -1, in: mirror)
-    case .escape: list.follow()
-    case .character("n"): list.search(sought, in: mirror, forward: true)
-    case .character("N"): list.search(sought, in: mirror, forward: false)
+    case .character("q"): return .quit
+    case .character("?"): view = .text(TextPage(Self.help, hanging: 19))
+    case .character("/"): view = .search("")
     case .character(" "):
-      paused = paused == nil ? live.map { ($0, 0) } : nil
-      if paused == nil, let live { list.clamp(to: live) }
+      isPaused.toggle()
+      for place in panes.indices { panes[place].pause(isPaused, feeds[place]) }
+    case .tab: moveSection(by: 1, feeds)
+    case .backTab: moveSection(by: -1, feeds)
+    case .right: focus = (focus + 1) % panes.count
+    case .left: focus = (focus + panes.count - 1) % panes.count
+    case .escape: for place in panes.indices { panes[place].list.follow() }
+    default:
+      if let mirror = panes[focus].shown(feeds[focus]) { return takeInList(key, mirror) }
+    }
+    return nil
+  }
+
+  /// A key for the list to which the keys go.
+  private func takeInList(_ key: Key, _ mirror: Mirror) -> WatchInput? {
+    let page = panes[focus].list.page
+    switch key {
+    case .down, .character("j"): panes[focus].list.move(by: 1, in: mirror)
+    case .up, .character("k"): panes[focus].list.move(by: -1, in: mirror)
+    case .pageDown: panes[focus].list.move(by: page, in: mirror)
+    case .pageUp: panes[focus].list.move(by: -page, in: mirror)
+    case .home, .character("g"): panes[focus].list.move(by: -mirror.count - 1, in: mirror)
+    case .end, .character("G"): panes[focus].list.move(by: mirror.count + 1, in: mirror)
+    case .character("n"): panes[focus].list.search(sought, in: mirror, forward: true)
+    case .character("N"): panes[focus].list.search(sought, in: mirror, forward: false)
     case .character("s"):
-      guard paused == nil, let path = list.cursor else { return nil }
-      return .select(section: Int(path.section), row: Int(path.row), isOn: !mirror.selected.contains(path))
+      guard !isPaused, let path = panes[focus].list.cursor else { return nil }
+      return .select(
+        feed: focus, section: Int(path.section), row: Int(path.row), isOn: !mirror.selected.contains(path))
     case .enter:
-      guard let path = list.cursor, let row = mirror[path] else { return nil }
-      view = .text(["\(mirror.sections[Int(path.section)].name) row \(path.row)", ""] + Self.text(of: row), top: 0)
+      guard let path = panes[focus].list.cursor, let row = mirror[path] else { return nil }
+      let title = "\(mirror.sections[Int(path.section)].name) row \(Grouped.text(Int(path.row)))"
+      view = .text(TextPage([title, ""] + Self.text(of: row)))
     default: break
     }
     return nil
   }
 
-  /// Formats an element.
+  /// Moves to the next section with rows, of this feed or of the next one; from the last to the first.
+  private func moveSection(by step: Int, _ feeds: [WatchState]) {
+    if let mirror = panes[focus].shown(feeds[focus]), panes[focus].list.moveSection(by: step, in: mirror) { return }
+    focus = (focus + step + panes.count) % panes.count
+    if let mirror = panes[focus].shown(feeds[focus]) { panes[focus].list.moveSection(toFirst: step > 0, in: mirror) }
+  }
+
+  /// An element pretty-printed.
   private static func text(of row: FeedClient.Row) -> [String] {
     row.element.withUnsafeBytes { bytes in
       var scanner = JSONScanner(maxDepth: 10_100)
@@ -204,9 +204,9 @@ extension LiveDisplay {
   }
 
   private static let help = [
-    "Keys", "", "  j k  arrows      next, previous row", "  PgUp PgDn        page up, page down",
-    "  g G  Home End    first, last row", "  Tab  Shift-Tab   next, previous section",
-    "  /  n  N          search, next, previous match",
+    "Keys", "", "  j k  ↓ ↑         next, previous row", "  PgUp PgDn        page up, page down",
+    "  g G  Home End    first, last row", "  Tab  Shift-Tab   next, previous section or feed",
+    "  ← →              previous, next feed", "  /  n  N          search, next, previous match",
     "  Enter            show the element", "  s                select or deselect the row", "  Space            pause",
     "  Esc              follow changes again", "  q                end", "",
     "+ added  ~ updated  > moved  ● selected", "", "Any other key returns to the list.",

@@ -37,10 +37,24 @@ struct LiveList {
   private var focus: [Int?] = []
   /// The number of visible rows of each section in the last drawing.
   private var rooms: [Int] = []
+  /// The first section that the last drawing showed, and the section to scroll to.
+  private var firstSection = 0
+  private var focusedSection: Int?
   /// The row that keys move; nil while the list follows the changes.
   private(set) var cursor: IndexPath?
-  /// The numbers of rows changed above and below the visible rows since the list stopped following.
-  private var unseen: [(above: Int, below: Int)] = []
+  /// The line of the cursor in its section before the last change.
+  private var cursorLine = 0
+  /// Rows changed above and below the rows shown, since the list stopped following.
+  private var unseen: [Unseen] = []
+
+  private struct Unseen: Equatable {
+    var above = 0
+    var below = 0
+
+    static func + (one: Unseen, other: Unseen) -> Unseen {
+      Unseen(above: one.above + other.above, below: one.below + other.below)
+    }
+  }
 
   init(templates: Templates) { self.templates = templates }
 
@@ -68,6 +82,10 @@ struct LiveList {
     for path in change.deleted { recent[last].tallies[Int(path.section)].deleted += 1 }
     // A moved row counts neither as added nor as deleted.
     for move in change.moves { recent[last].tallies[Int(change.deleted[Int(move.deleted)].section)].deleted -= 1 }
+    if let cursor {
+      cursorLine = tops.indices.contains(Int(cursor.section)) ? Int(cursor.row) - tops[Int(cursor.section)] : 0
+      leaveRows(of: change)
+    }
     if !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty { moveSections(change) }
     for path in change.added { recent[last].tallies[Int(path.section)].added += 1 }
     for move in change.moves {
@@ -76,22 +94,85 @@ struct LiveList {
     }
     for path in change.updated { recent[last].tallies[Int(path.section)].updated += 1 }
     guard let row = cursor else {
-      for path in change.updated + change.added { focus[Int(path.section)] = Int(path.row) }
+      for path in change.updated + change.added {
+        focus[Int(path.section)] = Int(path.row)
+        focusedSection = Int(path.section)
+      }
       return
     }
-    cursor = change.position(of: row)
-    unseen.resize(to: sections, with: (0, 0))
+    enterRows(of: change, sections: sections)
+    follow(row, through: change)
+    countRows(of: change)
+  }
+
+  /// Keeps the cursor on its row and in its line. When the row moves out of view, the cursor stays in its place.
+  private mutating func follow(_ row: IndexPath, through change: Change) {
+    let place = change.position(of: row, followsMoves: false)
+    if let moved = change.position(of: row, followsMoves: true), moved != place, isShown(moved) {
+      cursor = moved
+      return
+    }
+    cursor = place
+    guard let place, Int(place.section) < tops.count else { return }
+    tops[Int(place.section)] = max(0, Int(place.row) - cursorLine)
+  }
+
+  private func isShown(_ path: IndexPath) -> Bool {
+    let section = Int(path.section)
+    return section < tops.count && tops[section]..<tops[section] + rooms[section] ~= Int(path.row)
+  }
+
+  /// Keeps the rows shown in their places while rows above them are deleted, and counts deletions that are out of view.
+  private mutating func leaveRows(of change: Change) {
+    unseen.resize(to: tops.count, with: Unseen())
+    rooms.resize(to: tops.count, with: 0)
+    let before = tops
+    for path in change.deleted where Int(path.section) < tops.count {
+      let (section, row) = (Int(path.section), Int(path.row))
+      if row < before[section] {
+        tops[section] -= 1
+        unseen[section].above += 1
+      } else if row >= before[section] + rooms[section] {
+        unseen[section].below += 1
+      }
+    }
+    for move in change.moves {
+      // It is counted where it goes to.
+      let path = change.deleted[Int(move.deleted)]
+      let (section, row) = (Int(path.section), Int(path.row))
+      guard section < before.count else { continue }
+      if row < before[section] { unseen[section].above -= 1 }
+      if row >= before[section] + rooms[section] { unseen[section].below -= 1 }
+    }
+  }
+
+  /// Keeps the rows shown in their places while rows above them are added.
+  private mutating func enterRows(of change: Change, sections: Int) {
+    tops.resize(to: sections, with: 0)
+    rooms.resize(to: sections, with: 0)
+    unseen.resize(to: sections, with: Unseen())
+    for path in change.added where path.row <= tops[Int(path.section)] { tops[Int(path.section)] += 1 }
+  }
+
+  /// Counts additions and updates that are out of view.
+  private mutating func countRows(of change: Change) {
     for path in change.updated + change.added {
       let section = Int(path.section)
-      guard section < tops.count, section < unseen.count, section < rooms.count else { continue }
-      if Int(path.row) < tops[section] { unseen[section].above += 1 }
-      if Int(path.row) >= tops[section] + rooms[section] { unseen[section].below += 1 }
+      if Int(path.row) < tops[section] {
+        unseen[section].above += 1
+      } else if Int(path.row) >= tops[section] + rooms[section] {
+        unseen[section].below += 1
+      }
     }
   }
 
   private mutating func moveSections(_ change: Change) {
     change.applySections(to: &tops) { _ in 0 }
     change.applySections(to: &focus) { _ in nil }
+    if cursor != nil {
+      change.applySections(to: &unseen) { _ in Unseen() }
+      change.applySections(to: &rooms) { _ in 0 }
+    }
     for place in recent.indices { change.applySections(to: &recent[place].tallies) { _ in Tally() } }
   }
 
@@ -104,32 +185,63 @@ struct LiveList {
 
 extension LiveList {
   /// Returns the lines for a screen of this size, at most `height`.
-  mutating func lines(_ mirror: Mirror, width: Int, height: Int, palette: Palette) -> [String] {
-    let plan = LiveLayout(counts: mirror.counts, height: height)
-    rooms = plan.rooms
+  /// - Parameters:
+  ///   - isFocused: whether the cursor is shown.
+  ///   - fills: whether lines are filled with spaces up to the width.
+  mutating func lines(
+    _ mirror: Mirror, width: Int, height: Int, palette: Palette, isFocused: Bool = true, fills: Bool = false
+  ) -> [String] {
     clamp(to: mirror)
-    unseen.resize(to: mirror.sections.count, with: (0, 0))
+    let counts = mirror.counts
+    let wanted = cursor.map { Int($0.section) } ?? focusedSection
+    let plan = LiveLayout(counts: counts, height: height, first: firstSection, focus: wanted)
+    firstSection = plan.first
+    rooms = counts.indices.map { plan.shown.contains($0) ? plan.rooms[$0 - plan.first] : 0 }
+    unseen.resize(to: counts.count, with: Unseen())
+    tops.resize(to: counts.count, with: 0)
+    focus.resize(to: counts.count, with: nil)
     let selected = Set(mirror.selected)
-    tops.resize(to: mirror.sections.count, with: 0)
-    focus.resize(to: mirror.sections.count, with: nil)
-    var lines: [String] = []
-    for (place, room) in plan.rooms.enumerated() {
+    var lines: [LinePainter] = []
+    for place in plan.shown {
       let section = mirror.sections[place]
+      let room = rooms[place]
       scroll(place, room: room, count: section.rows.count)
-      lines.append(heading(section, place, room: room, width: width, palette: palette))
+      lines.append(heading(mirror, place, room: room, width: width, palette: palette))
       let top = tops[place]
       for row in top..<min(top + room, section.rows.count) {
         let path = IndexPath(section: UInt32(place), row: UInt32(row))
         let mark = selected.isEmpty ? "" : selected.contains(path) ? "●" : " "
-        lines.append(line(section.rows[row], mark, isAtCursor: path == cursor, width: width, palette: palette))
+        let isAtCursor = isFocused && path == cursor
+        lines.append(line(section.rows[row], mark, isAtCursor: isAtCursor, width: width, palette: palette))
       }
     }
-    if plan.hiddenSections > 0 {
-      var line = LinePainter(width: width, palette: palette)
-      line.add("… \(Grouped.text(plan.hiddenSections, "more section"))", .dim)
-      lines.append(line.text)
+    focusedSection = nil
+    if plan.hiddenSections > 0 { lines.append(hiddenSections(plan, counts.count, width, palette)) }
+    return lines.map { line in
+      var line = line
+      if fills { line.fill() }
+      return line.text
     }
-    return lines
+  }
+
+  /// How many sections are hidden, and how many changes there are in them.
+  private func hiddenSections(_ plan: LiveLayout, _ count: Int, _ width: Int, _ palette: Palette) -> LinePainter {
+    let (above, below) = (plan.first, count - plan.shown.upperBound)
+    var line = LinePainter(width: width, palette: palette)
+    if above == 0 {
+      line.addWords("… \(Grouped.text(below, "more section"))", .dim)
+    } else {
+      line.addWords("… \(Grouped.text(above, "section")) above, \(Grouped.text(below)) below", .dim)
+    }
+    let before = unseen[..<plan.first].reduce(Unseen(), +)
+    let after = unseen[plan.shown.upperBound...].reduce(Unseen(), +)
+    add(Unseen(above: before.above + before.below, below: after.above + after.below), to: &line)
+    return line
+  }
+
+  private func add(_ unseen: Unseen, to line: inout LinePainter) {
+    guard cursor != nil, unseen != Unseen() else { return }
+    line.addWhole("  changes ↑\(Grouped.text(unseen.above)) ↓\(Grouped.text(unseen.below))", .updated)
   }
 
   /// Scrolls the cursor or, without one, the latest changed row into view, by the smallest distance.
@@ -145,11 +257,18 @@ extension LiveList {
   }
 
   private func heading(
-    _ section: Mirror.Section, _ place: Int, room: Int, width: Int, palette: Palette
-  ) -> String {
+    _ mirror: Mirror, _ place: Int, room: Int, width: Int, palette: Palette
+  ) -> LinePainter {
+    let section = mirror.sections[place]
+    let count = "  \(Grouped.text(section.rows.count))"
     var line = LinePainter(width: width, palette: palette)
-    line.add(section.name, .title)
-    line.addWhole("  \(Grouped.text(section.rows.count))", .bold)
+    var name = section.name
+    // Where it is narrow, a bin is named without its feed, which is above it.
+    if DisplayWidth.columns(of: name) + count.count > width - 8, name.hasPrefix("\(mirror.feed)/") {
+      name.removeFirst(mirror.feed.count + 1)
+    }
+    line.add(LinePainter.cut(LinePainter.safe(name), to: max(width - 1 - count.count, 1)), .title)
+    line.addWhole(count, .bold)
     var tally = Tally()
     for moment in recent where moment.tallies.indices.contains(place) {
       tally.added += moment.tallies[place].added
@@ -162,22 +281,20 @@ extension LiveList {
       ("-", tally.deleted, .deleted),
     ]
     for (sign, count, role) in signs where count > 0 { line.addWhole(" \(sign)\(Grouped.text(count))", role) }
+    // What a person waits for comes before the numbers of the rows.
+    add(unseen[place], to: &line)
     if room < section.rows.count {
       let last = tops[place] + room
       line.addWhole(
         room == 0 ? "  (no room)" : "  rows \(Grouped.text(tops[place]))…\(Grouped.text(last - 1))", .dim)
     }
-    if cursor != nil, unseen[place].above + unseen[place].below > 0 {
-      let (above, below) = unseen[place]
-      line.addWhole("  changes ↑\(Grouped.text(above)) ↓\(Grouped.text(below))", .updated)
-    }
-    return line.text
+    return line
   }
 
   /// Formats a row with the cursor or the mark of its change, and the mark of its selection.
   private func line(
     _ row: FeedClient.Row, _ mark: String, isAtCursor: Bool, width: Int, palette: Palette
-  ) -> String {
+  ) -> LinePainter {
     var line = LinePainter(width: width, palette: palette)
     let isRecent = recent.first.map { row.revision >= $0.revision } ?? false
     switch isRecent ? row.origin : .snapshot {
@@ -193,7 +310,7 @@ extension LiveList {
       var scanner = JSONScanner(maxDepth: 10_100)
       if let view = try? scanner.scan(bytes) { templates.add(view, type: row.type, to: &line) }
     }
-    return line.text
+    return line
   }
 }
 
@@ -234,16 +351,28 @@ extension LiveList {
   }
 
   /// Moves the cursor to the first row of the next or previous section that has rows.
-  mutating func moveSection(by step: Int, in mirror: Mirror) {
+  /// - Returns: false when there is no such section; the cursor then stays.
+  @discardableResult
+  mutating func moveSection(by step: Int, in mirror: Mirror) -> Bool {
+    moveSection(from: cursor.map { Int($0.section) + step } ?? 0, by: step, in: mirror)
+  }
+
+  /// Moves the cursor to the first row of the first section that has rows, or of the last one.
+  mutating func moveSection(toFirst isFirst: Bool, in mirror: Mirror) {
+    _ = moveSection(from: isFirst ? 0 : mirror.sections.count - 1, by: isFirst ? 1 : -1, in: mirror)
+  }
+
+  private mutating func moveSection(from start: Int, by step: Int, in mirror: Mirror) -> Bool {
     unseen = []
-    var section = cursor.map { Int($0.section) + step } ?? 0
+    var section = start
     while mirror.sections.indices.contains(section) {
       if !mirror.sections[section].rows.isEmpty {
         cursor = IndexPath(section: UInt32(section), row: 0)
-        return
+        return true
       }
       section += step
     }
+    return false
   }
 
   /// Moves the cursor to the next or previous row whose text contains the words, wrapping around.
@@ -290,9 +419,11 @@ extension LiveList {
 }
 
 extension Change {
-  /// The position of a row after the change; for a deleted row, that of the row in its place. O(size of the change).
-  fileprivate func position(of path: IndexPath) -> IndexPath? {
-    for move in moves where deleted[Int(move.deleted)] == path { return added[Int(move.added)] }
+  /// Where a row is after the change; the row that took its place when it was deleted. O(size of the change).
+  fileprivate func position(of path: IndexPath, followsMoves: Bool) -> IndexPath? {
+    if followsMoves {
+      for move in moves where deleted[Int(move.deleted)] == path { return added[Int(move.added)] }
+    }
     var sections = [path.section]
     if !sectionsDeleted.isEmpty || !sectionsAdded.isEmpty {
       guard !sectionsDeleted.contains(path.section) else { return nil }
@@ -312,30 +443,50 @@ extension Array {
   }
 }
 
-/// The number of visible rows of each section. Every section has a heading. Short sections are complete, and long ones
-/// share the rest equally.
+/// Which sections a screen shows, and how many rows of each.
+///
+/// When every section has room for its heading and a row, all are shown: short ones whole, long ones share the rest equally.
+/// Otherwise as many as have room for a few rows, around the section of interest.
 struct LiveLayout: Equatable {
-  /// The number of visible rows of each section whose heading fits.
+  /// The first section shown.
+  private(set) var first = 0
+  /// The rows shown of each section from the first one on.
   private(set) var rooms: [Int] = []
-  /// The number of sections that do not fit.
+  /// How many sections are not shown.
   private(set) var hiddenSections = 0
 
-  init(counts: [Int], height: Int) {
-    // One line shows the number of hidden sections.
-    let shown = counts.count <= height ? counts.count : max(height - 1, 0)
-    hiddenSections = counts.count - shown
-    var left = max(height - shown - (hiddenSections > 0 ? 1 : 0), 0)
-    rooms = [Int](repeating: 0, count: shown)
-    var open = Array(0..<shown).sorted { counts[$0] < counts[$1] }[...]
-    // Shortest section first: the rows that it does not need are for longer ones.
+  /// The sections shown.
+  var shown: Range<Int> { first..<first + rooms.count }
+
+  /// - Parameters:
+  ///   - first: the first section shown before.
+  ///   - focus: a section that must be shown.
+  init(counts: [Int], height: Int, first previous: Int = 0, focus: Int? = nil) {
+    var left = height
+    let needed = counts.reduce(0) { $0 + min($1, 1) + 1 }
+    if needed <= height {
+      rooms = [Int](repeating: 0, count: counts.count)
+    } else {
+      // One line says how many sections are hidden.
+      left = max(height - 1, 0)
+      rooms = [Int](repeating: 0, count: min(left == 0 ? 0 : max(left / 3, 1), counts.count))
+      hiddenSections = counts.count - rooms.count
+      if hiddenSections == 0 { left = height }
+      first = previous
+      if let focus { first = max(min(first, focus), focus - rooms.count + 1) }
+      first = max(0, min(first, hiddenSections))
+    }
+    left -= rooms.count
+    var open = shown.sorted { counts[$0] < counts[$1] }[...]
+    // The shortest first: the room it does not need goes to longer ones.
     while let section = open.first {
-      rooms[section] = min(counts[section], left / open.count)
-      left -= rooms[section]
+      rooms[section - first] = min(counts[section], left / open.count)
+      left -= rooms[section - first]
       open = open.dropFirst()
     }
-    // Distributes the remainder of the division.
-    for section in 0..<shown where left > 0 && rooms[section] < counts[section] {
-      rooms[section] += 1
+    // The remainder of the division.
+    for section in shown where left > 0 && rooms[section - first] < counts[section] {
+      rooms[section - first] += 1
       left -= 1
     }
   }

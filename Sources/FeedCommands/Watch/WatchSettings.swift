@@ -14,9 +14,12 @@ struct WatchSettings: Equatable {
     case counts
   }
 
+  /// The feeds, in the order in which they are shown.
+  var feeds: [String]
+  /// The options of the first feed, which are those of the others as well.
   var options: WatchOptions
   var output = Output.changes
-  /// The number of snapshot parts and deltas after which the watch ends.
+  /// How many changes of each feed end the watch; see ``WatchDisplay/countsStates``.
   var count: Int?
   var snapshotOnly = false
   var verifies = false
@@ -26,6 +29,7 @@ struct WatchSettings: Equatable {
 
   init(_ invocation: Invocation) throws(Failure) {
     let words = invocation.options
+    feeds = invocation.operands
     options = WatchOptions(feed: invocation.operand(0))
     options.client = "feedclient/watch"
     options.initial = !words.contains("no-initial")
@@ -68,6 +72,15 @@ struct WatchSettings: Equatable {
     if output != .changes, !options.initial {
       throw invocation.usage("--print and --counts need all rows and exclude --no-initial")
     }
+    if let twice = feeds.enumerated().first(where: { feeds[..<$0.offset].contains($0.element) }) {
+      throw invocation.usage("'\(twice.element)' is given twice; give it once")
+    }
+    if feeds.count > 1, sinceFile != nil {
+      throw invocation.usage("--since-file belongs to one feed; run a watch for each feed")
+    }
+    if feeds.count > 1, words.contains("print") {
+      throw invocation.usage("--print shows one feed; define a composed feed that shows the others")
+    }
     if words.contains("print"), words.contains("counts") {
       throw invocation.usage("--print and --counts exclude each other")
     }
@@ -77,24 +90,26 @@ struct WatchSettings: Equatable {
   }
 }
 
-/// A display of `watch`.
+/// How `watch` shows feeds.
 protocol WatchDisplay: AnyObject {
   /// Whether the display needs the rows.
   var needsMirror: Bool { get }
-  /// Shows a notification, or stores it until ``update(_:_:now:)``. The mirror has already applied it; a delta is
-  /// decoded.
-  func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64)
-  /// Shows pending updates.
-  func update(_ mirror: Mirror?, _ status: WatchStatus, now: UInt64) throws(Failure)
-  /// The time to call ``update(_:_:now:)`` without an event; nil if there is none.
+  /// Whether the display shows complete states, so that a snapshot counts once for `--count` and not each of its parts.
+  var countsStates: Bool { get }
+  /// Shows a notification, or remembers it until ``update(_:now:)``. The mirror has it already; a delta comes decoded.
+  /// - Parameter feed: the index of the feed.
+  func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, feed: Int, now: UInt64)
+  /// Shows what is due.
+  func update(_ feeds: [WatchState], now: UInt64) throws(Failure)
+  /// When to call ``update(_:now:)`` although nothing happens.
   var deadline: UInt64? { get }
   /// Descriptors to poll for reading: signals and keys.
   var descriptors: [Int32] { get }
-  /// Handles the input of ``descriptors``.
-  func takeInput(_ mirror: Mirror?, now: UInt64) throws(Failure) -> [WatchInput]
-  /// Restores the terminal.
-  /// - Parameter last: the rows to leave on the screen; nil if the watch was interrupted.
-  func leave(_ last: Mirror?)
+  /// Handles what can be read from ``descriptors``.
+  func takeInput(_ feeds: [WatchState], now: UInt64) throws(Failure) -> [WatchInput]
+  /// Gives the terminal back.
+  /// - Parameter last: what to leave on the screen; empty when the watch was interrupted.
+  func leave(_ last: [WatchState])
 }
 
 /// The request of a person at the terminal.
@@ -103,14 +118,15 @@ enum WatchInput: Equatable {
   case quit
   /// End the process by this signal.
   case signal(Int32)
-  /// Select or deselect a row.
-  case select(section: Int, row: Int, isOn: Bool)
+  /// Select a row of a feed, or deselect it.
+  case select(feed: Int, section: Int, row: Int, isOn: Bool)
 }
 
-/// The state that a display may show besides the rows.
-struct WatchStatus: Equatable {
+/// What a display may show of one feed.
+struct WatchState {
   var feed: String
-  /// The reason why there are no updates; nil while the watch is running.
+  var mirror: Mirror?
+  /// Why nothing new comes; nil while the watch is running.
   var complaint: String?
   /// The last revision that matched the daemon's digest, with `--verify`.
   var verifiedRevision: UInt64?

@@ -103,11 +103,12 @@ struct OptionParser {
       throw UsageError("ambiguous option --\(name): it can be \(Self.list(candidates))")
     }
     let close = options.filter { Spelling.distance($0.name, name) <= 2 }
-    throw UsageError("unknown option --\(name)" + (close.isEmpty ? "" : ", did you mean \(Self.list(close))?"))
+    throw UsageError(
+      "unknown option --\(name)" + (close.isEmpty ? "" : "; did you mean \(Self.list(close, " or "))?"))
   }
 
-  private static func list(_ options: [OptionDescription]) -> String {
-    options.map { "--\($0.name)" }.joined(separator: ", ")
+  private static func list(_ options: [OptionDescription], _ separator: String = ", ") -> String {
+    options.map { "--\($0.name)" }.joined(separator: separator)
   }
 }
 

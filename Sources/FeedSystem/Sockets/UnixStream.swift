@@ -107,6 +107,8 @@ extension UnixStream {
 
   private static func connectError(_ code: Int32, _ path: String) -> SystemError {
     var error = SystemError(code: code == EAGAIN ? ETIMEDOUT : code, operation: "connect to", path: path)
+    // The kernel refuses connections to files and directories as if nobody listened.
+    if code == ECONNREFUSED, let file = try? FileIdentity(following: path), !file.isSocket { error.code = ENOTSOCK }
     switch error.code {
     case ENOENT, ECONNREFUSED: error.advice = "start feedd or pass its socket with --socket"
     case EACCES: error.advice = "join the group of the socket"

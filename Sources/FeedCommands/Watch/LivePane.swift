@@ -1,0 +1,80 @@
+import FeedClient
+
+/// One feed on the screen of ``LiveDisplay``: a heading above its list, and what a pause keeps.
+struct LivePane {
+  var list: LiveList
+  /// The rows shown while the display is paused, and the number of changes since.
+  private var paused: (mirror: Mirror, changes: Int)?
+
+  init(_ templates: Templates) { list = LiveList(templates: templates) }
+
+  /// The rows that are shown: those of the feed, or those of the beginning of a pause.
+  func shown(_ state: WatchState) -> Mirror? { paused?.mirror ?? state.mirror }
+
+  /// Begins or ends a pause.
+  mutating func pause(_ isPaused: Bool, _ state: WatchState) {
+    paused = isPaused ? state.mirror.map { ($0, 0) } : nil
+    if !isPaused, let mirror = state.mirror { list.clamp(to: mirror) }
+  }
+
+  /// Records a notification that the mirror has already.
+  mutating func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64) {
+    // While the display is paused, places are those of the paused rows.
+    guard paused == nil else {
+      if notification.kind == .delta || notification.kind == .snapshot { paused?.changes += 1 }
+      return
+    }
+    switch notification.kind {
+    case .snapshot: list.reset()
+    case .delta:
+      guard let mirror, let delta else { return }
+      list.note(delta.change, revision: delta.revision, sections: mirror.sections.count, now: now)
+    case .bookmark, .selection, .bye, .other: return
+    }
+  }
+
+  /// Returns the heading and the list for an area of this size.
+  mutating func lines(
+    _ state: WatchState, width: Int, height: Int, focus: LiveFocus, _ palette: Palette
+  ) -> [String] {
+    let isOneOfMany = focus != .only
+    var heading = heading(state, width: width, focus, palette)
+    if isOneOfMany { heading.fill() }
+    var lines = [heading.text]
+    if let mirror = shown(state) {
+      lines += list.lines(
+        mirror, width: width, height: height - 1, palette: palette, isFocused: focus != .other, fills: isOneOfMany)
+    }
+    return lines
+  }
+
+  private func heading(_ state: WatchState, width: Int, _ focus: LiveFocus, _ palette: Palette) -> LinePainter {
+    var line = LinePainter(width: width, palette: palette)
+    if focus != .only { line.add(focus == .other ? " " : "▸", .bold) }
+    line.add(LinePainter.cut(LinePainter.safe(state.feed), to: max(width - 2, 1)), focus == .other ? .dim : .bold)
+    if case .one(let place, let count) = focus { line.addWhole("  \(place) of \(count)", .dim) }
+    if let paused { line.addWhole("  paused, \(Grouped.text(paused.changes, "change"))", .updated) }
+    if let complaint = state.complaint { line.addWords("  \(complaint)", .error) }
+    if let mirror = state.mirror, mirror.progress.isLive {
+      line.addWhole("  \(Grouped.text(mirror.count, "row"))", .dim)
+      line.addWhole("  revision \(Grouped.text(Int(clamping: mirror.progress.revision)))", .dim)
+    }
+    if let revision = state.verifiedRevision {
+      line.addWhole("  verified at \(Grouped.text(Int(clamping: revision)))", .added)
+    }
+    if focus != .other { line.addWhole("  ? help", .dim) }
+    return line
+  }
+}
+
+/// Where the keys go.
+enum LiveFocus: Equatable {
+  /// There is one feed.
+  case only
+  /// To this feed, and all are on the screen.
+  case here
+  /// To this feed, which is one of several of which some are not on the screen.
+  case one(Int, of: Int)
+  /// To another feed.
+  case other
+}

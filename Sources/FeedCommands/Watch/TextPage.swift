@@ -1,0 +1,71 @@
+/// Text that covers the list for a while: help, or an element. Lines are wrapped at the width and scrolled.
+struct TextPage: Equatable {
+  private let lines: [String]
+  /// The column at which the continuation of a wrapped line begins; nil for two after its own indentation.
+  private let hanging: Int?
+  /// The first line shown, of the wrapped ones.
+  private(set) var top = 0
+
+  init(_ lines: [String], hanging: Int? = nil) {
+    self.lines = lines
+    self.hanging = hanging
+  }
+
+  /// Returns the lines for a screen of this size.
+  func lines(width: Int, height: Int) -> [String] {
+    let all = wrapped(width)
+    return Array(all[min(top, max(all.count - height, 0))...].prefix(height))
+  }
+
+  /// Scrolls. Returns false for a key that ends the page.
+  mutating func take(_ key: Key, width: Int, height: Int) -> Bool {
+    let (page, count) = (max(height - 1, 1), wrapped(width).count)
+    var next = min(top, max(count - height, 0))
+    switch key {
+    case .down, .character("j"): next += 1
+    case .up, .character("k"): next -= 1
+    case .pageDown, .character(" "): next += page
+    case .pageUp: next -= page
+    case .home, .character("g"): next = 0
+    case .end, .character("G"): next = count
+    default: return false
+    }
+    top = max(0, min(next, count - height))
+    return true
+  }
+
+  private func wrapped(_ width: Int) -> [String] { lines.flatMap { Self.wrap($0, width, hanging) } }
+
+  /// Wraps a line between words, or inside of a word that is longer than a line.
+  static func wrap(_ line: String, _ width: Int, _ hanging: Int? = nil) -> [String] {
+    let line = LinePainter.safe(line)
+    guard DisplayWidth.columns(of: line) > width else { return [line] }
+    let own = line.prefix { $0 == " " }.count
+    var indent = hanging ?? own + 2
+    if indent > width / 2 { indent = min(own, width / 2) }
+    var lines: [String] = []
+    var text = ""
+    var columns = 0
+    /// The scalars and columns up to the last space at which the line can be broken.
+    var space: (end: String.UnicodeScalarView.Index, columns: Int)?
+    for scalar in line.unicodeScalars {
+      let needed = DisplayWidth.columns(of: scalar)
+      if columns + needed > width {
+        var rest = ""
+        if let at = space?.end {
+          rest = String(String.UnicodeScalarView(text.unicodeScalars[at...].drop { $0 == " " }))
+          text = String(text.unicodeScalars[..<at])
+        }
+        lines.append(text)
+        text = String(repeating: " ", count: indent) + rest
+        columns = DisplayWidth.columns(of: text)
+        space = nil
+        if scalar == " ", rest.isEmpty { continue }
+      }
+      if scalar == " ", columns > max(indent, own) { space = (text.unicodeScalars.endIndex, columns) }
+      text.unicodeScalars.append(scalar)
+      columns += needed
+    }
+    return lines + [text]
+  }
+}
