@@ -64,6 +64,8 @@ struct ClientWatchTests {
     try watcher.errors.wait(for: "waiting for a daemon at \(client.socket)")
     let daemon = try DaemonProcess(directory: directory)
     try watcher.errors.wait(for: "waiting for the feed f")
+    // It waits for the list of feeds, and asks for nothing meanwhile.
+    try daemon.waitForWatcher(of: "$feeds", client)
     #expect(try client.run("define", "f").code == 0)
     let outcome = try ClientCommand.finish(watcher)
     #expect(outcome.code == 0)

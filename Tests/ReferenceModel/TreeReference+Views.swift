@@ -86,6 +86,23 @@ extension TreeReference {
     return []
   }
 
+  /// The code with which the feeds that rows come from refuse their selection; nil if they do not.
+  ///
+  /// - Parameter replaced: receives the feeds of which another row would be deselected.
+  func refusal(
+    ofSelecting paths: Set<[Int]>, in name: String, _ views: [String: TreeView], replaced: inout Set<String>
+  ) -> Int? {
+    guard let view = views[name] else { return nil }
+    for path in paths.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+      for feed in origins(of: name, view.sections[path[0]].rows[path[1]].token, views) {
+        let rules = rules(of: feed)
+        if rules?.selectable == false { return -32006 }
+        if rules?.multiple == false, !replaced.insert(feed).inserted { return -32602 }
+      }
+    }
+    return nil
+  }
+
   /// The definition whose rules the rows of a feed obey: for a bin, that of its collection.
   func rules(of name: String) -> TreeDefinition? {
     feeds[name]?.definition ?? feeds[String(name.prefix { $0 != "/" })]?.definition

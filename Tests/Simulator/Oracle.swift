@@ -171,12 +171,17 @@ struct Oracle {
 
   private func select(_ feed: String, _ isSelect: Bool, _ paths: [[Int]]?) -> Outcome {
     guard let view = views[feed] else { return .refused(code: -32000) }
-    let definition = reference.feeds[feed]?.definition
+    let definition = reference.rules(of: feed)
     if isSelect && definition?.selectable == false { return .refused(code: -32006) }
     let places = Set(view.paths.map { [$0.section, $0.row] })
     if let paths, paths.contains(where: { !places.contains($0) }) { return .refused(code: -32005) }
     let isMultiple = definition?.multiple ?? true
-    if isSelect && !isMultiple && Set(paths ?? Array(places)).count > 1 { return .refused(code: -32602) }
+    let wanted = Set(paths ?? Array(places))
+    if isSelect && !isMultiple && wanted.count > 1 { return .refused(code: -32602) }
+    var replaced: Set<String> = []
+    if isSelect, let code = reference.refusal(ofSelecting: wanted, in: feed, views, replaced: &replaced) {
+      return .refused(code: code)
+    }
     return .done(revision: revision)
   }
 }

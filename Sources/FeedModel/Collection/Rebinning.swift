@@ -50,6 +50,7 @@ struct Rebinning {
     state.placeRows()
     evict(log)
     log.finish()
+    state.keyed?.didAdopt()
     for (successor, source) in sources.enumerated() where source != ElementTable.none {
       successors[Int(source)] = UInt32(successor)
     }

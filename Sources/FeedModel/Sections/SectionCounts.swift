@@ -141,6 +141,11 @@ extension SectionCounts {
   ///
   /// O((size + rows of deleted sections) · log sections).
   mutating func follow(_ change: borrowing Change, shift: UInt32) -> Change {
+    if count == 1, change.sectionsDeleted.isEmpty, change.sectionsAdded.isEmpty {
+      assert(shift == 0, "the feed has one section")
+      if change.added.count != change.deleted.count { add(change.added.count - change.deleted.count, at: 0) }
+      return copy change
+    }
     let first = Int(shift)
     var result = Change()
     var places: [UInt32] = []

@@ -130,6 +130,16 @@ import Testing
     #expect(sections() == ["days/1: 2", "days/2: 1"])
   }
 
+  @Test func whatARedefinitionEvictsIsNotToldAgain() {
+    _ = push(#"{"id":1,"day":"mon"},{"id":2,"day":"tue"},{"id":3,"day":"tue"},{"id":4,"day":"wed"}"#)
+    let fewer = #"{"feed":"days","kind":"collection","section":"$.day","retain":{"count":2},"replace":true}"#
+    #expect(ask("define", fewer)?["error"] == nil)
+    #expect(sections() == ["days/tue: 1", "days/wed: 1"])
+    let deleted = ask("delete", #"{"feed":"days","id":4}"#)?["result"]
+    #expect(deleted?["sections"]?.text == #"{"deleted":[1],"added":[]}"#)
+    #expect(deleted?["deleted"]?.text == "[]")
+  }
+
   @Test func sectionsCountTowardsTheLimitHereAndAbove() {
     var limits = Limits()
     limits.maxSections = 3

@@ -28,7 +28,7 @@ extension TreeWorld {
       code = -32602
     }
     var replaced: Set<String> = []
-    if isSelect && code == nil { code = originCode(name, view, wanted, &replaced) }
+    if isSelect && code == nil { code = reference.refusal(ofSelecting: wanted, in: name, views, replaced: &replaced) }
     guard answer.errorCode == code else { throw fail("\(code as Any) expected: \(answer)") }
     if code == nil {
       let tokens = wanted.compactMap { view.sections[$0[0]].rows[$0[1]].token }
@@ -49,22 +49,6 @@ extension TreeWorld {
     if code == nil, answer["result"]?["selected"]?.items.map(\.path) != told[name] {
       throw fail("\(answer) but the watcher was told \(told[name] ?? [])")
     }
-  }
-
-  /// The code with which the feeds that rows come from refuse their selection.
-  ///
-  /// - Parameter replaced: set to the feeds of which another row would be deselected.
-  private func originCode(
-    _ name: String, _ view: TreeView, _ paths: Set<[Int]>, _ replaced: inout Set<String>
-  ) -> Int? {
-    for path in paths.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
-      for feed in reference.origins(of: name, view.sections[path[0]].rows[path[1]].token, views) {
-        let rules = reference.rules(of: feed)
-        if rules?.selectable == false { return -32006 }
-        if rules?.multiple == false, !replaced.insert(feed).inserted { return -32602 }
-      }
-    }
-    return nil
   }
 
   /// Every selected row that is still there is selected, wherever it is now.
