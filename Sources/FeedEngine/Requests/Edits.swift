@@ -49,7 +49,7 @@ extension Engine {
     }
   }
 
-  /// The elements of `element` or `elements`.
+  /// Returns the elements of the parameter `element` or `elements`.
   func elements(_ parameters: Parameters) throws(FeedError) -> [JSONView] {
     try parameters.refuseBoth("element", "elements")
     if let element = parameters.member("element") { return [element] }

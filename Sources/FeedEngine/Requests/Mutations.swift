@@ -174,7 +174,7 @@ extension Engine {
     }
   }
 
-  /// What `delete` deletes.
+  /// The elements that a `delete` names.
   private enum Deletion {
     case id(JSONView)
     case ids(JSONView)
@@ -195,7 +195,7 @@ extension Engine {
     return .id(id)
   }
 
-  /// The array with identity that `feed` is, for a method that changes elements by identity.
+  /// Returns `feed` as an array with identity, for a method that changes elements by identity.
   ///
   /// - Throws: `wrongKind` for other feeds, `permissionDenied` if the array does not allow the method.
   private func identifiedArray(_ feed: Feed, _ method: Method) throws(FeedError) -> ListKind {

@@ -80,7 +80,7 @@ extension Engine {
 /// The patches of a request: one, beside its key, or several in `patches`.
 private struct Patches {
   struct Entry {
-    /// The member that names the element, and its value.
+    /// The member that identifies the element, and its value.
     let member: StaticString
     let key: JSONView
     let value: JSONView
@@ -90,7 +90,7 @@ private struct Patches {
   let entries: [Entry]
 
   /// - Parameters:
-  ///   - keys: the members that may name an element, of which an entry must have exactly one.
+  ///   - keys: the members that may identify an element. A patch must have exactly one of them.
   ///   - what: describes the keys in errors.
   init(_ parameters: Parameters, keys: [StaticString], _ what: StaticString) throws(FeedError) {
     try parameters.refuseBoth("patch", "patches")
@@ -123,7 +123,7 @@ private struct Patches {
     self.entries = entries
   }
 
-  /// The row of an array that an entry names.
+  /// Returns the row of the element that a patch of an array names.
   func row(_ entry: Entry, _ index: Int, _ list: ListKind, _ feed: Feed) throws(FeedError) -> Int {
     if "\(entry.member)" == "id" {
       guard let row = try list.find(entry.key, index: index)?.places.first?.row else {
@@ -141,20 +141,20 @@ private struct Patches {
     return row
   }
 
-  /// Refuses a patched element with another identity than before.
+  /// Throws if a patched element has another identity than before.
   func checkIdentity(
     of result: JSONView, _ path: SingularPath, is key: JSONView, _ index: Int, _ feed: Feed
   ) throws(FeedError) {
     guard let identity = path.resolve(result) else {
       throw .noIdentity(feed: feed.name, index: index, path: path.text, found: "nothing")
     }
-    // The change refuses what is no identity at all.
+    // The change refuses a value that is no identity.
     guard identity.kind == .string || identity.kind == .number, !identity.equals(key) else { return }
     throw .invalidParams(
       member: member("patch", index), reason: "must not change the identity; delete the element and push another")
   }
 
-  /// The path of a member of an entry.
+  /// The path of a member of a patch.
   private func member(_ name: StaticString, _ index: Int) -> String { isList ? "patches[\(index)].\(name)" : "\(name)" }
 }
 

@@ -87,7 +87,7 @@ final class CollectionState: RowStore {
     return addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: changed, log)
   }
 
-  /// Leaves the sort keys and the moment of expiry of an element in `keys`.
+  /// Sets `keys` to the sort keys and the expiry time of an element.
   @inline(__always)
   func appendKeys(of element: JSONView) {
     keys.removeAll(keepingCapacity: true)

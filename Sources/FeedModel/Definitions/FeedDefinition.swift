@@ -352,7 +352,7 @@ public struct Behaviours: Equatable, Sendable {
 
 /// The definition of an `array` or a `single` feed (Protocol/README.md, "Arrays and singles").
 ///
-/// Invariant: a single has no path of an identity and retains everything.
+/// Invariant: a single has no identity path and no retention.
 public struct ListDefinition: Equatable, Sendable {
   public let shape: ListKind.Shape
   /// The path of an element's identity, if elements have identities.

@@ -2,10 +2,11 @@ import FeedChange
 import FeedJSON
 import FeedQuery
 
-/// The member `retain` of a definition: which elements are kept (Protocol/README.md, "Retention").
+/// The member `retain` of a definition: the limits on kept elements (Protocol/README.md, "Retention").
 ///
-/// Elements beyond `count` are evicted at once, those unchanged for the longest time first. Elements that are unchanged for
-/// `seconds`, or whose time at `until` has come, are evicted by a commit of the daemon. Invariant: at least one is given.
+/// Elements beyond `count` are evicted in the same commit, those unchanged for the longest time first. Elements that
+/// are unchanged for `seconds`, or whose time at `until` has passed, are evicted by a commit of the daemon. Invariant:
+/// at least one limit is given.
 public struct Retention: Equatable, Sendable {
   /// The maximum number of elements.
   public let count: Int?
@@ -14,14 +15,14 @@ public struct Retention: Equatable, Sendable {
   /// The path of the time at which an element expires.
   public let until: SingularPath?
 
-  /// Whether elements are evicted when their time has come.
+  /// Whether elements are evicted by time.
   var isTimed: Bool { seconds != nil || until != nil }
 
   public static func == (a: Retention, b: Retention) -> Bool {
     a.count == b.count && a.seconds == b.seconds && a.until?.text == b.until?.text
   }
 
-  /// Reads the member `retain` of a definition; nil if it retains everything.
+  /// Parses the member `retain` of a definition; nil if there is none.
   init?(reading outer: DefinitionReader) throws(FeedError) {
     guard let value = outer.object.member("retain"), value.kind != .null else { return nil }
     guard value.kind == .object else {

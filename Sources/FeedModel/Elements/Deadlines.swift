@@ -1,14 +1,14 @@
 import FeedJSON
 import FeedQuery
 
-/// The elements of a table that expire, in the order in which they do.
+/// The elements of a table with an expiry time, in the order of expiry.
 ///
-/// The moment of an element is stored with its text, as the last of its keys, so that undoing a step needs no evaluation.
-/// Invariant: holds exactly the living elements that have such a moment, ordered by it, then by arrival.
+/// The expiry time of an element is stored with its text, as the last of its keys, so that undo needs no evaluation.
+/// Invariant: contains exactly the living elements with an expiry time, ordered by this time, then by arrival.
 final class Deadlines {
   private let path: SingularPath
   private let elements: ElementTable
-  /// The index of the moment among the keys of an element.
+  /// The index of the expiry time among the keys of an element.
   private let keyIndex: Int
   private let order = PositionTree(keyed: true)
 
@@ -18,7 +18,8 @@ final class Deadlines {
     self.keyIndex = keyIndex
   }
 
-  /// Appends the key of an element: the length in 4 bytes, then the moment; nothing after the length if it does not expire.
+  /// Appends the key of an element: its length in 4 bytes, then the expiry time; length 0 if the element does not
+  /// expire.
   func appendKey(of element: JSONView, to keys: inout ByteBuffer) {
     guard let moment = path.resolve(element).flatMap(Timestamp.instant) else { return keys.appendUInt32BigEndian(0) }
     keys.appendUInt32BigEndian(8)
@@ -26,7 +27,7 @@ final class Deadlines {
     keys.appendUInt32BigEndian(UInt32(truncatingIfNeeded: moment.nanoseconds))
   }
 
-  /// Takes up an element that was added. O(log n).
+  /// Inserts an element that was added. O(log n).
   func insert(_ handle: UInt32) {
     guard let moment = moment(of: handle) else { return }
     let arrival = elements.text(of: handle).arrival
@@ -34,12 +35,12 @@ final class Deadlines {
     order.insert(handle, at: row, key: moment)
   }
 
-  /// Drops an element that leaves. O(log n).
+  /// Removes an element that is being removed. O(log n).
   func remove(_ handle: UInt32) {
     if order.contains(handle) { _ = order.remove(handle) }
   }
 
-  /// Follows the exchange of an element's text. O(log n).
+  /// Updates the position of an element whose text was exchanged. O(log n).
   func didExchange(_ handle: UInt32) {
     if let row = order.row(of: handle) {
       if order.key(at: row) == moment(of: handle) { return }
@@ -48,16 +49,16 @@ final class Deadlines {
     insert(handle)
   }
 
-  /// Orders all elements anew, after their arrivals were set. O(n log n).
+  /// Rebuilds the order, after the arrival numbers were set. O(n log n).
   func rebuild() {
     order.removeAll()
     elements.forEach(insert)
   }
 
-  /// When the next element expires; nil if none does.
+  /// The time when the next element expires; nil if none does.
   var next: Instant? { order.count == 0 ? nil : Instant(nanoseconds: order.key(at: 0)) }
 
-  /// The elements whose moment has come, in order, at most `limit`. O(limit · log n).
+  /// At most `limit` expired elements, in order. O(limit · log n).
   func due(at moment: Instant, limit: Int) -> [UInt32] {
     var due: [UInt32] = []
     while due.count < min(limit, order.count), order.key(at: due.count) <= moment.nanoseconds {
@@ -68,13 +69,13 @@ final class Deadlines {
 
   private func moment(of handle: UInt32) -> UInt64? {
     let keys = elements.text(of: handle).keys
-    // A text of former rules, while a redefinition is undone.
+    // A text under the previous definition, while a redefinition is undone.
     if keys.isEmpty { return nil }
     let key = SortOrder.key(keyIndex, in: keys)
     return key.isEmpty ? nil : SortOrder.prefix(of: key)
   }
 
-  /// Stops if the order and the elements disagree. O(n log n).
+  /// Traps unless the order matches the elements. O(n log n).
   func checkInvariants() {
     var count = 0
     elements.forEach { handle in

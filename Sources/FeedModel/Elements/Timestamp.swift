@@ -1,22 +1,21 @@
 import FeedJSON
 
-/// The time that a JSON value stands for: RFC 3339 text, or a number of seconds since 1970 (Protocol/README.md,
-/// "Retention").
+/// Converts a JSON value to a time: RFC 3339 text, or a number of seconds since 1970 (Protocol/README.md, "Retention").
 enum Timestamp {
-  /// The time of a value, clamped to the range of `Instant`; nil if the value is no time.
+  /// The time of a value, clamped to the range of `Instant`; nil if the value is not a time.
   static func instant(_ value: JSONView) -> Instant? {
     switch value.kind {
     case .number:
       if let whole = value.int { return instant(seconds: whole, nanoseconds: 0) }
       // The nearest double: exact to a microsecond until the year 2200.
       guard let seconds = Double(String(decoding: value.text, as: UTF8.self)) else { return nil }
-      // Infinity, as well, stands for a number beyond the range.
+      // An infinite value represents a number out of range.
       guard seconds >= 0 else { return Instant(nanoseconds: 0) }
       guard seconds < 1e12 else { return Instant(nanoseconds: .max) }
       let whole = seconds.rounded(.down)
       return instant(seconds: Int(whole), nanoseconds: UInt64((seconds - whole) * 1e9))
     case .string:
-      // The fraction of a second may be long, but no time needs more.
+      // A fraction of a second may be long, but no valid time needs more bytes.
       guard let text = value.string(atMost: 128) else { return nil }
       var parser = DateTimeParser(text: Array(text.utf8))
       return parser.parse()
@@ -24,7 +23,7 @@ enum Timestamp {
     }
   }
 
-  /// The time that many seconds and nanoseconds after the beginning of 1970.
+  /// The time `seconds` and `nanoseconds` after the beginning of 1970.
   fileprivate static func instant(seconds: Int, nanoseconds: UInt64) -> Instant {
     if seconds < 0 { return Instant(nanoseconds: 0) }
     let (whole, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000)

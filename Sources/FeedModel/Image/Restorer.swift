@@ -68,7 +68,7 @@ public final class Restorer {
     store.didRestoreRow(handle)
   }
 
-  /// Finishes the feed: orders its elements by the time of change and by that of expiry.
+  /// Finishes the feed: sorts its elements by the time of change and by expiry time.
   public func finish() {
     store.elements.sortByChange()
     store.deadlines?.rebuild()

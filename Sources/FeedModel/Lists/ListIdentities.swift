@@ -17,17 +17,17 @@ final class ListIdentities {
     (self.path, self.feed, self.elements, self.seed) = (path, feed, elements, seed)
   }
 
-  /// The canonical bytes of the identity that was looked for last.
+  /// The canonical bytes of the identity of the last `find`.
   var bytes: UnsafeRawBufferPointer { buffer.bytes }
 
-  /// The element with an identity that a request gives; nil if there is none.
+  /// Returns the element with an identity that a request gives; nil if there is none.
   ///
   /// - Throws: `noIdentity` if the value is neither a string nor a number.
   func find(_ id: JSONView, index place: Int) throws(FeedError) -> UInt32? {
     try find(id, index: place, path: "")
   }
 
-  /// The element that has the identity of `element`, a whole element of a request; nil if there is none.
+  /// Returns the element with the identity of `element`, a whole element of a request; nil if there is none.
   ///
   /// - Throws: `noIdentity`.
   func find(identityOf element: JSONView, index place: Int) throws(FeedError) -> UInt32? {
@@ -37,14 +37,14 @@ final class ListIdentities {
     return try find(id, index: place, path: path.text)
   }
 
-  /// Looks for the identity of a new element.
+  /// Checks the identity of a new element.
   ///
-  /// - Throws: `noIdentity`, or `duplicateIdentity` if there is an element with this identity.
+  /// - Throws: `noIdentity`, or `duplicateIdentity` if an element has this identity.
   func checkIsNew(_ element: JSONView, index place: Int) throws(FeedError) {
     if try find(identityOf: element, index: place) != nil { throw duplicate(element, index: place) }
   }
 
-  /// The error for an element with the identity of another row.
+  /// Returns the error for an element with the identity of another row.
   func duplicate(_ element: JSONView, index place: Int) -> FeedError {
     let id = path.resolve(element).map { String(decoding: $0.text, as: UTF8.self) } ?? ""
     return .duplicateIdentity(feed: feed, index: place, id: id)
@@ -58,7 +58,7 @@ final class ListIdentities {
     return index.find(buffer.bytes, hash: hash(buffer.bytes), in: elements)
   }
 
-  /// The living element with the identity of a handle that may have left.
+  /// The living element with the identity of a handle, which may have been removed.
   func successor(of handle: UInt32) -> UInt32? {
     let identity = elements.text(of: handle).identity
     return index.find(identity, hash: hash(identity), in: elements)

@@ -40,10 +40,10 @@ public final class ListKind: FeedKind {
   /// The path of the identity; nil if elements have none.
   public var identityPath: SingularPath? { state.definition.id }
 
-  /// The element with an identity and its place.
+  /// Returns the element with an identity and its place; nil if there is none.
   ///
   /// - Precondition: elements have an identity.
-  /// - Throws: `noIdentity` if `id` is not one.
+  /// - Throws: `noIdentity` if `id` is neither a string nor a number.
   public func find(_ id: JSONView, index place: Int = 0) throws(FeedError) -> (row: Row, places: [IndexPath])? {
     guard let handle = try state.identities?.find(id, index: place), let row = state.rows.row(of: handle) else {
       return nil
@@ -51,7 +51,7 @@ public final class ListKind: FeedKind {
     return (state.row(of: handle), [IndexPath(section: 0, row: UInt32(row))])
   }
 
-  /// Redefines the feed. Resolves the identity, type and moment of expiry of all elements again: rows whose type differs are
+  /// Redefines the feed. Resolves the identity, type and expiry time of all elements again. Rows whose type differs are
   /// updated, and elements beyond a smaller `retain.count` are evicted. O(n log n).
   public func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
     guard case .list(let list) = definition.content, list.shape == shape else {
@@ -62,7 +62,7 @@ public final class ListKind: FeedKind {
     let (former, mark) = (state.rules, commit.log.mark)
     state.adopt(list)
     catalog.refreshExpiry()
-    // Rows that left under another identity are not those that come under this one.
+    // Rows removed under the previous identity path are not paired with rows added under this one.
     let isRebinned = former.hasOtherIdentity(than: list)
     if isRebinned { commit.didRebin(number) }
     commit.logStructure { [unowned catalog] in
@@ -135,7 +135,7 @@ public final class ListKind: FeedKind {
     }
   }
 
-  /// Replaces the content of an array by the elements of a JSON array (method `set`). If elements have no identity,
+  /// Replaces the content of an array by the elements of a JSON array (method `set`). Without identities,
   /// `ListState.plan` chooses the rows that stay.
   public func set(_ elements: JSONView, in commit: Commit) throws(FeedError) {
     let buffer = ElementBuffer(compacting: elements, maxDepth: state.limits.maxDepth)
@@ -198,9 +198,9 @@ public final class ListKind: FeedKind {
   }
 }
 
-/// Operations by identity. The elements have one.
+/// Operations by identity. Elements must have identities.
 extension ListKind {
-  /// Replaces the elements with the identities of those given, in place, and appends the others (method `update`).
+  /// Replaces the elements with the same identities in place, and appends the others (method `update`).
   public func update(_ elements: [JSONView], in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
       for (place, element) in elements.enumerated() {
@@ -211,7 +211,7 @@ extension ListKind {
     }
   }
 
-  /// Deletes the elements with these identities; unknown ones are no change (method `delete`).
+  /// Deletes the elements with these identities. Unknown ones are no change (method `delete`).
   public func delete(_ ids: [JSONView], in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
       var handles: Set<UInt32> = []
@@ -229,7 +229,7 @@ extension ListKind {
     }
   }
 
-  /// Moves the row of an element; `target` is its index afterwards (method `move` with `id`).
+  /// Moves the row of an element to `target`, its index after the move (method `move` with `id`).
   public func move(_ id: JSONView, to target: Int, in commit: Commit) throws(FeedError) {
     guard let row = try find(id)?.places.first?.row else {
       throw .unknownIdentity(feed: state.feed, index: 0, id: String(decoding: id.text, as: UTF8.self))

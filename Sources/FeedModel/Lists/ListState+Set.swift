@@ -41,12 +41,11 @@ extension ListState {
 
 /// Replacing the content of an array with identities.
 extension ListState {
-  /// Executes `set` by identity and leaves the change in `step`. An element that stays keeps its row. As many of these rows
-  /// as possible keep their place; the others move. O(n log n).
+  /// Executes `set` by identity and leaves the change in `step`. An element that stays keeps its row. As many of these
+  /// rows as possible keep their place; the others move. O(n log n).
   ///
-  /// - Parameter tick: the moment of the next step.
-  /// - Throws: `noIdentity`, `duplicateIdentity` for an identity that is given twice, `limitExceeded`. The caller undoes what
-  ///   was done.
+  /// - Parameter tick: returns the time of the next step.
+  /// - Throws: `noIdentity`, `duplicateIdentity` for a repeated identity, `limitExceeded`. The caller rolls back.
   func setByIdentity(_ wanted: [JSONView], _ tick: () -> Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
     let known = try rowsByIdentity(of: wanted)
@@ -89,9 +88,9 @@ extension ListState {
     step.moves.sort { $0.deleted < $1.deleted }
   }
 
-  /// The present row of the identity of each element; -1 for one that is new.
+  /// The current row of the identity of each element; -1 for a new element.
   ///
-  /// - Throws: `noIdentity`, or `duplicateIdentity` for an identity that is given twice.
+  /// - Throws: `noIdentity`, or `duplicateIdentity` for a repeated identity.
   private func rowsByIdentity(of wanted: [JSONView]) throws(FeedError) -> [Int] {
     guard let identities else { return [] }
     var seen: Set<[UInt8]> = []
@@ -106,7 +105,7 @@ extension ListState {
   }
 }
 
-/// What `set` does to a list.
+/// The steps of a `set` on a list.
 struct ListPlan {
   /// Old rows that are removed, ascending.
   private(set) var removed: [Int] = []

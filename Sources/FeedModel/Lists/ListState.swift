@@ -10,9 +10,9 @@ import FeedQuery
 final class ListState: RowStore {
   private let seed: UInt64
   private(set) var definition: ListDefinition
-  /// nil if elements have no identity.
+  /// The index of identities; nil if elements have none.
   private(set) var identities: ListIdentities?
-  /// A buffer that is reused for each element.
+  /// Scratch buffer, reused for every element.
   private var keys = ByteBuffer()
 
   var rows: PositionTree { sections[0].rows }
@@ -48,7 +48,7 @@ final class ListState: RowStore {
 
   /// Inserts one element before `row`, or at the end if `row` is the count. O(log n).
   ///
-  /// - Throws: `noIdentity`, `duplicateIdentity`, `limitExceeded`; then nothing has changed.
+  /// - Throws: `noIdentity`, `duplicateIdentity` or `limitExceeded`, without any effect.
   func insert(_ given: JSONView, at row: Int, index place: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
     let element = try compact(given, index: place)
     try identities?.checkIsNew(element, index: place)
@@ -58,7 +58,7 @@ final class ListState: RowStore {
   /// Replaces the element with the identity of the given one, or appends it. O(log n).
   ///
   /// - Precondition: elements have identities.
-  /// - Throws: `noIdentity`, `limitExceeded`; then nothing has changed.
+  /// - Throws: `noIdentity` or `limitExceeded`, without any effect.
   func upsert(_ given: JSONView, index place: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
     let element = try compact(given, index: place)
@@ -79,9 +79,10 @@ final class ListState: RowStore {
     step.deleted.append(IndexPath(section: 0, row: UInt32(row)))
   }
 
-  /// Replaces the element of a row. An equal element is no change; one with another identity is another row. O(log n).
+  /// Replaces the element of a row. An equal element is no change. An element with another identity is a new row. O(log
+  /// n).
   ///
-  /// - Throws: `noIdentity`, `duplicateIdentity`, `limitExceeded`; then nothing has changed.
+  /// - Throws: `noIdentity`, `duplicateIdentity` or `limitExceeded`, without any effect.
   func replace(_ given: JSONView, at row: Int, index place: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
     let element = try compact(given, index: place)
@@ -113,21 +114,22 @@ final class ListState: RowStore {
     step.moves.append(Move(deleted: 0, added: 0, keepsElement: true))
   }
 
-  /// Inserts a compact element whose identity, if it has one, was looked for last and is new.
+  /// Inserts a compact element. If it has an identity, this must be that of the last `find`, and new.
   private func insertNew(_ element: JSONView, at row: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
     try addRow(element, at: row, now: now, log)
     step.added.append(IndexPath(section: 0, row: UInt32(row)))
   }
 
-  /// Inserts a compact element whose identity, if it has one, was looked for last and is new; leaves `step` alone.
+  /// Inserts a compact element like `insertNew`, but does not change `step`.
   func addRow(_ element: JSONView, at row: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
     try checkRoom(for: element, isNew: true)
     let handle = addElement(try makeText(element), hash: 0, at: now, log)
     insertRow(handle, section: 0, at: row, key: 0, log)
   }
 
-  /// Gives an element another compact text with the same identity, which was looked for last. Returns whether it differs.
+  /// Replaces the compact text of an element, whose identity must be that of the last `find`. Returns whether the text
+  /// changed.
   func exchange(_ handle: UInt32, _ element: JSONView, now: Instant, _ log: UndoLog) throws(FeedError) -> Bool {
     if Self.equal(elements.text(of: handle).text, element.text) { return false }
     try checkRoom(for: element, isNew: false)
@@ -138,7 +140,7 @@ final class ListState: RowStore {
     return true
   }
 
-  /// A version of a compact element whose identity, if it has one, was looked for last.
+  /// Creates a version of a compact element with the identity of the last `find`, if there is one.
   private func makeText(_ element: JSONView) throws(FeedError) -> ElementText {
     keys.removeAll(keepingCapacity: true)
     deadlines?.appendKey(of: element, to: &keys)
@@ -149,19 +151,19 @@ final class ListState: RowStore {
 
 /// Redefinition.
 extension ListState {
-  /// Everything that a redefinition replaces.
+  /// The state that a redefinition replaces.
   struct Rules {
     fileprivate let definition: ListDefinition
     fileprivate let identities: ListIdentities?
     fileprivate let deadlines: Deadlines?
 
-    /// Whether `definition` has another path of the identity, or only one of the two has one.
+    /// Whether the identity path of `definition` differs.
     func hasOtherIdentity(than definition: ListDefinition) -> Bool { definition.id?.text != self.definition.id?.text }
   }
 
   var rules: Rules { Rules(definition: definition, identities: identities, deadlines: deadlines) }
 
-  /// Adopts a definition. If it is not the first, the caller rewrites each row afterwards.
+  /// Sets the definition. If it is not the first, the caller must rewrite each row.
   func adopt(_ definition: ListDefinition) {
     self.definition = definition
     type = definition.type
@@ -169,7 +171,7 @@ extension ListState {
     retain(definition.retain, keyIndex: 0)
   }
 
-  /// Returns to former rules, after the rows were given their former texts.
+  /// Restores a previous definition, after the rows got their previous texts.
   func restore(_ rules: Rules) {
     definition = rules.definition
     type = rules.definition.type
@@ -178,9 +180,9 @@ extension ListState {
     deadlines = rules.deadlines
   }
 
-  /// Rewrites the text of a row's element for the present definition. Returns whether its type changed.
+  /// Rewrites the text of a row's element for the current definition. Returns whether its type changed.
   ///
-  /// - Throws: `noIdentity`, or `duplicateIdentity` if a row that was rewritten before has the same identity.
+  /// - Throws: `noIdentity`, or `duplicateIdentity` if a row that was already rewritten has the same identity.
   func rewrite(at row: Int, _ log: UndoLog) throws(FeedError) -> Bool {
     let handle = rows[row]
     let old = elements.text(of: handle)

@@ -2,19 +2,19 @@ import FeedChange
 import FeedJSON
 import FeedQuery
 
-/// Elements that are no longer retained (Protocol/README.md, "Retention").
+/// Retention and eviction (Protocol/README.md, "Retention").
 extension RowStore {
-  /// Adopts a retention. The caller then rewrites the texts of existing elements with their moments.
+  /// Sets the retention. The caller must then rewrite the texts of existing elements with their expiry times.
   ///
-  /// - Parameter keyIndex: the number of sort keys that an element has before its moment.
+  /// - Parameter keyIndex: the number of sort keys before the expiry time.
   func retain(_ retention: Retention?, keyIndex: Int) {
-    // The order of change is kept only where it is needed.
+    // Only retention needs the order of change.
     if self.retention == nil && retention != nil { elements.sortByChange() }
     self.retention = retention
     deadlines = retention?.until.map { Deadlines(path: $0, elements: elements, keyIndex: keyIndex) }
   }
 
-  /// The elements beyond the number that is retained, those unchanged for the longest time first. O(result).
+  /// The elements beyond the retained number, those unchanged for the longest time first. O(result).
   var excess: [UInt32] {
     guard let most = retention?.count, elements.count > most else { return [] }
     return elements.longestUnchanged(elements.count - most)
@@ -31,8 +31,8 @@ extension RowStore {
     return next
   }
 
-  /// At most `limit` elements that have expired at `moment`: those that are too old, the oldest first, then those whose own
-  /// moment has come.
+  /// At most `limit` elements that have expired at `moment`: first those unchanged for `seconds`, the oldest first,
+  /// then those whose expiry time has passed.
   func expired(at moment: Instant, limit: Int) -> [UInt32] {
     var found: [UInt32] = []
     if let seconds = retention?.seconds {

@@ -17,9 +17,9 @@ public class RowStore {
   var limits: Limits
   /// The keyed sections that divide the rows of `sections[0]`; nil if `sections` are the sections.
   let keyed: KeyedSections?
-  /// Which elements are kept; set by `retain`. nil keeps all.
+  /// The limits on kept elements, set by `retain`; nil keeps all.
   var retention: Retention?
-  /// The elements that expire at a moment of their own; nil if none does.
+  /// The elements with an expiry time; nil if the retention has no `until`.
   var deadlines: Deadlines?
 
   /// Scratch buffers, reused for every element.
