@@ -181,7 +181,10 @@ struct ClientExitTests {
         ["push", "inbox", "{\"id\":1}", "{\"x\":1}"],
         "element 2 has no identity: $.id is nothing and must be a string or a number"
       ),
-      (["restore", "/nonexistent/copy"], "cannot open /nonexistent/copy: no such file or directory"),
+      (
+        ["restore", "/nonexistent/copy", "--state", "/nonexistent"],
+        "cannot open /nonexistent/copy: no such file or directory"
+      ),
       (["--socket", "/", "feeds"], "cannot connect to /: not a socket; pass the socket of feedd with --socket"),
       (["get", "inbox", "7"], "'inbox' has no element 7"),
     ] {

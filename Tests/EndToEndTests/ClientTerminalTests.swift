@@ -278,7 +278,7 @@ struct ClientTerminalTests {
       try screen.waitForScreen(columns: columns, rows: rows, isWanted)
     }
     func row(_ name: String, in lines: [String]) -> Int? {
-      lines.firstIndex { $0.hasPrefix(columns < 60 ? name : "feedclient/\(name)") }
+      lines.firstIndex { $0.hasPrefix(columns < 60 ? "\(name) " : "feedclient/\(name)") }
     }
     let lines = try wait { $0[1].contains("█") && row("watch", in: $0) != nil && row("top", in: $0) != nil }
     #expect(lines[0].hasPrefix("feedd  up "))
