@@ -23,7 +23,7 @@ public struct DaemonOptions: Sendable, Equatable {
   /// The maximum time between SIGTERM and the end.
   public var drainTimeout: Duration = .seconds(5)
   public var logLevel = LogLevel.info
-  /// `--metrics-file`: where metrics are written; nil for nowhere.
+  /// `--metrics-file`: the path of the metrics file; nil for none.
   public var metricsPath: String?
 
   /// How durably a commit is stored before it is published.

@@ -26,7 +26,7 @@ public final class SQLiteLog: CommitLog, ImageStore {
   /// Called with failures of background work (true) and their end (false), for the daemon's log.
   public var report: (_ isFailure: Bool, _ message: String) -> Void = { _, _ in }
 
-  /// Bytes of the newest complete image and of the journal that it does not cover.
+  /// The bytes of the newest complete image and of the journal that it does not cover.
   public var storedBytes: Int { schedule.imageBytes + schedule.journalBytes }
 
   private let thread: LogThread

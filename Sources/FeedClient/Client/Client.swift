@@ -20,10 +20,10 @@ import FeedSystem
 ///
 /// Requests of all tasks share one connection. It is opened for the first request, and reopened after it was lost. A
 /// thread of the client waits for answers, so a waiting task blocks no thread of Swift's pool. Requests are sent in the
-/// order of the calls. A call returns with its answer, which is the back-pressure: a loop that awaits each push is as
-/// fast as the daemon. If a task is cancelled, its call throws `CancellationError`; the daemon may still execute the
-/// request. A call whose connection is lost throws ``ClientError``, and the next call reconnects. Watches reconnect and
-/// resume by themselves.
+/// order of the calls. A call returns when its answer arrives, which provides back-pressure: a loop that awaits each
+/// push is as fast as the daemon. If a task is cancelled, its call throws `CancellationError`; the daemon may still
+/// execute the request. A call whose connection is lost throws ``ClientError``, and the next call reconnects. Watches
+/// reconnect and resume automatically.
 public final class Client: Sendable {
   private let worker: ClientWorker
   private let socket: String

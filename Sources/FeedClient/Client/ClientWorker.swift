@@ -72,7 +72,7 @@ final class ClientWorker: Sendable {
     waiter?.resume(returning: answer)
   }
 
-  /// Fails everything that waits.
+  /// Fails all queued and waiting requests.
   private func failAll(_ error: any Error) {
     let waiting = state.withLock { state in
       defer { (state.waiting, state.queue) = ([:], []) }
@@ -108,7 +108,7 @@ final class ClientWorker: Sendable {
       }
       if isStopped { return failAll(CancellationError()) }
       do throws(ClientError) {
-        // A connection that was lost while nothing was asked of it is opened again.
+        // Reopens a connection that was lost while it was idle.
         if sent.isEmpty, let idle = connection, isLost(idle) { connection = nil }
         if !requests.isEmpty, connection == nil { connection = try open() }
         for request in requests {
@@ -127,7 +127,7 @@ final class ClientWorker: Sendable {
     }
   }
 
-  /// Whether the daemon has closed a connection that awaits no answer.
+  /// Whether the daemon has closed an idle connection.
   private func isLost(_ connection: Connection) -> Bool {
     do throws(ClientError) {
       try connection.fill()

@@ -50,7 +50,8 @@ struct LinePainter {
     if columns + DisplayWidth.columns(of: Self.safe(piece)) <= width - 1 { add(piece, role) }
   }
 
-  /// Adds words as long as they fit whole; the rest becomes an ellipsis. The first word of a line is cut if need be.
+  /// Appends words while they fit; the rest becomes an ellipsis. The first word of a line is truncated if it does not
+  /// fit.
   mutating func addWords(_ piece: String, _ role: Palette.Role = .plain) {
     let piece = Self.safe(piece)
     if isCut { return }
@@ -72,7 +73,7 @@ struct LinePainter {
     columns = max(columns, width)
   }
 
-  /// Adds spaces up to a column.
+  /// Appends spaces up to a column.
   mutating func pad(to column: Int) {
     if column > columns { add(String(repeating: " ", count: column - columns)) }
   }

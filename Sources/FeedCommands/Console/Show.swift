@@ -163,7 +163,7 @@ extension Show {
 }
 
 extension Show {
-  /// Adds the sections with their numbers of rows as far as they fit; bins without the name of their feed.
+  /// Appends the sections with their numbers of rows, as many as fit. Bins are shown without the name of their feed.
   fileprivate static func add(_ sections: [(name: String, count: Int)], of feed: String, to line: inout LinePainter) {
     for (place, section) in sections.enumerated() {
       let margin = place == 0 ? "" : "  "
@@ -171,7 +171,7 @@ extension Show {
       var name = section.name == feed ? "" : LinePainter.safe(section.name) + " "
       if name.hasPrefix("\(feed)/") { name.removeFirst(feed.count + 1) }
       let columns = DisplayWidth.columns(of: margin + name + count)
-      // A mark needs two columns when there are more, and the painter keeps the last one free.
+      // If more sections follow, two columns are needed for the ellipsis; the painter reserves the last column.
       guard columns + (place + 1 < sections.count ? 3 : 1) <= line.room else { return line.addWhole(" …", .dim) }
       line.add(margin)
       line.add(name, .key)

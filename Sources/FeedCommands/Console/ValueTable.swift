@@ -1,14 +1,15 @@
 import FeedClient
 import FeedJSON
 
-/// Prints a list of objects as a table: a column for each member in order of first appearance, numbers right-aligned.
+/// Prints a list of objects as a table: a column for each member in order of first appearance. Numbers are
+/// right-aligned.
 ///
-/// Where it is too wide, columns with nothing in them give way first, then the last ones.
+/// If the table is too wide, empty columns are removed first, then the last ones.
 struct ValueTable {
-  /// Members that are names although they are numbers, so that their digits are not grouped.
+  /// Members that are identifiers, so that their digits are not grouped.
   fileprivate static let names: Set<String> = ["uid", "pid"]
 
-  /// One member of all rows.
+  /// The values of one member.
   private struct Column {
     var name: String
     var cells: [String]
@@ -24,7 +25,7 @@ struct ValueTable {
       }
     }
 
-    /// Whether every value is missing, zero, or without content.
+    /// Whether every value is missing, zero or empty.
     var isEmpty: Bool {
       values.allSatisfy { value in
         guard let value else { return true }
@@ -76,9 +77,9 @@ struct ValueTable {
     return text
   }
 
-  /// The columns that fit.
+  /// The columns that fit in the width.
   private func fitting(_ width: Int) -> [Column] {
-    // The painter keeps the last column of the screen free.
+    // The painter reserves the last column of the screen.
     func isTooWide(_ columns: [Column], _ mark: Int = 0) -> Bool {
       columns.reduce(-2) { $0 + $1.width + 2 } + mark > width - 1
     }
@@ -102,7 +103,7 @@ struct ValueTable {
     return painter.text + "\n"
   }
 
-  /// Strings without quotes, whole numbers with groups of digits, everything else as JSON.
+  /// Formats a value: strings without quotes, integers with grouped digits, everything else as JSON.
   private static func shown(_ value: JSONView, of name: String) -> String {
     if let number = value.int, !names.contains(name) { return Grouped.text(number) }
     return LinePainter.safe(value.string ?? value.source(limit: 60))

@@ -118,7 +118,7 @@ struct Explanation {
     return ["\(error)", "start a daemon with: \(Self.start(error.path ?? "PATH"))"]
   }
 
-  /// How a daemon that listens at a path is started.
+  /// Returns the command that starts a daemon at a path.
   private static func start(_ path: String) -> String {
     let own = "feedd --socket \(LinePainter.shellWord(path))"
     if path.hasPrefix("/run/user/") { return "systemctl --user start feedd.socket, or: \(own)" }
@@ -131,7 +131,7 @@ struct Explanation {
   static func refusal(_ error: RemoteError, withCode: Bool, suggestion: String = "") -> [String] {
     var text = CommandWords.translate(error.message)
     if text.hasSuffix("."), !suggestion.isEmpty { text.removeLast() }
-    // A name that resembles is a better next step than the daemon's general one.
+    // A similar name is a better next step than the daemon's general advice.
     if !suggestion.isEmpty, let advice = text.lastIndex(of: ";") { text = String(text[..<advice]) }
     text += suggestion
     if withCode { text += " (\(error.code))" }
@@ -155,7 +155,7 @@ enum CommandWords {
     countingFromOne(words.reduce(message) { $0.replacing($1.0, with: $1.1) })
   }
 
-  /// Elements of a command line are counted from 1, those of a request from 0.
+  /// Converts the index of an element in a request, from 0, to its number on the command line, from 1.
   private static func countingFromOne(_ message: String) -> String {
     guard message.hasPrefix("element "), let number = message.dropFirst(8).split(separator: " ").first,
       let index = Int(number)

@@ -115,7 +115,7 @@ extension Invocation {
       result.member("sections")?.elements.map { $0.member("name")?.string ?? "" } ?? []
     }
     if let index = names.firstIndex(where: { $0 == word || $0 == "\(feed)/\(word)" }) { return index }
-    // A section of a bin or of a feed made of feeds may be named by the last part of its name.
+    // A section may be named by the last part of its name.
     let matches = names.indices.filter { names[$0].hasSuffix("/\(word)") }
     if matches.count == 1 { return matches[0] }
     let short = names.map { $0.hasPrefix("\(feed)/") ? String($0.dropFirst(feed.count + 1)) : $0 }

@@ -43,7 +43,7 @@ struct ElementReader: ~Copyable {
   /// Whether a comma is required before the next item of that array.
   private var needsComma = false
   private var isFinished = false
-  /// The column where the last element begins, from 1, in bytes.
+  /// The column of the beginning of the last element, from 1, in bytes.
   private(set) var elementColumn = 1
 
   /// - Parameters:
@@ -146,7 +146,7 @@ struct ElementReader: ~Copyable {
       // If the value was incomplete, the line of the error may be the beginning of the next value.
       if line > start { take(text[..<min(error.offset, length)].lastIndex(of: Self.newline) ?? 0) }
       needsComma = false
-      // The end of the input ends an array around the value as well.
+      // The end of the input also ends an enclosing array.
       if isFinished, length == bytes.count { arrayLine = nil }
       return .malformed(line: line, column: column, reason: error.message)
     }

@@ -74,7 +74,7 @@ final class PushStream {
       let codes = invocation.isVerbose || console.wantsJSON
       let reason = Explanation.refusal(error, withCode: codes)[0]
       guard let refusal = pusher.refused(reason) else { return }
-      // Elements are sent again one by one until the refused one is found, which is the first of its request.
+      // A refused element was sent alone, so it is the first of its request.
       let text = refusal.reason.replacing("element 1 ", with: "the element ", maxReplacements: 1)
       report("line \(refusal.line), column \(refusal.column): \(text)")
     }

@@ -41,10 +41,10 @@ struct Pusher {
 
   init(window: Window = Window()) { self.window = window }
 
-  /// Adds an element, which is valid JSON.
-  /// - Parameter alone: whether it must not share a request.
+  /// Adds an element, which must be valid JSON.
+  /// - Parameter alone: whether it must be the only element of its request.
   mutating func add(_ element: UnsafeRawBufferPointer, line: Int, column: Int = 1, alone: Bool) {
-    // One byte more for the comma.
+    // One more byte for the comma.
     if alone || filling.bytes.count + element.count + 1 > window.batchBytes { seal() }
     filling.add(element, line: line, column: column)
     if alone || filling.count >= window.batchLines { seal() }
@@ -121,13 +121,13 @@ final class PushBatch {
   private(set) var lines: [Int] = []
   /// The column of each element, from 1.
   private(set) var columns: [Int] = []
-  /// Where each element begins in `bytes`.
+  /// The offset of each element in `bytes`.
   private var starts: [Int] = []
 
   /// The number of elements.
   var count: Int { lines.count }
 
-  /// Adds an element and where it begins.
+  /// Adds an element with its position in the input.
   func add(_ element: UnsafeRawBufferPointer, line: Int, column: Int = 1) {
     if !lines.isEmpty { bytes.append(UInt8(ascii: ",")) }
     starts.append(bytes.count)

@@ -56,10 +56,10 @@ struct TopView {
     case watches = "WATCHES"
   }
 
-  /// A number of the daemon: its title and its member of `stats`.
+  /// A number in the summary: its title and its member of `stats`.
   private typealias Quantity = (title: String, member: String, isBytes: Bool)
 
-  /// The rates, the most important first.
+  /// The rates, most important first.
   private static let rates: [Quantity] = [
     ("requests", "requests", false), ("deltas", "deltas", false), ("commits", "commits", false),
     ("received", "bytesIn", true), ("sent", "bytesOut", true), ("errors", "errors", false), ("resets", "resets", false),
@@ -91,10 +91,10 @@ struct TopView {
     if samples.count > 61 { samples.removeFirst(samples.count - 61) }
   }
 
-  /// Handles a key. Returns whether to end.
+  /// Handles a key. Returns whether to quit.
   /// - Parameters:
-  ///   - width: the columns of the screen.
-  ///   - height: its rows.
+  ///   - width: the width of the screen in columns.
+  ///   - height: the height of the screen in rows.
   mutating func take(_ key: Key, width: Int = 80, height: Int = 24) -> Bool {
     if isTyping {
       switch key {
@@ -131,8 +131,8 @@ struct TopView {
     sort = all[(place + step + all.count) % all.count]
   }
 
-  /// Returns the lines for a screen of this size. What does not fit gives way: first rates and gauges that are zero, then
-  /// the least important rates; a third of the screen is for the connections.
+  /// Returns the lines for a screen of this size. If space is short, rates and gauges that are zero are omitted first,
+  /// then the least important rates. A third of the screen is for the connections.
   func lines(width: Int, height: Int) -> [String] {
     if showsHelp { return help.lines(width: width, height: height) }
     guard let last = samples.last else { return [] }
@@ -146,7 +146,7 @@ struct TopView {
     return Array(lines.prefix(height))
   }
 
-  /// The rates with their graphs, and the gauges, on at most `room` lines.
+  /// Returns the rates with their graphs, and the gauges, in at most `room` lines.
   private func summary(_ sample: TopSample, _ width: Int, room: Int) -> [String] {
     var rates = Self.rates.filter { sample.numbers[$0.member] != nil }
     var gauges = gaugeLines(sample, width, withZeros: true)
@@ -250,7 +250,7 @@ struct TopView {
     }
   }
 
-  /// The connections below the names of the columns.
+  /// Returns the table of connections with its heading.
   private func table(_ clients: [TopSample.Client], _ sample: TopSample, _ width: Int) -> [String] {
     let numbers = Column.allCases.filter { $0 != .client }
     let cells = clients.map { client in
@@ -258,7 +258,7 @@ struct TopView {
     }
     let widths = Dictionary(
       uniqueKeysWithValues: numbers.map { column in
-        // The sorted column has an arrow.
+        // The heading of the sorted column has an arrow.
         (
           column,
           max(column.rawValue.count + (column == sort ? 1 : 0), cells.map { $0[column]?.count ?? 0 }.max() ?? 0) + 2
@@ -266,11 +266,11 @@ struct TopView {
       })
     func shown(_ name: String) -> String {
       let name = LinePainter.safe(name)
-      // Where it is narrow, the command is enough.
+      // On a narrow screen, only the command of `feedclient` is shown.
       return width < 60 && name.hasPrefix("feedclient/") ? String(name.dropFirst("feedclient/".count)) : name
     }
     let names = clients.map { DisplayWidth.columns(of: shown($0.name)) }.max() ?? 0
-    // The column of the order and those with something in them come first.
+    // The sorted column and non-empty columns come first.
     let filled = numbers.filter { column in clients.contains { number(column, $0, sample) != 0 } }
     let wanted = [sort] + Self.importance.filter(filled.contains) + Self.importance.filter { !filled.contains($0) }
     var kept: Set<Column> = []
@@ -298,7 +298,7 @@ struct TopView {
     return lines
   }
 
-  /// The columns of numbers, the most important first.
+  /// The numeric columns, most important first.
   private static let importance: [Column] = [.rate, .queued, .lag, .held, .watches, .pid, .uid, .resets]
 
   private func cell(_ column: Column, _ value: Int) -> String {

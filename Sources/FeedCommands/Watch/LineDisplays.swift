@@ -29,7 +29,7 @@ typealias NotificationLines = LineDisplay
 /// `watch` as text: prints each added, updated or deleted row on a line with a sign.
 final class ChangeLines: LineDisplay {
   private let templates: Templates
-  /// Before each line, the names of the feeds; nil when there is one feed.
+  /// The names of the feeds, printed before each line; nil if there is only one feed.
   private let names: [String]?
   private var name = ""
 

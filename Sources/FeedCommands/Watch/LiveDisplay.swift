@@ -2,27 +2,27 @@ import FeedClient
 import FeedJSON
 import FeedSystem
 
-/// `watch` on a terminal: feeds as lists side by side that are redrawn in place and scrolled with keys.
+/// `watch` on a terminal: shows feeds as lists side by side that are redrawn in place and scrolled with keys.
 final class LiveDisplay: WatchDisplay {
   /// The content of the screen.
   private enum View: Equatable {
     case rows
     /// Help, or an element.
     case text(TextPage)
-    /// The lists, with a search text being typed.
+    /// The lists, while a search text is typed.
     case search(String)
   }
 
   /// The minimum nanoseconds between two drawings (30 a second).
   private static let interval: UInt64 = 33_000_000
-  /// A feed has at least this many columns; those that do not fit are not shown.
+  /// The minimum width of a feed in columns. Feeds that do not fit are not shown.
   private static let leastWidth = 16
   private static let separator = " │ "
 
   private let console: Console
   private let session: TerminalSession
   private var panes: [LivePane]
-  /// The feed to which the keys go.
+  /// The index of the feed that has the focus, which receives the keys.
   private var focus = 0
   private var view = View.rows
   private var sought = ""
@@ -73,8 +73,8 @@ final class LiveDisplay: WatchDisplay {
     }
   }
 
-  /// The feeds side by side, as many as fit, around the one to which the keys go.
-  /// - Parameter hasKeys: whether the feed to which the keys go is marked.
+  /// Returns the lines of the feeds side by side: as many as fit, around the one with the focus.
+  /// - Parameter hasKeys: whether the feed with the focus is marked.
   private func lists(_ feeds: [WatchState], width: Int, height: Int, hasKeys: Bool = true) -> [String] {
     if panes.count == 1 { return panes[0].lines(feeds[0], width: width, height: height, focus: .only, console.palette) }
     let between = Self.separator.count
@@ -162,7 +162,7 @@ extension LiveDisplay {
     return nil
   }
 
-  /// A key for the list to which the keys go.
+  /// Handles a key for the list with the focus.
   private func takeInList(_ key: Key, _ mirror: Mirror) -> WatchInput? {
     let page = panes[focus].list.page
     switch key {
@@ -187,7 +187,7 @@ extension LiveDisplay {
     return nil
   }
 
-  /// Moves to the next section with rows, of this feed or of the next one; from the last to the first.
+  /// Moves the cursor to the next section with rows, in this feed or the next one. Wraps around.
   private func moveSection(by step: Int, _ feeds: [WatchState]) {
     if let mirror = panes[focus].shown(feeds[focus]), panes[focus].list.moveSection(by: step, in: mirror) { return }
     focus = (focus + step + panes.count) % panes.count

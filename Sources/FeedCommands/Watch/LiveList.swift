@@ -37,14 +37,14 @@ struct LiveList {
   private var focus: [Int?] = []
   /// The number of visible rows of each section in the last drawing.
   private var rooms: [Int] = []
-  /// The first section that the last drawing showed, and the section to scroll to.
+  /// The first visible section of the last drawing, and the section to scroll to.
   private var firstSection = 0
   private var focusedSection: Int?
   /// The row that keys move; nil while the list follows the changes.
   private(set) var cursor: IndexPath?
   /// The line of the cursor in its section before the last change.
   private var cursorLine = 0
-  /// Rows changed above and below the rows shown, since the list stopped following.
+  /// The changes above and below the visible rows since the list stopped following.
   private var unseen: [Unseen] = []
 
   private struct Unseen: Equatable {
@@ -105,7 +105,7 @@ struct LiveList {
     countRows(of: change)
   }
 
-  /// Keeps the cursor on its row and in its line. When the row moves out of view, the cursor stays in its place.
+  /// Keeps the cursor on its row and in its line. If the row moves out of view, the cursor stays in its place.
   private mutating func follow(_ row: IndexPath, through change: Change) {
     let place = change.position(of: row, followsMoves: false)
     if let moved = change.position(of: row, followsMoves: true), moved != place, isShown(moved) {
@@ -122,7 +122,7 @@ struct LiveList {
     return section < tops.count && tops[section]..<tops[section] + rooms[section] ~= Int(path.row)
   }
 
-  /// Keeps the rows shown in their places while rows above them are deleted, and counts deletions that are out of view.
+  /// Keeps the visible rows in place when rows above them are deleted, and counts deletions that are out of view.
   private mutating func leaveRows(of change: Change) {
     unseen.resize(to: tops.count, with: Unseen())
     rooms.resize(to: tops.count, with: 0)
@@ -137,7 +137,7 @@ struct LiveList {
       }
     }
     for move in change.moves {
-      // It is counted where it goes to.
+      // A moved row is counted at its target.
       let path = change.deleted[Int(move.deleted)]
       let (section, row) = (Int(path.section), Int(path.row))
       guard section < before.count else { continue }
@@ -146,7 +146,7 @@ struct LiveList {
     }
   }
 
-  /// Keeps the rows shown in their places while rows above them are added.
+  /// Keeps the visible rows in place when rows above them are added.
   private mutating func enterRows(of change: Change, sections: Int) {
     tops.resize(to: sections, with: 0)
     rooms.resize(to: sections, with: 0)
@@ -186,8 +186,8 @@ struct LiveList {
 extension LiveList {
   /// Returns the lines for a screen of this size, at most `height`.
   /// - Parameters:
-  ///   - isFocused: whether the cursor is shown.
-  ///   - fills: whether lines are filled with spaces up to the width.
+  ///   - isFocused: whether to show the cursor.
+  ///   - fills: whether to fill lines with spaces up to the width.
   mutating func lines(
     _ mirror: Mirror, width: Int, height: Int, palette: Palette, isFocused: Bool = true, fills: Bool = false
   ) -> [String] {
@@ -224,7 +224,7 @@ extension LiveList {
     }
   }
 
-  /// How many sections are hidden, and how many changes there are in them.
+  /// Returns a line with the numbers of hidden sections and of changes in them.
   private func hiddenSections(_ plan: LiveLayout, _ count: Int, _ width: Int, _ palette: Palette) -> LinePainter {
     let (above, below) = (plan.first, count - plan.shown.upperBound)
     var line = LinePainter(width: width, palette: palette)
@@ -263,7 +263,7 @@ extension LiveList {
     let count = "  \(Grouped.text(section.rows.count))"
     var line = LinePainter(width: width, palette: palette)
     var name = section.name
-    // Where it is narrow, a bin is named without its feed, which is above it.
+    // On a narrow screen, a bin is named without its feed, whose name is above it.
     if DisplayWidth.columns(of: name) + count.count > width - 8, name.hasPrefix("\(mirror.feed)/") {
       name.removeFirst(mirror.feed.count + 1)
     }
@@ -281,7 +281,7 @@ extension LiveList {
       ("-", tally.deleted, .deleted),
     ]
     for (sign, count, role) in signs where count > 0 { line.addWhole(" \(sign)\(Grouped.text(count))", role) }
-    // What a person waits for comes before the numbers of the rows.
+    // Unseen changes are more important than the numbers of rows.
     add(unseen[place], to: &line)
     if room < section.rows.count {
       let last = tops[place] + room
@@ -351,7 +351,7 @@ extension LiveList {
   }
 
   /// Moves the cursor to the first row of the next or previous section that has rows.
-  /// - Returns: false when there is no such section; the cursor then stays.
+  /// - Returns: false if there is no such section; the cursor then stays.
   @discardableResult
   mutating func moveSection(by step: Int, in mirror: Mirror) -> Bool {
     moveSection(from: cursor.map { Int($0.section) + step } ?? 0, by: step, in: mirror)
@@ -419,7 +419,7 @@ extension LiveList {
 }
 
 extension Change {
-  /// Where a row is after the change; the row that took its place when it was deleted. O(size of the change).
+  /// The position of a row after the change; for a deleted row, that of the row in its place. O(size of the change).
   fileprivate func position(of path: IndexPath, followsMoves: Bool) -> IndexPath? {
     if followsMoves {
       for move in moves where deleted[Int(move.deleted)] == path { return added[Int(move.added)] }
@@ -443,31 +443,32 @@ extension Array {
   }
 }
 
-/// Which sections a screen shows, and how many rows of each.
+/// The visible sections, and the number of visible rows of each.
 ///
-/// When every section has room for its heading and a row, all are shown: short ones whole, long ones share the rest equally.
-/// Otherwise as many as have room for a few rows, around the section of interest.
+/// If there is room for a heading and a row of every section, all sections are visible: short ones are complete, and
+/// long ones share the rest equally. Otherwise as many sections are visible as have room for a few rows, around the
+/// section with the focus.
 struct LiveLayout: Equatable {
-  /// The first section shown.
+  /// The index of the first visible section.
   private(set) var first = 0
-  /// The rows shown of each section from the first one on.
+  /// The number of visible rows of each visible section.
   private(set) var rooms: [Int] = []
-  /// How many sections are not shown.
+  /// The number of sections that do not fit.
   private(set) var hiddenSections = 0
 
-  /// The sections shown.
+  /// The visible sections.
   var shown: Range<Int> { first..<first + rooms.count }
 
   /// - Parameters:
-  ///   - first: the first section shown before.
-  ///   - focus: a section that must be shown.
+  ///   - first: the first visible section of the last drawing.
+  ///   - focus: a section that must be visible.
   init(counts: [Int], height: Int, first previous: Int = 0, focus: Int? = nil) {
     var left = height
     let needed = counts.reduce(0) { $0 + min($1, 1) + 1 }
     if needed <= height {
       rooms = [Int](repeating: 0, count: counts.count)
     } else {
-      // One line says how many sections are hidden.
+      // One line shows the number of hidden sections.
       left = max(height - 1, 0)
       rooms = [Int](repeating: 0, count: min(left == 0 ? 0 : max(left / 3, 1), counts.count))
       hiddenSections = counts.count - rooms.count
@@ -478,13 +479,13 @@ struct LiveLayout: Equatable {
     }
     left -= rooms.count
     var open = shown.sorted { counts[$0] < counts[$1] }[...]
-    // The shortest first: the room it does not need goes to longer ones.
+    // Shortest section first: the rows that it does not need are for longer ones.
     while let section = open.first {
       rooms[section - first] = min(counts[section], left / open.count)
       left -= rooms[section - first]
       open = open.dropFirst()
     }
-    // The remainder of the division.
+    // Distributes the remainder of the division.
     for section in shown where left > 0 && rooms[section - first] < counts[section] {
       rooms[section - first] += 1
       left -= 1

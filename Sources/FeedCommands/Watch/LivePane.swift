@@ -1,6 +1,6 @@
 import FeedClient
 
-/// One feed on the screen of ``LiveDisplay``: a heading above its list, and what a pause keeps.
+/// One feed on the screen of ``LiveDisplay``: a heading above its list, and the state of a pause.
 struct LivePane {
   var list: LiveList
   /// The rows shown while the display is paused, and the number of changes since.
@@ -8,7 +8,7 @@ struct LivePane {
 
   init(_ templates: Templates) { list = LiveList(templates: templates) }
 
-  /// The rows that are shown: those of the feed, or those of the beginning of a pause.
+  /// The visible rows: those of the feed or, during a pause, those at its beginning.
   func shown(_ state: WatchState) -> Mirror? { paused?.mirror ?? state.mirror }
 
   /// Begins or ends a pause.
@@ -17,9 +17,9 @@ struct LivePane {
     if !isPaused, let mirror = state.mirror { list.clamp(to: mirror) }
   }
 
-  /// Records a notification that the mirror has already.
+  /// Records a notification that the mirror has already applied.
   mutating func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, now: UInt64) {
-    // While the display is paused, places are those of the paused rows.
+    // While the display is paused, places refer to the paused rows.
     guard paused == nil else {
       if notification.kind == .delta || notification.kind == .snapshot { paused?.changes += 1 }
       return
@@ -67,14 +67,14 @@ struct LivePane {
   }
 }
 
-/// Where the keys go.
+/// The focus of the keyboard, relative to one feed.
 enum LiveFocus: Equatable {
-  /// There is one feed.
+  /// There is only one feed.
   case only
-  /// To this feed, and all are on the screen.
+  /// This feed has the focus, and all feeds are visible.
   case here
-  /// To this feed, which is one of several of which some are not on the screen.
+  /// This feed has the focus, and some of the feeds are not visible.
   case one(Int, of: Int)
-  /// To another feed.
+  /// Another feed has the focus.
   case other
 }

@@ -1,9 +1,10 @@
-/// Text that covers the list for a while: help, or an element. Lines are wrapped at the width and scrolled.
+/// A text that temporarily covers the list: help, or an element. Lines are wrapped at the width, and the text can be
+/// scrolled.
 struct TextPage: Equatable {
   private let lines: [String]
-  /// The column at which the continuation of a wrapped line begins; nil for two after its own indentation.
+  /// The column of the continuation lines of a wrapped line; nil for two columns more than the indentation of the line.
   private let hanging: Int?
-  /// The first line shown, of the wrapped ones.
+  /// The index of the first visible wrapped line.
   private(set) var top = 0
 
   init(_ lines: [String], hanging: Int? = nil) {
@@ -17,7 +18,7 @@ struct TextPage: Equatable {
     return Array(all[min(top, max(all.count - height, 0))...].prefix(height))
   }
 
-  /// Scrolls. Returns false for a key that ends the page.
+  /// Scrolls. Returns false for a key that closes the page.
   mutating func take(_ key: Key, width: Int, height: Int) -> Bool {
     let (page, count) = (max(height - 1, 1), wrapped(width).count)
     var next = min(top, max(count - height, 0))
@@ -36,7 +37,7 @@ struct TextPage: Equatable {
 
   private func wrapped(_ width: Int) -> [String] { lines.flatMap { Self.wrap($0, width, hanging) } }
 
-  /// Wraps a line between words, or inside of a word that is longer than a line.
+  /// Wraps a line between words, or inside a word that is longer than a line.
   static func wrap(_ line: String, _ width: Int, _ hanging: Int? = nil) -> [String] {
     let line = LinePainter.safe(line)
     guard DisplayWidth.columns(of: line) > width else { return [line] }
@@ -46,7 +47,7 @@ struct TextPage: Equatable {
     var lines: [String] = []
     var text = ""
     var columns = 0
-    /// The scalars and columns up to the last space at which the line can be broken.
+    /// The last space at which the line can be broken, and the columns before it.
     var space: (end: String.UnicodeScalarView.Index, columns: Int)?
     for scalar in line.unicodeScalars {
       let needed = DisplayWidth.columns(of: scalar)

@@ -2,8 +2,8 @@ import FeedClient
 import FeedJSON
 import FeedSystem
 
-/// One run of `watch`: follows feeds and shows them, until their count is reached, it times out, the reader of its output
-/// is gone, or it is interrupted.
+/// One run of `watch`: follows feeds and shows them, until the count is reached, it times out, the reader of its output
+/// has closed it, or it is interrupted.
 final class WatchRun {
   /// The maximum nanoseconds that the end waits for the daemon's digest.
   private static let verifyTime: UInt64 = 10_000_000_000
@@ -11,9 +11,9 @@ final class WatchRun {
   private let settings: WatchSettings
   private let display: any WatchDisplay
   private let feeds: [WatchedFeed]
-  /// How the run ends; set once.
+  /// The exit status; set once.
   private var ending: ExitStatus?
-  /// When the end waits for a digest no longer.
+  /// The time when the final verification times out.
   private var endsBefore: UInt64?
   private let deadline: UInt64?
 
@@ -31,7 +31,7 @@ final class WatchRun {
 
   private var states: [WatchState] { feeds.map(\.state) }
 
-  /// Runs to the end.
+  /// Runs until the watch ends.
   func run() throws(Failure) -> ExitStatus {
     defer { display.leave([]) }
     while true {
@@ -61,7 +61,7 @@ final class WatchRun {
     for feed in feeds { try feed.saveProgress() }
   }
 
-  /// Leaves the rows on the screen if the watch ended by itself.
+  /// Ends the display. Leaves the rows on the screen if the watch was not interrupted.
   private func end(_ ending: ExitStatus) throws(Failure) -> ExitStatus {
     display.leave(feeds.allSatisfy(\.isDone) ? states : [])
     for feed in feeds { feed.sayVerified() }
@@ -69,7 +69,7 @@ final class WatchRun {
     return ending
   }
 
-  /// Asks for digests if it is time. Returns whether nothing is left to compare.
+  /// Requests digests if it is time. Returns whether nothing is left to compare.
   private func isVerified(_ now: UInt64) throws(Failure) -> Bool {
     if feeds.allSatisfy(\.isVerified) { return true }
     if endsBefore == nil { endsBefore = now &+ Self.verifyTime }
@@ -85,7 +85,7 @@ final class WatchRun {
       due += feed.deadlines
       if let descriptor = feed.follower.descriptor { list.add(descriptor, feed.follower.interest) }
     }
-    // Notices a reader that is gone also when there is nothing to write.
+    // Detects a reader that closed the output even if there is nothing to write.
     list.add(StandardStreams.output, [])
     for descriptor in display.descriptors { list.add(descriptor, .readable) }
     do throws(SystemError) {

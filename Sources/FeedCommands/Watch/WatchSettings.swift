@@ -14,12 +14,12 @@ struct WatchSettings: Equatable {
     case counts
   }
 
-  /// The feeds, in the order in which they are shown.
+  /// The feeds, in the order on the screen.
   var feeds: [String]
-  /// The options of the first feed, which are those of the others as well.
+  /// The options of the first feed. The other feeds use them too.
   var options: WatchOptions
   var output = Output.changes
-  /// How many changes of each feed end the watch; see ``WatchDisplay/countsStates``.
+  /// The number of changes of each feed after which the watch ends; see ``WatchDisplay/countsStates``.
   var count: Int?
   var snapshotOnly = false
   var verifies = false
@@ -90,25 +90,26 @@ struct WatchSettings: Equatable {
   }
 }
 
-/// How `watch` shows feeds.
+/// A display of `watch`.
 protocol WatchDisplay: AnyObject {
   /// Whether the display needs the rows.
   var needsMirror: Bool { get }
-  /// Whether the display shows complete states, so that a snapshot counts once for `--count` and not each of its parts.
+  /// Whether the display shows complete states. If so, `--count` counts a snapshot once, otherwise each of its parts.
   var countsStates: Bool { get }
-  /// Shows a notification, or remembers it until ``update(_:now:)``. The mirror has it already; a delta comes decoded.
+  /// Shows a notification, or stores it until ``update(_:now:)``. The mirror has already applied it; a delta is
+  /// decoded.
   /// - Parameter feed: the index of the feed.
   func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, feed: Int, now: UInt64)
-  /// Shows what is due.
+  /// Shows pending updates.
   func update(_ feeds: [WatchState], now: UInt64) throws(Failure)
-  /// When to call ``update(_:now:)`` although nothing happens.
+  /// The time to call ``update(_:now:)`` without an event; nil if there is none.
   var deadline: UInt64? { get }
   /// Descriptors to poll for reading: signals and keys.
   var descriptors: [Int32] { get }
-  /// Handles what can be read from ``descriptors``.
+  /// Handles the input of ``descriptors``.
   func takeInput(_ feeds: [WatchState], now: UInt64) throws(Failure) -> [WatchInput]
-  /// Gives the terminal back.
-  /// - Parameter last: what to leave on the screen; empty when the watch was interrupted.
+  /// Restores the terminal.
+  /// - Parameter last: the states to leave on the screen; empty if the watch was interrupted.
   func leave(_ last: [WatchState])
 }
 
@@ -118,15 +119,15 @@ enum WatchInput: Equatable {
   case quit
   /// End the process by this signal.
   case signal(Int32)
-  /// Select a row of a feed, or deselect it.
+  /// Select or deselect a row of a feed.
   case select(feed: Int, section: Int, row: Int, isOn: Bool)
 }
 
-/// What a display may show of one feed.
+/// The state of one feed, for a display.
 struct WatchState {
   var feed: String
   var mirror: Mirror?
-  /// Why nothing new comes; nil while the watch is running.
+  /// The reason why there are no updates; nil while the watch is running.
   var complaint: String?
   /// The last revision that matched the daemon's digest, with `--verify`.
   var verifiedRevision: UInt64?

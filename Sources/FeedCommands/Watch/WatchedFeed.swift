@@ -2,7 +2,7 @@ import FeedClient
 import FeedJSON
 import FeedSystem
 
-/// One feed of a ``WatchRun``: follows it over lost connections, passes what happens to the display, and verifies the copy.
+/// One feed of a ``WatchRun``: follows it and reconnects, passes events to the display, and verifies the copy.
 final class WatchedFeed {
   let name: String
   let follower: Follower
@@ -12,14 +12,14 @@ final class WatchedFeed {
   private let display: any WatchDisplay
   private var sinceFile: SinceFile?
   private var verification = Verification()
-  /// What counts for `--count`: parts of snapshots and deltas that were printed, or states that were shown.
+  /// The number of parts of snapshots and deltas that were printed, or of states that were shown, for `--count`.
   private var shownCount = 0
-  /// The numbers of rows that were printed last, by a watch without elements.
+  /// The last printed numbers of rows, in a watch without elements.
   private var shownCounts: FeedCounts?
-  /// Whether everything that was asked for was shown.
+  /// Whether the requested number of changes was shown.
   private(set) var isDone = false
   private var lastComplaint: String?
-  /// Why the daemon refused what a key asked for.
+  /// The reason why the daemon refused the request of a key.
   private var lastRefusal: String?
 
   private var console: Console { invocation.console }
@@ -37,26 +37,26 @@ final class WatchedFeed {
     if let path = settings.sinceFile {
       let file = try SinceFile(path: path, feed: name)
       sinceFile = file
-      // A display of rows needs all of them, and so does a snapshot.
+      // A display of rows and a snapshot need all rows.
       if !display.needsMirror, !settings.snapshotOnly { options.since = file.position }
     }
     follower = Follower(
       path: invocation.socketPath, options: options, keepsMirror: settings.verifies || display.needsMirror)
   }
 
-  /// What a display shows of the feed.
+  /// The state for a display.
   var state: WatchState {
     WatchState(
       feed: name, mirror: follower.mirror, complaint: follower.isWatching ? lastRefusal : lastComplaint ?? "connecting",
       verifiedRevision: verification.verified?.revision)
   }
 
-  /// When to call ``advance()`` or ``askForDigest(_:atOnce:)`` although nothing can be read.
+  /// The times to call ``advance()`` or ``askForDigest(_:atOnce:)`` without input.
   var deadlines: [UInt64?] { [follower.deadline, settings.verifies ? verification.deadline : nil] }
 
-  /// Receives what there is, until the display wants a pause.
+  /// Processes available messages, until the display pauses.
   func advance() throws(Failure) {
-    // The daemon keeps what comes after the end.
+    // Later notifications stay unread.
     if isDone, !settings.verifies { return }
     do throws(ClientError) {
       try follower.advance { event throws(ClientError) in try take(event) }
@@ -65,7 +65,7 @@ final class WatchedFeed {
     }
   }
 
-  /// Records that everything received was written, which is what the reader has seen.
+  /// Saves the position, after all output was written.
   func saveProgress() throws(Failure) { try sinceFile?.save(follower.position) }
 
   private func take(_ event: Follower.Event) throws(ClientError) -> Follower.Verdict {
@@ -89,7 +89,7 @@ final class WatchedFeed {
     return .proceed
   }
 
-  /// Prints the numbers with which a watch without elements starts. They count as its snapshot.
+  /// Prints the initial numbers of rows of a watch without elements. They count as its snapshot.
   private func takeCounts() -> Follower.Verdict {
     guard follower.counts != nil, follower.counts != shownCounts else { return .proceed }
     showCounts()
@@ -122,7 +122,7 @@ final class WatchedFeed {
     return isOver || console.pendingBytes > 256 << 10 ? .pause : .proceed
   }
 
-  /// Reports once why nothing comes.
+  /// Reports once why there are no updates.
   private func complain(_ reason: ClientError) {
     let sentence: String
     switch reason {
@@ -139,15 +139,15 @@ extension WatchedFeed {
   /// Whether nothing is left to compare with the daemon.
   var isVerified: Bool { !settings.verifies || follower.mirror == nil || verification.isComplete }
 
-  /// Prints what was compared last.
+  /// Prints the last verified revision.
   func sayVerified() {
     guard settings.verifies, let verified = verification.verified else { return }
     console.say(
       "verified \(name) at revision \(Grouped.text(Int(clamping: verified.revision))): digest \(verified.digest)")
   }
 
-  /// Asks for a digest if it is time.
-  /// - Parameter atOnce: whether to ask without waiting for a quiet moment.
+  /// Requests a digest if it is time.
+  /// - Parameter atOnce: whether to skip the wait for a time without changes.
   func askForDigest(_ now: UInt64, atOnce: Bool) throws(Failure) {
     guard settings.verifies, verification.mustAsk(now: now, atOnce: atOnce), follower.progress?.isLive == true else {
       return
@@ -164,7 +164,7 @@ extension WatchedFeed {
     }
   }
 
-  /// Selects a row, or deselects it.
+  /// Selects or deselects a row.
   func select(section: Int, row: Int, isOn: Bool) throws(Failure) {
     lastRefusal = nil
     do throws(ClientError) {

@@ -90,13 +90,13 @@ public final class Engine {
     set { status.log = newValue }
   }
 
-  /// Which events are logged.
+  /// The threshold of the log.
   public var logThreshold: LogThreshold {
     get { status.threshold }
     set { status.threshold = newValue }
   }
 
-  /// Reads the gauges of the process, for `stats`.
+  /// The function that reads the gauges of the process, for `stats`.
   public var processGauges: () -> ProcessGauges {
     get { status.process }
     set { status.process = newValue }

@@ -30,24 +30,24 @@ public struct EngineEvent: Sendable, Equatable {
   public let subject: Subject
 }
 
-/// The threshold of the daemon's log, which `logLevel` reads and sets.
+/// The threshold of the daemon's log. The method `logLevel` reads and sets it.
 public struct LogThreshold {
-  /// The names of the levels, the most severe first.
+  /// The names of the levels, most severe first.
   public static let names = ["error", "warning", "notice", "info", "debug"]
 
-  /// The least severe level that is logged.
+  /// The name of the least severe level that is logged.
   public private(set) var name: String
   private let apply: (String) -> Void
 
-  /// - Parameter apply: makes the log use a level.
+  /// - Parameter apply: sets the level of the log.
   public init(_ name: String = "info", apply: @escaping (String) -> Void = { _ in }) {
     assert(Self.names.contains(name))
     self.name = name
     self.apply = apply
   }
 
-  /// Logs this level and those more severe.
-  /// - Returns: false when there is no level of that name.
+  /// Sets the least severe level that is logged.
+  /// - Returns: false if there is no level with this name.
   mutating func set(_ name: String) -> Bool {
     guard Self.names.contains(name) else { return false }
     self.name = name
@@ -56,11 +56,11 @@ public struct LogThreshold {
   }
 }
 
-/// Gauges of the process that only its owner can read, as `stats` reports them.
+/// The gauges in `stats` that only the owner of the process can read.
 public struct ProcessGauges {
-  /// Memory in use.
+  /// The memory in use, in bytes.
   public var memoryBytes: Int
-  /// What the commit log stores; 0 when nothing is stored.
+  /// The bytes that the commit log stores; 0 if nothing is stored.
   public var logBytes: Int
 
   public init(memoryBytes: Int = 0, logBytes: Int = 0) {
@@ -117,7 +117,7 @@ struct Status {
   private var closings = ClosingLines()
   /// The sink of events. Set by the owner of the engine.
   var log: (EngineEvent) -> Void = { _ in }
-  /// Which events are logged. Set by the owner of the engine.
+  /// The threshold of the log. Set by the owner of the engine.
   var threshold = LogThreshold()
   /// Reads the gauges of the process. Set by the owner of the engine.
   var process: () -> ProcessGauges = { ProcessGauges() }

@@ -55,7 +55,7 @@ extension Engine {
     }
   }
 
-  /// Reads the level of the log, and sets it.
+  /// Returns the level of the log, and sets it if requested.
   func logLevel(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     if let level = parameters.member("level") {
       let before = status.threshold.name

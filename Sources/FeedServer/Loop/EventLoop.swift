@@ -19,7 +19,7 @@ struct EventLoop: ~Copyable {
   private var shutdown: Shutdown
   private var service: ServiceManager
   private var sources = ManagedSources()
-  /// The file of `--metrics-file`; nil when there is none.
+  /// The file of `--metrics-file`; nil if there is none.
   private var metrics: MetricsFile?
   /// The file that SIGHUP reads again; nil if there is none.
   private let configurationFile: ConfigurationFile?

@@ -4,11 +4,11 @@ import FeedModel
 import FeedSystem
 import FeedWire
 
-/// The file of `--metrics-file`, which the textfile collector of node_exporter reads.
+/// The file of `--metrics-file`, for the textfile collector of node_exporter.
 ///
-/// It is replaced as a whole, so a reader never sees half of it. A failure is logged once, until a write succeeds.
+/// It is replaced atomically. Of consecutive failures, only the first is logged.
 struct MetricsFile {
-  /// The time between two writes: 15 s.
+  /// Nanoseconds between two writes.
   private static let interval: UInt64 = 15_000_000_000
 
   private let path: String
@@ -22,10 +22,10 @@ struct MetricsFile {
     due = now
   }
 
-  /// When ``write(_:now:)`` is due.
+  /// The time to call ``write(_:now:)``.
   var deadline: Instant { due }
 
-  /// Writes the file if it is due.
+  /// Writes the file if it is time.
   mutating func write(_ engine: Engine, now: Instant) {
     guard now >= due else { return }
     due = now.adding(nanoseconds: Self.interval)
