@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// `feedbench` runs and says something sensible; how fast anything is, no test asks.
+/// `feedbench` runs and prints plausible measurements. No test depends on speed.
 @Suite struct BenchTests {
   private func run(_ arguments: [String]) throws -> ClientCommand.Outcome {
     try ClientCommand.finish(try ChildProcess(BuildProducts.program("feedbench"), arguments))
@@ -28,7 +28,7 @@ import Testing
     for line in outcome.lines { #expect(try measurement(line, of: arguments[0]), "\(line)") }
   }
 
-  /// Whether a line is an object that says of what command, which case, and a number above zero.
+  /// Whether a line is an object with the command, a case and a positive number.
   private func measurement(_ line: String, of command: String) throws -> Bool {
     var scanner = JSONScanner()
     return try Array(line.utf8).withUnsafeBytes { bytes in
@@ -39,14 +39,14 @@ import Testing
     }
   }
 
-  @Test func aTableNamesItsUnits() throws {
+  @Test func tableNamesItsUnits() throws {
     let outcome = try run(["json", "--count", "20", "--runs", "1"])
     #expect(outcome.code == 0)
     #expect(outcome.lines.first == "objects of 250 bytes")
     #expect(outcome.lines.dropFirst().allSatisfy { $0.contains(" ns ") })
   }
 
-  @Test func helpTeaches() throws {
+  @Test func helpListsCommandsAndOptions() throws {
     let help = try run(["--help"])
     #expect(help.code == 0)
     for command in ["json", "query", "model", "engine", "tree", "view", "socket"] {
@@ -63,14 +63,14 @@ import Testing
     (["json", "extra"], "unexpected argument 'extra'"),
     (["engine", "--watchers", "-1"], "--watchers '-1': expected an integer from 0 to 10000"),
   ])
-  func aWrongLineIsRefused(_ arguments: [String], message: String) throws {
+  func wrongCommandLineIsRefused(_ arguments: [String], message: String) throws {
     let outcome = try run(arguments)
     #expect(outcome.code == 2)
     #expect(outcome.output.isEmpty)
     #expect(outcome.errors == "feedbench: \(message); run 'feedbench --help'\n")
   }
 
-  @Test func aDaemonThatIsNotThereIsNamed() throws {
+  @Test func missingDaemonIsNamed() throws {
     let outcome = try run(["socket", "--count", "10", "--runs", "1", "--socket", "/nonexistent/feedd.sock"])
     #expect(outcome.code == 1)
     #expect(outcome.errors.contains("/nonexistent/feedd.sock"))

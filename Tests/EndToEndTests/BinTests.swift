@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// A collection with three filtered bins through the socket.
@@ -63,7 +64,7 @@ struct BinTests {
     #expect(try session.ask("get", #"{"feed":"mine","at":[1,2]}"#)["element"] == "null")
   }
 
-  @Test("New bins judge the existing elements")
+  @Test("Redefined bins filter the existing elements")
   func replacedBins() throws {
     _ = try update(1, "apple")
     _ = try update(2, "banana")
@@ -80,7 +81,7 @@ struct BinTests {
     #expect(try session.rows("mine") == [[#"{"id":1,"value":"apple"}"#, #"{"id":2,"value":"banana"}"#], []])
   }
 
-  @Test("An element without identity refuses the whole request")
+  @Test("An element without identity makes the whole request fail")
   func withoutIdentity() throws {
     #expect(try session.refusal("update", #"{"feed":"mine","element":{"value":"apple"}}"#) == -32003)
     #expect(try session.refusal("update", #"{"feed":"mine","elements":[{"id":1,"value":"a"},{"id":null}]}"#) == -32003)

@@ -2,12 +2,12 @@ import FeedSystem
 import Glibc
 import TestSupport
 
-/// `feedclient` with the socket it shall use.
+/// The program `feedclient` with the socket of a daemon.
 struct ClientCommand {
   let socket: String
   var environment: [String: String] = [:]
 
-  /// Keeps the daemon running as long as there is a command for it.
+  /// Keeps the daemon running as long as this value exists.
   private var daemon: DaemonProcess?
 
   init(_ daemon: DaemonProcess) {
@@ -17,7 +17,7 @@ struct ClientCommand {
 
   init(socket: String) { self.socket = socket }
 
-  /// How a run ended and what it wrote.
+  /// The exit status and the output of a run.
   struct Outcome: Equatable {
     var code: Int32
     var output: String
@@ -25,6 +25,9 @@ struct ClientCommand {
 
     /// The lines of standard output.
     var lines: [String] { output.split(separator: "\n").map(String.init) }
+
+    /// The JSON value on standard output.
+    var json: JSONValue { get throws { try JSONValue(output) } }
   }
 
   private var variables: [String: String] {
@@ -52,11 +55,9 @@ struct ClientCommand {
 
   /// The revision of a feed.
   func revision(of feed: String) throws -> Int {
-    let answer = try run("verify", feed).output
-    guard let digits = answer.firstMatch(of: /"revision":(\d+)/)?.1, let number = Int(digits) else {
-      throw TestFailure("no revision in \(answer)")
-    }
-    return number
+    let answer = try run("verify", feed).json
+    guard let revision = answer["revision"].int else { throw TestFailure("no revision in \(answer)") }
+    return revision
   }
 
   /// Gives a process its input and waits for its end.
@@ -64,10 +65,10 @@ struct ClientCommand {
     do {
       if !input.isEmpty { try process.write(input) }
     } catch let error as SystemError where error.code == EPIPE {
-      // It ended before it read everything; its outcome says why.
+      // The process ended before it read everything; its outcome says why.
     }
     process.closeInput()
-    // The output first: a pipe that is full would keep the process from ending.
+    // The output is read first: a full pipe would keep the process from ending.
     try process.output.waitForEnd()
     let code = try process.waitForExit()
     return Outcome(code: code, output: process.output.text, errors: process.errors.text)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("feedclient's exit statuses")
 struct ClientExitTests {
-  @Test func noDaemonIsThree() throws {
+  @Test func exitStatusIs3WithoutADaemon() throws {
     let directory = try TemporaryDirectory()
     let client = ClientCommand(socket: directory.file("nobody.sock"))
     for words in [["feeds"], ["watch", "f"], ["push", "f", "1"], ["push", "f"]] {
@@ -15,23 +15,23 @@ struct ClientExitTests {
     }
   }
 
-  @Test func theTimeIsUpIsFour() throws {
+  @Test func exitStatusIs4AfterATimeout() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     #expect(try client.run("define", "f").code == 0)
     let watcher = try client.run("watch", "f", "--timeout", "100ms")
     #expect(watcher.code == 4)
     #expect(watcher.lines.count == 1)
-    // Input that never comes.
+    // Standard input stays open without data.
     for words in [["push", "f"], ["push", "f", "-"], ["set", "f"], ["set", "f", "-"], ["define", "-"]] {
       let waiting = try client.start(words + ["--timeout", "100ms"])
       #expect(try waiting.waitForExit() == 4, "\(words)")
       #expect(waiting.errors.text == "feedclient: timed out after 100 ms\n")
     }
-    // Input that never ends.
+    // Standard input never ends.
     let endless = try client.startShell("while echo '{\"id\":1}'; do :; done | $0 push f --timeout 100ms")
     #expect(try endless.waitForExit() == 4)
-    // A daemon that is there and does not answer.
+    // The daemon runs but does not answer.
     daemon.process.signal(SIGSTOP)
     let stats = try client.run("--timeout", "100ms", "stats")
     #expect(stats.code == 4)
@@ -52,14 +52,14 @@ struct ClientExitTests {
       ["stats", "--json", "--prometheus"], ["watch", "f", "--since-file", "/proc/version"], ["stats", "--frob"],
       ["--socket"], ["--timeout", "soon", "stats"],
     ] as [[String]])
-  func wrongCommandLinesAreTwo(words: [String]) throws {
+  func exitStatusIs2ForAWrongCommandLine(words: [String]) throws {
     let outcome = try ClientCommand.finish(ClientCommand(socket: "/nonexistent/socket").start(words))
     #expect(outcome.code == 2, "\(words): \(outcome.errors)")
     #expect(outcome.output == "")
     #expect(!outcome.errors.isEmpty)
   }
 
-  @Test func refusalsAreOneAndSayWhatToChange() throws {
+  @Test func exitStatusIs1ForARefusedRequest() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     let unknown = try client.run("watch", "nowhere")
@@ -75,7 +75,7 @@ struct ClientExitTests {
     #expect(try client.run("query", "f", "$").code == 1)
   }
 
-  @Test func helpAndVersionsAreZero() throws {
+  @Test func exitStatusIs0ForHelpAndVersion() throws {
     let client = ClientCommand(socket: "/nonexistent/socket")
     for words in [["--help"], ["help"], ["help", "push"], ["push", "--help"], ["-h"], ["watch", "f", "-h"]] {
       let outcome = try ClientCommand.finish(client.start(words))
@@ -87,7 +87,7 @@ struct ClientExitTests {
     #expect(try client.run("help", "psuh").errors == "feedclient: unknown command 'psuh'; did you mean push?\n")
   }
 
-  @Test func rawCallsAndWholeDocuments() throws {
+  @Test func requestsAndDefinitionsCanBeRawJSON() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     let defined = try client.run("define", "-", input: "{\"feed\":\"f\",\n \"kind\":\"collection\"}\n")
@@ -95,10 +95,11 @@ struct ClientExitTests {
     let called = try client.run(
       "call", "transaction", "-",
       input: "{\"ops\":[{\"method\":\"update\",\"params\":{\"feed\":\"f\",\"element\":{\"id\":1}}}]}")
-    #expect(called.output.contains("\"results\":[{"))
-    #expect(try client.run("clients").output.contains("\"name\":\"feedclient/clients\""))
-    #expect(try client.run("verify", "f").output.contains("\"counts\":[1]"))
-    #expect(try client.run("snapshot", "f").output.contains("\"elements\":[{\"id\":1}]"))
+    #expect(try called.json["results"] == #"[{"deleted":[],"added":[[0,0]],"updated":[]}]"#)
+    let clients = try client.run("clients").lines.map { try JSONValue($0)["name"].string }
+    #expect(clients.contains("feedclient/clients"))
+    #expect(try client.run("verify", "f").json["counts"] == "[1]")
+    #expect(try client.run("snapshot", "f").json["sections"][0]["elements"] == #"[{"id":1}]"#)
     #expect(try client.run("ping").code == 0)
     #expect(try client.run("undefine", "f").code == 0)
   }
@@ -115,14 +116,14 @@ struct ClientExitTests {
     let section = try client.run("range", "inbox", "urgnt", "0", "1")
     #expect(section.code == 2)
     #expect(section.errors == "feedclient: 'inbox' has no section 'urgnt'; did you mean urgent?\n")
-    #expect(try client.run("select", "inbox", "urgent,1").output.contains("\"selected\":[[0,1]]"))
+    #expect(try client.run("select", "inbox", "urgent,1").json["selected"] == "[[0,1]]")
     #expect(try client.run("get", "inbox", "--at", "urgent,0", "--template", "{p:>3}!").output == "  9!\n")
     let again = try client.run("define", "inbox")
     #expect(again.code == 1)
     #expect(again.errors.contains("--replace") && !again.errors.contains("\"replace\""))
   }
 
-  @Test("get exits with 1 when there is nothing") func nothingThere() throws {
+  @Test("get exits with 1 if there is no such element") func absentElements() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     #expect(try client.run("define", "a", "--kind", "array").code == 0)
@@ -133,11 +134,11 @@ struct ClientExitTests {
     #expect(byIdentity.errors == "feedclient: 'f' has no element 17\n")
     #expect(byIdentity.output == "{\"element\":null,\"type\":null,\"at\":[],\"found\":false}\n")
     #expect(try client.run("get", "a", "--at", "0,1").code == 1)
-    // An element that is null is there.
+    // An element whose value is null exists.
     #expect(try client.run("get", "a", "--at", "0,0").code == 0)
   }
 
-  @Test("results larger than a frame are streamed") func largeResults() throws {
+  @Test("results larger than a frame are written in parts") func largeResults() throws {
     let daemon = try DaemonProcess(["--max-frame", "64K", "--max-element-bytes", "60K"])
     let client = ClientCommand(daemon)
     #expect(try client.run("define", "f", "--bin", "some=@.id < 100", "--bin", "all", "--type", "$.k").code == 0)
@@ -197,7 +198,7 @@ struct ClientExitTests {
       try client.run(
         "define", "tabs", "--kind", "segmented", "--child", "todo", "--child", "inbox/rest", "--current", "inbox/rest"
       ).code == 0)
-    #expect(try client.run("describe", "tabs").output.contains("\"current\":1"))
+    #expect(try client.run("describe", "tabs").json["current"].int == 1)
     #expect(try client.run("range", "tabs", "rest", "0", "5").code == 0)
     let status = try client.run("help", "exit-status")
     #expect(status.code == 0)
@@ -214,7 +215,7 @@ struct ClientExitTests {
         "feedclient: line 1, column 12: the element has no identity: $.id is nothing and must be a string or a number",
         "feedclient: line 2, column 9: not JSON: the text ends inside a value",
       ])
-    #expect(refused.output.contains("\"pushed\":1,\"refused\":2"))
+    #expect(try refused.json["pushed"].int == 1 && refused.json["refused"].int == 2)
   }
 
   @Test("help and version texts fit 80 columns") func width() throws {

@@ -7,14 +7,14 @@ struct ClientListsTests {
     try client.run("query", feed, "$[*]").lines
   }
 
-  @Test func arraysByRow() throws {
+  @Test func arraysAreEditedByRow() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     #expect(try client.run("define", "a", "--kind", "array").code == 0)
     #expect(try client.run("insert", "a", "1", "2", "3").code == 0)
     #expect(try client.run("insert", "a", "--at", "0", "\"x\"", "\"y\"").code == 0)
     #expect(try elements(client, "a") == ["\"x\"", "\"y\"", "1", "2", "3"])
-    #expect(try client.run("replace", "a", "--at", "0,4", "10", "30").output.contains("\"updated\":[[0,0],[0,4]]"))
+    #expect(try client.run("replace", "a", "--at", "0,4", "10", "30").json["updated"] == "[[0,0],[0,4]]")
     #expect(try client.run("move", "a", "4", "1").code == 0)
     #expect(try client.run("remove", "a", "0", "2").code == 0)
     #expect(try elements(client, "a") == ["30", "1", "2"])
@@ -23,7 +23,7 @@ struct ClientListsTests {
     let watcher = try client.start("watch", "a", "--no-initial", "--count", "1")
     try daemon.waitForWatcher(of: "a", client)
     #expect(try client.run("remove", "a", "0", "--animation", "fade").code == 0)
-    #expect(try ClientCommand.finish(watcher).output.contains("\"animation\":\"fade\""))
+    #expect(try ClientCommand.finish(watcher).json["params"]["animation"].string == "fade")
     #expect(try client.run("remove", "a", "99").code == 1)
     #expect(try client.run("insert", "a", "--at", "0,1", "5").code == 2)
     #expect(try client.run("insert", "a", "--at", "-1", "5").code == 2)
@@ -31,7 +31,7 @@ struct ClientListsTests {
     #expect(try client.run("move", "a", "1", "x").code == 2)
   }
 
-  @Test func singlesAndTheirProviders() throws {
+  @Test func singlesAndProvidersAreEdited() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     #expect(try client.run("define", "banner", "--kind", "single").code == 0)
@@ -63,29 +63,29 @@ struct ClientListsTests {
     #expect(try elements(client, "banner") == [])
   }
 
-  @Test func selectionsAreTold() throws {
+  @Test func selectionsArePublished() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     #expect(try client.run("define", "a", "--kind", "array").code == 0)
     #expect(try client.run("insert", "a", "1", "2", "3").code == 0)
     let watcher = try client.start("watch", "a")
     try watcher.output.wait(lines: 1)
-    #expect(try client.run("select", "a", "0,0", "0,2").output.contains("\"selected\":[[0,0],[0,2]]"))
+    #expect(try client.run("select", "a", "0,0", "0,2").json["selected"] == "[[0,0],[0,2]]")
     try watcher.output.wait(for: "\"method\":\"selection\"")
     #expect(try client.run("remove", "a", "0").code == 0)
-    #expect(try client.run("selected", "a").output.contains("\"selected\":[[0,1]]"))
-    #expect(try client.run("deselect", "a", "--all").output.contains("\"selected\":[]"))
+    #expect(try client.run("selected", "a").json["selected"] == "[[0,1]]")
+    #expect(try client.run("deselect", "a", "--all").json["selected"] == "[]")
     try watcher.output.wait(lines: 5)
     #expect(try client.run("insert", "a", "4", "--at", "0", "--at", "1").code == 2)
     #expect(try client.run("select", "a").code == 2)
     #expect(try client.run("select", "a", "0,1", "--all").code == 2)
     #expect(try client.run("select", "a", "1").code == 2)
     #expect(try client.run("select", "a", "0,9").code == 1)
-    // As the help has it of a feed that is defined with --no-multiple.
+    // A feed that is defined with --no-multiple has at most one selected row.
     #expect(try client.run("define", "one", "--kind", "array", "--no-multiple").code == 0)
     #expect(try client.run("insert", "one", "1", "2").code == 0)
     #expect(try client.run("select", "one", "0,0").code == 0)
-    #expect(try client.run("select", "one", "0,1").output.contains("\"selected\":[[0,1]]"))
+    #expect(try client.run("select", "one", "0,1").json["selected"] == "[[0,1]]")
     #expect(try client.run("select", "one", "0,0", "0,1").code == 1)
   }
 }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("feedclient push")
 struct ClientPushTests {
-  @Test func argumentsGoInAsOneCommit() throws {
+  @Test func argumentsArePushedAsOneCommit() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     #expect(try client.run("define", "f", "--bin", "big=@.n > 1", "--bin", "all").code == 0)
@@ -16,21 +16,21 @@ struct ClientPushTests {
     #expect(
       try client.run("get", "f", "2").output
         == "{\"element\":{\"id\":2,\"n\":2.50},\"type\":null,\"at\":[[0,0],[1,1]],\"found\":true}\n")
-    #expect(try client.run("delete", "f", "1", "\"2\"").output.contains("\"deleted\":[[1,0]]"))
-    #expect(try client.run("set", "f", "{\"id\":7}").output.contains("\"added\":[[1,0]]"))
+    #expect(try client.run("delete", "f", "1", "\"2\"").json["deleted"] == "[[1,0]]")
+    #expect(try client.run("set", "f", "{\"id\":7}").json["added"] == "[[1,0]]")
     #expect(try client.run("query", "f", "$[*].id").lines == ["7"])
   }
 
-  @Test func ofSeveralElementsASingleTakesTheLast() throws {
+  @Test func singleKeepsTheLastOfSeveralElements() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     #expect(try client.run("define", "s", "--kind", "single").code == 0)
     let pushed = try client.run("push", "s", "1", "2", "3")
     #expect(pushed.output == "{\"revision\":2,\"deleted\":[],\"added\":[[0,0]],\"updated\":[]}\n")
-    #expect(try client.run("get", "s", "--at", "0,0").output.contains("\"element\":3"))
+    #expect(try client.run("get", "s", "--at", "0,0").json["element"].int == 3)
   }
 
-  @Test func aPushOfNothingHasNoRevision() throws {
+  @Test func pushWithoutElementsReportsNoRevision() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     let pushed = try client.run("push", "f", "--define", "-")
@@ -38,7 +38,7 @@ struct ClientPushTests {
     #expect(pushed.output == "{\"feed\":\"f\",\"pushed\":0,\"refused\":0}\n")
   }
 
-  @Test func whatIsNotJSONIsTwoWhereverItStands() throws {
+  @Test func invalidJSONExitsWith2() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     #expect(try client.run("define", "f").code == 0)
@@ -46,21 +46,22 @@ struct ClientPushTests {
     #expect(try client.run("set", "f", input: "{bad\n").code == 2)
     let lines = try client.run("push", "f", input: "{bad\n{\"id\":1}\n")
     #expect(lines.code == 2)
-    #expect(lines.output.hasPrefix("{\"feed\":\"f\",\"pushed\":1,\"refused\":1,"))
+    let summary = try lines.json
+    #expect(summary["feed"].string == "f" && summary["pushed"].int == 1 && summary["refused"].int == 1)
     #expect(try client.run("push", "f", input: "{}\n").code == 1)
     #expect(try client.run("push", "f", input: "{bad\n{}\n").code == 1)
   }
 
-  @Test func aFeedIsEmptiedOnlyIfAsked() throws {
+  @Test func setWithoutInputRequiresADash() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
     let refused = try client.run("set", "f", input: " \n")
     #expect(refused.code == 2)
     #expect(refused.errors.contains("to remove all elements, give '-'"))
-    #expect(try client.run("snapshot", "f").output.contains("\"count\":1"))
+    #expect(try client.run("snapshot", "f").json["sections"].elements.map { $0["count"].int } == [1])
     #expect(try client.run("set", "f", "-").code == 0)
-    #expect(try client.run("snapshot", "f").output.contains("\"count\":0"))
+    #expect(try client.run("snapshot", "f").json["sections"].elements.map { $0["count"].int } == [0])
   }
 
   @Test("an undefined feed is refused, or defined with --define") func undefinedFeeds() throws {
@@ -76,10 +77,10 @@ struct ClientPushTests {
     let pushed = try client.run("push", "f", "--define", "{\"id\":1}")
     #expect(pushed.code == 0)
     #expect(pushed.errors == "feedclient: defined 'f' as a collection with one bin, all, and the identity at $.id\n")
-    #expect(try client.run("describe", "f").output.contains("\"kind\":\"collection\""))
+    #expect(try client.run("describe", "f").json["kind"].string == "collection")
   }
 
-  @Test func linesAreBatchedAndEachRefusedOneIsReported() throws {
+  @Test func linesAreBatchedAndEachRefusedLineIsReported() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     #expect(try client.run("define", "f").code == 0)
@@ -94,21 +95,21 @@ struct ClientPushTests {
     }
     let pushed = try client.run("push", "f", "-", input: input)
     #expect(pushed.code == 1)
-    #expect(pushed.output.hasPrefix("{\"feed\":\"f\",\"pushed\":2997,\"refused\":2,\"revision\":"))
+    let summary = try pushed.json
+    #expect(summary["feed"].string == "f" && summary["pushed"].int == 2997 && summary["refused"].int == 2)
+    #expect(summary["revision"].int != nil)
     let complaints = pushed.errors.split(separator: "\n")
     #expect(complaints.count == 2)
     #expect(complaints.contains { $0.hasPrefix("feedclient: line 700, column 1: ") })
     #expect(complaints.contains { $0.hasPrefix("feedclient: line 1500, column 7: not JSON: ") })
-    // Of several lines with one identity the last one counts, whatever was refused in between.
-    #expect(try client.run("get", "f", "699").output.contains("\"line\":2699"))
-    #expect(try client.run("get", "f", "700").output.contains("\"line\":2700"))
-    // Far fewer requests than lines.
-    let stats = try client.run("stats").output
-    let commits = try #require(stats.firstMatch(of: /"commits":(\d+)/)).1
-    #expect(Int(commits) ?? 0 < 100)
+    // The last line of an identity wins, whatever was refused in between.
+    #expect(try client.run("get", "f", "699").json["element"]["line"].int == 2699)
+    #expect(try client.run("get", "f", "700").json["element"]["line"].int == 2700)
+    // There are far fewer requests than lines.
+    #expect(try #require(client.run("stats", "--json").json["commits"].int) < 100)
   }
 
-  @Test func aStreamIsPushedAsItComes() throws {
+  @Test func linesAreSentAsTheyArrive() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     #expect(try client.run("define", "f").code == 0)
@@ -123,8 +124,8 @@ struct ClientPushTests {
     #expect(try pusher.waitForExit() == 0)
   }
 
-  @Test func bothStreamsOfTheDaemonStayBounded() throws {
-    // Elements of a quarter of the frame limit each: batches must not add up to more than a frame.
+  @Test func batchesOfLargeElementsStayWithinAFrame() throws {
+    // Each element has a quarter of the size of a frame, so that a batch must end before it exceeds a frame.
     let daemon = try DaemonProcess(["--max-frame", "64K", "--max-element-bytes", "60K"])
     let client = ClientCommand(daemon)
     #expect(try client.run("define", "f").code == 0)
@@ -133,10 +134,11 @@ struct ClientPushTests {
     input += "{\"id\":99,\"text\":\"\(String(repeating: "x", count: 70 << 10))\"}\n"
     let pushed = try client.run("push", "f", input: input)
     #expect(pushed.errors == "feedclient: line 41: the element is longer than the daemon's limit for a frame\n")
-    #expect(pushed.output.contains("\"pushed\":40,\"refused\":1"))
+    let summary = try pushed.json
+    #expect(summary["pushed"].int == 40 && summary["refused"].int == 1)
   }
 
-  @Test func aDaemonThatDiesIsReported() throws {
+  @Test func lostConnectionIsReported() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     let pusher = try client.start("push", "f", "--define")
@@ -147,7 +149,7 @@ struct ClientPushTests {
     #expect(pusher.errors.text.contains("the daemon closed the connection"))
   }
 
-  @Test func wrongKindsOfWordsAreRefusedBeforeAnythingIsSent() throws {
+  @Test func argumentsAreCheckedBeforeAnythingIsSent() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     let outcome = try client.run("push", "f", "{\"id\":1}", "{id:2}")
@@ -156,7 +158,7 @@ struct ClientPushTests {
     #expect(try client.run("feeds").output == "")
   }
 
-  @Test("standard input may mix lines, arrays, concatenated and pretty-printed JSON") func mixedInput() throws {
+  @Test("standard input can mix lines, arrays, concatenated and pretty-printed JSON") func mixedInput() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     #expect(try client.run("define", "f").code == 0)

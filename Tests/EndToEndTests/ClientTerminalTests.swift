@@ -5,7 +5,7 @@ import Testing
 
 @Suite("feedclient on a terminal")
 struct ClientTerminalTests {
-  /// A terminal and the client on it, started by a shell that leaves standard error to the test.
+  /// Starts the client on a terminal, by a shell that passes standard error to the test.
   private func start(
     _ words: String, on terminal: PseudoTerminal, _ daemon: DaemonProcess, environment: [String: String] = [:]
   ) throws -> ChildProcess {
@@ -14,7 +14,7 @@ struct ClientTerminalTests {
     return try client.startShell("exec \"$0\" \(words) <&3 >&3", passing: [terminal.terminal])
   }
 
-  @Test func theListIsDrawnAndRedrawnInPlace() throws {
+  @Test func listIsRedrawnInPlace() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     #expect(try client.run("define", "f", "--bin", "urgent=@.p > 5", "--bin", "rest", "--exclusive").code == 0)
@@ -32,18 +32,18 @@ struct ClientTerminalTests {
       try client.run("push", "f", "{\"id\":2,\"p\":8,\"t\":\"new\u{1B}\"}".replacing("\u{1B}", with: "\\u001b")).code
         == 0)
     try screen.wait(for: "\u{1B}[1;36m>\u{1B}[0m 8: new\u{FFFD}")
-    // A wider screen is drawn as a whole.
+    // After a change of the size the whole screen is drawn.
     let before = screen.text.count
     try terminal.resize(columns: 100, rows: 5)
     watcher.signal(SIGWINCH)
     try screen.wait(for: "\u{1B}[2J", after: before)
-    // The process ends by the signal, so that a shell loop around it ends too.
+    // The process ends by the signal, so that a surrounding shell loop ends too.
     watcher.signal(SIGINT)
     #expect(try watcher.waitForExit() == 128 + SIGINT)
     try screen.wait(for: "\u{1B}[?25h\u{1B}[?1049l", after: before)
   }
 
-  @Test func stoppingGivesTheScreenBack() throws {
+  @Test func suspendRestoresTheScreen() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     #expect(try client.run("define", "f").code == 0)
@@ -62,7 +62,7 @@ struct ClientTerminalTests {
     #expect(try watcher.waitForExit() == 128 + SIGTERM)
   }
 
-  @Test func aTerminalThatCannotMoveItsCursorGetsLines() throws {
+  @Test func terminalWithoutCursorMovementGetsLines() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
@@ -78,7 +78,7 @@ struct ClientTerminalTests {
       screen.text == "  [0,0] {\"id\": 1}\r\n+ [0,1] {\"id\": 2}\r\n~ [0,0] {\"id\": 1, \"a\": 2}\r\n- [0,0] \r\n")
   }
 
-  @Test func resultsAreForPeopleAndColoursOnlyIfWanted() throws {
+  @Test func resultsAreFormattedAndColouredOnRequest() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     #expect(try client.run("push", "inbox", "--define", "{\"id\":1}").code == 0)
@@ -94,7 +94,7 @@ struct ClientTerminalTests {
     try screen.wait(for: "{\"feed\":\"inbox\",", after: before)
   }
 
-  @Test func aPushShowsItsProgress() throws {
+  @Test func pushShowsItsProgress() throws {
     let daemon = try DaemonProcess()
     var client = ClientCommand(daemon)
     client.environment = ["TERM": "xterm"]
@@ -132,8 +132,8 @@ struct ClientTerminalTests {
     try press("er 42\r", until: " ▸number 42 with")
     try press("s", until: "▸number 42")
     try screen.wait(for: "●▸number 42")
-    #expect(try client.run("selected", "f").output.contains("\"selected\":[[0,42]]"))
-    // A change above does not move the list; it is counted.
+    #expect(try client.run("selected", "f").json["selected"] == "[[0,42]]")
+    // A change above the visible rows is counted and does not move the list.
     let before = screen.text.count
     #expect(try client.run("push", "f", "{\"id\":0,\"text\":\"changed\"}").code == 0)
     try screen.wait(for: "↑1 ↓0", after: before)
@@ -188,7 +188,7 @@ struct ClientTerminalTests {
     _ = try wait(2, "  日本語のテキスト  │  ▸milk")
     try screen.type("s")
     #expect(try screen.waitForScreen(columns: 40, rows: 10) { $0[2].hasSuffix("│  ●▸milk") }[0].hasPrefix(" inbox"))
-    #expect(try client.run("selected", "todo").output.contains("\"selected\":[[0,0]]"))
+    #expect(try client.run("selected", "todo").json["selected"] == "[[0,0]]")
     try screen.type("\t")
     _ = try screen.waitForScreen(columns: 40, rows: 10) { $0[2].hasPrefix(" ▸日本語") }
     #expect(!screen.screen(columns: 40, rows: 10).isOverrun)

@@ -14,7 +14,7 @@ struct ClientTransferTests {
     #expect(try client.run("push", "list", "[1,2]", "null", "\"x\"").code == 0)
   }
 
-  @Test("feeds come after those that they show, and import makes them again") func roundTrip() throws {
+  @Test("export writes children before their providers, and import restores all feeds") func roundTrip() throws {
     let client = ClientCommand(try DaemonProcess())
     try fill(client)
     let all = try client.run("export", "a")
@@ -76,7 +76,7 @@ struct ClientTransferTests {
     #expect(try client.run("range", "f", "0", "0", "9").lines == ["{\"id\":1}"])
   }
 
-  @Test("an export that is cut off or malformed is refused with its line") func malformedExports() throws {
+  @Test("a truncated or malformed export is refused with the line number") func malformedExports() throws {
     let client = ClientCommand(try DaemonProcess())
     let heading = "{\"feed\":\"f\",\"kind\":\"collection\",\"count\":2}\n"
     let cut = try client.run("import", input: heading + "{\"id\":1}\n")

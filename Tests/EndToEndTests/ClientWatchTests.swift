@@ -15,7 +15,7 @@ struct ClientWatchTests {
     return client
   }
 
-  @Test func theNotificationsAsTheyAre() throws {
+  @Test func notificationsArePrintedUnchanged() throws {
     let daemon = try DaemonProcess()
     let client = try feed(daemon, elements: 2)
     let watcher = try client.start("watch", "f", "--count", "3")
@@ -37,15 +37,15 @@ struct ClientWatchTests {
     #expect(outcome.output == expected)
   }
 
-  @Test func copiesAgreeWithTheDaemon() throws {
+  @Test func verifyComparesDigestsWithTheDaemon() throws {
     let daemon = try DaemonProcess()
     let client = try feed(daemon, elements: 5000)
-    let digest = try #require(client.run("verify", "f").output.firstMatch(of: /"digest":"(\w+)"/)).1
+    let digest = try #require(client.run("verify", "f").json["digest"].string)
     let outcome = try client.run("watch", "f", "--snapshot-only", "--verify")
     #expect(outcome.code == 0)
     #expect(outcome.errors == "feedclient: verified f at revision 21: digest \(digest)\n")
     #expect(outcome.lines.count > 1)
-    // Two watchers during a stream of changes, each compared at its end.
+    // Two watchers receive a stream of changes; each compares digests at its end.
     let watchers = try (0..<2).map { _ in try client.start("watch", "f", "--verify", "--count", "20") }
     try daemon.waitForWatcher(of: "f", client, count: 2)
     for id in 1...20 { #expect(try client.run("push", "f", "{\"id\":\(id)}", "{\"id\":\"new \(id)\"}").code == 0) }
@@ -57,7 +57,7 @@ struct ClientWatchTests {
     }
   }
 
-  @Test func waitingForTheDaemonAndTheFeed() throws {
+  @Test func waitOptionWaitsForTheDaemonAndTheFeed() throws {
     let directory = try TemporaryDirectory()
     let client = ClientCommand(socket: directory.file("feedd.sock"))
     let watcher = try client.start("watch", "f", "--wait", "--snapshot-only")
@@ -73,7 +73,7 @@ struct ClientWatchTests {
     #expect(try daemon.stop() == 0)
   }
 
-  @Test func aLostConnectionIsMadeAgain() throws {
+  @Test func reconnectOptionRestoresALostConnection() throws {
     let directory = try TemporaryDirectory()
     let first = try DaemonProcess(directory: directory)
     let client = try feed(first, elements: 1)
@@ -88,39 +88,41 @@ struct ClientWatchTests {
     #expect(try client.run("push", "f", "{\"id\":2}").code == 0)
     let outcome = try ClientCommand.finish(watcher)
     #expect(outcome.code == 0)
-    let parts = outcome.lines.filter { !$0.contains("\"method\":\"bye\"") }
-    #expect(parts.count == 3)
-    #expect(parts[1].contains("\"method\":\"snapshot\"") && parts[1].contains("\"elements\":[]"))
-    #expect(parts[2].contains("\"added\":[[0,0]]"))
+    let parts = try outcome.lines.map { try JSONValue($0) }.filter { $0["method"].string != "bye" }
+    try #require(parts.count == 3)
+    #expect(parts[1]["method"].string == "snapshot" && parts[1]["params"]["elements"] == "[]")
+    #expect(parts[2]["params"]["added"] == "[[0,0]]")
   }
 
-  @Test func theSinceFileBridgesTwoRuns() throws {
+  @Test func sinceFileResumesTheNextRun() throws {
     let daemon = try DaemonProcess()
     let client = try feed(daemon, elements: 3)
     let path = daemon.directory.file("since")
     let first = try client.run("watch", "f", "--since-file", path, "--count", "1")
     #expect(first.lines.count == 1)
-    let epoch = try #require(client.run("ping").output.firstMatch(of: /"epoch":"(\w+)"/)).1
+    let epoch = try #require(client.run("ping").json["epoch"].string)
     #expect(try SmallFile.read(path).text == "{\"feed\":\"f\",\"epoch\":\"\(epoch)\",\"revision\":2}\n")
     for id in 10...12 { #expect(try client.run("push", "f", "{\"id\":\(id)}").code == 0) }
-    // One delta for all that was missed, and no snapshot.
+    // One delta contains all missed changes; there is no snapshot.
     let second = try client.run("watch", "f", "--since-file", path, "--count", "1")
     #expect(second.lines.count == 1)
-    #expect(second.output.contains("\"method\":\"delta\"") && second.output.contains("\"from\":2,\"revision\":5"))
-    #expect(second.output.contains("\"elements\":[{\"id\":10},{\"id\":11},{\"id\":12}]"))
-    #expect(try SmallFile.read(path).text.contains("\"revision\":5"))
-    // Another epoch resumes nothing: everything comes anew.
+    let delta = try second.json
+    #expect(delta["method"].string == "delta")
+    #expect(delta["params"]["from"].int == 2 && delta["params"]["revision"].int == 5)
+    #expect(delta["params"]["elements"] == #"[{"id":10},{"id":11},{"id":12}]"#)
+    #expect(try JSONValue(SmallFile.read(path).text)["revision"].int == 5)
+    // A file of another epoch resumes nothing: the watch starts with a snapshot.
     try SmallFile.replace(path, with: Array("{\"epoch\":\"other\",\"revision\":5}".utf8))
     let third = try client.run("watch", "f", "--since-file", path, "--no-initial", "--count", "1")
-    #expect(third.output.contains("\"method\":\"snapshot\""))
-    // A snapshot alone is whole, wherever the file is.
+    #expect(try third.json["method"].string == "snapshot")
+    // --snapshot-only prints a whole snapshot, whatever the file contains.
     #expect(try client.run("watch", "f", "--since-file", path, "--snapshot-only").lines.count == 1)
   }
 
-  @Test func theEndOfTheReaderIsTheEnd() throws {
+  @Test func watchEndsWhenItsReaderEnds() throws {
     let daemon = try DaemonProcess()
     let client = try feed(daemon, elements: 1)
-    // The feed is quiet: there is nothing to write that could fail, and still the end comes.
+    // The feed does not change, so no write fails: the client must notice the closed pipe by itself.
     let quiet = try client.startShell("(\"$0\" watch f; echo \"status $?\" >&2) | head -n 1")
     let outcome = try ClientCommand.finish(quiet)
     #expect(outcome.lines.count == 1)
@@ -129,8 +131,8 @@ struct ClientWatchTests {
     #expect(try ClientCommand.finish(list).errors == "status 0\n")
   }
 
-  /// SIGSTOP while more is pushed than any queue holds; after SIGCONT the copy ends as the daemon's.
-  @Test func aStoppedWatcherEndsWithTheRightCopy() throws {
+  /// More is pushed than a queue holds while the watcher is stopped by SIGSTOP; after SIGCONT its copy equals the daemon's.
+  @Test func stoppedWatcherCatchesUp() throws {
     let daemon = try DaemonProcess(["--max-queue", "64K"])
     let client = try feed(daemon)
     let watcher = try client.start("watch", "f")
@@ -147,11 +149,11 @@ struct ClientWatchTests {
     let begun = watcher.output.text.filter { $0 == "\n" }.count
     if !watcher.output.text.hasSuffix("\n") { try watcher.output.wait(lines: begun + 1) }
     let copy = try LineMirror(feed: "f", sections: ["f/all"], lines: watcher.output.text)
-    #expect(try client.run("verify", "f").output.contains("\"digest\":\"\(copy.mirror.digest)\""))
-    #expect(copy.lines < 40, "\(copy.lines) notifications for what was missed")
+    #expect(try client.run("verify", "f").json["digest"].string == copy.mirror.digest)
+    #expect(copy.lines < 40, "\(copy.lines) notifications of the missed changes")
   }
 
-  @Test func aGapIsFoundAndEndsWithFive() throws {
+  @Test func exitStatusIs5AfterAGap() throws {
     let daemon = try ScriptedDaemon()
     let watcher = try ClientCommand(socket: daemon.socketPath).start("watch", "f")
     try daemon.accept()
@@ -166,7 +168,7 @@ struct ClientWatchTests {
     #expect(outcome.errors.contains("a delta starts from revision 6, but this copy is at revision 5"))
   }
 
-  @Test func anotherDigestIsAGapToo() throws {
+  @Test func exitStatusIs5AfterADifferentDigest() throws {
     let daemon = try ScriptedDaemon()
     let watcher = try ClientCommand(socket: daemon.socketPath).start("watch", "f", "--snapshot-only", "--verify")
     try daemon.accept()
@@ -180,7 +182,7 @@ struct ClientWatchTests {
     #expect(outcome.errors.contains("and the daemon's is 00000000"))
   }
 
-  @Test func anUndefinedFeedEndsTheWatch() throws {
+  @Test func watchEndsWhenItsFeedIsUndefined() throws {
     let daemon = try DaemonProcess()
     let client = try feed(daemon, elements: 1)
     let watcher = try client.start("watch", "f")
@@ -215,7 +217,7 @@ struct ClientWatchTests {
     #expect(try client.run("watch", "f", "--counts", "--snapshot-only").output == "f/all 3\n")
   }
 
-  @Test("--counts shows the numbers of rows, as JSON with --json") func counts() throws {
+  @Test("--counts prints the numbers of rows, as JSON with --json") func counts() throws {
     let daemon = try DaemonProcess()
     let client = try feed(daemon, elements: 2)
     let counts = try client.run("watch", "f", "--counts", "--json", "--snapshot-only")

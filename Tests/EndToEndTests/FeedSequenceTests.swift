@@ -10,7 +10,7 @@ struct FeedSequenceTests {
     }
   }
 
-  @Test func snapshotsDeltasAndInterruptions() async throws {
+  @Test func sequenceDeliversSnapshotsDeltasAndInterruptions() async throws {
     let directory = try TemporaryDirectory()
     var daemon: DaemonProcess? = try DaemonProcess(directory: directory)
     let client = ClientCommand(socket: directory.file("feedd.sock"))
@@ -18,20 +18,22 @@ struct FeedSequenceTests {
     var updates = Feed("f", socket: client.socket).makeAsyncIterator()
     let first = try await updates.next()
     #expect(rows(first) == ["{\"id\":1}"])
-    guard case .snapshot = first?.cause else { throw TestFailure("no snapshot but \(String(describing: first))") }
-    // While nobody asks, the daemon puts changes together or queues them; in the end all are there.
+    guard case .snapshot = first?.cause else { throw TestFailure("expected a snapshot: \(String(describing: first))") }
+    // While the consumer does not iterate, changes are queued or composed. All of them arrive.
     for id in 2...5 { #expect(try client.run("push", "f", "{\"id\":\(id)}").code == 0) }
     var last = first
     while rows(last)?.count != 5 {
       last = try await updates.next()
-      guard case .delta = last?.cause else { throw TestFailure("no delta but \(String(describing: last))") }
+      guard case .delta = last?.cause else { throw TestFailure("expected a delta: \(String(describing: last))") }
     }
-    // An update keeps the rows it came with.
+    // An earlier update keeps its rows.
     #expect(rows(first) == ["{\"id\":1}"])
     try daemon?.stop()
     daemon = nil
     last = try await updates.next()
-    guard case .interrupted = last?.cause else { throw TestFailure("no end but \(String(describing: last))") }
+    guard case .interrupted = last?.cause else {
+      throw TestFailure("expected an interruption: \(String(describing: last))")
+    }
     #expect(rows(last)?.count == 5)
     daemon = try DaemonProcess(directory: directory)
     #expect(try client.run("push", "f", "--define", "{\"id\":9}").code == 0)
@@ -58,7 +60,7 @@ struct FeedSequenceTests {
     #expect(try await loop.value == 1)
   }
 
-  @Test func refusalsAreThrown() async throws {
+  @Test func refusedWatchThrows() async throws {
     let daemon = try DaemonProcess()
     var updates = Feed("absent", socket: daemon.socketPath, waits: false).makeAsyncIterator()
     await #expect(throws: ClientError.self) { try await updates.next() }

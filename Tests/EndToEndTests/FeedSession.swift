@@ -57,7 +57,7 @@ final class FeedWatcher {
     initial = try JSONValue(client.receive(having: "\"last\":true"))["params"]["elements"].elements.map(\.text)
   }
 
-  /// Returns every notification up to now: the answer to `sync` follows all of them.
+  /// Returns the notifications up to the answer to `sync`, which follows all of them.
   func notifications() throws -> [JSONValue] {
     try client.send("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"sync\",\"params\":{}}")
     var notifications: [JSONValue] = []
@@ -69,7 +69,7 @@ final class FeedWatcher {
     throw TestFailure("the daemon closed the connection")
   }
 
-  /// Returns the only notification up to now, which must be a delta.
+  /// Returns the only pending notification, which must be a delta.
   func delta() throws -> JSONValue {
     let all = try notifications()
     guard all.count == 1, all[0]["method"].string == "delta" else { throw TestFailure("no single delta: \(all)") }

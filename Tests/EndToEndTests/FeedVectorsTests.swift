@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// The vectors of single feeds and of feeds made of feeds, through the socket.
+/// The vectors of single feeds and of providers, played over the socket.
 @Suite("Vectors of feeds")
 struct FeedVectorsTests {
   @Test(
@@ -65,7 +65,7 @@ private struct VectorPlayer {
     for feed in feeds.reversed() { try session.ask("undefine", "{\"feed\":\"\(feed)\"}") }
   }
 
-  /// Returns every notification up to now: the answer to `sync` follows all of them.
+  /// Returns the notifications up to the answer to `sync`, which follows all of them.
   private func notifications() throws -> [JSONValue] {
     try watcher.send(Self.request("sync", "{}", id: 2))
     var notifications: [JSONValue] = []
@@ -82,10 +82,10 @@ private struct VectorPlayer {
   }
 }
 
-/// A program that shows one number.
+/// The traffic of a program that shows one number.
 @Suite("Status bars")
 struct StatusBarTests {
-  @Test("a watch of counts receives under 150 bytes a change, whatever changes")
+  @Test("a watch of counts receives less than 150 bytes a change, whatever changes")
   func bytes() throws {
     let session = try FeedSession()
     try session.ask("define", #"{"feed":"notifications","kind":"collection","type":"$.app"}"#)

@@ -58,7 +58,7 @@ struct KillModel {
   }
 }
 
-/// A watcher that keeps its copy and resumes at each new daemon.
+/// A watcher that keeps its copy and resumes after each restart of the daemon.
 final class KillWatcher {
   let feed: String
   private(set) var mirror: Mirror?

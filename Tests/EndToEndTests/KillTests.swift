@@ -3,8 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Kills the daemon at random moments under load and checks every life against a record kept outside: nothing acknowledged
-/// is lost, no transaction is applied in part, order and bins are right, and returning watchers are sent what they missed.
+/// Kills the daemon at random moments under load and compares each restarted daemon with a record: no acknowledged request is
+/// lost, no transaction is applied in part, order and bins are right, and resuming watchers receive the missed changes.
 ///
 /// 120 kills over all runs, 2,000 with `scripts/test --long`, or `FEEDD_KILLS`. The runs are independent and run side by side.
 @Suite struct KillTests {
@@ -14,8 +14,8 @@ import Testing
   @Test(arguments: 0..<runs) func acknowledgedRequestsSurviveKills(_ run: Int) throws {
     let killer = try Killer(seed: UInt64(run), durability: run == 3 ? "disk" : "process")
     try killer.define()
-    for _ in 0..<Self.killsOfARun { try killer.liveAndDie() }
-    try killer.live { _ in }
+    for _ in 0..<Self.killsOfARun { try killer.restartAndKill() }
+    try killer.restart { _ in }
     let returns = killer.watchers.reduce(0) { $0 + $1.returns }
     let resumptions = killer.watchers.reduce(0) { $0 + $1.resumptions }
     #expect(returns >= Self.killsOfARun)
@@ -43,7 +43,7 @@ final class Killer {
   }
 
   private var arguments: [String] {
-    // A small journal keeps an image under way nearly always.
+    // With a small journal an image is nearly always being written.
     [
       "--state", directory.file("state"), "--durability", durability, "--image-journal", "16K", "--log-level",
       "warning",
@@ -55,14 +55,14 @@ final class Killer {
     let client = try daemon.connect()
     for definition in KillModel.definitions {
       try client.send(#"{"jsonrpc":"2.0","id":1,"method":"define","params":\#(definition)}"#)
-      _ = try #require(try client.receive()?.contains("result") == true ? () : nil)
+      try #require(try JSONValue(client.receive()).has("result"))
     }
     daemon.process.signal(SIGKILL)
     _ = try daemon.process.waitForExit()
   }
 
   /// Starts a daemon, compares its state with the record, and passes it to `use`.
-  func live(_ use: (DaemonProcess) throws -> Void) throws {
+  func restart(_ use: (DaemonProcess) throws -> Void) throws {
     let daemon = try DaemonProcess(arguments, directory: directory)
     for watcher in watchers {
       let problem = try watcher.comeBack(to: daemon)
@@ -70,21 +70,21 @@ final class Killer {
     }
     let found = watchers[0].sections
     let last = found.first?.last.flatMap { Int($0.filter(\.isNumber)) } ?? 0
-    #expect(last >= acknowledged, "seed \(seed): acknowledged requests are lost")
-    #expect(last <= sent, "seed \(seed): a request was never sent")
+    #expect(last >= acknowledged, "seed \(seed): acknowledged requests were lost")
+    #expect(last <= sent, "seed \(seed): the state contains a request that was not sent")
     model.advance(to: last)
     #expect(found == model.sections, "seed \(seed), after request \(last)")
     (acknowledged, sent) = (last, last)
     try use(daemon)
   }
 
-  /// Starts a daemon, sends requests, and kills it after some of them were answered, or before.
-  func liveAndDie() throws {
-    if Int.random(in: 0..<8, using: &random) == 0 { try dieYoung() }
+  /// Starts a daemon, sends requests, and kills it after none, some or all of them were answered.
+  func restartAndKill() throws {
+    if Int.random(in: 0..<8, using: &random) == 0 { try killDuringStart() }
     let count = Int.random(in: 1...200, using: &random)
     let answers = Int.random(in: 0...count, using: &random)
     var (first, got) = (0, 0)
-    try live { daemon in
+    try restart { daemon in
       first = model.last + 1
       let writer = try daemon.connect()
       try writer.sendBytes((first..<first + count).flatMap { RawClient.frame(Array(KillModel.request($0).utf8)) })
@@ -108,12 +108,15 @@ final class Killer {
   /// Checks that an answer is a result and the next one in order.
   private static func check(_ answer: String, after last: Int, first: Int) throws -> Int {
     let expected = last == 0 ? first : last + 1
-    guard answer.contains(#""id":\#(expected),"result""#) else { throw TestFailure("not the next answer: \(answer)") }
+    let frame = try JSONValue(answer)
+    guard frame["id"].int == expected, frame.has("result") else {
+      throw TestFailure("expected the result of request \(expected): \(answer)")
+    }
     return expected
   }
 
-  /// Kills a daemon while it starts: at once, or just after it read its state.
-  private func dieYoung() throws {
+  /// Kills a daemon while it starts: at once, or directly after it read its state.
+  private func killDuringStart() throws {
     let process = try ChildProcess(
       BuildProducts.program("feedd"), ["--socket", directory.file("feedd.sock")] + arguments.dropLast(2))
     if Bool.random(using: &random) { try process.errors.wait(lines: 1) }

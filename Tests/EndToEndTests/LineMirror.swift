@@ -1,10 +1,10 @@
 import FeedClient
 import FeedJSON
 
-/// The copy that a reader of `feedclient watch` makes from its lines, for a feed that was empty at first.
+/// A copy of a feed, which was empty at first, made from the lines of `feedclient watch`.
 struct LineMirror {
   private(set) var mirror: Mirror
-  /// How many notifications there were.
+  /// The number of notifications.
   private(set) var lines = 0
 
   init(feed: String, sections: [String], lines text: String) throws {

@@ -2,7 +2,7 @@ import FeedSystem
 import TestSupport
 import Testing
 
-/// A daemon that says what the test tells it to, right or wrong.
+/// A daemon that sends the frames of a test, valid or invalid.
 final class ScriptedDaemon {
   let directory: TemporaryDirectory
   let socketPath: String
@@ -18,7 +18,7 @@ final class ScriptedDaemon {
   /// Waits for a client and answers its `hello`.
   func accept() throws {
     _ = try Readiness.readable.wait(on: listener.descriptor, timeout: testTimeout)
-    guard case .connection(let number) = listener.accept() else { throw TestFailure("nobody connected") }
+    guard case .connection(let number) = listener.accept() else { throw TestFailure("no client connected") }
     client = RawClient(UnixStream(owning: Descriptor(owning: number)))
     try answer(
       "hello",

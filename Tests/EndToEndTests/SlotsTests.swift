@@ -25,7 +25,7 @@ struct SlotsTests {
   }
 
   @Test("A new pattern rearranges the rows") func changedPattern() throws { try SlotsExample().changePattern() }
-  @Test("Repeatable types continue when others are exhausted") func repeatables() throws {
+  @Test("Repeatable types continue when the others are exhausted") func repeatables() throws {
     try SlotsExample().repeatTypes()
   }
   @Test("Rows and types are read by position") func reading() throws { try SlotsExample().readByPosition() }

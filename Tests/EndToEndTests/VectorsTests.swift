@@ -1,9 +1,10 @@
 import FeedChange
 import FeedModel
 import FeedWire
+import TestSupport
 import Testing
 
-/// The vectors of the protocol against the functions that daemon and client share.
+/// The vectors of the protocol, run against the functions that daemon and client share.
 @Suite("Vectors of changes, composition and digests") struct VectorsTests {
   @Test(arguments: try JSONValue.cases("change"))
   func change(_ vector: JSONValue) throws {
@@ -101,5 +102,5 @@ extension JSONValue {
 }
 
 extension JSONValue: CustomTestStringConvertible {
-  var testDescription: String { self["name"].string ?? text }
+  package var testDescription: String { self["name"].string ?? text }
 }

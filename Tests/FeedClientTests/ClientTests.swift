@@ -73,7 +73,7 @@ import Testing
     await #expect(throws: ClientError.self) { try await client.call("ping", [String: Int]()) }
   }
 
-  @Test("concurrent requests get their own answers") func concurrency() async throws {
+  @Test("concurrent requests receive their own answers") func concurrency() async throws {
     let daemon = try DaemonProcess()
     let client = Client(socket: daemon.socketPath)
     _ = try await client.call("define", ["feed": "f", "kind": "collection"])
@@ -99,7 +99,7 @@ import Testing
     }
   }
 
-  @Test("drawers are chosen by the type of the row and told the hint") func drawers() throws {
+  @Test("drawers are chosen by the type of the row and receive the hint") func drawers() throws {
     final class Cell {
       var shown: [String] = []
     }

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedCommands
 
 @Suite struct DefinitionBuilderTests {
-  /// What `feedclient define` makes of these words.
+  /// Returns the definition of a command line of `feedclient define`.
   private func definition(_ words: String...) throws -> String {
     let command = Command.define
     let terminal = Terminal(descriptor: -1, environment: Environment([:]))
@@ -36,7 +36,7 @@ import Testing
         == #"{"feed":"queue","kind":"array","id":"$.id","retain":{"count":9,"until":"$.expires"}}"#)
   }
 
-  @Test func aPlainFeedAndItsOrder() throws {
+  @Test func collectionsWithoutBinsCanBeSorted() throws {
     #expect(try definition("log") == "{\"feed\":\"log\",\"kind\":\"collection\"}")
     #expect(
       try definition("log", "--sort", "all=$.time:ascending")
@@ -44,13 +44,13 @@ import Testing
     )
   }
 
-  @Test func otherKinds() throws {
+  @Test func kindOptionDefinesOtherKinds() throws {
     #expect(
       try definition("tabs", "--kind", "segmented", "--child", "home", "--child", "inbox/urgent", "--current", "0")
         == "{\"feed\":\"tabs\",\"kind\":\"segmented\",\"children\":[\"home\",\"inbox/urgent\"],\"current\":0}")
   }
 
-  @Test func slotsAndBehaviours() throws {
+  @Test func slotsAndOptionsOfFeedsAreParsed() throws {
     let json = try definition(
       "mixed", "--kind", "slots", "--content", "Style=styles", "--content", "Ad=ads/active", "--pattern",
       "Style,Style,Ad",
@@ -81,7 +81,7 @@ import Testing
     #expect(throws: UsageError.self) { try definition("v", "--kind", "view", "--of", "a", "--limit", "0") }
   }
 
-  @Test("a definition in JSON stays as it is, and without a kind it is a collection") func jsonDefinitions() throws {
+  @Test("a definition in JSON is unchanged, and is a collection unless it has a kind") func jsonDefinitions() throws {
     #expect(try definition("{\"feed\": \"x\", \"kind\": \"array\"}") == "{\"feed\": \"x\", \"kind\": \"array\"}")
     #expect(try definition("{\"feed\":\"x\"}") == "{\"feed\":\"x\",\"kind\":\"collection\"}")
     #expect(

@@ -11,7 +11,7 @@ import Testing
     case tooLong(Int)
   }
 
-  /// Reads `input` in pieces of these sizes, over and over.
+  /// Reads `input` in pieces of these sizes, cyclically.
   private func read(_ input: String, sizes: [Int] = [1000], limit: Int = 1000, capacity: Int = 16) -> [Piece] {
     var reader = ElementReader(limit: limit, capacity: capacity)
     var pieces: [Piece] = []
@@ -63,7 +63,7 @@ import Testing
     #expect(read("\n", sizes: [size]) == [])
   }
 
-  @Test("lines are counted the same way whatever arrives at once", arguments: [1, 2, 5, 17, 1000])
+  @Test("line numbers do not depend on how the input is split", arguments: [1, 2, 5, 17, 1000])
   func lines(size: Int) {
     let input = """
       {"id":1}
@@ -87,11 +87,11 @@ import Testing
       ])
   }
 
-  @Test("a mistake is reported with line and column, and the next line is read", arguments: [1, 4, 1000])
+  @Test("an error is reported with line and column, and reading continues with the next line", arguments: [1, 4, 1000])
   func mistakes(size: Int) {
     #expect(read("{bad\n{\"id\":1}\n", sizes: [size]) == [.malformed(1, 2), .element("{\"id\":1}", 2)])
     #expect(read("{\"id\":}\n2\n", sizes: [size]) == [.malformed(1, 7), .element("2", 2)])
-    // A line that is cut off does not swallow the next one.
+    // An incomplete line does not affect the next one.
     #expect(read("{\"id\":1\n{\"id\":2}\n", sizes: [size]) == [.malformed(2, 1), .element("{\"id\":2}", 2)])
     #expect(read("{\n  \"id\": nul\n}\n{\"id\":2}", sizes: [size]).last == .element("{\"id\":2}", 4))
     #expect(
@@ -101,7 +101,9 @@ import Testing
     #expect(read("[1,\n2", sizes: [size]) == [.element("1", 1), .element("2", 2), .malformed(2, 2)])
   }
 
-  @Test("a long element is discarded and the others are read", arguments: [1, 7, 1000]) func longElements(size: Int) {
+  @Test("an element that is too long is discarded and the others are read", arguments: [1, 7, 1000]) func longElements(
+    size: Int
+  ) {
     let long = "\"" + String(repeating: "x", count: 50) + "\""
     #expect(
       read("1\n\(long)\n2\n\(long)", sizes: [size], limit: 20) == [
@@ -112,7 +114,7 @@ import Testing
     #expect(read(fitting, sizes: [size], limit: 19) == [.tooLong(1)])
   }
 
-  @Test("how the bytes arrive makes no difference") func randomPieces() {
+  @Test("splitting the input at random does not change the elements") func randomPieces() {
     var random = SeededRandom(seed: UInt64.random(in: 0...UInt64.max))
     let parts = [
       "{\"a\":1}", "{\n \"b\": [1,\n 2]\n}", "[3, 4]", "\n", " ", "{bad}\n", "\"\\\"\\u00e9\"\n", "[\n", "]", ",", "7 ",

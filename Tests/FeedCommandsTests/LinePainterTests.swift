@@ -15,7 +15,7 @@ import Testing
     try withJSON(text) { view in line(width, color: color) { $0.add(view) } }
   }
 
-  @Test func whatDoesNotFitIsCutAndShownToBe() {
+  @Test func longLinesAreTruncatedWithAMark() {
     #expect(line(10) { $0.add("123456789") } == "123456789")
     #expect(line(10) { $0.add("1234567890") } == "123456789…")
     #expect(
@@ -23,13 +23,13 @@ import Testing
         $0.add("12"); $0.add("34"); $0.add("56")
       } == "123…")
     #expect(line(1) { $0.add("12") } == "…")
-    // A wide character is never halved.
+    // A wide character is never split.
     #expect(line(6) { $0.add("日本語日本") } == "日本…")
-    // Marks that join the character before take no room.
+    // Combining marks have no width.
     #expect(line(5) { $0.add("e\u{301}e\u{301}e\u{301}e\u{301}") } == "e\u{301}e\u{301}e\u{301}e\u{301}")
   }
 
-  @Test func nothingThatATerminalObeysGetsThere() {
+  @Test func controlCharactersAreReplaced() {
     #expect(
       line(40) { $0.add("a\u{1B}[31mb\u{7}\u{9B}c\n\u{202E}d\u{7F}") }
         == "a\u{FFFD}[31mb\u{FFFD}\u{FFFD}c\u{FFFD}\u{FFFD}d\u{FFFD}")
@@ -37,7 +37,7 @@ import Testing
     #expect(LinePainter.safe("plain é 日") == "plain é 日")
   }
 
-  @Test func coloursFollowMeaning() throws {
+  @Test func coloursDependOnTheKindOfValue() throws {
     let shown = try json("{\"a\":[1,\"x\",null]}", color: true)
     #expect(
       shown.replacing("\u{1B}[", with: "^")
@@ -45,7 +45,7 @@ import Testing
     #expect(try json("{ \"a\" : [ ] }") == "{\"a\": []}")
   }
 
-  @Test func deepAndLongValuesEndAtTheWidth() throws {
+  @Test func deepAndLongValuesAreTruncatedAtTheWidth() throws {
     let deep = String(repeating: "[", count: 400) + String(repeating: "]", count: 400)
     #expect(try json(deep, width: 10) == "[[[[[[[[[…")
     let long = "\"" + String(repeating: "é", count: 10_000) + "\""

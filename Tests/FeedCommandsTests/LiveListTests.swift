@@ -21,7 +21,7 @@ import Testing
 
   private func path(_ section: UInt32, _ row: UInt32) -> IndexPath { IndexPath(section: section, row: row) }
 
-  @Test func shortFeedsAreShownWhole() throws {
+  @Test func shortFeedsAreShownCompletely() throws {
     var list = LiveList(templates: Templates())
     #expect(
       list.lines(try mirror([2, 0, 1]), width: 20, height: 10, palette: plain) == [
@@ -29,7 +29,7 @@ import Testing
       ])
   }
 
-  @Test func changesAreMarkedForAWhile() throws {
+  @Test func changesAreMarkedTemporarily() throws {
     var mirror = try mirror([3, 1])
     var list = LiveList(templates: Templates())
     let change = Change(
@@ -49,7 +49,7 @@ import Testing
       list.lines(mirror, width: 40, height: 10, palette: plain) == ["s0  4", "  7", "  9", "  2", "  8", "s1  0"])
   }
 
-  @Test func longSectionsScrollToWhatChanged() throws {
+  @Test func longSectionsScrollToChanges() throws {
     var mirror = try mirror([100])
     var list = LiveList(templates: Templates())
     #expect(
@@ -63,7 +63,7 @@ import Testing
       return list.lines(mirror, width: 40, height: 4, palette: plain)
     }
     #expect(try update(50, 2)[0] == "s0  100  rows 48…50")
-    // What is in sight already does not move the list.
+    // A change of a visible row does not scroll the list.
     #expect(try update(49, 3)[0] == "s0  100  rows 48…50")
     #expect(try update(10, 4)[0] == "s0  100  rows 10…12")
     #expect(try update(99, 5)[0] == "s0  100  rows 97…99")
@@ -72,7 +72,7 @@ import Testing
     #expect(list.lines(mirror, width: 40, height: 4, palette: plain)[0] == "s0  5  rows 2…4")
   }
 
-  @Test func sectionsComeAndGo() throws {
+  @Test func sectionsAreAddedAndDeleted() throws {
     var mirror = try mirror([1, 1])
     var list = LiveList(templates: Templates())
     let change = Change(
@@ -95,7 +95,7 @@ import Testing
     #expect(list.lines(mirror, width: 40, height: 5, palette: plain) == ["s0  2 ~1", "~  Style <1>", " ● 1"])
   }
 
-  @Test func moreSectionsThanLines() throws {
+  @Test func sectionsBeyondTheScreenAreOmitted() throws {
     var list = LiveList(templates: Templates())
     let mirror = try mirror([5, 5, 0, 5])
     #expect(
@@ -165,7 +165,7 @@ import Testing
     #expect(line(7) == "inbox…")
   }
 
-  @Test func layoutsFillTheScreenAndNoMore() {
+  @Test func layoutsFillTheScreenExactly() {
     var random = SeededRandom(seed: UInt64.random(in: 0...UInt64.max))
     for _ in 0..<2000 {
       let counts = (0..<Int.random(in: 0...8, using: &random)).map { _ in Int.random(in: 0...20, using: &random) }
@@ -177,7 +177,7 @@ import Testing
       #expect(layout.hiddenSections > 0 || lines == min(all, height), "seed \(random.seed), \(counts), \(height)")
       #expect(layout.rooms.count + layout.hiddenSections == counts.count)
       #expect(zip(layout.rooms, counts).allSatisfy { $0 <= $1 })
-      // Nobody is cut shorter than another who has more than a row over him.
+      // Every section has at most one row more than a truncated one.
       let cut = zip(layout.rooms, counts).filter { $0 < $1 }.map(\.0)
       #expect((layout.rooms.max() ?? 0) <= (cut.min() ?? .max - 1) + 1, "seed \(random.seed), \(counts), \(height)")
     }
@@ -193,7 +193,7 @@ import Testing
     list.move(by: 12, in: mirror)
     #expect(list.cursor == path(1, 2))
     _ = draw()
-    // Two rows come before it and one goes.
+    // Two rows are added before it and one is deleted.
     let change = Change(deleted: [path(1, 0)], added: [path(1, 0), path(1, 1)], updated: [path(0, 9)])
     try mirror.apply(
       Delta(feed: "f", from: 1, revision: 2, change: change, elements: ["\"a\"", "\"b\"", "\"c\""].map(utf8)))

@@ -37,7 +37,7 @@ import Testing
           "push: element 1 is not JSON: unexpected byte at byte 0; quote a string twice: '\"hello\"'"))
   }
 
-  @Test func aMemberAddedToAnObject() {
+  @Test func memberIsAddedToAnObject() {
     #expect(Operands.adding("\"a\":1", to: "{\"b\":2} ") == "{\"b\":2,\"a\":1}")
     #expect(Operands.adding("\"a\":1", to: "{ }") == "{ \"a\":1}")
     #expect(Operands.adding("\"a\":1", to: "{\"b\":{}}") == "{\"b\":{},\"a\":1}")

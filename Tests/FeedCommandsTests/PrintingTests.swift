@@ -12,7 +12,7 @@ import Testing
     try withJSON(text) { PrettyPrinter(palette: Palette(isOn: false)).text(of: $0) }
   }
 
-  @Test func shortValuesStayOnALineAndLongOnesAreIndented() throws {
+  @Test func longValuesAreIndented() throws {
     #expect(try pretty("{\"a\":1,\"b\":[1,2]}") == "{\"a\": 1, \"b\": [1, 2]}")
     let long = String(repeating: "x", count: 50)
     #expect(
@@ -27,12 +27,12 @@ import Testing
     #expect(try pretty("17") == "17")
   }
 
-  @Test func whatIsVeryDeepIsNotIndentedForEver() throws {
+  @Test func indentationIsBounded() throws {
     let deep = String(repeating: "[", count: 300) + String(repeating: "]", count: 300)
     #expect(try pretty(deep).filter { $0 == "\n" }.count < 100)
   }
 
-  @Test func tablesHaveAColumnAMember() throws {
+  @Test func tablesHaveAColumnForEachMember() throws {
     let text = try withJSON("[{\"uid\":0,\"name\":\"push\"},{\"uid\":1000,\"name\":\"日本\",\"lag\":{\"rows\":3}}]") {
       ValueTable($0).text(width: 60, palette: Palette(isOn: false))
     }
@@ -72,14 +72,14 @@ import Testing
         """)
   }
 
-  @Test func objectsInsideAreNamedByTheirPath() throws {
+  @Test func columnsOfNestedMembersAreNamedByTheirPath() throws {
     let names = try withJSON("{\"a\":1,\"b\":{\"c\":2,\"d\":{}},\"e\":[{\"f\":1}]}") {
       Flattening.entries(of: $0).map(\.name)
     }
     #expect(names == ["a", "b.c", "b.d", "e"])
   }
 
-  @Test func feedsAsATree() throws {
+  @Test func feedsArePrintedAsATree() throws {
     let feeds = #"""
       [{"feed":"home","kind":"composed","children":["banner","inbox/urgent","gone"],"count":3},
        {"feed":"banner","kind":"single","count":1},
@@ -96,13 +96,13 @@ import Testing
       ])
   }
 
-  @Test func aCircleIsNoEndlessTree() throws {
+  @Test func treeOfACycleIsFinite() throws {
     let feeds = #"[{"feed":"a","kind":"composed","children":["b"]},{"feed":"b","kind":"composed","children":["b"]}]"#
     let lines = try withJSON(feeds) { FeedTree($0).lines(width: 60, palette: Palette(isOn: false)) }
     #expect(lines == ["a  composed", "└─ b  composed", "   └─ b  composed"])
   }
 
-  @Test func numbersForPeople() {
+  @Test func numbersAreFormatted() {
     #expect(Grouped.text(0) == "0")
     #expect(Grouped.text(999) == "999")
     #expect(Grouped.text(1000) == "1,000")
@@ -120,12 +120,12 @@ import Testing
     #expect(
       progress.line(now: 1_000_000_000, pushed: 8000, refused: 2, width: 80)
         == "\r8,000 pushed, 8,000/s, 2 refused\u{1B}[K")
-    // After a second the rate is that of what came since.
+    // The rate is computed over the last second.
     #expect(progress.line(now: 2_000_000_000, pushed: 8500, refused: 2, width: 20) == "\r8,500 pushed, 500/s…\u{1B}[K")
     #expect(progress.summary(now: 4_000_000_000, pushed: 8500, refused: 0) == "8,500 pushed in 4.0 s, 2,125/s")
   }
 
-  @Test func failuresTellWhatToDo() {
+  @Test func errorsNameTheNextStep() {
     let data = utf8("{\"member\":\"filter\",\"text\":\"@.é >>> 3\",\"offset\":6}")
     let refusal = RemoteError(code: -32004, message: "the filter does not parse", data: data)
     #expect(
@@ -141,7 +141,7 @@ import Testing
         "the copy of the feed is wrong: a delta"))
   }
 
-  @Test("control characters never reach the terminal, whoever sent them") func hostileMessages() {
+  @Test("control characters in received texts never reach the terminal") func hostileMessages() {
     let terminal = Terminal(descriptor: -1, environment: Environment([:]))
     let written = Mutex("")
     let console = Console(terminal: terminal, errorTerminal: terminal, isJSON: false) { bytes, _ throws(SystemError) in

@@ -6,7 +6,7 @@ import Testing
 @testable import FeedCommands
 
 @Suite struct PusherTests {
-  /// A daemon that keeps the last text of each identity, and refuses texts that say so, a request as a whole.
+  /// A daemon that keeps the last text of each identity and refuses every request with a text that is marked as refused.
   private struct Daemon: Equatable {
     var elements: [Int: String] = [:]
 
@@ -25,7 +25,7 @@ import Testing
     Array(text.utf8).withUnsafeBytes { pusher.add($0, line: line, alone: alone) }
   }
 
-  @Test func fullBatchesLeaveAndAPartOfOneWaitsWhileTwoAreUnderWay() {
+  @Test func partialBatchWaitsWhileTwoBatchesAreInFlight() {
     var pusher = Pusher(window: .init(batchLines: 2, batchBytes: 1000, batches: 3, eager: 2))
     for line in 1...7 { add("\(line):", line: line, to: &pusher) }
     #expect(pusher.next()?.lines == [1, 2])
@@ -44,7 +44,7 @@ import Testing
     #expect(pusher.revision == 4)
   }
 
-  @Test func batchesEndBeforeTheyGrowTooLong() {
+  @Test func batchesAreLimitedInSize() {
     var pusher = Pusher(window: .init(batchLines: 100, batchBytes: 10, batches: 9, eager: 2))
     for line in 1...3 { add("\(line):234567", line: line, to: &pusher) }
     add("4:" + String(repeating: "x", count: 50), line: 4, to: &pusher)
@@ -56,7 +56,7 @@ import Testing
     #expect(batches == [[1], [2], [3], [4]])
   }
 
-  @Test func aRefusedBatchIsTriedLineByLineAndWhatFollowedItAgain() {
+  @Test func refusedBatchIsRetriedLineByLineAndLaterOnesAreResent() {
     var pusher = Pusher(window: .init(batchLines: 3, batchBytes: 1000, batches: 3, eager: 2))
     for (line, text) in ["1:a", "2:bad", "3:a", "1:b", "4:a", "5:a"].enumerated() {
       add(text, line: line + 1, to: &pusher)
@@ -80,7 +80,7 @@ import Testing
     #expect(pusher.pushed == 5)
   }
 
-  @Test func randomStreamsEndAsIfEachLineHadBeenPushedByItself() {
+  @Test func randomStreamsHaveTheEffectOfSingleLines() {
     var random = SeededRandom(seed: UInt64.random(in: 0...UInt64.max))
     for _ in 0..<300 {
       var pusher = Pusher(
@@ -100,7 +100,7 @@ import Testing
           let isBad = Int.random(in: 0..<10, using: &random) == 0
           let text = "\(Int.random(in: 0..<6, using: &random)):\(line)\(isBad ? "bad" : "")"
           if !expected.take([text]) { expectedRefusals.append(line) }
-          // Some bad lines are known beforehand, as those without identity are.
+          // Some invalid lines, such as those without identity, are known before they are sent.
           add(text, line: line, alone: isBad && Bool.random(using: &random), to: &pusher)
         } else if let batch = pusher.next() {
           underWay.append(batch)

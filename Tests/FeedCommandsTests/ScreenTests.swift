@@ -5,7 +5,7 @@ import Testing
 @testable import FeedCommands
 
 @Suite struct ScreenTests {
-  /// A terminal that knows what ``Screen`` uses: clear, go to a line, erase to the end of the line, text.
+  /// A terminal with the sequences that ``Screen`` uses: clear, go to a line, erase to the end of the line, text.
   private struct Emulator {
     var rows: [Int: String] = [:]
 
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test func whatIsShownIsWhatWasDrawn() {
+  @Test func terminalShowsTheDrawnLines() {
     var random = SeededRandom(seed: UInt64.random(in: 0...UInt64.max))
     var screen = Screen()
     var emulator = Emulator()

@@ -15,13 +15,13 @@ import Testing
 
   private func contents() throws -> String { text(try SmallFile.read(path)) }
 
-  @Test func noFileAndAnEmptyOneHoldNothing() throws {
+  @Test func missingAndEmptyFilesHaveNoPosition() throws {
     #expect(try SinceFile(path: path, feed: "f").position == nil)
     try write("")
     #expect(try SinceFile(path: path, feed: "f").position == nil)
   }
 
-  @Test func whatIsSavedIsReadBack() throws {
+  @Test func savedPositionIsReadBack() throws {
     var file = try SinceFile(path: path, feed: "f")
     try file.save(nil)
     #expect(throws: SystemError.self) { try contents() }
@@ -31,7 +31,7 @@ import Testing
     #expect(again.position == FeedPosition(epoch: "é\"x", revision: 9_007_199_254_740_993))
   }
 
-  @Test func onlyANewPositionIsWritten() throws {
+  @Test func onlyNewPositionsAreWritten() throws {
     var file = try SinceFile(path: path, feed: "f")
     let position = FeedPosition(epoch: "e", revision: 3)
     try file.save(position)
@@ -39,7 +39,7 @@ import Testing
     try file.save(position)
     #expect(try contents() == "changed by somebody else")
     try file.save(FeedPosition(epoch: "e", revision: 4))
-    #expect(try contents().contains("\"revision\":4"))
+    #expect(try JSONValue(contents())["revision"].int == 4)
   }
 
   @Test(arguments: [
@@ -56,15 +56,15 @@ import Testing
     #expect(try contents() == text)
   }
 
-  @Test func theFileOfAnotherFeedIsRefused() throws {
+  @Test func fileOfAnotherFeedIsRefused() throws {
     try write("{\"feed\":\"g\",\"epoch\":\"e\",\"revision\":1}")
     #expect(throws: Failure.self) { try SinceFile(path: path, feed: "f") }
-    // One without a name was written by hand; it counts.
+    // A file without the name of a feed is accepted.
     try write(" {\"epoch\":\"e\", \"revision\":1e3} ")
     #expect(try SinceFile(path: path, feed: "f").position == FeedPosition(epoch: "e", revision: 1000))
   }
 
-  @Test func aFileThatCannotBeWrittenIsAnError() throws {
+  @Test func unwritableFileIsAnError() throws {
     let failure = #expect(throws: Failure.self) {
       try SinceFile(path: directory.file("absent/since"), feed: "f")
     }

@@ -18,7 +18,7 @@ import Testing
   private let song =
     "{\"title\":\"So \\\"What\\\"\",\"by\":{\"name\":\"Davis\"},\"year\":1959,\"tags\":[\"cool\",\"modal\"],\"x\":null}"
 
-  @Test func membersStandInPlaceOfBraces() throws {
+  @Test func bracesAreReplacedByMembers() throws {
     #expect(try shown("Song={title} by {by.name}", element: song, type: "Song") == "So \"What\" by Davis")
     #expect(try shown("{year}: {tags.1} {tags.-1} {tags}", element: song) == "1959: modal modal [\"cool\", \"modal\"]")
     #expect(try shown("[{x}{absent}{title.deeper}]", element: song) == "[]")
@@ -35,16 +35,16 @@ import Testing
     #expect(try shown("{t:6}|", element: "{\"t\":\"日本語\"}") == "日本語|")
   }
 
-  @Test func theTypeChooses() throws {
+  @Test func templateIsChosenByType() throws {
     #expect(try shown("A=a", "B=b", "other", element: "1", type: "B") == "b")
     #expect(try shown("A=a", "B=b", "other", element: "1", type: "C") == "other")
     #expect(try shown("A=a", element: "[1,2]", type: "C") == "[1, 2]")
     #expect(try shown("A=a", element: "1", type: nil) == "1")
-    // An equals sign behind the first brace is text.
+    // An equals sign after the first brace is text.
     #expect(try shown("{year}=x", element: song) == "1959=x")
   }
 
-  @Test func linesStayLinesAndAreCut() throws {
+  @Test func lineBreaksAreReplacedAndLinesTruncated() throws {
     #expect(try shown("{t}!", element: "{\"t\":\"a\\nb\\u001b[2J\"}") == "a b\u{FFFD}[2J!")
     #expect(try shown("{t}!", element: "{\"t\":\"abcdefgh\"}", width: 5) == "abcd…")
   }
@@ -59,7 +59,7 @@ import Testing
     ("$", ""), ("$.id", "id"), ("$.user.name", "user.name"), ("$['a b']", "a b"), ("$[\"x\"][2].y", "x.2.y"),
     ("$[-1]", "-1"), ("$._é", "_é"),
   ])
-  func plainPathsAreFollowed(path: String, steps: String) {
+  func plainPathsAreParsed(path: String, steps: String) {
     let expected =
       steps.isEmpty
       ? [] : steps.split(separator: ".").map { Int($0).map { .index($0) } ?? MemberPath.Step.name(String($0)) }

@@ -21,7 +21,7 @@ import Testing
     .init(revision: mirror.progress.revision, counts: mirror.counts, digest: mirror.digest)
   }
 
-  @Test func nothingIsAskedBeforeItIsQuiet() throws {
+  @Test func verificationWaitsUntilTheFeedIsQuiet() throws {
     var verification = Verification()
     #expect(verification.isComplete)
     #expect(!verification.mustAsk(now: 5, atOnce: true))
@@ -36,7 +36,7 @@ import Testing
     #expect(!verification.mustAsk(now: .max, atOnce: true))
   }
 
-  @Test func theSameRowsAgree() throws {
+  @Test func equalRowsAgree() throws {
     var verification = Verification()
     let mirror = try mirror(4)
     verification.changed(now: 0)
@@ -47,7 +47,7 @@ import Testing
     #expect(verification.verified?.revision == 4)
   }
 
-  @Test func otherRowsAreAFault() throws {
+  @Test func differentRowsAreAFault() throws {
     var verification = Verification()
     let mirror = try mirror(4)
     verification.changed(now: 0)
@@ -55,7 +55,7 @@ import Testing
     #expect(throws: FeedFault.self) { try verification.check(mirror, now: 1) }
   }
 
-  @Test func anAnswerAheadOfTheMirrorWaitsForIt() throws {
+  @Test func answerAheadOfTheMirrorWaitsForIt() throws {
     var verification = Verification()
     var mirror = try mirror(4)
     let change = Change(updated: [IndexPath(section: 0, row: 0)])
@@ -73,7 +73,7 @@ import Testing
     #expect(verification.verified?.revision == 6)
   }
 
-  @Test func anAnswerBehindTheMirrorIsAskedForAgain() throws {
+  @Test func answerBehindTheMirrorIsRequestedAgain() throws {
     var verification = Verification()
     verification.changed(now: 0)
     verification.asked(1)
@@ -83,7 +83,7 @@ import Testing
     #expect(verification.mustAsk(now: 9 + Verification.quiet, atOnce: false))
   }
 
-  @Test func anAnswerLostWithItsConnectionIsAskedForAgain() throws {
+  @Test func answerLostWithItsConnectionIsRequestedAgain() throws {
     var verification = Verification()
     verification.changed(now: 0)
     verification.asked(1)

@@ -5,9 +5,9 @@ import Testing
 
 @testable import FeedEngine
 
-/// Drives a turn without sockets: texts in, texts out, the clock by hand.
+/// Drives a turn without sockets: tests send and receive JSON texts, and set the clock.
 ///
-/// The log of a durable harness is an array, which stores batches at once or when the test says so.
+/// The log of a durable harness is an array that stores batches at once or when the test asks for it.
 final class EngineHarness {
   let engine: Engine
   /// The log of a durable harness.
@@ -29,7 +29,7 @@ final class EngineHarness {
     engine.log = { [unowned self] in events.append($0) }
   }
 
-  /// What the log has stored.
+  /// The batches that the log has stored.
   var stored: [LogBatch] { log?.stored ?? [] }
 
   // MARK: Connections
@@ -46,28 +46,28 @@ final class EngineHarness {
     return Array(link.accepted[before...])
   }
 
-  /// Connections whose client reads nothing.
+  /// The connections whose client does not read.
   var stopped: Set<ConnectionID> {
     get { Set(link.open.filter { link.room($0) == 0 }) }
     set { for id in link.open { link.setRoom(id, newValue.contains(id) ? 0 : nil) } }
   }
 
-  /// Whether the engine has not closed the connection.
+  /// Whether the connection is open.
   func isOpen(_ id: ConnectionID) -> Bool { link.isOpen(id) }
 
-  /// Whether the requests of a connection can be taken now.
+  /// Whether the engine accepts requests of a connection now.
   func wantsInput(_ id: ConnectionID) -> Bool {
     engine.sessions[id].map { engine.wantsInput($0) } ?? false
   }
 
-  /// Bytes that were sent and not decoded.
+  /// The number of bytes that were sent and are not decoded.
   func waitingInput(of id: ConnectionID) -> Int {
     link.unreadCount(id) + (engine.sessions[id]?.input.held.count ?? 0)
   }
 
-  /// Whether the turn has something to do by itself.
+  /// Whether the turn has work to do without another event.
   var hasWork: Bool { loop.next(after: now) == .now }
-  /// Tokens that the tape has room for.
+  /// The number of tokens that the tape has room for.
   var tapeCapacity: Int { loop.tapeCapacity }
 
   // MARK: Input
@@ -77,12 +77,12 @@ final class EngineHarness {
     return withUnsafeBytes(of: UInt32(bytes.count).bigEndian, Array.init) + bytes
   }
 
-  /// Sends raw bytes, without a turn.
+  /// Sends raw bytes without running a turn.
   func supply(_ id: ConnectionID, _ bytes: [UInt8]) {
     link.send(id, bytes)
   }
 
-  /// Sends raw bytes and lets the turn have them.
+  /// Sends raw bytes and runs the turn.
   func deliver(_ id: ConnectionID, _ bytes: [UInt8]) {
     supply(id, bytes)
     turn()
@@ -92,7 +92,7 @@ final class EngineHarness {
     deliver(id, Self.frame(text))
   }
 
-  /// Sends a request and returns the frames that came back to the same connection.
+  /// Sends a request and returns the frames that the same connection received.
   func ask(_ id: ConnectionID, _ method: String, _ params: String = "{}") -> [String] {
     send(id, #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(params)}"#)
     return take(id)
@@ -103,25 +103,25 @@ final class EngineHarness {
     turn()
   }
 
-  /// The peer sends nothing more.
+  /// Ends the input of the peer.
   func endInput(_ id: ConnectionID) {
     link.endInput(id)
     turn()
   }
 
-  /// The peer is gone.
+  /// Disconnects the peer.
   func disconnect(_ id: ConnectionID) {
     drop(id)
     turn()
   }
 
-  /// The peer is gone, without a turn.
+  /// Disconnects the peer without running a turn.
   func drop(_ id: ConnectionID) { link.disconnect(id) }
 
-  /// The peer reads nothing more, without a turn.
+  /// The peer stops reading; no turn runs.
   func hangUp(_ id: ConnectionID) { link.hangUp(id) }
 
-  /// Ends the daemon.
+  /// Stops the daemon.
   func drain(reason: String = "shutdown", message: String = "over") {
     loop.drain(reason: reason, message: message)
     turn()
@@ -132,14 +132,14 @@ final class EngineHarness {
 
   // MARK: Output
 
-  /// Lets a stopped connection take what waits for it: so many bytes, or everything from now on.
+  /// Lets a stopped connection read `bytes` bytes, or everything from now on.
   func resume(_ id: ConnectionID, bytes: Int? = nil) {
     let room = link.room(id) ?? 0
     link.setRoom(id, bytes.map { room + $0 })
     turn()
   }
 
-  /// The whole frames that a connection was sent, as texts; half a frame stays for the next time.
+  /// Takes the complete frames that a connection received, as texts. An incomplete frame stays for the next call.
   func take(_ id: ConnectionID) -> [String] {
     var frames: [String] = []
     var start = 0
@@ -154,21 +154,21 @@ final class EngineHarness {
     return frames
   }
 
-  /// Bytes of half a frame that wait for their rest.
+  /// The number of received bytes of an incomplete frame.
   func halfFrame(of id: ConnectionID) -> Int { link.receivedCount(id) }
 
   // MARK: Turns
 
-  /// Turns until there is nothing more to do.
+  /// Runs turns until there is nothing more to do.
   func turn() {
     for _ in 0..<20_000 {
       turnOnce()
       if !hasWork && !link.hasEvents { return }
     }
-    Issue.record("the turn always says that it has work and gets nowhere")
+    Issue.record("the engine still has work after 20,000 turns")
   }
 
-  /// One turn, whatever is left to do.
+  /// Runs one turn.
   func turnOnce() {
     loop.run(&link, now: now)
     engine.checkInvariants()

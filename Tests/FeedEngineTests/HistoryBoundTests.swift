@@ -5,8 +5,8 @@ import Testing
 @testable import ReferenceModel
 
 @Suite struct HistoryBoundTests {
-  /// What all feeds remember together is bounded, however many there are; who is out of reach gets a snapshot.
-  @Test func theSumOfAllHistoriesIsBounded() {
+  /// The histories of all feeds together are bounded by `maxHistoryBytes`; a revision that was discarded gets a snapshot.
+  @Test func totalSizeOfHistoriesIsBounded() {
     var limits = Limits()
     limits.maxHistoryBytes = 8192
     let harness = EngineHarness(limits: limits)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FeedEngine
 
-/// The wheel of seconds.
+/// The timer wheel with slots of one second.
 @Suite struct TimersTests {
   private final class Entry: Timed {
     var timer = TimerSeat()
@@ -37,7 +37,7 @@ import Testing
     #expect(timers.takeExpired(now: Self.moment(10)).count == 4)
   }
 
-  @Test func entriesFarAheadWaitForTheirTurnOfTheWheel() {
+  @Test func entriesBeyondOneRevolutionExpireInTheirSecond() {
     var timers = Timers<Entry>(now: Self.moment(0))
     let entry = Entry()
     timers.add(entry, at: Self.moment(200))
@@ -46,8 +46,8 @@ import Testing
     #expect(timers.takeExpired(now: Self.moment(200)).count == 1)
   }
 
-  /// Compared with a list that is searched.
-  @Test(arguments: UInt64(1)...5) func expiresWhatAListWouldExpire(seed: UInt64) {
+  /// Compares random operations with a linear search.
+  @Test(arguments: UInt64(1)...5) func randomOperationsMatchALinearSearch(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var timers = Timers<Entry>(now: Self.moment(0))
     var expected: [(second: UInt64, entry: Entry)] = []

@@ -28,7 +28,7 @@ import Testing
     try withJSON(json) { root in
       var steps = 300_000
       try JSONPath(parsing: path).evaluate(root, steps: &steps) { _ in }
-      #expect(steps < 0, "every filter looks at all of the value again")
+      #expect(steps < 0, "every filter visits the whole value")
     }
     // Each filter searches for the absent member at the bottom first, so all filters are active at the same time.
     let absolute = "$" + String(repeating: "[?$..x || $", count: depth) + String(repeating: "]", count: depth)

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 struct DatabaseTests {
-  @Test func valuesAreReadAsTheyWereBound() throws {
+  @Test func boundValuesAreReadBack() throws {
     let database = try Database(path: ":memory:", access: .create)
     try database.execute("CREATE TABLE t (a, b, c, d, e)")
     let insert = try database.prepare("INSERT INTO t VALUES (?, ?, ?, ?, ?)")
@@ -27,7 +27,7 @@ struct DatabaseTests {
     #expect(try !read.step())
   }
 
-  @Test func anErrorNamesTheStatementAndTheCause() throws {
+  @Test func errorNamesTheStatementAndTheCause() throws {
     let database = try Database(path: ":memory:", access: .create)
     do {
       _ = try database.prepare("SELECT x FROM nowhere")
@@ -44,7 +44,7 @@ struct DatabaseTests {
     }
   }
 
-  @Test func aFailedTransactionChangesNothing() throws {
+  @Test func failedTransactionIsRolledBack() throws {
     let database = try Database(path: ":memory:", access: .create)
     try database.execute("CREATE TABLE t (a UNIQUE)")
     #expect(throws: SQLiteError.self) {
@@ -57,7 +57,7 @@ struct DatabaseTests {
     #expect(try database.integer("SELECT count(*) FROM t") == 0)
   }
 
-  @Test(arguments: ["plain.db", "odd #1 ?a=b %41.db"]) func fileNamesMayHoldAnyCharacter(_ name: String) throws {
+  @Test(arguments: ["plain.db", "odd #1 ?a=b %41.db"]) func fileNamesCanContainAnyCharacter(_ name: String) throws {
     let directory = try TemporaryDirectory()
     let path = directory.file(name)
     do {

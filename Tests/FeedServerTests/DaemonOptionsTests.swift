@@ -22,7 +22,7 @@ struct DaemonOptionsTests {
     }
   }
 
-  @Test func defaults() throws {
+  @Test func defaultsWithoutArguments() throws {
     let options = try parse([])
     #expect(options.socketPath == "/run/feedd/feedd.sock")
     #expect(!options.namesSocket)
@@ -34,7 +34,7 @@ struct DaemonOptionsTests {
     #expect(try parse([], ["FEEDD_SOCKET": "/a"]).socketPath == "/a")
   }
 
-  @Test func given() throws {
+  @Test func optionsAndVariablesAreParsed() throws {
     let options = try parse([
       "--socket", "/b", "--state=/var/lib/feedd", "--durability", "memory", "--drain-timeout", "250ms", "--log-level",
       "debug", "--max-frame", "1M", "--max-connections=10", "--frame-timeout", "1.5s", "--history-seconds", "2m",
@@ -56,11 +56,11 @@ struct DaemonOptionsTests {
     (["--max-frame", "0"], "--max-frame '0': expected a number of bytes from 4KiB to 1GiB, such as 4096, 64K or 16M"),
     (["--max-connections", "many"], "--max-connections 'many': expected an integer from 1 to 1000000"),
   ])
-  func refused(arguments: [String], message: String) {
+  func wrongCommandLinesAreRefused(arguments: [String], message: String) {
     #expect(failure(arguments) == message)
   }
 
-  /// Every limit has a flag that sets it, and its default is in the help as the flag would be written.
+  /// Every limit has a flag that sets it, and the help contains its default in the notation of the flag.
   @Test func everyLimitHasAFlag() throws {
     guard case .print(let help) = try DaemonOptions.parse(["--help"], environment: Environment([:]), width: 100) else {
       Issue.record("no help")

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Log lines")
 struct LogTests {
-  /// What was written into a pipe so far.
+  /// The text written into a pipe so far.
   func contents(_ pipe: borrowing Pipe) throws -> String {
     var space = [UInt8](repeating: 0, count: 1 << 20)
     guard try !Readiness.readable.wait(on: pipe.readingNumber, timeout: .zero).isEmpty else { return "" }
@@ -14,7 +14,7 @@ struct LogTests {
     return String(decoding: space[..<max(count, 0)], as: UTF8.self)
   }
 
-  @Test func forTheJournalBeginWithAPriority() throws {
+  @Test func journalLinesBeginWithAPriority() throws {
     let pipe = try Pipe()
     let log = Log(threshold: .info, style: .journal, descriptor: pipe.writingNumber)
     log.write(.error, "bad")
@@ -24,7 +24,7 @@ struct LogTests {
     #expect(text == "<3>bad\n<6>good\n")
   }
 
-  @Test("a line about a client goes to the journal's socket, with fields; to standard error if the socket is gone")
+  @Test("a line about a client is sent to the journal's socket with fields, or to standard error if there is no socket")
   func fields() throws {
     let directory = try TemporaryDirectory()
     let pipe = try Pipe()
@@ -50,14 +50,14 @@ struct LogTests {
     #expect(try contents(pipe) == "<4>no journal\n")
   }
 
-  @Test func elsewhereBeginWithTheTimeAndLevel() throws {
+  @Test func otherLinesBeginWithTheTimeAndLevel() throws {
     let pipe = try Pipe()
     Log(threshold: .debug, style: .timestamps, descriptor: pipe.writingNumber).write(.debug, "seen")
     let text = try contents(pipe)
     #expect(text.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z debug: seen\n/) != nil, "\(text)")
   }
 
-  @Test func cannotBeForged() throws {
+  @Test func controlCharactersAreEscaped() throws {
     let pipe = try Pipe()
     let log = Log(threshold: .info, style: .journal, descriptor: pipe.writingNumber)
     log.write(.info, "client a\n<0>all is lost\r\u{1B}[2J\u{85}\u{2028}é")
@@ -68,7 +68,7 @@ struct LogTests {
     #expect(long.utf8.count == 4004)
   }
 
-  @Test func neverWaitForTheirReader() throws {
+  @Test func fullPipeDoesNotBlock() throws {
     let pipe = try Pipe()
     let log = Log(threshold: .info, style: .journal, descriptor: pipe.writingNumber, linesPerSecond: .max)
     let line = String(repeating: "x", count: 1000)
@@ -84,7 +84,7 @@ struct LogTests {
     )
   }
 
-  @Test("each level has its lines of a second, and a later line says how many were left out")
+  @Test("lines are limited per second and level, and a later line reports how many were dropped")
   func rates() throws {
     let pipe = try Pipe()
     let time = Time()

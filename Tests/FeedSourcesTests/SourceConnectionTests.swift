@@ -14,7 +14,7 @@ struct SourceConnectionTests {
       name: "f", database: path, query: query, id: "id", section: section, maxRows: 5, maxRowBytes: 100, maxBytes: 300)
   }
 
-  /// The rows of a look, or its failure, as text.
+  /// Describes the rows that were read, or the failure.
   private func text(_ outcome: SourceReport.Outcome) -> String {
     switch outcome {
     case .unchanged: "unchanged"
@@ -65,7 +65,7 @@ struct SourceConnectionTests {
       ("SELECT value AS id, printf('%080d', 1) AS v FROM json_each('[1,2,3,4,5]')", "maxBytes"),
       ("/* c */ -- d\n (SELECT 1)", "it begins with"),
     ])
-  func otherQueriesAreRefused(query: String, words: String) throws {
+  func invalidQueriesAreRefused(query: String, words: String) throws {
     let directory = try TemporaryDirectory()
     let other = try database(directory, "CREATE TABLE t (id); INSERT INTO t VALUES (1)")
     var connection = SourceConnection()
@@ -74,7 +74,7 @@ struct SourceConnectionTests {
     #expect(try other.integer("SELECT count(*) FROM t") == 1)
   }
 
-  @Test func aTrailingSemicolonAndCommentsAreAllowed() throws {
+  @Test func trailingSemicolonAndCommentsAreAllowed() throws {
     let directory = try TemporaryDirectory()
     _ = try database(directory, "CREATE TABLE t (id)")
     var connection = SourceConnection()
@@ -97,7 +97,7 @@ struct SourceConnectionTests {
     #expect(text(connection.look(all)) == #":{"id":1,"v":2}"#)
   }
 
-  @Test func lockedMissingReplacedAndDamagedFilesAreReported() throws {
+  @Test func unreadableFilesAreReported() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("d")
     let all = specification(path, "SELECT id FROM t")
@@ -126,7 +126,7 @@ struct SourceConnectionTests {
     #expect(text(connection.look(all)) == #":{"id":2}"#)
   }
 
-  @Test func aQueryWithoutEndIsInterrupted() throws {
+  @Test func endlessQueryIsInterrupted() throws {
     let directory = try TemporaryDirectory()
     _ = try database(directory, "CREATE TABLE t (id)")
     var connection = SourceConnection(maxSteps: 100_000)
@@ -138,7 +138,7 @@ struct SourceConnectionTests {
     #expect(text(connection.look(specification(path, "SELECT 1 AS id"))) == #":{"id":1}"#)
   }
 
-  @Test func longValuesAndRowsAreRefusedBeforeTheyTakeMemory() throws {
+  @Test func longValuesAndRowsAreRefusedBeforeTheyUseMemory() throws {
     let directory = try TemporaryDirectory()
     _ = try database(directory, "CREATE TABLE t (id)")
     let path = directory.file("d")

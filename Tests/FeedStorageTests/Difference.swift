@@ -1,4 +1,4 @@
-/// Where two lists of lines first differ, in a few words; nil when they do not.
+/// Describes the first difference between two lists of lines; nil if they are equal.
 func difference(_ a: [String], _ b: [String]) -> String? {
   for (place, (left, right)) in zip(a, b).enumerated() where left != right {
     let common = zip(left.utf8, right.utf8).prefix { $0 == $1 }.count

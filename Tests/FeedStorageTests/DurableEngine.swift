@@ -3,7 +3,7 @@ import FeedModel
 import FeedStorage
 import FeedSystem
 
-/// An engine, its log and a client, without sockets: a daemon that is killed when this object goes.
+/// A daemon without sockets: an engine, its log and a client. Releasing the object has the effect of a kill.
 final class DurableEngine {
   let engine: Engine
   let log: SQLiteLog
@@ -13,7 +13,7 @@ final class DurableEngine {
   private let client: ConnectionID
   private(set) var now: Instant
 
-  /// - Parameter now: the time of the first turn; later when something newer was stored.
+  /// - Parameter now: the time of the first turn; later if a newer batch was stored.
   init(
     _ path: String, policy: ImagePolicy = ImagePolicy(), durability: Durability = .process, vfs: String? = nil,
     limits: Limits = Limits(), epoch: String? = nil, skipping: Int64? = nil,
@@ -42,7 +42,7 @@ final class DurableEngine {
     return link.accepted[link.accepted.count - 1]
   }
 
-  /// Sends requests and returns everything that was answered or published.
+  /// Sends requests and returns all frames that the client receives.
   func turn(_ requests: [String], later seconds: Double = 0.001) -> [String] {
     now = now.adding(seconds: seconds)
     send(client, requests)
@@ -54,12 +54,12 @@ final class DurableEngine {
     link.send(client, requests.flatMap { Self.frame($0) })
   }
 
-  /// Runs turns as long as there is something to do without an event of the log.
+  /// Runs turns until there is nothing to do without an event of the log.
   func run() {
     repeat { loop.run(&link, now: now) } while loop.next(after: now) == .now || link.hasEvents
   }
 
-  /// Runs turns until everything that was sent is stored and answered.
+  /// Runs turns until all sent requests are stored and answered.
   func settle() {
     run()
     while loop.awaitsLog {
@@ -68,7 +68,7 @@ final class DurableEngine {
     }
   }
 
-  /// What a client was sent since the last call.
+  /// Takes the frames that a client received since the last call.
   func take(_ client: ConnectionID) -> [String] { Self.texts(link.take(client)) }
 
   /// Waits until the log has an event.
@@ -76,7 +76,7 @@ final class DurableEngine {
     if let descriptor = log.descriptor { _ = try? Readiness.readable.wait(on: descriptor) }
   }
 
-  /// Does a turn's part of the work on an image.
+  /// Does one turn's work on an image.
   func workOnImage(isBusy: Bool = false) {
     log.workOnImage(executed: loop.executed, isBusy: isBusy) { engine.catalog.makeImage() }
   }
@@ -85,13 +85,13 @@ final class DurableEngine {
   @discardableResult
   func writeImage() -> Bool { log.writeImage(executed: loop.executed, { engine.catalog.makeImage() }) }
 
-  /// Stops as a daemon does that is told to end.
+  /// Stops like a daemon that receives SIGTERM.
   func stop() {
     writeImage()
     log.close(within: .max)
   }
 
-  /// The first answer to one request.
+  /// Sends a request and returns the first frame.
   @discardableResult
   func ask(_ method: String, _ params: String = "{}", later seconds: Double = 0.001) -> String {
     turn([Self.request(method, params)], later: seconds).first ?? ""

@@ -6,11 +6,11 @@ import FeedSystem
 import TestSupport
 import Testing
 
-/// Tests that use the faulty disk, which is one for the whole process.
+/// Tests that use the faulty disk, which is global to the process.
 @Suite(.serialized) enum FaultyDiskTests {}
 
 extension FaultyDiskTests {
-  /// A failing disk: what was acknowledged stays, what was refused is not replayed, and storing resumes when the disk works.
+  /// A failing disk: acknowledged requests stay, refused ones are not replayed, and storing resumes when the disk works.
   @Suite struct FaultTests {
     init() {
       #expect(faulty_disk_register() == 0)
@@ -19,7 +19,7 @@ extension FaultyDiskTests {
 
     private static let kinds = [FAULTY_DISK_FULL, FAULTY_DISK_WRITE, FAULTY_DISK_SYNC]
 
-    /// Turns with a fault at a random call; then an abrupt end, with or without the fault, and a start.
+    /// Turns with a fault at a random call, then an abrupt end, with or without the fault, and a start.
     @Test(arguments: 0..<TestEffort.count(12, long: 300)) func acknowledgedRequestsStayAndRefusedOnesAreNotReplayed(
       _ number: Int
     )
@@ -44,12 +44,12 @@ extension FaultyDiskTests {
         for _ in 0..<requests.number(20..<80) {
           let before = daemon.engine.catalog.revision
           let answers = daemon.turn([requests.next(), requests.next()])
-          // A turn is stored as a whole or not at all.
-          if answers.contains(where: { $0.contains("-32008") }) {
+          // A turn is stored completely or not at all.
+          if try answers.contains(where: { try JSONValue($0)["error"]["code"].int == -32008 }) {
             #expect(daemon.engine.catalog.revision == before, "seed \(number)")
           }
           daemon.workOnImage()
-          // The end may follow a failure at once.
+          // The end can directly follow a failure.
           if faulty_disk_failures() > 0 && requests.number(0..<4) == 0 { break }
         }
         state = daemon.visibleState
@@ -57,8 +57,8 @@ extension FaultyDiskTests {
       faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
     }
 
-    /// A commit that lies whole in the log but could not be synced is not found by a start.
-    @Test func aBatchThatCouldNotBeSyncedIsNotReplayed() throws {
+    /// A start ignores a commit that is complete in the log but could not be synced.
+    @Test func batchThatCouldNotBeSyncedIsNotReplayed() throws {
       let directory = try TemporaryDirectory()
       let path = directory.file("state.sqlite")
       do {
@@ -66,15 +66,16 @@ extension FaultyDiskTests {
         daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
         faulty_disk_fail(Int32(FAULTY_DISK_SYNC), 0, 1)
         let answer = daemon.ask("insert", #"{"feed":"list","elements":["refused"]}"#)
-        #expect(answer.contains("-32008"))
+        #expect(try JSONValue(answer)["error"]["code"].int == -32008)
         #expect(faulty_disk_failures() == 1)
       }
       let daemon = try DurableEngine(path, durability: .disk, vfs: "faulty")
-      #expect(daemon.ask("snapshot", #"{"feed":"list"}"#).contains(#""count":0"#))
+      let sections = try JSONValue(daemon.ask("snapshot", #"{"feed":"list"}"#))["result"]["sections"]
+      #expect(sections.elements.map { $0["count"].int } == [0])
     }
 
-    /// A log that fills the disk is truncated, since the database file has most of its content.
-    @Test func aFullDiskIsRelievedByTruncatingTheLog() throws {
+    /// A log that fills the disk is truncated, because the database file already contains most of it.
+    @Test func fullDiskIsRelievedByTruncatingTheLog() throws {
       let directory = try TemporaryDirectory()
       let path = directory.file("state.sqlite")
       let daemon = try DurableEngine(path, vfs: "faulty")
@@ -82,31 +83,32 @@ extension FaultyDiskTests {
       for _ in 0..<20 { daemon.ask("update", #"{"feed":"c","element":{"id":1}}"#) }
       let length = FileSize.of(path + "-wal") ?? 0
       faulty_disk_fail(Int32(FAULTY_DISK_FULL), 0, 1)
-      #expect(daemon.ask("update", #"{"feed":"c","element":{"id":2}}"#).contains("added"))
+      #expect(try JSONValue(daemon.ask("update", #"{"feed":"c","element":{"id":2}}"#))["result"].has("added"))
       #expect(faulty_disk_failures() == 1)
       #expect(FileSize.of(path + "-wal") ?? 0 < length)
       let state = daemon.visibleState
       #expect(try difference(DurableEngine(path, vfs: "faulty").visibleState, state) == nil)
     }
 
-    @Test func storingResumesAndReadingGoesOnDuringAFullDisk() throws {
+    @Test func fullDiskAllowsReadsAndStoringResumes() throws {
       let directory = try TemporaryDirectory()
       let daemon = try DurableEngine(directory.file("state.sqlite"), vfs: "faulty")
       daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
       daemon.ask("update", #"{"feed":"c","element":{"id":1}}"#)
       faulty_disk_fail(Int32(FAULTY_DISK_FULL), 0, 1_000_000)
       for _ in 0..<3 {
-        let answer = daemon.ask("update", #"{"feed":"c","element":{"id":2}}"#)
-        #expect(answer.contains("-32008") && answer.contains("free space on its file system"))
-        #expect(daemon.ask("get", #"{"feed":"c","id":1}"#).contains(#"{"id":1}"#))
+        let error = try JSONValue(daemon.ask("update", #"{"feed":"c","element":{"id":2}}"#))["error"]
+        #expect(error["code"].int == -32008)
+        #expect(error["message"].string?.contains("free space on its file system") == true)
+        #expect(try JSONValue(daemon.ask("get", #"{"feed":"c","id":1}"#))["result"]["element"] == #"{"id":1}"#)
       }
       #expect(daemon.turn([DurableEngine.request("watch", #"{"feed":"c"}"#)]).count == 2)
       faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
-      #expect(daemon.ask("update", #"{"feed":"c","element":{"id":3}}"#).contains("added"))
+      #expect(try JSONValue(daemon.ask("update", #"{"feed":"c","element":{"id":3}}"#))["result"].has("added"))
     }
 
-    /// An image that cannot be written is given up; the journal keeps everything.
-    @Test func aFailedImageLosesNothing() throws {
+    /// An image that cannot be written is abandoned; the journal contains all batches.
+    @Test func failedImageLosesNothing() throws {
       let directory = try TemporaryDirectory()
       let path = directory.file("state.sqlite")
       var state: [String] = []

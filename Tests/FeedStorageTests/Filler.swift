@@ -29,7 +29,7 @@ final class Filler: RecoveryTarget {
 }
 
 extension SQLiteLog {
-  /// Stores the same requests several times, a batch each, without executing them. Once, after `start`.
+  /// Stores the same requests several times, a batch each, without executing them. Call it once, after `start`.
   func store(_ frames: [UInt8], times count: UInt64 = 1, revision: UInt64 = 0) throws {
     for number in 1...count {
       try frames.withUnsafeBytes { frames in
@@ -46,8 +46,8 @@ extension SQLiteLog {
 }
 
 extension Engine {
-  /// Everything that an image of the state holds, but for how far back recent changes reach. Arrivals are counted anew by a
-  /// recovery, so their order stands for them.
+  /// The content of an image of the state without the extent of the recent changes. A recovery renumbers arrivals, so only
+  /// their order is included.
   var content: [String] {
     var cutter = ImageCutter(catalog.makeImage())
     var lines = ["revision \(catalog.revision)"]

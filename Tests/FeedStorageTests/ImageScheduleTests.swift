@@ -3,7 +3,7 @@ import Testing
 
 @testable import FeedStorage
 
-@Suite("When images are written")
+@Suite("Schedule of images")
 struct ImageScheduleTests {
   private static let second: UInt64 = 1_000_000_000
 
@@ -16,7 +16,7 @@ struct ImageScheduleTests {
     return ImageSchedule(policy, now: 0)
   }
 
-  @Test("without a journal no image is wanted, however much time passes")
+  @Test("without a journal no image is due, however much time passes")
   func nothingToCover() {
     let schedule = schedule()
     #expect(!schedule.wantsImage(now: 1_000 * Self.second))
@@ -24,7 +24,7 @@ struct ImageScheduleTests {
     #expect(!schedule.needsImage && !schedule.isOverdue)
   }
 
-  @Test("a long journal wants an image at once, a short one when no batch came for a while")
+  @Test("an image is due at once for a long journal, and after an idle period for a short one")
   func lengthAndIdleness() {
     var schedule = schedule()
     schedule.didAppend(bytes: 100, now: 5 * Self.second)
@@ -50,7 +50,7 @@ struct ImageScheduleTests {
     #expect(schedule.wantsImage(now: 61 * Self.second))
   }
 
-  @Test("what is stored while an image is written is left for the next one")
+  @Test("batches stored while an image is written are left for the next image")
   func laterBatches() {
     var schedule = schedule()
     schedule.didAppend(bytes: 20_000, now: 0)
@@ -58,12 +58,12 @@ struct ImageScheduleTests {
     schedule.didAppend(bytes: 50, now: 0)
     _ = schedule.didComplete(bytes: 500, now: 0)
     #expect(schedule.journalBytes < 200 && schedule.needsImage)
-    #expect(!schedule.wantsImage(now: 9 * Self.second), "what the former image left is still being deleted")
+    #expect(!schedule.wantsImage(now: 9 * Self.second), "rows of the former image are still being deleted")
     schedule.didClean()
     #expect(schedule.wantsImage(now: 9 * Self.second))
   }
 
-  @Test("after a failure the next attempt waits ten seconds; only the first failure and the first success are news")
+  @Test("a failed image is retried after ten seconds; only the first failure and the first success are reported")
   func failures() {
     var schedule = schedule()
     schedule.didAppend(bytes: 20_000, now: 0)
@@ -84,7 +84,7 @@ struct ImageScheduleTests {
     #expect(schedule.journalBytes == 0)
   }
 
-  @Test("a failure to delete does not end an image that was begun meanwhile")
+  @Test("a failed deletion does not abort an image that was begun meanwhile")
   func failedDeletion() {
     var schedule = schedule()
     schedule.didAppend(bytes: 20_000, now: 0)
@@ -95,7 +95,7 @@ struct ImageScheduleTests {
     #expect(schedule.isWriting)
   }
 
-  @Test("an image is overdue when the journal is twice too long, or must not be executed again")
+  @Test("an image is overdue if the journal is twice the limit or must not be replayed")
   func overdue() {
     func recovered(_ bytes: Int, needsImage: Bool = false) -> ImageSchedule {
       var schedule = schedule()

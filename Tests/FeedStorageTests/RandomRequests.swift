@@ -1,10 +1,10 @@
 import TestSupport
 
-/// Makes requests of all mutating kinds, most of them sound, on a handful of feeds.
+/// Makes random mutations of all methods on a few feeds; most are valid.
 struct RandomRequests {
   var random: SeededRandom
 
-  /// Definitions of one feed of each kind; collections with all that bins can have.
+  /// Definitions of one feed of each kind, and of collections with all members of bins.
   static let definitions = [
     #"{"feed":"c","kind":"collection","multiple":true,"retain":{"count":400},"bins":[{"name":"hi","filter":"@.n > 50","sort":[{"by":"$.n","order":"descending"}]},{"name":"rest"}]}"#,
     #"{"feed":"old","kind":"collection","retain":{"seconds":2},"type":"$.t"}"#,
@@ -17,7 +17,7 @@ struct RandomRequests {
     #"{"feed":"slots","kind":"slots","contents":{"L":"list","C":"c/hi"},"pattern":["L","L","C"],"repeatables":["L"]}"#,
   ]
 
-  /// Other definitions of the same names.
+  /// Other definitions of the same feeds.
   private static let redefinitions = [
     #"{"feed":"c","kind":"collection","multiple":true,"replace":true,"retain":{"count":300},"bins":[{"name":"rest"},{"name":"hi","filter":"@.n > 30","sort":[{"by":"$.s"}]}]}"#,
     #"{"feed":"c","kind":"collection","multiple":true,"replace":true,"bins":[{"name":"hi","filter":"@.n > 50"},{"name":"rest"}]}"#,

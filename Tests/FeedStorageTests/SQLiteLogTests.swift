@@ -20,7 +20,7 @@ private final class FrameMemory {
   deinit { UnsafeMutableRawBufferPointer(mutating: bytes).deallocate() }
 }
 
-/// A state that follows a log: appends batches, executes what is stored, and writes images as a turn would.
+/// A state that follows a log: appends batches, executes stored ones, and writes images like a turn.
 private final class LogDriver {
   let log: SQLiteLog
   let engine: Engine
@@ -45,7 +45,7 @@ private final class LogDriver {
     try log.start(Limits())
   }
 
-  /// Gives requests to the log as one batch.
+  /// Appends requests to the log as one batch.
   func append(_ requests: [String]) {
     var frames: [UInt8] = []
     for request in requests {
@@ -80,7 +80,7 @@ private final class LogDriver {
     executed = batch.number
   }
 
-  /// Stores and executes requests. Returns why they were refused; nil when they were not.
+  /// Stores and executes requests. Returns the reason for which they were refused; nil if they were stored.
   @discardableResult
   func run(_ requests: String...) throws -> String? {
     append(requests)
@@ -97,7 +97,7 @@ private final class LogDriver {
 
   var content: [String] { engine.content }
 
-  /// Writes images as long as one is due or under way.
+  /// Writes images as long as one is due or begun.
   func writeImages() {
     while let pause = log.imagePause, pause == 0 {
       log.workOnImage(executed: executed, isBusy: false) { engine.catalog.makeImage() }
@@ -120,11 +120,11 @@ extension FaultyDiskTests {
       faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
     }
 
-    @Test func aProcessBatchIsStoredWithinAppend() throws {
+    @Test func batchWithoutSyncIsStoredWithinAppend() throws {
       let driver = try LogDriver(path)
       driver.append([define])
       guard case .stored(through: 1)? = driver.log.nextEvent() else {
-        Issue.record("the event does not follow append at once")
+        Issue.record("append returned without an event")
         return
       }
       #expect(driver.log.nextEvent() == nil)
@@ -135,13 +135,13 @@ extension FaultyDiskTests {
       try driver.run(define)
       faulty_disk_hold_syncs(1)
       driver.append([insert("a")])
-      // The sync is under way or about to begin, and cannot end: no event may come.
+      // The sync cannot end, so there must be no event.
       #expect(driver.log.nextEvent() == nil)
       faulty_disk_wait_for_sync()
       #expect(driver.log.nextEvent() == nil)
       faulty_disk_hold_syncs(0)
       guard case .stored(through: 2) = driver.event() else {
-        Issue.record("the batch is not stored")
+        Issue.record("the batch was not stored")
         return
       }
     }
@@ -162,7 +162,7 @@ extension FaultyDiskTests {
       #expect(driver.log.beginning == .continued)
     }
 
-    @Test func aBatchThatCouldNotBeSyncedIsRefusedAndNotFound() throws {
+    @Test func batchThatCouldNotBeSyncedIsRefusedAndNotReplayed() throws {
       do {
         let driver = try LogDriver(path, durability: .disk, vfs: "faulty")
         try driver.run(define)
@@ -175,8 +175,8 @@ extension FaultyDiskTests {
       #expect(try driver.run(insert("stored")) == nil)
     }
 
-    /// A batch that lies in the log unsynced is refused only when something else was written over it.
-    @Test func aBatchOfUnknownFateStaysInFlight() throws {
+    /// A batch in the unsynced log is refused only after it was overwritten.
+    @Test func unsyncedBatchStaysInFlight() throws {
       do {
         let driver = try LogDriver(path, durability: .disk, vfs: "faulty")
         try driver.run(define)
@@ -186,14 +186,14 @@ extension FaultyDiskTests {
         #expect(driver.log.nextEvent() == nil)
         faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
         guard case .failed(from: 2, _) = driver.event() else {
-          Issue.record("the batch is not refused")
+          Issue.record("the batch was not refused")
           return
         }
       }
       #expect(try LogDriver(path, durability: .disk, vfs: "faulty").found.batches == 1)
     }
 
-    @Test func aFullDiskRefusesAndStoringResumes() throws {
+    @Test func fullDiskRefusesBatchesAndStoringResumes() throws {
       let driver = try LogDriver(path, vfs: "faulty")
       try driver.run(define)
       faulty_disk_fail(Int32(FAULTY_DISK_FULL), 0, 1_000_000)
@@ -202,7 +202,7 @@ extension FaultyDiskTests {
       #expect(try driver.run(insert("yes")) == nil)
     }
 
-    @Test func aCutLogIsNoticedAtTheNextAppend() throws {
+    @Test func truncatedLogIsNoticedAtTheNextAppend() throws {
       let driver = try LogDriver(path)
       try driver.run(define)
       for number in 0..<20 { try driver.run(insert("\(number)")) }
@@ -212,7 +212,7 @@ extension FaultyDiskTests {
       }
     }
 
-    @Test func anImageIsWrittenInPartsAndReplacesTheJournal() throws {
+    @Test func imageIsWrittenInPartsAndReplacesTheJournal() throws {
       var policy = ImagePolicy()
       policy.journalBytes = 1000
       var content: [String] = []
@@ -221,7 +221,7 @@ extension FaultyDiskTests {
         for definition in RandomRequests.definitions { try driver.run(request("define", definition)) }
         var requests = RandomRequests(seed: 1)
         try driver.run(request("set", #"{"feed":"c","elements":\#(requests.elements(400))}"#))
-        // Without waiting, nothing but the schedule decides how many images there are.
+        // Without idle periods only the schedule decides the number of images.
         for _ in 0..<200 {
           try driver.run(requests.next())
           driver.writeImages()
@@ -235,8 +235,8 @@ extension FaultyDiskTests {
       #expect(difference(driver.content, content) == nil)
     }
 
-    /// What is stored and not executed when an image is made is replayed after it.
-    @Test func anImageCoversOnlyWhatWasExecuted() throws {
+    /// Batches that are stored but not executed when an image is made are replayed after it.
+    @Test func imageCoversOnlyExecutedBatches() throws {
       do {
         let driver = try LogDriver(path)
         try driver.run(define)
@@ -250,7 +250,7 @@ extension FaultyDiskTests {
       #expect(driver.content.contains { $0.contains("\"stored\"") })
     }
 
-    /// Ends at random moments, with images nearly always under way.
+    /// Ends abruptly at random moments, nearly always while an image is written.
     @Test(arguments: 0..<4) func randomHistoriesSurviveAbruptEnds(_ seed: Int) throws {
       var policy = ImagePolicy()
       policy.journalBytes = 4000
@@ -273,7 +273,7 @@ extension FaultyDiskTests {
       }
     }
 
-    @Test func batchesInFlightNameTheRowsTheyEndIn() {
+    @Test func batchesInFlightNameTheirLastRows() {
       var batches = BatchesInFlight(after: 7)
       let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
       func batch(_ number: UInt64) -> LogBatch {

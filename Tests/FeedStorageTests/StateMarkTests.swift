@@ -5,7 +5,7 @@ import Testing
 
 @testable import FeedStorage
 
-/// Missing acknowledged rows are detected, and a history that may have been cut does not continue.
+/// Missing acknowledged rows are detected, and a history that may be truncated does not continue.
 @Suite struct StateMarkTests {
   private let directory: TemporaryDirectory
   private var path: String { directory.file("state.sqlite") }
@@ -18,13 +18,13 @@ import Testing
     try SQLiteLog.open(path, durability: durability, freshEpoch: "another", software: "1", boot: boot)
   }
 
-  /// Stores batches of so many bytes.
+  /// Stores batches of `bytes` bytes each.
   private func append(_ count: UInt64, bytes: Int, to log: SQLiteLog) throws {
     try log.start(Limits())
     try log.store([UInt8](repeating: 0x20, count: bytes), times: count)
   }
 
-  /// Stores some batches and ends abruptly, as a killed daemon does. Returns the epoch.
+  /// Stores some batches and ends abruptly, like a killed daemon. Returns the epoch.
   private func live(boot: String = "first", durability: Durability = .process) throws -> String {
     let log = try SQLiteLog.open(path, durability: durability, freshEpoch: "fresh", software: "1", boot: boot)
     try append(20, bytes: 20_000, to: log)
@@ -47,7 +47,7 @@ import Testing
     return Array(bytes[..<fread(&bytes, 1, bytes.count, file)])
   }
 
-  @Test func aMarkIsReadAsItWasWritten() {
+  @Test func markIsReadAsWritten() {
     for sequence in [0, 1, 9, 10, Int64.max] {
       for (isSynced, isClean) in [(false, false), (false, true), (true, false), (true, true)] {
         var mark = StateMark(epoch: "e", boot: "", isSynced: isSynced, sequence: sequence)
@@ -77,7 +77,7 @@ import Testing
     #expect(StateMark.verdict(nil, epoch: "e", sequence: 0, boot: "b") == .cut)
   }
 
-  @Test func theEpochContinuesAfterAKill() throws {
+  @Test func epochContinuesAfterAKill() throws {
     #expect(try live() == "fresh")
     for _ in 0..<3 {
       let store = try open()
@@ -85,8 +85,8 @@ import Testing
     }
   }
 
-  /// Ways in which the log loses its end. Each is refused and leaves all files as they are.
-  @Test(arguments: ["damaged", "cut", "gone", "headless"]) func aLogThatLostItsEndIsRefused(_ way: String) throws {
+  /// Ways in which the log loses its end. The start refuses each and leaves all files unchanged.
+  @Test(arguments: ["damaged", "cut", "gone", "headless"]) func logThatLostItsEndIsRefused(_ way: String) throws {
     _ = try live()
     let log = path + "-wal"
     let length = bytes(log).count
@@ -106,12 +106,12 @@ import Testing
       #expect(error.kind == .lost && error.description.contains("remove \(path)-mark"))
     }
     #expect((bytes(path), bytes(log), bytes(path + "-mark")) == before)
-    // Accepting the loss begins a new epoch, so that new revisions are not taken for old ones.
+    // Accepting the loss begins a new epoch, so that new revisions are not confused with lost ones.
     #expect(unlink(path + "-mark") == 0)
     #expect(try open().epoch == "another")
   }
 
-  @Test(arguments: [true, false]) func anEmptiedDatabaseIsRefused(isThere: Bool) throws {
+  @Test(arguments: [true, false]) func emptiedDatabaseIsRefused(isThere: Bool) throws {
     _ = try live()
     let log = bytes(path + "-wal")
     if isThere { #expect(truncate(path, 0) == 0) } else { #expect(unlink(path) == 0) }
@@ -123,7 +123,7 @@ import Testing
     #expect(bytes(path + "-wal") == log)
   }
 
-  @Test func aLossOfPowerBeginsANewEpoch() throws {
+  @Test func lossOfPowerBeginsANewEpoch() throws {
     _ = try live()
     #expect(truncate(path + "-wal", 200_000) == 0)
     let store = try open(boot: "second")
@@ -137,7 +137,7 @@ import Testing
     #expect(failure(boot: "second")?.kind == .lost)
   }
 
-  @Test func aCleanStopContinuesAfterAReboot() throws {
+  @Test func cleanStopContinuesAfterAReboot() throws {
     do {
       let store = try open()
       try append(1, bytes: 100, to: store)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FeedStorage
 
-/// Files that are not as expected: each error names the file and what to do, and no file is changed.
+/// Unexpected files: each error names the file and the next step, and no file is changed.
 @Suite struct StoreTests {
   private let directory: TemporaryDirectory
   private var path: String { directory.file("state.sqlite") }
@@ -19,7 +19,7 @@ import Testing
     try SQLiteLog.open(path, durability: .process, freshEpoch: "fresh", software: "1")
   }
 
-  /// Why the file cannot be opened and recovered.
+  /// The error of opening and recovering the file; nil if it succeeds.
   private func failure() -> StorageError? {
     do {
       _ = try DurableEngine(path)
@@ -45,12 +45,12 @@ import Testing
     return Array(bytes[..<fread(&bytes, 1, bytes.count, file)])
   }
 
-  @Test func theEpochContinuesInTheNextProcess() throws {
+  @Test func epochContinuesInTheNextProcess() throws {
     #expect(try open().epoch == "fresh")
     #expect(try SQLiteLog.open(path, durability: .disk, freshEpoch: "other", software: "2").epoch == "fresh")
   }
 
-  @Test func aBackupBeginsANewEpoch() throws {
+  @Test func backupBeginsANewEpoch() throws {
     #expect(try open().epoch == "fresh")
     try StateBackup.copy(path, to: directory.file("backup"))
     let copy = try SQLiteLog.open(directory.file("backup"), durability: .process, freshEpoch: "other", software: "2")
@@ -58,7 +58,7 @@ import Testing
     #expect(throws: StorageError.self) { try StateBackup.copy(path, to: directory.file("backup")) }
   }
 
-  @Test func aNewerFileIsRefused() throws {
+  @Test func fileOfANewerSchemaIsRefused() throws {
     try fill(1)
     try Database(path: path, access: .readWrite).execute("PRAGMA user_version = 99")
     let error = try #require(failure())
@@ -66,13 +66,13 @@ import Testing
     #expect(error.description.contains("schema 99") && error.description.contains("use that version of feedd"))
   }
 
-  @Test func aDatabaseOfSomethingElseIsRefused() throws {
+  @Test func foreignDatabaseIsRefused() throws {
     try Database(path: path, access: .create).execute("CREATE TABLE song (title)")
     #expect(failure()?.kind == .foreign)
     #expect(try Database(path: path, access: .readOnly).integer("SELECT count(*) FROM sqlite_schema") == 1)
   }
 
-  @Test func aFileThatIsNoDatabaseIsRefused() throws {
+  @Test func fileThatIsNotADatabaseIsRefused() throws {
     let file = try #require(fopen(path, "w"))
     fputs(String(repeating: "not a database. ", count: 1000), file)
     fclose(file)
@@ -80,8 +80,8 @@ import Testing
     #expect(try contents().count == 16_000)
   }
 
-  /// A file with a damaged page is recovered as it was, if nothing needed lies there, or refused. It is never written.
-  @Test func aDamagedPageIsNeverOverwritten() throws {
+  /// A file with a damaged page is recovered correctly if the page is unused, or refused. It is never written.
+  @Test func damagedPageIsNeverOverwritten() throws {
     try fill(300)
     let sound = try contents()
     var refused = 0
@@ -110,13 +110,13 @@ import Testing
     try StateCheck.run(path, into: Filler(DurableEngine(directory.file("scratch")).engine))
   }
 
-  @Test func theCheckReportsWhatIsStored() throws {
+  @Test func checkReportsTheState() throws {
     try fill(20)
     let found = try check()
     #expect(found.recovery.elements == 20 && found.recovery.batches == 0 && found.epoch.hasPrefix("epoch"))
   }
 
-  @Test func aJournalWithAMissingRowIsRefused() throws {
+  @Test func journalWithAMissingRowIsRefused() throws {
     do {
       let daemon = try DurableEngine(path)
       daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
@@ -126,7 +126,7 @@ import Testing
     #expect(failure()?.kind == .doesNotFit)
   }
 
-  @Test func aBatchWithAnotherRevisionIsRefused() throws {
+  @Test func batchWithAnotherRevisionIsRefused() throws {
     do {
       let daemon = try DurableEngine(path)
       daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
@@ -137,19 +137,20 @@ import Testing
     #expect(error.kind == .corrupt && error.reason == "row 2 of the journal does not match its checksum")
   }
 
-  @Test func aVanishedDirectoryIsNoticed() throws {
+  @Test func removedFilesAreNoticed() throws {
     let daemon = try DurableEngine(path)
     daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
     for name in ["state.sqlite", "state.sqlite-wal"] {
       #expect(rename(directory.file(name), directory.file("moved-\(name)")) == 0)
       let answer = daemon.ask("insert", #"{"feed":"list","elements":[1]}"#)
-      #expect(answer.contains("-32008") && answer.contains("was removed"))
+      let error = try JSONValue(answer)["error"]
+      #expect(error["code"].int == -32008 && error["message"].string?.contains("was removed") == true)
       #expect(rename(directory.file("moved-\(name)"), directory.file(name)) == 0)
-      #expect(daemon.ask("insert", #"{"feed":"list","elements":[1]}"#).contains("added"))
+      #expect(try JSONValue(daemon.ask("insert", #"{"feed":"list","elements":[1]}"#))["result"].has("added"))
     }
   }
 
-  @Test func theViewsShowTheNewestImage() throws {
+  @Test func databaseViewsShowTheNewestImage() throws {
     try fill(2)
     let database = try Database(path: path, access: .readOnly)
     #expect(try database.text("SELECT name FROM feeds") == "c")
@@ -158,8 +159,8 @@ import Testing
       try database.text(#"SELECT group_concat(section || '/' || "row") FROM rows WHERE feed = 'c'"#) == "0/0,0/1")
   }
 
-  /// The copy gets its name only when it is complete, and follows no symbolic link.
-  @Test func aBackupFollowsNoSymbolicLink() throws {
+  /// A backup is renamed to its final name when it is complete, and follows no symbolic link.
+  @Test func backupFollowsNoSymbolicLink() throws {
     try fill(3)
     let target = directory.file("target")
     #expect(symlink(target, directory.file("backup")) == 0)

@@ -1,10 +1,10 @@
 import FeedModel
 
-/// What a client can see of a daemon.
+/// The state of a daemon that a client can see.
 extension DurableEngine {
-  /// Every feed with its definition, revision, rows, types and selection, one a line; the time does not go on.
+  /// The definition, revision, rows, types and selection of every feed, one a line. The time does not advance.
   var visibleState: [String] {
-    // Watches do not outlive a connection, but their number shows.
+    // Watches end with their connection, but `describe` counts them.
     for name in feedNames { ask("unwatch", #"{"feed":"\#(name)"}"#, later: 0) }
     var lines = [ask("feeds", later: 0)]
     for name in feedNames {
@@ -15,14 +15,14 @@ extension DurableEngine {
     return lines
   }
 
-  /// The feeds and the bins of collections.
+  /// The names of feeds and of the bins of collections.
   var feedNames: [String] {
     catalog.feeds.values.flatMap { feed in
       [feed.name] + (feed.kindName == "collection" ? (0..<feed.sectionCount).map { feed.section(at: $0).name } : [])
     }.sorted()
   }
 
-  /// What a watcher that comes back to `feed` at `revision` is told.
+  /// Returns the frames of a watcher that resumes `feed` from `revision`.
   func resume(_ feed: String, from revision: UInt64, epoch: String) -> [String] {
     let since = #"{"feed":"\#(feed)","since":{"epoch":"\#(epoch)","revision":\#(revision)}}"#
     let told = turn([Self.request("watch", since)], later: 0)

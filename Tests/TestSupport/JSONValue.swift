@@ -1,21 +1,30 @@
 import FeedJSON
 import FeedSystem
-import TestSupport
 
 /// A JSON value of a message or of a file of vectors. Values are compared by value: objects as maps, numbers by their digits.
-struct JSONValue: Equatable, Sendable, CustomStringConvertible {
+///
+/// A string literal is parsed as JSON: `#expect(try JSONValue(answer)["result"]["counts"] == "[1,2]")`.
+package struct JSONValue: Equatable, Sendable, CustomStringConvertible {
   /// The text as received, or the compact text of a value in a file of vectors.
-  let text: String
+  package let text: String
   /// The value of a string; nil for other kinds.
-  let string: String?
+  package let string: String?
+  /// The value of a boolean; nil for other kinds.
+  package var bool: Bool? { kind == .true ? true : kind == .false ? false : nil }
   /// The value of an integer; nil for other kinds.
-  let int: Int?
-  let elements: [JSONValue]
+  package let int: Int?
+  package let elements: [JSONValue]
   private let kind: JSONKind
   private let members: [String: JSONValue]
 
-  init(_ text: String) throws {
+  package init(_ text: String) throws {
     self = try withJSON(text) { JSONValue($0, isCompacted: false) }
+  }
+
+  /// Parses a frame that must have been received.
+  package init(_ text: String?) throws {
+    guard let text else { throw TestFailure("no frame was received") }
+    try self.init(text)
   }
 
   private init(_ view: JSONView, isCompacted: Bool) {
@@ -46,12 +55,12 @@ struct JSONValue: Equatable, Sendable, CustomStringConvertible {
   private static let null = JSONValue()
 
   /// The cases of a file under `Protocol/vectors`.
-  static func cases(_ file: String) throws -> [JSONValue] {
+  package static func cases(_ file: String) throws -> [JSONValue] {
     let bytes = try SmallFile.read("\(BuildProducts.packageFolder)/Protocol/vectors/\(file).json")
     return try withJSON(bytes) { JSONValue($0, isCompacted: true)["cases"].elements }
   }
 
-  static func == (left: JSONValue, right: JSONValue) -> Bool {
+  package static func == (left: JSONValue, right: JSONValue) -> Bool {
     guard left.kind == right.kind else { return false }
     switch left.kind {
     case .array: return left.elements == right.elements
@@ -62,30 +71,30 @@ struct JSONValue: Equatable, Sendable, CustomStringConvertible {
   }
 
   /// A member; null if it is absent.
-  subscript(name: String) -> JSONValue { members[name] ?? Self.null }
+  package subscript(name: String) -> JSONValue { members[name] ?? Self.null }
   /// An element of an array; null if it is absent.
-  subscript(position: Int) -> JSONValue { elements.indices.contains(position) ? elements[position] : Self.null }
+  package subscript(position: Int) -> JSONValue { elements.indices.contains(position) ? elements[position] : Self.null }
 
-  func has(_ name: String) -> Bool { members[name] != nil }
+  package func has(_ name: String) -> Bool { members[name] != nil }
 
   /// A member that must be present.
-  func member(_ name: String) throws -> JSONValue {
+  package func member(_ name: String) throws -> JSONValue {
     guard let member = members[name] else { throw TestFailure("no member \(name): \(text.prefix(100))") }
     return member
   }
 
-  var description: String { text }
+  package var description: String { text }
 
   /// The texts of the elements of each section, in the result of `snapshot`.
-  var rows: [[String]] { self["sections"].elements.map { $0["elements"].elements.map(\.text) } }
+  package var rows: [[String]] { self["sections"].elements.map { $0["elements"].elements.map(\.text) } }
 
   /// `deleted`, `added` and `updated` of a change.
-  var change: String { "-\(self["deleted"]) +\(self["added"]) ~\(self["updated"])" }
+  package var change: String { "-\(self["deleted"]) +\(self["added"]) ~\(self["updated"])" }
 }
 
 extension JSONValue: ExpressibleByStringLiteral {
   /// Parses a JSON text in a test.
-  init(stringLiteral text: String) {
+  package init(stringLiteral text: String) {
     if let value = try? JSONValue(text) {
       self = value
     } else {

@@ -34,6 +34,9 @@ public final class RawClient {
     }
   }
 
+  /// Receives the next frame as a JSON value.
+  package func receiveJSON() throws -> JSONValue { try JSONValue(receive()) }
+
   /// Receives frames until one contains all of `words`, and returns it.
   public func receive(having words: String..., timeout: Duration = testTimeout) throws -> String {
     while let text = try receive(timeout: timeout) {

@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// State directories as people handle them.
+/// State directories: restarts, locks, checks, backups and full disks.
 @Suite struct StateTests {
   private let directory: TemporaryDirectory
   private var state: String { directory.file("state") }
@@ -17,15 +17,15 @@ import Testing
     try DaemonProcess(["--state", state ?? self.state] + more, directory: directory)
   }
 
-  private func ask(_ daemon: DaemonProcess, _ method: String, _ params: String) throws -> String {
+  private func ask(_ daemon: DaemonProcess, _ method: String, _ params: String) throws -> JSONValue {
     let client = try daemon.connect()
     try client.send(#"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(params)}"#)
-    return try client.receive() ?? ""
+    return try JSONValue(client.receive())
   }
 
   private func fill(_ daemon: DaemonProcess) throws {
-    #expect(try ask(daemon, "define", #"{"feed":"f","kind":"collection"}"#).contains("result"))
-    #expect(try ask(daemon, "update", #"{"feed":"f","elements":[{"id":1},{"id":2}]}"#).contains("added"))
+    #expect(try ask(daemon, "define", #"{"feed":"f","kind":"collection"}"#).has("result"))
+    #expect(try ask(daemon, "update", #"{"feed":"f","elements":[{"id":1},{"id":2}]}"#)["result"].has("added"))
   }
 
   private func run(_ program: String, _ arguments: [String]) throws -> (code: Int32, output: String, errors: String) {
@@ -35,8 +35,8 @@ import Testing
     return (code, process.output.text, process.errors.text)
   }
 
-  @Test(arguments: [SIGTERM, SIGKILL]) func everythingIsThereAgain(_ signal: Int32) throws {
-    var verified = ""
+  @Test(arguments: [SIGTERM, SIGKILL]) func restartRestoresTheState(_ signal: Int32) throws {
+    var verified: JSONValue = "null"
     do {
       let daemon = try daemon()
       try fill(daemon)
@@ -45,15 +45,15 @@ import Testing
     }
     let daemon = try daemon(["--durability", "disk"])
     #expect(try ask(daemon, "verify", #"{"feed":"f"}"#) == verified)
-    #expect(try ask(daemon, "hello", #"{"protocol":1}"#).contains(#""durability":"disk""#))
+    #expect(try ask(daemon, "hello", #"{"protocol":1}"#)["result"]["durability"].string == "disk")
   }
 
-  @Test func aSecondDaemonIsToldWhoHasTheState() throws {
+  @Test func secondDaemonReportsTheOwnerOfTheState() throws {
     let first = try daemon()
     let second = try run("feedd", ["--socket", directory.file("other.sock"), "--state", state])
     #expect(second.code == 1)
     #expect(second.errors.contains("another feedd (pid \(first.process.pid)) uses \(state)"))
-    // The lock is on the directory, so that it holds without the file.
+    // The lock is on the directory, so it holds without the file.
     #expect(unlink("\(state)/feedd.lock") == 0)
     let third = try run("feedd", ["--socket", directory.file("other.sock"), "--state", state])
     #expect(third.code == 1)
@@ -61,7 +61,7 @@ import Testing
     try fill(first)
   }
 
-  @Test func checkSaysWhatIsThere() throws {
+  @Test func checkReportsTheState() throws {
     do {
       let daemon = try daemon()
       try fill(daemon)
@@ -75,7 +75,7 @@ import Testing
     #expect(nowhere.code == 1 && nowhere.errors.contains("nowhere"))
   }
 
-  /// The names, bytes and times of the files of the state directory.
+  /// The files of the state directory: names, bytes and times.
   private func files() throws -> [String: (stamp: FileStamp?, bytes: [UInt8])] {
     var found: [String: (stamp: FileStamp?, bytes: [UInt8])] = [:]
     for name in try FileManager.default.contentsOfDirectory(atPath: state) {
@@ -101,27 +101,27 @@ import Testing
     }
   }
 
-  @Test func aBatchIsSkippedOnRequest() throws {
-    var epoch = ""
+  @Test func skipBatchOmitsABatch() throws {
+    var epoch: String?
     do {
       let daemon = try daemon()
       try fill(daemon)
-      epoch = try ask(daemon, "hello", #"{"protocol":1}"#)
+      epoch = try ask(daemon, "hello", #"{"protocol":1}"#)["result"]["epoch"].string
       try daemon.stop(signal: SIGKILL)
     }
     let wrong = try run("feedd", ["--socket", directory.file("s"), "--state", state, "--skip-batch", "9"])
     #expect(wrong.code == 1 && wrong.errors.contains("no batch to execute ends with row 9 of the journal"))
     do {
       let daemon = try daemon(["--skip-batch", "2"])
-      #expect(try ask(daemon, "verify", #"{"feed":"f"}"#).contains(#""counts":[0]"#))
-      #expect(try ask(daemon, "hello", #"{"protocol":1}"#) != epoch)
+      #expect(try ask(daemon, "verify", #"{"feed":"f"}"#)["result"]["counts"] == "[0]")
+      #expect(try ask(daemon, "hello", #"{"protocol":1}"#)["result"]["epoch"].string != epoch)
       try daemon.stop(signal: SIGKILL)
     }
     let check = try run("feedd", ["--check", "--state", state])
     #expect(check.code == 0 && check.output.contains("f: collection, 0 rows"))
   }
 
-  @Test func aDamagedStateStopsTheStart() throws {
+  @Test func daemonRefusesADamagedState() throws {
     do {
       let daemon = try daemon()
       try fill(daemon)
@@ -136,17 +136,18 @@ import Testing
     #expect(try run("feedd", ["--check", "--state", state]).code == 1)
   }
 
-  @Test func aBackupMadeWhileTheDaemonRunsCanBePutBack() throws {
+  @Test func backupOfARunningDaemonCanBeRestored() throws {
     let file = directory.file("backup.sqlite")
-    var (epoch, verified) = ("", "")
+    var epoch: String?
+    var verified: JSONValue = "null"
     do {
       let daemon = try daemon()
       try fill(daemon)
       let made = try run("feedclient", ["backup", file, "--state", state])
       #expect(made.code == 0, "\(made.errors)")
       verified = try ask(daemon, "verify", #"{"feed":"f"}"#)
-      epoch = try ask(daemon, "hello", #"{"protocol":1}"#)
-      #expect(try ask(daemon, "update", #"{"feed":"f","element":{"id":3}}"#).contains("added"))
+      epoch = try ask(daemon, "hello", #"{"protocol":1}"#)["result"]["epoch"].string
+      #expect(try ask(daemon, "update", #"{"feed":"f","element":{"id":3}}"#)["result"].has("added"))
       let again = try run("feedclient", ["backup", file, "--state", state])
       #expect(again.code == 2 && again.errors.contains("choose another name"))
       try daemon.stop()
@@ -155,16 +156,17 @@ import Testing
     #expect(rename(file, directory.file("other/feedd.sqlite")) == 0)
     let daemon = try daemon(state: directory.file("other"))
     #expect(try ask(daemon, "verify", #"{"feed":"f"}"#) == verified)
-    #expect(try ask(daemon, "hello", #"{"protocol":1}"#) != epoch)
+    #expect(try ask(daemon, "hello", #"{"protocol":1}"#)["result"]["epoch"].string != epoch)
   }
 
-  /// The daemon that is asked tells where its state is; nothing else is copied.
-  @Test func theBackupIsOfTheDaemonThatIsAsked() throws {
+  /// Without `--state` the daemon reports its state directory.
+  @Test func backupWithoutStateAsksTheDaemon() throws {
     let daemon = try daemon()
     try fill(daemon)
     let file = directory.file("backup.sqlite")
     let made = try run("feedclient", ["--socket", daemon.socketPath, "backup", file])
-    #expect(made.code == 0 && made.output.contains(#""state":"\#(state)""#), "\(made.output)\(made.errors)")
+    #expect(made.code == 0, "\(made.output)\(made.errors)")
+    #expect(try JSONValue(made.output)["state"].string == state, "\(made.output)")
     var status = stat()
     #expect(stat(file, &status) == 0 && status.st_mode & 0o777 == 0o600)
     #expect(mkdir(directory.file("other"), 0o700) == 0)
@@ -175,7 +177,7 @@ import Testing
     #expect(nobody.code == 3)
   }
 
-  @Test func whatKeepsNothingCannotBeBackedUp() throws {
+  @Test func daemonWithoutStateCannotBeBackedUp() throws {
     let daemon = try DaemonProcess(["--durability", "memory"], directory: directory)
     let made = try run("feedclient", ["--socket", daemon.socketPath, "backup", directory.file("b")])
     #expect(made.code == 2 && made.errors.contains("keeps nothing"))
@@ -186,20 +188,21 @@ import Testing
     #expect(try process.waitForExit() == 0)
   }
 
-  /// A limit of the files' size is a full disk: writers are told, readers go on, and it passes.
-  @Test func aLimitOfTheFileSizeIsAFullDisk() throws {
+  /// A limit on the size of files acts like a full disk: mutations fail, reads succeed, and both recover.
+  @Test func fileSizeLimitActsLikeAFullDisk() throws {
     let daemon = try daemon()
     try fill(daemon)
     try limitFiles(of: daemon, "\(1 << 20)")
     let text = String(repeating: "x", count: 100_000)
-    var answers: [String] = []
+    var answers: [JSONValue] = []
     repeat {
       answers.append(try ask(daemon, "update", #"{"feed":"f","element":{"id":\#(answers.count),"t":"\#(text)"}}"#))
-    } while answers.count < 40 && answers.last?.contains("added") == true
-    #expect(answers.last?.contains("-32008") == true && answers.last?.contains("quotas and limits") == true)
-    #expect(try ask(daemon, "get", #"{"feed":"f","id":1}"#).contains(#""id":1"#))
+    } while answers.count < 40 && answers.last?["result"].has("added") == true
+    let error = answers.last?["error"]
+    #expect(error?["code"].int == -32008 && error?["message"].string?.contains("quotas and limits") == true)
+    #expect(try ask(daemon, "get", #"{"feed":"f","id":1}"#)["result"]["element"]["id"].int == 1)
     try limitFiles(of: daemon, "unlimited")
-    #expect(try ask(daemon, "update", #"{"feed":"f","element":{"id":1000}}"#).contains("added"))
+    #expect(try ask(daemon, "update", #"{"feed":"f","element":{"id":1000}}"#)["result"].has("added"))
     let verified = try ask(daemon, "verify", #"{"feed":"f"}"#)
     try daemon.stop(signal: SIGKILL)
     #expect(try ask(try self.daemon(), "verify", #"{"feed":"f"}"#) == verified)

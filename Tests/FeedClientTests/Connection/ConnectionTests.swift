@@ -7,8 +7,7 @@ import Testing
 @testable import FeedClient
 
 @Suite struct ConnectionTests {
-  /// A connection and the daemon's end of it. What the daemon says is said before it is asked: requests are numbered
-  /// from 1.
+  /// Returns a connection and the daemon's end of it. The daemon can answer in advance, because requests are numbered from 1.
   private func pair() throws -> (client: Connection, daemon: RawClient) {
     var ends: [Int32] = [-1, -1]
     try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
@@ -32,7 +31,7 @@ import Testing
     try client.call("ping", params: { $0.append("{\"n\":1}") }, deadline: deadline) { $0.member("n")?.int }
   }
 
-  @Test func callsFindTheirAnswersAndNotificationsKeepTheirOrder() throws {
+  @Test func callsReceiveTheirAnswersAndNotificationsStayInOrder() throws {
     let (client, daemon) = try pair()
     try daemon.send(bookmark(1))
     try daemon.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"n\":11}}")
@@ -46,18 +45,18 @@ import Testing
     #expect(try daemon.receive() == request)
   }
 
-  @Test func refusalsAreErrors() throws {
+  @Test func refusedCallsThrow() throws {
     let (client, daemon) = try pair()
     try daemon.send(
       "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32000,\"message\":\"no\",\"data\":{\"feed\": \"f\"}}}")
     let refusal = RemoteError(code: -32000, message: "no", data: utf8("{\"feed\":\"f\"}"))
     #expect(throws: ClientError.refused(refusal)) { try call(client) }
-    // One without an id is about what was sent last, which could not be read.
+    // An error without an id refers to the last request, which the daemon could not parse.
     try daemon.send("{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":\"what?\"}}")
     #expect(throws: ClientError.refused(RemoteError(code: -32700, message: "what?"))) { try call(client) }
   }
 
-  @Test func theLastWordsComeBeforeTheEnd() throws {
+  @Test func framesBeforeTheEndAreDelivered() throws {
     let (client, daemon) = try pair()
     try daemon.send(bookmark(1))
     try daemon.send(
@@ -71,7 +70,7 @@ import Testing
     #expect(throws: ClientError.closed(nil)) { try call(other) }
   }
 
-  @Test func timeAndNonsenseAreErrors() throws {
+  @Test func timeoutsAndInvalidFramesThrow() throws {
     let (client, daemon) = try pair()
     #expect(throws: ClientError.timedOut) { try call(client, deadline: MonotonicClock.now) }
     try daemon.send("{\"jsonrpc\":\"2.0\"")
@@ -84,13 +83,13 @@ import Testing
     }
   }
 
-  @Test func moreThanASocketTakesIsSentPieceByPiece() throws {
+  @Test func requestLargerThanTheSocketBufferIsSentInPieces() throws {
     let (client, daemon) = try pair()
     let text = String(repeating: "x", count: 4 << 20)
     client.send("update") { $0.append(string: "\"\(text)\"") }
     try client.flush()
     #expect(client.hasOutput)
-    // The daemon must read before the rest can leave, and both ends are on this thread.
+    // The daemon must read before the rest can be sent, and both ends are on this thread.
     let head = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"update\",\"params\":"
     let expected = RawClient.frame(Array("\(head)\"\(text)\"}".utf8))
     var taken: [UInt8] = []

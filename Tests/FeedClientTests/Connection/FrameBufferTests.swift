@@ -21,7 +21,7 @@ import Testing
     return frames
   }
 
-  @Test(arguments: [1, 2, 3, 5, 64, 100_000]) func anyPiecesGiveTheSameFrames(size: Int) throws {
+  @Test(arguments: [1, 2, 3, 5, 64, 100_000]) func splitInputGivesTheSameFrames(size: Int) throws {
     let texts = ["1", "{}", String(repeating: "x", count: 300), "[1,2,3]", String(repeating: "y", count: 70_000)]
     let bytes = texts.flatMap { RawClient.frame(Array($0.utf8)) }
     var buffer = FrameBuffer(capacity: 16)
@@ -35,7 +35,7 @@ import Testing
     #expect(frames == texts)
   }
 
-  @Test func framesAddedByHandComeOutToo() throws {
+  @Test func framesAddedDirectlyAreReturned() throws {
     var buffer = FrameBuffer(capacity: 16)
     for text in ["{}", String(repeating: "z", count: 1000), "[]"] {
       Array(text.utf8).withUnsafeBytes { buffer.append($0) }
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(arguments: [[0, 0, 0, 0], [0x40, 0, 0, 1], [255, 255, 255, 255]] as [[UInt8]])
-  func lengthsThatNobodySendsAreRefused(length: [UInt8]) {
+  func invalidLengthsAreRefused(length: [UInt8]) {
     var buffer = FrameBuffer(capacity: 16)
     feed(length[...], &buffer)
     #expect(throws: MalformedMessage.self) { try drain(&buffer) }

@@ -13,7 +13,7 @@ import Testing
   /// The members of 0..<`count` whose bit is set.
   private func subset(_ bits: Int, of count: Int) -> [Int] { (0..<count).filter { bits & (1 << $0) != 0 } }
 
-  @Test(arguments: 2...5) func everyRemoval(capacity: Int) {
+  @Test(arguments: 2...5) func everyRemovalMatchesAnArray(capacity: Int) {
     for count in 0...9 {
       for bits in 0..<(1 << count) {
         let rows = subset(bits, of: count)
@@ -25,10 +25,10 @@ import Testing
     }
   }
 
-  @Test(arguments: 2...5) func everyInsertion(capacity: Int) {
+  @Test(arguments: 2...5) func everyInsertionMatchesAnArray(capacity: Int) {
     for count in 0...5 {
       for added in 0...4 {
-        // Rows after the change: every choice of `added` places among count + added.
+        // Rows after the change: every choice of `added` positions among count + added.
         for bits in 0..<(1 << (count + added)) where bits.nonzeroBitCount == added {
           let rows = subset(bits, of: count + added)
           var expected = Array(0..<count)
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func replacementsLeaveTheRestAlone() {
+  @Test func replacementsChangeNoOtherElements() {
     for bits in 0..<(1 << 8) {
       let rows = subset(bits, of: 8)
       var list = list(8, capacity: 3)
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func longRandomHistories() {
+  @Test func randomOperationsMatchAnArray() {
     var random = SeededRandom(seed: UInt64.random(in: 0...UInt64.max))
     var list = ChunkedList<Int>(chunkCapacity: 16)
     var reference: [Int] = []
@@ -70,7 +70,7 @@ import Testing
       if let row = reference.indices.randomElement(using: &random) {
         #expect(list[row] == reference[row], "seed \(random.seed), step \(step)")
       }
-      // Merging keeps the chunks from becoming many and thin.
+      // Small chunks are merged, so there are few of them.
       #expect(list.chunkCount <= 2 + reference.count / 2, "seed \(random.seed), step \(step)")
     }
   }

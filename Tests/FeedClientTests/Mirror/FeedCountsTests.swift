@@ -32,7 +32,7 @@ struct FeedCountsTests {
     #expect(counts.revision == 9)
   }
 
-  @Test("a delta to a revision that the answer had already is ignored, and a reset is not")
+  @Test("a delta up to the revision of the answer is ignored, a reset is not")
   func revisions() throws {
     var counts = FeedCounts(Self.start)
     try apply(#"{"feed":"f","from":3,"revision":7,"counts":[1],"sections":{"deleted":[0],"added":[]}}"#, to: &counts)

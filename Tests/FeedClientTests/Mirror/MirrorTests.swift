@@ -24,13 +24,13 @@ import Testing
     NaiveFeed(sections: mirror.sections.map { .init(name: $0.name, rows: $0.rows.map { text($0.element) }) })
   }
 
-  @Test func aSnapshotBecomesVisibleWithItsLastPart() throws {
+  @Test func snapshotBecomesVisibleWithItsLastPart() throws {
     var mirror = Mirror(Self.start)
     #expect(try !mirror.apply(part(0, 0, ["1"])))
     #expect(mirror.count == 0)
     #expect(mirror.progress.position == nil)
     #expect(try !mirror.apply(part(0, 1, [])))
-    // This part goes on from the first section into the second.
+    // This part continues from the first section into the second.
     #expect(try mirror.apply(part(0, 1, ["2", "3"], last: true)))
     #expect(contents(mirror).json == "[[1,2],[3]]")
     #expect(mirror.sections.map(\.name) == ["a", "b"])
@@ -38,14 +38,14 @@ import Testing
     #expect(mirror.progress.position == FeedPosition(epoch: "e", revision: 7))
   }
 
-  @Test func anEmptyFeedHasOneEmptyPart() throws {
+  @Test func emptyFeedHasOneEmptyPart() throws {
     var mirror = Mirror(WatchStart(feed: "f", epoch: "e", revision: 7, resumed: false, sections: []))
     #expect(try mirror.apply(part(0, 0, [], last: true)))
     #expect(mirror.digest == "0d4cbb29")
     #expect(mirror.progress.isLive)
   }
 
-  @Test func partsThatDoNotFitAreRefused() throws {
+  @Test func invalidPartsAreRefused() throws {
     var mirror = Mirror(Self.start)
     try mirror.apply(part(0, 0, ["1"]))
     for bad in [
@@ -59,13 +59,13 @@ import Testing
     #expect(throws: FeedFault.mixedSnapshot(expected: 7, found: 8)) { try mirror.apply(other) }
     other.feed = "g"
     #expect(throws: FeedFault.foreign("g")) { try mirror.apply(other) }
-    // None of them left a trace.
+    // None of them changed the mirror.
     #expect(try mirror.apply(part(0, 1, ["2", "3"], last: true)))
     #expect(contents(mirror).json == "[[1,2],[3]]")
     #expect(throws: FeedFault.unexpectedSnapshot(revision: 7)) { try mirror.apply(part(0, 0, [], last: true)) }
   }
 
-  @Test func aDeltaFromElsewhereIsAGap() throws {
+  @Test func deltaFromAnotherRevisionIsAGap() throws {
     var mirror = try mirror()
     for from in [UInt64(6), 8] {
       #expect(throws: FeedFault.gap(expected: 7, found: from)) {
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test func aMisfitLeavesTheMirrorAsItWas() throws {
+  @Test func invalidDeltaDoesNotChangeTheMirror() throws {
     var mirror = try mirror()
     let gone = Change(deleted: [IndexPath(section: 0, row: 0), IndexPath(section: 1, row: 1)])
     #expect(throws: FeedFault.self) {
@@ -97,7 +97,7 @@ import Testing
     #expect(contents(mirror).json == "[[0,1,2],[3]]")
   }
 
-  @Test func bookmarksWidenWhatADeltaMayStartFrom() throws {
+  @Test func bookmarkExtendsTheRevisionsThatADeltaMayStartFrom() throws {
     var mirror = try mirror()
     try mirror.apply(Bookmark(feed: "f", epoch: "e", revision: 7, current: 20))
     #expect(mirror.progress.position == FeedPosition(epoch: "e", revision: 20))
@@ -112,7 +112,7 @@ import Testing
     #expect(mirror.progress.revision == 21)
   }
 
-  @Test func aResetStartsOverAndShowsTheOldRowsUntilItsEnd() throws {
+  @Test func resetShowsTheOldRowsUntilItsLastPart() throws {
     var mirror = try mirror()
     var first = SnapshotPart(
       feed: "f", revision: 30, at: IndexPath(section: 0, row: 0), elements: [utf8("9")], isLast: false)
@@ -131,7 +131,7 @@ import Testing
     #expect(mirror.progress.position == FeedPosition(epoch: "e", revision: 30))
   }
 
-  @Test func rowsTellHowTheyCame() throws {
+  @Test func updatesDescribeTheOriginOfRows() throws {
     var mirror = try mirror()
     let change = Change(
       deleted: [IndexPath(section: 0, row: 1)],
@@ -148,7 +148,7 @@ import Testing
     #expect(mirror[IndexPath(section: 2, row: 0)] == nil)
   }
 
-  @Test func randomHistoriesFollowTheProtocolToTheLetter() throws {
+  @Test func randomHistoriesMatchTheReference() throws {
     var random = SeededRandom(seed: UInt64.random(in: 0...UInt64.max))
     for _ in 0..<40 {
       var naive = NaiveFeed(sections: [.init(name: "a", rows: (0..<20).map { "\($0)" }), .init(name: "b")])

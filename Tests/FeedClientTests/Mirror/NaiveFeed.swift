@@ -3,7 +3,7 @@ import TestSupport
 
 @testable import FeedClient
 
-/// The reference for mirrors: plain arrays, edited one row after the other exactly as the protocol's section 4 tells.
+/// The reference for mirrors: arrays, edited row by row according to "The change" in `Protocol/README.md`.
 struct NaiveFeed: Equatable {
   struct Section: Equatable {
     var name: String
@@ -33,7 +33,7 @@ struct NaiveFeed: Equatable {
 }
 
 extension NaiveFeed {
-  /// A change that fits this feed, of any shape: rows and sections come, go, move and change.
+  /// Returns a random change that fits this feed: rows and sections are added, deleted, moved and updated.
   func randomChange(using random: inout SeededRandom) -> Change {
     var change = Change()
     func chance(_ percent: Int, _ random: inout SeededRandom) -> Bool {

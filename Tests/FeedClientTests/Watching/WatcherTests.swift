@@ -23,7 +23,7 @@ import Testing
     WatchStart(feed: "f", epoch: epoch, revision: revision, resumed: resumed, sections: [])
   }
 
-  /// A watcher that has its snapshot of revision 5.
+  /// Returns a watcher that received its snapshot of revision 5.
   private func live(_ options: WatchOptions) throws -> Watcher {
     var watcher = Watcher(options)
     _ = watcher.connected()
@@ -33,7 +33,7 @@ import Testing
     return watcher
   }
 
-  @Test func theStraightCourse() throws {
+  @Test func watcherConnectsWatchesAndAppliesFrames() throws {
     var watcher = Watcher(options())
     #expect(watcher.connected() == .sendHello)
     #expect(watcher.greeted() == .sendWatch(since: nil, initial: true))
@@ -51,7 +51,7 @@ import Testing
     #expect(throws: FeedFault.gap(expected: 8, found: 31)) { try watcher.took(deltaFrom: 31, to: 32) }
   }
 
-  @Test func impatientWatchersFailAtTheFirstObstacle() throws {
+  @Test func watchersWithoutWaitingFailAtTheFirstObstacle() throws {
     var watcher = Watcher(options())
     #expect(watcher.failedToConnect(absent) == .fail(absent))
     watcher = Watcher(options())
@@ -74,11 +74,11 @@ import Testing
     #expect(watcher.connected() == .sendHello)
     #expect(watcher.greeted() == .sendWatch(since: nil, initial: true))
     #expect(watcher.started(start(1)) == .read)
-    // To wait at the start is not to reconnect later.
+    // Waiting at the start does not imply reconnecting later.
     #expect(watcher.lost(.closed(nil)) == .fail(.closed(nil)))
   }
 
-  @Test func aMissingFeedIsAwaitedThroughTheListOfFeeds() {
+  @Test func missingFeedIsAwaitedThroughTheListOfFeeds() {
     var watcher = Watcher(options(waits: true))
     _ = watcher.connected()
     #expect(watcher.greeted() == .sendWatch(since: nil, initial: true))
@@ -95,7 +95,7 @@ import Testing
     #expect(!watcher.isFollowingList)
   }
 
-  @Test func aRefusedListOfFeedsEndsTheWait() {
+  @Test func refusedListOfFeedsEndsTheWait() {
     var watcher = Watcher(options(waits: true))
     _ = watcher.connected()
     _ = watcher.greeted()
@@ -104,7 +104,7 @@ import Testing
     #expect(watcher.refused(refusal) == .fail(.refused(refusal)))
   }
 
-  @Test func theListOfFeedsIsWatchedAnewAfterALostConnection() {
+  @Test func listOfFeedsIsWatchedAgainAfterALostConnection() {
     var watcher = Watcher(options(waits: true))
     _ = watcher.connected()
     _ = watcher.greeted()
@@ -119,7 +119,7 @@ import Testing
     #expect(watcher.refused(unknownFeed) == .watchList)
   }
 
-  @Test func onlyTimeHelpsSomeObstacles() {
+  @Test func permanentFailuresAreNotRetried() {
     var watcher = Watcher(options(waits: true, reconnects: true))
     let forbidden = ClientError.noDaemon(SystemError(code: EACCES, operation: "connect to"))
     #expect(watcher.failedToConnect(forbidden) == .fail(forbidden))
@@ -129,7 +129,7 @@ import Testing
     #expect(watcher.refused(refusal) == .fail(.refused(refusal)))
   }
 
-  @Test func reconnectingGoesOnWhereItEnded() throws {
+  @Test func reconnectingResumesTheWatch() throws {
     var watcher = try live(options(reconnects: true))
     try watcher.took(deltaFrom: 5, to: 9)
     #expect(watcher.lost(.closed(Bye(reason: "shutdown", message: ""))) == .rest(50_000_000))
@@ -142,11 +142,11 @@ import Testing
     #expect(watcher.started(start(12, resumed: true)) == .read)
     try watcher.took(deltaFrom: 9, to: 12)
     #expect(watcher.position == FeedPosition(epoch: "e", revision: 12))
-    // Having watched again, the rests are short again.
+    // After a successful watch the delays are short again.
     #expect(watcher.lost(.closed(nil)) == .rest(50_000_000))
   }
 
-  @Test func whatWasKnownToHoldStillDoesAfterResuming() throws {
+  @Test func verifiedRevisionStaysValidAfterResuming() throws {
     var watcher = try live(options(reconnects: true))
     try watcher.took(Bookmark(feed: "f", epoch: "e", revision: 5, current: 20))
     _ = watcher.lost(.closed(nil))
@@ -154,12 +154,12 @@ import Testing
     _ = watcher.connected()
     #expect(watcher.greeted() == .sendWatch(since: FeedPosition(epoch: "e", revision: 20), initial: true))
     _ = watcher.started(start(20, resumed: true))
-    // The rows are still those of the feed's own revision 5.
+    // The rows are still those of revision 5 of the feed.
     #expect(watcher.progress?.holds(at: 5) == true)
     #expect(watcher.progress?.holds(at: 21) == false)
   }
 
-  @Test func aLossInsideASnapshotKeepsTheLastCompleteState() throws {
+  @Test func lostConnectionDuringASnapshotKeepsTheLastCompleteState() throws {
     var watcher = try live(options(reconnects: true))
     try watcher.took(snapshot: 40, isReset: true, isLast: false)
     #expect(watcher.position == FeedPosition(epoch: "e", revision: 5))
@@ -172,7 +172,7 @@ import Testing
     #expect(watcher.position == FeedPosition(epoch: "e", revision: 5))
   }
 
-  @Test func anotherEpochBeginsWithASnapshotEvenIfNoneWasWantedFirst() throws {
+  @Test func newEpochBeginsWithASnapshot() throws {
     let old = FeedPosition(epoch: "old", revision: 100)
     var watcher = Watcher(options(since: old, initial: false))
     _ = watcher.connected()
@@ -183,7 +183,7 @@ import Testing
     #expect(watcher.position == FeedPosition(epoch: "e", revision: 3))
   }
 
-  @Test func withoutASnapshotDeltasBeginAtTheAnswer() throws {
+  @Test func withoutASnapshotDeltasStartAtTheAnswer() throws {
     var watcher = Watcher(options(initial: false))
     _ = watcher.connected()
     #expect(watcher.greeted() == .sendWatch(since: nil, initial: false))
@@ -195,7 +195,7 @@ import Testing
     }
   }
 
-  @Test func anUndefinedFeedEndsTheWatchOrIsWaitedFor() throws {
+  @Test func undefinedFeedEndsTheWatchOrIsAwaited() throws {
     var impatient = try live(options())
     guard case .fail(.refused(let error)) = impatient.ended() else {
       Issue.record("the watch goes on")

@@ -36,15 +36,15 @@ struct AccessTests {
       (1002, "stats", "{}", true), (50, "clients", "{}", true),
       (0, "insert", #"{"feed":"secret","elements":[1]}"#, true),
     ] as [(UInt32, String, String, Bool)])
-  func theRulesDecide(uid: UInt32, method: String, params: String, allowed: Bool) throws {
+  func rulesAllowOrRefuseEachMethod(uid: UInt32, method: String, params: String, allowed: Bool) throws {
     let harness = EngineHarness()
     try harness.configure(Self.rules)
     #expect(isAllowed(harness, uid, method, params) == allowed)
   }
 
-  /// Any group of the process counts, not only its first.
+  /// A rule matches any group of the process, not only its first.
   @Test(arguments: [([], false), ([7], false), ([50], true), ([7, 50, 8], true)] as [([UInt32], Bool)])
-  func supplementaryGroupsCount(groups: [UInt32], allowed: Bool) throws {
+  func rulesMatchSupplementaryGroups(groups: [UInt32], allowed: Bool) throws {
     for rule in [#"{"group": "staff", "allow": "admin"}"#, #"{"gid": [50, 51], "allow": "admin"}"#] {
       let harness = EngineHarness()
       try harness.configure(#"{"access": [\#(rule)]}"#)
@@ -53,14 +53,14 @@ struct AccessTests {
     }
   }
 
-  @Test func feedsListsWhatMayBeSeen() throws {
+  @Test func feedsListsReadableFeedsOnly() throws {
     let harness = EngineHarness()
     try harness.configure(Self.rules)
     let answer = harness.ask(harness.connect(uid: 2000), "feeds").first?.json
     #expect(answer?["result"]?["feeds"]?.items.map { $0["feed"]?.string } == ["inbox"])
   }
 
-  @Test func withoutRulesEverybodyMay() throws {
+  @Test func everythingIsAllowedWithoutRules() throws {
     let harness = EngineHarness()
     try harness.configure(#"{"feeds": [{"feed": "secret", "kind": "array"}]}"#)
     #expect(isAllowed(harness, 2000, "insert", #"{"feed":"secret","elements":[1]}"#))
@@ -68,13 +68,13 @@ struct AccessTests {
     #expect(!isAllowed(harness, 2000, "insert", #"{"feed":"secret","elements":[1]}"#))
   }
 
-  @Test func whoMayNoLongerSeeIsToldGoodbye() throws {
+  @Test func watcherIsDisconnectedWhenItLosesReadAccess() throws {
     let harness = EngineHarness()
     try harness.configure(#"{"feeds": [{"feed": "secret", "kind": "array"}]}"#)
     let (client, root) = (harness.connect(uid: 2000), harness.connect(uid: 0))
     for connection in [client, root] { _ = harness.ask(connection, "watch", #"{"feed":"secret"}"#) }
     try harness.configure(#"{"access": []}"#)
-    #expect(harness.take(client).last?.contains(#""reason":"access""#) == true)
+    #expect(harness.take(client).last?.json?["params"]?["reason"]?.string == "access")
     #expect(harness.take(root).isEmpty)
   }
 
@@ -86,8 +86,8 @@ struct AccessTests {
      "access": [{"uid": 2000, "feeds": ["inbox", "mix", "over", "home"], "allow": "read"}]}
     """
 
-  /// The right to read a feed is not enough to read it: every feed that it shows must be readable as well.
-  @Test func aFeedIsReadWithAllThatItShows() throws {
+  /// Reading a provider requires the right to read every feed that it shows.
+  @Test func readingAProviderRequiresReadingItsChildren() throws {
     let harness = EngineHarness()
     try harness.configure(Self.shownRules)
     for feed in ["mix", "over"] {
@@ -100,8 +100,8 @@ struct AccessTests {
     #expect(answer?["result"]?["feeds"]?.items.map { $0["feed"]?.string } == ["home", "inbox"])
   }
 
-  /// A watch ends before it is told of a feed that its user may not read.
-  @Test func aWatchEndsWhenItsFeedShowsWhatIsHidden() throws {
+  /// A watch ends before it receives rows of a feed that its user may not read.
+  @Test func watchEndsWhenItsFeedAddsAnUnreadableChild() throws {
     let harness = EngineHarness()
     try harness.configure(Self.shownRules)
     let (client, root) = (harness.connect(uid: 2000), harness.connect(uid: 0))
@@ -119,7 +119,7 @@ struct AccessTests {
       ("a*b*c", "aXbYbc", true),
       ("inbox", "inbox/urgent", true), ("*/urgent", "inbox/urgent", true), ("", "a", false),
     ] as [(String, String, Bool)])
-  func patterns(pattern: String, name: String, matches: Bool) {
+  func patternsMatchFeedNames(pattern: String, name: String, matches: Bool) {
     #expect(NamePattern(pattern).matches(feed: name) == matches)
   }
 }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Reading a configuration")
 struct ConfigurationParserTests {
-  @Test func definitionsStandInAnyOrder() throws {
+  @Test func definitionsAreSortedByDependency() throws {
     let configuration = try Configuration(
       text: """
         {"feeds": [
@@ -26,7 +26,7 @@ struct ConfigurationParserTests {
         == .managed(ManagedDefinition(database: "/etc/feedd/contacts.sqlite", query: "SELECT 1 AS id")))
   }
 
-  @Test func limitsOfTheFileYieldToFlags() throws {
+  @Test func flagsOverrideLimitsOfTheFile() throws {
     let accounts = AccountNames(user: { _ in nil }, group: { _ in nil })
     var flags = Limits()
     flags.maxFeeds = 7
@@ -40,7 +40,7 @@ struct ConfigurationParserTests {
     #expect(limits.maxBins == 3)
   }
 
-  /// Every mistake is told with its place and what to do.
+  /// Every error names its line, column and member, and the next step.
   @Test(
     arguments: [
       ("", "1:1: not JSON: no value"),
@@ -87,9 +87,9 @@ struct ConfigurationParserTests {
       (#"{"access": [{"user": "eve", "allow": ["read"]}]}"#, "1:22: access[0].user: there is no user \"eve\""),
       (#"{"access": [{"allow": ["red"]}]}"#, "1:24: access[0].allow[0]: is \"red\" and must be one of read, write"),
     ] as [(String, String)])
-  func mistakesAreToldWithTheirPlace(text: String, words: String) throws {
+  func errorsNameTheirPlace(text: String, expected: String) throws {
     let error = #expect(throws: ConfigurationError.self) { try Configuration(text: text) }
     let description = error.map { "\($0)" } ?? ""
-    #expect(description.contains(words), "\(description)")
+    #expect(description.contains(expected), "\(description)")
   }
 }

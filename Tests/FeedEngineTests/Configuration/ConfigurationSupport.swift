@@ -4,7 +4,7 @@ import FeedModel
 @testable import FeedServer
 
 extension Configuration {
-  /// Reads a configuration as if it stood in `/etc/feedd`; there is a user `ann` (1001) and a group `staff` (50) with `bob` (1002).
+  /// Parses a configuration of the directory `/etc/feedd`, with a user `ann` (1001) and a group `staff` (50) of the user 1002.
   init(text: String, fixedLimits: Set<String> = []) throws(ConfigurationError) {
     let accounts = AccountNames(
       user: { $0 == "ann" ? 1001 : nil }, group: { $0 == "staff" ? (gid: 50, members: [1002]) : nil })
@@ -23,7 +23,7 @@ extension Configuration {
 }
 
 extension EngineHarness {
-  /// Applies a configuration and ends the turn.
+  /// Applies a configuration and runs the turn.
   @discardableResult
   func configure(_ text: String) throws -> ConfigurationChanges {
     let changes = try engine.configure(Configuration(text: text), now: now)

@@ -4,7 +4,7 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// Limits on connections, the reserve for the administrator, the quota of a user, and how connections end.
+/// Limits on connections, the reserve for the administrator, the quota of a user, and closing connections.
 @Suite struct ConnectionLimitTests {
   private func harness(_ change: (inout Limits) -> Void) -> EngineHarness {
     var limits = Limits()
@@ -22,7 +22,7 @@ import Testing
     harness.ask(id, "ping") == [#"{"jsonrpc":"2.0","id":1,"result":{}}"#]
   }
 
-  @Test func aConnectionTooManyIsToldSo() {
+  @Test func connectionOverTheLimitIsRefusedWithBye() {
     let harness = harness { $0.maxConnections = 2 }
     let first = [harness.connect(), harness.connect()]
     let third = harness.connect()
@@ -36,8 +36,8 @@ import Testing
     #expect(isServed(harness, fourth))
   }
 
-  /// Refused connections that have not gone yet must not use up the reserve.
-  @Test func theReserveIsForTheAdministrator() {
+  /// Refused connections that are not closed yet must not use up the reserve.
+  @Test func reservedConnectionIsForRoot() {
     let harness = harness {
       $0.maxConnections = 2
       $0.reservedConnections = 1
@@ -54,7 +54,7 @@ import Testing
     #expect(bye(harness, second) == "limit", "the reserve is used up")
   }
 
-  @Test func aUserHasALimitOfTheirOwn() {
+  @Test func connectionsAreLimitedPerUser() {
     let harness = harness { $0.maxConnectionsPerUser = 2 }
     let together = harness.connect([5, 5, 5, 6].map { Peer(uid: $0, gid: 0, pid: 42) })
     let (mine, other) = (Array(together.dropLast()), together[3])
@@ -68,8 +68,8 @@ import Testing
     #expect(isServed(harness, again))
   }
 
-  /// The largest holder of a user goes first; its last deltas follow one another without a gap.
-  @Test func theLargestHolderGoesFirst() {
+  /// A user over the quota loses its connection with the most queued bytes; the last deltas of that connection are contiguous.
+  @Test func quotaClosesTheConnectionThatHoldsMost() {
     let harness = harness {
       $0.maxQueue = 16384
       $0.maxQueuePerUser = 9000
@@ -88,7 +88,7 @@ import Testing
           #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"\#(feed)","element":{"id":\#(number),"f":"\#(filler)"}}}"#
         )
       }
-      // Deltas of the turn in which the quota is enforced come behind those that it drops.
+      // The deltas of the turn that enforces the quota follow those that it drops.
       harness.supply(pusher, update("a") + update("b"))
       harness.turnOnce()
     }
@@ -107,8 +107,8 @@ import Testing
     #expect(harness.events.contains { $0.message.contains("uid 7") && $0.message.contains("quota") })
   }
 
-  /// A connection that goes in the same turn in which its quota is exceeded leaves nothing behind.
-  @Test func aHolderThatIsGoneIsForgotten() {
+  /// A connection that closes in the turn in which its quota is exceeded leaves no output to the next connection.
+  @Test func closedConnectionOverQuotaLeavesNoOutput() {
     let harness = harness {
       $0.maxQueue = 4096
       $0.maxQueuePerUser = 4096
@@ -126,13 +126,13 @@ import Testing
     harness.drop(watcher)
     harness.turnOnce()
     let next = harness.connect(uid: 9)
-    #expect(next == watcher, "the number is used again")
+    #expect(next == watcher, "the number is reused")
     harness.turn()
     #expect(harness.take(next) == [])
     #expect(isServed(harness, next))
   }
 
-  @Test func shuttingDownSaysByeLast() {
+  @Test func byeIsTheLastFrameOfAShutdown() {
     let harness = EngineHarness()
     let (idle, busy, stopped) = (harness.connect(), harness.connect(), harness.connect())
     _ = harness.ask(busy, "define", #"{"feed":"a","kind":"collection"}"#)
@@ -147,8 +147,8 @@ import Testing
     #expect(!harness.isOpen(stopped))
   }
 
-  /// A closing connection that does not read is cut off after its grace.
-  @Test func aClosingConnectionHasItsTime() {
+  /// A closing connection that does not read is closed after a grace period.
+  @Test func closingConnectionHasAGracePeriod() {
     let harness = EngineHarness()
     let id = harness.connect()
     harness.stopped = [id]
@@ -160,8 +160,8 @@ import Testing
     #expect(!harness.isOpen(id))
   }
 
-  /// Who ends their side gets what they asked for, and then the connection is over, however busy the feed.
-  @Test func theEndOfInputEndsTheConnection() {
+  /// A client that ends its input receives its answers, then the connection closes.
+  @Test func connectionClosesAfterTheEndOfInput() {
     let harness = EngineHarness()
     let (pusher, id) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", #"{"feed":"a","kind":"collection"}"#)

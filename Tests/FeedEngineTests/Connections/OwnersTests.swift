@@ -6,8 +6,8 @@ import Testing
 
 @testable import FeedEngine
 
-/// The owners of what the engine knows about connections, each by itself: the table of sessions, the quotas, the line of
-/// requests, the outbox and the long answers.
+/// The types that own the state of connections, each tested alone: the table of sessions, the quotas, the queue of requests,
+/// the outbox and the long answers.
 @Suite struct OwnersTests {
   private static let start = Instant(nanoseconds: 0)
 
@@ -28,7 +28,7 @@ import Testing
     session.line.work = (EndlessJob(), JobTicket(reply, Parameters(object: nil)))
   }
 
-  @Test func aNumberIsUsedAgainAndAHandleIsNot() {
+  @Test func numbersAreReusedAndHandlesAreNot() {
     var sessions = Sessions(now: Self.start)
     let first = sessions.open(Self.peer(1), now: Self.start)
     let second = sessions.open(Self.peer(2), now: Self.start)
@@ -45,7 +45,7 @@ import Testing
     #expect(sessions.isEmpty && sessions[ConnectionID(rawValue: 7)] == nil)
   }
 
-  @Test func resumableSessionsAreTakenOnce() {
+  @Test func resumableSessionsAreReturnedOnce() {
     var sessions = Sessions(now: Self.start)
     let session = sessions.open(Self.peer(1), now: Self.start)
     sessions.addResumable(session)
@@ -53,8 +53,8 @@ import Testing
     #expect(!sessions.hasResumable && sessions.takeResumable() == [])
   }
 
-  /// Random connections come, hold more or less, and go: the sums stay those of the sessions and end at zero.
-  @Test(arguments: 1...10) func quotasAreTheSumsOfTheirSessions(seed: UInt64) {
+  /// Sessions open, hold more or fewer bytes, and close at random: the totals stay the sums of the sessions and end at zero.
+  @Test(arguments: 1...10) func quotasAreSumsOverSessions(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var quotas = Quotas()
     var open: [Session] = []
@@ -77,7 +77,7 @@ import Testing
     quotas.checkInvariants([])
   }
 
-  @Test func aUserOverItsLimitIsListedOnce() {
+  @Test func userOverTheLimitIsListedOnce() {
     var quotas = Quotas()
     let sessions = [Self.session(0), Self.session(1)]
     for session in sessions { quotas.admit(session) }
@@ -87,10 +87,10 @@ import Testing
     quotas.charge(sessions[1], 70, limit: 100)
     #expect(quotas.takeOverLimit() == [1] && !quotas.hasOverLimit)
     quotas.charge(sessions[0], 50, limit: 100)
-    #expect(!quotas.hasOverLimit, "a session that holds less is no reason")
+    #expect(!quotas.hasOverLimit, "holding less must not list the user")
   }
 
-  @Test func linesAboutClosedConnectionsAreBounded() {
+  @Test func logLinesAboutClosedConnectionsAreRateLimited() {
     var status = Status(startedAt: Self.start)
     var lines: [EngineEvent.Level: Int] = [:]
     var events: [EngineEvent] = []
@@ -104,7 +104,7 @@ import Testing
     #expect(events.first?.message.hasPrefix("\(100 - ClosingLines.perSecond) more connections") == true)
   }
 
-  @Test func aReservedConnectionIsBeyondBothLimits() {
+  @Test func reserveExceedsBothConnectionLimits() {
     var limits = Limits()
     limits.maxConnections = 2
     limits.maxConnectionsPerUser = 1
@@ -117,7 +117,7 @@ import Testing
     #expect(quotas.refusal(of: Self.peer(3), limits: limits, reserve: 1) == nil)
   }
 
-  @Test func aLineEndsWhereARequestHoldsIt() {
+  @Test func requestThatHoldsTheLineBlocksFurtherRequests() {
     var line = RequestLine()
     #expect(line.isEmpty && line.takesMore && line.isDone)
     line.add(bytes: 10, isRead: false, isHeld: false)
@@ -131,7 +131,7 @@ import Testing
     #expect(!line.takesMore)
   }
 
-  @Test func aLineTakesABoundedNumberOfReads() {
+  @Test func numberOfReadsInALineIsBounded() {
     var line = RequestLine()
     var count = 0
     while line.takesMore {
@@ -141,7 +141,7 @@ import Testing
     #expect(count == 32)
   }
 
-  @Test func theOutboxListsASessionOnce() {
+  @Test func outboxListsASessionOnce() {
     var outbox = Outbox()
     let sessions = [Self.session(0), Self.session(1)]
     for session in sessions + sessions { outbox.mark(session) }
@@ -159,7 +159,7 @@ import Testing
     #expect(sessions.allSatisfy { !$0.isInOutbox })
   }
 
-  @Test func longAnswersAreListedUntilTheyAreComplete() {
+  @Test func longAnswersAreListedUntilComplete() {
     var answers = LongAnswers()
     let sessions = (0..<3).map { Self.session($0) }
     for session in sessions {

@@ -1,11 +1,10 @@
 import FeedModel
-import Foundation
 import Testing
 
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// What the connections of a user may hold: bytes that wait for them and bytes of half frames, together.
+/// The bytes that the connections of a user may hold: queued output and incomplete frames together.
 @Suite struct QuotaTests {
   private func harness(maxQueuePerUser: Int, isDurable: Bool = false) -> EngineHarness {
     var limits = Limits()
@@ -22,12 +21,12 @@ import Testing
     harness.ask(id, "stats").first.flatMap { Value($0) }?["result"]?[name]?.int
   }
 
-  /// The first `count` bytes of a frame of 100,000 and more.
+  /// Returns the first `count` bytes of a frame of more than 100,000 bytes.
   private func half(_ count: Int) -> [UInt8] {
     Array(EngineHarness.frame("\"" + String(repeating: "x", count: 100_000) + "\"").prefix(count))
   }
 
-  @Test(arguments: [false, true]) func halfFramesCount(isDurable: Bool) {
+  @Test(arguments: [false, true]) func incompleteFramesCountAgainstTheQuota(isDurable: Bool) {
     let harness = harness(maxQueuePerUser: 9000, isDurable: isDurable)
     let (large, small) = (harness.connect(uid: 7), harness.connect(uid: 7))
     let (other, observer) = (harness.connect(uid: 8), harness.connect(uid: 9))
@@ -35,11 +34,10 @@ import Testing
     harness.deliver(small, half(4000))
     harness.deliver(other, half(8000))
     #expect(gauge(harness, observer, "heldBytes") == 17_000)
-    let clients = harness.ask(observer, "clients").first ?? ""
-    let held = clients.components(separatedBy: #""held":"#).dropFirst().map { $0.prefix { $0 != "," } }
-    #expect(held == ["5000", "4000", "8000", "0"])
+    let clients = harness.ask(observer, "clients").first?.json?["result"]?["clients"]
+    #expect(clients?.items.map { $0["held"]?.int } == [5000, 4000, 8000, 0])
     #expect([large, small, other].allSatisfy { harness.isOpen($0) })
-    // It is not the one that makes it too much that goes.
+    // The connection that holds most closes, not the one that exceeded the quota.
     harness.deliver(small, [UInt8](repeating: 0x78, count: 500))
     #expect(!harness.isOpen(large))
     #expect(reasonOfBye(harness, large) == "quota")
@@ -48,8 +46,8 @@ import Testing
     #expect(harness.events.contains { $0.message.contains("uid 7") && $0.message.contains("maxQueuePerUser") })
   }
 
-  /// More than one goes if one is not enough, the largest first.
-  @Test func asManyGoAsMust() {
+  /// Connections close, the largest first, until the user is within the quota.
+  @Test func connectionsCloseUntilTheUserIsWithinTheQuota() {
     let harness = harness(maxQueuePerUser: 9000)
     let ids = (0..<4).map { _ in harness.connect(uid: 7) }
     for (id, count) in zip(ids, [2000, 2500, 3000]) { harness.deliver(id, half(count)) }
@@ -61,8 +59,8 @@ import Testing
     #expect(ids.map { harness.isOpen($0) } == [false, false, true, false])
   }
 
-  /// What waits for a connection and what it has begun to send are one sum.
-  @Test func whatWaitsCountsWithIt() {
+  /// Queued output and the incomplete frame of a connection are added.
+  @Test func queuedOutputCountsAgainstTheQuota() {
     let harness = harness(maxQueuePerUser: 9000)
     let (pusher, watcher) = (harness.connect(uid: 1), harness.connect(uid: 7))
     _ = harness.ask(pusher, "define", #"{"feed":"a","kind":"collection"}"#)
@@ -80,8 +78,8 @@ import Testing
     #expect(reasonOfBye(harness, watcher) == "quota")
   }
 
-  /// What was read and what was finished counts no more.
-  @Test func whatIsDoneIsFree() {
+  /// Output that was read and frames that were completed no longer count.
+  @Test func completedFramesAndReadOutputDoNotCount() {
     let harness = harness(maxQueuePerUser: 9000)
     let (pusher, watcher) = (harness.connect(uid: 7), harness.connect(uid: 7))
     let observer = harness.connect(uid: 9)
@@ -97,7 +95,7 @@ import Testing
       harness.stopped = [watcher]
       harness.deliver(pusher, Array(update.dropFirst(6000)))
       #expect(gauge(harness, observer, "heldBytes") == 0)
-      // In parts, so that it is never empty in between.
+      // Read in parts, so that the queue never becomes empty in between.
       harness.resume(watcher, bytes: 6000)
       harness.deliver(pusher, Array(update.prefix(6000)))
       harness.stopped = []
@@ -105,20 +103,20 @@ import Testing
       harness.deliver(pusher, Array(update.dropFirst(6000)))
     }
     #expect([pusher, watcher].allSatisfy { harness.isOpen($0) })
-    // Who ends in the middle of a frame takes it along.
+    // A connection that closes within a frame releases its bytes.
     harness.deliver(pusher, half(8000))
     harness.disconnect(pusher)
     harness.deliver(watcher, half(8000))
     #expect(harness.isOpen(watcher))
   }
 
-  /// The tape of a frame of many tokens does not stay with the daemon, whether its sender stays or goes.
-  @Test(arguments: [false, true]) func aHugeFrameLeavesNothingBehind(senderGoes: Bool) {
+  /// The token tape of a huge frame is released, whether its sender stays or disconnects.
+  @Test(arguments: [false, true]) func tapeOfAHugeFrameIsReleased(senderDisconnects: Bool) {
     let harness = EngineHarness()
     let sender = harness.connect(uid: 7)
     harness.send(sender, "[\(String(repeating: "1,", count: 500_000))1]")
     #expect(harness.tapeCapacity > 500_000)
-    if senderGoes {
+    if senderDisconnects {
       harness.disconnect(sender)
     } else {
       harness.advance(seconds: 2)

@@ -3,31 +3,31 @@ import FeedModel
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// A client that checks all it is told: each of its requests is answered once and in order, and its copies of what it
-/// watches follow the rules of the protocol.
+/// A client that checks every frame: each request is answered once and in order, and its mirrors of watched feeds follow the
+/// rules of the protocol.
 final class Client {
-  /// What a request was about, for when its answer comes.
+  /// What a request asked for, to check its answer.
   enum Question {
     case watch(feed: String, known: Mirror?, initial: Bool)
     case unwatch(feed: String)
     case snapshot(feed: String)
     case sync
-    /// Answered with a result or with the error of this code.
+    /// Answered with a result, or with an error of this code.
     case other(error: Int?)
   }
 
   let harness: EngineHarness
   private(set) var id: ConnectionID
   private(set) var mirrors: [String: Mirror] = [:]
-  /// Copies of every revision at which a feed was seen, to resume from.
+  /// Mirrors of the revisions at which each feed was seen, to resume from.
   private(set) var seen: [String: [Mirror]] = [:]
   private var questions: [(id: Int, question: Question)] = []
   private var lastID = 0
-  /// Feeds whose notifications cannot be checked until the next watch.
+  /// The feeds whose notifications cannot be checked until the next watch.
   private var ignored: Set<String> = []
   private(set) var isOver = false
   private(set) var syncs = 0
-  /// What happened over all connections, for tests that want to know that it did.
+  // Counts of events over all connections. A test checks that each occurred.
   private(set) var resumed = 0
   private(set) var bookmarks = 0
   private(set) var resets = 0
@@ -41,7 +41,7 @@ final class Client {
 
   var isIdle: Bool { questions.isEmpty }
 
-  /// Leaves without a word and comes back as somebody new who remembers what was seen.
+  /// Disconnects and connects again; the mirrors to resume from are kept.
   func reconnect() {
     harness.disconnect(id)
     id = harness.connect()
@@ -51,7 +51,7 @@ final class Client {
     isOver = false
   }
 
-  /// The text of a request; `question` nil makes it a notification.
+  /// Returns the text of a request; of a notification if `question` is nil.
   func request(_ method: String, _ params: String, _ question: Question?) -> String {
     guard let question else { return #"{"jsonrpc":"2.0","method":"\#(method)","params":\#(params)}"# }
     lastID += 1
@@ -63,11 +63,11 @@ final class Client {
     harness.deliver(id, texts.flatMap { EngineHarness.frame($0) })
   }
 
-  /// Looks at everything that came.
+  /// Checks every received frame.
   func receive() throws {
     for text in harness.take(id) {
-      guard let frame = Value(text) else { throw Mirror.Violation(description: "a frame that is no JSON: \(text)") }
-      if isOver { throw Mirror.Violation(description: "a frame behind bye: \(text)") }
+      guard let frame = Value(text) else { throw Mirror.Violation(description: "invalid JSON: \(text)") }
+      if isOver { throw Mirror.Violation(description: "frame after bye: \(text)") }
       if text.utf8.count > harness.engine.limits.maxFrame {
         throw Mirror.Violation(description: "a frame of \(text.utf8.count) bytes")
       }
@@ -84,7 +84,9 @@ final class Client {
     }
     guard let feed = params["feed"]?.string else { throw Mirror.Violation(description: "no feed: \(frame)") }
     if ignored.contains(feed) { return }
-    guard var mirror = mirrors[feed] else { throw Mirror.Violation(description: "nobody watches: \(frame)") }
+    guard var mirror = mirrors[feed] else {
+      throw Mirror.Violation(description: "notification of a feed that is not watched: \(frame)")
+    }
     switch method {
     case "delta": try mirror.take(delta: params)
     case "snapshot":
@@ -112,10 +114,10 @@ final class Client {
 
   private func take(response: Value) throws {
     guard let (expected, question) = questions.first else {
-      throw Mirror.Violation(description: "unasked: \(response)")
+      throw Mirror.Violation(description: "response without a request: \(response)")
     }
     guard response["id"]?.int == expected else {
-      throw Mirror.Violation(description: "the answer to \(expected) should be next: \(response)")
+      throw Mirror.Violation(description: "expected the answer to \(expected): \(response)")
     }
     questions.removeFirst()
     let error = response.errorCode
@@ -126,7 +128,7 @@ final class Client {
       ignored.remove(feed)
       let base = initial ? known : (known ?? mirrorOfSnapshot.removeValue(forKey: feed))
       if !initial && base?.revision != result["revision"]?.int && result["resumed"]?.bool == false {
-        // The copy was read before something else happened, or could not be read.
+        // The snapshot failed, or the feed changed after it.
         ignored.insert(feed)
       } else {
         mirrors[feed] = try Mirror(result, since: base, initial: initial)
@@ -145,7 +147,7 @@ final class Client {
         throw Mirror.Violation(description: "sync was answered before the snapshot of \(mirror.feed) was over")
       }
     case .other(let wanted):
-      guard error == wanted else { throw Mirror.Violation(description: "not \(wanted as Any): \(response)") }
+      guard error == wanted else { throw Mirror.Violation(description: "expected error \(wanted as Any): \(response)") }
     }
   }
 

@@ -1,4 +1,4 @@
-/// The definitions that a random history chooses from.
+/// The definitions of random histories.
 enum Palette {
   static let collections = [
     #"{"feed":"c","kind":"collection","type":"$.k","bins":[{"name":"x","filter":"@.v > 2","sort":[{"by":"$.v"}]},{"name":"y"}]}"#,

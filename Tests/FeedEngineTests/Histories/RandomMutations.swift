@@ -1,6 +1,6 @@
-/// Random requests that change something, or would if they were sound.
+/// Random mutations, valid and invalid.
 extension World {
-  /// A method and its parameters.
+  /// Returns a method and its parameters.
   func mutation() -> (method: String, params: String) {
     switch below(100) {
     case ..<10: transaction()
@@ -10,7 +10,7 @@ extension World {
     }
   }
 
-  /// A mutation that leaves the definitions alone.
+  /// Returns a mutation of rows or children.
   private func operation() -> (method: String, params: String) {
     switch below(20) {
     case ..<11: collection()
@@ -77,7 +77,7 @@ extension World {
     (0..<below(most + 1)).map { _ in element() }.joined(separator: ",")
   }
 
-  /// An element, now and then a large one or one without identity.
+  /// Returns an element: sometimes a large one, sometimes one without identity.
   func element(id: Int? = nil) -> String {
     if id == nil && chance(1) { return #"{"v":1}"# }
     let space = chance(20) ? " " : ""

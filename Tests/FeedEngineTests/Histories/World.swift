@@ -5,7 +5,7 @@ import TestSupport
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// A daemon with a feed of every kind, and somebody who changes them at random.
+/// A daemon with a feed of every kind, and a client that changes them at random.
 final class World {
   let harness: EngineHarness
   let pusher: ConnectionID
@@ -13,17 +13,17 @@ final class World {
   private(set) var commits = 0
   private(set) var refusals: [Int: Int] = [:]
 
-  /// The feeds that are there at the beginning; a mutation may take one away and bring it back.
+  /// The feeds at the beginning. Mutations can undefine and define them again.
   static let definitions: [(name: String, text: String)] = [
     ("c", Palette.collections[0]), ("a", #"{"feed":"a","kind":"array","type":"$.k"}"#),
     ("s", #"{"feed":"s","kind":"single"}"#), ("h", Palette.composed[0]), ("g", Palette.segmented[0]),
     ("m", Palette.slots[0]), ("top", #"{"feed":"top","kind":"composed","children":["m","g","h"]}"#),
   ]
 
-  /// Names that can be watched.
+  /// The names of feeds and bins to watch.
   static let names = definitions.map(\.name) + ["c/x", "c/y", "c/z"]
 
-  /// How many identities the elements of the collection have.
+  /// The number of identities in the collection.
   let identities: Int
 
   init(seed: UInt64, limits: Limits, identities: Int = 12, isDurable: Bool = false) {
@@ -48,7 +48,7 @@ final class World {
   func chance(_ percent: Int) -> Bool { below(100) < percent }
   func pick<Item>(_ items: [Item]) -> Item { items[below(items.count)] }
 
-  /// Makes one random mutation and checks its answer against what it did.
+  /// Sends one random mutation and checks its answer against its effect.
   func mutate() throws {
     let (method, params) = mutation()
     let feed = Value(params)?["feed"]?.string
@@ -65,7 +65,7 @@ final class World {
     }
     commits += 1
     guard answer["result"]?["revision"]?.int == Int(revision) else {
-      // Something else became too old in the same turn; the copies are checked all the same.
+      // Retention evicted elements in the same turn. The mirrors are checked nevertheless.
       if harness.engine.catalog.nextExpiry == nil && answer["result"]?["revision"]?.int != Int(revision) - 1 {
         throw Mirror.Violation(description: "the daemon is at \(revision): \(answer)")
       }
@@ -76,7 +76,7 @@ final class World {
     }
   }
 
-  /// Checks that a change leads from one state of a feed to another, and lists no row for nothing.
+  /// Checks that a change leads from one state of a feed to another and lists no unchanged row as updated.
   private func check(
     _ change: Change, of feed: String, from before: [[Mirror.Row]], to after: [[Mirror.Row]], _ what: String
   ) throws {
@@ -87,7 +87,7 @@ final class World {
     } catch {
       throw Mirror.Violation(description: "\(error): \(change) for \(what)")
     }
-    if rows != after { throw Mirror.Violation(description: "\(change) does not lead to what \(what) did") }
+    if rows != after { throw Mirror.Violation(description: "\(change) does not lead to the state after \(what)") }
     var unchanged = before
     let elements =
       (change.added.map { after[Int($0.section)][Int($0.row)] }) + change.updated.map { _ in Mirror.Row.none }
@@ -95,11 +95,11 @@ final class World {
       Change(change, updated: []), to: &unchanged, elements: Array(elements.prefix(change.added.count)))
     for path in change.updated {
       let (old, new) = (unchanged[Int(path.section)][Int(path.row)], after[Int(path.section)][Int(path.row)])
-      if old == new { throw Mirror.Violation(description: "\(path) is listed as updated and was not: \(what)") }
+      if old == new { throw Mirror.Violation(description: "\(path) is listed as updated but did not change: \(what)") }
     }
   }
 
-  /// What every feed holds.
+  /// Returns the rows of every feed.
   func contents() -> [String: [[Mirror.Row]]] {
     var result: [String: [[Mirror.Row]]] = [:]
     for name in Self.names {

@@ -1,8 +1,9 @@
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
-/// The animation hint of an operation reaches the deltas of the rows it changed, and no others.
+/// The animation hint of an operation is sent with the deltas of the feeds that it changed, and with no others.
 @Suite struct AnimationTests {
   private let harness = EngineHarness()
   private let pusher: ConnectionID
@@ -27,16 +28,16 @@ import Testing
     }
   }
 
-  /// The hint of each feed's delta after a transaction of these operations; "" for a delta without one.
+  /// Returns the hint in each feed's delta after a transaction of these operations; "" for a delta without a hint.
   private func hints(_ operations: String...) -> [String: String] {
     let answer = harness.ask(pusher, "transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#)
-    #expect(answer.first?.contains("results") == true, "\(answer)")
+    #expect(answer.first?.json?["result"]?["results"] != nil, "\(answer)")
     var hints: [String: String] = [:]
     for delta in harness.take(watcher) {
-      let parts = delta.split(separator: "\"", omittingEmptySubsequences: false).map(String.init)
-      guard let feed = parts.firstIndex(of: "feed") else { continue }
-      #expect(hints[parts[feed + 2]] == nil)
-      hints[parts[feed + 2]] = parts.firstIndex(of: "animation").map { parts[$0 + 2] } ?? ""
+      let params = delta.json?["params"]
+      guard let feed = params?["feed"]?.string else { continue }
+      #expect(hints[feed] == nil)
+      hints[feed] = params?["animation"]?.string ?? ""
     }
     return hints
   }
@@ -51,21 +52,21 @@ import Testing
     return #"{"method":"update","params":{"feed":"k","element":\#(element)\#(hint)}}"#
   }
 
-  @Test func ofOneFeedItIsNotForAnother() {
+  @Test func hintIsNotSentForOtherFeeds() {
     #expect(
       hints(insert("a", "fade"), update(#"{"id":1,"p":1}"#)) == [
         "a": "fade", "both": "fade", "mixed": "fade", "top": "fade", "k": "", "k/low": "", "lows": "", "tabs": "",
       ])
   }
 
-  @Test func ofOneBinItIsNotForAnother() {
+  @Test func hintIsNotSentForOtherBins() {
     #expect(
       hints(update(#"{"id":1,"p":1}"#), update(#"{"id":2,"p":9}"#, "fade")) == [
         "k": "fade", "k/high": "fade", "k/low": "", "lows": "", "tabs": "", "both": "fade",
       ])
   }
 
-  @Test func eachHasItsOwnAndTheLastCountsWhereTheyMeet() {
+  @Test func lastHintWinsInProvidersOfSeveralFeeds() {
     #expect(
       hints(insert("a", "fade"), insert("b", "slide"), insert("b")) == [
         "a": "fade", "both": "fade", "mixed": "fade", "b": "slide", "top": "slide",
@@ -76,15 +77,15 @@ import Testing
       ])
   }
 
-  @Test func ofAFeedThatDoesNotShowItIsNotForWhatShows() {
-    // The segmented feed shows the bin; the array under it is not active.
+  @Test func hintIsNotSentForSegmentedFeedsThatDoNotShowTheRow() {
+    // The segmented feed shows the bin; its other child, the array, is not active.
     #expect(hints(insert("a", "fade"), update(#"{"id":1,"p":1}"#))["tabs"] == "")
     let activate = #"{"method":"activate","params":{"feed":"tabs","child":"a","animation":"slide"}}"#
     #expect(
       hints(update(#"{"id":1,"p":2}"#), activate) == ["k": "", "k/low": "", "lows": "", "tabs": "slide", "both": ""])
   }
 
-  @Test func ofAnOperationThatChangesNothingItIsForNobody() {
+  @Test func hintOfAnOperationWithoutEffectIsNotSent() {
     _ = hints(update(#"{"id":1,"p":1}"#))
     #expect(
       hints(insert("b"), update(#"{"id":1,"p":1}"#, "fade"), update(#"{"id":2,"p":9}"#)) == [
@@ -92,17 +93,17 @@ import Testing
       ])
   }
 
-  @Test func itIsNotForTheNextCommit() {
+  @Test func hintIsNotSentWithTheNextCommit() {
     _ = hints(insert("a", "fade"), update(#"{"id":1,"p":1}"#, "slide"))
     let next = hints(insert("a"), update(#"{"id":1,"p":2}"#))
     #expect(next.count == 8)
     #expect(next.values.allSatisfy { $0.isEmpty })
   }
 
-  @Test func ofARequestItIsForAllThatItChanged() {
+  @Test func hintOfARequestIsSentForAllItsChanges() {
     _ = harness.ask(pusher, "update", #"{"feed":"k","elements":[{"id":1,"p":1},{"id":2,"p":9}],"animation":"fade"}"#)
     let deltas = harness.take(watcher)
     #expect(deltas.count == 6)
-    #expect(deltas.allSatisfy { $0.contains(#""animation":"fade""#) })
+    #expect(deltas.allSatisfy { $0.json?["params"]?["animation"]?.string == "fade" })
   }
 }

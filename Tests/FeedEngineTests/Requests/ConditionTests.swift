@@ -31,7 +31,7 @@ struct ConditionTests {
     ask("insert", #"{"feed":"list","elements":[1],"if":\#(condition)}"#)
   }
 
-  @Test("a request is executed if the feed has the revision, and refused with the present one otherwise")
+  @Test("a request is executed if the feed has the revision; otherwise the error names the current revision")
   func revisions() {
     let first = revision("list")
     #expect(insert(#"{"feed":"list","revision":\#(first)}"#)?.errorCode == nil)
@@ -42,7 +42,7 @@ struct ConditionTests {
     #expect(ask("describe", #"{"feed":"list"}"#)?["result"]?["count"]?.int == 1)
   }
 
-  @Test("null is a feed that is not defined")
+  @Test("the revision null means that the feed is not defined")
   func undefinedFeeds() {
     let define = #"{"feed":"new","kind":"array","if":{"feed":"new","revision":null}}"#
     #expect(ask("define", define)?.errorCode == nil)
@@ -92,7 +92,7 @@ struct ConditionTests {
   }
 
   @Test(
-    "a condition of another form is refused",
+    "a malformed condition is refused",
     arguments: [
       ("7", "if"), ("[7]", "if[0]"), (#"{"revision":1}"#, "if.feed"), (#"{"feed":"list"}"#, "if.revision"),
       (#"[{"feed":"list","revision":-1}]"#, "if[0].revision"), (#"{"feed":"list","revision":"1"}"#, "if.revision"),
@@ -104,7 +104,7 @@ struct ConditionTests {
     #expect(refused?.errorData?["member"]?.string == member)
   }
 
-  @Test("of requests with one revision that arrive together, one is executed")
+  @Test("of concurrent requests with the same revision, exactly one is executed")
   func concurrency() {
     let now = revision("list")
     let clients = (0..<8).map { _ in harness.connect(uid: 1) }
@@ -117,7 +117,7 @@ struct ConditionTests {
     #expect(codes.filter { $0 == -32009 }.count == 7)
   }
 
-  @Test("random conditional requests are decided by the revisions, and again in the same way by replay")
+  @Test("random conditional requests succeed exactly if the revisions match, and replay gives the same state")
   func replay() throws {
     var random = SeededRandom(seed: UInt64.random(in: 0...UInt64.max))
     for _ in 0..<300 {
@@ -146,7 +146,7 @@ struct ConditionTests {
     #expect(again.engine.catalog.revision == harness.engine.catalog.revision)
   }
 
-  @Test("a condition needs the right to read its feed")
+  @Test("a condition requires the right to read its feed")
   func access() throws {
     let harness = EngineHarness()
     try harness.configure(

@@ -4,15 +4,15 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// Feeds that show each other cannot be made to show more than there is room for, whichever way they are put together.
+/// Nested providers cannot exceed the limits on repetition, levels and sections, in whatever order they are built.
 @Suite struct GrowthTests {
   private func ask(_ harness: EngineHarness, _ client: ConnectionID, _ method: String, _ params: String) -> String {
     harness.ask(client, method, params).first ?? ""
   }
 
-  /// A ladder whose rungs each show the one below twice, built upwards; the kinds of the sides and of the rungs.
+  /// A ladder, built upwards, in which every rung shows the rung below twice; the kinds of the sides and of the rungs.
   @Test(arguments: [("composed", "composed"), ("composed", "slots"), ("slots", "slots"), ("segmented", "composed")])
-  func laddersEnd(side: String, rung: String) {
+  func ladderIsRefusedAtMaxRepeats(side: String, rung: String) {
     func definition(_ name: String, _ kind: String, _ children: [String]) -> String {
       let parts = children.enumerated().map { kind == "slots" ? "\"t\($0)\":\"\($1)\"" : "\"\($1)\"" }.joined(
         separator: ",")
@@ -33,15 +33,15 @@ import Testing
         if answer.json?["result"] == nil { refused = (level, answer.json) }
       }
     }
-    // Two to the sixth power is as often as a feed may be shown.
+    // A feed may be shown 2^6 = 64 times.
     #expect(refused?.level == 6 && refused?.answer?.errorCode == -32007)
     #expect(refused?.answer?.errorData?["limit"]?.string == "maxRepeats")
     #expect(ask(harness, client, "insert", #"{"feed":"f0","elements":[1,2]}"#).json?["result"]?["added"] != nil)
     #expect(ask(harness, client, "verify", #"{"feed":"f6"}"#).json?["result"]?["digest"] != nil)
   }
 
-  /// The same from the top down, where nothing is shown until the last child is inserted.
-  @Test func laddersEndFromAbove() {
+  /// The same ladder built downwards: no row is shown until the last child is inserted.
+  @Test func ladderBuiltDownwardsIsRefusedAtMaxRepeats() {
     let harness = EngineHarness()
     let client = harness.connect()
     for level in 0...40 {
@@ -69,8 +69,8 @@ import Testing
     #expect(ask(harness, client, "verify", #"{"feed":"f40"}"#).json?["result"]?["digest"] != nil)
   }
 
-  /// A wide and deep tree that shows nothing twice has no such end.
-  @Test func honestTreesHaveRoom() {
+  /// A wide and deep tree that shows every feed once is accepted.
+  @Test func treesWithoutRepetitionAreAccepted() {
     let harness = EngineHarness()
     let client = harness.connect()
     var level = (0..<256).map { "a\($0)" }
@@ -96,7 +96,7 @@ import Testing
     #expect(sections?.contains { $0["name"]?.string == "a255" } == true)
   }
 
-  @Test func levelsAreBounded() {
+  @Test func numberOfLevelsIsLimited() {
     var limits = Limits()
     limits.maxLevels = 3
     let harness = EngineHarness(limits: limits)
@@ -111,15 +111,15 @@ import Testing
     #expect(limit("define", #"{"feed":"l3","kind":"composed","children":["l2"]}"#) == nil)
     #expect(limit("define", #"{"feed":"l4","kind":"composed","children":["b","l3"]}"#) == "maxLevels")
     #expect(limit("define", #"{"feed":"low","kind":"composed","children":["b"]}"#) == nil)
-    #expect(limit("insertChild", #"{"feed":"l1","child":"low"}"#) == "maxLevels", "two levels are above it already")
+    #expect(limit("insertChild", #"{"feed":"l1","child":"low"}"#) == "maxLevels", "l1 is two levels deep already")
     #expect(limit("insertChild", #"{"feed":"l1","child":"b"}"#) == nil)
-    // What was taken away again does not count.
+    // A removed child no longer counts.
     #expect(limit("insertChild", #"{"feed":"l2","child":"low"}"#) == nil)
     #expect(limit("removeChild", #"{"feed":"l3","child":"l2"}"#) == nil)
     #expect(limit("insertChild", #"{"feed":"l1","child":"low"}"#) == nil)
   }
 
-  @Test func sectionsAreBounded() {
+  @Test func numberOfSectionsIsLimited() {
     var limits = Limits()
     limits.maxSections = 3
     let harness = EngineHarness(limits: limits)
@@ -127,7 +127,7 @@ import Testing
     func refuses(_ method: String, _ params: String) -> Bool {
       let before = ask(harness, client, "feeds", "{}")
       let answer = ask(harness, client, method, params)
-      return answer.contains(#""limit":"maxSections""#) && ask(harness, client, "feeds", "{}") == before
+      return answer.json?.errorData?["limit"]?.string == "maxSections" && ask(harness, client, "feeds", "{}") == before
     }
     for name in ["a", "b", "c", "d"] { _ = ask(harness, client, "define", #"{"feed":"\#(name)","kind":"array"}"#) }
     _ = ask(harness, client, "define", #"{"feed":"k","kind":"collection","bins":[{"name":"x"},{"name":"y"}]}"#)
@@ -149,7 +149,7 @@ import Testing
     #expect(ask(harness, client, "insertChild", #"{"feed":"low","child":"d"}"#).json?["result"] != nil)
     #expect(ask(harness, client, "activate", #"{"feed":"tabs","child":-1}"#).json?["result"] != nil)
     #expect(ask(harness, client, "insertChild", #"{"feed":"top","child":"d"}"#).json?["result"] != nil)
-    // One section, whatever it shows.
+    // Slots have one section, whatever they show.
     #expect(
       ask(
         harness, client, "define", #"{"feed":"s","kind":"slots","contents":{"A":"low","B":"top"},"pattern":["A","B"]}"#
@@ -157,8 +157,8 @@ import Testing
       .json?["result"] != nil)
   }
 
-  /// The answer of a transaction is not built beyond what a frame takes, and neither is the work.
-  @Test func aTransactionThatAnswersTooMuchEnds() {
+  /// A transaction stops as soon as its answer exceeds a frame.
+  @Test func transactionStopsWhenItsAnswerExceedsAFrame() {
     var limits = Limits()
     limits.maxFrame = 1 << 16
     let harness = EngineHarness(limits: limits)

@@ -4,7 +4,7 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// Every limit on what a request may bring refuses with its own name and changes nothing; at the limit itself it does not.
+/// A request at a limit is executed. A request beyond it is refused with the name of the limit and changes nothing.
 @Suite struct LimitTests {
   private struct Case: Sendable {
     let limit: String
@@ -47,7 +47,7 @@ import Testing
       exceeds: ("update", #"{"feed":"c","element":{"id":2,"a":"\#(String(repeating: "x", count: 900))"}}"#)),
   ]
 
-  @Test(arguments: 0..<6) func exceedingALimit(index: Int) {
+  @Test(arguments: 0..<6) func requestBeyondALimitIsRefused(index: Int) {
     let this = Self.cases[index]
     var limits = Limits()
     this.set(&limits)
@@ -60,7 +60,7 @@ import Testing
     #expect(refusal?.errorCode == -32007)
     #expect(refusal?.errorData?["limit"]?.string == this.limit)
     #expect(harness.ask(id, "feeds") + harness.ask(id, "verify", #"{"feed":"c"}"#) == before)
-    // In a transaction all goes back, and the place of the operation is told.
+    // A transaction is rolled back, and the error names the operation.
     if this.limit == "maxWatches" { return }
     let ops = [this.fits, this.exceeds].map { #"{"method":"\#($0)","params":\#($1)}"# }.joined(separator: ",")
     let transaction = Value(harness.ask(id, "transaction", #"{"ops":[\#(ops)]}"#)[0])
@@ -68,7 +68,7 @@ import Testing
     #expect(harness.ask(id, "feeds") + harness.ask(id, "verify", #"{"feed":"c"}"#) == before)
   }
 
-  @Test func joiningTooMuchForAQuery() {
+  @Test func queryOfTooManyBytesIsRefused() {
     let this = Self.cases[6]
     var limits = Limits()
     this.set(&limits)
@@ -82,8 +82,8 @@ import Testing
     #expect(Value(harness.ask(id, "query", #"{"feed":"c","path":"$[1].id"}"#)[0])?.errorCode == nil)
   }
 
-  /// Depth is judged before anything else is known of a frame, so nobody's id can be answered.
-  @Test func tooDeep() {
+  /// The depth is checked while a frame is scanned, so the error has no request id.
+  @Test func deepFrameIsRefusedWithoutAnId() {
     var limits = Limits()
     limits.maxDepth = 8
     let harness = EngineHarness(limits: limits)

@@ -4,8 +4,8 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// Answers and JSON-RPC batches that take several turns: they share each turn, are charged to their user, and end with their
-/// peer.
+/// Answers and JSON-RPC batches that take several turns: they share each turn, are charged to their user, and are cancelled
+/// when their peer disconnects.
 @Suite struct LongAnswersTests {
   private static let ping = #"{"jsonrpc":"2.0","id":1,"method":"ping"}"#
   private static let insert =
@@ -18,7 +18,7 @@ import Testing
     return (harness, observer)
   }
 
-  /// Sends a batch that takes more than one turn, and lets it have its first.
+  /// Sends a batch that takes more than one turn, and runs the first turn.
   private func begin(_ harness: EngineHarness, _ client: ConnectionID, _ last: String = insert) {
     let requests = Array(repeating: Self.ping, count: 1400) + [last]
     harness.supply(client, EngineHarness.frame("[" + requests.joined(separator: ",") + "]"))
@@ -29,7 +29,7 @@ import Testing
     harness.ask(observer, "describe", #"{"feed":"a"}"#).first?.json?["result"]?["count"]?.int
   }
 
-  @Test(arguments: [false, true]) func aBatchOfAPeerThatIsGoneOnlyChangesFeeds(isDurable: Bool) {
+  @Test(arguments: [false, true]) func batchOfADisconnectedPeerIsExecutedWithoutReads(isDurable: Bool) {
     let (harness, observer) = harness(isDurable: isDurable)
     let client = harness.connect(uid: 7)
     begin(harness, client)
@@ -44,7 +44,7 @@ import Testing
     #expect(!harness.isOpen(client))
   }
 
-  @Test(arguments: [false, true]) func aBatchIsChargedUntilItIsComplete(isDurable: Bool) {
+  @Test(arguments: [false, true]) func batchIsChargedUntilComplete(isDurable: Bool) {
     let (harness, observer) = harness(isDurable: isDurable)
     let client = harness.connect(uid: 7)
     begin(harness, client)
@@ -55,7 +55,7 @@ import Testing
     #expect(count(harness, observer) == 1)
   }
 
-  /// Users share a turn equally, whatever the number of their connections.
+  /// Users share a turn equally, however many connections each has.
   @Test func usersShareATurn() {
     let (harness, observer) = harness(isDurable: false)
     let many = (0..<3).map { _ in harness.connect(uid: 7) }
@@ -63,7 +63,7 @@ import Testing
     for client in many + [one] { begin(harness, client, Self.ping) }
     harness.supply(observer, EngineHarness.frame(Self.ping))
     harness.turnOnce()
-    #expect(harness.take(observer).count == 1, "a ping waits for no batch")
+    #expect(harness.take(observer).count == 1, "a ping does not wait for the batch of another connection")
     let shares = harness.engine.longAnswers.shares()
     let share = { (id: ConnectionID) in harness.engine.sessions[id].map { shares.share(of: $0) } ?? 0 }
     let working = Set(harness.engine.longAnswers.sessions.map(\.id))
@@ -74,8 +74,8 @@ import Testing
     for client in many + [one] { #expect(harness.take(client).first?.json?.items.count == 1401) }
   }
 
-  /// The answer of a peer that is gone ends, and its document with it.
-  @Test func aQueryEndsWithItsPeer() {
+  /// A long answer is cancelled and its document released when its peer disconnects.
+  @Test func queryIsCancelledWhenItsPeerDisconnects() {
     let (harness, observer) = harness(isDurable: false)
     let filler = String(repeating: "x", count: 2000)
     let elements = (0..<6000).map { #"{"id":\#($0),"t":"\#(filler)"}"# }.joined(separator: ",")

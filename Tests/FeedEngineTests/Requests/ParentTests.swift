@@ -4,7 +4,7 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// What feeds that show other feeds tell of these, and which of their rules they obey.
+/// How providers describe their children, and which rules of the children apply.
 @Suite struct ParentTests {
   private let harness = EngineHarness()
   private let id: ConnectionID
@@ -37,10 +37,10 @@ import Testing
     ("tabs", #"[{"feed":"one","section":null},{"feed":"c","section":0},{"feed":"home","section":null}]"#),
     ("mix", #"[{"feed":"a","type":"A"},{"feed":"one","type":"One"}]"#),
   ])
-  func describeTellsWhereChildrenBegin(_ feed: String, _ shows: String) {
+  func describeReportsTheFirstSectionOfEachChild(_ feed: String, _ shows: String) {
     let described = ask("describe", #"{"feed":"\#(feed)"}"#)?["result"]
     #expect(described?["shows"]?.text == shows)
-    // The result is a definition that changes nothing.
+    // The result can be defined again without effect.
     let revision = described?["revision"]
     #expect(ask("define", described?.text ?? "")?["error"] == nil)
     #expect(ask("describe", #"{"feed":"\#(feed)"}"#)?["result"]?["revision"] == revision)
@@ -51,7 +51,7 @@ import Testing
     #expect(ask("describe", #"{"feed":"a"}"#)?["result"]?["shows"] == nil)
   }
 
-  @Test func aRowOfAFeedWithoutSelectionIsSelectedNowhere() {
+  @Test func rowOfAFeedWithoutSelectionCannotBeSelectedInItsParents() {
     #expect(select("home", "[3,0]")?.errorCode == -32006)
     _ = ask("define", #"{"feed":"v","kind":"view","of":"home"}"#)
     let rows = ask("describe", #"{"feed":"v"}"#)?["result"]?["count"]?.int ?? 0
@@ -59,7 +59,7 @@ import Testing
     #expect(refused == [5])
   }
 
-  @Test func rowsOfAFeedWithOneSelectedRowReplaceEachOther() {
+  @Test func selectionOfASingleSelectionFeedIsReplaced() {
     #expect(select("home", "[[0,0],[2,0],[4,1]]")?["result"]?["selected"]?.text == "[[0,0],[2,0],[4,1]]")
     #expect(select("home", "[2,1]")?["result"]?["selected"]?.text == "[[0,0],[2,1],[4,1]]")
     #expect(select("home", "[1,0]")?["result"]?["selected"]?.text == "[[1,0],[2,1],[4,1]]")
@@ -69,7 +69,7 @@ import Testing
     #expect(select("mix", "[0,3]")?["result"]?["selected"]?.text == "[[0,0],[0,2],[0,3]]")
   }
 
-  @Test func aBinHasTheRulesOfItsCollection() {
+  @Test func binHasTheSelectionRulesOfItsCollection() {
     #expect(select("c/x", "[[0,0],[0,1]]")?.errorCode == -32602)
     _ = ask(
       "define",
@@ -77,7 +77,7 @@ import Testing
     for bin in ["c/x", "c/z"] { #expect(select(bin, "[0,0]")?.errorCode == -32006) }
   }
 
-  @Test func slotsMayShowTheTypesOfElements() {
+  @Test func slotsCanShowTheTypesOfElements() {
     let definition =
       #"{"feed":"mix","kind":"slots","contents":{"A":"a","One":"one"},"pattern":["A","One"],"repeatables":["A","One"],"fixed":{"0":"Z"},"types":"element""#
     let watcher = harness.connect()

@@ -3,7 +3,7 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-@Suite("Patches, deletion by filter and places of queries")
+@Suite("Patches, deletion by filter and positions of query results")
 struct PatchTests {
   private let harness = EngineHarness()
   private let client: ConnectionID
@@ -31,7 +31,7 @@ struct PatchTests {
     ask("query", #"{"feed":"\#(feed)","path":"$[*]"}"#)?["result"]?["nodes"]?.text ?? ""
   }
 
-  @Test("a patched element is judged by the bins like an updated one")
+  @Test("bins filter and sort a patched element like an updated one")
   func collections() {
     let result = ask("patch", #"{"feed":"c","id":1.0,"patch":{"p":2,"t":null,"u":{"v":null}}}"#)?["result"]
     #expect(result?["deleted"]?.text == "[[0,1]]")
@@ -44,7 +44,7 @@ struct PatchTests {
     #expect(elements("c") == #"[{"id":2,"p":7,"a":1,"b":2},{"id":"3","p":8},{"id":1,"p":2,"u":{}}]"#)
   }
 
-  @Test("a patch that changes nothing makes no commit")
+  @Test("a patch without effect makes no commit")
   func nothing() {
     let before = harness.engine.catalog.revision
     #expect(ask("patch", #"{"feed":"c","id":1,"patch":{"p":9.0,"z":null}}"#)?["result"]?["updated"]?.text == "[]")
@@ -52,7 +52,7 @@ struct PatchTests {
     #expect(harness.engine.catalog.revision == before)
   }
 
-  @Test("an unknown identity is named and nothing is patched")
+  @Test("an unknown identity is refused by name and nothing is patched")
   func unknownIdentity() {
     let before = elements("c")
     let refused = ask("patch", #"{"feed":"c","patches":[{"id":1,"patch":{"p":1}},{"id":"nine","patch":{"p":1}}]}"#)
@@ -63,7 +63,7 @@ struct PatchTests {
     #expect(elements("c") == before)
   }
 
-  @Test("rows of arrays are patched in place, and so is a single")
+  @Test("rows of arrays and the row of a single are patched in place")
   func lists() {
     let result = ask(
       "patch",
@@ -97,13 +97,13 @@ struct PatchTests {
     #expect((harness.engine.catalog.revision, elements("home")) == before)
   }
 
-  @Test("an identity that a patch writes differently is the same identity")
+  @Test("a patch may write the identity as another text of the same value")
   func sameIdentity() {
     #expect(ask("patch", #"{"feed":"c","id":1,"patch":{"id":1.0}}"#)?.errorCode == nil)
     #expect(ask("get", #"{"feed":"c","id":1}"#)?["result"]?["element"]?.text == #"{"id":1.0,"p":9.0,"t":"x"}"#)
   }
 
-  @Test("where deletes what the filter accepts, in all bins, as one commit")
+  @Test("delete with where removes all matching elements from all bins in one commit")
   func deletion() {
     let before = harness.engine.catalog.revision
     let result = ask("delete", #"{"feed":"c","where":"@.p < 8 && @.id != 9"}"#)?["result"]
@@ -119,7 +119,7 @@ struct PatchTests {
     #expect(ask("delete", #"{"feed":"a","where":"@.p"}"#)?.errorCode == -32002)
   }
 
-  @Test("a filter that takes too many steps deletes nothing")
+  @Test("a filter that exceeds the step limit deletes nothing")
   func steps() {
     _ = ask(
       "update", #"{"feed":"c","element":{"id":4,"p":1,"l":[\#((0..<2000).map { "\($0)" }.joined(separator: ","))]}}"#)
@@ -144,7 +144,7 @@ struct PatchTests {
     #expect(ask("query", #"{"feed":"\#(feed)","path":"\#(path)"}"#)?["result"]?["places"] == nil)
   }
 
-  @Test("the nodes of a single are in its one row")
+  @Test("all nodes of a single are at row [0,0]")
   func placesOfASingle() {
     _ = ask("put", #"{"feed":"s","element":{"a":[1,2]}}"#)
     let result = ask("query", #"{"feed":"s","path":"$.a[*]","places":true}"#)?["result"]

@@ -4,9 +4,9 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// Many requests in one go: every answer once and in order, long ones included, and nobody else waits for them.
+/// Pipelined requests: each is answered once and in order, long answers included, and no other connection waits for them.
 @Suite struct PipelineTests {
-  /// A harness with a collection `c` of so many elements.
+  /// Returns a harness with a collection `c` of `count` elements, and a connection.
   private func filled(_ count: Int, _ change: (inout Limits) -> Void = { _ in }) -> (EngineHarness, ConnectionID) {
     var limits = Limits()
     change(&limits)
@@ -37,18 +37,18 @@ import Testing
     harness.deliver(id, requests)
     let frames = harness.take(id).compactMap { Value($0) }
     #expect(frames.compactMap { $0["id"]?.int } == Array(methods.indices))
-    // The snapshot is complete before the sync behind the watch is answered.
+    // The snapshot is complete before the `sync` after the watch is answered.
     let last = frames.firstIndex { $0["params"]?["last"]?.bool == true }
     let sync = frames.firstIndex { $0["id"]?.int == 5 }
     #expect(last != nil && sync != nil && last! < sync!)
   }
 
-  @Test func othersAreServedBetweenTheParts() {
+  @Test func otherConnectionsAreServedDuringALongAnswer() {
     let (harness, slow) = filled(20_000)
     let quick = harness.connect()
     harness.supply(slow, request(1, "verify"))
     harness.turnOnce()
-    #expect(!harness.wantsInput(slow), "what follows a long answer waits")
+    #expect(!harness.wantsInput(slow), "requests after a long answer must wait")
     var turns = 0
     while harness.take(slow).isEmpty {
       harness.supply(quick, request(turns, "ping"))
@@ -60,8 +60,8 @@ import Testing
     #expect(harness.wantsInput(slow))
   }
 
-  /// Digests and queries are of one revision, whatever happens while they are worked out.
-  @Test func longAnswersAreOfOneRevision() {
+  /// Digests and queries describe one revision, although the feed changes while they are computed.
+  @Test func longAnswersDescribeOneRevision() {
     let (harness, reader) = filled(15_000)
     let pusher = harness.connect()
     let before = harness.ask(reader, "verify", #"{"feed":"c"}"#)
@@ -70,7 +70,7 @@ import Testing
     for (method, params, wanted) in [("verify", #"{"feed":"c"}"#, before), ("query", query, found)] {
       harness.supply(reader, request(1, method, params))
       harness.turnOnce()
-      // The elements leave and come back as they were, so that the second long answer finds what the first one found.
+      // The elements are deleted and restored, so that both long answers see the same rows.
       let ids = (14_000..<15_000).map { "\($0)" }.joined(separator: ",")
       harness.supply(pusher, request(9, "delete", #"{"feed":"c","ids":[\#(ids)]}"#))
       harness.turnOnce()
@@ -87,8 +87,8 @@ import Testing
     frames.map { $0.replacing(/"revision":\d+/, with: "") }
   }
 
-  /// A client that sends and does not read is not read from beyond its queue, and gets every answer when it reads.
-  @Test func aClientThatDoesNotReadIsNotReadFrom() {
+  /// The daemon stops reading a client that does not read, and the client receives every answer when it reads again.
+  @Test func inputStopsWhileTheClientDoesNotRead() {
     let (harness, _) = filled(100) { $0.maxQueue = 4096 }
     let id = harness.connect()
     harness.stopped = [id]
@@ -105,8 +105,8 @@ import Testing
     #expect(harness.waitingInput(of: id) == 0)
   }
 
-  /// A sync that waits for a connection that does not read keeps nobody busy.
-  @Test func aWaitingSyncCostsNothing() {
+  /// A `sync` that waits for a connection that does not read causes no work.
+  @Test func waitingSyncCausesNoWork() {
     let (harness, _) = filled(3000)
     let id = harness.connect()
     harness.stopped = [id]
@@ -130,6 +130,7 @@ import Testing
       harness.send(id, #"{"jsonrpc":"2.0","method":"\#(method)","params":\#(params)}"#)
       #expect(harness.take(id) == [], "\(method) \(params)")
     }
-    #expect(harness.ask(id, "get", #"{"feed":"c","id":1}"#).first?.contains(#""x":2"#) == true, "they are executed")
+    let element = harness.ask(id, "get", #"{"feed":"c","id":1}"#).first?.json?["result"]?["element"]
+    #expect(element?["x"]?.int == 2, "notifications must be executed")
   }
 }

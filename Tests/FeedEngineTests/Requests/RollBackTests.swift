@@ -3,11 +3,11 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// What a mutation that failed must not leave behind in the engine.
+/// State that a failed mutation must not leave in the engine.
 @Suite struct RollBackTests {
   let harness = EngineHarness()
 
-  @Test func theHintOfAFailedChangeIsNotForTheNext() {
+  @Test func hintOfAFailedMutationIsDiscarded() {
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", #"{"feed":"a","kind":"array"}"#)
     _ = harness.ask(watcher, "watch", #"{"feed":"a","initial":false}"#)
@@ -19,7 +19,7 @@ import Testing
     #expect(deltas.first?.json?["params"]?["animation"] == nil)
   }
 
-  @Test func aFeedOfAFailedTransactionIsNotKnownAgain() {
+  @Test func feedOfAFailedTransactionIsNotDefined() {
     let id = harness.connect()
     let transaction = """
       {"ops":[{"method":"define","params":{"feed":"c","kind":"collection"}},\

@@ -4,7 +4,7 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// Collections with a section for each value.
+/// Collections with one section for each value.
 @Suite struct SectionTests {
   private let harness = EngineHarness()
   private let id: ConnectionID
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test func sectionsComeAndGoWithTheirRowsInTheOrderOfTheirValues() {
+  @Test func sectionsExistWhileTheyHaveRowsInTheOrderOfTheirValues() {
     #expect(sections() == [])
     let first = push(#"{"id":1,"day":"tue","n":1},{"id":2,"day":"mon","n":2},{"id":3,"day":"tue","n":0}"#)
     #expect(first?["added"]?.text == "[[0,0],[1,0],[1,1]]")
@@ -45,20 +45,20 @@ import Testing
     #expect(sections() == ["days/tue: 2"])
   }
 
-  @Test func aRowThatChangesItsValueMoves() {
+  @Test func rowWithAChangedValueMovesToAnotherSection() {
     _ = push(#"{"id":1,"day":"mon","n":1},{"id":2,"day":"mon","n":2},{"id":3,"day":"tue","n":3}"#)
     let moved = push(#"{"id":2,"day":"tue","n":2}"#)
     #expect(moved?["deleted"]?.text == "[[0,1]]")
     #expect(moved?["added"]?.text == "[[1,0]]")
     #expect(moved?["moves"]?.text == "[[0,0]]")
-    // In the list of all rows it stays where it is.
+    // Its position in the list of all rows is unchanged.
     let inPlace = push(#"{"id":2,"day":"mon","n":9}"#)
     #expect(inPlace?["deleted"]?.text == "[[1,0]]")
     #expect(inPlace?["added"]?.text == "[[0,1]]")
     #expect(inPlace?["moves"]?.text == "[[0,0]]")
   }
 
-  @Test func theLastRowOfASectionTakesItAlong() {
+  @Test func removingTheLastRowRemovesTheSection() {
     _ = push(#"{"id":1,"day":"mon"},{"id":2,"day":"tue"}"#)
     let moved = push(#"{"id":1,"day":"wed"}"#)
     #expect(moved?["deleted"]?.text == "[]")
@@ -67,7 +67,7 @@ import Testing
     #expect(moved?["sections"]?.text == #"{"deleted":[0],"added":[{"at":1,"name":"days/wed"}]}"#)
   }
 
-  @Test func aSectionThatIsFilledAgainWithinARequestStays() {
+  @Test func sectionRefilledWithinARequestStays() {
     _ = push(#"{"id":1,"day":"mon"},{"id":2,"day":"tue"}"#)
     let changed = push(#"{"id":1,"day":"tue"},{"id":2,"day":"mon"}"#)
     #expect(changed?["sections"] == nil)
@@ -130,7 +130,7 @@ import Testing
     #expect(sections() == ["days/1: 2", "days/2: 1"])
   }
 
-  @Test func whatARedefinitionEvictsIsNotToldAgain() {
+  @Test func rowsEvictedByARedefinitionAreNotListedAgain() {
     _ = push(#"{"id":1,"day":"mon"},{"id":2,"day":"tue"},{"id":3,"day":"tue"},{"id":4,"day":"wed"}"#)
     let fewer = #"{"feed":"days","kind":"collection","section":"$.day","retain":{"count":2},"replace":true}"#
     #expect(ask("define", fewer)?["error"] == nil)
@@ -140,7 +140,7 @@ import Testing
     #expect(deleted?["deleted"]?.text == "[]")
   }
 
-  @Test func sectionsCountTowardsTheLimitHereAndAbove() {
+  @Test func sectionsCountTowardsTheLimitsOfTheFeedAndItsParents() {
     var limits = Limits()
     limits.maxSections = 3
     let harness = EngineHarness(limits: limits)
@@ -151,7 +151,7 @@ import Testing
     let refused = ask("update", #"{"feed":"c","elements":[{"id":1,"s":2},{"id":4,"s":4},{"id":5,"s":5}]}"#)
     #expect(refused?.errorData?["limit"]?.string == "maxSections")
     #expect(ask("describe", #"{"feed":"c"}"#)?["result"]?["counts"]?.text == "[1,1,1]")
-    // The last row of a section makes room for another one.
+    // Removing the last row of a section allows another section.
     #expect(ask("update", #"{"feed":"c","element":{"id":1,"s":9}}"#)?["error"] == nil)
     _ = ask("delete", #"{"feed":"c","id":1}"#)
     _ = ask("define", #"{"feed":"a","kind":"array"}"#)
@@ -163,7 +163,7 @@ import Testing
     #expect(ask("define", #"{"feed":"c","kind":"collection","section":"$.id","replace":true}"#)?["error"] == nil)
   }
 
-  @Test func aRefusedRequestLeavesSectionsAsTheyWere() {
+  @Test func refusedRequestLeavesSectionsUnchanged() {
     _ = push(#"{"id":1,"day":"mon"},{"id":2,"day":"tue"}"#)
     _ = ask("define", #"{"feed":"home","kind":"composed","children":["days"]}"#)
     let refused = push(#"{"id":1,"day":"wed"},{"id":3,"day":"thu"},{"day":"no identity"}"#)
@@ -178,7 +178,7 @@ import Testing
       push(#"{"id":1,"day":"fri"}"#)?["sections"]?.text == #"{"deleted":[0],"added":[{"at":0,"name":"days/fri"}]}"#)
   }
 
-  @Test func aMissedSectionIsToldInOneDeltaAtResumption() {
+  @Test func resumedWatchReceivesMissedSectionsInOneDelta() {
     _ = push(#"{"id":1,"day":"mon"}"#)
     let revision = ask("describe", #"{"feed":"days"}"#)?["result"]?["revision"]?.int ?? 0
     _ = push(#"{"id":2,"day":"sun"}"#)

@@ -4,17 +4,17 @@ import FeedModel
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// What must hold after a commit.
+/// Checks after a commit.
 extension TreeWorld {
   /// The deltas of the watcher since the last call: by revision, then by feed.
   typealias Deltas = [Int: [String: Value]]
 
-  /// Takes the state after an operation that was carried out, and compares everything that can be seen with it.
+  /// Adopts the state after an executed operation, and compares everything visible with it.
   func settle(_ next: TreeReference, _ answer: Value, _ operations: [TreeOperation]) throws {
     try settle((next, answer["result"]?["revision"]?.int ?? -1, operations))
   }
 
-  /// Takes the state after an operation, if there was one, and after the evictions that follow it, each a commit of its own.
+  /// Adopts the state after an operation, if any, and after each of the evictions that follow it as commits of their own.
   func settle(_ done: (next: TreeReference, revision: Int, operations: [TreeOperation])?) throws {
     let before = views
     let published = try collectDeltas()
@@ -37,7 +37,7 @@ extension TreeWorld {
     try compareSelections(before)
   }
 
-  /// Takes the state after one commit, or after an operation that was none, with its deltas.
+  /// Adopts the state after a commit, or after an operation without effect, with its deltas.
   private func step(to next: TreeReference, _ operations: [TreeOperation], _ deltas: [String: Value]) throws {
     self.deltas = deltas
     let before = (reference, views)
@@ -53,7 +53,7 @@ extension TreeWorld {
     try applyDeltas()
   }
 
-  /// Reads what came to the watcher: one delta of a feed for each commit at most.
+  /// Reads the frames of the watcher: at most one delta of each feed a commit.
   func collectDeltas() throws -> Deltas {
     var published: Deltas = [:]
     for text in harness.take(watcher) {
@@ -74,8 +74,8 @@ extension TreeWorld {
     return published
   }
 
-  /// Where sections went out and came in again although what they show was there before and after, the rows are others: which
-  /// children do so is the daemon's choice, as long as a largest number stays.
+  /// Gives new identities to the rows of sections that were deleted and added again although their content stayed. Which
+  /// children are affected is the daemon's choice, as long as as many as possible stay.
   private func renew(_ next: inout TreeReference, _ before: TreeReference) throws {
     for (name, delta) in deltas {
       guard let old = before.feeds[name], let new = next.feeds[name], old.instance == new.instance else { continue }
@@ -98,7 +98,7 @@ extension TreeWorld {
     if kept < TreeChange.longestRising(places) { throw fail("more bins could stay: \(change)") }
   }
 
-  /// The children that a provider showed before and after and whose sections nevertheless all went.
+  /// Returns the children that a provider shows before and after, but whose sections were all deleted.
   func renewedChildren(
     of name: String, _ before: TreeReference, _ next: TreeReference, _ change: Change, isCommit: Bool
   ) throws -> [UInt64] {
@@ -119,7 +119,7 @@ extension TreeWorld {
     return renewed
   }
 
-  /// Every delta against what happened; none where nothing did. Returns whether anything changed.
+  /// Checks every delta against the change of its feed, and that unchanged feeds have none. Returns whether anything changed.
   private func compareDeltas(_ before: [String: TreeView], _ operations: [TreeOperation]) throws -> Bool {
     changes = [:]
     var changed = false
@@ -127,13 +127,13 @@ extension TreeWorld {
       let survives = views[name]?.instance == old.instance
       let new = survives ? views[name] ?? old : TreeView(instance: old.instance, sections: [])
       changed = changed || new != old
-      // One that was defined by the operation before is not watched yet.
+      // A feed that the previous operation defined is not watched yet.
       guard mirrors[name] != nil else { continue }
       guard let delta = deltas[name] else {
-        if new != old || !survives { throw fail("\(name) changed and nobody was told: \(old.short) to \(new.short)") }
+        if new != old || !survives { throw fail("\(name) changed without a delta: \(old.short) to \(new.short)") }
         continue
       }
-      if (delta["ended"]?.bool == true) == survives { throw fail("the end of \(name): \(delta)") }
+      if (delta["ended"]?.bool == true) == survives { throw fail("wrong member ended of \(name): \(delta)") }
       if survives { changed = true }
       do {
         changes[name] = try TreeChange(Change(delta), from: old, to: new)
@@ -142,7 +142,7 @@ extension TreeWorld {
       }
     }
     for (name, change) in changes {
-      // Rows of a collection that got other bins among other operations are compared with nothing.
+      // Rows of a collection whose bins were redefined among other operations are not compared.
       let isRebinned = operations.count > 1 && reference.rebinned.contains(name)
       if !isRebinned || reference.feeds[name].map({ $0.collection == nil && $0.list == nil }) ?? true {
         try checkNeed(name, change)
@@ -151,8 +151,8 @@ extension TreeWorld {
     return changed
   }
 
-  /// A row listed as updated that shows what it did is allowed only where a source says so: in slots where a row of a content
-  /// moved, or has another type, which slots do not show.
+  /// An unchanged row may be listed as updated only if a source lists it: in slots whose content moved a row, or changed its
+  /// type, which slots do not show.
   private func checkNeed(_ name: String, _ change: TreeChange) throws {
     if let feed = reference.feeds[name], case .slots = feed.definition.content, change.change.sectionsDeleted.isEmpty {
       do { try change.checkFewest() } catch { throw fail("\(name): \(error)") }
@@ -176,6 +176,6 @@ extension TreeWorld {
     } else if let slash = name.firstIndex(of: "/") {
       allowed = changes[String(name[..<slash])]?.needless ?? []
     }
-    if !change.needless.isSubset(of: allowed) { throw fail("\(name) lists what did not change: \(change.change)") }
+    if !change.needless.isSubset(of: allowed) { throw fail("\(name) lists unchanged rows: \(change.change)") }
   }
 }

@@ -4,7 +4,7 @@ import Glibc
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// Comparing copies, answers and the engine itself with the reference.
+/// Compares mirrors, answers and the engine's feeds with the reference.
 extension TreeWorld {
   /// The daemon's revision after the last operation.
   var commits: Int {
@@ -15,7 +15,9 @@ extension TreeWorld {
   /// Brings the copies to the last commit.
   func applyDeltas() throws {
     for (name, mirror) in mirrors where mirror.isEnded || views[name] == nil {
-      guard mirror.isEnded || deltas[name]?["ended"]?.bool == true else { throw fail("\(name) did not end") }
+      guard mirror.isEnded || deltas[name]?["ended"]?.bool == true else {
+        throw fail("the watch of the watch of \(name) did not end")
+      }
     }
     for (name, delta) in deltas {
       do { try mirrors[name]?.take(delta: delta) } catch { throw fail("the watcher of \(name): \(error)") }
@@ -26,7 +28,7 @@ extension TreeWorld {
     }
   }
 
-  /// Watches what came to be in the last operation.
+  /// Watches the feeds that the last operation created.
   func watchNew() throws {
     for name in views.keys.sorted() where mirrors[name] == nil { try watch(name) }
   }
@@ -34,7 +36,7 @@ extension TreeWorld {
   private func watch(_ name: String) throws {
     told[name] = []
     for text in harness.ask(watcher, "watch", "{\"feed\":\"\(name)\"}") {
-      guard let frame = Value(text) else { throw fail("no JSON: \(text)") }
+      guard let frame = Value(text) else { throw fail("invalid JSON: \(text)") }
       if let result = frame["result"] {
         mirrors[name] = try Mirror(result, since: nil, initial: true)
       } else if frame["method"]?.string == "snapshot", let params = frame["params"] {
@@ -47,10 +49,10 @@ extension TreeWorld {
 
   func compareMirrors() throws {
     for (name, view) in views {
-      guard let mirror = mirrors[name], mirror.isLive else { throw fail("no live copy of \(name)") }
+      guard let mirror = mirrors[name], mirror.isLive else { throw fail("no live mirror of \(name)") }
       if keepsPast && past[name]?.last?.revision != mirror.revision { past[name, default: []].append(mirror) }
       if !same(mirror, view) {
-        throw fail("the copy of \(name) is \(mirror.sections), not \(view.short)")
+        throw fail("the mirror of \(name) is \(mirror.sections), not \(view.short)")
       }
     }
   }
@@ -64,14 +66,14 @@ extension TreeWorld {
       && zip(mirror.rows, section.rows).allSatisfy { $0.element == $1.text && $0.type == $1.type }
   }
 
-  /// The engine's own feeds, whoever watches them, and when they changed last.
+  /// Compares the rows and revisions of the engine's feeds.
   func compareEngine() throws {
     let catalog = harness.engine.catalog
     if catalog.feeds.count != reference.feeds.count { throw fail("\(catalog.feeds.count) feeds") }
     for (name, view) in views {
-      guard let feed = try? catalog.feed(named: name) else { throw fail("there is no \(name)") }
+      guard let feed = try? catalog.feed(named: name) else { throw fail("\(name) is not defined") }
       if mirrors[name].map({ UInt64($0.revision) != feed.revision }) ?? false {
-        throw fail("\(name) is of revision \(feed.revision), its watcher of \(mirrors[name]?.revision ?? -1)")
+        throw fail("\(name) has revision \(feed.revision), its mirror \(mirrors[name]?.revision ?? -1)")
       }
       guard feed.sectionCount == view.sections.count else { throw fail("\(name) has \(feed.sectionCount) sections") }
       for (index, wanted) in view.sections.enumerated() {
@@ -81,8 +83,8 @@ extension TreeWorld {
         }
         for (row, wanted) in wanted.rows.enumerated() {
           let found = section.row(at: row)
-          if !found.text.spells(wanted.text)
-            || !(found.type.isEmpty ? "null" == wanted.type : found.type.spells(wanted.type))
+          if !found.text.isUTF8(wanted.text)
+            || !(found.type.isEmpty ? "null" == wanted.type : found.type.isUTF8(wanted.type))
           {
             throw fail("\(name) has \(String(decoding: found.text, as: UTF8.self)), not \(wanted)")
           }
@@ -91,7 +93,7 @@ extension TreeWorld {
     }
   }
 
-  /// Methods that read, of some feed.
+  /// Compares the answers of reading methods for a random feed.
   func read() throws {
     guard !views.isEmpty else { return }
     let name = generator.pick(views.keys.sorted())
@@ -111,7 +113,7 @@ extension TreeWorld {
     let range = try ask(
       "range", "{\"feed\":\"\(name)\",\"section\":\(section),\"from\":\(from),\"count\":\(count)}")
     guard let rows else {
-      if range.errorCode != -32005 { throw fail("a range of no section: \(range)") }
+      if range.errorCode != -32005 { throw fail("a range of a section that does not exist: \(range)") }
       return
     }
     let wanted = rows.dropFirst(from).prefix(count)
@@ -127,8 +129,8 @@ extension TreeWorld {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Whether these bytes are the text's. At once, as it is asked of every row of every feed after every operation.
-  fileprivate func spells(_ text: String) -> Bool {
+  /// Whether these bytes are the UTF-8 of the text. Called for every row of every feed after every operation, so it must be fast.
+  fileprivate func isUTF8(_ text: String) -> Bool {
     text.utf8.count == count
       && text.utf8.withContiguousStorageIfAvailable { bytes in
         guard let ours = baseAddress, let theirs = bytes.baseAddress else { return count == 0 }

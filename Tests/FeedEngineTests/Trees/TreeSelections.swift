@@ -2,7 +2,7 @@ import FeedModel
 
 @testable import ReferenceModel
 
-/// The shared selection, followed by the rows' identity.
+/// The shared selection, which follows the identity of rows.
 extension TreeWorld {
   /// Selects or deselects at random and checks the answer.
   func select() throws {
@@ -29,7 +29,7 @@ extension TreeWorld {
     }
     var replaced: Set<String> = []
     if isSelect && code == nil { code = reference.refusal(ofSelecting: wanted, in: name, views, replaced: &replaced) }
-    guard answer.errorCode == code else { throw fail("\(code as Any) expected: \(answer)") }
+    guard answer.errorCode == code else { throw fail("expected error \(code as Any): \(answer)") }
     if code == nil {
       let tokens = wanted.compactMap { view.sections[$0[0]].rows[$0[1]].token }
       let selected = Set(selections[name] ?? [])
@@ -47,11 +47,11 @@ extension TreeWorld {
     if !published.isEmpty { throw fail("a selection made deltas: \(published)") }
     try checkSelection(name)
     if code == nil, answer["result"]?["selected"]?.items.map(\.path) != told[name] {
-      throw fail("\(answer) but the watcher was told \(told[name] ?? [])")
+      throw fail("\(answer) but the watcher received \(told[name] ?? [])")
     }
   }
 
-  /// Every selected row that is still there is selected, wherever it is now.
+  /// Checks that every selected row that still exists is selected at its present position.
   func compareSelections(_ before: [String: TreeView]) throws {
     for name in selections.keys where views[name] == nil || views[name]?.instance != before[name]?.instance {
       selections[name] = nil
@@ -67,6 +67,6 @@ extension TreeWorld {
     selections[name] = paths.map { view.sections[$0[0]].rows[$0[1]].token }
     let found = feed.selection.map { [Int($0.section), Int($0.row)] }
     if found != paths { throw fail("\(found) of \(name) are selected, not \(paths)") }
-    if (told[name] ?? []) != paths { throw fail("the watcher of \(name) was told \(told[name] ?? []), not \(paths)") }
+    if (told[name] ?? []) != paths { throw fail("the watcher of \(name) received \(told[name] ?? []), not \(paths)") }
   }
 }

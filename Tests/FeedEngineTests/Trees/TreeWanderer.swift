@@ -3,15 +3,15 @@ import FeedModel
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// A watcher that stops reading, goes away, comes back with an old copy and wants its deltas seldom.
+/// A watcher that at random stops reading, disconnects, resumes from an old mirror and throttles its deltas.
 final class TreeWanderer {
   private let world: TreeWorld
   private var id: ConnectionID
   private(set) var mirrors: [String: Mirror] = [:]
-  /// Watches whose answer has not been read, with the copy that each was to go on from.
+  /// The watches whose answer has not been read, each with the mirror that it resumes from.
   private var asked: [(name: String, known: Mirror?)] = []
   private(set) var isStopped = false
-  /// What happened, so that a test can tell that it did.
+  /// Counts of events, to check that each occurred.
   private(set) var events: [String: Int] = [:]
 
   init(_ world: TreeWorld) {
@@ -21,7 +21,7 @@ final class TreeWanderer {
 
   private func below(_ count: Int) -> Int { world.generator.below(count) }
 
-  /// Does something at random.
+  /// Does a random operation.
   func act() throws {
     switch below(8) {
     case 0, 1: isStopped ? resume() : stop()
@@ -47,14 +47,14 @@ final class TreeWanderer {
     (mirrors, asked, isStopped) = ([:], [], false)
   }
 
-  /// Watches some feed, mostly from a revision of long ago.
+  /// Watches a random feed, mostly from an old revision.
   private func watch() {
     guard let name = world.views.keys.sorted().randomElement(using: &world.generator.random) else { return }
     var params = "\"feed\":\"\(name)\""
     var known: Mirror?
     if let past = world.past[name], !past.isEmpty, below(10) > 0 {
       let place = below(past.count)
-      // The copy is right up to the revision before the next one.
+      // The mirror is valid up to the revision before the next one.
       let next = place + 1 < past.count ? past[place + 1].revision : Int(world.harness.engine.catalog.revision) + 1
       let copy = past[place].asOf(past[place].revision + below(max(1, next - past[place].revision)))
       params += ",\"since\":{\"epoch\":\"test\",\"revision\":\(copy.revision)}"
@@ -65,24 +65,24 @@ final class TreeWanderer {
     world.harness.send(id, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"watch\",\"params\":{\(params)}}")
   }
 
-  /// Looks at what came.
+  /// Checks the received frames.
   func receive() throws {
     for text in world.harness.take(id) {
-      guard let frame = Value(text) else { throw world.fail("no JSON: \(text)") }
+      guard let frame = Value(text) else { throw world.fail("invalid JSON: \(text)") }
       do { try take(frame) } catch { throw world.fail("a wanderer: \(error) in \(text)") }
     }
   }
 
   private func take(_ frame: Value) throws {
     guard let method = frame["method"]?.string else {
-      guard let result = frame["result"], !asked.isEmpty else { throw world.fail("unasked") }
+      guard let result = frame["result"], !asked.isEmpty else { throw world.fail("response without a request") }
       let (name, known) = asked.removeFirst()
       mirrors[name] = try Mirror(result, since: known, initial: true)
       events[result["resumed"]?.bool == true ? "resumed" : "started", default: 0] += 1
       return
     }
     guard method != "selection", let params = frame["params"], let name = params["feed"]?.string else { return }
-    guard var mirror = mirrors[name] else { throw world.fail("nobody watches \(name)") }
+    guard var mirror = mirrors[name] else { throw world.fail("notification of \(name), which is not watched") }
     if method == "delta" {
       try mirror.take(delta: params)
       events["deltas", default: 0] += 1
@@ -93,7 +93,7 @@ final class TreeWanderer {
     mirrors[name] = mirror.isEnded ? nil : mirror
   }
 
-  /// What it has must be what there is, once nothing holds it back.
+  /// Checks that the mirrors equal the reference, unless the watcher is stopped.
   func compare() throws {
     if isStopped { return }
     if !asked.isEmpty { throw world.fail("no answer to watch") }

@@ -6,29 +6,29 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// An engine with a tree of feeds of all kinds, the reference beside it, and a watcher of everything.
+/// An engine with a tree of feeds of all kinds, the reference, and a watcher of every feed.
 final class TreeWorld {
   let harness: EngineHarness
   let pusher: ConnectionID
   let watcher: ConnectionID
   var generator: TreeGenerator
   var reference = TreeReference()
-  /// What the reference showed after the last operation.
+  /// The rows of the reference after the last operation.
   var views: [String: TreeView] = [:]
-  /// The watcher's copies, of every feed and bin.
+  /// The watcher's mirrors of every feed and bin.
   var mirrors: [String: Mirror] = [:]
-  /// The selected rows of every feed, by their tokens, and what the watcher was told of them.
+  /// The selected rows of every feed, by token, and the selection that the watcher received.
   var selections: [String: [UInt64]] = [:]
   var told: [String: [[Int]]] = [:]
   /// The deltas of the turn, by feed.
   var deltas: [String: Value] = [:]
-  /// What was checked of the deltas of the last commit.
+  /// The checked deltas of the last commit.
   var changes: [String: TreeChange] = [:]
   var statistics: [String: Int] = [:]
-  /// The last requests, for messages.
+  /// The last requests, for failure messages.
   private(set) var trace: [String] = []
 
-  /// Earlier copies of every feed, oldest first, if they are kept.
+  /// Earlier mirrors of every feed, oldest first, if `keepsPast`.
   var past: [String: [Mirror]] = [:]
   var keepsPast = false
 
@@ -64,7 +64,7 @@ final class TreeWorld {
     return try ask(method, params)
   }
 
-  /// One random operation or transaction, and everything that must hold afterwards.
+  /// Executes a random operation or transaction and checks the result.
   func step() throws {
     if generator.chance(6) { return try select() }
     if generator.now != nil && generator.chance(8) { return try passTime() }
@@ -133,17 +133,17 @@ final class TreeWorld {
     statistics["transaction", default: 0] += 1
   }
 
-  /// A refusal changes nothing and is told to nobody.
+  /// Checks that a refused request changes and publishes nothing.
   private func expectRefusal(_ answer: Value, _ code: Int, at index: Int?) throws {
-    guard answer.errorCode == code else { throw fail("\(code) expected at \(index ?? 0), not \(answer)") }
-    if let index, answer.errorData?["op"]?.int != index { throw fail("op \(index) is to blame: \(answer)") }
+    guard answer.errorCode == code else { throw fail("expected error \(code) at \(index ?? 0): \(answer)") }
+    if let index, answer.errorData?["op"]?.int != index { throw fail("expected the error at op \(index): \(answer)") }
     let frames = harness.take(watcher)
-    if !frames.isEmpty { throw fail("a refusal was published: \(frames)") }
+    if !frames.isEmpty { throw fail("a refused request was published: \(frames)") }
     try compareEngine()
     statistics["refused \(code)", default: 0] += 1
   }
 
-  /// The change in an answer, in the coordinates of the state that the operation met.
+  /// Checks the change in an answer, in the coordinates of the state before the operation.
   private func check(
     _ change: Change, _ operation: TreeOperation, from before: TreeReference, to after: TreeReference,
     inTransaction: Bool = false
@@ -172,7 +172,7 @@ final class TreeWorld {
     }
   }
 
-  /// `set` leaves the common beginning and end alone.
+  /// Checks that `set` does not list the common prefix and suffix.
   private func checkSet(_ checked: TreeChange) throws {
     guard let old = checked.before.sections.first?.rows, let new = checked.after.sections.first?.rows else { return }
     let start = zip(old, new).prefix { $0.shows($1) }.count
@@ -180,13 +180,13 @@ final class TreeWorld {
       zip(old.reversed(), new.reversed()).prefix { $0.shows($1) }.count, min(old.count, new.count) - start)
     let listed = checked.change.added + checked.change.updated
     if listed.contains(where: { Int($0.row) < start || Int($0.row) >= new.count - end }) {
-      throw fail("set lists the common beginning or end: \(checked.change)")
+      throw fail("set lists the common prefix or suffix: \(checked.change)")
     }
   }
 }
 
 extension TreeOperation {
-  /// Whether as many rows as possible must stay: 1 for one simple step, 2 for `set` of an array.
+  /// How strictly unlisted rows are checked: 1 if as many as possible must stay, 2 for `set` of an array, 0 for neither.
   fileprivate var strictness: Int {
     switch self {
     case .move, .moveByID, .remove, .insert, .put: 1

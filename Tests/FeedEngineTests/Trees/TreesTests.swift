@@ -4,13 +4,13 @@ import Testing
 
 @testable import ReferenceModel
 
-/// Random trees of all kinds of feeds under random mutations, with watchers on everything, against a reference that puts
-/// everything together anew after each operation.
+/// Random trees of all kinds of feeds under random mutations, with a watcher of every feed, compared with a reference that
+/// rebuilds every feed after each operation.
 ///
 /// 40,000 operations over all fixed seeds, a million with `scripts/test --long`, or `FEEDD_TREE_OPERATIONS`. A fresh seed,
 /// or that of `FEEDD_TREE_SEED`, runs an eighth of them.
 @Suite struct TreesTests {
-  /// A tree is begun anew after so many operations.
+  /// The number of operations after which a new tree begins.
   private static let life = 500
 
   private static var operations: Int {
@@ -44,13 +44,13 @@ import Testing
       }
       statistics.merge(world.statistics) { $0 + $1 }
     }
-    // A short run of an unknown seed need not have tried everything.
+    // A short run of a fresh seed need not include every kind of operation.
     guard operations >= Self.life * 4 else { return }
     for kind in [
       "update", "set", "move", "insertChild", "removeChild", "activate", "define", "undefine", "transaction",
       "evictions",
     ] {
-      #expect(statistics[kind, default: 0] > 0, "nothing was tried of \(kind): \(statistics)")
+      #expect(statistics[kind, default: 0] > 0, "\(kind) was never executed: \(statistics)")
     }
     if getenv("FEEDD_TREE_STATISTICS") != nil { print("seed \(seed): \(statistics.sorted { $0.key < $1.key })") }
   }

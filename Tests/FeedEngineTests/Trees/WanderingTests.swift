@@ -3,10 +3,10 @@ import Testing
 
 @testable import ReferenceModel
 
-/// Watchers that miss structure changes and catch up by one composed delta, against the reference.
+/// Watchers that miss structural changes and catch up by one composed delta, compared with the reference.
 @Suite struct WanderingTests {
   @Test(arguments: UInt64(1)...10)
-  func composedDeltasLeadToTheSameCopy(_ seed: UInt64) {
+  func composedDeltasLeadToTheSameMirror(_ seed: UInt64) {
     var limits = Limits()
     limits.maxQueue = 600
     if seed % 2 == 0 { limits.historyBytes = 3000 }
@@ -20,7 +20,7 @@ import Testing
         for wanderer in wanderers { try wanderer.receive() }
         guard step % 20 == 19 else { continue }
         if step % 100 == 99 { for wanderer in wanderers where wanderer.isStopped { wanderer.resume() } }
-        // Throttles are over then.
+        // All throttle intervals have passed then.
         world.harness.advance(seconds: 0.5)
         for wanderer in wanderers {
           try wanderer.receive()

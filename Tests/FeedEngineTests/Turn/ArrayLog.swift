@@ -1,6 +1,6 @@
 import FeedModel
 
-/// A log that keeps its batches in an array, and stores or fails them when a test says so.
+/// A log that keeps its batches in an array, and stores or fails them when a test asks for it.
 final class ArrayLog: CommitLog {
   /// Owns a copy of a batch's frames.
   private final class Copy {
@@ -17,14 +17,14 @@ final class ArrayLog: CommitLog {
   let window: Int
   let storesAtOnce = false
   let descriptor: Int32? = nil
-  /// What a restart would find, in order.
+  /// The stored batches in order, as a restart would find them.
   private(set) var stored: [LogBatch] = []
-  /// What is neither stored nor failed.
+  /// The batches that are neither stored nor failed.
   private(set) var inFlight: [LogBatch] = []
   private var events: [LogEvent] = []
-  /// Whether batches wait for `store` and `fail`, instead of being stored at once.
+  /// Whether batches wait for `store` or `fail` instead of being stored at once.
   var isHeld = false
-  /// Why batches fail at once; nil when they do not.
+  /// The reason with which batches fail at once; nil to store them.
   var failure: String?
 
   init(window: Int = 1) { self.window = window }
@@ -40,10 +40,10 @@ final class ArrayLog: CommitLog {
     if let failure { fail(failure) } else if !isHeld { store() }
   }
 
-  /// The number of the last batch that was given to the log and is not in flight.
+  /// The number of the last batch that is no longer in flight.
   private var last: UInt64 = 0
 
-  /// Stores the oldest batches in flight; all without a count.
+  /// Stores the oldest `count` batches in flight; all if nil.
   func store(_ count: Int? = nil) {
     let count = min(count ?? inFlight.count, inFlight.count)
     guard count > 0 else { return }

@@ -5,8 +5,8 @@ import Testing
 
 @Suite("Input of a connection")
 struct InputBufferTests {
-  /// What is put in comes out, whatever the steps, against an array that does the same.
-  @Test(arguments: 0..<20) func holdsWhatWasPutIn(seed: UInt64) {
+  /// Random operations compared with an array.
+  @Test(arguments: 0..<20) func randomOperationsMatchAnArray(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var buffer = InputBuffer()
     defer { buffer.removeAll() }
@@ -33,7 +33,7 @@ struct InputBufferTests {
     }
   }
 
-  @Test func takesMemoryOnlyAsBytesArriveAndGivesItBack() {
+  @Test func memoryGrowsWithReceivedBytesAndIsReleased() {
     var buffer = InputBuffer()
     defer { buffer.removeAll() }
     let total = 64 << 20

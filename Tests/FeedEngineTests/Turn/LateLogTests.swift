@@ -5,7 +5,7 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// A log that stores batches later than it takes them, or never.
+/// A log that stores batches some turns after it accepts them, or fails them.
 @Suite struct LateLogTests {
   private let harness = EngineHarness(isDurable: true)
   private var log: ArrayLog { harness.log! }
@@ -26,7 +26,7 @@ import Testing
     harness.ask(client, "verify", #"{"feed":"\#(feed)"}"#).first.flatMap { Value($0) }?["result"]?["counts"]?.text
   }
 
-  @Test func readsWaitBehindWritesOfTheirConnectionOnly() {
+  @Test func readsWaitForWritesOfTheirOwnConnectionOnly() {
     let (writer, reader) = (harness.connect(), harness.connect())
     _ = harness.ask(writer, "define", #"{"feed":"c","kind":"collection"}"#)
     log.isHeld = true
@@ -37,7 +37,7 @@ import Testing
         + EngineHarness.frame(Self.request("verify", #"{"feed":"c"}"#, id: 3))
         + EngineHarness.frame(Self.request("ping", id: 4)))
     #expect(harness.take(writer).isEmpty)
-    #expect(counts(reader, "c") == "[0]", "another connection sees the state before")
+    #expect(counts(reader, "c") == "[0]", "another connection reads the state before the batch")
     log.store()
     harness.turn()
     let answers = harness.take(writer).compactMap { Value($0) }
@@ -59,7 +59,7 @@ import Testing
     #expect(log.inFlight.count == 1)
     log.store()
     harness.turn()
-    #expect(log.inFlight.count == 1, "all that came meanwhile is one batch")
+    #expect(log.inFlight.count == 1, "requests that arrived meanwhile must form one batch")
     log.store()
     harness.turn()
     #expect(clients.allSatisfy { ids($0) == [0, 1, 2, 3, 4] })
@@ -67,7 +67,7 @@ import Testing
     #expect(counts(clients[0], "c") == "[20]")
   }
 
-  @Test func aFailedBatchRefusesItsRequestsOnly() {
+  @Test func failedBatchRefusesOnlyItsRequests() {
     let (one, two) = (harness.connect(), harness.connect())
     _ = harness.ask(one, "define", #"{"feed":"c","kind":"collection"}"#)
     log.isHeld = true
@@ -89,7 +89,7 @@ import Testing
     #expect(counts(two, "c") == "[2]")
   }
 
-  @Test func requestsOfAPeerThatIsGoneAreExecutedOnceStored() {
+  @Test func requestsOfADisconnectedPeerAreExecutedOnceStored() {
     let (gone, other) = (harness.connect(), harness.connect())
     _ = harness.ask(gone, "define", #"{"feed":"c","kind":"collection"}"#)
     log.isHeld = true
@@ -98,14 +98,14 @@ import Testing
       EngineHarness.frame(Self.update("c", 1)) + EngineHarness.frame(Self.request("snapshot", #"{"feed":"c"}"#)))
     harness.disconnect(gone)
     let next = harness.connect()
-    #expect(next == gone, "the number is used again")
+    #expect(next == gone, "the number is reused")
     log.store()
     harness.turn()
-    #expect(harness.take(next).isEmpty, "another connection gets no answers")
+    #expect(harness.take(next).isEmpty, "another connection must not receive the answers")
     #expect(counts(other, "c") == "[1]")
   }
 
-  @Test func aPeerThatEndsItsInputGetsItsAnswers() {
+  @Test func peerThatEndsItsInputReceivesItsAnswers() {
     let client = harness.connect()
     _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection"}"#)
     log.isHeld = true
@@ -118,7 +118,7 @@ import Testing
     #expect(!harness.isOpen(client))
   }
 
-  @Test func drainingWaitsForWhatIsInFlight() {
+  @Test func drainWaitsForBatchesInFlight() {
     let client = harness.connect()
     _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection"}"#)
     log.isHeld = true
@@ -136,7 +136,7 @@ import Testing
     #expect(harness.isDrained)
   }
 
-  @Test func errorsKeepTheirPlaceAmongTheAnswers() {
+  @Test func errorsAreAnsweredInOrder() {
     let client = harness.connect()
     _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection"}"#)
     log.isHeld = true
@@ -160,7 +160,7 @@ import Testing
     #expect(!harness.isOpen(client))
   }
 
-  @Test func requestsBeyondTheBatchStayUnread() {
+  @Test func requestsBeyondTheBatchLimitStayUnread() {
     var limits = Limits()
     limits.maxFrame = 1 << 20
     let harness = EngineHarness(limits: limits, isDurable: true)
@@ -175,7 +175,7 @@ import Testing
     #expect(harness.waitingInput(of: client) > 3_000_000)
     let taken = harness.engine.sessions[client]?.line.bytes ?? 0
     #expect(taken > 1 << 20 && taken <= 2 << 20)
-    #expect(harness.engine.sessions[client]?.charged ?? 0 >= taken, "they are charged to their user")
+    #expect(harness.engine.sessions[client]?.charged ?? 0 >= taken, "unexecuted requests must be charged to their user")
     #expect(harness.ask(observer, "ping").count == 1)
     var answered: [Int] = []
     while answered.count < 30, harness.log?.inFlight.isEmpty == false {
@@ -189,7 +189,7 @@ import Testing
 
   // MARK: Random histories
 
-  /// What clients send in one history, turn by turn; each has feeds of its own, so that its answers depend on nobody else.
+  /// The requests of a history, turn by turn. Each client has its own feed, so its answers do not depend on the others.
   private struct History {
     let clients: Int
     var turns: [[(client: Int, text: String)]] = []
@@ -217,7 +217,7 @@ import Testing
     }
   }
 
-  /// Plays a history and returns what each client was told; `delay` says how many turns a batch takes to be stored.
+  /// Plays a history and returns the frames of each client. `delay` returns the number of turns until a batch is stored.
   private static func play(
     _ history: History, _ harness: EngineHarness, delay: () -> Int
   ) -> [[String]] {
@@ -259,8 +259,8 @@ import Testing
     }
   }
 
-  /// Peers go, batches fail and the daemon ends in every state; what was stored is what was executed.
-  @Test(arguments: 1...30) func whatIsStoredIsExecuted(seed: UInt64) throws {
+  /// Peers disconnect, batches fail and the daemon stops in random states; exactly the stored requests were executed.
+  @Test(arguments: 1...30) func exactlyTheStoredRequestsAreExecuted(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     let harness = EngineHarness(isDurable: true, window: seed % 2 == 0 ? 1 : 3)
     guard let log = harness.log else { return }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FeedEngine
 
-/// Requests keep their bytes and tokens while their batch grows, and batches keep their numbers.
+/// Requests keep their bytes and tokens while their batch grows; batches are numbered consecutively.
 @Suite struct RequestBatchTests {
   private let handle = SessionHandle(index: 3, generation: 9)
 
@@ -24,13 +24,13 @@ import Testing
     }
   }
 
-  @Test func requestsAreReadAsTheyWereDecoded() throws {
+  @Test func requestsKeepTheirBytesAndTokens() throws {
     let batch = RequestBatch(maxDepth: 64)
     for number in 0..<500 {
       let text =
         #"{"jsonrpc":"2.0","id":\#(number),"method":"update","params":{"feed":"c","element":{"id":\#(number)}}}"#
       try add(text, to: batch, isLogged: number % 3 != 0)
-      // What is scanned and not added leaves no trace.
+      // A request that is scanned but not added leaves no bytes.
       _ = try? Array("[1,2,".utf8).withUnsafeBytes { try batch.scan($0) }
     }
     #expect(batch.count == 500)
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func theLogGetsWholeFramesInOrder() throws {
+  @Test func logReceivesWholeFramesInOrder() throws {
     let batch = RequestBatch(maxDepth: 64)
     batch.log(.evict)
     try add(#"{"jsonrpc":"2.0","method":"set","params":{}}"#, to: batch, isLogged: true)
@@ -61,7 +61,7 @@ import Testing
     #expect(batch.count == 0 && batch.frames.isEmpty && batch.number == 0)
   }
 
-  @Test func batchesAreNumberedAndOnlyTheFirstInFlightKnowsItsRevision() {
+  @Test func onlyTheFirstBatchInFlightKnowsItsRevision() {
     let log = ArrayLog(window: 3)
     log.isHeld = true
     var commits = PendingCommits(log, maxDepth: 64)
@@ -87,18 +87,18 @@ import Testing
     #expect(isEmpty)
   }
 
-  @Test func aLineCountsWhatIsInIt() {
+  @Test func lineCountsItsRequests() {
     var line = RequestLine()
     #expect(line.isEmpty && line.takesMore)
     for _ in 0..<100 { line.add(bytes: 10, isRead: false, isHeld: false) }
     #expect(line.bytes == 1000 && line.takesMore)
     for _ in 0..<32 { line.add(bytes: 1, isRead: true, isHeld: false) }
-    #expect(!line.takesMore, "the answers of reads may be large")
+    #expect(!line.takesMore, "a read blocks further requests because its answer may be large")
     for _ in 0..<100 { line.remove(bytes: 10, isRead: false, isHeld: false) }
     for _ in 0..<32 { line.remove(bytes: 1, isRead: true, isHeld: false) }
     #expect(line.isEmpty && line.takesMore && line.bytes == 0)
     line.add(bytes: 5, isRead: true, isHeld: true)
-    #expect(!line.takesMore, "nothing follows a long answer")
+    #expect(!line.takesMore, "a long answer blocks further requests")
     line.remove(bytes: 5, isRead: true, isHeld: true)
     #expect(line.takesMore)
   }

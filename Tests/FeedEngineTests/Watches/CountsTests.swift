@@ -35,12 +35,12 @@ struct CountsTests {
 
   private func messages() -> [Value] { harness.take(watcher).compactMap { Value($0) } }
 
-  /// The present counts of a feed, by another way.
+  /// The counts of a feed according to `describe`.
   private func counts(_ feed: String) -> String {
     ask("describe", #"{"feed":"\#(feed)"}"#)?["result"]?["counts"]?.text ?? ""
   }
 
-  @Test("the answer has the counts, no snapshot follows, and deltas have counts and no rows")
+  @Test("the answer contains the counts, no snapshot follows, and deltas contain counts but no rows")
   func deltas() throws {
     let frames = watch("both")
     #expect(frames.count == 1)
@@ -54,7 +54,7 @@ struct CountsTests {
     #expect(messages().first?["params"]?["counts"]?.text == "[0,1,1]")
   }
 
-  @Test("a change takes less than 150 bytes however many rows it changes")
+  @Test("a delta takes less than 150 bytes, however many rows changed")
   func size() {
     _ = watch("c/high")
     _ = ask(
@@ -64,7 +64,7 @@ struct CountsTests {
     #expect(frames.allSatisfy { $0.utf8.count < 150 })
   }
 
-  @Test("sections that come and go are named")
+  @Test("added and deleted sections are listed")
   func sections() throws {
     _ = watch("tabs")
     _ = ask("activate", #"{"feed":"tabs","child":"a"}"#)
@@ -78,7 +78,7 @@ struct CountsTests {
     #expect(end["counts"]?.text == "[]")
   }
 
-  @Test("watches of counts and of rows of one feed do not disturb each other")
+  @Test("watches of counts and of rows of one feed are independent")
   func both() {
     let other = harness.connect()
     _ = harness.ask(other, "watch", #"{"feed":"a"}"#)
@@ -98,7 +98,7 @@ struct CountsTests {
     #expect(messages().isEmpty)
   }
 
-  @Test("all watchers of counts get the same bytes, and a slow one gets one composed delta")
+  @Test("all watchers of counts receive the same bytes, and a slow one receives one composed delta")
   func sharing() {
     let others = (0..<3).map { _ in harness.connect() }
     for other in others { _ = harness.ask(other, "watch", #"{"feed":"a","elements":false}"#) }
@@ -149,7 +149,7 @@ struct CountsTests {
     #expect(frames[1]["params"]?["from"]?.int == start?["revision"]?.int)
   }
 
-  @Test("random changes: the counts of every delta are those that describe tells")
+  @Test("after random changes the counts of each delta equal those of describe")
   func random() {
     var random = SeededRandom(seed: UInt64.random(in: 0...UInt64.max))
     for feed in ["c", "both", "tabs", "a"] { _ = watch(feed, Bool.random(using: &random) ? "" : #","throttle":100"#) }

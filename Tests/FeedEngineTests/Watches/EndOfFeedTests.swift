@@ -4,12 +4,18 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// What becomes of watches, connections and memory when a feed is undefined.
+/// Watches, connections and memory when a feed is undefined.
 @Suite struct EndOfFeedTests {
   let harness = EngineHarness()
   static let definition = #"{"feed":"c","kind":"collection","type":"$.k","bins":[{"name":"a"},{"name":"b"}]}"#
 
   private func messages(_ id: ConnectionID) -> [Value] { harness.take(id).compactMap { Value($0) } }
+
+  /// The feeds that a connection watches, according to `clients`.
+  private func watches(_ harness: EngineHarness, _ id: ConnectionID) -> [String?]? {
+    let clients = harness.ask(id, "clients").first?.json?["result"]?["clients"]?.items ?? []
+    return clients.first { $0["self"]?.bool == true }?["watches"]?.items.map(\.string)
+  }
 
   private func push(_ id: ConnectionID, _ from: Int, _ count: Int, padding: Int = 0) {
     let filler = String(repeating: "x", count: padding)
@@ -17,7 +23,7 @@ import Testing
     _ = harness.ask(id, "update", #"{"feed":"c","elements":[\#(elements)]}"#)
   }
 
-  @Test(arguments: ["c", "c/b"]) func aLiveWatchIsToldOfTheEnd(feed: String) {
+  @Test(arguments: ["c", "c/b"]) func liveWatchReceivesTheEndOfItsFeed(feed: String) {
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", Self.definition)
     push(pusher, 0, 3)
@@ -28,12 +34,12 @@ import Testing
     #expect(last?["sections"]?["deleted"]?.text == (feed == "c" ? "[0,1]" : "[0]"))
     _ = harness.ask(pusher, "define", Self.definition)
     push(pusher, 0, 3)
-    #expect(messages(watcher).isEmpty, "a watch that ended is over")
+    #expect(messages(watcher).isEmpty, "the watch must not continue with a new feed of the name")
   }
 
-  /// A watcher that does not read when its feed goes is told when it reads again, by a delta or a snapshot of nothing.
+  /// A watcher that does not read while its feed is undefined receives the end later, by a delta or an empty snapshot.
   @Test(arguments: ["c", "c/b"], [(2, 0), (4, 0), (5, 0), (20, 0), (20, 3000)])
-  func aStoppedWatchIsToldOfTheEnd(feed: String, counts: (large: Int, small: Int)) {
+  func stoppedWatchReceivesTheEndOfItsFeed(feed: String, counts: (large: Int, small: Int)) {
     var limits = Limits()
     limits.maxQueue = 4096
     let harness = EngineHarness(limits: limits)
@@ -53,11 +59,11 @@ import Testing
     harness.resume(watcher)
     let frames = harness.take(watcher).compactMap { Value($0) }
     #expect(frames.last?["params"]?["ended"]?.bool == true)
-    #expect(harness.ask(watcher, "clients").first?.contains(#""watches":[],"self":true"#) == true)
+    #expect(watches(harness, watcher) == [])
   }
 
-  /// The end of a feed that waits for its throttle must not be taken for the end of the next feed of that name.
-  @Test func aSecondFeedOfTheNameIsNotMistakenForTheFirst() {
+  /// The delayed end of a throttled watch must not end a watch of the next feed of the same name.
+  @Test func delayedEndDoesNotEndTheNextFeedOfTheName() {
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", Self.definition)
     _ = harness.ask(watcher, "watch", #"{"feed":"c","throttle":5000}"#)
@@ -72,11 +78,11 @@ import Testing
     #expect(messages(watcher).isEmpty)
     push(pusher, 7, 1)
     #expect(messages(watcher).map { $0["params"]?["added"]?.text } == ["[[0,0],[1,0]]"])
-    #expect(harness.ask(watcher, "clients").first?.contains(#""watches":["c"],"self":true"#) == true)
+    #expect(watches(harness, watcher) == ["c"])
   }
 
-  /// Nothing keeps what an undefined feed held: not its watches, not a connection that named it last.
-  @Test func whatWasUndefinedIsGivenBack() throws {
+  /// An undefined feed is deallocated: neither watches nor the last lookup of a connection keep it.
+  @Test func undefinedFeedIsDeallocated() throws {
     let (pusher, watcher) = (harness.connect(), harness.connect())
     weak var feed: Feed?
     weak var bin: Feed?
@@ -93,8 +99,8 @@ import Testing
     }
   }
 
-  /// A bin that a redefinition takes away ends like a feed, and its collection lives on.
-  @Test func aBinThatIsRedefinedAwayEnds() throws {
+  /// A bin that a redefinition removes ends like a feed; its collection stays.
+  @Test func binRemovedByARedefinitionEnds() throws {
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", Self.definition)
     push(pusher, 0, 10)
@@ -109,8 +115,8 @@ import Testing
     #expect(messages(watcher).isEmpty)
   }
 
-  /// A feed without sections ends as well.
-  @Test func anEmptyProviderEnds() {
+  /// A provider without sections ends too.
+  @Test func emptyProviderEnds() {
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", #"{"feed":"home","kind":"composed","children":[]}"#)
     _ = harness.ask(watcher, "watch", #"{"feed":"home"}"#)

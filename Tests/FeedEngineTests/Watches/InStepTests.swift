@@ -4,7 +4,7 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// Watches that are given what a turn made for them at its end: nothing of it may be lost or come out of order.
+/// Watches that receive the deltas of a turn together at its end: no frame may be lost or reordered.
 @Suite struct InStepTests {
   let harness = EngineHarness()
 
@@ -23,20 +23,20 @@ import Testing
     return id
   }
 
-  /// Several requests in one turn.
+  /// Sends several requests in one turn.
   private func send(_ id: ConnectionID, _ requests: [String]) {
     harness.deliver(id, requests.flatMap(EngineHarness.frame))
   }
 
-  /// What a frame is: the id of an answer, or the method and, of a delta, from where to where it leads.
+  /// Describes a frame: the id of an answer, or the method and the revisions of a notification.
   private func summary(_ frame: String) -> String {
-    guard let value = Value(frame) else { return "no JSON" }
+    guard let value = Value(frame) else { return "invalid JSON" }
     if let id = value["id"]?.int { return "answer \(id)" }
     let params = value["params"]
     return "\(value["method"]?.string ?? "") \(params?["from"]?.int ?? 0)-\(params?["revision"]?.int ?? 0)"
   }
 
-  @Test func anAnswerComesBehindTheDeltasBeforeIt() {
+  @Test func answerFollowsTheDeltasBeforeIt() {
     let id = connectWatching()
     let revision = Int(harness.engine.catalog.revision)
     send(
@@ -52,16 +52,16 @@ import Testing
       ])
   }
 
-  @Test func othersGetTheDeltasOfATurnInOnePiece() {
+  @Test func otherWatchersReceiveTheSameDeltas() {
     let pusher = connectWatching()
     let watcher = connectWatching()
     send(pusher, (0..<10).map { Self.update($0, 1, request: $0) })
     let frames = harness.take(watcher)
     #expect(frames.count == 10)
-    #expect(frames == harness.take(pusher).filter { $0.contains(#""method":"delta""#) })
+    #expect(frames == harness.take(pusher).filter { $0.json?["method"]?.string == "delta" })
   }
 
-  @Test func aWatchThatEndsWithinATurnGetsWhatCameBefore() {
+  @Test func watchThatEndsWithinATurnReceivesEarlierDeltas() {
     let pusher = connectWatching()
     let watcher = connectWatching()
     let second = harness.connect()
@@ -73,7 +73,7 @@ import Testing
     #expect(harness.take(watcher).map(summary) == ["delta \(revision)-\(revision + 1)", "answer 7"])
   }
 
-  @Test func aWatchThatBeginsWithinATurnGetsWhatComesAfter() {
+  @Test func watchThatBeginsWithinATurnReceivesLaterDeltas() {
     let pusher = connectWatching()
     let (watcher, second) = (harness.connect(), harness.connect())
     let revision = Int(harness.engine.catalog.revision)
@@ -86,7 +86,7 @@ import Testing
     #expect(harness.take(watcher).map(summary) == ["answer 7", "delta \(revision + 1)-\(revision + 2)"])
   }
 
-  @Test func aWatchWhoseConnectionHoldsTooMuchFallsBehindAndCatchesUp() {
+  @Test func watchOfAFullConnectionCatchesUpByComposedDeltas() {
     var limits = Limits()
     limits.maxQueue = 4096
     let harness = EngineHarness(limits: limits)

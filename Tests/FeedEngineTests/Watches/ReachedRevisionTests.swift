@@ -4,7 +4,7 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// A watcher learns the revision that it was promised, also when what it missed has cancelled out.
+/// A watcher receives the promised revision even if the changes that it missed cancel out.
 @Suite struct ReachedRevisionTests {
   private let harness = EngineHarness()
   private let pusher: ConnectionID
@@ -34,7 +34,7 @@ import Testing
     for member in ["moves", "sections", "types", "ended"] { #expect(delta?[member] == nil, "\(member)") }
   }
 
-  @Test func resumingLeadsToTheRevisionOfTheAnswer() {
+  @Test func resumingReachesTheRevisionOfTheAnswer() {
     pushAndDelete()
     let frames = watch(#"{"feed":"c","since":{"epoch":"test","revision":2}}"#)
     #expect(frames.first?["result"]?["resumed"]?.bool == true)
@@ -45,7 +45,7 @@ import Testing
     #expect(notifications().map { $0["from"]?.int } == [4])
   }
 
-  @Test func aThrottledWatchIsTold() {
+  @Test func throttledWatchReceivesTheRevision() {
     _ = watch(#"{"feed":"c","throttle":1000}"#)
     _ = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":3}}"#)
     #expect(notifications().map { $0["revision"]?.int } == [3])
@@ -57,7 +57,7 @@ import Testing
     expectEmptyDelta(deltas.first, from: 3, to: 5)
   }
 
-  @Test func aSlowReaderIsTold() {
+  @Test func slowReaderReceivesTheRevision() {
     var limits = Limits()
     limits.maxQueue = 1 << 16
     let harness = EngineHarness(limits: limits)

@@ -4,7 +4,7 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// When watchers are told of the selection.
+/// Notifications of the selection.
 @Suite struct SelectionTests {
   let harness: EngineHarness
   let pusher: ConnectionID
@@ -24,14 +24,14 @@ import Testing
     _ = harness.ask(pusher, "select", #"{"feed":"a","at":[[0,\#(row)]]}"#)
   }
 
-  /// `method` and what is selected, of what a watcher was told.
+  /// Returns the method and the selected rows of received frames.
   private func told(_ frames: [String]) -> [String] {
     frames.compactMap { Value($0) }.filter { $0["method"] != nil }.map { frame in
       "\(frame["method"]?.string ?? "?") \(frame["params"]?["selected"]?.text ?? "-")"
     }
   }
 
-  @Test func aLaterWatchIsToldOfTheSelectionThereIs() {
+  @Test func laterWatchReceivesTheSelection() {
     select(1)
     let now = #"{"feed":"a","since":{"epoch":"test","revision":2}}"#
     #expect(told(harness.ask(watcher, "watch", #"{"feed":"a"}"#)) == ["snapshot -", "selection [[0,1]]"])
@@ -42,7 +42,7 @@ import Testing
     #expect(told(harness.ask(watcher, "watch", now)) == ["delta -", "selection [[0,2]]"])
   }
 
-  @Test func whereNothingIsSelectedNothingIsTold() {
+  @Test func emptySelectionIsNotSent() {
     #expect(told(harness.ask(watcher, "watch", #"{"feed":"a"}"#)) == ["snapshot -"])
     select(1)
     _ = harness.ask(pusher, "deselect", #"{"feed":"a","all":true}"#)
@@ -50,15 +50,15 @@ import Testing
     #expect(told(harness.ask(watcher, "watch", #"{"feed":"a"}"#)) == ["snapshot -"])
   }
 
-  @Test func aFeedThatHasEndedHasNone() {
+  @Test func endedFeedSendsNoSelection() {
     select(1)
     _ = harness.ask(watcher, "watch", #"{"feed":"a"}"#)
     _ = harness.ask(pusher, "undefine", #"{"feed":"a"}"#)
     #expect(told(harness.take(watcher)) == ["delta -"])
   }
 
-  /// One that does not read is owed the selection when the feed goes.
-  @Test func aStoppedWatchIsToldOfNoneOnceTheFeedHasEnded() {
+  /// A selection is pending for a watcher that does not read when the feed is undefined.
+  @Test func pendingSelectionIsDiscardedWhenTheFeedEnds() {
     _ = harness.ask(watcher, "watch", #"{"feed":"a"}"#)
     harness.stopped = [watcher]
     let long = String(repeating: "x", count: 3000)
@@ -67,7 +67,7 @@ import Testing
     _ = harness.ask(pusher, "undefine", #"{"feed":"a"}"#)
     harness.resume(watcher)
     let frames = harness.take(watcher)
-    #expect(frames.last?.contains(#""ended":true"#) == true)
+    #expect(frames.last?.json?["params"]?["ended"]?.bool == true)
     #expect(!frames.contains { $0.json?["method"]?.string == "selection" })
   }
 }

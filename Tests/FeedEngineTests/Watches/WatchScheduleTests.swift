@@ -4,7 +4,7 @@ import Testing
 
 @testable import FeedEngine
 
-/// The lists of watches that are not live: each watch is in exactly one, and a turn sees only those that can advance.
+/// The lists of watches that are not live: each watch is in exactly one, and a turn visits only those that can advance.
 @Suite struct WatchScheduleTests {
   private let harness = EngineHarness()
   private let sessions: [Session]
@@ -30,7 +30,7 @@ import Testing
     return watch
   }
 
-  @Test func readyWatchesComeInOrder() {
+  @Test func readyWatchesAreVisitedInOrder() {
     var schedule = WatchSchedule()
     let watches = (0..<200).map { _ in watch() }
     for watch in watches { schedule.add(watch, isConnectionFull: false, now: Self.moment(0)) }
@@ -46,7 +46,7 @@ import Testing
     #expect(watches.allSatisfy { $0.seat == .standing })
   }
 
-  @Test func watchesOfAFullConnectionWaitForIt() {
+  @Test func watchesOfAFullConnectionWaitUntilItHasRoom() {
     var schedule = WatchSchedule()
     let watches = (0..<6).map { watch(of: $0 % 3) }
     for watch in watches { schedule.add(watch, isConnectionFull: true, now: Self.moment(0)) }
@@ -59,7 +59,7 @@ import Testing
     #expect(schedule.blockedCount == 3)
   }
 
-  @Test func throttledWatchesAreReleasedWhenTheyAreDue() {
+  @Test func throttledWatchesAreReleasedWhenDue() {
     var schedule = WatchSchedule()
     let order: [UInt64] = [7, 3, 9, 1, 5, 8, 2, 6, 4, 10]
     let watches = order.map { watch(due: $0) }
@@ -77,7 +77,7 @@ import Testing
     #expect(schedule.nextThrottle == Self.moment(5))
   }
 
-  /// Random additions and removals: the seats and the lists agree after each.
+  /// The invariants hold after each of many random additions and removals.
   @Test(arguments: UInt64(1)...5) func randomMovesKeepTheInvariants(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var schedule = WatchSchedule()

@@ -4,7 +4,7 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// The ways to watch: from now, from a revision, without a snapshot, with a throttle, again; and bookmarks.
+/// Watching from now, from a revision, without a snapshot, with a throttle and twice; and bookmarks.
 @Suite struct WatchTests {
   let harness = EngineHarness()
   let pusher: ConnectionID
@@ -27,7 +27,7 @@ import Testing
 
   private func notifications() -> [Value] { harness.take(watcher).compactMap { Value($0)?["params"] } }
 
-  /// `method` and the revisions of what a watcher was told.
+  /// Returns the method and the revisions of each received frame.
   private func told() -> [String] {
     harness.take(watcher).compactMap { Value($0) }.map { frame in
       let params = frame["params"]
@@ -35,23 +35,23 @@ import Testing
     }
   }
 
-  @Test func sinceInReachGivesOneDelta() {
+  @Test func resumingWithinTheHistoryGivesOneDelta() {
     _ = watch(#"{"feed":"c"}"#)
     for id in 1...5 { push(id) }
     #expect(told().count == 5)
     for since in 2...7 {
       let frames = watch(#"{"feed":"c","since":{"epoch":"test","revision":\#(since)}}"#)
       #expect(frames.first?["result"]?["resumed"]?.bool == true)
-      #expect(frames.first?["result"]?["sections"]?.text.contains(#""count":5"#) == true)
+      #expect(frames.first?["result"]?["sections"]?.items.map { $0["count"]?.int } == [5, 0])
       #expect(frames.count == (since == 7 ? 1 : 2))
       #expect(frames.dropFirst().allSatisfy { $0["params"]?["from"]?.int == since })
       #expect(frames.dropFirst().allSatisfy { $0["params"]?["added"]?.items.count == 7 - since })
     }
     push(6)
-    #expect(told() == ["delta 7 8"], "the watch that was started over goes on")
+    #expect(told() == ["delta 7 8"], "the restarted watch must continue")
   }
 
-  @Test func sinceOutOfReachStartsOver() {
+  @Test func resumingBeyondTheHistoryStartsOver() {
     push(1)
     for since in [
       #"{"epoch":"other","revision":3}"#, #"{"epoch":"test","revision":0}"#, #"{"epoch":"test","revision":99}"#,
@@ -60,17 +60,19 @@ import Testing
       #"{"epoch":"test","revision":2.5}"#,
     ] {
       let frames = watch(#"{"feed":"c","since":\#(since)}"#)
-      #expect(frames.first?["result"]?["resumed"]?.bool == false, "since never fails: \(since)")
+      #expect(frames.first?["result"]?["resumed"]?.bool == false, "an unknown position must not fail: \(since)")
       #expect(frames.last?["params"]?["last"]?.bool == true, "\(since)")
     }
     #expect(watch(#"{"feed":"c","since":null}"#).count == 2)
     for since in [#"{"epoch":"test","revision":"3"}"#, #"{"epoch":1,"revision":3}"#, #"{"revision":3}"#, "7", "[]"] {
-      #expect(watch(#"{"feed":"c","since":\#(since)}"#).map(\.errorCode) == [-32602], "that is no position: \(since)")
+      #expect(
+        watch(#"{"feed":"c","since":\#(since)}"#).map(\.errorCode) == [-32602],
+        "a malformed position must be refused: \(since)")
     }
   }
 
-  /// A position stays good while its feed is quiet, whatever happens elsewhere and whoever watched.
-  @Test func aQuietFeedIsResumedFromAnyLaterRevision() {
+  /// A position stays valid while its feed does not change, whatever other feeds do.
+  @Test func unchangedFeedIsResumedFromAnyLaterRevision() {
     push(1)
     for id in 1...4 { push(id, feed: "other") }
     for since in 3...7 {
@@ -82,8 +84,8 @@ import Testing
     #expect(told() == ["delta 7 8"])
   }
 
-  /// Where nobody watched a feed its history is kept all the same, but that of a bin is not.
-  @Test func aFeedIsResumedThatNobodyWatchedBefore() {
+  /// The history of a feed is kept without watchers; that of a bin is not.
+  @Test func feedWithoutWatchersIsResumed() {
     for id in 1...3 { push(id) }
     let frames = watch(#"{"feed":"c","since":{"epoch":"test","revision":3}}"#)
     #expect(frames.first?["result"]?["resumed"]?.bool == true)
@@ -95,7 +97,7 @@ import Testing
     #expect(watch(since.replacing("4", with: "5")).first?["result"]?["resumed"]?.bool == true)
   }
 
-  @Test func withoutASnapshotDeltasStartAtOnce() {
+  @Test func watchWithoutSnapshotReceivesDeltasAtOnce() {
     push(1)
     let frames = watch(#"{"feed":"c","initial":false}"#)
     #expect(frames.count == 1)
@@ -104,7 +106,7 @@ import Testing
     #expect(told() == ["delta 3 4"])
   }
 
-  @Test func aThrottledWatchIsToldAtMostSoOften() {
+  @Test func throttleLimitsTheRateOfDeltas() {
     _ = watch(#"{"feed":"c","throttle":1000}"#)
     var told: [Int] = []
     for id in 1...40 {
@@ -116,28 +118,29 @@ import Testing
     #expect((4...6).contains(told.count), "\(told)")
     harness.advance(seconds: 1)
     told += notifications().map { $0["added"]?.items.count ?? 0 }
-    #expect(told.reduce(0, +) == 40, "nothing is held back for ever")
+    #expect(told.reduce(0, +) == 40, "every change must arrive in the end")
   }
 
-  @Test func unwatchingEndsIt() {
+  @Test func unwatchEndsAWatch() {
     _ = watch(#"{"feed":"c"}"#)
     #expect(harness.ask(watcher, "unwatch", #"{"feed":"c"}"#) == [#"{"jsonrpc":"2.0","id":1,"result":{}}"#])
     push(1)
     #expect(told().isEmpty)
-    #expect(harness.ask(watcher, "unwatch", #"{"feed":"c"}"#).first?.json?["result"] != nil, "twice does no harm")
+    #expect(
+      harness.ask(watcher, "unwatch", #"{"feed":"c"}"#).first?.json?["result"] != nil, "a second unwatch succeeds")
   }
 
-  @Test func aSecondWatchStartsOver() {
+  @Test func secondWatchOfAFeedStartsOver() {
     _ = watch(#"{"feed":"c"}"#)
     push(1)
     _ = harness.take(watcher)
     let again = watch(#"{"feed":"c"}"#)
     #expect(again.count == 2 && again.last?["params"]?["elements"]?.text == #"[{"id":1}]"#)
     push(2)
-    #expect(told() == ["delta 3 4"], "there is one watch")
+    #expect(told() == ["delta 3 4"], "the second watch must replace the first")
   }
 
-  @Test func bookmarksTellOfQuietFeeds() {
+  @Test func bookmarksReportUnchangedFeeds() {
     _ = watch(#"{"feed":"c"}"#)
     for id in 1...3 { push(id, feed: "other") }
     harness.advance(seconds: 29)
@@ -148,13 +151,13 @@ import Testing
     #expect(bookmarks.first?["revision"]?.int == 1)
     #expect(bookmarks.first?["epoch"]?.string == "test")
     harness.advance(seconds: 100)
-    #expect(told().isEmpty, "there is nothing new to tell")
+    #expect(told().isEmpty, "a bookmark must not be repeated")
     let frames = watch(#"{"feed":"c","since":{"epoch":"test","revision":5}}"#, by: harness.connect())
     #expect(frames.map { $0["result"]?["resumed"]?.bool } == [true])
   }
 
-  /// Also when nothing has happened since it began to watch.
-  @Test func theFirstBookmarkComesOneIntervalAfterTheWatch() {
+  /// A bookmark is sent even if nothing changed since the watch began.
+  @Test func firstBookmarkIsSentOneIntervalAfterTheWatch() {
     _ = watch(#"{"feed":"c"}"#)
     harness.advance(seconds: 29)
     #expect(told().isEmpty)
@@ -164,7 +167,7 @@ import Testing
     #expect(bookmarks.first?["revision"]?.int == 1)
   }
 
-  @Test func whoWasToldOfTheLastCommitGetsNoBookmark() {
+  @Test func watcherOfTheLastCommitGetsNoBookmark() {
     _ = watch(#"{"feed":"c"}"#)
     push(1)
     #expect(told() == ["delta 1 3"])
@@ -175,7 +178,7 @@ import Testing
     #expect(notifications().map { $0["feed"]?.string } == ["other"])
   }
 
-  /// What is trimmed is out of reach; what is kept is not.
+  /// Revisions before the trimmed history cannot be resumed from; later ones can.
   @Test func historyIsBounded() {
     var limits = Limits()
     limits.historyBytes = 400
@@ -189,7 +192,7 @@ import Testing
       let frames = harness.ask(watcher, "watch", #"{"feed":"c","since":{"epoch":"test","revision":\#(since)}}"#)
       return frames.first?.json?["result"]?["resumed"]?.bool == true
     }
-    #expect(resumed == resumed.sorted { !$0 && $1 }, "reach has one beginning")
+    #expect(resumed == resumed.sorted { !$0 && $1 }, "the revisions that can be resumed from must be contiguous")
     #expect((2..<20).contains(resumed.count { $0 }))
   }
 }

@@ -3,15 +3,15 @@ import FeedJSON
 @testable import FeedChange
 @testable import FeedModel
 
-/// A catalog that is changed by JSON texts, and a record of what it publishes.
+/// A catalog that is changed by JSON texts, and a record of its publications.
 final class CatalogSample: CommitObserver {
   let catalog = Catalog(limits: Limits(), seed: 5)
-  /// What was published since the last `begin`, in order.
+  /// The publications since the last `begin`, in order.
   private(set) var published: [(feed: String, change: Change, publication: Publication)] = []
   private(set) var ended: [String] = []
   private var moment: UInt64 = 1_000_000_000
 
-  /// Defines feeds in one commit and has their changes published.
+  /// Defines feeds in one commit and watches them.
   init(_ definitions: String...) throws {
     try commit { for definition in definitions { try define(definition) } }
     for feed in catalog.feeds.values { watch(feed) }

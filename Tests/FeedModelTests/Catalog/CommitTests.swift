@@ -47,7 +47,7 @@ import Testing
     #expect(try sample.feed("c").kind.bins.map(\.name) == ["c/a", "c/b"])
   }
 
-  @Test func failedOperationLeavesTheOthersOfItsCommit() throws {
+  @Test func failedOperationDoesNotUndoTheOthersOfItsCommit() throws {
     let sample = try CatalogSample(Self.two)
     try sample.commit {
       try sample.update("c", #"{"id":1,"v":1}"#)
@@ -101,7 +101,7 @@ import Testing
 }
 
 @Suite struct UndoLogTests {
-  @Test func structuralStepsAreUndoneFromTheBackUpToAMark() {
+  @Test func structuralStepsAreUndoneInReverseUpToAMark() {
     let log = UndoLog()
     var undone: [Int] = []
     log.append(undo: { undone.append(1) })
@@ -154,7 +154,7 @@ import Testing
     #expect(count == 0 && gone == nil)
   }
 
-  @Test func sourcesAreListedByPlaceWithTheirChanges() {
+  @Test func sourcesAreListedByPositionWithTheirChanges() {
     var table = ChangeTable()
     let (first, second, target) = (table.open(1), table.open(2), table.open(3))
     table[first].pointee.change.updated = [IndexPath(0, 1)]
@@ -173,7 +173,7 @@ import Testing
 }
 
 @Suite struct OperationTests {
-  @Test func oneStepIsTakenAsItIsAndSeveralAreComposed() {
+  @Test func stepsOfAnOperationAreComposed() {
     var operation = Operation()
     operation.begin()
     var step = Change(added: [IndexPath(0, 0)])

@@ -7,7 +7,7 @@ import Testing
   private static let collection = #"{"feed":"c","kind":"collection","bins":[{"name":"a"},{"name":"b"}]}"#
   private static let array = #"{"feed":"n","kind":"array"}"#
 
-  /// The feeds of a route, the shift of their sections and whether each derives a change of its own.
+  /// Describes a route: its feeds, the shift of their sections and whether each derives its own change.
   private func steps(_ sample: CatalogSample, _ name: String) throws -> [String]? {
     let route = sample.catalog.graph.route(of: try sample.feed(name))
     guard route.isWhole else { return nil }
@@ -43,7 +43,7 @@ import Testing
     #expect(try steps(sample, "n") == ["s derives", "x +0", "u derives"])
   }
 
-  @Test func routeIsNotWholeIfAFeedShowsTheRowsTwice() throws {
+  @Test func routeIsIncompleteIfAFeedShowsTheRowsTwice() throws {
     let sample = try CatalogSample(
       Self.array, #"{"feed":"x","kind":"composed","children":["n"]}"#,
       #"{"feed":"y","kind":"composed","children":["n","x"]}"#)
@@ -51,7 +51,7 @@ import Testing
     #expect(try steps(sample, "x") == ["y +1"])
   }
 
-  @Test func routeIsMadeAnewAfterTheStructureChanged() throws {
+  @Test func routeIsRebuiltAfterAStructuralChange() throws {
     let sample = try CatalogSample(Self.collection, Self.array, #"{"feed":"x","kind":"composed","children":["n"]}"#)
     #expect(try steps(sample, "n") == ["x +0"])
     try sample.commit { try sample.provider("x").insertChild("c", at: .index(0), in: sample.catalog) }
@@ -64,7 +64,7 @@ import Testing
     #expect(try steps(sample, "n") == ["x +1"])
   }
 
-  @Test func rankIsAboveAllSourcesEvenIfThoseRiseLater() throws {
+  @Test func rankExceedsAllSourcesEvenIfTheyRiseLater() throws {
     let sample = try CatalogSample(
       Self.collection, Self.array, #"{"feed":"x","kind":"composed","children":["n"]}"#,
       #"{"feed":"y","kind":"composed","children":["x"]}"#)
@@ -74,7 +74,7 @@ import Testing
     #expect(try [rank("c/a"), rank("x"), rank("y")] == [1, 2, 3])
   }
 
-  @Test func circleIsRefusedAtEveryDistance() throws {
+  @Test func cycleIsRefusedAtEveryDistance() throws {
     let sample = try CatalogSample(
       Self.array, #"{"feed":"x","kind":"composed","children":["n"]}"#,
       #"{"feed":"y","kind":"composed","children":["x"]}"#, #"{"feed":"z","kind":"composed","children":["y"]}"#)
@@ -105,7 +105,7 @@ import Testing
     for name in ["", "/", "c/", "c/x", "a", "c/a/b", "/a"] { #expect(table.find(name) == nil, "\(name)") }
   }
 
-  @Test func numberIsUsedAgainOnlyAfterTheCommitIsFinal() throws {
+  @Test func numberIsReusedOnlyAfterTheCommit() throws {
     let sample = try CatalogSample(#"{"feed":"x","kind":"array"}"#)
     let first = try sample.feed("x").number
     try sample.commit {

@@ -7,7 +7,7 @@ import Testing
 @Suite struct ViewTests {
   private static func path(_ row: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(row)) }
 
-  /// Every window of short lists across every change of one or two rows gives a change that leads from one window to the other.
+  /// For all short lists, all windows and all changes of one or two rows, the derived change leads from one window to the other.
   @Test func windowsFollowEveryChangeOfShortLists() throws {
     for length in 0...4 {
       for deleted in 0..<(1 << length) where deleted.nonzeroBitCount <= 2 {
@@ -39,14 +39,14 @@ import Testing
         var rows = [Array(old)]
         try FeedChange.apply(change, to: &rows, elements: change.added.map { Array(new)[Int($0.row)] })
         #expect(rows[0] == Array(new), "\(before) to \(after), \(window): \(change)")
-        // Rows that are in both windows are not deleted, except to move.
+        // Rows in both windows are not deleted, unless they move.
         let kept = Set(old).intersection(new).count
         #expect(old.count - change.deleted.count + change.moves.count == kept, "\(before) to \(after), \(window)")
       }
     }
   }
 
-  @Test func aSortedAndFilteredViewFollowsItsSource() throws {
+  @Test func sortedAndFilteredViewFollowsItsSource() throws {
     let sample = try CatalogSample(
       #"{"feed":"c","kind":"collection"}"#,
       #"{"feed":"v","kind":"view","of":"c","filter":"@.on == true","sort":[{"by":"$.p","order":"descending"}],"limit":2}"#
@@ -66,11 +66,11 @@ import Testing
       sample.changes["v"]
         == Change(deleted: [Self.path(1)], added: [Self.path(0)], moves: [Move(deleted: 0, added: 0)]))
     try sample.commit { try sample.update("c", #"{"id":1,"on":true,"p":2}"#) }
-    #expect(sample.changes["v"] == nil, "rows outside the window concern nobody")
+    #expect(sample.changes["v"] == nil, "a change outside the window must not be published")
     #expect(sample.published.map(\.feed) == ["c"])
   }
 
-  @Test func aLongKeyAndTiesKeepTheOrderOfTheSource() throws {
+  @Test func equalAndLongKeysKeepTheOrderOfTheSource() throws {
     let sample = try CatalogSample(
       #"{"feed":"c","kind":"collection"}"#,
       #"{"feed":"v","kind":"view","of":"c","sort":[{"by":"$.name"}]}"#)
@@ -85,7 +85,7 @@ import Testing
     #expect(try ids() == ["2", "1", "3", "4"])
   }
 
-  @Test func anOperationOfATransactionSeesWhatTheOneBeforeChanged() throws {
+  @Test func operationSeesTheChangesOfEarlierOperationsOfItsTransaction() throws {
     let sample = try CatalogSample(
       #"{"feed":"c","kind":"collection"}"#, #"{"feed":"v","kind":"view","of":"c","filter":"@.on == true"}"#,
       #"{"feed":"p","kind":"composed","children":[]}"#)
@@ -103,7 +103,7 @@ import Testing
     #expect(try sample.rows("v") == [[#"{"id":2,"on":true}"#]])
   }
 
-  @Test func redefinitionKeepsTheRowsThatBothShow() throws {
+  @Test func redefinitionKeepsRowsOfBothDefinitions() throws {
     let sample = try CatalogSample(
       #"{"feed":"c","kind":"collection"}"#, #"{"feed":"v","kind":"view","of":"c","limit":3}"#)
     try sample.commit { for id in 1...4 { try sample.update("c", #"{"id":\#(id)}"#) } }

@@ -3,7 +3,7 @@
 
 /// Checks that a change obeys `Protocol/README.md`, "The change".
 extension CollectionPair {
-  /// A row as the checks see it.
+  /// A row as compared by the checks.
   private struct Seen: Equatable {
     var birth: Int
     var text: String
@@ -19,13 +19,13 @@ extension CollectionPair {
     }
   }
 
-  /// Checks that a change leads from an earlier state to the present one, is well formed, lists nothing that stayed as it
-  /// was, and pairs rows that are the same.
+  /// Checks that a change leads from an earlier state to the present one, is well formed, lists no unchanged row, and pairs
+  /// the deleted and added positions of a moved row.
   ///
   /// - Parameters:
-  ///   - isSingle: at most one element moved, or all were compared: as many rows as possible must be left alone.
-  ///   - isPaired: every row that moved must be paired.
-  ///   - isExact: nothing may be listed that stayed as it was.
+  ///   - isSingle: at most one element moved, or all were compared: as few rows as possible must be listed.
+  ///   - isPaired: every moved row must be paired.
+  ///   - isExact: no unchanged row may be listed.
   func check(
     _ change: Change, from before: CollectionReference, _ what: String, isSingle: Bool = false, isPaired: Bool = false,
     isExact: Bool = true
@@ -37,14 +37,16 @@ extension CollectionPair {
     var rows = old
     let elements = (change.added + change.updated).map { new[Int($0.section)][Int($0.row)] }
     do { try FeedChange.apply(change, to: &rows, elements: elements) } catch { throw fail("\(error)") }
-    guard rows == new else { throw fail("the change does not lead there") }
+    guard rows == new else { throw fail("the change does not lead to the present state") }
     try checkMoves(change, old, new, fail)
     if !isExact { return }
     try checkSections(change, from: before, fail)
     let sections = survivingSections(change, old.count)
     for (from, to) in sections {
       let moved = try checkRows(change, (old[from], from), (new[to], to), isPaired, fail)
-      if isSingle && moved != Self.fewestMoves(old[from], new[to]) { throw fail("\(moved) rows are moved") }
+      if isSingle && moved != Self.fewestMoves(old[from], new[to]) {
+        throw fail("\(moved) moved rows are not the fewest possible")
+      }
     }
   }
 
@@ -65,17 +67,17 @@ extension CollectionPair {
     change.applySections(to: &names) { $0.name }
     guard names == reference.rules.bins.map({ "c/" + $0.name }) else { throw fail("the sections are \(names)") }
     let stay = before.rules.bins.count - change.sectionsDeleted.count
-    guard stay == longestRun(common) else { throw fail("\(stay) sections stay") }
+    guard stay == longestRun(common) else { throw fail("\(stay) remaining sections are not the most possible") }
   }
 
-  /// The sections that stay, each with its index before and after.
+  /// Returns the sections that stay, each with its index before and after.
   private func survivingSections(_ change: Change, _ count: Int) -> [(Int, Int)] {
     let gone = Set(change.sectionsDeleted.map(Int.init))
     let come = Set(change.sectionsAdded.map { Int($0.at) })
     return Array(zip((0..<count).filter { !gone.contains($0) }, reference.bins.indices.filter { !come.contains($0) }))
   }
 
-  /// Checks the rows of one section. Returns how many are listed that stayed in it.
+  /// Checks the rows of one section. Returns the number of listed rows that stayed in it.
   private func checkRows(
     _ change: Change, _ before: (rows: [Seen], section: Int), _ after: (rows: [Seen], section: Int), _ isPaired: Bool,
     _ fail: (String) -> Mismatch
@@ -97,29 +99,29 @@ extension CollectionPair {
     for source in deleted {
       guard let target = new.firstIndex(where: { $0.birth == old[source].birth }) else { continue }
       moved += 1
-      // It must stand elsewhere among the rows that are not listed.
+      // Its position among the unlisted rows must differ.
       let place = (0..<source).count { !deleted.contains($0) }
       guard place != (0..<target).count(where: { !added.contains($0) }) else {
-        throw fail("a row is listed that kept its place: \(before.section),\(source)")
+        throw fail("a row that kept its position is listed: \(before.section),\(source)")
       }
       let isListed = change.moves.contains { move in
         let (from, to) = (change.deleted[Int(move.deleted)], change.added[Int(move.added)])
         return from == IndexPath(section: UInt32(before.section), row: UInt32(source))
           && to == IndexPath(section: UInt32(after.section), row: UInt32(target))
       }
-      guard isListed || !isPaired else { throw fail("a row that moved is not paired: \(before.section),\(source)") }
+      guard isListed || !isPaired else { throw fail("a moved row is not paired: \(before.section),\(source)") }
     }
     return moved
   }
 
-  /// How many of the rows that stayed in a section must be listed at least.
+  /// Returns the smallest number of rows that must be listed of those that stayed in a section.
   private static func fewestMoves(_ old: [Seen], _ new: [Seen]) -> Int {
     let order = old.compactMap { row in new.firstIndex { $0.birth == row.birth } }
     return order.count - longestRun(order)
   }
 }
 
-/// The length of a longest increasing subsequence, by trying all.
+/// Returns the length of a longest increasing subsequence in quadratic time.
 func longestRun(_ values: [Int]) -> Int {
   var best: [Int] = []
   for (place, value) in values.enumerated() {

@@ -3,9 +3,9 @@ import FeedJSON
 @testable import FeedChange
 @testable import FeedModel
 
-/// Is the collection what the reference says?
+/// Comparison of the collection with the reference.
 extension CollectionPair {
-  /// Compares everything that can be seen of the collection, and the order in which it would evict.
+  /// Compares the rows, elements and positions of the collection, and the order of eviction.
   func compare() throws {
     let feed = try feed
     guard feed.sectionCount == reference.bins.count else { throw Mismatch("\(feed.sectionCount) sections") }
@@ -13,7 +13,9 @@ extension CollectionPair {
       let rows = rows(of: feed.section(at: place))
       let wanted = bin.map { reference.element($0).text }
       guard rows == wanted else { throw Mismatch("bin \(place) holds \(rows), not \(wanted)") }
-      guard feed.section(at: place).name == "c/\(reference.rules.bins[place].name)" else { throw Mismatch("a name") }
+      guard feed.section(at: place).name == "c/\(reference.rules.bins[place].name)" else {
+        throw Mismatch("the name of bin \(place)")
+      }
     }
     try compareElements(collection)
     for element in reference.elements { try comparePlaces(element) }
@@ -47,7 +49,7 @@ extension CollectionPair {
       throw Mismatch("\(texts(handles)) is the order of eviction, not \(reference.byChange.map(\.text))")
     }
     let times = handles.map { table.text(of: $0).changedAt.nanoseconds }
-    // The model tells changes of one moment apart by nanoseconds.
+    // The model distinguishes changes of the same moment by nanoseconds.
     guard zip(times, reference.byChange).allSatisfy({ $0 >= $1.at && $0 < $1.at + 1_000_000 }) else {
       throw Mismatch("\(times) are the times of change, not \(reference.byChange.map(\.at))")
     }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import FeedModel
 
-/// Every sequence of a few operations on a few elements; each step is then undone, which must bring back what was there.
+/// Every short sequence of operations on a few elements. Each step is rolled back, which must restore the state before.
 @Suite struct CollectionExhaustiveTests {
   typealias Bin = CollectionRules.Bin
 
@@ -33,7 +33,7 @@ import Testing
     #expect(try pair.collection.elementCount == 0)
   }
 
-  /// The same with two elements and operations on several of them.
+  /// Every sequence with two elements and operations on several elements.
   @Test(arguments: 0..<3) func allHistoriesOfSeveral(index: Int) throws {
     let pair = try CollectionPair(Self.rules[index])
     let operations: [CollectionPair.Operation] = [
@@ -46,7 +46,7 @@ import Testing
     pair.catalog.rollBack()
   }
 
-  /// Every transaction of three operations: what is published of it is as small as the change of one.
+  /// Every transaction of three operations publishes a minimal change.
   @Test(arguments: 0..<3) func allShortTransactions(index: Int) throws {
     let operations: [CollectionPair.Operation] = [
       .update([#"{"id":1,"v":1}"#]), .update([#"{"id":1,"v":2}"#]), .update([#"{"id":2,"v":1}"#]),

@@ -4,9 +4,9 @@ import Testing
 @testable import FeedChange
 @testable import FeedModel
 
-/// A collection and its reference, led through the same operations.
+/// A collection and its reference, which execute the same operations.
 final class CollectionPair {
-  /// One operation, with what it needs as JSON.
+  /// An operation with its JSON arguments.
   enum Operation: CustomStringConvertible {
     case update([String])
     case delete([String])
@@ -25,7 +25,7 @@ final class CollectionPair {
 
   let catalog: Catalog
   private(set) var reference: CollectionReference
-  /// Whether the commit under way redefines the collection: what is published of it may then list more than it has to.
+  /// Whether the current commit redefines the collection. Its published change may then list more rows than necessary.
   private(set) var isRedefining = false
   private var isFirst = true
   /// Marks the feeds whose changes are to be published.
@@ -61,8 +61,8 @@ final class CollectionPair {
     }
   }
 
-  /// Carries out one operation on both within the commit under way. Both must refuse it or neither; the change that it
-  /// leaves must be the right one.
+  /// Executes an operation on both within the current commit. Either both or neither must refuse it, and the resulting change
+  /// must obey the rules.
   func apply(_ operation: Operation) throws {
     reference.begin(isFirst: isFirst)
     isFirst = false
@@ -75,7 +75,7 @@ final class CollectionPair {
       if isRefused { throw Mismatch("\(operation) should have been refused") }
     } catch let error as FeedError {
       if !isRefused { throw Mismatch("\(operation): \(error)") }
-      // Within a transaction the caller undoes; alone an operation must have undone itself.
+      // In a transaction the caller rolls back; a single operation must have rolled back itself.
       if case .redefine = operation { catalog.commit.undo(to: mark) }
       try compare(after: operation, from: before)
       return
@@ -118,7 +118,7 @@ final class CollectionPair {
 
   private func list(_ texts: [String]) -> String { "[" + texts.joined(separator: ", ") + "]" }
 
-  /// Evicts on both what is too old now, as a commit of its own.
+  /// Evicts expired elements from both in a commit of its own.
   func expire() throws {
     let before = reference
     reference.evictExpired(at: now)
@@ -130,13 +130,13 @@ final class CollectionPair {
     catalog.finish()
   }
 
-  /// Puts the reference back, as the undoing of the log does with the collection.
+  /// Restores the reference, like the undo log restores the collection.
   func restore(_ earlier: CollectionReference) { reference = earlier }
 }
 
 final class Watched {}
 
-/// What the two do not agree on.
+/// A difference between the collection and the reference.
 struct Mismatch: Error, CustomStringConvertible {
   let description: String
 
@@ -144,7 +144,7 @@ struct Mismatch: Error, CustomStringConvertible {
 }
 
 extension CollectionPair.Operation {
-  /// Whether at most one element is concerned, so that the change is as small as can be.
+  /// Whether at most one element is affected, so that the change must be minimal.
   fileprivate var isSingle: Bool {
     switch self {
     case .update(let texts): texts.count == 1
@@ -154,7 +154,7 @@ extension CollectionPair.Operation {
     }
   }
 
-  /// Whether the change must pair the rows that moved.
+  /// Whether the change must pair moved rows.
   fileprivate var isPaired: Bool {
     if case .redefine = self { return false }
     return true

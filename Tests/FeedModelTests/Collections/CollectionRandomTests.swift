@@ -4,7 +4,7 @@ import Testing
 
 @testable import FeedModel
 
-/// Long random histories of collections under changing definitions, in transactions some of which are taken back.
+/// Long random histories of collections under changing definitions; some transactions are rolled back.
 @Suite struct CollectionRandomTests {
   typealias Bin = CollectionRules.Bin
   typealias Term = CollectionRules.Term
@@ -39,7 +39,7 @@ import Testing
     "1e300",
   ]
 
-  @Test(arguments: 1...16) func historiesAgree(seed: UInt64) throws {
+  @Test(arguments: 1...16) func randomHistoriesMatchTheReference(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     do {
       let pair = try CollectionPair(Self.rules[Int(seed) % Self.rules.count], seed: seed)
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  /// Some operations as one commit, or taken back; then everything is as it was.
+  /// Executes some operations as one commit, or rolls them back and checks that the state is restored.
   private func transaction(_ pair: CollectionPair, _ random: inout SeededRandom) throws {
     let earlier = pair.reference
     try pair.begin()

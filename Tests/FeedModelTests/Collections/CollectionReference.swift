@@ -3,26 +3,27 @@ import FeedQuery
 
 @testable import FeedModel
 
-/// A naive collection in plain arrays: every operation looks at every element. The rules are those of
+/// A simple collection in arrays: every operation visits every element. The rules are those of
 /// `Protocol/README.md`, "The change" and "Collections".
 struct CollectionReference {
   struct Element: Equatable {
     let identity: String
     var text: String
-    /// Tells elements apart that come one after another under one identity.
+    /// Distinguishes successive elements of one identity.
     var birth: Int
-    /// Counts up with every change of any element.
+    /// Incremented with every change of any element.
     var change: Int
     var at: UInt64
   }
 
   var rules: CollectionRules
-  /// In the order of arrival.
+  /// The elements in the order of arrival.
   var elements: [Element] = []
   /// The births of the elements in each bin.
   var bins: [[Int]]
   private var clock = 0
-  /// The births of identities that lived when the operation or its commit began: whoever comes back under one is the same.
+  /// The births of the identities that existed when the operation or its commit began. An element that returns under one of
+  /// them is the same element.
   private var remembered: [String: Int] = [:]
 
   init(_ rules: CollectionRules) {
@@ -30,7 +31,7 @@ struct CollectionReference {
     bins = rules.bins.map { _ in [] }
   }
 
-  /// An element that the rules refuse: the operation must change nothing.
+  /// The rules refuse an element, so the operation must change nothing.
   struct Refused: Error {}
 
   private mutating func tick() -> Int {
@@ -73,7 +74,7 @@ struct CollectionReference {
     }
   }
 
-  /// An operation begins, the first of its commit or a later one.
+  /// Begins an operation, the first of its commit or a later one.
   mutating func begin(isFirst: Bool) {
     if isFirst { remembered = [:] }
     for element in elements { remembered[element.identity] = element.birth }
@@ -100,7 +101,7 @@ struct CollectionReference {
     for text in texts { try update(text, at: now) }
   }
 
-  /// Those that changed longest ago go until no more than `retain.count` are left.
+  /// Removes the least recently changed elements until at most `retain.count` are left.
   mutating func evict() {
     guard let most = rules.retainCount else { return }
     while elements.count > most { remove(byChange[0].birth) }
@@ -111,10 +112,10 @@ struct CollectionReference {
     for element in elements where element.at + UInt64(seconds) * 1_000_000_000 <= now { remove(element.birth) }
   }
 
-  /// The elements, longest unchanged first.
+  /// The elements, least recently changed first.
   var byChange: [Element] { elements.sorted { $0.change < $1.change } }
 
-  /// The same elements pushed anew, in the order in which they arrived, under other rules.
+  /// Inserts the same elements again, in the order of arrival, under other rules.
   mutating func redefine(_ rules: CollectionRules) throws {
     if rules.definition == self.rules.definition { return }
     var fresh = CollectionReference(rules)
@@ -132,7 +133,7 @@ struct CollectionReference {
     self = fresh
   }
 
-  /// Gives every element the birth and the last change of the one it was made of.
+  /// Gives every element the birth and the last change of its original.
   private mutating func keepHistory(_ names: [Int: Element]) {
     for bin in bins.indices { bins[bin] = bins[bin].map { names[$0]!.birth } }
     for place in elements.indices {

@@ -2,7 +2,7 @@ import FeedChange
 @testable import FeedChange
 @testable import FeedModel
 
-/// What is published of a commit: one change for the collection and one for each of its bins.
+/// The changes that a commit publishes: one of the collection and one of each bin.
 extension CollectionPair {
   private final class Published: CommitObserver {
     var changes: [String: Change] = [:]
@@ -37,21 +37,23 @@ extension CollectionPair {
       try check(bin: name, from: before.rows(of: place), to: isOver ? [] : after, observer.changes[name])
     }
     let gone = before.rules.bins.map(\.name).filter { name in !reference.rules.bins.contains { $0.name == name } }
-    guard Set(gone.map { "c/\($0)" }).isSubset(of: observer.ended) else { throw Mismatch("\(gone) did not end") }
+    guard Set(gone.map { "c/\($0)" }).isSubset(of: observer.ended) else {
+      throw Mismatch("the removed bins \(gone) did not end")
+    }
   }
 
   private func checkHistory(of feed: Feed, change: Change?) throws {
     guard let history = feed.history, let change else { return }
     guard let last = history.change(at: history.endPlace - 1), last.to == catalog.revision, last.change == change else {
-      throw Mismatch("the history of \(feed.name) ends otherwise than with \(change)")
+      throw Mismatch("the last change in the history of \(feed.name) is not \(change)")
     }
   }
 
-  /// Checks what is published of a bin as a feed of its own, one section.
+  /// Checks the published change of a bin, which is a feed with one section.
   private func check(bin name: String, from before: [String], to after: [[String]], _ change: Change?) throws {
     var rows = [before]
     guard let change else {
-      guard after == [before] else { throw Mismatch("nothing was published of \(name)") }
+      guard after == [before] else { throw Mismatch("the change of \(name) was not published") }
       return
     }
     let elements = (change.added + change.updated).map { after[Int($0.section)][Int($0.row)] }

@@ -4,9 +4,9 @@ import Testing
 
 @testable import FeedModel
 
-/// The numbers of rows of sections, against an array of them.
+/// The row counts of sections, compared with an array.
 @Suite struct SectionCountsTests {
-  @Test(arguments: UInt64(1)...4) func sumsFollowEveryMutation(seed: UInt64) {
+  @Test(arguments: UInt64(1)...4) func sumsMatchAnArrayAfterEveryMutation(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var expected = (0..<Int.random(in: 0...40, using: &random)).map { _ in Int.random(in: 0...9, using: &random) }
     var counts = SectionCounts(expected)
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func aChangeBecomesOneOfOneSection() {
+  @Test func changeIsJoinedIntoOneSection() {
     var counts = SectionCounts([2, 0, 3])
     let change = Change(
       deleted: [IndexPath(section: 2, row: 1)],

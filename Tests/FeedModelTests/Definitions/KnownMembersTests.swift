@@ -39,7 +39,7 @@ struct KnownMembersTests {
     #expect(found?.advice?.hasPrefix(advice) == true, "\(found?.advice ?? "")")
   }
 
-  @Test("members of the request and repeated members are allowed beside those of the definition")
+  @Test("members of the request and repeated members are allowed in a definition")
   func allowed() {
     #expect(path(#"{"feed":"a","kind":"array","replace":true,"type":"$.a","type":"$.b"}"#, others: ["replace"]) == nil)
     #expect(path(#"{"feed":"a","kind":"array","replace":true}"#)?.path == "replace")

@@ -36,7 +36,7 @@ import Testing
       switch (Int.random(in: 0..<10, using: &random), place) {
       case (0..<4, _), (_, nil):
         let handle = table.add(Self.text(text), hash: 0, at: now)
-        #expect(!living.contains { $0.handle == handle }, "seed \(seed): a living handle is given out")
+        #expect(!living.contains { $0.handle == handle }, "seed \(seed): a handle in use was returned")
         living.append(Living(handle: handle, text: text, at: now.nanoseconds, arrival: arrivals))
         arrivals += 1
       case (4, let place?):
@@ -44,7 +44,7 @@ import Testing
         table.free(living[place].handle)
         living.remove(at: place)
       case (5, let place?):
-        // Retires the element and revives it at its old place.
+        // Removes the element and restores it at its old position.
         let newer = place + 1 < living.count ? living[place + 1].handle : ElementTable.none
         table.retire(living[place].handle)
         table.revive(living[place].handle, before: newer)
@@ -127,7 +127,7 @@ import Testing
   }
 
   /// Identities of equal value have equal bytes. A string and a number never do.
-  @Test func canonicalBytes() {
+  @Test func equalIdentitiesHaveEqualBytes() {
     func bytes(_ text: String) -> [UInt8]? {
       withView(text) { view in
         var buffer = ByteBuffer()

@@ -32,7 +32,7 @@ import Testing
 
   private func prefix(_ key: [UInt8]) -> UInt64 { key.withUnsafeBytes { SortOrder.prefix(of: $0) } }
 
-  @Test(arguments: [false, true]) func everyPairOfValues(descending: Bool) {
+  @Test(arguments: [false, true]) func keysOrderEveryPairOfValues(descending: Bool) {
     let terms = [CollectionRules.Term(by: "$.a", descending: descending)]
     let bin = CollectionRules.Bin(name: "x", sort: terms)
     let texts = Self.values.map { Self.element($0) }
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test(arguments: 1...4) func randomPairsOfTerms(seed: UInt64) {
+  @Test(arguments: 1...4) func keysOrderRandomPairsOfElements(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     let terms = [
       CollectionRules.Term(by: "$.a", descending: seed & 1 == 1),
@@ -81,6 +81,6 @@ import Testing
       }
     }
     #expect((0..<3).map { Array(SortOrder.key($0, in: all.bytes)) } == alone)
-    #expect(alone[1] == [0xFF], "what is absent is last")
+    #expect(alone[1] == [0xFF], "an absent value must be last")
   }
 }

@@ -4,7 +4,7 @@ import Testing
 @testable import FeedChange
 @testable import FeedModel
 
-/// Copies of feeds that follow nothing but the changes that the catalog publishes.
+/// Copies of feeds that are updated only by the changes that the catalog publishes.
 final class FeedMirrors: CommitObserver {
   struct Copy: Equatable {
     var names: [String] = []
@@ -16,7 +16,7 @@ final class FeedMirrors: CommitObserver {
   private(set) var changes: [String: Change] = [:]
   private(set) var faults: [String] = []
 
-  /// Begins to follow a feed.
+  /// Copies a feed and follows its changes.
   func follow(_ feed: Feed) {
     feed.beginHistory()
     feed.channel = self

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Rows of a managed feed")
 struct ManagedDiffTests {
-  /// All sequences of different keys below `keys`, each row in one of `sections` and of one of `versions`.
+  /// Returns all sequences of distinct keys below `keys`, with each row in one of `sections` and of one of `versions`.
   private func allStates(keys: Int, sections: [String], versions: Int) -> [[SampleRow]] {
     var all: [[SampleRow]] = [[]]
     var last = all
@@ -34,12 +34,12 @@ struct ManagedDiffTests {
     return lengths[a.count][b.count]
   }
 
-  /// Every change is sound, leads where it should and is no larger than it must be.
+  /// Checks that the change between two states is valid, leads to the second state and is minimal.
   private func check(_ before: [SampleRow], _ after: [SampleRow], _ sample: ManagedSample, bySection: Bool) throws {
     try sample.set(before)
     try sample.setAndRollBack(after)
     let expectedBefore = ManagedSample.expected(before, bySection: bySection)
-    #expect(FeedMirrors.state(of: sample.feed) == expectedBefore, "\(before) → \(after), taken back")
+    #expect(FeedMirrors.state(of: sample.feed) == expectedBefore, "\(before) → \(after), rolled back")
     let change = try sample.set(after)
     let expected = ManagedSample.expected(after, bySection: bySection)
     #expect(sample.mirrors.copies["people"] == expected, "\(before) → \(after) by \(change)")
@@ -63,11 +63,11 @@ struct ManagedDiffTests {
       let to = change.added[Int(move.added)]
       let old = expectedBefore.rows[Int(from.section)][Int(from.row)]
       let new = expected.rows[Int(to.section)][Int(to.row)]
-      #expect(old.split(separator: ",").first == new.split(separator: ",").first, "the same identity")
+      #expect(old.split(separator: ",").first == new.split(separator: ",").first, "the identities must be equal")
     }
   }
 
-  @Test func everySmallChangeOfOneSection() throws {
+  @Test func everySmallChangeOfOneSectionIsMinimal() throws {
     let sample = try ManagedSample(bySection: false)
     let afters = allStates(keys: 3, sections: [""], versions: 2)
     for before in allStates(keys: 4, sections: [""], versions: 1) {
@@ -75,7 +75,7 @@ struct ManagedDiffTests {
     }
   }
 
-  @Test func everySmallChangeOfTwoSections() throws {
+  @Test func everySmallChangeOfTwoSectionsIsMinimal() throws {
     let sample = try ManagedSample(bySection: true)
     let afters = allStates(keys: 3, sections: ["a", "b"], versions: 2)
     for before in allStates(keys: 2, sections: ["a", "b", ""], versions: 1) {
@@ -83,7 +83,7 @@ struct ManagedDiffTests {
     }
   }
 
-  @Test func randomChangesOfManyRows() throws {
+  @Test func randomChangesOfManyRowsAreValid() throws {
     for bySection in [false, true] {
       var random = SeededRandom(seed: .random(in: 0...UInt64.max))
       let sample = try ManagedSample(bySection: bySection)
@@ -110,7 +110,7 @@ struct ManagedDiffTests {
     }
   }
 
-  @Test func theSameRowsAgainAreNoCommit() throws {
+  @Test func equalRowsMakeNoCommit() throws {
     let sample = try ManagedSample(bySection: true)
     let rows = (0..<50).map { SampleRow(key: $0, section: "s\($0 % 3)") }
     #expect(try !sample.set(rows).isEmpty)

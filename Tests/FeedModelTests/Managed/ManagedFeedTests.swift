@@ -8,8 +8,8 @@ import Testing
 
 @Suite("Managed feeds")
 struct ManagedFeedTests {
-  /// Parents of every kind follow what their managed child does to its rows and sections.
-  @Test func parentsFollow() throws {
+  /// Providers of every kind follow the changes of rows and sections of a managed child.
+  @Test func providersFollowAManagedFeed() throws {
     var random = SeededRandom(seed: .random(in: 0...UInt64.max))
     let sample = try ManagedSample(bySection: true)
     try sample.define(#"{"feed":"before","kind":"single"}"#)
@@ -33,7 +33,7 @@ struct ManagedFeedTests {
     #expect(sample.mirrors.copies["top"]?.names.isEmpty == false)
   }
 
-  @Test func rowsWithOneIdentityAreRefusedAndNothingChanges() throws {
+  @Test func rowsWithEqualIdentitiesAreRefused() throws {
     let sample = try ManagedSample(bySection: false)
     try sample.set([SampleRow(key: 1), SampleRow(key: 2)])
     let before = FeedMirrors.state(of: sample.feed)
@@ -44,7 +44,7 @@ struct ManagedFeedTests {
     #expect(sample.mirrors.faults == [])
   }
 
-  @Test func anotherIdentityColumnReplacesTheRows() throws {
+  @Test func redefinedIdentityReplacesTheRows() throws {
     let sample = try ManagedSample(bySection: false)
     try sample.set((0..<4).map { SampleRow(key: $0, version: 10 + $0) })
     try redefine(sample, ManagedDefinition(database: "d", query: "q", id: "v"))
@@ -53,7 +53,7 @@ struct ManagedFeedTests {
     #expect(try sample.set((0..<4).reversed().map { SampleRow(key: $0, version: 10 + $0) }).moves.count == 3)
   }
 
-  @Test func anotherTypePathUpdatesTheRows() throws {
+  @Test func redefinedTypeUpdatesTheRows() throws {
     let sample = try ManagedSample(bySection: false)
     try sample.set([SampleRow(key: 1, section: "x"), SampleRow(key: 2, section: "y")])
     let type = try SingularPath(parsing: "$.s")
@@ -63,7 +63,7 @@ struct ManagedFeedTests {
     #expect(String(decoding: sample.feed.section(at: 0).row(at: 1).type, as: UTF8.self) == #""y""#)
   }
 
-  @Test func limitsHold() throws {
+  @Test func limitsApplyToManagedRows() throws {
     let sample = try ManagedSample(bySection: true)
     #expect(throws: FeedError.self) {
       try sample.set((0..<300).map { SampleRow(key: $0, section: "s\($0)") })
@@ -71,7 +71,7 @@ struct ManagedFeedTests {
     #expect(sample.feed.sectionCount == 0)
   }
 
-  @Test func snapshotsKeepWhatTheyHaveToSend() throws {
+  @Test func snapshotsKeepTheRowsTheyHaveToSend() throws {
     let sample = try ManagedSample(bySection: true)
     try sample.set((0..<300).map { SampleRow(key: $0, section: $0 % 2 == 0 ? "even" : "odd") })
     let snapshot = sample.feed.makeSnapshot()

@@ -3,7 +3,7 @@ import FeedJSON
 @testable import FeedChange
 @testable import FeedModel
 
-/// One row of a made-up query.
+/// One row of a query result.
 struct SampleRow: Hashable {
   var key: Int
   var section = ""
@@ -12,7 +12,7 @@ struct SampleRow: Hashable {
   var text: String { #"{"id":\#(key),"s":"\#(section)","v":\#(version)}"# }
 }
 
-/// A catalog with one managed feed, `people`, and mirrors of what it publishes.
+/// A catalog with one managed feed, `people`, and mirrors of its feeds.
 final class ManagedSample {
   let catalog = Catalog(limits: Limits(), seed: 3)
   let mirrors = FeedMirrors()
@@ -30,7 +30,7 @@ final class ManagedSample {
     mirrors.follow(feed)
   }
 
-  /// Defines a feed beside it and follows it.
+  /// Defines another feed and follows it.
   func define(_ json: String) throws {
     var scanner = JSONScanner()
     let bytes = Array(json.utf8)
@@ -47,7 +47,7 @@ final class ManagedSample {
     return all
   }
 
-  /// Sets the rows and returns the change as it was published; empty when there was no commit.
+  /// Sets the rows and returns the published change; empty if there was no commit.
   @discardableResult
   func set(_ rows: [SampleRow]) throws -> Change {
     mirrors.forgetChanges()
@@ -62,14 +62,14 @@ final class ManagedSample {
     return mirrors.changes["people"] ?? .empty
   }
 
-  /// Sets rows and takes that back.
+  /// Sets rows and rolls back.
   func setAndRollBack(_ rows: [SampleRow]) throws {
     catalog.begin(at: Instant(nanoseconds: 1))
     try managed.set(Self.rows(rows), in: catalog.commit)
     catalog.rollBack()
   }
 
-  /// What the feed should hold, worked out without it.
+  /// Computes the expected state of the feed directly from the rows.
   static func expected(_ rows: [SampleRow], bySection: Bool) -> FeedMirrors.Copy {
     var copy = FeedMirrors.Copy(names: bySection ? [] : ["people"], rows: bySection ? [] : [[]])
     for row in rows {

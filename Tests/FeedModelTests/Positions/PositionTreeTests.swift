@@ -8,7 +8,7 @@ import Testing
     let tree = PositionTree(keyed: true)
     #expect(tree.count == 0 && !tree.contains(0) && tree.row(of: 7) == nil && tree.remove(UInt32(7)) == nil)
     #expect(tree.upperBound(key: 5) { _ in true } == 0)
-    tree.forEach(in: 0..<0) { _ in Issue.record("there is nothing to walk") }
+    tree.forEach(in: 0..<0) { _ in Issue.record("an empty tree has no items") }
   }
 
   @Test func forEachVisitsRangesInOrder() {

@@ -26,7 +26,7 @@ struct RandomSlots {
     return (0..<count).map { _ in Int.random(in: 0..<types, using: &random) }
   }
 
-  /// A change of a content of so many rows, often none.
+  /// Returns a change of a content of `count` rows; often empty.
   mutating func change(of count: Int, rows: Int) -> Change {
     if Bool.random(using: &random) { return .empty }
     var changes = RandomChanges(random: SeededRandom(seed: random.next()), rows: rows, sections: 0)

@@ -4,9 +4,9 @@ import Testing
 @testable import FeedChange
 @testable import FeedModel
 
-/// Changes of slots lists, against lists of tokens.
+/// Changes of slots lists, compared with lists of tokens.
 @Suite struct SlotsChangeTests {
-  /// The contents with every row told apart, so that two lists can be compared by what they show.
+  /// Contents whose rows have unique tokens, so that two lists can be compared by their rows.
   private struct Contents {
     var feeds: [TokenFeed]
 
@@ -20,7 +20,7 @@ import Testing
       return result
     }
 
-    /// What a list shows: for each row its type, the token that the row had in `old`, if any, and whether it is as it was there.
+    /// Describes each row of a list: its type, its token in `old`, if any, and whether it is unchanged since.
     func tokens(_ list: [SlotsItem], since old: Contents) -> [Token] {
       list.map { item in
         let row = feeds[item.type].sections[0].rows[item.index]
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  /// One row deleted, added or updated anywhere, under small rules.
+  /// Every deletion, addition or update of one row under small rules.
   @Test(arguments: SlotsLayoutExhaustiveTests.lists(of: 2, upTo: 3))
   func singleChanges(_ pattern: [Int]) {
     let rules = [

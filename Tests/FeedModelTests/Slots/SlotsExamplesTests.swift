@@ -3,7 +3,7 @@ import Testing
 @testable import FeedChange
 @testable import FeedModel
 
-/// The examples that describe slots to their users.
+/// The examples of the documentation of slots.
 @Suite struct SlotsExamplesTests {
   private func show(_ rule: SlotsRule, _ contents: [[String]]) -> [String] {
     let layout = SlotsLayout(rule, counts: contents.map(\.count))
@@ -20,16 +20,16 @@ import Testing
     #expect(show(SlotsRule(pattern: [0, 1]), [alphabet, numbers]) == ["a", "1", "b", "2", "c", "3"])
   }
 
-  @Test func aTypeStandsTwice() {
+  @Test func typeCanOccurTwiceInAPattern() {
     #expect(show(SlotsRule(pattern: [0, 1, 1]), [alphabet, numbers]) == ["a", "1", "2", "b", "3", "4", "c", "5"])
   }
 
-  @Test func repeatables() {
+  @Test func repeatableTypesContinue() {
     let rule = SlotsRule(pattern: [0, 1], repeatables: [1])
     #expect(show(rule, [alphabet, numbers]) == ["a", "1", "b", "2", "c", "3", "4", "5"])
   }
 
-  @Test func monthsAndPictures() {
+  @Test func patternRestartsUntilAllTypesAreExhausted() {
     let months = ["Nov 2014", "Dec 2014", "Jan 2015"]
     let pictures = ["P1", "P2", "P3"]
     let rule = SlotsRule(pattern: [0, 1, 1, 0, 1])
@@ -37,24 +37,24 @@ import Testing
     #expect(SlotsLayout(rule, counts: [3, 3]).item(at: 3).type == 0)
   }
 
-  @Test func stylesWithoutAdvertisements() {
+  @Test func patternContinuesWithoutAnExhaustedType() {
     let rule = SlotsRule(pattern: [0, 0, 0, 1], repeatables: [0])
     #expect(show(rule, [["s1", "s2", "s3", "s4"], []]) == ["s1", "s2", "s3", "s4"])
     #expect(show(rule, [["s1", "s2", "s3", "s4"], ["ad1", "ad2"]]) == ["s1", "s2", "s3", "ad1", "s4"])
   }
 
-  @Test func theDefaultFillsIn() {
+  @Test func defaultTypeFillsMissingRows() {
     let rule = SlotsRule(pattern: [0, 1, 0], defaultType: 0)
     #expect(show(rule, [["a", "b", "c", "d", "e"], ["x"]]) == ["a", "x", "b", "c", "d", "e"])
   }
 
-  @Test func fixedRowsComeLast() {
+  @Test func fixedRowsAreInsertedLast() {
     let rule = SlotsRule(pattern: [0, 1], fixed: [0: 2, 3: 2, 4: 2, 99: 2])
     let shown = show(rule, [["1", "3"], ["2", "4"], ["a", "b", "c", "d"]])
     #expect(shown == ["a", "1", "2", "b", "c", "3", "4"])
   }
 
-  @Test func endingInTheHeaderEndsAll() {
+  @Test func listEndsIfTheHeaderIsIncomplete() {
     let rule = SlotsRule(pattern: [0], header: [0, 1, 0], fixed: [0: 2])
     #expect(show(rule, [["a", "b"], [], ["f"]]) == ["a"])
   }

@@ -3,9 +3,9 @@ import Testing
 
 @testable import FeedModel
 
-/// The arithmetic against the list built row by row.
+/// The computed layout, compared with a list built row by row.
 @Suite struct SlotsLayoutExhaustiveTests {
-  /// All lists of types below `types`, of up to so many entries.
+  /// Returns all lists of at most `length` types below `types`.
   static func lists(of types: Int, upTo length: Int) -> [[Int]] {
     var result: [[Int]] = [[]]
     var last = result

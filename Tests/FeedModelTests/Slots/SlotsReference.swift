@@ -1,6 +1,6 @@
 @testable import FeedModel
 
-/// Builds a slots list row by row, as the rule words it.
+/// Builds a slots list row by row according to its rule.
 struct SlotsReference {
   let rule: SlotsRule
   let counts: [Int]
@@ -27,7 +27,7 @@ struct SlotsReference {
     return SlotsItem(type: type, index: used[type] - 1)
   }
 
-  /// Whether everything ends in the pass.
+  /// Executes one pass over `types`; returns whether the list ends in it.
   private mutating func pass(_ types: [Int]) -> Bool {
     var foundEmpty = false
     for type in types {

@@ -3,49 +3,49 @@ import Testing
 @testable import FeedChange
 @testable import FeedModel
 
-/// Lists of thousands of millions of rows: whatever looked at all of them would never end.
+/// Lists of billions of rows: an operation that visited all of them would not terminate.
 @Suite struct SlotsScaleTests {
   private let many = 1_000_000_000
-  /// Three styles, then an advertisement; styles go on without.
+  /// Three styles, then an advertisement; styles continue without advertisements.
   private let styles = SlotsRule(pattern: [0, 0, 0, 1], repeatables: [0])
 
   private func row(_ row: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(row)) }
 
-  @Test func placesAreFoundByArithmetic() {
+  @Test func positionsAreComputed() {
     let layout = SlotsLayout(SlotsRule(pattern: [0, 0, 0, 1], header: [1]), counts: [3 * many, many])
     #expect(layout.count == 4 * many)
     #expect(layout.item(at: 4 * many - 3) == SlotsItem(type: 0, index: 3 * many - 3))
     #expect(layout.row(of: SlotsItem(type: 1, index: many - 1)) == 4 * (many - 1))
   }
 
-  @Test func anAppendAtTheEndIsOneRow() {
+  @Test func appendedRowIsOneChange() {
     let old = SlotsLayout(styles, counts: [many, 10])
     let new = SlotsLayout(styles, counts: [many + 1, 10])
     let change = old.change(to: new, contents: [Change(added: [row(many)]), .empty])
     #expect(change == Change(added: [row(many + 10)]))
   }
 
-  @Test func anAppendPastTheEndIsNothing() {
+  @Test func appendedRowBeyondTheEndChangesNothing() {
     let rule = SlotsRule(pattern: [0, 0, 0, 1])
     let old = SlotsLayout(rule, counts: [many, 10])
     let new = SlotsLayout(rule, counts: [many + 1, 10])
     #expect(old.change(to: new, contents: [Change(added: [row(many)]), .empty]).isEmpty)
   }
 
-  @Test func anotherAdvertisementIsOneRowAmongTheStyles() {
+  @Test func appendedAdvertisementIsOneRowBetweenStyles() {
     let old = SlotsLayout(styles, counts: [many, 10])
     let new = SlotsLayout(styles, counts: [many, 11])
     #expect(old.change(to: new, contents: [.empty, Change(added: [row(10)])]) == Change(added: [row(43)]))
   }
 
-  @Test func anAdvertisementBeforeAllOthersMovesTheOthersOnly() {
+  @Test func firstAdvertisementShiftsOnlyTheAdvertisements() {
     let old = SlotsLayout(styles, counts: [many, 10])
     let new = SlotsLayout(styles, counts: [many, 11])
     let change = old.change(to: new, contents: [.empty, Change(added: [row(0)])])
     #expect(change.added.count == 11 && change.deleted.count == 10 && change.moves.count == 10)
   }
 
-  @Test func oneGoesAndOneComesFarApart() {
+  @Test func deletionAndAdditionFarApartAreTwoRows() {
     let old = SlotsLayout(styles, counts: [many, 10])
     let content = Change(deleted: [row(many / 2)], added: [row(many - 1)], updated: [row(7)])
     let change = old.change(to: old, contents: [content, .empty])
@@ -54,7 +54,7 @@ import Testing
     #expect(change == expected)
   }
 
-  @Test func aQueueOfOneType() {
+  @Test func listOfOneTypeShiftsLikeAQueue() {
     let rule = SlotsRule(pattern: [0])
     let layout = SlotsLayout(rule, counts: [many])
     let content = Change(deleted: [row(0)], added: [row(many - 1)])

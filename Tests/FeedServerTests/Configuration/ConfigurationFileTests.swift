@@ -3,29 +3,30 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("The file of --config")
+@Suite("Configuration file")
 struct ConfigurationFileTests {
-  @Test func isAppliedBeforeReadiness() throws {
+  @Test func configurationIsAppliedBeforeReadiness() throws {
     let set = try ConfiguredDaemon(
       #"{"feeds": [{"feed": "list", "kind": "array"}], "limits": {"maxFeeds": 3, "maxBins": 5}}"#,
       arguments: ["--max-bins", "9"])
-    #expect(try set.ask("describe", #"{"feed":"list"}"#).contains(#""kind":"array""#))
-    let hello = try set.ask("hello", "{}")
-    #expect(hello.contains(#""maxFeeds":3"#) && hello.contains(#""maxBins":9"#))
+    #expect(try set.ask("describe", #"{"feed":"list"}"#)["result"]["kind"].string == "array")
+    let limits = try set.ask("hello", "{}")["result"]["limits"]
+    #expect(limits["maxFeeds"].int == 3 && limits["maxBins"].int == 9)
   }
 
-  @Test func isReadAgain() throws {
+  @Test func hangUpReloadsTheConfiguration() throws {
     let set = try ConfiguredDaemon(#"{"feeds": [{"feed": "list", "kind": "array"}]}"#)
-    #expect(try set.ask("insert", #"{"feed":"list","elements":[{"k":"x"}]}"#).contains("revision"))
+    #expect(try set.ask("insert", #"{"feed":"list","elements":[{"k":"x"}]}"#)["result"].has("revision"))
     try set.reload(
       #"{"feeds": [{"feed": "both", "kind": "composed", "children": ["list"]}, {"feed": "list", "kind": "array", "type": "$.k"}],"#
         + #""limits": {"maxFeeds": 3}}"#)
-    #expect(try set.ask("get", #"{"feed":"both","at":[0,0]}"#).contains(#""element":{"k":"x"},"type":"x""#))
+    let row = try set.ask("get", #"{"feed":"both","at":[0,0]}"#)["result"]
+    #expect(row["element"] == #"{"k":"x"}"# && row["type"].string == "x")
     try set.daemon.process.errors.wait(for: "defined both; redefined list")
     try set.daemon.process.errors.wait(for: "other limits take effect when feedd is started again: maxFeeds")
   }
 
-  @Test func aBadFileChangesNothing() throws {
+  @Test func invalidFileChangesNothing() throws {
     let set = try ConfiguredDaemon(#"{"feeds": [{"feed": "list", "kind": "array"}]}"#)
     let revision = try set.ask("hello", "{}")
     for (text, words) in [
@@ -43,7 +44,7 @@ struct ConfigurationFileTests {
     #expect(try set.ask("hello", "{}") == revision)
   }
 
-  @Test func aBadFileAtTheStartIsTheEnd() throws {
+  @Test func invalidFileFailsTheStart() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("c.json")
     try SmallFile.replace(path, with: Array("{\"feeds\":\n  [{\"feed\": \"a b\", \"kind\": \"array\"}]}".utf8))
@@ -56,7 +57,7 @@ struct ConfigurationFileTests {
     }
   }
 
-  @Test func checkingSaysWhatItFound() throws {
+  @Test func checkConfigReportsTheContents() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("c.json")
     try SmallFile.replace(

@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A daemon with a configuration and a database of contacts beside it.
+/// A daemon with a configuration file and a database of contacts.
 final class ConfiguredDaemon {
   let directory: TemporaryDirectory
   private(set) var daemon: DaemonProcess
@@ -12,8 +12,8 @@ final class ConfiguredDaemon {
   var database: String { directory.file("contacts.sqlite") }
 
   /// - Parameters:
-  ///   - contacts: SQL that makes the database; nil for none.
-  ///   - isKept: whether the daemon keeps its state.
+  ///   - contacts: SQL that creates the database; nil for no database.
+  ///   - isKept: whether the daemon has a state directory.
   init(_ configuration: String, contacts: String? = nil, arguments: [String] = [], isKept: Bool = false) throws {
     directory = try TemporaryDirectory()
     if let contacts { try Database(path: directory.file("contacts.sqlite"), access: .create).execute(contacts) }
@@ -23,16 +23,16 @@ final class ConfiguredDaemon {
     daemon = try DaemonProcess(self.arguments, directory: directory)
   }
 
-  /// Ends the daemon and starts it again.
+  /// Stops the daemon and starts it again.
   func restart(signal: Int32) throws {
     try daemon.stop(signal: signal)
     daemon = try DaemonProcess(arguments, directory: directory)
   }
 
-  /// Another connection, as another program would have.
+  /// Opens the database as another program.
   func open() throws -> Database { try Database(path: database, access: .create, busyTimeout: 5000) }
 
-  /// Puts another configuration in place and has it read.
+  /// Replaces the configuration and reloads it.
   func reload(_ configuration: String) throws {
     try SmallFile.replace(directory.file("feedd.json"), with: Array(configuration.utf8))
     daemon.process.signal(SIGHUP)
@@ -40,16 +40,17 @@ final class ConfiguredDaemon {
     try daemon.notify.wait(for: "READY=1", orEndOf: daemon.process)
   }
 
-  /// Watches a feed until a frame has all of these words.
+  /// Watches a feed on a new connection.
   func watch(_ feed: String) throws -> RawClient {
     let client = try daemon.connect()
     try client.send(#"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"\#(feed)"}}"#)
     return client
   }
 
-  func ask(_ method: String, _ params: String) throws -> String {
+  /// Sends a request on a new connection and returns the answer.
+  func ask(_ method: String, _ params: String) throws -> JSONValue {
     let client = try daemon.connect()
     try client.send(#"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(params)}"#)
-    return try client.receive() ?? ""
+    return try client.receiveJSON()
   }
 }

@@ -22,7 +22,7 @@ struct AcceptorTests {
     listener = try UnixListener.bind(path: path)
   }
 
-  /// Takes all connections that the acceptor gives, and closes them.
+  /// Accepts all connections of a turn, closes them and returns their number.
   func take(_ acceptor: inout Acceptor, at time: Instant = now) -> Int {
     var count = 0
     while let connection = acceptor.next(now: time, openConnections: 0) {
@@ -48,7 +48,7 @@ struct AcceptorTests {
     withExtendedLifetime(client) {}
   }
 
-  @Test("a turn takes a bounded number of connections and the next turn the rest")
+  @Test("a turn accepts a bounded number of connections, the next turn the rest")
   func budget() throws {
     let clients = try (0..<(Acceptor.perTurn + 6)).map { _ in try UnixStream.connect(path: path) }
     var acceptor = Acceptor(listener, log)
@@ -60,7 +60,7 @@ struct AcceptorTests {
     withExtendedLifetime(clients) {}
   }
 
-  @Test("the end of listening takes the connections that wait already")
+  @Test("connections that wait when listening ends are still accepted")
   func end() throws {
     let clients = try (0..<(Acceptor.perTurn + 6)).map { _ in try UnixStream.connect(path: path) }
     var acceptor = Acceptor(listener, log)
@@ -74,7 +74,7 @@ struct AcceptorTests {
     withExtendedLifetime(clients) {}
   }
 
-  @Test("accepting pauses after a failure and resumes when told to")
+  @Test("accepting pauses after a failure and resumes on request")
   func pause() throws {
     let client = try UnixStream.connect(path: path)
     let failure = SystemError(code: EINVAL, operation: "accept a connection at", path: path)
@@ -94,7 +94,7 @@ struct AcceptorTests {
     withExtendedLifetime(client) {}
   }
 
-  @Test("without descriptors a client is told so and closed, with the descriptor kept in reserve")
+  @Test("without free descriptors a client receives bye by means of the reserved descriptor")
   func reserve() throws {
     let client = try UnixStream.connect(path: path)
     let exhausted = UnixListener.Accepted.exhausted(SystemError(code: EMFILE, operation: "accept a connection at"))
@@ -105,10 +105,10 @@ struct AcceptorTests {
     #expect(acceptor.isPaused == false)
     let farewell = try RawClient(client).receiveToEnd()
     #expect(farewell.count == 1)
-    #expect(farewell.first?.contains("\"reason\":\"descriptors\"") == true)
+    #expect(try JSONValue(farewell.first)["params"]["reason"].string == "descriptors")
   }
 
-  @Test("accepting pauses when not even the reserve helps, and ends all the same")
+  @Test("accepting pauses if the reserved descriptor does not help, and listening can still end")
   func exhausted() throws {
     let exhausted = UnixListener.Accepted.exhausted(SystemError(code: ENFILE, operation: "accept a connection at"))
     let outcomes = Outcomes([exhausted, exhausted, exhausted, exhausted])

@@ -10,7 +10,7 @@ private func moment(_ seconds: UInt64) -> Instant { Instant(nanoseconds: seconds
 
 @Suite("Shutting down")
 struct ShutdownTests {
-  @Test("draining begins once and is due when no connection is left or the time is up")
+  @Test("draining begins once and ends when no connection is left or after the timeout")
   func drains() {
     var shutdown = Shutdown(drainTimeout: .seconds(5))
     #expect(shutdown.begin(now: moment(1)) == nil)
@@ -65,7 +65,7 @@ struct LogHealthTests {
 
 @Suite("Signals as requests")
 struct SignalsTests {
-  @Test("SIGHUP asks to reload, the others ask to end; the sender is named unless it is the kernel")
+  @Test("SIGHUP requests a reload, other signals request the end; the sender is named unless it is the kernel")
   func requests() {
     func arrival(_ signal: Int32, pid: Int32) -> SignalQueue.Arrival {
       SignalQueue.Arrival(signal: signal, pid: pid, uid: 7)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Reports of a recovery")
 struct RecoveryReporterTests {
-  /// Reports on their way to the test, which waits for them.
+  /// Collects reports; the test waits for them.
   private final class Inbox: Sendable {
     private let reports = Mutex<[RecoveryReport]>([])
     private let wakeUp: WakeUp
@@ -19,7 +19,7 @@ struct RecoveryReporterTests {
       wakeUp.signal()
     }
 
-    /// Waits for a report of the batch that ends with a row.
+    /// Waits for a report of the batch that ends in a row.
     func first(row: Int64) -> RecoveryReport {
       while true {
         if let found = reports.withLock({ $0.first { $0.progress.row == row } }) { return found }
@@ -30,7 +30,7 @@ struct RecoveryReporterTests {
     var warnings: [Int64] { reports.withLock { $0.filter(\.isNewWarning).map(\.progress.row) } }
   }
 
-  @Test("a batch is reported while it is executed, and warned of once when it takes long")
+  @Test("a batch is reported while it executes, with one warning if it takes long")
   func longBatch() throws {
     let inbox = try Inbox()
     let reporter = try RecoveryReporter(every: .milliseconds(1), longBatch: .zero) { inbox.add($0) }
@@ -48,7 +48,7 @@ struct RecoveryReporterTests {
     #expect(inbox.warnings == [7, 9])
   }
 
-  @Test("no batch is warned of while an image is read")
+  @Test("reading an image causes no warning")
   func imageOnly() throws {
     let inbox = try Inbox()
     let reporter = try RecoveryReporter(every: .milliseconds(1), longBatch: .zero) { inbox.add($0) }

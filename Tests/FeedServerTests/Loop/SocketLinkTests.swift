@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Sockets as a link")
 struct SocketLinkTests {
-  /// A listener, its path, and what happens at it.
+  /// A listener, its path and the clock of its link.
   struct Place {
     let directory: TemporaryDirectory
     let path: String
@@ -24,7 +24,7 @@ struct SocketLinkTests {
       try SocketLink(UnixListener.bind(path: path), Log(threshold: .error, style: .timestamps))
     }
 
-    /// Waits for events and returns all of them; accepted connections are numbered from `number` on.
+    /// Waits for events and returns them. Accepted connections are numbered from `number`.
     func events(_ link: inout SocketLink, number: Int = 0, milliseconds: Int32 = 10_000) throws -> [LinkEvent] {
       var (number, events) = (number, [LinkEvent]())
       _ = try link.wait(milliseconds: milliseconds, clock)
@@ -39,7 +39,7 @@ struct SocketLinkTests {
       return events
     }
 
-    /// Connects a client, whose connection gets this number.
+    /// Connects a client; its connection gets this number.
     func connect(_ link: inout SocketLink, _ number: Int) throws -> UnixStream {
       let client = try UnixStream.connect(path: path)
       let events = try events(&link, number: number)
@@ -98,7 +98,7 @@ struct SocketLinkTests {
     link.checkInvariants()
   }
 
-  @Test("the end of the input is read after the bytes before it, also when the peer hung up")
+  @Test("the end of the input is read after the bytes before it, even if the peer hung up")
   func end() throws {
     let place = try Place()
     var link = try place.makeLink()
@@ -113,7 +113,7 @@ struct SocketLinkTests {
     #expect(write(&link, Self.first, [[1]]) == .failed)
   }
 
-  @Test("a hang-up is reported once of a connection that is not watched, and nothing else")
+  @Test("of a connection that is not watched only the hang-up is reported, once")
   func unwatched() throws {
     let place = try Place()
     var link = try place.makeLink()
@@ -129,7 +129,7 @@ struct SocketLinkTests {
     #expect(read(&link, Self.first).1 == [7])
   }
 
-  @Test("a full socket takes part of the bytes and is reported when it takes more")
+  @Test("a full socket accepts some of the bytes and is reported when it accepts more")
   func backpressure() throws {
     let place = try Place()
     var link = try place.makeLink()
@@ -150,7 +150,7 @@ struct SocketLinkTests {
     #expect(try place.events(&link) == [.readable(Self.first, hungUp: false)])
   }
 
-  @Test("an event of a connection that was closed in the same turn is dropped, also when its number is in use again")
+  @Test("an event of a connection that was closed in the same turn is dropped, even if its number is reused")
   func staleEvents() throws {
     let place = try Place()
     var link = try place.makeLink()
@@ -169,7 +169,7 @@ struct SocketLinkTests {
     withExtendedLifetime(clients) {}
   }
 
-  @Test("many connections come and go in random order and each reads its own bytes")
+  @Test("many connections open and close in random order, and each reads its own bytes")
   func many() throws {
     let place = try Place()
     var link = try place.makeLink()

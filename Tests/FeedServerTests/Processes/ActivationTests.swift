@@ -3,10 +3,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The service manager's side: it listens, starts the daemon with the socket as descriptor 3, and keeps the socket.
+/// Acts as the service manager: listens, starts the daemon with the socket as descriptor 3, and keeps the socket.
 @Suite("Socket activation")
 struct ActivationTests {
-  /// `LISTEN_PID` must be the pid of the process that gets the socket: the shell sets it and becomes the daemon.
+  /// `LISTEN_PID` must be the pid of the daemon: the shell sets it and then executes the daemon.
   static let script = "export LISTEN_PID=$$; exec \"$@\""
 
   func start(_ arguments: [String], passing: [Int32], _ variables: [String: String]) throws -> ChildProcess {
@@ -16,7 +16,7 @@ struct ActivationTests {
       passing: passing)
   }
 
-  @Test func servesWhoConnectedBeforeItStarted() throws {
+  @Test func clientThatConnectedBeforeTheStartIsServed() throws {
     let directory = try TemporaryDirectory()
     let listener = try UnixListener.bind(path: directory.file("s"))
     let notify = try NotifyReceiver("@\(directory.path)")
@@ -27,25 +27,25 @@ struct ActivationTests {
       ["--socket", "/elsewhere"], passing: [listener.descriptor],
       ["LISTEN_FDS": "1", "LISTEN_FDNAMES": "feedd.socket", "NOTIFY_SOCKET": notify.socketName])
     try notify.wait(for: "READY=1", orEndOf: process)
-    #expect(try early.receive()?.contains("\"id\":1") == true)
+    #expect(try early.receiveJSON()["id"].int == 1)
     try RawClient(path: listener.path).ping(2)
 
     process.signal(SIGTERM)
     try notify.wait(for: "STOPPING=1", orEndOf: process)
-    #expect(try early.receive()?.contains("\"method\":\"bye\"") == true)
+    #expect(try early.receiveJSON()["method"].string == "bye")
     #expect(try process.waitForExit() == 0)
     #expect(process.errors.text.contains("listens at \(listener.path) (handed over)"))
     #expect(process.errors.text.contains("--socket /elsewhere is not used"))
 
-    // The socket is the service manager's: it stays, and the next daemon serves who waits.
+    // The service manager keeps the socket, so the next daemon serves the waiting client.
     let next = try RawClient(path: listener.path)
     try next.send("{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"ping\"}")
     let second = try start([], passing: [listener.descriptor], ["LISTEN_FDS": "1"])
-    #expect(try next.receive()?.contains("\"id\":3") == true)
+    #expect(try next.receiveJSON()["id"].int == 3)
     withExtendedLifetime(second) {}
   }
 
-  @Test func whatIsNoListeningStreamSocketIsRefused() throws {
+  @Test func descriptorThatIsNotAListeningStreamSocketIsRefused() throws {
     let directory = try TemporaryDirectory()
     let receiver = try NotifyReceiver(directory.file("datagrams"))
     let wrong = try start([], passing: [receiver.descriptor], ["LISTEN_FDS": "1"])
@@ -67,7 +67,7 @@ struct ActivationTests {
     try daemon.connect().ping(1)
   }
 
-  @Test func theWatchdogIsFedWhileNothingHappens() throws {
+  @Test func watchdogIsNotifiedWhileIdle() throws {
     let directory = try TemporaryDirectory()
     let notify = try NotifyReceiver(directory.file("n"))
     let process = try ChildProcess(

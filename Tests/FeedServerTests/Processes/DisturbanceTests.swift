@@ -3,10 +3,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Clients that do everything wrong at random, beside one that does everything right.
+/// Clients that misbehave at random, next to a client that behaves correctly.
 @Suite("Disturbances")
 struct DisturbanceTests {
-  @Test(arguments: [1, 2, 3, 4] as [UInt64]) func hurtOnlyThemselves(seed: UInt64) throws {
+  @Test(arguments: [1, 2, 3, 4] as [UInt64]) func misbehavingClientsDoNotAffectOthers(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     let daemon = try DaemonProcess(["--max-queue", "4K", "--max-frame", "64K", "--log-level", "debug"])
     let good = try daemon.connect()
@@ -25,7 +25,7 @@ struct DisturbanceTests {
     #expect(turns < 2000, "seed \(seed)")
   }
 
-  /// One wrong thing; false when the client is to be dropped. What the daemon did to the connection before is its right.
+  /// Does something wrong; returns whether the client stays connected. The daemon may have closed the connection before.
   func act(_ client: RawClient, _ random: inout SeededRandom) -> Bool {
     switch Int.random(in: 0..<8, using: &random) {
     case 0:
@@ -48,7 +48,7 @@ struct DisturbanceTests {
     }
   }
 
-  /// Sends what the socket takes without waiting; false when the daemon has closed.
+  /// Sends as much as the socket accepts without waiting; returns false if the daemon has closed the connection.
   func send(_ client: RawClient, _ bytes: [UInt8]) -> Bool {
     do {
       try client.stream.setNonblocking(true)

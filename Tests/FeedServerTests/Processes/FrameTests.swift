@@ -2,19 +2,19 @@ import FeedSystem
 import TestSupport
 import Testing
 
-@Suite("Frames at the socket")
+@Suite("Frames on the socket")
 struct FrameTests {
   static let ping = Array("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}".utf8)
 
-  @Test func arriveByteByByte() throws {
+  @Test func frameArrivesByteByByte() throws {
     let daemon = try DaemonProcess()
     let client = try daemon.connect()
     for byte in RawClient.frame(Self.ping) { try client.sendBytes([byte]) }
-    #expect(try client.receive()?.contains("\"id\":7") == true)
+    #expect(try client.receiveJSON()["id"].int == 7)
   }
 
-  /// Frames of all sizes around the steps of the buffers, cut at random places.
-  @Test(arguments: [1, 2, 3] as [UInt64]) func areCutAnywhere(seed: UInt64) throws {
+  /// Frames of sizes around those of the buffers, split at random positions.
+  @Test(arguments: [1, 2, 3] as [UInt64]) func framesAreSplitAnywhere(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     let daemon = try DaemonProcess()
     let client = try daemon.connect()
@@ -31,14 +31,13 @@ struct FrameTests {
       rest = rest.dropFirst(count)
     }
     while answered < sizes.count {
-      let answer = try client.receive()
-      #expect(answer?.contains("\"id\":\(answered)") == true, "seed \(seed)")
+      #expect(try client.receiveJSON()["id"].int == answered, "seed \(seed)")
       answered += 1
     }
   }
 
   @Test(arguments: [[0, 0, 0, 0], [255, 255, 255, 255], [1, 0, 0, 1], [0x47, 0x45, 0x54, 0x20]] as [[UInt8]])
-  func aBadLengthIsAnErrorThenByeThenTheEnd(header: [UInt8]) throws {
+  func invalidLengthIsAnsweredWithAnErrorAndBye(header: [UInt8]) throws {
     let daemon = try DaemonProcess()
     let other = try daemon.connect()
     try other.ping(1)
@@ -46,34 +45,35 @@ struct FrameTests {
     try client.sendBytes(header + Array(repeating: 65, count: 100_000))
     let frames = try client.receiveToEnd()
     #expect(frames.count == 2)
-    #expect(frames.first?.contains("\"code\":-32600") == true)
-    #expect(frames.first?.contains("\"id\":null") == true)
-    #expect(frames.last?.contains("\"method\":\"bye\"") == true)
+    let answer = try JSONValue(frames.first)
+    #expect(answer["error"]["code"].int == -32600)
+    #expect(answer.has("id") && answer["id"] == "null")
+    #expect(try JSONValue(frames.last)["method"].string == "bye")
     try other.ping(2)
   }
 
-  /// The most a frame may have is taken, one byte more is not.
-  @Test func theLimitIsExact() throws {
+  /// A frame of exactly the limit is accepted; one byte more is refused.
+  @Test func frameLimitIsExact() throws {
     let daemon = try DaemonProcess(["--max-frame", "4K"])
     let fits = RawClient.longPing(1, size: 4096 - RawClient.longPing(1, size: 0).utf8.count)
     let client = try daemon.connect()
     try client.send(fits)
-    #expect(try client.receive()?.contains("\"id\":1") == true)
+    #expect(try client.receiveJSON()["id"].int == 1)
     try client.send(RawClient.longPing(1, size: 4097 - RawClient.longPing(1, size: 0).utf8.count))
-    #expect(try client.receiveToEnd().last?.contains("\"method\":\"bye\"") == true)
+    #expect(try JSONValue(client.receiveToEnd().last)["method"].string == "bye")
   }
 
-  @Test func aHalfFrameWithoutProgressIsEnded() throws {
+  @Test func incompleteFrameTimesOut() throws {
     let daemon = try DaemonProcess(["--frame-timeout", "1s"])
     let client = try daemon.connect()
     try client.sendBytes([0, 0, 1, 0, 65, 66])
     let frames = try client.receiveToEnd()
     #expect(frames.count == 1)
-    #expect(frames.first?.contains("\"method\":\"bye\"") == true)
-    #expect(frames.first?.contains("frameTimeout") == true)
+    let bye = try JSONValue(frames.first)
+    #expect(bye["method"].string == "bye" && bye["params"]["reason"].string == "frameTimeout")
   }
 
-  @Test func anEndWithinAFrameDisturbsNobody() throws {
+  @Test func endWithinAFrameDoesNotAffectOthers() throws {
     let daemon = try DaemonProcess()
     let other = try daemon.connect()
     for length in 1..<8 {
@@ -85,8 +85,8 @@ struct FrameTests {
     try other.ping(1)
   }
 
-  /// Half frames are held in memory: those of one user have a bound, whatever each of them may become.
-  @Test func halfFramesOfAUserHaveABound() throws {
+  /// Incomplete frames are held in memory, so those of one user count against the quota.
+  @Test func incompleteFramesCountAgainstTheQuota() throws {
     let daemon = try DaemonProcess(["--max-queue-per-user", "256K"])
     let observer = try daemon.connect()
     let half = Array(RawClient.frame(Array(RawClient.longPing(1, size: 1 << 20).utf8)).prefix(100_000))
@@ -94,10 +94,10 @@ struct FrameTests {
     for (index, client) in clients.enumerated() { try client.sendBytes(Array(half.dropLast(10_000 * index))) }
     let frames = try clients[0].receiveToEnd()
     #expect(frames.count == 1)
-    #expect(frames.last?.contains("\"reason\":\"quota\"") == true)
+    #expect(try JSONValue(frames.last)["params"]["reason"].string == "quota")
     try observer.send("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"stats\"}")
-    #expect(try observer.receive()?.contains("\"heldBytes\":170000") == true)
-    // What is left of the others' frames still has its place.
+    #expect(try observer.receiveJSON()["result"]["heldBytes"].int == 170_000)
+    // The other connections can continue their frames.
     for client in clients[1...] {
       try client.sendBytes([0x79])
       try observer.ping(8)

@@ -10,7 +10,7 @@ struct StartTests {
     return lstat(path, &status) == 0 ? status.st_mode & 0o777 : nil
   }
 
-  @Test func saysWhereItListensHowDurablyAndWho() throws {
+  @Test func startReportsSocketDurabilityAndUser() throws {
     let daemon = try DaemonProcess()
     try daemon.process.errors.wait(lines: 1)
     let line =
@@ -21,7 +21,7 @@ struct StartTests {
     #expect(listening.pid == daemon.process.pid)
   }
 
-  @Test func theSocketIsForUserAndGroupWhateverTheMask() throws {
+  @Test func socketModeDoesNotDependOnTheUmask() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("s")
     for mask in ["000", "077", "777"] {
@@ -40,7 +40,7 @@ struct StartTests {
     }
   }
 
-  @Test func aSecondOneIsRefusedAndTheFirstGoesOn() throws {
+  @Test func secondDaemonIsRefused() throws {
     let daemon = try DaemonProcess()
     let second = try ChildProcess(BuildProducts.program("feedd"), ["--socket", daemon.socketPath])
     #expect(try second.waitForExit() == 1)
@@ -50,7 +50,7 @@ struct StartTests {
     try daemon.connect().ping(1)
   }
 
-  @Test func whatAKilledOneLeftIsReplaced() throws {
+  @Test func socketOfAKilledDaemonIsReplaced() throws {
     let directory = try TemporaryDirectory()
     let first = try DaemonProcess(directory: directory)
     first.process.signal(SIGKILL)
@@ -60,8 +60,8 @@ struct StartTests {
     try second.connect().ping(1)
   }
 
-  /// Of many that start at the same moment, over what a killed one left, exactly one serves.
-  @Test func ofManyStartersOneServes() throws {
+  /// Of many daemons that start at the same moment after one was killed, exactly one serves.
+  @Test func exactlyOneOfManyConcurrentStartsServes() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("s")
     let old = try ChildProcess(BuildProducts.program("feedd"), ["--socket", path, "--durability", "memory"])
@@ -91,7 +91,7 @@ struct StartTests {
       (["--socket", "/dev/null"], 1, "the file is not a socket"),
       (["--socket", "/tmp/" + String(repeating: "x", count: 120)], 1, "pass a path of at most 107 bytes"),
     ] as [([String], Int32, String)])
-  func failuresSayWhatToChange(arguments: [String], code: Int32, words: String) throws {
+  func failedStartsNameTheNextStep(arguments: [String], code: Int32, words: String) throws {
     let process = try ChildProcess(BuildProducts.program("feedd"), arguments)
     #expect(try process.waitForExit() == code)
     #expect(process.errors.text.contains(words), "\(process.errors.text)")
@@ -107,12 +107,12 @@ struct StartTests {
     }
   }
 
-  @Test func aStateDirectoryWithoutDurabilityIsAnnounced() throws {
+  @Test func stateDirectoryWithoutDurabilityIsReported() throws {
     let daemon = try DaemonProcess(["--state", "/var/lib/feedd", "--durability", "memory"])
     try daemon.process.errors.wait(for: "--state /var/lib/feedd is not used")
   }
 
-  @Test func linesForTheJournalHavePriorities() throws {
+  @Test func journalLinesHavePriorities() throws {
     let directory = try TemporaryDirectory()
     let script = "JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) exec \"$@\""
     let process = try ChildProcess(

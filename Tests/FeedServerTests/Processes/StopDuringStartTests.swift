@@ -16,8 +16,8 @@ struct StopDuringStartTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// Leaves a state behind, with a journal to execute, and returns its epoch and its digest.
-  private func fill(endingWith signal: Int32) throws -> [String] {
+  /// Creates a state with a journal to execute, and returns its epoch and digest.
+  private func fill(endingWith signal: Int32) throws -> [JSONValue] {
     let daemon = try DaemonProcess(["--state", state], directory: directory)
     let client = try daemon.connect()
     _ = try ask(client, "define", #"{"feed":"f","kind":"collection"}"#)
@@ -27,17 +27,16 @@ struct StopDuringStartTests {
     return content
   }
 
-  private func ask(_ client: RawClient, _ method: String, _ params: String) throws -> String {
+  private func ask(_ client: RawClient, _ method: String, _ params: String) throws -> JSONValue {
     try client.send(#"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(params)}"#)
-    return try #require(try client.receive())
+    return try client.receiveJSON()
   }
 
   /// The epoch and the digest of the feed.
-  private func content(of daemon: DaemonProcess) throws -> [String] {
+  private func content(of daemon: DaemonProcess) throws -> [JSONValue] {
     let client = try daemon.connect()
     let hello = try ask(client, "hello", #"{"protocol":1}"#)
-    let epoch = try #require(hello.components(separatedBy: "\"epoch\":\"").dropFirst().first?.prefix(32))
-    return [String(epoch), try ask(client, "verify", #"{"feed":"f"}"#)]
+    return [try hello["result"].member("epoch"), try ask(client, "verify", #"{"feed":"f"}"#)]
   }
 
   /// Starts feedd, and returns when its socket exists: signals are handled from then on.
@@ -56,7 +55,7 @@ struct StopDuringStartTests {
   @Test("a signal ends a start that waits, and its files are removed", arguments: [SIGTERM, SIGINT])
   func blockedStart(signal: Int32) throws {
     let before = try fill(endingWith: SIGTERM)
-    // Without the mark, the start writes a new epoch, for which it waits while another program has the database locked.
+    // Without the mark the start writes a new epoch, which blocks while another program has locked the database.
     #expect(unlink("\(state)/feedd.sqlite-mark") == 0)
     let database = try Database(path: "\(state)/feedd.sqlite", access: .readWrite)
     try database.execute("BEGIN IMMEDIATE")

@@ -3,13 +3,13 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The files that the service manager reads, judged by its own checker.
+/// The unit files, verified by `systemd-analyze`.
 @Suite("Unit files")
 struct UnitFileTests {
   static let folder = "\(BuildProducts.packageFolder)/scripts/systemd"
   static let hasChecker = FileManager.default.isExecutableFile(atPath: "/usr/bin/systemd-analyze")
 
-  /// A copy of both units in which the program is the one that was built.
+  /// Copies both units and replaces the program by the built one.
   func copy(into directory: TemporaryDirectory) throws -> [String] {
     let program = try BuildProducts.program("feedd")
     return try ["feedd.service", "feedd.socket"].map { name in
@@ -22,7 +22,7 @@ struct UnitFileTests {
     }
   }
 
-  @Test(.enabled(if: hasChecker, "there is no systemd-analyze here")) func areFlawless() throws {
+  @Test(.enabled(if: hasChecker, "there is no systemd-analyze here")) func unitsPassSystemdAnalyze() throws {
     let directory = try TemporaryDirectory()
     let process = try ChildProcess("systemd-analyze", ["verify"] + copy(into: directory))
     let code = try process.waitForExit()
@@ -31,8 +31,8 @@ struct UnitFileTests {
     #expect(process.errors.text + process.output.text == "")
   }
 
-  /// What the daemon and its tests rely on, so that nobody takes it out unnoticed.
-  @Test func sayWhatTheDaemonReliesOn() throws {
+  /// The settings that the daemon and its tests rely on.
+  @Test func unitsContainTheSettingsThatTheDaemonNeeds() throws {
     let service = try String(contentsOfFile: "\(Self.folder)/feedd.service", encoding: .utf8).split(separator: "\n")
     let lines = [
       "Type=notify", "ExecReload=/usr/local/bin/feedd --reload $MAINPID", "# systemd 253: Type=notify-reload",
@@ -43,7 +43,7 @@ struct UnitFileTests {
       "ProtectSystem=strict", "RestrictAddressFamilies=AF_UNIX",
     ]
     for line in lines { #expect(service.contains(Substring(line))) }
-    // With it the kernel would show every client's user as nobody.
+    // With PrivateUsers the kernel would report the user of every client as nobody.
     #expect(!service.contains { $0.hasPrefix("PrivateUsers=") })
     let socket = try String(contentsOfFile: "\(Self.folder)/feedd.socket", encoding: .utf8).split(separator: "\n")
     #expect(socket.contains("SocketMode=0660"))

@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Watchers at the socket")
+@Suite("Watchers on the socket")
 struct WatcherTests {
   static let define =
     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"define\",\"params\":{\"feed\":\"f\",\"kind\":\"collection\"}}"
@@ -14,15 +14,14 @@ struct WatcherTests {
     return "{\"jsonrpc\":\"2.0\",\"method\":\"update\",\"params\":{\"feed\":\"f\",\"element\":\(element)}}"
   }
 
-  /// The value of the revision that a delta or a snapshot leads to.
+  /// Returns the revision that a delta or a snapshot leads to.
   func revision(_ frame: String) throws -> Int {
-    let found = try #require(frame.firstMatch(of: /"revision":(\d+)/), "\(frame.prefix(200))")
-    return try #require(Int(found.1))
+    try #require(JSONValue(frame)["params"]["revision"].int, "\(frame.prefix(200))")
   }
 
-  /// A watcher that does not read holds up neither the pusher nor another watcher; when it reads again it is brought to where
-  /// the others are, with less than what they got.
-  @Test func oneThatStopsCatchesUp() throws {
+  /// A watcher that does not read delays neither the pusher nor another watcher. When it reads again it catches up with fewer
+  /// frames than the others received.
+  @Test func stoppedWatcherCatchesUp() throws {
     let daemon = try DaemonProcess(["--max-queue", "64K"])
     let pusher = try daemon.connect()
     try pusher.send(Self.define)
@@ -47,18 +46,19 @@ struct WatcherTests {
     while at < last {
       let frame = try stopped.receive(having: "\"revision\":")
       at = try revision(frame)
-      if at == last && frame.contains("\"method\":\"snapshot\"") && !frame.contains("\"last\":true") { at = 0 }
+      let message = try JSONValue(frame)
+      if at == last && message["method"].string == "snapshot" && message["params"]["last"].bool != true { at = 0 }
       frames += 1
     }
     #expect(frames < count)
-    // It is live again: the next change arrives as for the others.
+    // The watch is live again: the next change arrives as a delta.
     try pusher.send(Self.update(7))
     #expect(try revision(stopped.receive(having: "\"method\":\"delta\"")) == last + 1)
     #expect(try revision(reading.receive(having: "\"method\":\"delta\"")) == last + 1)
   }
 
-  /// What a client sent before it went away is done, although nobody waits for the answers.
-  @Test func whatWasSentBeforeAHangUpIsDone() throws {
+  /// Requests that a client sent before it disconnected are executed.
+  @Test func requestsSentBeforeAHangUpAreExecuted() throws {
     let daemon = try DaemonProcess(["--max-queue", "4K"])
     let watcher = try daemon.connect()
     try watcher.send(Self.define)
@@ -68,7 +68,7 @@ struct WatcherTests {
     for round in 1...20 {
       do {
         let pusher = try daemon.connect()
-        // Answers that are never read, beyond what the daemon lets wait, then an update.
+        // Sends requests whose answers exceed the queue and are never read, then an update.
         for _ in 0..<300 { try pusher.send("{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"feeds\"}") }
         try pusher.send(Self.update(round))
       }
