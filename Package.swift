@@ -112,3 +112,15 @@ let package = Package(
       ]),
   ]
 )
+
+// Only scripts/fuzz builds the fuzzers: they need flags of the compiler and the linker that it passes.
+if Context.environment["FEEDD_FUZZ"] != nil {
+  package.targets.append(
+    .executableTarget(
+      name: "feedd-fuzz",
+      dependencies: [
+        "FeedChange", "FeedClient", "FeedEngine", "FeedJSON", "FeedModel", "FeedQuery", "FeedServer", "FeedSQLite",
+        "FeedStorage", "FeedSystem", "FeedWire", "Simulator",
+      ],
+      path: "Tests/Fuzz/Fuzzer", swiftSettings: settings))
+}
