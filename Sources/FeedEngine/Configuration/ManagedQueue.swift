@@ -84,7 +84,7 @@ extension Engine {
   private func take(_ rows: ManagedRows, of feed: ManagedKind, time: String) {
     catalog.begin(at: self.time.moment)
     do throws(FeedError) {
-      try feed.set(rows, in: catalog.commit)
+      try feed.set(rows, in: commit)
       if catalog.finish(to: self) { status.counters.commits &+= 1 }
       if feed.source.state != .ok {
         status.report(.info, "managed feed \(feed.name): \(rows.count) rows", about: .init(feed: feed.name))

@@ -53,6 +53,8 @@ public final class Engine {
   public let identity: ServerIdentity
   /// The catalog of all feeds.
   public let catalog: Catalog
+  /// The commit of the catalog, held here too: reaching it through the catalog counts a reference for each request.
+  let commit: Commit
   /// The access rules.
   var access: AccessControl
   /// Changes by the daemon itself: feeds of the configuration, rows of managed feeds, evictions.
@@ -78,6 +80,7 @@ public final class Engine {
     status = Status(startedAt: now)
     time = EngineTime(now: now)
     catalog = Catalog(limits: limits, seed: seed)
+    commit = catalog.commit
   }
 
   var now: Instant { time.now }

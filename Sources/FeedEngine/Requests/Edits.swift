@@ -15,25 +15,25 @@ extension Engine {
     switch method {
     case .insert:
       let elements = try elements(parameters)
-      try list.insert(elements, at: try places(parameters, for: elements), in: catalog.commit)
+      try list.insert(elements, at: try places(parameters, for: elements), in: commit)
     case .remove:
-      try list.remove(at: try rows(parameters), in: catalog.commit)
+      try list.remove(at: try rows(parameters), in: commit)
     case .replace:
       let elements = try elements(parameters)
       guard let places = try places(parameters, for: elements) else {
         throw Parameters.refuse("at", "is missing: give a row for each element")
       }
-      try list.replace(elements, at: places, in: catalog.commit)
+      try list.replace(elements, at: places, in: commit)
     case .move:
       if list.hasIdentity, let id = parameters.member("id") {
         try parameters.refuseBoth("from", "id")
-        return try list.move(id, to: try parameters.integer("to"), in: catalog.commit)
+        return try list.move(id, to: try parameters.integer("to"), in: commit)
       }
       try list.move(
-        from: try parameters.integer("from"), to: try parameters.integer("to"), in: catalog.commit)
+        from: try parameters.integer("from"), to: try parameters.integer("to"), in: commit)
     default:
       let element = try parameters.required("element", "the element, or null to empty the feed")
-      try list.put(element.isNull ? nil : element, in: catalog.commit)
+      try list.put(element.isNull ? nil : element, in: commit)
     }
   }
 

@@ -24,13 +24,13 @@ extension Engine {
       rollBack(reply.session)
       throw error
     }
-    commit()
+    finishCommit()
     try answer(reply) { out in
       out.append("\"revision\":")
       out.append(integer: catalog.revision)
       if listsChange {
         out.append(UInt8(ascii: ","))
-        catalog.commit.withResult { out.append($0) }
+        commit.withResult { out.append($0) }
       }
     }
   }
@@ -44,7 +44,7 @@ extension Engine {
       for (place, operation) in operations.elements.enumerated() {
         try apply(operation, at: place, of: reply.session)
         results.append(place > 0 ? ",{" : "{")
-        catalog.commit.withResult { results.append($0) }
+        commit.withResult { results.append($0) }
         results.append(UInt8(ascii: "}"))
         // Checked without an id too, because it also bounds the work.
         if results.count > reply.room { throw tooLarge }
@@ -53,7 +53,7 @@ extension Engine {
       rollBack(reply.session)
       throw error
     }
-    commit()
+    finishCommit()
     try answer(reply) { out in
       out.append("\"revision\":")
       out.append(integer: catalog.revision)
@@ -64,7 +64,7 @@ extension Engine {
   }
 
   /// Commits the operations and publishes their changes.
-  private func commit() {
+  private func finishCommit() {
     if catalog.finish(to: self) { status.counters.commits &+= 1 }
   }
 
@@ -99,10 +99,10 @@ extension Engine {
 
   /// Throws if the answer of a change would not fit in a frame, while the change can still be rolled back.
   private func checkFits(_ room: Int) throws(FeedError) {
-    let size = catalog.commit.resultSize
+    let size = commit.resultSize
     if size.sectionsAdded == 0 && size.all <= room / Self.longestListing { return }
     var result = ByteBuffer()
-    catalog.commit.withResult { result.append($0) }
+    commit.withResult { result.append($0) }
     if result.count > room { throw tooLarge }
   }
 
@@ -121,7 +121,7 @@ extension Engine {
       throw Parameters.refuse("animation", "must be a short string, such as \"fade\"")
     }
     try operate(method, parameters, of: session)
-    catalog.commit.setHint(Array(hint.text))
+    commit.setHint(Array(hint.text))
   }
 
   private func operate(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
@@ -145,13 +145,13 @@ extension Engine {
   private func update(_ parameters: Parameters, of session: Session) throws(FeedError) {
     let target = try feed(parameters, of: session)
     guard let feed = target.collection else {
-      return try identifiedArray(target, .update).update(try elements(parameters), in: catalog.commit)
+      return try identifiedArray(target, .update).update(try elements(parameters), in: commit)
     }
     try parameters.refuseBoth("element", "elements")
     if let element = parameters.member("element") {
-      try feed.update(element, in: catalog.commit)
+      try feed.update(element, in: commit)
     } else if parameters.member("elements") != nil {
-      try feed.update(elements: try parameters.array("elements", "an array of elements"), in: catalog.commit)
+      try feed.update(elements: try parameters.array("elements", "an array of elements"), in: commit)
     } else {
       throw Parameters.refuse("element", "is missing: give \"element\", or \"elements\" as an array")
     }
@@ -162,15 +162,15 @@ extension Engine {
     guard let feed = target.collection else {
       let array = try identifiedArray(target, .delete)
       switch try deletion(parameters) {
-      case .id(let id): return try array.delete([id], in: catalog.commit)
-      case .ids(let ids): return try array.delete(Array(ids.elements), in: catalog.commit)
-      case .filter(let filter): return try array.delete(where: filter, in: catalog.commit)
+      case .id(let id): return try array.delete([id], in: commit)
+      case .ids(let ids): return try array.delete(Array(ids.elements), in: commit)
+      case .filter(let filter): return try array.delete(where: filter, in: commit)
       }
     }
     switch try deletion(parameters) {
-    case .id(let id): try feed.delete(id, in: catalog.commit)
-    case .ids(let ids): try feed.delete(ids: ids, in: catalog.commit)
-    case .filter(let filter): try feed.delete(where: filter, in: catalog.commit)
+    case .id(let id): try feed.delete(id, in: commit)
+    case .ids(let ids): try feed.delete(ids: ids, in: commit)
+    case .filter(let filter): try feed.delete(where: filter, in: commit)
     }
   }
 
@@ -219,8 +219,8 @@ extension Engine {
     let feed = try feed(parameters, of: session)
     let elements = try parameters.array("elements", "an array of all elements the feed shall hold")
     switch feed.kind {
-    case let collection as CollectionKind: try collection.set(elements, in: catalog.commit)
-    case let list as ListKind where list.shape == .array: try list.set(elements, in: catalog.commit)
+    case let collection as CollectionKind: try collection.set(elements, in: commit)
+    case let list as ListKind where list.shape == .array: try list.set(elements, in: commit)
     default: throw refusal(of: feed, wanted: "collection or array")
     }
   }

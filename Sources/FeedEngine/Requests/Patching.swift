@@ -31,7 +31,7 @@ extension Engine {
         result throws(FeedError) in try patches.checkIdentity(of: result, path, is: key, index, feed)
       }
     }
-    try merged.withResults { elements throws(FeedError) in try collection.update(elements: elements, in: catalog.commit)
+    try merged.withResults { elements throws(FeedError) in try collection.update(elements: elements, in: commit)
     }
   }
 
@@ -55,7 +55,7 @@ extension Engine {
       if isFirst { rows.append(row) }
     }
     try merged.withResults { elements throws(FeedError) in
-      try list.replace(Array(elements.elements), at: rows, in: catalog.commit)
+      try list.replace(Array(elements.elements), at: rows, in: commit)
     }
   }
 
@@ -72,7 +72,7 @@ extension Engine {
     try merged.merge(patch, into: section.row(at: 0).text, key: 0)
     try merged.withResults { elements throws(FeedError) in
       let element = elements.element(at: 0)
-      try list.put(element?.isNull == true ? nil : element, in: catalog.commit)
+      try list.put(element?.isNull == true ? nil : element, in: commit)
     }
   }
 }

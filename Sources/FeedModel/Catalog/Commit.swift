@@ -403,7 +403,7 @@ public final class Commit {
       return false
     }
     let route = graph.route(of: feed)
-    guard route.isWhole, concernsNoBin(feed, change) else { return false }
+    guard route.isWhole, feed.withCollection({ concernsNoBin($0, change) }) ?? true else { return false }
     var updated: ElementText?
     if change.pointee.change.onlyUpdates && change.pointee.change.updated.count == 1 {
       updated = feed.element(at: change.pointee.change.updated[0])
@@ -414,8 +414,8 @@ public final class Commit {
   }
 
   /// Whether no bin with changed rows is watched, shown or selected. If so, these bins only get the new revision.
-  private func concernsNoBin(_ feed: Feed, _ slot: UnsafeMutablePointer<ChangeTable.Slot>) -> Bool {
-    guard let collection = feed.collection, collection.hasBins else { return true }
+  private func concernsNoBin(_ collection: CollectionKind, _ slot: UnsafeMutablePointer<ChangeTable.Slot>) -> Bool {
+    if !collection.hasBins { return true }
     // Iterates by index: an iterator would retain each list.
     for index in slot.pointee.change.updated.indices {
       if isSeen(collection, slot.pointee.change.updated[index]) { return false }

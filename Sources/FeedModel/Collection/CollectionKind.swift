@@ -92,9 +92,11 @@ public final class CollectionKind: FeedKind {
   public func update(_ element: JSONView, in commit: Commit) throws(FeedError) {
     commit.startOperation()
     let mark = commit.log.mark
+    // Read once: each reading of a property that may change counts a reference.
+    let state = state
     try state.update(element, index: 0, at: commit.tick(), commit.log)
     commit.addStep(&state.step)
-    evictExcess(in: commit)
+    if state.hasExcess { evictExcess(in: commit) }
     commit.finishOperation(on: number, state, since: mark)
   }
 

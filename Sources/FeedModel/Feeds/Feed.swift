@@ -14,8 +14,9 @@ public final class Feed {
   public let kind: any FeedKind
   /// ``kind`` if it derives its rows from other feeds. Stored because the cast is slow.
   let derived: (any DerivedKind)?
-  /// ``kind`` if it is a collection. Stored because a cast or a call through the protocol is slow.
-  public let collection: CollectionKind?
+  /// ``kind`` if it is a collection, without a count of references: `kind` keeps it alive. Kept because each update needs it,
+  /// and a cast, a call through the protocol or a reference count is slow.
+  private let unretainedCollection: Unmanaged<CollectionKind>?
 
   /// The revision of the last commit that changed this feed.
   public private(set) var revision: UInt64
@@ -37,8 +38,18 @@ public final class Feed {
     self.number = number
     self.kind = kind
     derived = kind as? any DerivedKind
-    collection = kind as? CollectionKind
+    unretainedCollection = (kind as? CollectionKind).map { .passUnretained($0) }
     self.revision = revision
+  }
+
+  /// ``kind`` if it is a collection.
+  public var collection: CollectionKind? { unretainedCollection?.takeUnretainedValue() }
+
+  /// Calls `body` with ``kind`` if it is a collection; returns nil otherwise. Counts no reference.
+  @inline(__always)
+  func withCollection<R>(_ body: (CollectionKind) -> R) -> R? {
+    guard let unretainedCollection else { return nil }
+    return unretainedCollection._withUnsafeGuaranteedRef(body)
   }
 
   /// The name of the kind in requests and answers; `bin` for a bin of a collection.
@@ -88,8 +99,7 @@ public final class Feed {
 
   /// The element at the path of an existing row. O(log n).
   public func element(at path: IndexPath) -> ElementText {
-    if let collection { return collection.element(at: path) }
-    return kind.element(at: path)
+    withCollection { $0.element(at: path) } ?? kind.element(at: path)
   }
 
   /// The type at the path of an existing row, as a JSON string; empty if it has none. O(log n).

@@ -15,10 +15,10 @@ extension RowStore {
   }
 
   /// The elements beyond the retained number, those unchanged for the longest time first. O(result).
-  var excess: [UInt32] {
-    guard let most = retention?.count, elements.count > most else { return [] }
-    return elements.longestUnchanged(elements.count - most)
-  }
+  var excess: [UInt32] { hasExcess ? elements.longestUnchanged(elements.count - maxRetained) : [] }
+
+  /// Whether there are more elements than are retained. O(1).
+  var hasExcess: Bool { elements.count > maxRetained }
 
   /// The moment when the next element expires; nil if none will.
   var nextExpiry: Instant? {

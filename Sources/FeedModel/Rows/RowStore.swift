@@ -18,7 +18,11 @@ public class RowStore {
   /// The keyed sections that divide the rows of `sections[0]`; nil if `sections` are the sections.
   let keyed: KeyedSections?
   /// The limits on kept elements, set by `retain`; nil keeps all.
-  var retention: Retention?
+  var retention: Retention? {
+    didSet { maxRetained = retention?.count ?? .max }
+  }
+  /// The number of elements that `retention` keeps.
+  private(set) var maxRetained = Int.max
   /// The elements with an expiry time; nil if the retention has no `until`.
   var deadlines: Deadlines?
 
