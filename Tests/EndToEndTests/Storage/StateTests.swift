@@ -45,7 +45,7 @@ import Testing
     }
     let daemon = try daemon(["--durability", "disk"])
     #expect(try ask(daemon, "verify", #"{"feed":"f"}"#) == verified)
-    #expect(try ask(daemon, "hello", #"{"protocol":1}"#)["result"]["durability"].string == "disk")
+    #expect(try ask(daemon, "hello", #"{"protocol":1}"#)["result"]["capabilities"]["durability"].string == "disk")
   }
 
   @Test func secondDaemonReportsTheOwnerOfTheState() throws {

@@ -68,7 +68,9 @@ struct ManagedSectionTests {
     try set.daemon.process.errors.wait(for: "managed feed people: there is no file")
     let client = try set.watch("people")
     for path in ["a", "a/b"] { #expect(mkdir(set.directory.file(path), 0o755) == 0) }
-    try Database(path: set.directory.file("a/b/contacts.sqlite"), access: .create).execute(Self.contacts)
+    // The daemon may be reading the new file.
+    let database = try Database(path: set.directory.file("a/b/contacts.sqlite"), access: .create, busyTimeout: 5000)
+    try database.execute(Self.contacts)
     _ = try client.receive(having: "people/family", "Dad")
   }
 
