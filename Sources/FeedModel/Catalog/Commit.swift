@@ -254,10 +254,15 @@ public final class Commit {
     graph.structureDidChange()
   }
 
+  /// Whether feeds of an image are defined. The rows of `$feeds` then change without a commit: feeds that show them may be
+  /// restored already, with later revisions.
+  var isRestoring = false
+
   /// Updates the row of a feed in `$feeds` after the feed was defined, redefined or undefined, or got other children.
   func relist(_ feed: Feed) throws(FeedError) {
     let change = try graph.table.follow(feed, in: self)
     if change.isEmpty { return }
+    if isRestoring { return graph.counts.didChange(onlyUpdates: change.onlyUpdates) }
     let slot = changes.open(graph.table.list.number)
     changes[slot].pointee.accumulator.add(change)
     graph.counts.didChange(onlyUpdates: change.onlyUpdates)

@@ -90,6 +90,8 @@ extension Catalog {
       table.list.restore(revision: revision, selection: selection, given: nil)
       return table.list
     }
+    commit.isRestoring = true
+    defer { commit.isRestoring = false }
     begin(at: commit.moment)
     let live: FeedDefinition
     do throws(FeedError) {
