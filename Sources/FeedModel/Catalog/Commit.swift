@@ -320,7 +320,11 @@ public final class Commit {
       let composed = changes[slot].pointee.accumulator.finish()
       if composed.isEmpty { continue }
       if let store = graph.table[number].kind.rows, !rebinned.contains(number) {
-        if let keyed = store.keyed {
+        if let keyed = store.keyed, graph.table[number].isGone {
+          // All sections are deleted, whatever happened to their rows before.
+          changes[slot].pointee.change = composed.normalizingMoves()
+          _ = keyed.operations.finish()
+        } else if let keyed = store.keyed {
           let flat = store.simplify(keyed.operations.finish(), log, since: .start)
           changes[slot].pointee.change = store.divide(flat, by: keyed, since: .commit, log, .start, isStep: false)
         } else {
