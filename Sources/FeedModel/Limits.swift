@@ -180,7 +180,7 @@ extension Limits {
   /// Sets the limits that are members of `object`. Other limits are unchanged.
   ///
   /// - Throws: `invalidParams` for an unknown name or a value out of range.
-  public mutating func take(_ object: JSONView) throws(FeedError) {
+  public mutating func set(membersOf object: JSONView) throws(FeedError) {
     for member in object.members {
       let name = member.key.string(atMost: 64) ?? ""
       guard let limit = Limits.all.first(where: { $0.name == name }) else {

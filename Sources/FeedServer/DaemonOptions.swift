@@ -64,7 +64,7 @@ extension DaemonOptions {
     if parsed.wantsVersion { return .print("feedd \(ProgramVersion.text)\n") }
     if let word = parsed.operands.first { throw UsageError("unexpected word '\(word)': feedd takes options only") }
     var options = DaemonOptions(socketPath: defaultSocket)
-    try options.take(parsed)
+    try options.apply(parsed)
     if let path = parsed.text("check-config") {
       options.configurationPath = path
       return .checkConfiguration(options)
@@ -74,7 +74,7 @@ extension DaemonOptions {
     return parsed.contains("check") ? .check(options) : .run(options)
   }
 
-  private mutating func take(_ parsed: ParsedOptions) throws(UsageError) {
+  private mutating func apply(_ parsed: ParsedOptions) throws(UsageError) {
     configurationPath = parsed.text("config")
     durability = parsed.text("durability").flatMap(Durability.init(rawValue:)) ?? durability
     if let interval = parsed.duration("image-interval") {

@@ -16,7 +16,7 @@ struct StateDirectory: ~Copyable {
   static func database(in directory: String) -> String { "\(directory)/\(StateFile.name)" }
 
   /// Creates the directory if it is missing, for this user only, and locks it.
-  static func take(_ path: String) throws(StateDirectoryError) -> StateDirectory {
+  static func lock(_ path: String) throws(StateDirectoryError) -> StateDirectory {
     let lockPath = lockPath(path)
     do throws(SystemError) {
       try PrivateDirectory.make(path)

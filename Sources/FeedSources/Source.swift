@@ -59,7 +59,7 @@ final class Source {
   }
 
   /// Ends a look. Returns whether the report is about the current specification.
-  func take(_ report: SourceReport, now: UInt64) -> Bool {
+  func finishLook(with report: SourceReport, now: UInt64) -> Bool {
     assert(isLooking && nextLook == nil, "a report without a look")
     isLooking = false
     lastDuration = report.duration

@@ -59,8 +59,8 @@ public final class SourceSet {
   }
 
   /// Schedules looks at the databases whose files changed.
-  public func takeEvents(now: UInt64) {
-    events.take { event in
+  public func readEvents(now: UInt64) {
+    events.forEach { event in
       for source in sources.values {
         guard event.isOverflow || source.names[event.directory] != nil else { continue }
         if event.isEnd { source.names[event.directory] = nil }
@@ -74,7 +74,7 @@ public final class SourceSet {
 
   /// Returns the reports since the last call, except those for removed or replaced specifications.
   public func takeReports(now: UInt64) -> [SourceReport] {
-    mailbox.take().filter { report in sources[report.name]?.take(report, now: now) ?? false }
+    mailbox.take().filter { report in sources[report.name]?.finishLook(with: report, now: now) ?? false }
   }
 
   /// Watches the directories of the files. For a missing directory, watches its nearest existing parent.

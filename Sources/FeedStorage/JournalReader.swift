@@ -138,7 +138,7 @@ extension Limits {
     var text = storedText
     let isSound = text.withUTF8 { bytes in
       guard let object = try? scanner.scan(UnsafeRawBufferPointer(bytes)), object.kind == .object else { return false }
-      return (try? limits.take(object)) != nil
+      return (try? limits.set(membersOf: object)) != nil
     }
     guard isSound else { return nil }
     self = limits

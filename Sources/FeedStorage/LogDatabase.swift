@@ -236,7 +236,7 @@ struct LogDatabase: ~Copyable {
     try recovery.run()
     return Recovered(
       progress: recovery.progress, image: recovery.image,
-      needsImage: recovery.tookUnchecked || skipped != nil)
+      needsImage: recovery.usedUnchecked || skipped != nil)
   }
 
   /// Moves the WAL into the database file, and records a clean stop. The last call.

@@ -6,7 +6,7 @@ import FeedSQLite
 public protocol RecoveryTarget: AnyObject {
   var catalog: Catalog { get }
   /// Sets the limits of the content and the batches that follow.
-  func adopt(_ limits: Limits)
+  func use(_ limits: Limits)
   /// Executes a batch again.
   func replay(_ batch: StoredBatch) throws(ReplayRefusal)
   /// Called before each batch is executed, and repeatedly while an image is read.
@@ -84,7 +84,7 @@ struct Recovery: ~Copyable {
   private(set) var progress = RecoveryProgress()
   private(set) var image = Image()
   /// Whether rows without checksums were read. An image should replace them.
-  private(set) var tookUnchecked = false
+  private(set) var usedUnchecked = false
 
   init(_ opened: borrowing StateFile.Opened, into target: any RecoveryTarget) {
     self.init(opened.database, version: opened.version, unchecked: opened.facts.unchecked, into: target)
@@ -130,9 +130,9 @@ struct Recovery: ~Copyable {
     image = Image(id: head.id, journal: head.journal, bytes: Int(clamping: find.integer(5)))
     progress.imageRevision = head.revision
     progress.newestMoment = head.at
-    try adopt(head.limits)
+    try useLimits(ofRow: head.limits)
     let isChecked = find.type(of: 6) != .null || (version >= 2 && head.journal > unchecked)
-    if !isChecked { tookUnchecked = true }
+    if !isChecked { usedUnchecked = true }
     let feeds = FeedRecovery(database, target: target, isChecked: isChecked)
     var sum = head.checksum(limits: try limits.text(of: head.limits).checksum)
     try feeds.read(image: head.id, into: &sum, &progress)
@@ -153,7 +153,7 @@ struct Recovery: ~Copyable {
         hasSkipped = true
         continue
       }
-      try adopt(limits)
+      try useLimits(ofRow: limits)
       progress.row = batch.sequence
       target.didRecover(progress)
       if hasSkipped { batch = stored.onAnyRevision }
@@ -167,16 +167,16 @@ struct Recovery: ~Copyable {
       progress.batches += 1
       progress.batchBytes += batch.requests.count
       progress.newestMoment = max(progress.newestMoment, batch.at)
-      if batch.sequence <= unchecked || version < 2 { tookUnchecked = true }
+      if batch.sequence <= unchecked || version < 2 { usedUnchecked = true }
     }
     assert(skipped == nil || hasSkipped, "the batch was found when the file was opened")
     return journal.last
   }
 
   /// Sets the target's limits to those of a row of `limits`.
-  private mutating func adopt(_ row: Int64) throws(StorageError) {
+  private mutating func useLimits(ofRow row: Int64) throws(StorageError) {
     if row == limitsRow { return }
-    target.adopt(try limits.limits(of: row))
+    target.use(try limits.limits(of: row))
     limitsRow = row
   }
 }

@@ -123,12 +123,12 @@ public final class SQLiteLog: CommitLog, ImageStore {
     batches.begin(batch)
     guard durability == .process else { return thread.append(batch) }
     let (isTaken, notice) = thread.appendInPlace(batch)
-    if let notice { take(notice) }
+    if let notice { handle(notice) }
     if !isTaken { thread.append(batch) }
   }
 
   public func nextEvent() -> LogEvent? {
-    if !batches.hasEvent { takeNotices() }
+    if !batches.hasEvent { handleNotices() }
     return batches.takeEvent()
   }
 
@@ -139,17 +139,17 @@ public final class SQLiteLog: CommitLog, ImageStore {
     discardImage()
     let (end, isEndless) = MonotonicClock.now.addingReportingOverflow(nanoseconds)
     thread.close(until: isEndless ? .max : end)
-    takeNotices()
+    handleNotices()
   }
 
   /// The last row of the journal.
   var lastRow: Int64 { batches.row(of: .max) }
 
-  private func takeNotices() {
-    for notice in thread.takeNotices() { take(notice) }
+  private func handleNotices() {
+    for notice in thread.takeNotices() { handle(notice) }
   }
 
-  private func take(_ notice: LogThread.Notice) {
+  private func handle(_ notice: LogThread.Notice) {
     let now = MonotonicClock.now
     switch notice {
     case .stored(let number, let row):
@@ -186,7 +186,7 @@ public final class SQLiteLog: CommitLog, ImageStore {
   }
 
   public func workOnImage(executed number: UInt64, isBusy: Bool, _ makeImage: () -> CatalogImage) {
-    takeNotices()
+    handleNotices()
     var now = MonotonicClock.now
     if cutter == nil && schedule.wantsImage(now: now) { beginImage(makeImage(), executed: number) }
     let deadline = now &+ schedule.policy.step
@@ -233,14 +233,14 @@ public final class SQLiteLog: CommitLog, ImageStore {
   public func writeImage(
     executed number: UInt64, _ makeImage: () -> CatalogImage, whileTrue mayGoOn: () -> Bool = { true }
   ) -> Bool {
-    takeNotices()
+    handleNotices()
     guard schedule.needsImage else { return true }
     discardImage()
     beginImage(makeImage(), executed: number)
     while schedule.isWriting {
       while sendPart() {}
       thread.waitForNotices(milliseconds: Self.longestWait)
-      takeNotices()
+      handleNotices()
       if schedule.isWriting && !mayGoOn() {
         discardImage()
         return false

@@ -55,7 +55,7 @@ extension StateBackup {
   public static func restore(_ copy: String, to directory: String, replacing replaces: Bool) throws(StorageError) {
     let path = "\(directory)/\(StateFile.name)"
     _ = try StateFile.openToRead(copy)
-    let lock = try take(directory)
+    let lock = try lock(directory)
     guard replaces || FileSize.of(path) == nil else {
       throw StorageError(.occupied, path: path, reason: "there is a state already")
     }
@@ -72,7 +72,7 @@ extension StateBackup {
   }
 
   /// Creates the directory if needed, and locks it.
-  private static func take(_ directory: String) throws(StorageError) -> FileLock {
+  private static func lock(_ directory: String) throws(StorageError) -> FileLock {
     let lockPath = "\(directory)/feedd.lock"
     do throws(SystemError) {
       try PrivateDirectory.make(directory)

@@ -14,7 +14,7 @@ final class Filler: RecoveryTarget {
   }
 
   var catalog: Catalog { engine.catalog }
-  func adopt(_ limits: Limits) { engine.adopt(limits) }
+  func use(_ limits: Limits) { engine.use(limits) }
   func didRecover(_ progress: RecoveryProgress) {}
 
   func replay(_ batch: StoredBatch) throws(ReplayRefusal) {

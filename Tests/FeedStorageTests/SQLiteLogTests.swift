@@ -41,7 +41,7 @@ private final class LogDriver {
     filler = Filler(engine)
     found = try log.recover(into: filler)
     now = found.newestMoment
-    engine.adopt(Limits())
+    engine.use(Limits())
     try log.start(Limits())
   }
 

@@ -81,7 +81,7 @@ struct UnixStreamTests {
       error?.description == "cannot connect to \(path): no such file or directory; "
         + "start feedd or pass its socket with --socket")
     try SmallFile.replace(path, with: [])
-    #expect(#expect(throws: SystemError.self) { try UnixStream.connect(path: path) }?.code == ECONNREFUSED)
+    #expect(#expect(throws: SystemError.self) { try UnixStream.connect(path: path) }?.code == ENOTSOCK)
   }
 
   @Test func connectTimesOutWhileTheQueueIsFull() throws {

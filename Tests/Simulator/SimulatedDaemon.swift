@@ -68,7 +68,7 @@ final class SimulatedDaemon {
     let commits = engine.status.counters.commits
     turn.run(&link, now: now)
     engine.checkInvariants()
-    (log as? StoredLog)?.workOnImage(executed: turn.executed, isBusy: turn.tookInput) { engine.catalog.makeImage() }
+    (log as? StoredLog)?.workOnImage(executed: turn.executed, isBusy: turn.hadInput) { engine.catalog.makeImage() }
     try checkBudget(commits: engine.status.counters.commits &- commits)
   }
 

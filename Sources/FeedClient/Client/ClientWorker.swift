@@ -116,7 +116,7 @@ final class ClientWorker: Sendable {
           if let id { sent[id] = request.ticket }
         }
         try connection?.flush()
-        while let message = try connection?.next() { take(message, &sent) }
+        while let message = try connection?.next() { process(message, &sent) }
         try wait(wake, connection)
       } catch {
         // Sent requests may have been executed. The caller decides whether to repeat them.
@@ -144,7 +144,7 @@ final class ClientWorker: Sendable {
     return connection
   }
 
-  private func take(_ message: Message, _ sent: inout [Int: UInt64]) {
+  private func process(_ message: Message, _ sent: inout [Int: UInt64]) {
     guard case .response(let id, let result) = message, let ticket = sent.removeValue(forKey: id) else { return }
     switch result {
     case .success(let view): answer(ticket, .success(view.compactText))

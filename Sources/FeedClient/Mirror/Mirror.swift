@@ -64,7 +64,7 @@ extension Mirror {
   public mutating func apply(_ part: SnapshotPart) throws(FeedFault) -> Bool {
     guard part.feed == feed else { throw .foreign(part.feed) }
     var next = progress
-    try next.take(snapshot: part.revision, isReset: part.resetSections != nil, isLast: part.isLast)
+    try next.record(snapshot: part.revision, isReset: part.resetSections != nil, isLast: part.isLast)
     if let sections = part.resetSections {
       let fresh = IncomingSnapshot(sections: sections)
       try fresh.check(part)
@@ -84,7 +84,7 @@ extension Mirror {
   public mutating func apply(_ delta: Delta) throws(FeedFault) {
     guard delta.feed == feed else { throw .foreign(delta.feed) }
     var next = progress
-    try next.take(deltaFrom: delta.from, to: delta.revision)
+    try next.record(deltaFrom: delta.from, to: delta.revision)
     do throws(ChangeError) {
       try delta.change.validate(rowCounts: sections.map(\.rows.count))
     } catch {
@@ -101,7 +101,7 @@ extension Mirror {
   /// Applies a bookmark.
   public mutating func apply(_ bookmark: Bookmark) throws(FeedFault) {
     guard bookmark.feed == feed else { throw .foreign(bookmark.feed) }
-    try progress.take(bookmark)
+    try progress.record(bookmark)
   }
 
   /// Applies a selection.

@@ -69,7 +69,7 @@ public struct WatchProgress: Equatable, Sendable {
   }
 
   /// Records a part of a snapshot.
-  public mutating func take(snapshot revision: UInt64, isReset: Bool, isLast: Bool) throws(FeedFault) {
+  public mutating func record(snapshot revision: UInt64, isReset: Bool, isLast: Bool) throws(FeedFault) {
     if isReset {
       complete = lastComplete
     } else {
@@ -84,7 +84,7 @@ public struct WatchProgress: Equatable, Sendable {
   }
 
   /// Records a delta.
-  public mutating func take(deltaFrom from: UInt64, to revision: UInt64) throws(FeedFault) {
+  public mutating func record(deltaFrom from: UInt64, to revision: UInt64) throws(FeedFault) {
     guard isLive else { throw .deltaInsideSnapshot(revision: revision) }
     guard holds(at: from) else { throw .gap(expected: self.revision, found: from) }
     guard revision > from else { throw .backwards(from: from, revision: revision) }
@@ -92,7 +92,7 @@ public struct WatchProgress: Equatable, Sendable {
   }
 
   /// Records a bookmark.
-  public mutating func take(_ bookmark: Bookmark) throws(FeedFault) {
+  public mutating func record(_ bookmark: Bookmark) throws(FeedFault) {
     guard bookmark.epoch == epoch else { throw .foreign("epoch \(bookmark.epoch)") }
     // A bookmark during a snapshot has no effect.
     guard isLive else { return }

@@ -115,7 +115,7 @@ public final class Follower {
   private func drain(_ handle: Handler) throws(ClientError) -> Verdict {
     isPaused = false
     while let connection, let message = try connection.next() {
-      if try take(message, handle) == .pause {
+      if try process(message, handle) == .pause {
         isPaused = true
         return .pause
       }
@@ -210,12 +210,12 @@ extension WatchOptions {
 
 extension Follower {
   /// Processes a message and passes it to the handler.
-  private func take(_ message: Message, _ handle: Handler) throws(ClientError) -> Verdict {
+  private func process(_ message: Message, _ handle: Handler) throws(ClientError) -> Verdict {
     switch message {
     // An error without an id means that the daemon could not parse the request.
     case .response(let id, let result) where id == pendingID || id == 0:
       pendingID = nil
-      return try takeAnswer(result, handle)
+      return try handleAnswer(result, handle)
     case .response(let id, _) where id == unwatchID:
       unwatchID = nil
       return .proceed
@@ -237,7 +237,7 @@ extension Follower {
   }
 
   /// Processes the response to `hello` or `watch`.
-  private func takeAnswer(
+  private func handleAnswer(
     _ result: Result<JSONView, RemoteError>, _ handle: Handler
   ) throws(ClientError) -> Verdict {
     switch result {

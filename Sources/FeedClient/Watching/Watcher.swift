@@ -135,17 +135,17 @@ public struct Watcher: Sendable {
 
   /// Records a part of a snapshot.
   public mutating func took(snapshot revision: UInt64, isReset: Bool, isLast: Bool) throws(FeedFault) {
-    try progress?.take(snapshot: revision, isReset: isReset, isLast: isLast)
+    try progress?.record(snapshot: revision, isReset: isReset, isLast: isLast)
   }
 
   /// Records a delta.
   public mutating func took(deltaFrom from: UInt64, to revision: UInt64) throws(FeedFault) {
-    try progress?.take(deltaFrom: from, to: revision)
+    try progress?.record(deltaFrom: from, to: revision)
   }
 
   /// Records a bookmark.
   public mutating func took(_ bookmark: Bookmark) throws(FeedFault) {
-    try progress?.take(bookmark)
+    try progress?.record(bookmark)
   }
 
   /// Whether messages about the feed are expected.

@@ -70,7 +70,7 @@ struct SnapshotStream {
       throw .client(.malformed(error))
     }
     do throws(FeedFault) {
-      try progress.take(snapshot: revision, isReset: false, isLast: isLast)
+      try progress.record(snapshot: revision, isReset: false, isLast: isLast)
     } catch {
       throw .client(.fault(error))
     }

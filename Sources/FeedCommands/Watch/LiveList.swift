@@ -8,7 +8,7 @@ import FeedJSON
 /// Pure: returns lines; ``Screen`` writes them.
 struct LiveList {
   /// Nanoseconds for which a change stays marked.
-  static let markTime: UInt64 = 2_000_000_000
+  static let highlightTime: UInt64 = 2_000_000_000
 
   /// The numbers of recent changes of one section, for its heading.
   private struct Tally: Equatable {
@@ -59,7 +59,7 @@ struct LiveList {
   init(templates: Templates) { self.templates = templates }
 
   /// The time when the oldest mark expires; nil if nothing is marked.
-  var deadline: UInt64? { recent.first.map { $0.time &+ Self.markTime } }
+  var deadline: UInt64? { recent.first.map { $0.time &+ Self.highlightTime } }
 
   /// Resets the list after all rows were replaced.
   mutating func reset() {
@@ -178,7 +178,7 @@ struct LiveList {
 
   /// Removes expired marks.
   mutating func expire(now: UInt64) {
-    let old = recent.prefix { now >= $0.time &+ Self.markTime }
+    let old = recent.prefix { now >= $0.time &+ Self.highlightTime }
     recent.removeFirst(old.count)
   }
 }

@@ -47,7 +47,7 @@ struct AccessControl {
   }
 
   /// Activates waiting rules. Returns whether there were any.
-  mutating func takeEffect() -> Bool {
+  mutating func applyWaiting() -> Bool {
     guard let new = waiting else { return false }
     waiting = nil
     rules = new
@@ -188,7 +188,7 @@ extension Engine {
   /// Activates waiting access rules. Closes connections that watch a feed that their user may no longer read, because
   /// the rules or the rows of the feed changed.
   func applyAccessRules() {
-    let rulesChanged = access.takeEffect()
+    let rulesChanged = access.applyWaiting()
     let structureChanged = access.structureDidChange(to: catalog.structureVersion)
     guard rulesChanged || structureChanged else { return }
     for session in sessions.all where !session.isClosing {

@@ -105,13 +105,13 @@ extension FeedDefinition {
 
 /// A depth-first search from definitions to those whose feeds they show. Lists the latter first.
 private struct DependencyOrder {
-  private enum Mark {
+  private enum Visit {
     case new, open, done
   }
 
   private let entries: [Configuration.Entry]
   private let places: [String: Int]
-  private var marks: [Mark]
+  private var visits: [Visit]
   /// The definitions on the current path, each shown by the previous one.
   private var path: [Int] = []
   private(set) var result: [Configuration.Entry] = []
@@ -119,27 +119,27 @@ private struct DependencyOrder {
   init(_ entries: [Configuration.Entry]) {
     self.entries = entries
     places = Dictionary(uniqueKeysWithValues: entries.enumerated().map { ($1.definition.name, $0) })
-    marks = Array(repeating: .new, count: entries.count)
+    visits = Array(repeating: .new, count: entries.count)
   }
 
   /// Adds a definition after all definitions that it depends on. Iterative, because a chain of definitions may be as
   /// long as the file.
   mutating func visit(_ start: Int) throws(ConfigurationError) {
-    guard marks[start] == .new else { return }
+    guard visits[start] == .new else { return }
     var stack: [(index: Int, shown: [Int])] = [(start, shown(by: start))]
-    marks[start] = .open
+    visits[start] = .open
     while let top = stack.last {
       guard let next = top.shown.last else {
-        marks[top.index] = .done
+        visits[top.index] = .done
         result.append(entries[top.index])
         stack.removeLast()
         continue
       }
       stack[stack.count - 1].shown.removeLast()
-      switch marks[next] {
+      switch visits[next] {
       case .done: break
       case .new:
-        marks[next] = .open
+        visits[next] = .open
         stack.append((next, shown(by: next)))
       case .open: throw circle(stack.map(\.index), closedBy: next)
       }

@@ -72,16 +72,16 @@ extension Engine {
   }
 
   /// Sets the waiting rows of a feed. In replay there are none; only the revision advances.
-  func takeRows(of name: String, isLogged: Bool) {
+  func setRows(of name: String, isLogged: Bool) {
     let before = catalog.revision
     if let (rows, time) = ownWork.managed.take(name), let feed = catalog.feeds[name]?.kind as? ManagedKind {
-      take(rows, of: feed, time: time)
+      setRows(rows, of: feed, time: time)
     }
     // A stored request counts as one commit in replay, whatever it changed.
     if isLogged { catalog.skip(to: before &+ 1) }
   }
 
-  private func take(_ rows: ManagedRows, of feed: ManagedKind, time: String) {
+  private func setRows(_ rows: ManagedRows, of feed: ManagedKind, time: String) {
     catalog.begin(at: self.time.moment)
     do throws(FeedError) {
       try feed.set(rows, in: commit)

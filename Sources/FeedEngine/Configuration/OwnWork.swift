@@ -80,7 +80,7 @@ extension Engine {
   func execute(_ request: InternalRequest, isLogged: Bool) {
     switch request {
     case .evict: evictExpired()
-    case .rows(let feed): takeRows(of: feed, isLogged: isLogged)
+    case .rows(let feed): setRows(of: feed, isLogged: isLogged)
     case .configure(let definitions, let names):
       ownWork.managed.definitionsDidChange()
       catalog.begin(at: time.moment)

@@ -76,7 +76,7 @@ extension Engine {
     status.report(
       .warning, "\(session.description) did not read its last \(session.output.count) bytes", about: session.subject)
     session.output.removeAll()
-    outbox.mark(session)
+    outbox.list(session)
   }
 
   private func trimHistories() {

@@ -156,7 +156,7 @@ extension Engine {
     assert(!session.line.isAnswering)
     guard session.line.isEmpty else { return }
     if session.input.hasEnded { session.phase.isClosing = true }
-    outbox.mark(session)
+    outbox.list(session)
     resumeIfPossible(session)
   }
 

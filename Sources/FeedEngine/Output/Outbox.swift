@@ -26,7 +26,7 @@ struct Outbox {
   private var listed: [Session] = []
 
   /// Lists a session that has output or must be closed.
-  mutating func mark(_ session: Session) {
+  mutating func list(_ session: Session) {
     if session.isInOutbox { return }
     session.isInOutbox = true
     listed.append(session)
@@ -73,7 +73,7 @@ extension Engine {
   @inline(__always) func queue(_ session: Session, _ source: TurnBuffer, from start: Int) {
     giveAll(to: session)
     session.output.append(source, from: start, to: source.bytes.count)
-    outbox.mark(session)
+    outbox.list(session)
   }
 
   /// Removes bytes that were written.

@@ -47,7 +47,7 @@ extension Engine {
     session.input.held.removeAll()
     if session.line.isDone { session.phase.isClosing = true }
     recount(session)
-    outbox.mark(session)
+    outbox.list(session)
   }
 
   /// Removes a closed connection and its watches. Its stored requests are still executed.

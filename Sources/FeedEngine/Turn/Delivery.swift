@@ -35,7 +35,7 @@ struct Delivery: ~Copyable {
       guard let session = engine.sessions[id] else { continue }
       session.output.isBlocked = false
       flush(session, &link)
-      engine.outbox.mark(session)
+      engine.outbox.list(session)
     }
     writable.removeAll(keepingCapacity: true)
     engine.outbox.forEach { flush($0, &link) }

@@ -50,7 +50,7 @@ struct Dispatcher: ~Copyable {
         refuseStream(of: session, length: length)
         return bytes.count
       case .complete(let payload):
-        guard take(payload, of: session) else {
+        guard dispatch(payload, of: session) else {
           session.input.isPaused = true
           return count
         }
@@ -62,7 +62,7 @@ struct Dispatcher: ~Copyable {
   }
 
   /// Decodes the payload of a frame. Returns false if the open batch has no room for it; the caller must retry later.
-  private mutating func take(_ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
+  private mutating func dispatch(_ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
     let message: JSONView
     do throws(JSONError) {
       message = try commits.open.scan(payload)
@@ -71,12 +71,12 @@ struct Dispatcher: ~Copyable {
       refuse(session, engine.refusal(of: error), id: nil)
       return true
     }
-    if message.kind == .array { return take(array: message, payload, of: session) }
-    return take(message, payload, of: session)
+    if message.kind == .array { return dispatch(array: message, payload, of: session) }
+    return dispatch(message, payload, of: session)
   }
 
   /// Executes a request, or adds it to the open batch. Returns false if the batch has no room.
-  private mutating func take(_ message: JSONView, _ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
+  private mutating func dispatch(_ message: JSONView, _ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
     engine.countRequest(of: session, 1)
     var id: JSONView?
     do throws(FeedError) {
@@ -147,7 +147,7 @@ struct Dispatcher: ~Copyable {
 
   // MARK: JSON-RPC batches
 
-  private mutating func take(array: JSONView, _ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
+  private mutating func dispatch(array: JSONView, _ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
     if session.line.isEmpty {
       begin(array, of: session)
       return true
@@ -178,12 +178,12 @@ struct Dispatcher: ~Copyable {
           batch.keep(from: message, of: array)
           break
         }
-        budget -= cost(of: session) { _ = $0.take(message, message.text, of: session) }
+        budget -= cost(of: session) { _ = $0.dispatch(message, message.text, of: session) }
       }
       arrayBudget = max(0, budget)
     } else {
       batch.keep(all: array)
-      arrayBudget = max(0, takeRequests(of: batch, session, budget: arrayBudget))
+      arrayBudget = max(0, dispatchRequests(of: batch, session, budget: arrayBudget))
     }
     end(batch, of: session)
     engine.recount(session)
@@ -197,7 +197,7 @@ struct Dispatcher: ~Copyable {
       else {
         continue
       }
-      takeRequests(of: batch, session, budget: shares.share(of: session))
+      dispatchRequests(of: batch, session, budget: shares.share(of: session))
       end(batch, of: session)
       engine.recount(session)
     }
@@ -205,15 +205,15 @@ struct Dispatcher: ~Copyable {
 
   /// Takes requests of a batch, for about `budget` units of work. Returns the unused budget.
   @discardableResult
-  private mutating func takeRequests(of batch: Batch, _ session: Session, budget: Int) -> Int {
+  private mutating func dispatchRequests(of batch: Batch, _ session: Session, budget: Int) -> Int {
     var left = budget
     while mayGoOn(session, left), let message = batch.next() {
       var isTaken = true
       left -= cost(of: session) {
         if $0.commits.storesAtOnce {
-          _ = $0.take(message, message.text, of: session)
+          _ = $0.dispatch(message, message.text, of: session)
         } else {
-          isTaken = $0.takeElement(message.text, of: session)
+          isTaken = $0.dispatchElement(message.text, of: session)
         }
       }
       if !isTaken {
@@ -225,17 +225,17 @@ struct Dispatcher: ~Copyable {
   }
 
   /// The cost of a request, by the bytes of its answer.
-  private mutating func cost(of session: Session, _ take: (inout Self) -> Void) -> Int {
+  private mutating func cost(of session: Session, _ request: (inout Self) -> Void) -> Int {
     let before = (session.line.batch?.answers.bytes.count ?? 0) &+ session.output.count
-    take(&self)
+    request(&self)
     let after = (session.line.batch?.answers.bytes.count ?? 0) &+ session.output.count
     return WorkCost.answering(bytes: max(0, after &- before))
   }
 
   /// Scans a request of a JSON-RPC batch onto the tape of the open batch, and takes it.
-  private mutating func takeElement(_ text: UnsafeRawBufferPointer, of session: Session) -> Bool {
+  private mutating func dispatchElement(_ text: UnsafeRawBufferPointer, of session: Session) -> Bool {
     guard let message = try? commits.open.scan(text) else { return true }
-    return take(message, text, of: session)
+    return dispatch(message, text, of: session)
   }
 
   private func mayGoOn(_ session: Session, _ budget: Int) -> Bool {

@@ -27,7 +27,7 @@ struct SessionInput {
     set { set(4, newValue) }
   }
   /// This turn decodes some of the input.
-  var isTaken: Bool {
+  var isInTurn: Bool {
     get { flags & 8 != 0 }
     set { set(8, newValue) }
   }
@@ -97,17 +97,17 @@ struct Intake: ~Copyable {
       UnsafeMutableRawBufferPointer(rebasing: memory[used..<start]).copyMemory(from: session.input.held.bytes)
       session.input.held.removeAll()
     }
-    take(session, used..<(start &+ count))
+    add(session, used..<(start &+ count))
     used = start &+ count
     assert(used <= Self.turnCapacity)
   }
 
   /// Adds the held bytes of a connection to this turn's input.
-  mutating func takeHeld(_ session: Session) { take(session, nil) }
+  mutating func addHeld(_ session: Session) { add(session, nil) }
 
-  private mutating func take(_ session: Session, _ range: Range<Int>?) {
-    assert(!session.input.isTaken)
-    session.input.isTaken = true
+  private mutating func add(_ session: Session, _ range: Range<Int>?) {
+    assert(!session.input.isInTurn)
+    session.input.isInTurn = true
     pieces.append(Piece(session: session.handle, range: range))
   }
 

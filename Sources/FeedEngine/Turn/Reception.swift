@@ -11,14 +11,14 @@ struct Reception: ~Copyable {
   /// Whether no more requests are taken, because the daemon is shutting down.
   var isDraining = false
   /// Whether the last turn had input to decode.
-  private(set) var tookInput = false
+  private(set) var hadInput = false
 
   init(_ engine: Engine) {
     self.engine = engine
   }
 
   /// Whether requests of a connection can be taken now.
-  private func takes(_ session: Session) -> Bool {
+  private func canDecode(_ session: Session) -> Bool {
     !isDraining && engine.wantsInput(session)
   }
 
@@ -26,11 +26,11 @@ struct Reception: ~Copyable {
     _ session: Session, hungUp: Bool, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
     if hungUp { hangUp(session, &delivery) }
-    guard !session.input.hasEnded, !session.input.isTaken else {
+    guard !session.input.hasEnded, !session.input.isInTurn else {
       if session.input.hasEnded { delivery.note(session) }
       return
     }
-    guard takes(session), !session.input.isPaused else { return pause(session, &link, &delivery) }
+    guard canDecode(session), !session.input.isPaused else { return pause(session, &link, &delivery) }
     if session.input.held.count > Intake.shortInput {
       readLong(session, &link, &delivery)
     } else {
@@ -80,7 +80,7 @@ struct Reception: ~Copyable {
       case .failed: return endInput(session, isDeaf: true, &link, &delivery)
       }
     }
-    intake.takeHeld(session)
+    intake.addHeld(session)
   }
 
   /// Ends the input of a connection. Held frames are executed first; the link then reports the end again.
@@ -89,7 +89,7 @@ struct Reception: ~Copyable {
   ) {
     if isDeaf { hangUp(session, &delivery) }
     if case .complete = Frame.first(in: session.input.held.bytes, maxFrame: engine.limits.maxFrame) {
-      return intake.takeHeld(session)
+      return intake.addHeld(session)
     }
     engine.endOfInput(session)
     delivery.note(session)
@@ -114,21 +114,21 @@ struct Reception: ~Copyable {
     for handle in engine.sessions.takeResumable() {
       guard let session = engine.sessions[handle], session.input.isPaused else { continue }
       session.input.isPaused = false
-      if session.input.isTaken || session.input.hasEnded { continue }
-      if takes(session), session.input.held.count > 0 {
-        intake.takeHeld(session)
+      if session.input.isInTurn || session.input.hasEnded { continue }
+      if canDecode(session), session.input.held.count > 0 {
+        intake.addHeld(session)
       } else {
-        settle(session, &link, &delivery)
+        updateReading(session, &link, &delivery)
       }
     }
   }
 
   /// Pauses a connection whose requests cannot be taken; otherwise lets the link report it again.
-  private mutating func settle(
+  private mutating func updateReading(
     _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
-    if session.input.hasEnded || session.input.isTaken { return }
-    if session.input.isPaused || !takes(session) {
+    if session.input.hasEnded || session.input.isInTurn { return }
+    if session.input.isPaused || !canDecode(session) {
       pause(session, &link, &delivery)
     } else {
       delivery.updateWatch(session, &link)
@@ -141,15 +141,15 @@ struct Reception: ~Copyable {
   ) {
     for piece in intake.pieces {
       guard let session = engine.sessions[piece.session] else { continue }
-      session.input.isTaken = false
+      session.input.isInTurn = false
       let count = dispatcher.decode(intake.bytes(of: piece, session), of: session)
       engine.count(input: count)
       intake.keepRest(of: piece, session, decoded: count)
       if session.isClosing { session.input.held.removeAll() }
       engine.recount(session)
-      settle(session, &link, &delivery)
+      updateReading(session, &link, &delivery)
     }
-    tookInput = !intake.pieces.isEmpty
+    hadInput = !intake.pieces.isEmpty
     intake.removeAll()
   }
 }

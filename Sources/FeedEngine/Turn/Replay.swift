@@ -61,8 +61,8 @@ extension Engine {
   }
 
   /// Sets the limits: those of the process whose journal is replayed, or the current ones after replay.
-  public func adopt(_ limits: Limits) {
+  public func use(_ limits: Limits) {
     self.limits = limits
-    catalog.adopt(limits)
+    catalog.use(limits)
   }
 }

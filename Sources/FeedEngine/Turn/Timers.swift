@@ -45,7 +45,7 @@ struct Timers<Entry: Timed> {
   /// Removes an entry, if it is in a list.
   mutating func remove(_ entry: Entry) {
     guard let second = entry.timer.second else { return }
-    take(entry.timer.place, of: Self.slot(of: second))
+    remove(entry.timer.place, of: Self.slot(of: second))
   }
 
   /// Removes the entries that have expired by now. O(seconds passed + entries in their lists).
@@ -64,7 +64,7 @@ struct Timers<Entry: Timed> {
           place += 1
           continue
         }
-        take(place, of: slot)
+        remove(place, of: slot)
         expired.append(entry)
       }
     }
@@ -81,7 +81,7 @@ struct Timers<Entry: Timed> {
   private static func slot(of second: UInt64) -> Int { Int(second % UInt64(size)) }
 
   /// Removes an entry from its list; the last one of the list takes its place.
-  private mutating func take(_ place: Int, of slot: Int) {
+  private mutating func remove(_ place: Int, of slot: Int) {
     slots[slot][place].timer.second = nil
     let last = slots[slot].removeLast()
     if place < slots[slot].count {

@@ -51,7 +51,7 @@ public struct Turn: ~Copyable {
   }
 
   /// Whether the last turn had input to decode.
-  public var tookInput: Bool { reception.tookInput }
+  public var hadInput: Bool { reception.hadInput }
   /// The number of batches refused since the last stored one.
   public var failedBatches: Int { completion.failedBatches }
   /// The reason why the last failed batch could not be stored.
@@ -66,7 +66,7 @@ public struct Turn: ~Copyable {
     engine.begin(at: now)
     completion.completeBatches(&dispatcher)
     dispatcher.openBatch()
-    takeInput(&link)
+    readInput(&link)
     decodeInput(&link)
     appendBatch()
     completion.completeBatches(&dispatcher)
@@ -123,7 +123,7 @@ public struct Turn: ~Copyable {
 
   // MARK: Steps
 
-  private mutating func takeInput(_ link: inout some Link & ~Copyable) {
+  private mutating func readInput(_ link: inout some Link & ~Copyable) {
     while let event = link.nextEvent() {
       switch event {
       case .accepted(let peer): accept(peer, &link)

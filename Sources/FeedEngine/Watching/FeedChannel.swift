@@ -82,7 +82,7 @@ final class FeedChannel {
   /// Moves a watch with the feed's revision from the solo list to the watches in step.
   func join(_ watch: Watch) {
     precondition(watch.seat == .solo, "only a live watch joins the others")
-    Self.take(watch, from: &solo)
+    Self.remove(watch, from: &solo)
     watch.seat = .inStep
     watch.given = buffer.bytes.count
     watch.place = inStep.count
@@ -92,8 +92,8 @@ final class FeedChannel {
   /// Removes a live watch from its list. O(1).
   func remove(_ watch: Watch) {
     switch watch.seat {
-    case .inStep: Self.take(watch, from: &inStep)
-    case .solo: Self.take(watch, from: &solo)
+    case .inStep: Self.remove(watch, from: &inStep)
+    case .solo: Self.remove(watch, from: &solo)
     case .ready, .throttled, .blocked, .standing, .ended: preconditionFailure("the watch is in no list of its channel")
     }
     watch.seat = .standing
@@ -107,7 +107,7 @@ final class FeedChannel {
   }
 
   /// Removes a watch from a list; the last one takes its place.
-  private static func take(_ watch: Watch, from list: inout [Watch]) {
+  private static func remove(_ watch: Watch, from list: inout [Watch]) {
     let last = list.removeLast()
     if last === watch { return }
     last.place = watch.place

@@ -111,7 +111,7 @@ extension Engine {
     let session = watch.session
     if session.output.backlog > limits.maxQueue { return fallBehind(watch) }
     session.output.append(channel.buffer, from: watch.given, to: end)
-    outbox.mark(session)
+    outbox.list(session)
     watch.given = end
     watch.queuedRevision = channel.feed.revision
     watch.lastTold = now
@@ -243,11 +243,11 @@ extension Engine {
     budget -= answers.bytes.count - start
     queue(watch.session, answers, from: start)
     watch.lastTold = now
-    if cursor.isDone { settle(watch) }
+    if cursor.isDone { becomeLive(watch) }
   }
 
   /// Makes a watch that has everything up to `queuedRevision` live, unless the feed has changed since.
-  private func settle(_ watch: Watch) {
+  private func becomeLive(_ watch: Watch) {
     if watch.queuedRevision < watch.channel.feed.revision {
       watch.progress = .behind(nil)
       return
@@ -280,7 +280,7 @@ extension Engine {
       } else {
         tell(watch, answers, range)
         status.counters.composedDeltas &+= 1
-        settle(watch)
+        becomeLive(watch)
       }
     }
     return true

@@ -89,7 +89,7 @@ public final class Catalog {
   // MARK: Limits and eviction
 
   /// Replaces the limits. Existing feeds and elements are kept even if they exceed the new limits.
-  public func adopt(_ limits: Limits) {
+  public func use(_ limits: Limits) {
     self.limits = limits
     for feed in table.all where !(feed.kind is ManagedKind) { feed.kind.rows?.limits = limits }
   }

@@ -18,8 +18,8 @@ extension Catalog {
     }
     let former = (known.behaviours, known.given)
     try known.kind.redefine(definition, of: known, in: self)
-    known.adopt(definition.behaviours, given: definition)
-    commit.logStructure { known.adopt(former.0, given: former.1) }
+    known.exchangeDefinition(definition.behaviours, given: definition)
+    commit.logStructure { known.exchangeDefinition(former.0, given: former.1) }
     try commit.relist(known)
   }
 
@@ -73,7 +73,7 @@ extension Catalog {
         reason: "undefine feeds that are not needed, or start feedd with a larger --max-feeds")
     }
     let feed = try makeFeed(definition)
-    feed.adopt(definition.behaviours, given: definition)
+    feed.exchangeDefinition(definition.behaviours, given: definition)
     feed.beginHistory()
     table.add(feed)
     graph.link(feed)

@@ -52,7 +52,7 @@ public final class Commit {
 
   /// Rolls back everything since `begin`.
   public func rollBack() {
-    graph.counts.settle()
+    graph.counts.endCommit()
     let hadStructures = log.undo(to: .start)
     keyedSectionsDidChange()
     if hadStructures { graph.structureDidChange() } else { graph.counts.advance() }
@@ -67,7 +67,7 @@ public final class Commit {
   /// Returns whether there was a commit. Afterwards ``result`` is still the change of the last operation.
   @discardableResult
   public func finish(to observer: (any CommitObserver)? = nil) -> Bool {
-    graph.counts.settle()
+    graph.counts.endCommit()
     if pending >= 0, changes.count == 0, !log.hasStructures {
       finishSingle(to: observer)
       return true
@@ -181,29 +181,29 @@ public final class Commit {
     on feed: FeedNumber, _ store: RowStore, _ steps: () throws(FeedError) -> Void
   ) throws(FeedError) {
     startOperation()
-    let mark = log.mark
+    let position = log.position
     do throws(FeedError) {
       try steps()
     } catch {
-      throw abandon(error, to: mark)
+      throw abandon(error, to: position)
     }
-    finishOperation(on: feed, store, since: mark)
+    finishOperation(on: feed, store, since: position)
   }
 
-  /// Ends an operation that changed rows of `feed` by the steps since `mark`.
+  /// Ends an operation that changed rows of `feed` by the steps since `position`.
   @inline(__always)
-  func finishOperation(on feed: FeedNumber, _ store: RowStore, since mark: UndoLog.Mark) {
-    if let composed = operation.composedSteps() { operation.result = store.simplify(composed, log, since: mark) }
-    if let keyed = store.keyed { divide(by: keyed, store, since: mark) }
+  func finishOperation(on feed: FeedNumber, _ store: RowStore, since position: UndoLog.Position) {
+    if let composed = operation.composedSteps() { operation.result = store.simplify(composed, log, since: position) }
+    if let keyed = store.keyed { divide(by: keyed, store, since: position) }
     finishOperation(on: feed)
   }
 
   /// Replaces the result of the current operation, a change of rows in one section, by the change of the keyed
   /// sections.
-  private func divide(by keyed: KeyedSections, _ store: RowStore, since mark: UndoLog.Mark) {
+  private func divide(by keyed: KeyedSections, _ store: RowStore, since position: UndoLog.Position) {
     let flat = operation.result
     let isStep = operation.stepCount <= 1
-    operation.result = store.divide(flat, by: keyed, since: .operation, log, mark, isStep: isStep)
+    operation.result = store.divide(flat, by: keyed, since: .operation, log, position, isStep: isStep)
     divided = (keyed, flat)
     tellParents(of: keyed)
   }
@@ -236,16 +236,16 @@ public final class Commit {
   }
 
   /// Rolls back the current operation because of `error`, and returns `error`.
-  func abandon(_ error: FeedError, to mark: UndoLog.Mark) -> FeedError {
-    undo(to: mark)
+  func abandon(_ error: FeedError, to position: UndoLog.Position) -> FeedError {
+    undo(to: position)
     operation.abandon()
     return error
   }
 
-  /// Undoes all steps since `mark`.
-  func undo(to mark: UndoLog.Mark) {
+  /// Undoes all steps since `position`.
+  func undo(to position: UndoLog.Position) {
     defer { keyedSectionsDidChange() }
-    if log.undo(to: mark) { graph.structureDidChange() } else { graph.counts.advance() }
+    if log.undo(to: position) { graph.structureDidChange() } else { graph.counts.advance() }
   }
 
   /// Logs a structural step that was made, with the closure that undoes it.

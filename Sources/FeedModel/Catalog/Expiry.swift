@@ -36,7 +36,7 @@ extension Catalog {
   public func evictExpired(of feed: Feed, limit: Int) -> Int {
     guard let rows = feed.kind.rows else { return 0 }
     commit.startOperation()
-    let mark = commit.log.mark
+    let mark = commit.log.position
     let evicted = rows.expired(at: commit.moment, limit: limit)
     rows.remove(evicted, commit.log)
     commit.addStep(&rows.step)

@@ -171,7 +171,7 @@ final class RowCounts {
 
   /// Records that the commit was finished or rolled back.
   @inline(__always)
-  func settle() { isChanging = false }
+  func endCommit() { isChanging = false }
 
   /// Records that there is a feed whose count depends on elements.
   func viewsExist() { dependOnElements = true }

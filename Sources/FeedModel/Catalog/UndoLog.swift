@@ -35,9 +35,9 @@ final class UndoLog {
   }
 
   /// A place in the log to return to.
-  struct Mark {
+  struct Position {
     /// The beginning of the commit.
-    static let start = Mark(entries: 0, structures: 0)
+    static let start = Position(entries: 0, structures: 0)
 
     let entries: Int
     let structures: Int
@@ -51,14 +51,14 @@ final class UndoLog {
   /// Structural steps, each with the number of entries before it.
   private var structures: [(position: Int, undo: () -> Void)] = []
 
-  var mark: Mark { Mark(entries: entries.count, structures: structures.count) }
+  var position: Position { Position(entries: entries.count, structures: structures.count) }
   var isEmpty: Bool { entries.isEmpty && structures.isEmpty }
   var hasStructures: Bool { !structures.isEmpty }
 
   /// Sets the number of filter steps that the new request may take.
   func allow(steps: Int) { stepsLeft = steps }
 
-  func didTake(steps: Int) { stepsLeft &-= steps }
+  func didUse(steps: Int) { stepsLeft &-= steps }
 
   /// Reserves capacity for `more` entries.
   func reserve(_ more: Int) {
@@ -77,13 +77,15 @@ final class UndoLog {
     structures.append((entries.count, undo))
   }
 
-  /// Undoes all steps since `mark`, in reverse. Returns whether any structural step was undone.
+  /// Undoes all steps since `position`, in reverse. Returns whether any structural step was undone.
   @discardableResult
-  func undo(to mark: Mark) -> Bool {
-    assert(mark.entries <= entries.count && mark.structures <= structures.count, "the mark is beyond the log's end")
-    let hadStructures = structures.count > mark.structures
-    while structures.count > mark.structures || entries.count > mark.entries {
-      if structures.count > mark.structures, let last = structures.last, last.position >= entries.count {
+  func undo(to position: Position) -> Bool {
+    assert(
+      position.entries <= entries.count && position.structures <= structures.count,
+      "the position is beyond the log's end")
+    let hadStructures = structures.count > position.structures
+    while structures.count > position.structures || entries.count > position.entries {
+      if structures.count > position.structures, let last = structures.last, last.position >= entries.count {
         structures.removeLast().undo()
       } else if let entry = entries.popLast() {
         entry.state.takeUnretainedValue().undo(entry)

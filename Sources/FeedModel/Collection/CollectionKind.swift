@@ -91,13 +91,13 @@ public final class CollectionKind: FeedKind {
   /// Upserts one element by identity (method `update`).
   public func update(_ element: JSONView, in commit: Commit) throws(FeedError) {
     commit.startOperation()
-    let mark = commit.log.mark
+    let position = commit.log.position
     // Read once: each reading of a property that may change counts a reference.
     let state = state
     try state.update(element, index: 0, at: commit.tick(), commit.log)
     commit.addStep(&state.step)
     if state.hasExcess { evictExcess(in: commit) }
-    commit.finishOperation(on: number, state, since: mark)
+    commit.finishOperation(on: number, state, since: position)
   }
 
   /// Upserts the elements of an array in order, as one operation with one change.
@@ -111,9 +111,9 @@ public final class CollectionKind: FeedKind {
   /// Deletes the element with an identity (method `delete`). An unknown identity is no change.
   public func delete(_ id: JSONView, in commit: Commit) throws(FeedError) {
     commit.startOperation()
-    let mark = commit.log.mark
+    let position = commit.log.position
     if let handle = try state.find(id, index: 0, isID: true) { remove(handle, in: commit) }
-    commit.finishOperation(on: number, state, since: mark)
+    commit.finishOperation(on: number, state, since: position)
   }
 
   /// Deletes the elements with the identities of an array, as one operation.

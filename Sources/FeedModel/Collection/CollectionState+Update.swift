@@ -36,14 +36,14 @@ extension CollectionState {
     }
     let text = try makeText(element, identity: identity.bytes, keys: keys.bytes)
     if let known {
-      settle(known, text, log)
+      placeRows(known, text, log)
       preserve(known)
       exchangeText(known, text, at: now, log)
       // Only retention needs the order of change. Without it, the times of change are enough.
       if definition.retain != nil { touch(known, at: now, log) }
     } else {
       let handle = addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: now, log)
-      settle(handle, text, log)
+      placeRows(handle, text, log)
     }
   }
 
@@ -79,7 +79,7 @@ extension CollectionState {
       any = any || accepted
       if steps < 0 { throw tooManySteps(place, log) }
     }
-    log.didTake(steps: allowed &- steps &+ bins.count)
+    log.didUse(steps: allowed &- steps &+ bins.count)
     return any
   }
 
@@ -100,7 +100,7 @@ extension CollectionState {
   /// Updates the rows of an element according to the verdicts, bin by bin.
   ///
   /// If the element left exactly one bin and entered exactly one other, the row is paired in `moves`.
-  func settle(_ handle: UInt32, _ text: ElementText, _ log: UndoLog) {
+  func placeRows(_ handle: UInt32, _ text: ElementText, _ log: UndoLog) {
     if deferred != nil { return note(handle, text) }
     var (left, arrived) = (0, 0)
     var move = Move(deleted: 0, added: 0)

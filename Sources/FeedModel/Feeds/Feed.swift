@@ -182,7 +182,9 @@ public final class Feed {
 
   /// Sets the members of the definition that every kind has. Returns the previous values, for undo.
   @discardableResult
-  func adopt(_ behaviours: Behaviours, given: FeedDefinition?) -> (behaviours: Behaviours, given: FeedDefinition?) {
+  func exchangeDefinition(_ behaviours: Behaviours, given: FeedDefinition?) -> (
+    behaviours: Behaviours, given: FeedDefinition?
+  ) {
     let former = (self.behaviours, self.given)
     self.behaviours = behaviours
     self.given = given

@@ -59,7 +59,7 @@ public final class ListKind: FeedKind {
     }
     let (state, commit) = (state, catalog.commit)
     if state.definition == list { return }
-    let (former, mark) = (state.rules, commit.log.mark)
+    let (former, position) = (state.rules, commit.log.position)
     state.adopt(list)
     catalog.refreshExpiry()
     // Rows removed under the previous identity path are not paired with rows added under this one.
@@ -78,9 +78,9 @@ public final class ListKind: FeedKind {
       commit.addStep(&change)
       evictExcess(in: commit)
     } catch {
-      throw commit.abandon(error, to: mark)
+      throw commit.abandon(error, to: position)
     }
-    commit.finishOperation(on: number, state, since: mark)
+    commit.finishOperation(on: number, state, since: position)
   }
 
   // MARK: Operations by row

@@ -71,12 +71,12 @@ public final class ManagedKind: FeedKind {
   ///   effect.
   public func set(_ rows: ManagedRows, in commit: Commit) throws(FeedError) {
     commit.startOperation()
-    let mark = commit.log.mark
+    let position = commit.log.position
     let change: Change
     do throws(FeedError) {
       change = try state.apply(try state.plan(rows), rows, of: commit.graph.table[number], in: commit)
     } catch {
-      throw commit.abandon(error, to: mark)
+      throw commit.abandon(error, to: position)
     }
     commit.finishOperation(on: number, result: change)
   }

@@ -14,7 +14,7 @@ extension ManagedState {
       places[old.handle] = UInt32(change.deleted.count)
       change.deleted.append(old.path)
     }
-    takeOut(plan, log)
+    removeRows(plan, log)
     arrangeSections(plan, feed, &change, commit)
     for new in plan.news {
       try withObject(new.entry, of: rows) { object throws(FeedError) in
@@ -27,7 +27,7 @@ extension ManagedState {
   }
 
   /// Removes the rows that are deleted or move, in reverse.
-  private func takeOut(_ plan: ManagedPlan, _ log: UndoLog) {
+  private func removeRows(_ plan: ManagedPlan, _ log: UndoLog) {
     for old in plan.olds.reversed() where !plan.staying.contains(old.handle) {
       removeRow(section: Int(old.path.section), at: Int(old.path.row), log)
       if !plan.kept.contains(old.handle) { removeElement(old.handle, log) }

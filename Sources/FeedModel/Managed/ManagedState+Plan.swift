@@ -17,7 +17,7 @@ extension ManagedState {
     match(groups.map(\.name), in: &plan)
     var paths: [UInt32: IndexPath] = [:]
     let middles = groups.indices.map { middle(of: $0, groups[$0].entries, rows, plan) }
-    takeOlds(middles.map(\.old), &plan, &paths)
+    listOldRows(middles.map(\.old), &plan, &paths)
     for (section, group) in groups.enumerated() {
       for row in middles[section].new {
         plan.news.append(try newRow(group.entries[row], section, row, rows, paths, &plan.kept))
@@ -80,7 +80,7 @@ extension ManagedState {
   }
 
   /// Lists the old rows: all rows of deleted sections, and the middles of sections that stay.
-  private func takeOlds(_ middles: [Range<Int>], _ plan: inout ManagedPlan, _ paths: inout [UInt32: IndexPath]) {
+  private func listOldRows(_ middles: [Range<Int>], _ plan: inout ManagedPlan, _ paths: inout [UInt32: IndexPath]) {
     for section in sections.indices {
       let rows = sections[section].rows
       var range = 0..<rows.count

@@ -178,7 +178,7 @@ extension PositionTree {
       keys.pointee = key
     }
     inners.setCount(of: parent, count + 1)
-    adopt(slot..<count + 1, of: parent)
+    setParent(ofChildren: slot..<count + 1, to: parent)
   }
 
   /// Splits a full inner node so that a child of `size` items can be inserted at `slot`. Returns the node, slot and start of
@@ -205,7 +205,7 @@ extension PositionTree {
     inners.setCount(of: new, innerLimit - half)
     inners.header(new).pointee.size = inners.header(node).pointee.size - before
     inners.header(node).pointee.size = before
-    adopt(0..<innerLimit - half, of: new)
+    setParent(ofChildren: 0..<innerLimit - half, to: new)
     addSibling(new, of: node, level: level, after: true, key: keyed ? inners.firstKeys(new)[0] : 0)
     return slot <= half ? (node, slot, start) : (new, slot - half, start - before)
   }
@@ -221,6 +221,6 @@ extension PositionTree {
     inners.children(root)[0] = old
     inners.starts(root)[0] = 0
     if keyed { inners.firstKeys(root)[0] = key }
-    adopt(0..<1, of: root)
+    setParent(ofChildren: 0..<1, to: root)
   }
 }

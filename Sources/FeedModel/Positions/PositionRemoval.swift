@@ -6,7 +6,7 @@ extension PositionTree {
   public func remove(at row: Int) -> UInt32 {
     let place = locate(row)
     let item = leaves.items(place.leaf)[place.offset]
-    take(item, at: place)
+    removeItem(item, at: place)
     return item
   }
 
@@ -17,13 +17,13 @@ extension PositionTree {
     if leaf == .none { return nil }
     let offset = offset(of: item, in: leaf)
     let row = firstRow(of: leaf) + offset
-    take(item, at: (leaf, offset))
+    removeItem(item, at: (leaf, offset))
     return row
   }
 
   /// Removes the item at a place.
   @inline(__always)
-  private func take(_ item: UInt32, at place: Place) {
+  private func removeItem(_ item: UInt32, at place: Place) {
     let (leaf, offset) = place
     if hasSnapshots { preserve(leaf) }
     let header = leaves.header(leaf)
@@ -152,7 +152,7 @@ extension PositionTree {
     let count = Int(inners.header(node).pointee.count) - 1
     moveChildren(from: node, slot + 1, count: count - slot, to: node, slot, shift: 0)
     inners.setCount(of: node, count)
-    adopt(slot..<count, of: node)
+    setParent(ofChildren: slot..<count, to: node)
     let parent = inners.header(node).pointee.parent
     let slotOfNode = Int(inners.header(node).pointee.slot)
     if count == 0 {
@@ -193,15 +193,15 @@ extension PositionTree {
     let total = inLeft + inRight
     if total <= innerLimit * 3 / 4 {
       moveChildren(from: right, 0, count: inRight, to: left, inLeft, shift: inners.header(left).pointee.size)
-      setShape(of: left, count: total, size: inners.header(left).pointee.size + inners.header(right).pointee.size)
-      adopt(inLeft..<total, of: left)
+      setCounts(of: left, count: total, size: inners.header(left).pointee.size + inners.header(right).pointee.size)
+      setParent(ofChildren: inLeft..<total, to: left)
       removeChild(at: slot + 1, of: parent)
       inners.deallocate(right)
       return
     }
     balanceInners(left, right, goal: total / 2)
-    adopt(Swift.min(inLeft, total / 2)..<total / 2, of: left)
-    adopt(0..<total - total / 2, of: right)
+    setParent(ofChildren: Swift.min(inLeft, total / 2)..<total / 2, to: left)
+    setParent(ofChildren: 0..<total - total / 2, to: right)
     inners.starts(parent)[slot + 1] = inners.starts(parent)[slot] + inners.header(left).pointee.size
     if keyed { inners.firstKeys(parent)[slot + 1] = inners.firstKeys(right)[0] }
   }
@@ -217,20 +217,20 @@ extension PositionTree {
       let items = inners.starts(right)[moved]
       moveChildren(from: right, 0, count: moved, to: left, inLeft, shift: sizeOfLeft)
       moveChildren(from: right, moved, count: inRight - moved, to: right, 0, shift: 0 &- items)
-      setShape(of: left, count: goal, size: sizeOfLeft + items)
-      setShape(of: right, count: inRight - moved, size: sizeOfRight - items)
+      setCounts(of: left, count: goal, size: sizeOfLeft + items)
+      setCounts(of: right, count: inRight - moved, size: sizeOfRight - items)
     } else {
       let moved = inLeft - goal
       let before = inners.starts(left)[goal]
       let items = sizeOfLeft - before
       moveChildren(from: right, 0, count: inRight, to: right, moved, shift: items)
       moveChildren(from: left, goal, count: moved, to: right, 0, shift: 0 &- before)
-      setShape(of: left, count: goal, size: before)
-      setShape(of: right, count: inRight + moved, size: sizeOfRight + items)
+      setCounts(of: left, count: goal, size: before)
+      setCounts(of: right, count: inRight + moved, size: sizeOfRight + items)
     }
   }
 
-  private func setShape(of node: NodeID, count: Int, size: UInt32) {
+  private func setCounts(of node: NodeID, count: Int, size: UInt32) {
     inners.setCount(of: node, count)
     inners.header(node).pointee.size = size
   }

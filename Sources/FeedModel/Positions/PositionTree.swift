@@ -90,7 +90,7 @@ extension PositionTree {
   }
 
   /// Sets the parent and slot of the children at `slots` of `node`.
-  func adopt(_ slots: Range<Int>, of node: NodeID) {
+  func setParent(ofChildren slots: Range<Int>, to node: NodeID) {
     let children = inners.children(node)
     if inners.header(node).pointee.level == 1 {
       for slot in slots {
@@ -108,7 +108,7 @@ extension PositionTree {
   }
 
   /// Copies children to `place` in another inner node or the same, and adds `shift` to their starts, modulo 2^32. The caller
-  /// sets counts and sizes and calls `adopt`.
+  /// sets counts and sizes and calls `setParent`.
   func moveChildren(from source: NodeID, _ start: Int, count: Int, to target: NodeID, _ place: Int, shift: UInt32) {
     (inners.children(target) + place).update(from: inners.children(source) + start, count: count)
     let starts = inners.starts(target) + place

@@ -132,7 +132,7 @@ public final class ProviderKind: DerivedKind {
   }
 
   /// Sets the children and the active child.
-  func adopt(_ children: [Feed], current: Int, _ graph: FeedGraph) {
+  func install(_ children: [Feed], current: Int, _ graph: FeedGraph) {
     let feed = graph.table[number]
     graph.unlink(feed)
     self.children = children

@@ -79,8 +79,8 @@ extension ProviderKind {
   private func restructure(_ children: [Feed], current: Int, in commit: Commit) throws(FeedError) {
     commit.startOperation()
     let (before, former, graph) = (structure, (children: self.children, current: self.current), commit.graph)
-    adopt(children, current: current, graph)
-    commit.logStructure { [unowned self] in adopt(former.children, current: former.current, graph) }
+    install(children, current: current, graph)
+    commit.logStructure { [unowned self] in install(former.children, current: former.current, graph) }
     commit.finishOperation(on: number, result: restructuring(from: before, SourceChanges()))
     commit.touch(number)
     try commit.relist(graph.table[number])

@@ -12,10 +12,10 @@ extension RowStore {
   /// if its identity is the same, and the move is dropped if it ends where it began. A row whose element equals the one
   /// before the steps is not updated.
   ///
-  /// - Parameter mark: the position in the log where the steps begin. The sections have not changed since.
-  func simplify(_ change: Change, _ log: UndoLog, since mark: UndoLog.Mark) -> Change {
+  /// - Parameter position: the position in the log where the steps begin. The sections have not changed since.
+  func simplify(_ change: Change, _ log: UndoLog, since position: UndoLog.Position) -> Change {
     let own = Unmanaged.passUnretained(self).toOpaque()
-    var entries = log.entries[mark.entries...]
+    var entries = log.entries[position.entries...]
     // Most operations change one feed. The check avoids a copy of many entries.
     if !entries.allSatisfy({ $0.state.toOpaque() == own }) {
       entries = entries.filter { $0.state.toOpaque() == own }[...]
@@ -30,17 +30,17 @@ extension RowStore {
   /// Converts a simplified change of all rows as one section to a change of the keyed sections.
   ///
   /// - Parameters:
-  ///   - mark: the position in the log where the scope begins.
+  ///   - position: the position in the log where the scope begins.
   ///   - isStep: whether the change is a single step, which needs no simplification.
   func divide(
     _ flat: borrowing Change, by keyed: KeyedSections, since scope: KeyedSections.Scope, _ log: UndoLog,
-    _ mark: UndoLog.Mark, isStep: Bool
+    _ position: UndoLog.Position, isStep: Bool
   ) -> Change {
     var change = keyed.divide(flat, since: scope)
     if isStep || change.moves.isEmpty { return change }
     change = change.normalizingMoves()
     let own = Unmanaged.passUnretained(self).toOpaque()
-    let entries = log.entries[mark.entries...].filter { $0.state.toOpaque() == own }
+    let entries = log.entries[position.entries...].filter { $0.state.toOpaque() == own }
     dropUnchanged(from: &change.updated, entries[...]) { keyed.handle(at: $0) }
     return change
   }

@@ -62,17 +62,17 @@ final class SlotsKind: DerivedKind {
     guard case .slots(let content) = definition.content else { throw conflict(of: feed, with: definition) }
     if plan.definition == content { return }
     let (former, count) = (plan, slots.count)
-    adopt(try catalog.plan(content, for: feed, named: feed.name), feed, catalog.graph)
-    catalog.commit.logStructure { [unowned self, graph = catalog.graph] in adopt(former, feed, graph) }
+    install(try catalog.plan(content, for: feed, named: feed.name), feed, catalog.graph)
+    catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
     catalog.commit.finishOperation(on: feed.number, result: wholeChange(from: count))
     catalog.commit.touch(feed.number)
   }
 
-  private func adopt(_ plan: SlotsPlan, _ feed: Feed, _ graph: FeedGraph) {
+  private func install(_ plan: SlotsPlan, _ feed: Feed, _ graph: FeedGraph) {
     graph.unlink(feed)
     self.plan = plan
     graph.link(feed)
-    slots.adopt(plan)
+    slots.install(plan)
   }
 
   private func wholeChange(from count: Int) -> Change {

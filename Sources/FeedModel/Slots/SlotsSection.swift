@@ -16,7 +16,7 @@ final class SlotsSection: FeedSection {
     self.counts = counts
   }
 
-  func adopt(_ plan: SlotsPlan) {
+  func install(_ plan: SlotsPlan) {
     self.plan = plan
     cached = nil
   }

@@ -59,17 +59,17 @@ final class ViewKind: DerivedKind {
     if plan.definition == content { return }
     let (former, before) = (plan, rowsShown.presentRows())
     let fresh = try catalog.plan(content, for: feed, named: feed.name)
-    adopt(fresh, feed, catalog.graph)
+    install(fresh, feed, catalog.graph)
     let isSame = former.source === fresh.source
     let change = isSame ? Change.between(before, rowsShown.presentRows()) : replacement(of: before.count)
-    catalog.commit.logStructure { [unowned self, graph = catalog.graph] in adopt(former, feed, graph) }
+    catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
     catalog.commit.finishOperation(on: feed.number, result: change)
     catalog.commit.touch(feed.number)
   }
 
-  private func adopt(_ plan: ViewPlan, _ feed: Feed, _ graph: FeedGraph) {
+  private func install(_ plan: ViewPlan, _ feed: Feed, _ graph: FeedGraph) {
     graph.unlink(feed)
-    rowsShown.adopt(plan)
+    rowsShown.install(plan)
     graph.link(feed)
   }
 

@@ -25,7 +25,7 @@ final class ViewSection: FeedSection {
   private var source: Feed { plan.source }
 
   /// Sets another plan. The index keeps the previous plan until `rebuild`.
-  func adopt(_ plan: ViewPlan) { self.plan = plan }
+  func install(_ plan: ViewPlan) { self.plan = plan }
 
   // MARK: Rows
 

@@ -18,14 +18,14 @@ extension RegexpParser {
   mutating func characterClass() throws(RegexpFailure) -> CodePointSet {
     let open = cursor.offset
     cursor.advance()
-    let isNegated = cursor.take("^")
+    let isNegated = cursor.consume("^")
     var ranges: [ClosedRange<UInt32>] = []
-    if cursor.take("-") { ranges.append(0x2D...0x2D) }
-    while !cursor.take("]") {
+    if cursor.consume("-") { ranges.append(0x2D...0x2D) }
+    while !cursor.consume("]") {
       guard !cursor.isAtEnd else { throw .syntax(cursor.error(at: open, "this `[` is not closed; add `]`")) }
       let start = cursor.offset
-      if cursor.take("-") {
-        guard cursor.take("]") else {
+      if cursor.consume("-") {
+        guard cursor.consume("]") else {
           throw .syntax(cursor.error(at: start, "misplaced `-` in `[…]`; write `\\-`"))
         }
         ranges.append(0x2D...0x2D)
@@ -72,7 +72,7 @@ extension RegexpParser {
     case UInt8(ascii: "["), UInt8(ascii: "-"):
       throw .syntax(cursor.error("write `\\` before \(cursor.found) inside `[…]`"))
     default:
-      guard let codePoint = cursor.takeScalar() else {
+      guard let codePoint = cursor.nextScalar() else {
         throw .syntax(cursor.error("this class is not closed; add `]`"))
       }
       return .character(codePoint)
@@ -119,13 +119,13 @@ extension RegexpParser {
   /// Parses a category, `p{…}`.
   private mutating func category(from start: Int, isNegated: Bool) throws(RegexpFailure) -> CodePointSet {
     cursor.advance()
-    guard cursor.take("{") else {
+    guard cursor.consume("{") else {
       throw .syntax(cursor.error("expected `{` and a category as in `\\p{Lu}`, found \(cursor.found)"))
     }
     let nameStart = cursor.offset
     while let byte = cursor.byte, isNameFirst(byte) { cursor.advance() }
     let name = String(decoding: cursor.bytes[nameStart..<cursor.offset], as: UTF8.self)
-    guard cursor.take("}") else {
+    guard cursor.consume("}") else {
       throw .syntax(cursor.error("expected `}` after the category, found \(cursor.found)"))
     }
     guard let set = GeneralCategories.shared.set(name) else {

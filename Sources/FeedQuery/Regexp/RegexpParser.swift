@@ -25,7 +25,7 @@ struct RegexpParser {
 
   private mutating func alternatives() throws(RegexpFailure) -> RegexpSyntax {
     var branches = [try branch()]
-    while cursor.take("|") { branches.append(try branch()) }
+    while cursor.consume("|") { branches.append(try branch()) }
     return branches.count == 1 ? branches[0] : .alternatives(branches)
   }
 
@@ -40,10 +40,10 @@ struct RegexpParser {
   private mutating func atom() throws(RegexpFailure) -> RegexpSyntax {
     atoms += 1
     guard atoms <= QueryLimits.regexpInstructions else { throw tooLarge(at: cursor.offset) }
-    if cursor.take("(") { return try group() }
-    if cursor.take(".") { return .set(.dot) }
-    if cursor.take("^") { return .start }
-    if cursor.take("$") { return .end }
+    if cursor.consume("(") { return try group() }
+    if cursor.consume(".") { return .set(.dot) }
+    if cursor.consume("^") { return .start }
+    if cursor.consume("$") { return .end }
     switch cursor.byte {
     case UInt8(ascii: "["): return .set(try characterClass())
     case UInt8(ascii: "\\"): return .set(try escape().set)
@@ -53,7 +53,7 @@ struct RegexpParser {
     case UInt8(ascii: "]"), UInt8(ascii: "}"):
       throw .syntax(cursor.error("write `\\` before \(cursor.found)"))
     default:
-      return .set(CodePointSet(cursor.takeScalar() ?? 0))
+      return .set(CodePointSet(cursor.nextScalar() ?? 0))
     }
   }
 
@@ -69,7 +69,7 @@ struct RegexpParser {
     nesting += 1
     defer { nesting -= 1 }
     let inner = try alternatives()
-    guard cursor.take(")") else { throw .syntax(cursor.error(at: open, "this `(` is not closed; add `)`")) }
+    guard cursor.consume(")") else { throw .syntax(cursor.error(at: open, "this `(` is not closed; add `)`")) }
     return inner
   }
 
@@ -86,13 +86,13 @@ extension RegexpParser {
   mutating func quantified(_ atom: RegexpSyntax) throws(RegexpFailure) -> RegexpSyntax {
     let start = cursor.offset
     var syntax = atom
-    if cursor.take("*") {
+    if cursor.consume("*") {
       syntax = .repeated(atom, min: 0, max: nil)
-    } else if cursor.take("+") {
+    } else if cursor.consume("+") {
       syntax = .repeated(atom, min: 1, max: nil)
-    } else if cursor.take("?") {
+    } else if cursor.consume("?") {
       syntax = .repeated(atom, min: 0, max: 1)
-    } else if cursor.take("{") {
+    } else if cursor.consume("{") {
       syntax = try bounded(atom, from: start)
     } else {
       return atom
@@ -111,10 +111,10 @@ extension RegexpParser {
   private mutating func bounded(_ atom: RegexpSyntax, from start: Int) throws(RegexpFailure) -> RegexpSyntax {
     let least = try count()
     var most: Int? = least
-    if cursor.take(",") {
+    if cursor.consume(",") {
       most = cursor.byte == UInt8(ascii: "}") ? nil : try count()
     }
-    guard cursor.take("}") else {
+    guard cursor.consume("}") else {
       throw .syntax(cursor.error("expected `}` after the number of repetitions, found \(cursor.found)"))
     }
     if let most, most < least {

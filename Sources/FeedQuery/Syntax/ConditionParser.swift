@@ -2,26 +2,26 @@ extension PathParser {
   /// Parses a `logical-expr`. `&&` has a higher precedence than `||`.
   mutating func condition() throws(QueryError) -> ConditionSyntax {
     var alternatives = [try conjunction()]
-    while try takeConnective("|", named: "or") { alternatives.append(try conjunction()) }
+    while try consumeConnective("|", named: "or") { alternatives.append(try conjunction()) }
     return alternatives.count == 1 ? alternatives[0] : .any(alternatives)
   }
 
   private mutating func conjunction() throws(QueryError) -> ConditionSyntax {
     var parts = [try basic()]
-    while try takeConnective("&", named: "and") { parts.append(try basic()) }
+    while try consumeConnective("&", named: "and") { parts.append(try basic()) }
     return parts.count == 1 ? parts[0] : .all(parts)
   }
 
   /// Skips blank space, a doubled `character` and blank space. Returns false and does not move if there is none.
-  private mutating func takeConnective(_ character: Character, named name: String) throws(QueryError) -> Bool {
+  private mutating func consumeConnective(_ character: Character, named name: String) throws(QueryError) -> Bool {
     let end = cursor.offset
     cursor.skipBlanks()
     let start = cursor.offset
-    guard cursor.take(character) else {
+    guard cursor.consume(character) else {
       cursor.rewind(to: end)
       return false
     }
-    guard cursor.take(character) else {
+    guard cursor.consume(character) else {
       throw cursor.error(at: start, "unexpected `\(character)`; write `\(character)\(character)` for a logical \(name)")
     }
     cursor.skipBlanks()
@@ -29,10 +29,10 @@ extension PathParser {
   }
 
   private mutating func basic() throws(QueryError) -> ConditionSyntax {
-    let isNegated = cursor.take("!")
+    let isNegated = cursor.consume("!")
     if isNegated { cursor.skipBlanks() }
     let start = cursor.offset
-    if cursor.take("(") {
+    if cursor.consume("(") {
       let inner = try parenthesised(from: start)
       return isNegated ? .not(inner) : inner
     }
@@ -68,7 +68,7 @@ extension PathParser {
     cursor.skipBlanks()
     let inner = try nested { parser throws(QueryError) in try parser.condition() }
     cursor.skipBlanks()
-    guard cursor.take(")") else {
+    guard cursor.consume(")") else {
       if cursor.isAtEnd { throw cursor.error("the `(` at byte \(open) is not closed; add `)`") }
       throw cursor.error("expected `&&`, `||` or `)` here, found \(cursor.found)")
     }
@@ -100,12 +100,12 @@ extension PathParser {
   mutating func comparisonOperator() throws(QueryError) -> ComparisonOperator? {
     let end = cursor.offset
     cursor.skipBlanks()
-    if cursor.take("=", "=") { return .equal }
-    if cursor.take("!", "=") { return .notEqual }
-    if cursor.take("<", "=") { return .lessOrEqual }
-    if cursor.take(">", "=") { return .greaterOrEqual }
-    if cursor.take("<") { return .less }
-    if cursor.take(">") { return .greater }
+    if cursor.consume("=", "=") { return .equal }
+    if cursor.consume("!", "=") { return .notEqual }
+    if cursor.consume("<", "=") { return .lessOrEqual }
+    if cursor.consume(">", "=") { return .greaterOrEqual }
+    if cursor.consume("<") { return .less }
+    if cursor.consume(">") { return .greater }
     if cursor.byte == UInt8(ascii: "=") {
       throw cursor.error("unexpected `=`; write `==`, or `match(value, 'pattern')` for a regular expression")
     }

@@ -42,15 +42,15 @@ extension PathParser {
   private typealias Argument = (offset: Int, term: Term)
 
   private mutating func arguments(of function: QueryFunction, at start: Int) throws(QueryError) -> [Argument] {
-    if cursor.take(")") { return [] }
+    if cursor.consume(")") { return [] }
     var arguments: [Argument] = []
     while true {
       let offset = cursor.offset
       if cursor.byte == UInt8(ascii: "(") || cursor.byte == UInt8(ascii: "!") { throw conditionGiven(to: function) }
       arguments.append((offset, try term()))
       cursor.skipBlanks()
-      if cursor.take(")") { return arguments }
-      guard cursor.take(",") else { throw notAfterArgument(of: function, at: start) }
+      if cursor.consume(")") { return arguments }
+      guard cursor.consume(",") else { throw notAfterArgument(of: function, at: start) }
       cursor.skipBlanks()
     }
   }

@@ -17,7 +17,7 @@ extension PathParser {
 
   private mutating func segment() throws(QueryError) -> SegmentSyntax {
     let start = cursor.offset
-    let isDescendant = cursor.take(".", ".")
+    let isDescendant = cursor.consume(".", ".")
     let selectors: [SelectorSyntax]
     if cursor.byte == UInt8(ascii: "[") {
       selectors = try bracketed()
@@ -32,7 +32,7 @@ extension PathParser {
 
   /// Parses `*` or a member name without quotes.
   private mutating func shorthand(after dots: String) throws(QueryError) -> SelectorSyntax {
-    if cursor.take("*") { return .wildcard }
+    if cursor.consume("*") { return .wildcard }
     let start = cursor.offset
     guard let first = cursor.byte else {
       throw cursor.error("expected a name or `*` after `\(dots)`, found \(cursor.found)")
@@ -63,8 +63,8 @@ extension PathParser {
     while true {
       selectors.append(try selector())
       cursor.skipBlanks()
-      if cursor.take("]") { return selectors }
-      guard cursor.take(",") else {
+      if cursor.consume("]") { return selectors }
+      guard cursor.consume(",") else {
         if cursor.isAtEnd { throw cursor.error("the `[` at byte \(open) is not closed; add `]`") }
         throw cursor.error("expected `,` or `]` here, found \(cursor.found)")
       }
@@ -120,7 +120,7 @@ extension PathParser {
     }
     cursor.advance()
     bounds.end = try bound()
-    if cursor.take(":") {
+    if cursor.consume(":") {
       bounds.step = try bound() ?? 1
       if cursor.byte == UInt8(ascii: ":") { throw cursor.error("more than two colons in a slice; remove this one") }
     }
@@ -145,7 +145,7 @@ extension PathParser {
   /// Parses an `int`, which has no leading zero, is not `-0` and is in the range of exact integers.
   private mutating func integer() throws(QueryError) -> Int {
     let start = cursor.offset
-    let isNegative = cursor.take("-")
+    let isNegative = cursor.consume("-")
     let digits = cursor.offset
     var magnitude = 0
     while let byte = cursor.byte, isDigit(byte) {

@@ -37,15 +37,15 @@ extension PathParser {
   /// Parses a number, which has the syntax of JSON.
   private mutating func number() throws(QueryError) -> [UInt8] {
     let start = cursor.offset
-    _ = cursor.take("-")
+    _ = cursor.consume("-")
     let integer = cursor.offset
     try digits(after: "`-`")
     if cursor.bytes[integer] == UInt8(ascii: "0"), cursor.offset > integer + 1 {
       throw cursor.error(at: start, "a number has no leading zero; remove it")
     }
-    if cursor.take(".") { try digits(after: "`.`") }
-    if cursor.take("e") || cursor.take("E") {
-      if !cursor.take("-") { _ = cursor.take("+") }
+    if cursor.consume(".") { try digits(after: "`.`") }
+    if cursor.consume("e") || cursor.consume("E") {
+      if !cursor.consume("-") { _ = cursor.consume("+") }
       try digits(after: "the exponent's `e`")
     }
     return Array(cursor.bytes[start..<cursor.offset])
@@ -139,7 +139,7 @@ extension PathParser {
     let message = "unpaired surrogate; write a high surrogate and then a low one, as in `\\uD83D\\uDE00`"
     if value >= 0xDC00, value <= 0xDFFF { throw cursor.error(at: start, message) }
     if value >= 0xD800, value <= 0xDBFF {
-      guard cursor.take("\\", "u") else { throw cursor.error(at: start, message) }
+      guard cursor.consume("\\", "u") else { throw cursor.error(at: start, message) }
       let low = try fourHexadecimalDigits()
       guard low >= 0xDC00, low <= 0xDFFF else { throw cursor.error(at: start, message) }
       value = 0x10000 + (value - 0xD800) << 10 + (low - 0xDC00)

@@ -37,21 +37,21 @@ struct TextCursor {
   }
 
   /// Skips `expected`, an ASCII character. Returns false if it is not here.
-  mutating func take(_ expected: Character) -> Bool {
+  mutating func consume(_ expected: Character) -> Bool {
     guard let value = expected.asciiValue, byte == value else { return false }
     offset += 1
     return true
   }
 
   /// Skips two ASCII characters. Returns false if they are not here.
-  mutating func take(_ first: Character, _ second: Character) -> Bool {
+  mutating func consume(_ first: Character, _ second: Character) -> Bool {
     guard byte == first.asciiValue, byte(after: 1) == second.asciiValue, !isAtEnd else { return false }
     offset += 2
     return true
   }
 
   /// Skips and returns the scalar that begins here; nil at the end.
-  mutating func takeScalar() -> UInt32? {
+  mutating func nextScalar() -> UInt32? {
     guard let lead = byte else { return nil }
     let length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4
     var value = length == 1 ? UInt32(lead) : UInt32(lead) & (0x7F >> UInt32(length))
@@ -70,7 +70,7 @@ struct TextCursor {
   /// The character here, in the form used by error messages.
   var found: String {
     var copy = self
-    guard let value = copy.takeScalar() else { return "the end of the text" }
+    guard let value = copy.nextScalar() else { return "the end of the text" }
     if value < 0x20 || value == 0x7F { return "the control character U+" + hexadecimal(value) }
     return "`" + String(decoding: bytes[offset..<copy.offset], as: UTF8.self) + "`"
   }

@@ -72,13 +72,13 @@ struct EventLoop: ~Copyable {
     let wakes = try link.wait(milliseconds: timeout(), clock)
     now = clock.now
     cycles &+= 1
-    if wakes.contains(.signals) { takeSignals() }
-    if wakes.contains(.fileEvents) { sources.takeFileEvents(now: now) }
-    if wakes.contains(.sourceReports) { sources.takeReports(engine, now: now) }
+    if wakes.contains(.signals) { handleSignals() }
+    if wakes.contains(.fileEvents) { sources.readFileEvents(now: now) }
+    if wakes.contains(.sourceReports) { sources.applyReports(to: engine, now: now) }
     turn.run(&link, now: now)
     reportHealth()
     attendTimers()
-    storage?.workOnImage(executed: turn.executed, isBusy: turn.tookInput) { engine.catalog.makeImage() }
+    storage?.workOnImage(executed: turn.executed, isBusy: turn.hadInput) { engine.catalog.makeImage() }
   }
 
   /// Milliseconds until the next deadline; -1 if there is none.
@@ -112,15 +112,15 @@ struct EventLoop: ~Copyable {
   // MARK: Signals and the end
 
   /// Handles the signals that have arrived.
-  private mutating func takeSignals() {
+  private mutating func handleSignals() {
     do throws(SystemError) {
-      while let request = try signals.next() { take(request) }
+      while let request = try signals.next() { handle(request) }
     } catch {
       log.write(.error, "\(error)")
     }
   }
 
-  private mutating func take(_ request: Signals.Request) {
+  private mutating func handle(_ request: Signals.Request) {
     switch request {
     case .reload(let cause): reload(cause)
     case .end(let cause):

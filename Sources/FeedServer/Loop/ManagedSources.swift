@@ -28,10 +28,10 @@ struct ManagedSources {
   }
 
   /// Handles file events.
-  func takeFileEvents(now: Instant) { sources?.takeEvents(now: now.nanoseconds) }
+  func readFileEvents(now: Instant) { sources?.readEvents(now: now.nanoseconds) }
 
   /// Sets the rows that were read on their feeds.
-  func takeReports(_ engine: Engine, now: Instant) {
+  func applyReports(to engine: Engine, now: Instant) {
     for report in sources?.takeReports(now: now.nanoseconds) ?? [] {
       switch report.outcome {
       case .unchanged: break

@@ -21,7 +21,7 @@ extension Daemon {
     guard let path = options.stateDirectory ?? StatePath.standard(environment) else {
       throw StateDirectoryError.unknown
     }
-    let directory = try StateDirectory.take(path)
+    let directory = try StateDirectory.lock(path)
     let epoch = try Random.hex128()
     let file = directory.database
     let log = try PrivateDirectory.withPrivateFiles { () throws(StorageError) in
@@ -48,7 +48,7 @@ extension Daemon {
     defer { reporter.stop() }
     let found = try storage.recover(into: EngineRecovery(engine, reporter))
     reporter.stop()
-    engine.adopt(limits)
+    engine.use(limits)
     storage.report = { isFailure, message in log.write(isFailure ? .error : .notice, message) }
     try storage.start(limits)
     if storage.isImageOverdue {

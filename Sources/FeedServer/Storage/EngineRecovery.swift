@@ -16,7 +16,7 @@ final class EngineRecovery: RecoveryTarget {
 
   var catalog: Catalog { engine.catalog }
 
-  func adopt(_ limits: Limits) { engine.adopt(limits) }
+  func use(_ limits: Limits) { engine.use(limits) }
 
   func replay(_ batch: StoredBatch) throws(ReplayRefusal) {
     do {

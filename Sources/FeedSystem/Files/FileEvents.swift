@@ -46,7 +46,7 @@ public struct FileEvents: ~Copyable {
   }
 
   /// Calls `body` with the events since the last call, in order. Never blocks.
-  public func take(_ body: (Event) -> Void) {
+  public func forEach(_ body: (Event) -> Void) {
     while true {
       let count = retryingInterrupts { Glibc.read(handle.rawValue, space.baseAddress, space.count) }
       guard count > 0 else { return }

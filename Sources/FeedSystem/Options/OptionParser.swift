@@ -57,7 +57,7 @@ struct OptionParser {
       try record(option, "")
     } else {
       if let value { return try record(option, value) }
-      try record(option, try takeValue(of: option))
+      try record(option, try consumeValue(of: option))
     }
   }
 
@@ -71,12 +71,12 @@ struct OptionParser {
       if option.value == .none {
         try record(option, "")
       } else {
-        return try record(option, try rest.isEmpty ? takeValue(of: option) : String(rest))
+        return try record(option, try rest.isEmpty ? consumeValue(of: option) : String(rest))
       }
     }
   }
 
-  private mutating func takeValue(of option: OptionDescription) throws(UsageError) -> String {
+  private mutating func consumeValue(of option: OptionDescription) throws(UsageError) -> String {
     guard next < arguments.count else {
       throw UsageError("--\(option.name): missing value, expected \(option.value.expectation)")
     }

@@ -56,7 +56,7 @@ final class LoadLoop {
 
   private func read(_ slot: UnsafeMutablePointer<LoadConnection>) throws {
     switch SocketIO.read(slot.pointee.stream.descriptor, scratch) {
-    case .bytes(let count): slot.pointee.counter.take(UnsafeRawBufferPointer(rebasing: scratch[..<count]))
+    case .bytes(let count): slot.pointee.counter.count(UnsafeRawBufferPointer(rebasing: scratch[..<count]))
     case .wouldBlock: return
     case .end: throw BenchmarkError("the server closed a connection")
     case .failed(let code): throw SystemError(code: code, operation: "read from the server")

@@ -19,10 +19,10 @@ enum MessageCounter {
     return 0
   }
 
-  mutating func take(_ bytes: UnsafeRawBufferPointer) {
+  mutating func count(_ bytes: UnsafeRawBufferPointer) {
     switch self {
     case .frames(var counter):
-      counter.take(bytes)
+      counter.count(bytes)
       self = .frames(counter)
     case .fixed(var counter):
       counter.bytes += bytes.count
@@ -55,7 +55,7 @@ struct FrameCounter {
 
   init(shortLength: Int = 0) { self.shortLength = shortLength }
 
-  mutating func take(_ bytes: UnsafeRawBufferPointer) {
+  mutating func count(_ bytes: UnsafeRawBufferPointer) {
     var offset = 0
     while offset < bytes.count {
       if rest > 0 {

@@ -75,7 +75,7 @@ final class SnapshotReader: Sendable {
       while frames.shortCount < 2 {
         let count = try stream.read(into: space) ?? 0
         guard count > 0 else { throw BenchmarkError("the server closed the connection") }
-        frames.take(UnsafeRawBufferPointer(rebasing: space[..<count]))
+        frames.count(UnsafeRawBufferPointer(rebasing: space[..<count]))
       }
     } catch {
       failed.store(true, ordering: .relaxed)

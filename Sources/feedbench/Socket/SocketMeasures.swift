@@ -82,7 +82,7 @@ enum RoundTrips {
       while counter.count < count {
         let read = try stream.read(into: space) ?? 0
         guard read > 0 else { throw BenchmarkError("the server closed a connection") }
-        counter.take(UnsafeRawBufferPointer(rebasing: space[..<read]))
+        counter.count(UnsafeRawBufferPointer(rebasing: space[..<read]))
       }
     }
   }

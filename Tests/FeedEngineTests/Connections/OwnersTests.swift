@@ -144,7 +144,7 @@ import Testing
   @Test func outboxListsASessionOnce() {
     var outbox = Outbox()
     let sessions = [Self.session(0), Self.session(1)]
-    for session in sessions + sessions { outbox.mark(session) }
+    for session in sessions + sessions { outbox.list(session) }
     outbox.checkInvariants(sessions)
     var seen: [ConnectionID] = []
     outbox.forEach { seen.append($0.id) }

@@ -105,7 +105,7 @@ import Testing
     let log = UndoLog()
     var undone: [Int] = []
     log.append(undo: { undone.append(1) })
-    let mark = log.mark
+    let mark = log.position
     log.append(undo: { undone.append(2) })
     log.append(undo: { undone.append(3) })
     #expect(log.undo(to: mark))

@@ -70,7 +70,7 @@ import Testing
 
   private func explore(_ pair: CollectionPair, _ operations: [CollectionPair.Operation], depth: Int) throws {
     if depth == 0 { return }
-    let (earlier, mark) = (pair.reference, pair.catalog.commit.log.mark)
+    let (earlier, mark) = (pair.reference, pair.catalog.commit.log.position)
     for operation in operations {
       try pair.apply(operation)
       try explore(pair, operations, depth: depth - 1)

@@ -69,7 +69,7 @@ final class CollectionPair {
     let before = reference
     let isRefused = (try? follow(operation)) == nil
     if isRefused { reference = before }
-    let mark = catalog.commit.log.mark
+    let mark = catalog.commit.log.position
     do {
       try execute(operation)
       if isRefused { throw Mismatch("\(operation) should have been refused") }

@@ -47,7 +47,7 @@ struct StopDuringStartTests {
     var exists = false
     while !exists {
       _ = try Readiness.readable.wait(on: events.descriptor, timeout: testTimeout)
-      events.take { if $0.name == "feedd.sock" { exists = true } }
+      events.forEach { if $0.name == "feedd.sock" { exists = true } }
     }
     return process
   }
