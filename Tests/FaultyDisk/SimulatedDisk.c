@@ -266,7 +266,9 @@ static int simulated_delete(sqlite3_vfs *vfs, const char *name, int sync) {
   return real_layer->xDelete(real_layer, name, sync);
 }
 
-int simulated_disk_register(void) {
+static int register_layer(void) {
+  // Filling a layer that is registered would cut the list of layers behind it.
+  if (sqlite3_vfs_find("simulated")) return SQLITE_OK;
   real_layer = sqlite3_vfs_find("unix");
   if (!real_layer) return SQLITE_ERROR;
   layer = *real_layer;
@@ -276,6 +278,13 @@ int simulated_disk_register(void) {
   layer.xOpen = simulated_open;
   layer.xDelete = simulated_delete;
   return sqlite3_vfs_register(&layer, 0);
+}
+
+int simulated_disk_register(void) {
+  pthread_mutex_lock(&lock);
+  int result = register_layer();
+  pthread_mutex_unlock(&lock);
+  return result;
 }
 
 static uint64_t next_random(uint64_t *state) {

@@ -100,7 +100,8 @@ import Testing
 
   @Test(
     arguments: [
-      "UPDATE element SET text = replace(text, '1', '2') WHERE id = (SELECT max(id) FROM element)",
+      "UPDATE element SET text = replace(text, '1', '2') "
+        + "WHERE id = (SELECT max(id) FROM element WHERE instr(CAST(text AS TEXT), '1') > 0)",
       "UPDATE element SET arrival = arrival + 1 WHERE id = (SELECT max(id) FROM element)",
       "DELETE FROM element WHERE id = (SELECT max(id) FROM element)",
       "UPDATE section_rows SET numbers = '[' || substr(numbers, 4) WHERE id = (SELECT max(id) FROM section_rows)",
