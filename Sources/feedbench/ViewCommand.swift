@@ -58,6 +58,6 @@ struct ViewMeasures {
     }
     let driver = try EngineDriver(
       preparation: frames, watched: [members == nil ? PushJob.feed : "view"], frames: .pushes(job), window: job.window)
-    return try Sample.measure(runs: report.runs) { try driver.run(job.count) }
+    return try Sample.measure(runs: report.runs) { try driver.run(job.count, reachesWatchers: members == nil) }
   }
 }

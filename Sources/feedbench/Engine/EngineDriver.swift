@@ -76,7 +76,9 @@ final class EngineDriver {
   }
 
   /// Pushes `count` frames, beginning after those of the last run: pushing the same frames again could change nothing.
-  func run(_ count: Int) throws {
+  /// - Parameter reachesWatchers: whether at least one push changes what the watchers show. Few of many rows are in a
+  ///   view of the first ones.
+  func run(_ count: Int, reachesWatchers: Bool = true) throws {
     link.delivered = 0
     var pushed = 0
     while pushed < count {
@@ -87,7 +89,7 @@ final class EngineDriver {
       pushed += window
       next = (next + window) % frames.count
     }
-    if hasWatchers && link.delivered == 0 { throw BenchmarkError("nothing reached a watcher") }
+    if hasWatchers && reachesWatchers && link.delivered == 0 { throw BenchmarkError("nothing reached a watcher") }
   }
 
   private func connect() -> ConnectionID {
