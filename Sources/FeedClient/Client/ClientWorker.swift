@@ -1,6 +1,5 @@
 import FeedJSON
 import FeedSystem
-import Glibc
 import Synchronization
 
 /// The thread of a ``Client``: sends the requests of all tasks over one connection and delivers the answers.
@@ -20,19 +19,17 @@ final class ClientWorker: Sendable {
     /// Requests that were not sent yet, oldest first.
     var queue: [Request] = []
     var waiting: [UInt64: CheckedContinuation<Answer, Never>] = [:]
-    var isStarted = false
     var isStopped = false
   }
 
   private let path: String
   private let name: String
-  private let wake: WakeUp?
+  private let thread = WorkerThread("client")
   private let state = Mutex(State())
 
   init(path: String, name: String) {
     self.path = path
     self.name = name
-    wake = try? WakeUp()
   }
 
   /// Sends a request and returns the JSON text of its result.
@@ -51,7 +48,6 @@ final class ClientWorker: Sendable {
         }
         if isRefused { return waiter.resume(returning: .failure(CancellationError())) }
         start()
-        wake?.signal()
       }
     } onCancel: {
       answer(ticket, .failure(CancellationError()))
@@ -61,7 +57,7 @@ final class ClientWorker: Sendable {
   /// Ends the thread.
   func stop() {
     state.withLock { $0.isStopped = true }
-    wake?.signal()
+    thread.wake()
   }
 
   private func answer(_ ticket: UInt64, _ answer: Answer) {
@@ -82,17 +78,10 @@ final class ClientWorker: Sendable {
   }
 
   private func start() {
-    let mustStart = state.withLock { state in
-      defer { state.isStarted = true }
-      return !state.isStarted
-    }
-    guard mustStart else { return }
-    do throws(SystemError) {
-      guard wake != nil else { throw SystemError(code: EMFILE, operation: "create an event descriptor") }
-      try Thread("client") { self.run() }
+    do throws(ClientError) {
+      try thread.wake { self.run() }
     } catch {
-      failAll(ClientError.system(error))
-      state.withLock { $0.isStarted = false }
+      failAll(error)
     }
   }
 
@@ -101,7 +90,7 @@ final class ClientWorker: Sendable {
     var connection: Connection?
     // The tickets of the requests that were sent, by their ids.
     var sent: [Int: UInt64] = [:]
-    while let wake {
+    while true {
       let (requests, isStopped) = state.withLock { state in
         defer { state.queue = [] }
         return (state.queue, state.isStopped)
@@ -117,7 +106,7 @@ final class ClientWorker: Sendable {
         }
         try connection?.flush()
         while let message = try connection?.next() { process(message, &sent) }
-        try wait(wake, connection)
+        try wait(connection)
       } catch {
         // Sent requests may have been executed. The caller decides whether to repeat them.
         for ticket in sent.values { answer(ticket, .failure(error)) }
@@ -152,16 +141,8 @@ final class ClientWorker: Sendable {
     }
   }
 
-  private func wait(_ wake: WakeUp, _ connection: Connection?) throws(ClientError) {
-    var list = WaitList()
-    list.add(wake.descriptor, .readable)
-    if let connection { list.add(connection.descriptor, connection.hasOutput ? [.readable, .writable] : .readable) }
-    do throws(SystemError) {
-      _ = try list.wait(until: nil)
-    } catch {
-      throw .system(error)
-    }
-    wake.clear()
+  private func wait(_ connection: Connection?) throws(ClientError) {
+    try thread.wait(for: connection?.descriptor, connection?.interest ?? .readable)
     try connection?.fill()
   }
 }

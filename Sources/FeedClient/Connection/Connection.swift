@@ -49,6 +49,9 @@ public final class Connection {
   /// The descriptor to poll for reading, and for writing while ``hasOutput``.
   public var descriptor: Int32 { stream.descriptor }
 
+  /// What to wait for on the descriptor.
+  public var interest: Readiness { hasOutput ? [.readable, .writable] : .readable }
+
   /// Whether there are queued bytes that were not written yet.
   public var hasOutput: Bool { written < output.count }
 

@@ -1,5 +1,4 @@
 import FeedSystem
-import Glibc
 import Synchronization
 
 /// The thread of one iteration of a ``Feed``. It works only while a task waits for the next update.
@@ -9,19 +8,17 @@ final class FeedWorker: Sendable {
   private struct State {
     /// The waiting tasks, in order.
     var waiting: [CheckedContinuation<Answer, Never>] = []
-    var isStarted = false
     var isStopped = false
   }
 
   private let path: String
   private let options: WatchOptions
-  private let wake: WakeUp?
+  private let thread = WorkerThread("feed")
   private let state = Mutex(State())
 
   init(path: String, options: WatchOptions) {
     self.path = path
     self.options = options
-    wake = try? WakeUp()
   }
 
   /// Returns the next update; nil if the task is cancelled or the iteration has ended.
@@ -34,7 +31,6 @@ final class FeedWorker: Sendable {
         }
         if isOver { return waiter.resume(returning: .success(nil)) }
         start()
-        wake?.signal()
       }
     } onCancel: {
       stop()
@@ -49,22 +45,16 @@ final class FeedWorker: Sendable {
       return state.waiting
     }
     for waiter in waiting { waiter.resume(returning: .success(nil)) }
-    wake?.signal()
+    thread.wake()
   }
 
   private var isStopped: Bool { state.withLock { $0.isStopped } }
 
   private func start() {
-    let mustStart = state.withLock { state in
-      defer { state.isStarted = true }
-      return !state.isStarted
-    }
-    guard mustStart else { return }
-    do throws(SystemError) {
-      guard wake != nil else { throw SystemError(code: EMFILE, operation: "create an event descriptor") }
-      try Thread("feed") { self.run() }
+    do throws(ClientError) {
+      try thread.wake { self.run() }
     } catch {
-      answer(.failure(.system(error)))
+      answer(.failure(error))
       return stop()
     }
   }
@@ -78,31 +68,20 @@ final class FeedWorker: Sendable {
   private func run() {
     let follower = Follower(path: path, options: options, keepsMirror: true)
     var course = FeedCourse()
-    while let wake, !isStopped {
+    while !isStopped {
       let isWanted = state.withLock { !$0.waiting.isEmpty }
       do throws(ClientError) {
         if isWanted, let update = try course.next(of: follower) {
           answer(.success(update))
         } else {
-          try wait(wake, isWanted ? follower : nil)
+          let follower = isWanted ? follower : nil
+          try thread.wait(for: follower?.descriptor, follower?.interest ?? .readable, until: follower?.deadline)
         }
       } catch {
         answer(.failure(error))
         return stop()
       }
     }
-  }
-
-  private func wait(_ wake: WakeUp, _ follower: Follower?) throws(ClientError) {
-    var list = WaitList()
-    list.add(wake.descriptor, .readable)
-    if let follower, let descriptor = follower.descriptor { list.add(descriptor, follower.interest) }
-    do throws(SystemError) {
-      _ = try list.wait(until: follower?.deadline)
-    } catch {
-      throw .system(error)
-    }
-    wake.clear()
   }
 }
 

@@ -60,7 +60,7 @@ public final class Follower {
   public var descriptor: Int32? { connection?.descriptor }
 
   /// The events to poll ``descriptor`` for.
-  public var interest: Readiness { connection?.hasOutput == true ? [.readable, .writable] : .readable }
+  public var interest: Readiness { connection?.interest ?? .readable }
 
   /// The time to call ``advance(_:)`` if nothing is ready, in nanoseconds of ``MonotonicClock``; 0 means immediately.
   public var deadline: UInt64? { isPaused || !hasStarted ? 0 : restsUntil }
