@@ -36,11 +36,11 @@ extension Catalog {
   public func evictExpired(of feed: Feed, limit: Int) -> Int {
     guard let rows = feed.kind.rows else { return 0 }
     commit.startOperation()
-    let mark = commit.log.position
+    let position = commit.log.position
     let evicted = rows.expired(at: commit.moment, limit: limit)
     rows.remove(evicted, commit.log)
     commit.addStep(&rows.step)
-    commit.finishOperation(on: feed.number, rows, since: mark)
+    commit.finishOperation(on: feed.number, rows, since: position)
     return evicted.count
   }
 }

@@ -5,27 +5,21 @@ import FeedJSON
 ///
 /// The catalog maintains it; no request changes it. An element is `{"feed","kind","definition"}`. The operation that
 /// changes a definition also updates its row.
-final class FeedListKind: FeedKind {
+final class FeedListKind: SingleSectionKind {
   private let state: FeedListState
 
   init(limits: Limits) {
     state = FeedListState(limits: limits)
   }
 
+  var shown: RowSection { state.sections[0] }
+
   var wireName: String { "feeds" }
   var definedAs: FeedDefinition.Content? { nil }
-  var sectionCount: Int { 1 }
-  func section(at index: Int) -> any FeedSection { state.sections[0] }
-  var rowCount: Int { state.sections[0].count }
-  func locate(_ index: Int) -> (section: any FeedSection, row: Int) { (state.sections[0], index) }
-  func path(ofFlat index: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(index)) }
-  func makeSnapshots() -> [any SectionSnapshot] { [state.sections[0].makeSnapshot()] }
-  func element(at path: IndexPath) -> ElementText { state.sections[0].element(at: Int(path.row)) }
-  func type(at path: IndexPath) -> UnsafeRawBufferPointer { element(at: path).type }
+  func makeSnapshots() -> [any SectionSnapshot] { [shown.makeSnapshot()] }
   var hasTypes: Bool { false }
   /// The rows are not stored in images, because they follow from the definitions.
   var rows: RowStore? { state }
-  var bins: [Feed] { [] }
 
   func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
     throw Self.readOnly

@@ -4,7 +4,7 @@ import FeedJSON
 /// One bin of a collection as a feed of its own, `collection/bin`, with one section.
 ///
 /// The collection is its only source, at place 0.
-final class BinKind: DerivedKind {
+final class BinKind: DerivedKind, SingleSectionKind {
   private var state: CollectionState
   /// The index of the bin in the collection: now, and after the last commit (nil before the first commit).
   private var index: Int
@@ -22,21 +22,13 @@ final class BinKind: DerivedKind {
     self.index = index
   }
 
-  private var section: RowSection { state.bins[index].section }
+  var shown: RowSection { state.bins[index].section }
 
   var wireName: String { "bin" }
   var definedAs: FeedDefinition.Content? { nil }
-  var sectionCount: Int { 1 }
-  func section(at index: Int) -> any FeedSection { section }
-  var rowCount: Int { section.count }
-  func locate(_ index: Int) -> (section: any FeedSection, row: Int) { (section, index) }
-  func path(ofFlat index: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(index)) }
-  func makeSnapshots() -> [any SectionSnapshot] { [section.makeSnapshot()] }
-  func element(at path: IndexPath) -> ElementText { section.element(at: Int(path.row)) }
-  func type(at path: IndexPath) -> UnsafeRawBufferPointer { section.type(at: Int(path.row)) }
+  func makeSnapshots() -> [any SectionSnapshot] { [shown.makeSnapshot()] }
   var hasTypes: Bool { state.definition.type != nil }
   var rows: RowStore? { nil }
-  var bins: [Feed] { [] }
 
   func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
     throw conflict(of: feed, with: definition)
@@ -44,7 +36,7 @@ final class BinKind: DerivedKind {
 
   /// Returns the element with an identity and its place; nil if this bin does not contain it.
   func find(_ id: JSONView) throws(FeedError) -> (row: Row, places: [IndexPath])? {
-    guard let handle = try state.find(id, index: 0, isID: true), let row = section.rows.row(of: handle) else {
+    guard let handle = try state.find(id, index: 0, isID: true), let row = shown.rows.row(of: handle) else {
       return nil
     }
     return (state.row(of: handle), [IndexPath(section: 0, row: UInt32(row))])
@@ -57,7 +49,7 @@ final class BinKind: DerivedKind {
   var publishedSectionCount: Int { publishedIndex == nil ? 0 : 1 }
 
   func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
-    let (former, section) = (publishedIndex, section)
+    let (former, section) = (publishedIndex, shown)
     publishedIndex = index
     guard let former else { return }
     var derived = Change()

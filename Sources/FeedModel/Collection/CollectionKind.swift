@@ -56,22 +56,22 @@ public final class CollectionKind: FeedKind {
   }
   public var rowCount: Int { state.bins.reduce(0) { $0 + $1.section.count } }
   public func locate(_ index: Int) -> (section: any FeedSection, row: Int) {
-    var rest = index
-    for bin in state.bins.dropLast() {
-      if rest < bin.section.count { return (bin.section, rest) }
-      rest -= bin.section.count
-    }
-    return (state.bins[state.bins.count - 1].section, rest)
+    let (bin, row) = place(ofFlat: index)
+    return (state.bins[bin].section, row)
   }
   public func path(ofFlat index: Int) -> IndexPath {
     if let keyed = state.keyed { return keyed.path(ofFlat: index) }
-    var rest = index
-    var section = 0
-    while rest >= state.bins[section].section.count {
-      rest -= state.bins[section].section.count
-      section += 1
+    let (bin, row) = place(ofFlat: index)
+    return IndexPath(section: UInt32(bin), row: UInt32(row))
+  }
+  /// The bin, and the row in it, at an index of the rows of all bins.
+  private func place(ofFlat index: Int) -> (bin: Int, row: Int) {
+    var (bin, row) = (0, index)
+    while bin < state.bins.count - 1, row >= state.bins[bin].section.count {
+      row -= state.bins[bin].section.count
+      bin += 1
     }
-    return IndexPath(section: UInt32(section), row: UInt32(rest))
+    return (bin, row)
   }
   public func makeSnapshots() -> [any SectionSnapshot] {
     state.keyed?.makeSnapshots() ?? state.bins.map { $0.section.makeSnapshot() }

@@ -67,6 +67,31 @@ protocol DerivedKind: FeedKind {
   func sourcesWereRestored()
 }
 
+/// A kind of feed with exactly one section. What follows from that is written here once; the rest has no defaults either.
+protocol SingleSectionKind: FeedKind {
+  associatedtype Shown: FeedSection
+  /// The section.
+  var shown: Shown { get }
+}
+
+extension SingleSectionKind {
+  var sectionCount: Int { 1 }
+  func section(at index: Int) -> any FeedSection { shown }
+  var rowCount: Int { shown.count }
+  func locate(_ index: Int) -> (section: any FeedSection, row: Int) { (shown, index) }
+  func path(ofFlat index: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(index)) }
+  func element(at path: IndexPath) -> ElementText { shown.element(at: Int(path.row)) }
+  func type(at path: IndexPath) -> UnsafeRawBufferPointer { shown.type(at: Int(path.row)) }
+  var bins: [Feed] { [] }
+
+  /// The change that deletes `count` rows and adds all current rows.
+  func replacement(of count: Int) -> Change {
+    Change(
+      deleted: (0..<UInt32(count)).map { IndexPath(section: 0, row: $0) },
+      added: (0..<UInt32(shown.count)).map { IndexPath(section: 0, row: $0) })
+  }
+}
+
 extension FeedKind {
   /// The error for a definition of another kind.
   func conflict(of feed: Feed, with definition: FeedDefinition) -> FeedError {

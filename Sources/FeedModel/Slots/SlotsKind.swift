@@ -4,38 +4,34 @@ import FeedChange
 ///
 /// It has one section; each row has the name of its type. The list is not stored: ``SlotsLayout`` computes each row
 /// from the row counts of the contents.
-final class SlotsKind: DerivedKind {
-  /// The state as of the last published commit.
-  private struct Published {
+final class SlotsKind: DerivedKind, SingleSectionKind {
+  /// The state as of the last published commit. A class, so that using it counts one reference, not one for each member.
+  private final class Published {
     let plan: SlotsPlan
     /// The row counts of the sections of each content, and the resulting layout.
     var counts: [SectionCounts]
     var layout: SlotsLayout
+
+    init(plan: SlotsPlan, counts: [SectionCounts], layout: SlotsLayout) {
+      (self.plan, self.counts, self.layout) = (plan, counts, layout)
+    }
   }
 
   private var plan: SlotsPlan
-  private let slots: SlotsSection
+  let shown: SlotsSection
   /// The published state; nil before the first commit.
   private var published: Published?
 
   init(name: String, plan: SlotsPlan, counts: RowCounts) {
     self.plan = plan
-    slots = SlotsSection(name: name, plan: plan, counts: counts)
+    shown = SlotsSection(name: name, plan: plan, counts: counts)
   }
 
   var wireName: String { "slots" }
   var definedAs: FeedDefinition.Content? { .slots(plan.definition) }
-  var sectionCount: Int { 1 }
-  func section(at index: Int) -> any FeedSection { slots }
-  var rowCount: Int { slots.count }
-  func locate(_ index: Int) -> (section: any FeedSection, row: Int) { (slots, index) }
-  func path(ofFlat index: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(index)) }
-  func makeSnapshots() -> [any SectionSnapshot] { [slots.makeSnapshot()] }
-  func element(at path: IndexPath) -> ElementText { slots.element(at: Int(path.row)) }
-  func type(at path: IndexPath) -> UnsafeRawBufferPointer { slots.type(at: Int(path.row)) }
+  func makeSnapshots() -> [any SectionSnapshot] { [shown.makeSnapshot()] }
   var hasTypes: Bool { !plan.showsOwnTypes || plan.contents.contains { $0?.hasTypes ?? false } }
   var rows: RowStore? { nil }
-  var bins: [Feed] { [] }
 
   /// The feed of each type.
   var contentTypes: [SlotsDefinition.Content] { plan.definition.contents }
@@ -48,7 +44,7 @@ final class SlotsKind: DerivedKind {
   func shows(_ type: Int) -> Bool { true }
 
   func origin(of path: IndexPath) -> (feed: Feed, path: IndexPath)? {
-    let item = slots.layout.item(at: Int(path.row))
+    let item = shown.layout.item(at: Int(path.row))
     return plan.contents[item.type].map { ($0, $0.kind.path(ofFlat: item.index)) }
   }
 
@@ -61,10 +57,10 @@ final class SlotsKind: DerivedKind {
   func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
     guard case .slots(let content) = definition.content else { throw conflict(of: feed, with: definition) }
     if plan.definition == content { return }
-    let (former, count) = (plan, slots.count)
+    let (former, count) = (plan, shown.count)
     install(try catalog.plan(content, for: feed, named: feed.name), feed, catalog.graph)
     catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
-    catalog.commit.finishOperation(on: feed.number, result: wholeChange(from: count))
+    catalog.commit.finishOperation(on: feed.number, result: replacement(of: count))
     catalog.commit.touch(feed.number)
   }
 
@@ -72,13 +68,7 @@ final class SlotsKind: DerivedKind {
     graph.unlink(feed)
     self.plan = plan
     graph.link(feed)
-    slots.install(plan)
-  }
-
-  private func wholeChange(from count: Int) -> Change {
-    Change(
-      deleted: (0..<UInt32(count)).map { IndexPath(section: 0, row: $0) },
-      added: (0..<UInt32(slots.count)).map { IndexPath(section: 0, row: $0) })
+    shown.install(plan)
   }
 
   // MARK: Changes
@@ -87,13 +77,13 @@ final class SlotsKind: DerivedKind {
 
   private func publish() {
     let counts = plan.contents.map { $0?.sectionCounts ?? SectionCounts([]) }
-    published = Published(plan: plan, counts: counts, layout: slots.layout)
+    published = Published(plan: plan, counts: counts, layout: shown.layout)
   }
 
   func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
     guard let published else { return publish() }
     if published.plan !== plan {
-      change = wholeChange(from: published.layout.count)
+      change = replacement(of: published.layout.count)
       publish()
     } else if changes.onlyUpdates {
       changes.forEach { type, shift, source in
@@ -103,8 +93,8 @@ final class SlotsKind: DerivedKind {
       if change.updated.count > 1 { change.updated.sort() }
     } else {
       let contents = flattened(changes)
-      change = published.layout.change(to: slots.layout, contents: contents)
-      self.published?.layout = slots.layout
+      change = published.layout.change(to: shown.layout, contents: contents)
+      published.layout = shown.layout
     }
   }
 

@@ -5,7 +5,7 @@ import FeedJSON
 /// "Views").
 ///
 /// Invariant: after each commit, `published` holds the plan of the section and the row counts of its source.
-final class ViewKind: DerivedKind {
+final class ViewKind: DerivedKind, SingleSectionKind {
   /// The state as of the last published commit.
   private struct Published {
     let plan: ViewPlan
@@ -13,55 +13,47 @@ final class ViewKind: DerivedKind {
     var counts: SectionCounts
   }
 
-  private let rowsShown: ViewSection
+  let shown: ViewSection
   private let counts: RowCounts
   /// The published state; nil before the first commit.
   private var published: Published?
 
   init(name: String, plan: ViewPlan, counts: RowCounts, limits: Limits) {
     self.counts = counts
-    rowsShown = ViewSection(name: name, plan: plan, counts: counts, limits: limits)
+    shown = ViewSection(name: name, plan: plan, counts: counts, limits: limits)
   }
 
-  private var plan: ViewPlan { rowsShown.plan }
+  private var plan: ViewPlan { shown.plan }
 
   var wireName: String { "view" }
   var definedAs: FeedDefinition.Content? { .view(plan.definition) }
-  var sectionCount: Int { 1 }
-  func section(at index: Int) -> any FeedSection { rowsShown }
-  var rowCount: Int { rowsShown.count }
-  func locate(_ index: Int) -> (section: any FeedSection, row: Int) { (rowsShown, index) }
-  func path(ofFlat index: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(index)) }
-  func makeSnapshots() -> [any SectionSnapshot] { [rowsShown.makeSnapshot()] }
-  func element(at path: IndexPath) -> ElementText { rowsShown.element(at: Int(path.row)) }
-  func type(at path: IndexPath) -> UnsafeRawBufferPointer { rowsShown.type(at: Int(path.row)) }
+  func makeSnapshots() -> [any SectionSnapshot] { [shown.makeSnapshot()] }
   var hasTypes: Bool { plan.source.hasTypes }
   var rows: RowStore? { nil }
-  var bins: [Feed] { [] }
 
   var sources: [(place: Int, feed: Feed)] { [(0, plan.source)] }
   /// Rows outside the window count too, because any change may move them into it.
   func shows(_ place: Int) -> Bool { true }
   func origin(of path: IndexPath) -> (feed: Feed, path: IndexPath)? {
-    (plan.source, plan.source.kind.path(ofFlat: rowsShown.sourceRow(at: Int(path.row))))
+    (plan.source, plan.source.kind.path(ofFlat: shown.sourceRow(at: Int(path.row))))
   }
   func offset(ofSectionsAt place: Int) -> Int? { nil }
   func sourceSectionsDidChange() -> Bool { false }
   var publishedSectionCount: Int { published == nil ? 0 : 1 }
 
   func sourcesWereRestored() {
-    rowsShown.rebuild()
+    shown.rebuild()
     publish()
   }
 
   func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
     guard case .view(let content) = definition.content else { throw conflict(of: feed, with: definition) }
     if plan.definition == content { return }
-    let (former, before) = (plan, rowsShown.presentRows())
+    let (former, before) = (plan, shown.presentRows())
     let fresh = try catalog.plan(content, for: feed, named: feed.name)
     install(fresh, feed, catalog.graph)
     let isSame = former.source === fresh.source
-    let change = isSame ? Change.between(before, rowsShown.presentRows()) : replacement(of: before.count)
+    let change = isSame ? Change.between(before, shown.presentRows()) : replacement(of: before.count)
     catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
     catalog.commit.finishOperation(on: feed.number, result: change)
     catalog.commit.touch(feed.number)
@@ -69,15 +61,8 @@ final class ViewKind: DerivedKind {
 
   private func install(_ plan: ViewPlan, _ feed: Feed, _ graph: FeedGraph) {
     graph.unlink(feed)
-    rowsShown.install(plan)
+    shown.install(plan)
     graph.link(feed)
-  }
-
-  /// The change that deletes all published rows and adds all current rows.
-  private func replacement(of count: Int) -> Change {
-    Change(
-      deleted: (0..<UInt32(count)).map { IndexPath(section: 0, row: $0) },
-      added: (0..<UInt32(rowsShown.count)).map { IndexPath(section: 0, row: $0) })
   }
 
   // MARK: Changes
@@ -88,7 +73,7 @@ final class ViewKind: DerivedKind {
 
   func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
     guard let former = published?.plan else {
-      rowsShown.rebuild()
+      shown.rebuild()
       return publish()
     }
     let before = published?.counts.total ?? 0
@@ -101,7 +86,7 @@ final class ViewKind: DerivedKind {
       change = redefinition(from: former, before, source)
       publish()
     } else if !source.isEmpty {
-      change = rowsShown.follow(source, before: before, after: published?.counts.total ?? 0)
+      change = shown.follow(source, before: before, after: published?.counts.total ?? 0)
     }
     if !change.onlyUpdates { counts.advance() }
   }
@@ -109,13 +94,13 @@ final class ViewKind: DerivedKind {
   /// The change from the rows of the previous plan to those of the current one. If the source is the same, rows that
   /// both plans show stay.
   private func redefinition(from former: ViewPlan, _ count: Int, _ source: Change) -> Change {
-    let before = rowsShown.publishedRows(of: count, as: former)
-    rowsShown.rebuild()
+    let before = shown.publishedRows(of: count, as: former)
+    shown.rebuild()
     guard former.source === plan.source else { return replacement(of: before.count) }
     let map = SlotsContentMap(source)
     var changed = Set(source.updated.map { Int($0.row) })
     for move in source.moves where !move.keepsElement { changed.insert(Int(source.added[Int(move.added)].row)) }
-    return Change.between(before.map { map.map($0)?.index ?? -1 }, rowsShown.presentRows(), changed: changed)
+    return Change.between(before.map { map.map($0)?.index ?? -1 }, shown.presentRows(), changed: changed)
   }
 }
 
