@@ -75,7 +75,7 @@ struct TreeReference {
   func exists(_ name: String) -> Bool { feeds[name] != nil || isBin(name) || name == Self.listName }
 
   /// The name of the list of feeds.
-  static let listName = "$feeds"
+  static let listName = FeedName.feeds
 
   /// A row for each feed, in the order of names.
   var listRows: [TreeRow] {

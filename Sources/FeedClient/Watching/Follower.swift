@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 import FeedSystem
 
@@ -139,11 +140,11 @@ extension Follower {
       pendingID = connection?.send("watch") { options.appendWatch(since: since, initial: initial, to: &$0) }
       try connection?.flush()
     case .watchList:
-      pendingID = connection?.send("watch") { $0.append("{\"feed\":\"$feeds\",\"initial\":false}") }
+      pendingID = connection?.send("watch") { $0.append(string: "{\"feed\":\"\(FeedName.feeds)\",\"initial\":false}") }
       try connection?.flush()
       if let cause { _ = try handle(.waiting(cause)) }
     case .unwatchList:
-      unwatchID = connection?.send("unwatch") { $0.append("{\"feed\":\"$feeds\"}") }
+      unwatchID = connection?.send("unwatch") { $0.append(string: "{\"feed\":\"\(FeedName.feeds)\"}") }
       try connection?.flush()
     case .rest(let nanoseconds):
       restsUntil = MonotonicClock.now &+ nanoseconds
@@ -221,7 +222,7 @@ extension Follower {
       return .proceed
     case .response(let id, let result):
       return try handle(.response(id: id, result))
-    case .notification(let notification) where watcher.isFollowingList && notification.concerns("$feeds"):
+    case .notification(let notification) where watcher.isFollowingList && notification.concerns(FeedName.feeds):
       if notification.lists(watcher.options.feed) { try perform(watcher.listed(), handle) }
       return .proceed
     case .notification(let notification):

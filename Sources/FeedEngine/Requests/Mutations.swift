@@ -228,7 +228,7 @@ extension Engine {
   private func define(_ parameters: Parameters) throws(FeedError) {
     guard let object = parameters.object else { throw Parameters.refuse("feed", "is missing: describe a feed") }
     let replace = try parameters.bool("replace", default: false)
-    if object.member("feed")?.stringEquals("$feeds") == true { throw Catalog.listIsReadOnly }
+    if object.member("feed")?.string(atMost: FeedName.maxLength) == FeedName.feeds { throw Catalog.listIsReadOnly }
     let definition = try FeedDefinition(parsing: object, limits: limits)
     if case .managed = definition.content {
       throw .permissionDenied(

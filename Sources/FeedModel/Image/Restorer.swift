@@ -86,7 +86,7 @@ extension Catalog {
   public func restore(
     definition: JSONView, given: JSONView, revision: UInt64, binRevisions: [UInt64], selection: [IndexPath]
   ) throws(FeedError) -> Feed {
-    if definition.member("feed")?.stringEquals("$feeds") == true {
+    if definition.member("feed")?.string(atMost: FeedName.maxLength) == FeedName.feeds {
       table.list.restore(revision: revision, selection: selection, given: nil)
       return table.list
     }
