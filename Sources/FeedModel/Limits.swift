@@ -189,7 +189,7 @@ extension Limits {
       guard let value = member.value.int, limit.range.contains(value) else {
         throw .invalidParams(
           member: "limits.\(name)",
-          reason: "must be a whole number from \(limit.range.lowerBound) to \(limit.range.upperBound)")
+          reason: "must be an integer from \(limit.range.lowerBound) to \(limit.range.upperBound)")
       }
       self[keyPath: limit.keyPath] = value
     }

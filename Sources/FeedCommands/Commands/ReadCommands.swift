@@ -62,7 +62,7 @@ extension Command {
     for (index, name) in ["FROM", "COUNT"].enumerated() {
       let word = invocation.operand(index + 2)
       guard let number = Int(word), number >= 0 else {
-        throw invocation.usage("\(name) '\(word)': expected a whole number from 0 on")
+        throw invocation.usage("\(name) '\(word)': expected an integer from 0 on")
       }
       numbers.append(number)
     }

@@ -81,7 +81,7 @@ extension Engine {
   }
 
   private func row(_ value: JSONView) throws(FeedError) -> Int {
-    guard let row = value.int else { throw Parameters.refuse("at", "must hold whole numbers: rows from 0 on") }
+    guard let row = value.int else { throw Parameters.refuse("at", "must hold integers: rows from 0 on") }
     return row
   }
 }
@@ -125,7 +125,7 @@ extension Engine {
     if parameters.member("after") != nil { return .after(try parameters.string("after", "the name of a child")) }
     if let at = parameters.member("at") {
       guard let index = at.int else {
-        throw Parameters.refuse("at", "must be a whole number: an index among the children")
+        throw Parameters.refuse("at", "must be an integer: an index among the children")
       }
       return .index(index)
     }
@@ -141,7 +141,7 @@ extension Engine {
       throw Parameters.refuse("child", "is missing: give the name of a child, or \"at\" as its index")
     }
     guard let index = parameters.member("at")?.int else {
-      throw Parameters.refuse("at", "must be a whole number: the index of a child")
+      throw Parameters.refuse("at", "must be an integer: the index of a child")
     }
     return index
   }

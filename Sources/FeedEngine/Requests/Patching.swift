@@ -18,7 +18,7 @@ extension Engine {
   }
 
   private func patch(_ collection: CollectionKind, of feed: Feed, _ parameters: Parameters) throws(FeedError) {
-    let patches = try Patches(parameters, keys: ["id"], "the identity of an element")
+    let patches = try Patches(parameters, keys: [.id], "the identity of an element")
     var merged = MergedElements(limits)
     let path = collection.content.id
     for (index, patch) in patches.entries.enumerated() {
@@ -39,7 +39,7 @@ extension Engine {
     try checkAllowed(.patch, feed)
     let path = list.identityPath
     let patches = try Patches(
-      parameters, keys: path == nil ? ["at"] : ["id", "at"],
+      parameters, keys: path == nil ? [.at] : [.id, .at],
       path == nil ? "the row of an element" : "the identity of an element, or its row as \"at\"")
     var merged = MergedElements(limits)
     let section = feed.section(at: 0)
@@ -79,9 +79,22 @@ extension Engine {
 
 /// The patches of a request: one, beside its key, or several in `patches`.
 private struct Patches {
+  /// A member that identifies an element.
+  enum Key {
+    case id
+    case at
+
+    var name: StaticString {
+      switch self {
+      case .id: "id"
+      case .at: "at"
+      }
+    }
+  }
+
   struct Entry {
     /// The member that identifies the element, and its value.
-    let member: StaticString
+    let member: Key
     let key: JSONView
     let value: JSONView
   }
@@ -92,18 +105,18 @@ private struct Patches {
   /// - Parameters:
   ///   - keys: the members that may identify an element. A patch must have exactly one of them.
   ///   - what: describes the keys in errors.
-  init(_ parameters: Parameters, keys: [StaticString], _ what: StaticString) throws(FeedError) {
+  init(_ parameters: Parameters, keys: [Key], _ what: StaticString) throws(FeedError) {
     try parameters.refuseBoth("patch", "patches")
-    for key in keys { try parameters.refuseBoth(key, "patches") }
+    for key in keys { try parameters.refuseBoth(key.name, "patches") }
     isList = parameters.member("patches") != nil
     func entry(_ object: JSONView?, _ value: JSONView, at place: String) throws(FeedError) -> Entry {
-      let given = keys.filter { object?.member($0) != nil }
+      let given = keys.filter { object?.member($0.name) != nil }
       guard given.count < 2 else {
         throw .invalidParams(
-          member: "\(place)\(given[1])", reason: "must not stand beside \(given[0]); give one of them")
+          member: "\(place)\(given[1].name)", reason: "must not stand beside \(given[0].name); give one of them")
       }
-      guard let member = given.first, let key = object?.member(member) else {
-        throw .invalidParams(member: "\(place)\(keys[0])", reason: "is missing: give \(what)")
+      guard let member = given.first, let key = object?.member(member.name) else {
+        throw .invalidParams(member: "\(place)\(keys[0].name)", reason: "is missing: give \(what)")
       }
       return Entry(member: member, key: key, value: value)
     }
@@ -116,7 +129,7 @@ private struct Patches {
     for (index, object) in try parameters.array("patches", "an array of patches").elements.enumerated() {
       guard object.kind == .object, let value = object.member("patch") else {
         throw .invalidParams(
-          member: "patches[\(index)]", reason: "must be an object with \"\(keys[0])\" and \"patch\"")
+          member: "patches[\(index)]", reason: "must be an object with \"\(keys[0].name)\" and \"patch\"")
       }
       entries.append(try entry(object, value, at: "patches[\(index)]."))
     }
@@ -125,14 +138,14 @@ private struct Patches {
 
   /// Returns the row of the element that a patch of an array names.
   func row(_ entry: Entry, _ index: Int, _ list: ListKind, _ feed: Feed) throws(FeedError) -> Int {
-    if "\(entry.member)" == "id" {
+    if entry.member == .id {
       guard let row = try list.find(entry.key, index: index)?.places.first?.row else {
         throw .unknownIdentity(feed: feed.name, index: index, id: String(decoding: entry.key.text, as: UTF8.self))
       }
       return Int(row)
     }
     guard let row = entry.key.int else {
-      throw .invalidParams(member: member("at", index), reason: "must be a whole number: a row from 0 on")
+      throw .invalidParams(member: member("at", index), reason: "must be an integer: a row from 0 on")
     }
     let count = feed.section(at: 0).count
     guard (0..<count).contains(row) else {

@@ -56,7 +56,7 @@ extension Engine {
     var paths: [IndexPath] = []
     for element in at.elements {
       guard let path = element.path else {
-        throw Parameters.refuse("at", "must hold index paths [section, row] of whole numbers")
+        throw Parameters.refuse("at", "must hold index paths [section, row] of integers")
       }
       paths.append(try feed.path(section: path.section, row: path.row))
     }

@@ -97,7 +97,7 @@ struct DefinitionReader {
 extension DefinitionReader {
   func positiveInteger(_ member: StaticString) throws(FeedError) -> Int? {
     guard let value = object.member(member) else { return nil }
-    guard let number = value.int, number > 0 else { throw refuse("\(member)", "must be a whole number above 0") }
+    guard let number = value.int, number > 0 else { throw refuse("\(member)", "must be an integer above 0") }
     return number
   }
 
@@ -111,7 +111,7 @@ extension DefinitionReader {
 
   func integer(_ member: StaticString) throws(FeedError) -> Int? {
     guard let value = object.member(member) else { return nil }
-    guard let number = value.int else { throw refuse("\(member)", "must be a whole number") }
+    guard let number = value.int else { throw refuse("\(member)", "must be an integer") }
     return number
   }
 

@@ -34,7 +34,7 @@ extension ViewDefinition {
     filter = try reader.filter("filter")
     sort = try CollectionDefinition.SortTerm.list(reading: reader)
     let offset = try reader.integer("offset") ?? 0
-    guard offset >= 0 else { throw reader.refuse("offset", "must be a whole number, 0 or more") }
+    guard offset >= 0 else { throw reader.refuse("offset", "must be a non-negative integer") }
     window = ViewWindow(offset: offset, limit: try reader.positiveInteger("limit"))
   }
 }

@@ -68,7 +68,7 @@ extension Configuration {
       guard let value = member.value.int, limit.range.contains(value) else {
         throw text.error(
           at: member.value, "limits.\(limit.name)",
-          "must be a whole number from \(limit.range.lowerBound) to \(limit.range.upperBound): \(limit.help)")
+          "must be an integer from \(limit.range.lowerBound) to \(limit.range.upperBound): \(limit.help)")
       }
       limits[limit.name] = value
     }
@@ -191,7 +191,7 @@ private struct RuleReader {
 
   private func number(_ view: JSONView, _ path: String) throws(ConfigurationError) -> UInt32 {
     guard let number = view.int.flatMap(UInt32.init(exactly:)) else {
-      throw text.error(at: view, path, "must be a whole number from 0 to \(UInt32.max)")
+      throw text.error(at: view, path, "must be an integer from 0 to \(UInt32.max)")
     }
     return number
   }

@@ -80,10 +80,10 @@ struct ConfigurationParserTests {
         "1:12: feeds[0].database: is missing: give the path of an SQLite database"
       ),
       (#"{"limits": {"maxFeds": 1}}"#, "1:13: limits.maxFeds: unknown member; did you mean \"maxFeeds\"?"),
-      (#"{"limits": {"maxFeeds": 0}}"#, "1:25: limits.maxFeeds: must be a whole number from 1 to 1000000"),
+      (#"{"limits": {"maxFeeds": 0}}"#, "1:25: limits.maxFeeds: must be an integer from 1 to 1000000"),
       (#"{"access": {}}"#, "1:12: access: must be an array of rules"),
       (#"{"access": [{"uid": 1}]}"#, "1:13: access[0]: is missing \"allow\"; give"),
-      (#"{"access": [{"uid": -1, "allow": ["read"]}]}"#, "1:21: access[0].uid: must be a whole number"),
+      (#"{"access": [{"uid": -1, "allow": ["read"]}]}"#, "1:21: access[0].uid: must be an integer"),
       (#"{"access": [{"user": "eve", "allow": ["read"]}]}"#, "1:22: access[0].user: there is no user \"eve\""),
       (#"{"access": [{"allow": ["red"]}]}"#, "1:24: access[0].allow[0]: is \"red\" and must be one of read, write"),
     ] as [(String, String)])
