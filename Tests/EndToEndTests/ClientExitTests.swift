@@ -42,8 +42,8 @@ struct ClientExitTests {
 
   @Test(
     arguments: [
-      [], ["frobnicate"], ["watch"], ["watch", "f", "f"], ["watch", "f", "g", "--print", "x"],
-      ["watch", "f", "g", "--since-file", "x"], ["get", "f"], ["get", "f", "1", "--at", "0,0"],
+      [], ["frobnicate"], ["watch"], ["watch", "f", "f"], ["watch", "f", "--print", "x", "--json"],
+      ["get", "f"], ["get", "f", "1", "--at", "0,0"],
       ["get", "f", "--at", "x"], ["range", "f", "0", "0"], ["range", "f", "0", "0", "many"], ["push"],
       ["push", "f", "{"], ["define", "f", "--retain-count", "x"], ["define", "{"], ["call", "m", "[]"],
       ["watch", "f", "--count", "0"], ["watch", "f", "--snapshot-only", "--no-initial"],

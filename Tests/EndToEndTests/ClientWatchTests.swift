@@ -119,6 +119,45 @@ struct ClientWatchTests {
     #expect(try client.run("watch", "f", "--since-file", path, "--snapshot-only").lines.count == 1)
   }
 
+  @Test func sinceFileKeepsThePositionsOfSeveralFeeds() throws {
+    let daemon = try DaemonProcess()
+    let client = try feed(daemon, elements: 1)
+    #expect(try client.run("define", "g").code == 0)
+    let path = daemon.directory.file("since")
+    #expect(try client.run("watch", "f", "g", "--since-file", path, "--snapshot-only").lines.count == 2)
+    #expect(try client.run("push", "f", "{\"id\":5}").code == 0)
+    #expect(try client.run("push", "g", "{\"id\":6}").code == 0)
+    // A feed without a line starts with a snapshot, the others resume.
+    #expect(try client.run("define", "h").code == 0)
+    let next = try client.run("watch", "f", "g", "h", "--since-file", path, "--count", "1")
+    let events = try next.lines.map { line in try JSONValue(line) }
+    #expect(
+      Set(events.map { "\($0["method"].string ?? "") \($0["params"]["feed"].string ?? "")" })
+        == ["delta f", "delta g", "snapshot h"])
+    let lines = try SmallFile.read(path).text.split(separator: "\n").map { try JSONValue(String($0)) }
+    #expect(lines.map { $0["feed"].string } == ["f", "g", "h"])
+    #expect(lines.map { $0["revision"].int } == [4, 5, 6])
+    #expect(try client.run("watch", "f", "--since-file", path, "--count", "1").code == 2)
+  }
+
+  @Test("--print shows the first rows of several feeds in one line") func printedRowsOfSeveralFeeds() throws {
+    let daemon = try DaemonProcess()
+    let client = try feed(daemon, elements: 2)
+    let bar = try client.start(
+      "watch", "f", "g", "--wait", "--print", "{id}", "--rows", "2", "--separator", " ", "--count", "2")
+    try bar.errors.wait(for: "waiting for the feed g")
+    #expect(try client.run("define", "g").code == 0)
+    // Nothing is printed before the rows of all feeds are known.
+    try bar.output.wait(lines: 1)
+    #expect(try client.run("push", "g", "{\"id\":7}").code == 0)
+    try bar.output.wait(lines: 2)
+    #expect(try client.run("delete", "f", "1").code == 0)
+    let outcome = try ClientCommand.finish(bar)
+    #expect(outcome.output == "1 2\n1 2 7\n2 7\n")
+    let lines = try client.run("watch", "g", "f", "--print", "{id}", "--rows", "2", "--snapshot-only")
+    #expect(lines.output == "7\n\n2\n\n")
+  }
+
   @Test func watchEndsWhenItsReaderEnds() throws {
     let daemon = try DaemonProcess()
     let client = try feed(daemon, elements: 1)

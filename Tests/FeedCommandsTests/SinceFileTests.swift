@@ -16,30 +16,52 @@ import Testing
   private func contents() throws -> String { text(try SmallFile.read(path)) }
 
   @Test func missingAndEmptyFilesHaveNoPosition() throws {
-    #expect(try SinceFile(path: path, feed: "f").position == nil)
+    #expect(try SinceFile(path: path, feeds: ["f"]).positions == [:])
     try write("")
-    #expect(try SinceFile(path: path, feed: "f").position == nil)
+    #expect(try SinceFile(path: path, feeds: ["f"]).positions == [:])
   }
 
   @Test func savedPositionIsReadBack() throws {
-    var file = try SinceFile(path: path, feed: "f")
-    try file.save(nil)
+    var file = try SinceFile(path: path, feeds: ["f"])
+    try file.save([:])
     #expect(throws: SystemError.self) { try contents() }
-    try file.save(FeedPosition(epoch: "é\"x", revision: 9_007_199_254_740_993))
+    try file.save(["f": FeedPosition(epoch: "é\"x", revision: 9_007_199_254_740_993)])
     #expect(try contents() == "{\"feed\":\"f\",\"epoch\":\"é\\\"x\",\"revision\":9007199254740993}\n")
-    let again = try SinceFile(path: path, feed: "f")
-    #expect(again.position == FeedPosition(epoch: "é\"x", revision: 9_007_199_254_740_993))
+    let again = try SinceFile(path: path, feeds: ["f"])
+    #expect(again.positions == ["f": FeedPosition(epoch: "é\"x", revision: 9_007_199_254_740_993)])
   }
 
   @Test func onlyNewPositionsAreWritten() throws {
-    var file = try SinceFile(path: path, feed: "f")
+    var file = try SinceFile(path: path, feeds: ["f"])
     let position = FeedPosition(epoch: "e", revision: 3)
-    try file.save(position)
+    try file.save(["f": position])
     try write("changed by somebody else")
-    try file.save(position)
+    try file.save(["f": position])
     #expect(try contents() == "changed by somebody else")
-    try file.save(FeedPosition(epoch: "e", revision: 4))
+    try file.save(["f": FeedPosition(epoch: "e", revision: 4)])
     #expect(try JSONValue(contents())["revision"].int == 4)
+  }
+
+  @Test func fileHasALineForEachFeed() throws {
+    var file = try SinceFile(path: path, feeds: ["f", "g", "h"])
+    try file.save(["h": FeedPosition(epoch: "e", revision: 3), "f": FeedPosition(epoch: "e", revision: 2)])
+    #expect(
+      try contents() == """
+        {"feed":"f","epoch":"e","revision":2}
+        {"feed":"h","epoch":"e","revision":3}
+
+        """)
+    // A feed without a new position keeps the one in the file.
+    var again = try SinceFile(path: path, feeds: ["h", "g", "f"])
+    try again.save(["g": FeedPosition(epoch: "e", revision: 5)])
+    let positions = try SinceFile(path: path, feeds: ["f", "g", "h"]).positions
+    #expect(positions.mapValues(\.revision) == ["f": 2, "g": 5, "h": 3])
+    // The position of another feed would be lost by the next save.
+    let failure = #expect(throws: Failure.self) { try SinceFile(path: path, feeds: ["f", "g"]) }
+    #expect(
+      failure.map { Explanation($0).lines } == [
+        "cannot resume from \(path): it belongs to feed 'h'; use another file to watch other feeds"
+      ])
   }
 
   @Test(arguments: [
@@ -48,7 +70,7 @@ import Testing
   ])
   func otherContentsAreRefusedAndKept(text: String) throws {
     try write(text)
-    let failure = #expect(throws: Failure.self) { try SinceFile(path: path, feed: "f") }
+    let failure = #expect(throws: Failure.self) { try SinceFile(path: path, feeds: ["f"]) }
     #expect(failure?.status == .usage)
     let lines = try #require(failure.map { Explanation($0).lines })
     #expect(lines.count == 1)
@@ -58,15 +80,17 @@ import Testing
 
   @Test func fileOfAnotherFeedIsRefused() throws {
     try write("{\"feed\":\"g\",\"epoch\":\"e\",\"revision\":1}")
-    #expect(throws: Failure.self) { try SinceFile(path: path, feed: "f") }
+    #expect(throws: Failure.self) { try SinceFile(path: path, feeds: ["f"]) }
     // A file without the name of a feed is accepted.
     try write(" {\"epoch\":\"e\", \"revision\":1e3} ")
-    #expect(try SinceFile(path: path, feed: "f").position == FeedPosition(epoch: "e", revision: 1000))
+    #expect(try SinceFile(path: path, feeds: ["f"]).positions == ["f": FeedPosition(epoch: "e", revision: 1000)])
+    // It cannot belong to several.
+    #expect(throws: Failure.self) { try SinceFile(path: path, feeds: ["f", "g"]) }
   }
 
   @Test func unwritableFileIsAnError() throws {
     let failure = #expect(throws: Failure.self) {
-      try SinceFile(path: directory.file("absent/since"), feed: "f")
+      try SinceFile(path: directory.file("absent/since"), feeds: ["f"])
     }
     #expect(failure?.status == .usage)
     let folder = directory.file("absent")

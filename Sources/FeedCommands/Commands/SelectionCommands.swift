@@ -21,7 +21,7 @@ extension Command {
   ) { invocation throws(Failure) in
     var params = ParameterWriter()
     params.add("feed", invocation.operand(0))
-    return try invocation.request("selected", params.finish(), show: Show.value)
+    return try invocation.request("selected", params.finish(), show: Show.selection)
   }
 
   private static func selection(_ name: String, summary: String, about: String) -> Command {
@@ -49,7 +49,7 @@ extension Command {
         }
         params.add("at", json: paths)
       }
-      return try invocation.request(name, params.finish(), show: Show.value)
+      return try invocation.request(name, params.finish(), show: Show.selection)
     }
   }
 }

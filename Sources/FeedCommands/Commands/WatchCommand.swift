@@ -19,8 +19,10 @@ extension Command {
       """,
     options: [
       OptionDescription(
-        "print", value: .text("TEMPLATE"), help: "print the first rows as text after every change; see --template"),
-      OptionDescription("rows", value: .integer(1...1_000_000), help: "number of rows with --print", defaultText: "1"),
+        "print", value: .text("TEMPLATE"),
+        help: "print the first rows of each feed as text after every change; see --template"),
+      OptionDescription(
+        "rows", value: .integer(1...1_000_000), help: "number of rows of each feed with --print", defaultText: "1"),
       OptionDescription(
         "separator", value: .text("TEXT"), help: "with --print, join the rows into one line with TEXT"),
       OptionDescription("counts", help: "print the number of rows of each section after every change"),
@@ -33,7 +35,7 @@ extension Command {
       OptionDescription("wait", help: "wait for the daemon and for the feed to be defined"),
       OptionDescription("reconnect", help: "connect again after a lost connection and resume"),
       OptionDescription(
-        "since-file", value: .text("FILE"), help: "resume from the revision in FILE, and keep FILE up to date"),
+        "since-file", value: .text("FILE"), help: "resume from the revisions in FILE, and keep FILE up to date"),
       OptionDescription(
         "verify", help: "compare the copy with the daemon's digest when the feed is quiet, and at the end"),
       OptionDescription(
@@ -52,7 +54,7 @@ extension Command {
     let console = invocation.console
     let display: any WatchDisplay
     if settings.output != .changes {
-      display = StateLines(console, settings.output)
+      display = StateLines(console, settings.output, feeds: settings.feeds.count)
     } else if console.isJSON, settings.templates.isEmpty {
       display = NotificationLines(console)
     } else if console.terminal.canRedraw {

@@ -39,6 +39,20 @@ enum Show {
     console.print(PrettyPrinter(palette: console.palette).text(of: result))
   }
 
+  /// Prints the revision and the places of the selected rows, as the commands take them.
+  static func selection(_ result: JSONView, _ console: Console) {
+    guard !console.isJSON, let selected = result.member("selected") else { return value(result, console) }
+    var line = console.line()
+    line.add("revision \(Grouped.text(result.member("revision")?.int ?? 0))", .dim)
+    line.add(selected.count == 0 ? " nothing selected" : " \(Grouped.text(selected.count, "row")) selected:")
+    for place in selected.elements {
+      if line.isCut { break }
+      line.add(" ")
+      line.add(place.elements.map { "\($0.int ?? 0)" }.joined(separator: ","), .number)
+    }
+    console.print(line.text)
+  }
+
   /// Prints the element in the result of `get`, with its type for templates.
   static func element(_ result: JSONView, _ console: Console, _ templates: Templates) {
     guard !templates.isEmpty, let element = result.member("element") else { return value(result, console) }

@@ -83,12 +83,15 @@ final class ChangeLines: LineDisplay {
   }
 }
 
-/// A display that prints the state of the feed after every change: the first rows, or the numbers of rows.
+/// A display that prints the state of the feeds after every change: the first rows, or the numbers of rows.
 final class StateLines: LineDisplay {
   private let output: WatchSettings.Output
+  /// The texts of the first rows of each feed; nil before its snapshot is complete.
+  private var texts: [[String]?]
 
-  init(_ console: Console, _ output: WatchSettings.Output) {
+  init(_ console: Console, _ output: WatchSettings.Output, feeds: Int) {
     self.output = output
+    texts = Array(repeating: nil, count: feeds)
     super.init(console)
   }
 
@@ -104,12 +107,25 @@ final class StateLines: LineDisplay {
     case .counts:
       let sections = mirror.sections.map { SectionSummary(name: $0.name, count: $0.rows.count) }
       show(counts: sections, revision: mirror.progress.revision, of: mirror.feed)
-    case .rows(let template, let count, let separator): show(mirror, template, count, separator)
+    case .rows(let template, let count, let separator):
+      texts[feed] = Self.texts(mirror, template, count)
+      show(count, separator)
     }
   }
 
-  /// Prints `count` lines, empty ones for missing rows; with a separator, one line with all rows.
-  private func show(_ mirror: Mirror, _ template: Template, _ count: Int, _ separator: String?) {
+  /// Prints `count` lines for each feed, empty ones for missing rows; with a separator, one line with the rows of all
+  /// feeds. Prints nothing before the snapshot of every feed is complete.
+  private func show(_ count: Int, _ separator: String?) {
+    let known = texts.compactMap(\.self)
+    guard known.count == texts.count else { return }
+    if let separator { return console.print(known.joined().joined(separator: separator)) }
+    for texts in known {
+      for place in 0..<count { console.print(place < texts.count ? texts[place] : "") }
+    }
+  }
+
+  /// The texts of the first `count` rows.
+  private static func texts(_ mirror: Mirror, _ template: Template, _ count: Int) -> [String] {
     var texts: [String] = []
     var scanner = JSONScanner(maxDepth: 10_100)
     for section in mirror.sections {
@@ -122,8 +138,7 @@ final class StateLines: LineDisplay {
       }
       if texts.count >= count { break }
     }
-    if let separator { return console.print(texts.joined(separator: separator)) }
-    for place in 0..<count { console.print(place < texts.count ? texts[place] : "") }
+    return texts
   }
 
   /// Prints the number of rows of each section.

@@ -11,6 +11,7 @@ final class WatchRun {
   private let settings: WatchSettings
   private let display: any WatchDisplay
   private let feeds: [WatchedFeed]
+  private var sinceFile: SinceFile?
   /// The exit status; set once.
   private var ending: ExitStatus?
   /// The time when the final verification times out.
@@ -22,11 +23,11 @@ final class WatchRun {
     self.display = display
     self.invocation = invocation
     deadline = settings.timeout.map { MonotonicClock.now &+ $0.clampedNanoseconds }
-    var feeds: [WatchedFeed] = []
-    for (index, name) in settings.feeds.enumerated() {
-      feeds.append(try WatchedFeed(name, index: index, invocation, settings, display))
+    if let path = settings.sinceFile { sinceFile = try SinceFile(path: path, feeds: settings.feeds) }
+    let positions = sinceFile?.positions ?? [:]
+    feeds = settings.feeds.enumerated().map { index, name in
+      WatchedFeed(name, index: index, since: positions[name], invocation, settings, display)
     }
-    self.feeds = feeds
   }
 
   private var states: [WatchState] { feeds.map(\.state) }
@@ -58,7 +59,15 @@ final class WatchRun {
       throw error
     }
     try display.update(states, now: MonotonicClock.now)
-    for feed in feeds { try feed.saveProgress() }
+    try saveProgress()
+  }
+
+  /// Saves the positions, after all output was written.
+  private func saveProgress() throws(Failure) {
+    guard sinceFile != nil else { return }
+    var positions: [String: FeedPosition] = [:]
+    for feed in feeds { positions[feed.name] = feed.follower.position }
+    try sinceFile?.save(positions)
   }
 
   /// Ends the display. Leaves the rows on the screen if the watch was not interrupted.

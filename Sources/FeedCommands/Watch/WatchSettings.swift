@@ -8,7 +8,7 @@ struct WatchSettings: Equatable {
   enum Output: Equatable {
     /// The default: notifications for programs, a list for people.
     case changes
-    /// The first rows as text after every change.
+    /// The first rows of each feed as text after every change.
     case rows(Template, count: Int, separator: String?)
     /// The numbers of rows after every change.
     case counts
@@ -74,12 +74,6 @@ struct WatchSettings: Equatable {
     }
     if let twice = feeds.enumerated().first(where: { feeds[..<$0.offset].contains($0.element) }) {
       throw invocation.usage("'\(twice.element)' is given twice; give it once")
-    }
-    if feeds.count > 1, sinceFile != nil {
-      throw invocation.usage("--since-file belongs to one feed; run a watch for each feed")
-    }
-    if feeds.count > 1, words.contains("print") {
-      throw invocation.usage("--print shows one feed; define a composed feed that shows the others")
     }
     if words.contains("print"), words.contains("counts") {
       throw invocation.usage("--print and --counts exclude each other")

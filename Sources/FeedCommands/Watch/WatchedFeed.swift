@@ -10,7 +10,6 @@ final class WatchedFeed {
   private let invocation: Invocation
   private let settings: WatchSettings
   private let display: any WatchDisplay
-  private var sinceFile: SinceFile?
   private var verification = Verification()
   /// The number of parts of snapshots and deltas that were printed, or of states that were shown, for `--count`.
   private var shownCount = 0
@@ -25,8 +24,9 @@ final class WatchedFeed {
   private var console: Console { invocation.console }
 
   init(
-    _ name: String, index: Int, _ invocation: Invocation, _ settings: WatchSettings, _ display: any WatchDisplay
-  ) throws(Failure) {
+    _ name: String, index: Int, since: FeedPosition?, _ invocation: Invocation, _ settings: WatchSettings,
+    _ display: any WatchDisplay
+  ) {
     self.name = name
     self.index = index
     self.invocation = invocation
@@ -34,12 +34,8 @@ final class WatchedFeed {
     self.display = display
     var options = settings.options
     options.feed = name
-    if let path = settings.sinceFile {
-      let file = try SinceFile(path: path, feed: name)
-      sinceFile = file
-      // A display of rows and a snapshot need all rows.
-      if !display.needsMirror, !settings.snapshotOnly { options.since = file.position }
-    }
+    // A display of rows and a snapshot need all rows.
+    if !display.needsMirror, !settings.snapshotOnly { options.since = since }
     follower = Follower(
       path: invocation.socketPath, options: options, keepsMirror: settings.verifies || display.needsMirror)
   }
@@ -64,9 +60,6 @@ final class WatchedFeed {
       throw invocation.failure(error)
     }
   }
-
-  /// Saves the position, after all output was written.
-  func saveProgress() throws(Failure) { try sinceFile?.save(follower.position) }
 
   private func take(_ event: Follower.Event) throws(ClientError) -> Follower.Verdict {
     switch event {
