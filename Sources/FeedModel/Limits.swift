@@ -16,7 +16,9 @@ public struct Limits: Sendable, Equatable {
   /// Connections reserved for root and the daemon's own user after `maxConnections` is reached.
   public var reservedConnections = 4
   /// Defined feeds.
-  public var maxFeeds = 10_000
+  public var maxFeeds = 20_000
+  /// Feeds that one user defined.
+  public var maxFeedsPerUser = 10_000
   /// Bins of one collection.
   public var maxBins = 256
   /// Sections of one feed.
@@ -31,10 +33,22 @@ public struct Limits: Sendable, Equatable {
   public var maxDefinitionBytes = 1 << 20
   /// Entries of each list of a definition: `children`, `contents`, `pattern`, `header`, `repeatables`, `fixed`.
   public var maxDefinitionEntries = 10_000
+  /// Bytes of the definitions of all feeds that one user defined.
+  public var maxDefinitionBytesPerUser = 256 << 20
+  /// Bytes of the definitions of all feeds.
+  public var maxTotalDefinitionBytes = 512 << 20
   /// Bytes of one element's compact JSON.
   public var maxElementBytes = 8 << 20
   /// Bytes of the elements of one feed.
   public var maxBytes = 4 << 30
+  /// Elements of all feeds that one user defined.
+  public var maxElementsPerUser = 20_000_000
+  /// Elements of all feeds, managed feeds excepted.
+  public var maxTotalElements = 50_000_000
+  /// Bytes of the elements of all feeds that one user defined.
+  public var maxBytesPerUser = 8 << 30
+  /// Bytes of the elements of all feeds, managed feeds excepted.
+  public var maxTotalBytes = 16 << 30
   /// Watches of one connection.
   public var maxWatches = 1024
   /// Bytes of queued output of one connection. Above it, deltas are deferred and requests are not read.
@@ -59,6 +73,11 @@ public struct Limits: Sendable, Equatable {
   public var maxQuerySteps = 2_000_000
   /// Steps of all filters over all elements of one request that changes feeds. Replay counts the same steps.
   public var maxRequestSteps = 20_000_000
+
+  /// Rows that one request may change, counted again for each feed that derives a change of its own from them.
+  public var maxRequestRows = 1_000_000
+  /// Bytes of the path of a query, or of the filter of a `delete`, as JSON.
+  public var maxPathBytes = 64 << 10
 
   public init() {}
 
@@ -100,6 +119,9 @@ extension Limits {
     .init(
       name: "maxFeeds", flag: "max-feeds", help: "defined feeds", range: 1...1_000_000, keyPath: \.maxFeeds),
     .init(
+      name: "maxFeedsPerUser", flag: "max-feeds-per-user", help: "feeds that one user defined", range: 1...1_000_000,
+      keyPath: \.maxFeedsPerUser),
+    .init(
       name: "maxBins", flag: "max-bins", help: "bins of one collection, sections of one managed feed",
       range: 1...65_536, keyPath: \.maxBins),
     .init(
@@ -121,11 +143,32 @@ extension Limits {
       name: "maxDefinitionEntries", flag: "max-definition-entries", help: "entries of one list of a definition",
       range: 1...10_000_000, keyPath: \.maxDefinitionEntries),
     .init(
+      name: "maxDefinitionBytesPerUser", flag: "max-definition-bytes-per-user",
+      help: "bytes of the definitions of all feeds that one user defined", range: 1024...(1 << 40),
+      keyPath: \.maxDefinitionBytesPerUser),
+    .init(
+      name: "maxTotalDefinitionBytes", flag: "max-total-definition-bytes",
+      help: "bytes of the definitions of all feeds",
+      range: 1024...(1 << 40), keyPath: \.maxTotalDefinitionBytes),
+    .init(
       name: "maxElementBytes", flag: "max-element-bytes", help: "bytes of one element", range: 2...(1 << 30),
       keyPath: \.maxElementBytes),
     .init(
       name: "maxBytes", flag: "max-bytes", help: "bytes of one feed's elements", range: 1024...(1 << 46),
       keyPath: \.maxBytes),
+    .init(
+      name: "maxElementsPerUser", flag: "max-elements-per-user", help: "elements of all feeds that one user defined",
+      range: 1...1_000_000_000_000, keyPath: \.maxElementsPerUser),
+    .init(
+      name: "maxTotalElements", flag: "max-total-elements", help: "elements of all feeds",
+      range: 1...1_000_000_000_000, keyPath: \.maxTotalElements),
+    .init(
+      name: "maxBytesPerUser", flag: "max-bytes-per-user",
+      help: "bytes of the elements of all feeds that one user defined", range: 1024...(1 << 50),
+      keyPath: \.maxBytesPerUser),
+    .init(
+      name: "maxTotalBytes", flag: "max-total-bytes", help: "bytes of the elements of all feeds",
+      range: 1024...(1 << 50), keyPath: \.maxTotalBytes),
     .init(
       name: "maxWatches", flag: "max-watches", help: "watches of one connection", range: 1...1_000_000,
       keyPath: \.maxWatches),
@@ -161,12 +204,25 @@ extension Limits {
       help: "steps of all filters over all elements of one request", range: 1000...1_000_000_000_000,
       keyPath: \.maxRequestSteps),
     .init(
+      name: "maxRequestRows", flag: "max-request-rows",
+      help: "rows that one request changes, counted again for each feed that derives its own change",
+      range: 1...1_000_000_000_000, keyPath: \.maxRequestRows),
+    .init(
+      name: "maxPathBytes", flag: "max-path-bytes", help: "bytes of the path of a query or the filter of a delete",
+      range: 16...(1 << 30), keyPath: \.maxPathBytes),
+    .init(
       name: "maxQueryBytes", flag: "max-query-bytes", help: "bytes of elements that one query may join",
       range: 1024...(1 << 34), keyPath: \.maxQueryBytes),
   ]
 }
 
 extension Limits {
+  /// The limits that decide over requests of the journal and are younger than the first journals.
+  public static let added: [WritableKeyPath<Limits, Int> & Sendable] = [
+    \.maxRequestSteps, \.maxLevels, \.maxFeedsPerUser, \.maxDefinitionBytesPerUser, \.maxTotalDefinitionBytes,
+    \.maxElementsPerUser, \.maxTotalElements, \.maxBytesPerUser, \.maxTotalBytes, \.maxRequestRows, \.maxPathBytes,
+  ]
+
   /// Appends all limits as members without braces: `"maxFrame":…,…`.
   public func appendMembers(to out: inout ByteBuffer) {
     for (place, limit) in Limits.all.enumerated() {

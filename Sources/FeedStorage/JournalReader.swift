@@ -128,12 +128,10 @@ extension Limits {
 
   /// Parses the text that `storedText` returns; nil if it is invalid.
   ///
-  /// A journal from before `maxRequestSteps` or `maxLevels` existed accepted requests without these limits, so it is
-  /// replayed without them.
+  /// A journal written before one of `Limits.added` existed accepted requests without it, so they are replayed without it.
   init?(storedText: String) {
     var limits = Limits()
-    limits.maxRequestSteps = 1_000_000_000_000
-    limits.maxLevels = 1_000_000
+    for limit in Limits.added { limits[keyPath: limit] = .max }
     var scanner = JSONScanner()
     var text = storedText
     let isSound = text.withUTF8 { bytes in

@@ -12,7 +12,7 @@ public enum Method: UInt8, CaseIterable, Sendable {
   case get, range, snapshot, query, verify
   case watch, unwatch, sync, ping, hello
   case define, undefine, feeds, describe
-  case transaction, stats, clients, logLevel
+  case transaction, stats, clients, quotas, kick, logLevel
 }
 
 extension Method {
@@ -93,12 +93,17 @@ extension Method {
     case .transaction: Rules("transaction", effect: .logged, right: nil, cost: .change)
     case .stats: Rules("stats", effect: .none, right: .admin, cost: .short)
     case .clients: Rules("clients", effect: .none, right: .admin, cost: .short)
+    case .quotas: Rules("quotas", effect: .none, right: .admin, cost: .short)
+    case .kick: Rules("kick", effect: .none, right: .admin, cost: .short)
     case .logLevel: Rules("logLevel", effect: .none, right: .admin, cost: .short)
     }
   }
 
   /// The name in requests.
   public var name: String { "\(rules.name)" }
+
+  /// Whether a request may define feeds.
+  public var mayDefine: Bool { self == .define || self == .transaction }
 
   /// Whether a request is always written to the commit log before it executes.
   public var isLogged: Bool {
@@ -151,6 +156,6 @@ public enum Right: String, CaseIterable, Sendable {
   case write
   /// Define, redefine and undefine feeds, and change their children.
   case define
-  /// Read the counters and the connections of the daemon, and choose what it logs.
+  /// Read the counters and the connections of the daemon, close connections, and choose what it logs.
   case admin
 }

@@ -22,6 +22,7 @@ public enum Metrics {
     Metric(member: "feeds", name: "feeds", help: "Defined feeds."),
     Metric(member: "elements", name: "elements", help: "Elements of all feeds."),
     Metric(member: "elementBytes", name: "element_bytes", help: "Bytes of all elements."),
+    Metric(member: "definitionBytes", name: "definition_bytes", help: "Bytes of all definitions."),
     Metric(
       member: "historyBytes", name: "history_bytes", help: "Bytes of changes kept for watches that resume."),
     Metric(member: "watches", name: "watches", help: "Watches of all connections."),
@@ -45,6 +46,14 @@ public enum Metrics {
     Metric(member: "bytesOut", name: "sent_bytes_total", help: "Bytes written to connections."),
   ]
 
+  /// Members of the objects in `users` of `stats`, for each user that stores something.
+  static let ofUsers: [Metric] = [
+    Metric(member: "feeds", name: "user_feeds", help: "Feeds that a user defined."),
+    Metric(member: "elements", name: "user_elements", help: "Elements of the feeds that a user defined."),
+    Metric(member: "elementBytes", name: "user_element_bytes", help: "Bytes of these elements."),
+    Metric(member: "definitionBytes", name: "user_definition_bytes", help: "Bytes of the definitions of these feeds."),
+  ]
+
   /// Returns the metrics of a result of `stats`. Members that are not numbers or not known are left out.
   public static func text(of stats: JSONView) -> String {
     var values: [String: String] = [:]
@@ -54,10 +63,22 @@ public enum Metrics {
     var text = ""
     for metric in all {
       guard let value = values[metric.member] else { continue }
-      text += "# HELP feedd_\(metric.name) \(metric.help)\n"
-      text += "# TYPE feedd_\(metric.name) \(metric.isCounter ? "counter" : "gauge")\n"
-      text += "feedd_\(metric.name) \(value)\n"
+      text += head(of: metric) + "feedd_\(metric.name) \(value)\n"
+    }
+    guard let users = stats.member("users"), users.kind == .array, users.count > 0 else { return text }
+    for metric in ofUsers {
+      text += head(of: metric)
+      for user in users.elements {
+        guard let uid = user.member("uid")?.int,
+          let value = user.members.first(where: { $0.key.string == metric.member })
+        else { continue }
+        text += "feedd_\(metric.name){uid=\"\(uid)\"} \(value.value.int ?? 0)\n"
+      }
     }
     return text
+  }
+
+  private static func head(of metric: Metric) -> String {
+    "# HELP feedd_\(metric.name) \(metric.help)\n# TYPE feedd_\(metric.name) \(metric.isCounter ? "counter" : "gauge")\n"
   }
 }

@@ -52,6 +52,14 @@ public struct Parameters {
     return string
   }
 
+  /// Returns the name of a feed or bin. A string that is too long for one is not decoded.
+  public func name(_ name: StaticString, _ what: StaticString) throws(FeedError) -> String {
+    guard let string = try required(name, what).truncatedName else {
+      throw Self.refuse(name, "must be a string: \(what)")
+    }
+    return string
+  }
+
   /// Throws if two parameters that exclude each other are both present.
   public func refuseBoth(_ one: StaticString, _ other: StaticString) throws(FeedError) {
     if member(other) != nil && member(one) != nil {

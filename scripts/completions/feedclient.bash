@@ -28,6 +28,10 @@ _feedclient_methods() {
   feedclient --json --timeout 1s call hello 2>/dev/null | grep -oE '"methods":\[[^]]*' | grep -oE '"[a-zA-Z]+"' | tr -d '"'
 }
 
+_feedclient_connections() {
+  feedclient --json --timeout 1s clients 2>/dev/null | grep -oE '^\{"connection":[0-9]+' | cut -d : -f 2
+}
+
 _feedclient() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command="" position=0 index
   COMPREPLY=()
@@ -65,6 +69,8 @@ _feedclient() {
     _feedclient_offer "$word" < <(_feedclient_commands)
   elif [ "$command" = log-level ]; then
     _feedclient_offer "$word" <<<$'error\nwarning\nnotice\ninfo\ndebug'
+  elif [ "$command" = kick ]; then
+    _feedclient_offer "$word" < <(_feedclient_connections)
   elif [[ $command =~ ^(import|backup|restore)$ ]]; then
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
   elif { [ "$position" -eq 0 ] || [[ $command =~ ^(export|watch)$ ]]; } && [ "$command" != call ]; then

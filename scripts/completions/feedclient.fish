@@ -21,6 +21,10 @@ function __feedclient_feeds
     feedclient --json --timeout 1s feeds 2>/dev/null | string match -ar '"feed":"[^"]*"' | string replace -r '"feed":"(.*)"' '$1'
 end
 
+function __feedclient_connections
+    feedclient --json --timeout 1s clients 2>/dev/null | string replace -rf '^\{"connection":([0-9]+),"uid":([0-9]+),"pid":([0-9]+).*' '$1\tuid $2 pid $3'
+end
+
 function __feedclient_options
     set -l words (__feedclient_words)
     feedclient $words[1] --help 2>/dev/null | string replace -rf '^ +(?:-[a-z], )?(--[a-z-]+).*' '$1'
@@ -29,8 +33,9 @@ end
 complete -c feedclient -f
 complete -c feedclient -n 'test (count (__feedclient_words)) -eq 0' -a '(__feedclient_commands)'
 complete -c feedclient -n 'test (count (__feedclient_words)) -eq 1; and test (__feedclient_words)[1] = help' -a '(__feedclient_commands)'
-complete -c feedclient -n 'test (count (__feedclient_words)) -eq 1; and not contains (__feedclient_words)[1] call import backup restore log-level' -a '(__feedclient_feeds)'
+complete -c feedclient -n 'test (count (__feedclient_words)) -eq 1; and not contains (__feedclient_words)[1] call import backup restore log-level kick' -a '(__feedclient_feeds)'
 complete -c feedclient -n 'contains -- (__feedclient_words)[1] export watch' -a '(__feedclient_feeds)'
+complete -c feedclient -n 'contains kick (__feedclient_words)[1]' -a '(__feedclient_connections)'
 complete -c feedclient -n 'contains log-level (__feedclient_words)[1]' -a 'error warning notice info debug'
 complete -c feedclient -n 'contains (__feedclient_words)[1] import backup restore' -F
 complete -c feedclient -n 'string match -q -- "-*" (commandline -ct)' -a '(__feedclient_options)'

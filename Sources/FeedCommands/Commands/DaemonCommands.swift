@@ -68,6 +68,52 @@ extension Command {
     return try invocation.request("logLevel", params.finish(), show: Show.members)
   }
 
+  static let quotas = Command(
+    name: "quotas", usage: [""], summary: "show what each user stores and holds",
+    examples: """
+      feedclient quotas
+      feedclient --json quotas
+      """,
+    about: """
+      Shows for each user its connections, the bytes that they hold, and the feeds, elements and bytes that it stores. \
+      Only for root, the daemon's user, and users with the right "admin".
+      """,
+    operands: 0...0
+  ) { invocation throws(Failure) in
+    try invocation.request("quotas", nil) { result, console in
+      if console.isJSON { Show.value(result, console) } else { Show.table("users")(result, console) }
+    }
+  }
+
+  static let kick = Command(
+    name: "kick", usage: ["CONNECTION..."], summary: "close connections of other clients",
+    examples: """
+      feedclient clients
+      feedclient kick 17
+      """,
+    about: """
+      Closes connections by their numbers, as 'feedclient clients' shows them. \
+      Only for root, the daemon's user, and users with the right "admin".
+      """,
+    operands: 1...1000
+  ) { invocation throws(Failure) in
+    let numbers = try invocation.operands.map { word throws(Failure) in
+      guard let number = Int(word), number >= 0 else {
+        throw invocation.usage("CONNECTION '\(word)' is not a number; see 'feedclient clients'")
+      }
+      return number
+    }
+    var status = ExitStatus.done
+    for number in numbers {
+      status = try invocation.request("kick", "{\"connection\":\(number)}") { result, console in
+        if console.isJSON { return console.print(result) }
+        let (uid, pid) = (result.member("uid")?.int ?? 0, result.member("pid")?.int ?? 0)
+        console.print("closed connection \(number) (uid \(uid) pid \(pid))")
+      }
+    }
+    return status
+  }
+
   static let sync = Command(
     name: "sync", usage: [""], summary: "wait for requests sent before", examples: "feedclient sync",
     about: "Returns once the daemon has carried out every request that it received before, and shows its revision.",

@@ -112,7 +112,8 @@ enum CommandTable {
     Group(title: "Selection", commands: [.select, .deselect, .selected]),
     Group(title: "Feeds", commands: [.define, .undefine, .feeds, .describe, .activate, .insertChild, .removeChild]),
     Group(title: "Copies", commands: [.export, .import, .backup, .restore]),
-    Group(title: "Daemon", commands: [.verify, .sync, .stats, .top, .clients, .logLevel, .ping, .call]),
+    Group(
+      title: "Daemon", commands: [.verify, .sync, .stats, .top, .clients, .quotas, .kick, .logLevel, .ping, .call]),
   ]
 
   static let all: [Command] = groups.flatMap(\.commands)

@@ -60,17 +60,37 @@ struct AccessControl {
     peer.uid == 0 || peer.uid == owner
   }
 
+  /// Refuses peers that are neither root nor the daemon's own user, and were not given the right `admin` by a rule.
+  ///
+  /// - Throws: `permissionDenied`.
+  func checkAdministrator(_ peer: Peer) throws(FeedError) {
+    if isPrivileged(peer) || rules?.allows(.admin, on: nil, to: peer) == true { return }
+    throw .permissionDenied(
+      reason:
+        "uid \(peer.uid) is no administrator; ask as root or as the daemon's user, or let a rule in \"access\" of the "
+        + "daemon's configuration allow \"admin\"")
+  }
+
   /// Whether a peer may read a feed.
   func mayRead(_ feed: String, _ peer: Peer) -> Bool {
     guard let rules, !isPrivileged(peer) else { return true }
     return rules.allows(.read, on: feed, to: peer)
   }
 
+  /// Whether what feeds show may have changed since the watches were checked.
+  func isBehind(_ version: UInt64) -> Bool { rules != nil && version != structure }
+
   /// Records the version of the feeds' structure. Returns whether read rights may differ since the last call.
   mutating func structureDidChange(to version: UInt64) -> Bool {
     guard rules != nil, version != structure else { return false }
     structure = version
     return true
+  }
+
+  /// The feeds that a peer may read with everything that they show. Valid until rules or feeds change.
+  func readableFeeds(by peer: Peer) -> ReadableFeeds {
+    guard let rules, !isPrivileged(peer) else { return ReadableFeeds(nil) }
+    return ReadableFeeds { rules.allows(.read, on: $0.name, to: peer) }
   }
 
   /// Whether a peer may read a feed and all feeds that it shows. O(feeds shown), O(1) if cached.
@@ -147,6 +167,36 @@ struct AccessControl {
   }
 }
 
+/// The feeds that may be read with everything that they show. Each feed is judged once, so that judging all feeds takes time
+/// in proportion to the feeds and their sources.
+struct ReadableFeeds {
+  private let mayRead: ((Feed) -> Bool)?
+  private var known: [FeedNumber: Bool] = [:]
+
+  /// - Parameter mayRead: whether a feed may be read, whatever it shows; nil if all feeds may be read.
+  init(_ mayRead: ((Feed) -> Bool)?) {
+    self.mayRead = mayRead
+  }
+
+  /// Whether a feed may be read with everything that it shows.
+  mutating func contains(_ feed: Feed) -> Bool {
+    guard let mayRead else { return true }
+    // Without recursion: feeds may stand in each other as deep as there are feeds.
+    var open = [(feed: feed, shown: feed.shownFeeds, next: 0)]
+    while let (feed, shown, next) = open.last {
+      if known[feed.number] != nil {
+        open.removeLast()
+      } else if next < shown.count {
+        open[open.count - 1].next += 1
+        open.append((shown[next], shown[next].shownFeeds, 0))
+      } else {
+        known[feed.number] = mayRead(feed) && shown.allSatisfy { known[$0.number] == true }
+      }
+    }
+    return known[feed.number] == true
+  }
+}
+
 extension Method {
   /// The feeds that a request would make another feed show.
   fileprivate func shownFeeds(_ params: JSONView?) -> [String] {
@@ -159,7 +209,7 @@ extension Method {
     case .update, .patch, .delete, .set, .insert, .remove, .replace, .move, .put, .activate, .removeChild, .select,
       .deselect,
       .selected, .get, .range, .snapshot, .query, .verify, .watch, .unwatch, .sync, .ping, .hello, .undefine, .feeds,
-      .describe, .transaction, .stats, .clients, .logLevel:
+      .describe, .transaction, .stats, .clients, .quotas, .kick, .logLevel:
       []
     }
   }

@@ -58,6 +58,7 @@ enum Admission {
         limit: "maxDefinitionBytes", value: limits.maxDefinitionBytes,
         reason: "the definition has \(size) bytes; shorten it, or start feedd with a larger --max-definition-bytes")
     }
+    try checkSlots(definition, limits)
     for name in lists {
       guard let list = definition.member(name), list.kind == .array || list.kind == .object,
         list.count > limits.maxDefinitionEntries
@@ -67,5 +68,23 @@ enum Admission {
         reason: "\"\(name)\" has \(list.count) entries; give fewer, or start feedd with a larger "
           + "--max-definition-entries")
     }
+  }
+
+  /// Times that `maxDefinitionEntries` bounds the entries of a pattern times the contents.
+  private static let slotsFactor = 100
+
+  /// Refuses slots whose layout would take long: it is made after each change of the contents, in time proportional to the
+  /// entries of pattern and header times the contents.
+  private static func checkSlots(_ definition: JSONView, _ limits: Limits) throws(FeedError) {
+    guard let contents = definition.member("contents"), contents.kind == .object else { return }
+    let entries = (definition.member("pattern")?.count ?? 0) + (definition.member("header")?.count ?? 0)
+    let (work, overflows) = entries.multipliedReportingOverflow(by: contents.count)
+    let most = limits.maxDefinitionEntries.multipliedReportingOverflow(by: slotsFactor)
+    guard overflows || !most.overflow && work > most.partialValue else { return }
+    throw .limitExceeded(
+      limit: "maxDefinitionEntries", value: limits.maxDefinitionEntries,
+      reason:
+        "\"pattern\" and \"header\" have \(entries) entries for \(contents.count) contents; the product may be at most "
+        + "\(slotsFactor) times the limit; give fewer, or start feedd with a larger --max-definition-entries")
   }
 }

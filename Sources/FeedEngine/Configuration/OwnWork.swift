@@ -9,6 +9,8 @@ struct OwnWork {
   var configured = ConfiguredFeeds()
   /// Rows of managed feeds that wait for the log.
   var managed = ManagedQueue()
+  /// The user that is charged for feeds that the batch under way defines; nil for the daemon itself.
+  var owner: UInt32?
   /// Requests for the next batch.
   var queue = InternalQueue()
 
@@ -80,6 +82,7 @@ extension Engine {
   func execute(_ request: InternalRequest, isLogged: Bool) {
     switch request {
     case .evict: evictExpired()
+    case .owner(let uid): ownWork.owner = uid
     case .rows(let feed): setRows(of: feed, isLogged: isLogged)
     case .configure(let definitions, let names):
       ownWork.managed.definitionsDidChange()

@@ -53,7 +53,14 @@ extension Engine {
   func elements(_ parameters: Parameters) throws(FeedError) -> [JSONView] {
     try parameters.refuseBoth("element", "elements")
     if let element = parameters.member("element") { return [element] }
-    return Array(try parameters.array("elements", "an array of elements").elements)
+    let elements = try parameters.array("elements", "an array of elements")
+    if elements.count > limits.maxRequestRows {
+      throw .limitExceeded(
+        limit: "maxRequestRows", value: limits.maxRequestRows,
+        reason: "\"elements\" has \(elements.count) elements; change less at a time, or start feedd with a larger "
+          + "--max-request-rows")
+    }
+    return Array(elements.elements)
   }
 
   private func rows(_ parameters: Parameters) throws(FeedError) -> [Int] {
@@ -95,7 +102,7 @@ extension Engine {
     }
     switch method {
     case .insertChild:
-      let child = try parameters.string("child", "the name of a feed or bin")
+      let child = try parameters.name("child", "the name of a feed or bin")
       try provider.insertChild(child, at: try place(parameters), in: catalog)
     case .removeChild:
       try provider.removeChild(at: try child(parameters, of: provider), in: catalog)
@@ -109,7 +116,9 @@ extension Engine {
 
   private func activate(_ feed: ProviderKind, _ parameters: Parameters) throws(FeedError) {
     let child = try parameters.required("child", "the index or the name of a child, or -1 for none")
-    if let name = child.string { return try feed.activate(index: feed.child(named: name, in: catalog), in: catalog) }
+    if let name = child.truncatedName {
+      return try feed.activate(index: feed.child(named: name, in: catalog), in: catalog)
+    }
     guard let index = child.int else {
       throw Parameters.refuse("child", "must be the index or the name of a child, or -1 for none")
     }
@@ -121,8 +130,8 @@ extension Engine {
     if given.count > 1 {
       throw .invalidParams(member: given[1], reason: "must not stand beside \(given[0]); give one of them")
     }
-    if parameters.member("before") != nil { return .before(try parameters.string("before", "the name of a child")) }
-    if parameters.member("after") != nil { return .after(try parameters.string("after", "the name of a child")) }
+    if parameters.member("before") != nil { return .before(try parameters.name("before", "the name of a child")) }
+    if parameters.member("after") != nil { return .after(try parameters.name("after", "the name of a child")) }
     if let at = parameters.member("at") {
       guard let index = at.int else {
         throw Parameters.refuse("at", "must be an integer: an index among the children")
@@ -135,7 +144,7 @@ extension Engine {
   private func child(_ parameters: Parameters, of feed: ProviderKind) throws(FeedError) -> Int {
     try parameters.refuseBoth("child", "at")
     if parameters.member("child") != nil {
-      return try feed.child(named: try parameters.string("child", "the name of a child"), in: catalog)
+      return try feed.child(named: try parameters.name("child", "the name of a child"), in: catalog)
     }
     guard parameters.member("at") != nil else {
       throw Parameters.refuse("child", "is missing: give the name of a child, or \"at\" as its index")

@@ -51,16 +51,20 @@ extension Engine {
   }
 
   func feeds(_ reply: Reply) throws(FeedError) {
+    var readable = access.readableFeeds(by: reply.session.peer)
+    var lists = SectionLists()
     try answer(reply) { out in
+      let end = out.count + limits.maxFrame
       out.append("\"revision\":")
       out.append(integer: catalog.revision)
       out.append(",\"feeds\":[")
       var isFirst = true
-      for name in catalog.feeds.keys.sorted() where access.mayRead(name, reply.session.peer) {
-        guard let feed = catalog.feeds[name], mayRead(feed, reply.session.peer) else { continue }
+      // An answer that is too long is refused, so the rest of it is not written.
+      for name in catalog.feeds.keys.sorted() where out.count <= end {
+        guard let feed = catalog.feeds[name], readable.contains(feed) else { continue }
         out.append(isFirst ? "{" : ",{")
         isFirst = false
-        appendDescription(of: feed, to: &out)
+        appendDescription(of: feed, lists.sections(of: feed), to: &out)
         out.append(UInt8(ascii: "}"))
       }
       out.append(UInt8(ascii: "]"))
@@ -69,7 +73,7 @@ extension Engine {
 
   func describe(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let feed = try feed(parameters, of: reply.session)
-    try answer(reply) { out in appendDescription(of: feed, to: &out) }
+    try answer(reply) { out in appendDescription(of: feed, feed.sections, to: &out) }
   }
 
   /// Appends `,"source":{"status":"ok","since":"…"}`, with `error` if the source cannot be read.
@@ -107,7 +111,7 @@ extension Engine {
   }
 
   /// Appends the members of the definition, then the current status of the feed.
-  private func appendDescription(of feed: Feed, to out: inout ByteBuffer) {
+  private func appendDescription(of feed: Feed, _ content: [any FeedSection], to out: inout ByteBuffer) {
     if let definition = feed.definition {
       definition.appendMembers(to: &out)
     } else {
@@ -118,7 +122,7 @@ extension Engine {
     }
     if let managed = feed.kind as? ManagedKind { append(managed.source, to: &out) }
     if let shown = feed.shownChildren { append(shown, to: &out) }
-    let sections = sections(of: feed)
+    let sections = content.map { (name: $0.name, count: $0.count) }
     out.append(",\"sections\":")
     out.appendSectionList(sections)
     out.append(",\"counts\":[")
@@ -127,7 +131,7 @@ extension Engine {
       out.append(integer: section.count)
     }
     out.append("],\"count\":")
-    out.append(integer: feed.count)
+    out.append(integer: sections.reduce(0) { $0 &+ $1.count })
     out.append(",\"revision\":")
     out.append(integer: feed.revision)
     out.append(",\"watchers\":")

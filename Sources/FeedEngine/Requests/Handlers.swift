@@ -44,6 +44,8 @@ extension Engine {
     case .describe: try describe(parameters, reply)
     case .stats: try stats(reply)
     case .clients: try clients(reply)
+    case .quotas: try quotas(reply)
+    case .kick: try kick(parameters, reply)
     case .logLevel: try logLevel(parameters, reply)
     }
   }
@@ -66,9 +68,6 @@ extension Engine {
   }
 
   func sections(of feed: Feed) -> [(name: String, count: Int)] {
-    (0..<feed.sectionCount).map { index in
-      let section = feed.section(at: index)
-      return (section.name, section.count)
-    }
+    feed.sections.map { ($0.name, $0.count) }
   }
 }

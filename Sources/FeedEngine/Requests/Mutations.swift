@@ -79,7 +79,7 @@ extension Engine {
       guard operation.kind == .object, let name = operation.member("method"), name.kind == .string else {
         throw .invalidParams(member: "ops[\(place)]", reason: "must be an object with \"method\" and \"params\"")
       }
-      guard let method = Method(name) else { throw .methodNotFound(name.string ?? "") }
+      guard let method = Method(name) else { throw .methodNotFound(name.truncatedName ?? "") }
       guard method.rules.effect == .changesFeeds else {
         throw .invalidParams(
           member: "ops[\(place)].method",
@@ -132,11 +132,11 @@ extension Engine {
     case .set: try set(parameters, of: session)
     case .insert, .remove, .replace, .move, .put: try edit(method, parameters, of: session)
     case .activate, .insertChild, .removeChild: try restructure(method, parameters, of: session)
-    case .define: try define(parameters)
+    case .define: try define(parameters, of: session)
     case .undefine: try undefine(parameters)
     case .select, .deselect, .selected, .get, .range, .snapshot, .query, .verify, .watch, .unwatch, .sync, .ping,
       .hello,
-      .feeds, .describe, .transaction, .stats, .clients, .logLevel:
+      .feeds, .describe, .transaction, .stats, .clients, .quotas, .kick, .logLevel:
       assertionFailure("\(method) is no operation of a commit")
       throw .internalError(reason: "\(method.name) changes no feed")
     }
@@ -207,7 +207,7 @@ extension Engine {
   }
 
   private func condition(_ parameters: Parameters) throws(FeedError) -> Filter {
-    let text = try parameters.string("where", "a filter such as \"@.done == true\"")
+    let text = try expression(parameters, "where", "a filter such as \"@.done == true\"")
     do throws(QueryError) {
       return try Filter(parsing: text)
     } catch {
@@ -225,7 +225,7 @@ extension Engine {
     }
   }
 
-  private func define(_ parameters: Parameters) throws(FeedError) {
+  private func define(_ parameters: Parameters, of session: Session) throws(FeedError) {
     guard let object = parameters.object else { throw Parameters.refuse("feed", "is missing: describe a feed") }
     let replace = try parameters.bool("replace", default: false)
     if object.member("feed")?.string(atMost: FeedName.maxLength) == FeedName.feeds { throw Catalog.listIsReadOnly }
@@ -234,11 +234,13 @@ extension Engine {
       throw .permissionDenied(
         reason: "a managed feed names a file of the daemon's machine; define it in the file of feedd --config")
     }
-    try catalog.define(definition, replace: replace)
+    // Where requests are stored, so is their user: replay must know it.
+    let owner = isDurable || session === sessions.nobody ? ownWork.owner : session.peer.uid
+    try catalog.define(definition, replace: replace, by: owner)
   }
 
   private func undefine(_ parameters: Parameters) throws(FeedError) {
-    let name = try parameters.string("feed", "the name of a feed")
+    let name = try parameters.name("feed", "the name of a feed")
     if catalog.feeds[name]?.kind is ManagedKind {
       throw .permissionDenied(
         reason: "feed \"\(name)\" is defined by the daemon's configuration; take it out of that file instead")

@@ -74,8 +74,8 @@ extension Engine {
       out.append("\"revision\":")
       out.append(integer: feed.revision)
       out.append(",\"sections\":[")
-      for index in 0..<feed.sectionCount {
-        let section = feed.section(at: index)
+      for (index, section) in feed.sections.enumerated() {
+        if out.count > end { break }
         out.append(index > 0 ? ",{\"name\":" : "{\"name\":")
         out.appendJSONString(section.name)
         out.append(",\"count\":")
@@ -89,7 +89,7 @@ extension Engine {
 
   func query(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let feed = try feed(parameters, of: reply.session)
-    let text = try parameters.string("path", "a JSONPath (RFC 9535)")
+    let text = try expression(parameters, "path", "a JSONPath (RFC 9535)")
     let path: JSONPath
     do {
       path = try JSONPath(parsing: text)
@@ -104,6 +104,19 @@ extension Engine {
     } else {
       start(DocumentQueryJob(path, over: source, isSingle: isSingle, places: places), for: reply, parameters)
     }
+  }
+
+  /// Returns a path or a filter. One that is too long is not decoded.
+  ///
+  /// - Throws: `limitExceeded`, `invalidParams`.
+  func expression(_ parameters: Parameters, _ name: StaticString, _ what: StaticString) throws(FeedError) -> String {
+    let length = try parameters.required(name, what).text.count
+    if length > limits.maxPathBytes {
+      throw .limitExceeded(
+        limit: "maxPathBytes", value: limits.maxPathBytes,
+        reason: "\"\(name)\" has \(length) bytes; shorten it, or start feedd with a larger --max-path-bytes")
+    }
+    return try parameters.string(name, what)
   }
 
   /// Appends `,"elements":[…]` and, if requested, `,"types":[…]`. Stops early if `out` is longer than `end`, the

@@ -29,8 +29,9 @@ extension Engine {
       ("uptime", Int(now.since(status.startedAt) / 1_000_000_000)),
       ("connectionsOpen", quotas.connections),
       ("feeds", catalog.feeds.count),
-      ("elements", catalog.elementCount),
-      ("elementBytes", catalog.elementBytes),
+      ("elements", catalog.accounts.total.elements),
+      ("elementBytes", catalog.accounts.total.bytes),
+      ("definitionBytes", catalog.accounts.total.definitionBytes),
       ("historyBytes", catalog.historyBytes),
       ("memoryBytes", process.memoryBytes),
       ("logBytes", process.logBytes),
@@ -53,6 +54,14 @@ extension Engine {
       out.appendMember(total.0, isFirst: false)
       out.append(integer: total.1)
     }
+    out.append(",\"users\":[")
+    for (place, uid) in catalog.accounts.owners.enumerated() {
+      out.append(place > 0 ? ",{\"uid\":" : "{\"uid\":")
+      out.append(integer: uid)
+      append(catalog.accounts.usage(of: uid), to: &out)
+      out.append(UInt8(ascii: "}"))
+    }
+    out.append(UInt8(ascii: "]"))
   }
 
   /// Returns the level of the log, and sets it if requested.
@@ -86,7 +95,9 @@ extension Engine {
   }
 
   private func append(_ session: Session, to out: inout ByteBuffer) {
-    out.appendMember("uid", isFirst: true)
+    out.appendMember("connection", isFirst: true)
+    out.append(integer: session.number)
+    out.appendMember("uid", isFirst: false)
     out.append(integer: session.peer.uid)
     out.appendMember("pid", isFirst: false)
     out.append(integer: Int(session.peer.pid))

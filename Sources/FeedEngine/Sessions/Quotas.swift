@@ -56,6 +56,18 @@ struct Quotas {
     if isMore && self.bytes(of: uid) > limit && !overLimit.contains(uid) { overLimit.append(uid) }
   }
 
+  /// Whether several users are connected.
+  var isShared: Bool { users.count > 1 }
+
+  /// Users with a connection.
+  var connectedUsers: some Sequence<UInt32> { users.keys }
+
+  /// Connections of a user.
+  func connections(of uid: UInt32) -> Int { users[uid]?.connections ?? 0 }
+
+  /// Bytes that all connections hold. O(users).
+  var bytes: Int { users.values.reduce(0) { $0 + $1.bytes } }
+
   /// The bytes that are charged to a user.
   func bytes(of uid: UInt32) -> Int { users[uid]?.bytes ?? 0 }
 

@@ -116,10 +116,13 @@ final class Session {
   var id: ConnectionID { ConnectionID(rawValue: Int(handle.index)) }
   var isClosing: Bool { phase.isClosing }
 
+  /// The number of the connection in `clients` and in the log. Numbers are not used again.
+  var number: Int { Int(handle.generation) }
+
   /// The connection, for log lines.
   var description: String {
     let name = client.name.isEmpty ? "" : " client \(client.name)"
-    return "connection \(id.rawValue) (uid \(peer.uid) pid \(peer.pid)\(name))"
+    return "connection \(number) (uid \(peer.uid) pid \(peer.pid)\(name))"
   }
 
   /// The client, for the fields of the log.

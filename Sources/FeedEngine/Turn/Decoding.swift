@@ -15,7 +15,7 @@ extension Engine {
       throw .invalidRequest(reason: "\"id\" has \(text.count) bytes and may have \(longestID)")
     }
     guard let method = Method(request.method) else {
-      throw .methodNotFound(request.method.string ?? "")
+      throw .methodNotFound(request.method.truncatedName ?? "")
     }
     return (method, request)
   }

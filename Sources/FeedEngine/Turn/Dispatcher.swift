@@ -118,6 +118,7 @@ struct Dispatcher: ~Copyable {
     of session: Session
   ) {
     if isLogged {
+      if method.mayDefine { commits.open.log(owner: session.peer.uid) }
       commits.open.log(method, request, message, of: session.handle, payload: payload)
     } else {
       commits.open.wait(method, request, message, of: session.handle, payload: payload)

@@ -10,6 +10,9 @@ enum InternalRequest: Equatable {
   /// Applies definitions of the configuration, and removes managed feeds that it no longer defines.
   case configure(define: [FeedDefinition], undefine: [String])
 
+  /// The user that is charged for the feeds that the next requests of the batch define.
+  case owner(UInt32)
+
   /// Sets the rows of a managed feed. The journal has only this marker, so that no revision is used twice. The rows are
   /// read again at each start.
   case rows(feed: String)
@@ -23,6 +26,10 @@ enum InternalRequest: Equatable {
     switch self {
     case .evict:
       out.append("{\"method\":\"$evict\"}")
+    case .owner(let uid):
+      out.append("{\"method\":\"$owner\",\"params\":{\"uid\":")
+      out.append(integer: uid)
+      out.append("}}")
     case .rows(let feed):
       out.append("{\"method\":\"$rows\",\"params\":{\"feed\":")
       out.appendJSONString(feed)
@@ -50,6 +57,8 @@ enum InternalRequest: Equatable {
     guard let method = message.member("method") else { return nil }
     if method.stringEquals("$evict") {
       self = .evict
+    } else if method.stringEquals("$owner") {
+      self = .owner(message.member("params")?.member("uid")?.int.flatMap(UInt32.init(exactly:)) ?? .max)
     } else if method.stringEquals("$rows") {
       self = .rows(feed: message.member("params")?.member("feed")?.string ?? "")
     } else if method.stringEquals("$configure") {

@@ -37,6 +37,7 @@ extension Engine {
   private func executeFrames(of batch: LogBatch) throws(ReplayError) {
     let present = time.moment
     time.moment = batch.at
+    ownWork.owner = nil
     defer { time.moment = present }
     var scanner = JSONScanner(maxDepth: limits.maxDepth)
     var offset = 0

@@ -61,6 +61,8 @@ final class RequestBatch {
   private var entries: [Entry] = []
   private var refusals: [Refusal] = []
   private var internals: [InternalRequest] = []
+  /// The user that the batch names last as the owner of the feeds that its requests define.
+  private var owner: UInt32?
   /// The number of tokens that belong to entries.
   private var kept = 0
   /// The number in the log; 0 until the batch is sealed.
@@ -150,6 +152,13 @@ final class RequestBatch {
     internals.append(request)
   }
 
+  /// Has the log store whose the feeds are that the next request may define.
+  func log(owner: UInt32) {
+    if self.owner == owner { return }
+    self.owner = owner
+    log(.owner(owner))
+  }
+
   private func add(
     _ kind: Entry.Kind, _ method: Method, _ request: Request, _ message: JSONView, of session: SessionHandle,
     start: Int, length: Int
@@ -207,6 +216,7 @@ final class RequestBatch {
     entries.removeAll(keepingCapacity: entries.capacity <= 1 << 16)
     if !refusals.isEmpty { refusals.removeAll() }
     if !internals.isEmpty { internals.removeAll() }
+    owner = nil
     kept = 0
     number = 0
     revision = nil

@@ -8,8 +8,16 @@ extension Engine: CommitObserver {
   /// Encodes the delta once for all watches in step, and once for each other live watch. Other watches catch up later.
   public func didChange(_ feed: Feed, by change: borrowing Change, _ publication: Publication) {
     guard let channel = feed.channel as? FeedChannel else { return }
+    if access.isBehind(catalog.structureVersion) { holdBackFromHidden(channel) }
     tell(channel, change, publication)
     if let counting = channel.counting { tell(counting, change, publication) }
+  }
+
+  /// The commit under way may show rows that some watchers may not read: these are told nothing, and closed in this turn.
+  private func holdBackFromHidden(_ channel: FeedChannel) {
+    for watch in channel.live + (channel.counting?.live ?? []) where !mayRead(channel.feed, watch.session.peer) {
+      fallBehind(watch)
+    }
   }
 
   private func tell(_ channel: FeedChannel, _ change: borrowing Change, _ publication: Publication) {
@@ -102,9 +110,9 @@ extension Engine: CommitObserver {
   /// Appends `,"counts":[…]`: the number of rows of each section.
   private func appendCounts(of feed: Feed, to out: inout ByteBuffer) {
     out.append(",\"counts\":[")
-    for index in 0..<feed.sectionCount {
+    for (index, section) in feed.sections.enumerated() {
       if index > 0 { out.append(UInt8(ascii: ",")) }
-      out.append(integer: feed.section(at: index).count)
+      out.append(integer: section.count)
     }
     out.append(UInt8(ascii: "]"))
   }

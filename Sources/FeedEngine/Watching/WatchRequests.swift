@@ -18,7 +18,7 @@ extension Engine {
         limit: "maxWatches", value: limits.maxWatches,
         reason: "unwatch a feed first, or start feedd with a larger --max-watches")
     }
-    let resumed = since.map { $0.epoch == identity.epoch && canResume(feed, from: $0.revision) } ?? false
+    let resumed = since.map { $0.isOfThisEpoch && canResume(feed, from: $0.revision) } ?? false
     let from = resumed ? since?.revision ?? feed.revision : feed.revision
     let isCurrent = from >= feed.revision
     try answerWatch(reply, feed, revision: isCurrent ? from : feed.revision, resumed: resumed)
@@ -52,10 +52,12 @@ extension Engine {
     }
   }
 
-  /// Parses `since`; nil if it is absent. A number that is not a valid revision is out of reach of every history.
-  private func since(_ parameters: Parameters) throws(FeedError) -> (epoch: String, revision: UInt64)? {
+  /// The position that `since` names; nil when there is none. A revision that can be none is beyond
+  /// every reach.
+  private func since(_ parameters: Parameters) throws(FeedError) -> (isOfThisEpoch: Bool, revision: UInt64)? {
     guard let since = parameters.member("since"), !since.isNull else { return nil }
-    guard since.kind == .object, let epoch = since.member("epoch")?.string, let revision = since.member("revision")
+    guard since.kind == .object, let epoch = since.member("epoch"), epoch.kind == .string,
+      let revision = since.member("revision")
     else {
       throw Parameters.refuse(
         "since", "must be an object with \"epoch\" and \"revision\" as watch or bookmark gave them")
@@ -63,7 +65,9 @@ extension Engine {
     guard revision.kind == .number else {
       throw Parameters.refuse("since", "must hold a \"revision\" that is a number")
     }
-    return (epoch, revision.int.flatMap(UInt64.init(exactly:)) ?? .max)
+    // The epoch of this daemon is short; another one is not decoded.
+    let isOfThisEpoch = epoch.text.count <= 2 + 6 * identity.epoch.utf8.count && epoch.string == identity.epoch
+    return (isOfThisEpoch, revision.int.flatMap(UInt64.init(exactly:)) ?? .max)
   }
 
   private func canResume(_ feed: Feed, from revision: UInt64) -> Bool {

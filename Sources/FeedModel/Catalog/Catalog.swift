@@ -14,6 +14,8 @@ public final class Catalog {
   let seed: UInt64
   let table: FeedTable
   let graph: FeedGraph
+  /// What each user stores.
+  public let accounts = Accounts()
   /// The open commit, which operations take as a parameter.
   public let commit: Commit
   private var expiry = Expiry()
@@ -35,15 +37,23 @@ public final class Catalog {
   // MARK: Commits
 
   /// Starts a commit.
-  public func begin(at now: Instant) { commit.begin(at: now, maxSteps: limits.maxRequestSteps) }
+  public func begin(at now: Instant) {
+    commit.begin(at: now, maxSteps: limits.maxRequestSteps, maxRows: limits.maxRequestRows)
+  }
 
-  /// Rolls back everything since `begin`.
-  public func rollBack() { commit.rollBack() }
+  /// Undoes everything since `begin`.
+  public func rollBack() {
+    commit.rollBack()
+    sampleInvariants()
+  }
 
   /// Commits everything since `begin` and notifies `observer`. Returns false if nothing changed; then there is no
   /// commit.
   @discardableResult
-  public func finish(to observer: (any CommitObserver)? = nil) -> Bool { commit.finish(to: observer) }
+  public func finish(to observer: (any CommitObserver)? = nil) -> Bool {
+    defer { sampleInvariants() }
+    return commit.finish(to: observer)
+  }
 
   // MARK: Finding
 
@@ -79,12 +89,6 @@ public final class Catalog {
     default: throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: "collection")
     }
   }
-
-  /// The number of elements of all feeds except managed ones. An element in several bins counts once. O(feeds).
-  public var elementCount: Int { feeds.values.reduce(0) { $0 + ($1.kind.rows?.elements.count ?? 0) } }
-
-  /// The bytes of the elements of all feeds except managed ones. O(feeds).
-  public var elementBytes: Int { feeds.values.reduce(0) { $0 + ($1.kind.rows?.elements.bytes ?? 0) } }
 
   // MARK: Limits and eviction
 
@@ -153,17 +157,26 @@ public final class Catalog {
     }
   }
 
-  /// Calls `body` without the limits on the numbers of feeds, bins, sections and repeats.
+  /// Calls `body` while the limits on numbers of feeds, bins, sections, repeats and levels, and on definitions, do not apply.
   func withoutGrowthLimits<R>(_ body: () throws(FeedError) -> R) throws(FeedError) -> R {
     let kept = limits
     (limits.maxFeeds, limits.maxBins, limits.maxSections, limits.maxRepeats) = (.max, .max, .max, .max)
+    (limits.maxLevels, limits.maxFeedsPerUser) = (.max, .max)
+    (limits.maxDefinitionBytesPerUser, limits.maxTotalDefinitionBytes) = (.max, .max)
     defer { limits = kept }
     return try body()
+  }
+
+  private func sampleInvariants() {
+    #if CHECK_INVARIANTS
+      if table.count <= 8 { accounts.checkInvariants(table.byName.values) }
+    #endif
   }
 
   /// Checks the invariants that hold between commits. O(feeds).
   func checkInvariants() {
     commit.checkInvariants()
     expiry.checkInvariants(table)
+    accounts.checkInvariants(feeds.values)
   }
 }

@@ -5,21 +5,28 @@ extension Catalog {
   /// Defines a feed. An equal definition of an existing feed changes nothing. A different definition requires
   /// `replace`, which keeps the elements and sorts them into the new bins (Protocol/README.md, "Definitions").
   ///
-  /// - Throws: `definitionConflict`, `limitExceeded`, `unknownFeed` for a child, and the errors of elements that are
-  ///   invalid under the new definition.
-  public func define(_ definition: FeedDefinition, replace: Bool) throws(FeedError) {
+  /// - Parameter owner: the user that a new feed is charged to; nil for the daemon itself. A feed keeps its owner.
+  /// - Throws: `definitionConflict`, `limitExceeded`, `unknownFeed` for a child, and what the elements are refused for under
+  ///   the new definition.
+  public func define(_ definition: FeedDefinition, replace: Bool, by owner: UInt32? = nil) throws(FeedError) {
     commit.startOperation()
-    guard let known = table.byName[definition.name] else { return try add(definition) }
+    guard let known = table.byName[definition.name] else { return try add(definition, by: owner) }
     if known.definition == definition || !replace && known.given == definition { return }
     guard replace else {
       throw .definitionConflict(
         feed: definition.name,
         reason: "it has another definition; give \"replace\": true to redefine it, or undefine it first")
     }
-    let former = (known.behaviours, known.given)
+    let former = (known.behaviours, known.given, known.definitionBytes)
+    let bytes = definition.storedBytes
+    try known.account?.checkRoom(feeds: 0, definitionBytes: bytes - former.2, limits)
     try known.kind.redefine(definition, of: known, in: self)
     known.exchangeDefinition(definition.behaviours, given: definition)
-    commit.logStructure { known.exchangeDefinition(former.0, given: former.1) }
+    known.setDefinitionBytes(bytes)
+    commit.logStructure {
+      known.exchangeDefinition(former.0, given: former.1)
+      known.setDefinitionBytes(former.2)
+    }
     try commit.relist(known)
   }
 
@@ -38,11 +45,13 @@ extension Catalog {
     for member in family { try checkNoParents(member) }
     let change = Change(sectionsDeleted: (0..<feed.sectionCount).map { UInt32($0) })
     for member in family { setGone(member) }
+    let (account, bytes) = (feed.closeAccount(), feed.definitionBytes)
     table.remove(feed)
     graph.unlink(feed)
     refreshExpiry(with: feed)
     commit.logStructure { [unowned self] in
       for member in family { member.setGone(false) }
+      if let account { feed.openAccount(account, definitionBytes: bytes) }
       graph.link(feed)
       table.add(feed)
       refreshExpiry(with: feed)
@@ -66,13 +75,16 @@ extension Catalog {
       reason: "\"\(table[parent.feed].name)\" shows it; remove it there or undefine that feed first")
   }
 
-  private func add(_ definition: FeedDefinition) throws(FeedError) {
+  private func add(_ definition: FeedDefinition, by owner: UInt32?) throws(FeedError) {
     guard table.count < limits.maxFeeds else {
       throw .limitExceeded(
         limit: "maxFeeds", value: limits.maxFeeds,
         reason: "undefine feeds that are not needed, or start feedd with a larger --max-feeds")
     }
+    let (account, bytes) = (accounts.account(of: owner), definition.storedBytes)
+    try account.checkRoom(feeds: 1, definitionBytes: bytes, limits)
     let feed = try makeFeed(definition)
+    feed.openAccount(account, definitionBytes: bytes)
     feed.exchangeDefinition(definition.behaviours, given: definition)
     feed.beginHistory()
     table.add(feed)
@@ -81,6 +93,7 @@ extension Catalog {
     commit.touch(feed.number)
     commit.logStructure { [unowned self] in
       graph.unlink(feed)
+      feed.closeAccount()
       for member in [feed] + feed.kind.bins { setGone(member) }
       table.remove(feed)
       refreshExpiry(with: feed)
@@ -147,7 +160,22 @@ extension Catalog {
 
   /// Returns the plan of a view after checking its source.
   func plan(_ view: ViewDefinition, for feed: Feed?, named name: String) throws(FeedError) -> ViewPlan {
-    ViewPlan(view, source: try checkedChildren([view.of], of: feed, named: name) { _ in [] }[0])
+    let plan = ViewPlan(view, source: try checkedChildren([view.of], of: feed, named: name) { _ in [] }[0])
+    try commit.use(rows: plan.source.count)
+    if view.filter != nil, !commit.isRestoring { try countSteps(of: plan, named: name) }
+    return plan
+  }
+
+  /// Counts the steps of the filter of a view over all rows of its source, and refuses the view if they are too many. The view
+  /// takes them when the commit is final and cannot fail any more.
+  private func countSteps(of plan: ViewPlan, named name: String) throws(FeedError) {
+    try commit.checkRoom(forSteps: plan.source.count, limit: limits.maxRequestSteps)
+    let judge = ViewJudge(plan.definition, limits: limits)
+    let log = commit.log
+    plan.source.forEachRow { row in
+      if log.stepsLeft >= 0 { log.didUse(steps: judge.steps(over: row.element)) }
+    }
+    try commit.checkRoom(forSteps: 0, limit: limits.maxRequestSteps)
   }
 
   /// Returns the plan of a slots feed after checking its contents.

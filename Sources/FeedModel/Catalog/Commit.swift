@@ -20,6 +20,7 @@ public final class Commit {
   /// same time of change.
   private var now = Instant(nanoseconds: 0)
   private var isOpen = false
+  private var rows = RowBudget()
   private var operation = Operation()
   /// The feed whose change is in `operation.result` and not yet in the feed's slot; -1 for none.
   private var pending: FeedNumber = -1
@@ -41,11 +42,14 @@ public final class Commit {
   // MARK: Begin and end
 
   /// Starts a commit.
-  /// - Parameter maxSteps: the maximum number of steps that filters may take in the commit.
-  public func begin(at now: Instant, maxSteps: Int = .max) {
+  /// - Parameters:
+  ///   - maxSteps: the maximum number of steps that filters may take in the commit.
+  ///   - maxRows: the maximum number of rows that operations of the commit may change; see ``use(rows:of:)``.
+  public func begin(at now: Instant, maxSteps: Int = .max, maxRows: Int = .max) {
     assert(!isOpen, "the commit before was neither finished nor rolled back")
     isOpen = true
     log.allow(steps: maxSteps)
+    rows = RowBudget(limit: maxRows)
     self.now = max(now, self.now)
     operation.begin()
   }
@@ -131,6 +135,36 @@ public final class Commit {
   }
 
   // MARK: Operations
+
+  /// Changes of fewer rows are not multiplied by the feeds that derive their own changes from them.
+  private static let fewRows = 1024
+
+  /// Charges rows to the request before an operation changes them.
+  ///
+  /// Many rows are charged once more for each feed above that derives a change of its own from them.
+  /// - Throws: `limitExceeded`.
+  public func use(rows count: Int, of feed: FeedNumber) throws(FeedError) {
+    let times = count > Self.fewRows ? graph.derivations(above: feed) + 1 : 1
+    let (product, overflows) = count.multipliedReportingOverflow(by: times)
+    try rows.use(overflows ? .max : product)
+  }
+
+  /// Charges rows to the request before an operation lists them.
+  ///
+  /// - Throws: `limitExceeded`.
+  func use(rows count: Int) throws(FeedError) { try rows.use(count) }
+
+  /// Refuses an operation whose filters would certainly use more steps than the request has left.
+  ///
+  /// - Throws: `limitExceeded`.
+  func checkRoom(forSteps steps: Int, limit: Int) throws(FeedError) {
+    if steps <= log.stepsLeft { return }
+    throw .limitExceeded(
+      limit: "maxRequestSteps", value: limit,
+      reason:
+        "the filters would take at least \(steps) steps over all elements; use fewer bins or elements, or start feedd "
+        + "with a larger --max-request-steps")
+  }
 
   /// The time of the commit or of its last step.
   var moment: Instant { now }
@@ -509,5 +543,27 @@ public final class Commit {
     log.checkInvariants()
     graph.checkInvariants()
     graph.table.checkInvariants()
+  }
+}
+
+/// The rows that one request may still change.
+private struct RowBudget {
+  private let limit: Int
+  private var left: Int
+
+  init(limit: Int = .max) {
+    self.limit = limit
+    left = limit
+  }
+
+  mutating func use(_ count: Int) throws(FeedError) {
+    guard count <= left else {
+      throw .limitExceeded(
+        limit: "maxRequestRows", value: limit,
+        reason:
+          "the request would change \(count) rows, counted again for each feed that derives its own change; change fewer "
+          + "at a time, or start feedd with a larger --max-request-rows")
+    }
+    left -= count
   }
 }

@@ -14,6 +14,8 @@ final class FeedGraph {
     var repeats = 1
     var parents: [Parent] = []
     var route: Route?
+    /// Feeds above that derive their own changes, at a version of the graph.
+    var derivations: (version: UInt64, count: Int)?
   }
 
   let table: FeedTable
@@ -54,6 +56,12 @@ final class FeedGraph {
   /// An upper bound for how often the feed shows any other feed; at least 1.
   func repeats(of feed: FeedNumber) -> Int { nodes[feed].repeats }
   func setRepeats(of feed: FeedNumber, _ repeats: Int) { nodes[feed].repeats = repeats }
+
+  /// What ``setDerivations(of:_:)`` noted; nil if the structure has changed since.
+  func derivations(of feed: FeedNumber) -> Int? {
+    nodes[feed].derivations.flatMap { $0.version == version ? $0.count : nil }
+  }
+  func setDerivations(of feed: FeedNumber, _ count: Int) { nodes[feed].derivations = (version, count) }
 
   /// The feeds that show the rows of this one.
   func parents(of feed: FeedNumber) -> [Parent] { nodes[feed].parents }

@@ -33,6 +33,22 @@ extension FeedGraph {
     }
   }
 
+  /// The number of ways in which feeds that derive changes of their own, such as slots, show this one. O(1) while no structure
+  /// changes, else O(feeds above).
+  func derivations(above feed: FeedNumber) -> Int {
+    if let known = derivations(of: feed) { return known }
+    let count = pathsFromParents(of: table[feed]).reduce(0) {
+      $1.feed.kind is ProviderKind ? $0 : saturatingSum($0, $1.paths)
+    }
+    setDerivations(of: feed, count)
+    return count
+  }
+
+  /// The number of ways in which feeds list the rows of this one when it gets other sections: itself and all feeds above.
+  func listings(of feed: Feed) -> Int {
+    pathsFromParents(of: feed).reduce(1) { saturatingSum($0, $1.paths) }
+  }
+
   /// Throws if a feed that shows `feed` cannot take `sections` more sections.
   func checkParents(of feed: Feed?, sections: Int, _ limits: Limits) throws(FeedError) {
     guard let feed, sections > 0, hasParents(feed.number) else { return }

@@ -103,6 +103,7 @@ public final class CollectionKind: FeedKind {
   /// Upserts the elements of an array in order, as one operation with one change.
   public func update(elements: JSONView, in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
+      try commit.use(rows: elements.count, of: number)
       try upsert(elements, in: commit)
       evictExcess(in: commit)
     }
@@ -119,6 +120,7 @@ public final class CollectionKind: FeedKind {
   /// Deletes the elements with the identities of an array, as one operation.
   public func delete(ids: JSONView, in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
+      try commit.use(rows: ids.count, of: number)
       var handles: [UInt32] = []
       for (index, id) in ids.elements.enumerated() {
         if let handle = try state.find(id, index: index, isID: true) { handles.append(handle) }
@@ -131,10 +133,13 @@ public final class CollectionKind: FeedKind {
 
   /// Deletes the elements that a filter accepts, as one operation (method `delete` with `where`). O(elements).
   ///
-  /// - Throws: `limitExceeded` if the filter takes more than `maxQuerySteps` steps over one element.
+  /// - Throws: `limitExceeded` if the filter takes more than `maxQuerySteps` steps over one element or more than
+  ///   `maxRequestSteps` over all, or accepts more than `maxRequestRows` elements.
   public func delete(where filter: Filter, in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
-      remove(try state.accepted(by: filter), in: commit)
+      let handles = try state.accepted(by: filter, in: commit)
+      try commit.use(rows: handles.count, of: number)
+      remove(handles, in: commit)
     }
   }
 
@@ -142,12 +147,14 @@ public final class CollectionKind: FeedKind {
   /// the array, then upserts each in order.
   public func set(_ elements: JSONView, in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
+      try commit.use(rows: elements.count, of: number)
       var kept: Set<UInt32> = []
       for (index, element) in elements.elements.enumerated() {
         if let handle = try state.find(identityOf: element, index: index) { kept.insert(handle) }
       }
       var leaving: [UInt32] = []
       state.elements.forEach { if !kept.contains($0) { leaving.append($0) } }
+      try commit.use(rows: leaving.count, of: number)
       remove(leaving, in: commit)
       try upsert(elements, in: commit)
       evictExcess(in: commit)
@@ -190,6 +197,9 @@ public final class CollectionKind: FeedKind {
     if content.section == nil {
       try catalog.graph.checkParents(of: feed, sections: content.bins.count - sectionCount, catalog.limits)
     }
+    // Each new bin judges each element, whatever its filter costs.
+    try catalog.commit.checkRoom(
+      forSteps: state.elements.count * max(1, content.bins.count), limit: catalog.limits.maxRequestSteps)
     let rebinning = try Rebinning(
       state, content, feed: feed.name, limits: catalog.limits, seed: catalog.seed, catalog.commit.log)
     if let keyed = rebinning.state.keyed {
@@ -203,6 +213,7 @@ public final class CollectionKind: FeedKind {
     catalog.refreshExpiry()
     catalog.commit.logStructure { [unowned self, unowned catalog] in
       for bin in bins where !former.1.contains(where: { $0 === bin }) { catalog.setGone(bin) }
+      former.0.elements.moveAccount(from: state.elements)
       (state, bins, goneBins) = former
       for (index, bin) in bins.enumerated() {
         (bin.kind as? BinKind)?.show(state, index: index)
@@ -218,6 +229,7 @@ public final class CollectionKind: FeedKind {
   /// Replaces the state. Bins that keep their name keep their feed.
   private func install(_ state: CollectionState, _ feed: Feed, in catalog: Catalog) {
     let known = Dictionary(uniqueKeysWithValues: zip(content.feeds.map(\.name), bins))
+    state.elements.moveAccount(from: self.state.elements)
     self.state = state
     bins = state.definition.feeds.enumerated().map { index, bin in
       guard let feed = known[bin.name] else {

@@ -1,8 +1,10 @@
+import FeedChange
+
 /// The elements of one feed, addressed by handles: small numbers that do not change while an element lives.
 ///
 /// Records are in one raw array, so that a handle is resolved by one addition. The living elements are linked in the order
-/// of change. Invariant: `count` and `bytes` are those of the linked elements; each text's `owner` is its handle; free and
-/// retired handles are not linked.
+/// of change. Invariant: `count` and `bytes` are those of the linked elements, and so is what its account is charged for them;
+/// each text's `owner` is its handle; free and retired handles are not linked.
 ///
 /// Not safe for use by several threads at once.
 public final class ElementTable {
@@ -28,6 +30,8 @@ public final class ElementTable {
   /// The first and last element in the order of change.
   private(set) var oldest = ElementTable.none
   private(set) var newest = ElementTable.none
+  /// Whose the elements are; nil for elements that count for nobody. Accounts live as long as their catalog.
+  private var account: Unmanaged<Account>?
   #if CHECK_INVARIANTS
     private var mutations = 0
   #endif
@@ -58,6 +62,7 @@ public final class ElementTable {
     arrivals &+= 1
     count &+= 1
     bytes &+= text.footprint
+    charge(1, text.footprint)
     link(handle, before: Self.none)
     sampleInvariants()
     return handle
@@ -69,6 +74,7 @@ public final class ElementTable {
     unlink(handle)
     count &-= 1
     bytes &-= records[Int(handle)].text.footprint
+    charge(-1, 0 &- records[Int(handle)].text.footprint)
     sampleInvariants()
   }
 
@@ -76,6 +82,7 @@ public final class ElementTable {
   func revive(_ handle: UInt32, before newer: UInt32) {
     count &+= 1
     bytes &+= records[Int(handle)].text.footprint
+    charge(1, records[Int(handle)].text.footprint)
     link(handle, before: newer)
     sampleInvariants()
   }
@@ -92,6 +99,7 @@ public final class ElementTable {
   func exchange(_ handle: UInt32, _ text: ElementText) -> ElementText {
     let before = records[Int(handle)].text
     bytes &+= text.footprint &- before.footprint
+    charge(0, text.footprint &- before.footprint)
     records[Int(handle)].text = text
     text.owner = handle
     text.arrival = before.arrival
@@ -161,6 +169,47 @@ public final class ElementTable {
     let (older, newer) = (records[Int(handle)].older, records[Int(handle)].newer)
     if older == Self.none { oldest = newer } else { records[Int(older)].newer = newer }
     if newer == Self.none { newest = older } else { records[Int(newer)].older = older }
+  }
+}
+
+/// The account that the elements are charged to.
+extension ElementTable {
+  @inline(__always)
+  private func charge(_ elements: Int, _ bytes: Int) {
+    if let account { account._withUnsafeGuaranteedRef { $0.add(elements: elements, bytes: bytes) } }
+  }
+
+  /// Whether the account has room for an element; see `Account.hasRoom(bytes:isNew:_:)`.
+  @inline(__always)
+  func hasRoom(bytes: Int, isNew: Bool, _ limits: Limits) -> Bool {
+    guard let account else { return true }
+    return account._withUnsafeGuaranteedRef { $0.hasRoom(bytes: bytes, isNew: isNew, limits) }
+  }
+
+  /// Why ``hasRoom(bytes:isNew:_:)`` is false.
+  func noRoom(bytes: Int, isNew: Bool, _ limits: Limits) -> FeedError {
+    account?.takeUnretainedValue().noRoom(bytes: bytes, isNew: isNew, limits)
+      ?? .internalError(reason: "elements without an account have a limit")
+  }
+
+  /// Charges the elements to an account from now on.
+  func openAccount(_ account: Account) {
+    assert(self.account == nil, "the elements have an account already")
+    self.account = .passUnretained(account)
+    charge(count, bytes)
+  }
+
+  /// Takes the elements off their account.
+  func closeAccount() {
+    charge(0 &- count, 0 &- bytes)
+    account = nil
+  }
+
+  /// Takes the place of a table in its account.
+  func moveAccount(from other: ElementTable) {
+    guard let account = other.account else { return }
+    other.closeAccount()
+    openAccount(account.takeUnretainedValue())
   }
 }
 

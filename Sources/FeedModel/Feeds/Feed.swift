@@ -28,6 +28,10 @@ public final class Feed {
   public private(set) var behaviours = Behaviours()
   /// The last definition that was given. Since then, other methods may have changed the children or the active child.
   public private(set) var given: FeedDefinition?
+  /// What the feed and its elements are charged to; nil for a bin, and while the feed is not defined.
+  private(set) var account: Account?
+  /// Bytes that the account is charged for the definition.
+  private(set) var definitionBytes = 0
   /// Whether the feed was undefined. It then has no sections.
   public private(set) var isGone = false
   /// State that the commit observer keeps for this feed; nil if the feed is not watched. The model only stores it.
@@ -105,6 +109,22 @@ public final class Feed {
   /// The type at the path of an existing row, as a JSON string; empty if it has none. O(log n).
   public func type(at path: IndexPath) -> UnsafeRawBufferPointer { kind.type(at: path) }
 
+  /// All sections in order. O(sections + feeds shown), however deep these stand in each other.
+  public var sections: [any FeedSection] {
+    var sections: [any FeedSection] = []
+    appendSections(to: &sections)
+    return sections
+  }
+
+  private func appendSections(to sections: inout [any FeedSection]) {
+    if isGone { return }
+    if let provider = kind as? ProviderKind {
+      for child in provider.shown { child.appendSections(to: &sections) }
+    } else {
+      for index in 0..<kind.sectionCount { sections.append(kind.section(at: index)) }
+    }
+  }
+
   /// The number of rows of all sections. O(bins), or O(children).
   public var count: Int { isGone ? 0 : kind.rowCount }
 
@@ -176,6 +196,36 @@ public final class Feed {
     self.revision = revision
     selection = []
     history?.restart(at: revision)
+  }
+
+  // MARK: Account
+
+  /// The user that defined the feed; nil for a feed of the configuration.
+  public var owner: UInt32? { account?.owner }
+
+  /// Charges the feed and its elements to an account from now on.
+  func openAccount(_ account: Account, definitionBytes bytes: Int) {
+    assert(self.account == nil, "the feed has an account already")
+    self.account = account
+    definitionBytes = bytes
+    account.add(feeds: 1, definitionBytes: bytes)
+    kind.rows?.elements.openAccount(account)
+  }
+
+  /// Takes the feed and its elements off their account, which is returned.
+  @discardableResult
+  func closeAccount() -> Account? {
+    guard let account else { return nil }
+    kind.rows?.elements.closeAccount()
+    account.add(feeds: -1, definitionBytes: -definitionBytes)
+    self.account = nil
+    return account
+  }
+
+  /// Charges the account for another definition.
+  func setDefinitionBytes(_ bytes: Int) {
+    account?.add(feeds: 0, definitionBytes: bytes - definitionBytes)
+    definitionBytes = bytes
   }
 
   // MARK: Definition

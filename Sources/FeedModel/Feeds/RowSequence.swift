@@ -39,6 +39,29 @@ public protocol SectionSnapshot: AnyObject {
   func next(max: Int, _ body: (Row) -> Void) -> Int
 }
 
+/// The sections of many feeds, listed one after the other.
+///
+/// Feeds show each other's sections. Short lists are kept, so that listing all feeds takes time in proportion to the feeds and
+/// the listed sections, however deep feeds stand in each other. Valid until the next mutation.
+public struct SectionLists {
+  /// Sections of the longest list that is kept. The time to find the sections of longer lists is in proportion to them.
+  private static let longestKept = 64
+
+  private var kept: [FeedNumber: [any FeedSection]] = [:]
+
+  public init() {}
+
+  /// The sections of a feed in order.
+  public mutating func sections(of feed: Feed) -> [any FeedSection] {
+    guard let provider = feed.kind as? ProviderKind, !feed.isGone else { return feed.sections }
+    if let known = kept[feed.number] { return known }
+    if feed.sectionCount > Self.longestKept { return feed.sections }
+    let list = provider.shown.flatMap { sections(of: $0) }
+    kept[feed.number] = list
+    return list
+  }
+}
+
 /// A feed at one revision, read in parts while the feed changes.
 ///
 /// Making a snapshot copies no rows. Before a later change replaces a row that was not read yet, the snapshot captures

@@ -79,8 +79,8 @@ extension Feed {
 
   /// The paths of all rows.
   public var allPaths: [IndexPath] {
-    (0..<sectionCount).flatMap { index in
-      (0..<section(at: index).count).map { IndexPath(section: UInt32(index), row: UInt32($0)) }
+    sections.enumerated().flatMap { index, section in
+      (0..<section.count).map { IndexPath(section: UInt32(index), row: UInt32($0)) }
     }
   }
 

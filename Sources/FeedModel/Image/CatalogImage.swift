@@ -21,7 +21,7 @@ public final class CatalogImage {
 /// The state of one feed in an image.
 public final class FeedImage {
   public let name: String
-  /// The current definition as JSON, with the current children and active segment.
+  /// The current definition as JSON, with the current children and active segment, and the owner of the feed as `$owner`.
   public let definition: String
   /// The definition as a client last gave it, as JSON.
   public let given: String
@@ -36,7 +36,7 @@ public final class FeedImage {
 
   init(_ feed: Feed, sections: [any SectionSnapshot]) {
     name = feed.name
-    definition = feed.kind is FeedListKind ? Self.list : Self.text(feed.definition)
+    definition = feed.kind is FeedListKind ? Self.list : Self.text(feed.definition, owner: feed.owner)
     given = Self.text(feed.given)
     revision = feed.revision
     let bins = feed.kind.bins
@@ -50,11 +50,15 @@ public final class FeedImage {
   /// The text in place of a definition of `$feeds`.
   static let list = "{\"feed\":\"\(FeedName.feeds)\",\"kind\":\"feeds\"}"
 
-  private static func text(_ definition: FeedDefinition?) -> String {
+  private static func text(_ definition: FeedDefinition?, owner: UInt32? = nil) -> String {
     guard let definition else { return "" }
     var out = ByteBuffer()
     out.append(UInt8(ascii: "{"))
     definition.appendMembers(to: &out)
+    if let owner {
+      out.append(",\"$owner\":")
+      out.append(integer: owner)
+    }
     out.append(UInt8(ascii: "}"))
     return String(decoding: out.bytes, as: UTF8.self)
   }

@@ -92,13 +92,14 @@ extension Catalog {
     }
     commit.isRestoring = true
     defer { commit.isRestoring = false }
-    begin(at: commit.moment)
+    // No limit of one request applies.
+    commit.begin(at: commit.moment)
     let live: FeedDefinition
     do throws(FeedError) {
       // Stored feeds are kept even if they exceed the current limits.
       live = try withoutGrowthLimits { () throws(FeedError) in
         let live = try FeedDefinition(parsing: definition, limits: limits)
-        try define(live, replace: false)
+        try define(live, replace: false, by: definition.member("$owner")?.int.flatMap(UInt32.init(exactly:)))
         return live
       }
     } catch {

@@ -89,6 +89,7 @@ public final class ListKind: FeedKind {
   /// Without `rows`, elements are appended.
   public func insert(_ elements: [JSONView], at rows: [Int]?, in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
+      try commit.use(rows: elements.count, of: number)
       for (place, element) in elements.enumerated() {
         let row = rows?[place] ?? state.rows.count
         try check(row, upTo: state.rows.count)
@@ -102,6 +103,7 @@ public final class ListKind: FeedKind {
   /// Removes rows, all in the coordinates before the call (method `remove`).
   public func remove(at rows: [Int], in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
+      try commit.use(rows: rows.count, of: number)
       let descending = rows.sorted(by: >)
       for (place, row) in descending.enumerated() {
         if place > 0 && descending[place - 1] == row {
@@ -117,6 +119,7 @@ public final class ListKind: FeedKind {
   /// Replaces the elements of rows, in the given order (method `replace`).
   public func replace(_ elements: [JSONView], at rows: [Int], in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
+      try commit.use(rows: elements.count, of: number)
       for (place, element) in elements.enumerated() {
         try check(rows[place], upTo: state.rows.count - 1)
         try state.replace(element, at: rows[place], index: place, now: commit.tick(), commit.log)
@@ -138,6 +141,8 @@ public final class ListKind: FeedKind {
   /// Replaces the content of an array by the elements of a JSON array (method `set`). Without identities,
   /// `ListState.plan` chooses the rows that stay.
   public func set(_ elements: JSONView, in commit: Commit) throws(FeedError) {
+    // Rows beyond those of the wanted list are removed, and all rows are compared.
+    try commit.use(rows: max(elements.count, state.rows.count), of: number)
     let buffer = ElementBuffer(compacting: elements, maxDepth: state.limits.maxDepth)
     try commit.operate(on: number, state) { () throws(FeedError) in
       if hasIdentity {
@@ -203,6 +208,7 @@ extension ListKind {
   /// Replaces the elements with the same identities in place, and appends the others (method `update`).
   public func update(_ elements: [JSONView], in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
+      try commit.use(rows: elements.count, of: number)
       for (place, element) in elements.enumerated() {
         try state.upsert(element, index: place, now: commit.tick(), commit.log)
         commit.addStep(&state.step)
@@ -214,6 +220,7 @@ extension ListKind {
   /// Deletes the elements with these identities. Unknown ones are no change (method `delete`).
   public func delete(_ ids: [JSONView], in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
+      try commit.use(rows: ids.count, of: number)
       var handles: Set<UInt32> = []
       for (place, id) in ids.enumerated() {
         if let handle = try state.identities?.find(id, index: place) { handles.insert(handle) }
@@ -225,7 +232,9 @@ extension ListKind {
   /// Deletes the elements that a filter accepts (method `delete` with `where`). O(elements).
   public func delete(where filter: Filter, in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
-      remove(try state.accepted(by: filter), in: commit)
+      let handles = try state.accepted(by: filter, in: commit)
+      try commit.use(rows: handles.count, of: number)
+      remove(handles, in: commit)
     }
   }
 

@@ -211,8 +211,7 @@ public final class ProviderKind: DerivedKind {
 extension Change {
   /// Lists all sections of a feed with all their rows as added from `section` on, and advances `section` past them.
   fileprivate mutating func addSections(of feed: Feed, at section: inout Int) {
-    for index in 0..<feed.sectionCount {
-      let content = feed.section(at: index)
+    for content in feed.sections {
       sectionsAdded.append(SectionAddition(at: UInt32(section), name: content.name))
       for row in 0..<content.count { added.append(IndexPath(section: UInt32(section), row: UInt32(row))) }
       section += 1

@@ -18,6 +18,8 @@ extension ProviderKind {
     let (feed, child) = (catalog.table[number], try catalog.feed(named: name))
     try catalog.checkChildren(children + [child], of: feed, named: feed.name)
     let index = try index(of: place, in: catalog)
+    let bytes = FeedDefinition.bytes(ofChild: child.name)
+    try feed.account?.checkRoom(feeds: 0, definitionBytes: bytes, catalog.limits)
     let isShown = form == .composed || children.isEmpty
     try catalog.graph.checkGrowth(
       of: feed, named: feed.name, children: children + [child], showing: shown + (isShown ? [child] : []),
@@ -26,7 +28,15 @@ extension ProviderKind {
     changed.insert(child, at: index)
     var active = current
     if form == .segmented { active = changed.count == 1 ? 0 : (index <= current ? current + 1 : current) }
+    try useRows(of: isShown ? [child] : [], in: catalog)
     try restructure(changed, current: active, in: catalog.commit)
+  }
+
+  /// Counts the rows of children that come to be shown, in this feed and in all that show it, before anything is done.
+  private func useRows(of children: [Feed], in catalog: Catalog) throws(FeedError) {
+    let known = Set(shown.map(\.number))
+    let rows = children.reduce(0) { known.contains($1.number) ? $0 : $0 + $1.count + $1.sectionCount }
+    if rows > 0 { try catalog.commit.use(rows: rows * catalog.graph.listings(of: catalog.table[number])) }
   }
 
   /// Removes a child (method `removeChild`). If it is the active child of a segmented feed, its successor becomes
@@ -41,6 +51,7 @@ extension ProviderKind {
     if form == .segmented {
       if index < current { active = current - 1 } else if index == current { active = min(index, changed.count - 1) }
     }
+    try useRows(of: form == .segmented ? Self.shown(changed, active) : [], in: catalog)
     try restructure(changed, current: active, in: catalog.commit)
   }
 
@@ -52,6 +63,7 @@ extension ProviderKind {
     if target == current { return catalog.commit.startOperation() }
     let sections = Self.shown(children, target).reduce(0) { $0 + $1.sectionCount }
     try catalog.graph.checkParents(of: catalog.table[number], sections: sections - sectionCount, catalog.limits)
+    try useRows(of: Self.shown(children, target), in: catalog)
     try restructure(children, current: target, in: catalog.commit)
   }
 
@@ -67,9 +79,11 @@ extension ProviderKind {
     switch (form, definition.content) {
     case (.composed, .composed(let names)):
       let children = try catalog.checkedChildren(names, of: feed, named: feed.name) { $0 }
+      try useRows(of: children, in: catalog)
       try restructure(children, current: current, in: catalog.commit)
     case (.segmented, .segmented(let names, let active)):
       let children = try catalog.checkedChildren(names, of: feed, named: feed.name) { Self.shown($0, active) }
+      try useRows(of: Self.shown(children, active), in: catalog)
       try restructure(children, current: active, in: catalog.commit)
     default: throw conflict(of: feed, with: definition)
     }
@@ -80,7 +94,13 @@ extension ProviderKind {
     commit.startOperation()
     let (before, former, graph) = (structure, (children: self.children, current: self.current), commit.graph)
     install(children, current: current, graph)
-    commit.logStructure { [unowned self] in install(former.children, current: former.current, graph) }
+    let (feed, bytes) = (graph.table[number], FeedDefinition.bytes(ofChildren: children.lazy.map(\.name)))
+    let formerBytes = feed.definitionBytes
+    feed.setDefinitionBytes(bytes)
+    commit.logStructure { [unowned self] in
+      install(former.children, current: former.current, graph)
+      feed.setDefinitionBytes(formerBytes)
+    }
     commit.finishOperation(on: number, result: restructuring(from: before, SourceChanges()))
     commit.touch(number)
     try commit.relist(graph.table[number])

@@ -40,6 +40,9 @@ extension RowStore {
         limit: "maxBytes", value: limits.maxBytes,
         reason: "\(feed) holds \(elements.bytes) bytes; take elements away, or start feedd with a larger --max-bytes")
     }
+    if !elements.hasRoom(bytes: element.text.count, isNew: isNew, limits) {
+      throw elements.noRoom(bytes: element.text.count, isNew: isNew, limits)
+    }
   }
 
   /// Creates a version of a compact element.

@@ -51,19 +51,30 @@ extension RowStore {
 
   /// The elements that a filter accepts, those unchanged for the longest time first. O(elements).
   ///
-  /// - Throws: `limitExceeded` if the filter takes more than `maxQuerySteps` steps over one element.
-  func accepted(by filter: Filter) throws(FeedError) -> [UInt32] {
-    let limit = limits.maxQuerySteps
+  /// - Throws: `limitExceeded` if the filter takes more than `maxQuerySteps` steps over one element, or more than
+  ///   `maxRequestSteps` over all.
+  func accepted(by filter: Filter, in commit: Commit) throws(FeedError) -> [UInt32] {
+    let (limit, log) = (limits.maxQuerySteps, commit.log)
+    try commit.checkRoom(forSteps: elements.count, limit: limits.maxRequestSteps)
     var scanner = JSONScanner(maxDepth: limits.maxDepth)
     var accepted: [UInt32] = []
     var ranOut = false
     elements.forEach { handle in
       guard !ranOut, let element = try? scanner.scan(elements.text(of: handle).text) else { return }
-      var steps = limit
+      let allowed = min(limit, log.stepsLeft)
+      var steps = allowed
       if filter.accepts(element, steps: &steps) { accepted.append(handle) }
       ranOut = steps < 0
+      log.didUse(steps: allowed &- steps &+ 1)
     }
     guard ranOut else { return accepted }
+    if log.stepsLeft < limit {
+      throw .limitExceeded(
+        limit: "maxRequestSteps", value: limits.maxRequestSteps,
+        reason:
+          "\"where\" takes too many steps over all elements; write a simpler filter, or start feedd with a larger "
+          + "--max-request-steps")
+    }
     throw .limitExceeded(
       limit: "maxQuerySteps", value: limit,
       reason: "\"where\" takes too many steps over an element; write a simpler filter, or start feedd with a larger "

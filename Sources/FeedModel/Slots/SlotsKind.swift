@@ -58,7 +58,10 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
     guard case .slots(let content) = definition.content else { throw conflict(of: feed, with: definition) }
     if plan.definition == content { return }
     let (former, count) = (plan, shown.count)
-    install(try catalog.plan(content, for: feed, named: feed.name), feed, catalog.graph)
+    let fresh = try catalog.plan(content, for: feed, named: feed.name)
+    let rows = fresh.contents.reduce(count) { $0 + ($1?.count ?? 0) }
+    try catalog.commit.use(rows: rows, of: feed.number)
+    install(fresh, feed, catalog.graph)
     catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
     catalog.commit.finishOperation(on: feed.number, result: replacement(of: count))
     catalog.commit.touch(feed.number)

@@ -24,6 +24,8 @@ public final class SlotsLayout: Sendable {
   /// The positions of the fixed rows in the list, ascending, and their items.
   private let fixedRows: [Int]
   private let fixedItems: [SlotsItem]
+  /// For each type with fixed rows its first row that one of them shows, and where they stand, ascending.
+  private let fixedOfType: [Int: (first: Int, rows: [Int])]
 
   /// Creates the layout of contents with these row counts. `counts` has one entry for every type of the rule.
   public init(_ rule: SlotsRule, counts: [Int]) {
@@ -37,17 +39,18 @@ public final class SlotsLayout: Sendable {
     var rows: [Int] = []
     var items: [SlotsItem] = []
     var used = builder.used
-    let positions = mayHaveFixed ? rule.fixed.keys.filter { $0 >= 0 }.sorted() : []
-    for position in positions {
-      guard let type = rule.fixed[position], !rule.pattern.contains(type) else { continue }
-      if used[type] < counts[type] && position <= baseCount + rows.count {
-        rows.append(position)
-        items.append(SlotsItem(type: type, index: used[type]))
-        used[type] += 1
-      }
+    var ofType: [Int: (first: Int, rows: [Int])] = [:]
+    // The list grows by one row for each that is inserted, so a position beyond its end is never reached.
+    for (position, type) in mayHaveFixed ? rule.insertions : [] where position <= baseCount + rows.count {
+      guard used[type] < counts[type] else { continue }
+      ofType[type, default: (used[type], [])].rows.append(position)
+      rows.append(position)
+      items.append(SlotsItem(type: type, index: used[type]))
+      used[type] += 1
     }
     fixedRows = rows
     fixedItems = items
+    fixedOfType = ofType
     count = baseCount + rows.count
   }
 
@@ -92,8 +95,8 @@ public final class SlotsLayout: Sendable {
         return final(runs[run].start + pass * runs[run].emissions.count + appearances[type][place].slots[slot])
       }
     }
-    // The rule limits the number of fixed rows, so a linear search is enough.
-    return fixedItems.firstIndex(of: item).map { fixedRows[$0] }
+    guard let fixed = fixedOfType[type], (0..<fixed.rows.count).contains(item.index - fixed.first) else { return nil }
+    return fixed.rows[item.index - fixed.first]
   }
 
   /// The final row of a row that is numbered without the fixed rows.

@@ -17,13 +17,15 @@ public struct SlotsRule: Equatable, Sendable {
   /// The types of the first pass.
   public var header: [Int]
   /// The types of every later pass.
-  public var pattern: [Int]
-  /// The types that continue when others are exhausted.
+  public var pattern: [Int] { didSet { sortInsertions() } }
+  /// The types that go on when others are exhausted.
   public var repeatables: Set<Int>
   /// The type that replaces exhausted types.
   public var defaultType: Int?
-  /// The types of fixed rows by their position in the finished list, from 0. Negative positions are ignored.
-  public var fixed: [Int: Int]
+  /// For positions in the finished list, from 0, the types whose rows stand there. Negative positions are ignored.
+  public var fixed: [Int: Int] { didSet { sortInsertions() } }
+  /// The entries of `fixed` that may be inserted, ascending by position: not at negative positions, no types of the pattern.
+  private(set) var insertions: [(position: Int, type: Int)] = []
 
   /// Creates a rule from its parts.
   public init(
@@ -34,5 +36,17 @@ public struct SlotsRule: Equatable, Sendable {
     self.repeatables = repeatables
     self.defaultType = defaultType
     self.fixed = fixed
+    sortInsertions()
+  }
+
+  private mutating func sortInsertions() {
+    let shown = Set(pattern)
+    insertions = fixed.filter { $0.key >= 0 && !shown.contains($0.value) }.map { (position: $0.key, type: $0.value) }
+      .sorted { $0.position < $1.position }
+  }
+
+  public static func == (a: SlotsRule, b: SlotsRule) -> Bool {
+    a.header == b.header && a.pattern == b.pattern && a.repeatables == b.repeatables && a.defaultType == b.defaultType
+      && a.fixed == b.fixed
   }
 }

@@ -45,6 +45,14 @@ final class ViewJudge {
     return true
   }
 
+  /// The steps that the filter takes over an element, and one for the element.
+  func steps(over text: ElementText) -> Int {
+    guard let filter, let view = try? scanner.scan(text.text) else { return 1 }
+    var steps = maxSteps
+    _ = filter.accepts(view, steps: &steps)
+    return maxSteps - max(steps, 0) + 1
+  }
+
   /// Computes ``key`` for an element that was accepted before.
   func makeKey(_ text: ElementText) {
     keys.removeAll(keepingCapacity: true)
@@ -391,9 +399,6 @@ final class TypeTable {
 extension Feed {
   /// Calls `body` with all rows in flattened order.
   func forEachRow(_ body: (Row) -> Void) {
-    for index in 0..<sectionCount {
-      let section = section(at: index)
-      section.forEach(in: 0..<section.count, body)
-    }
+    for section in sections { section.forEach(in: 0..<section.count, body) }
   }
 }

@@ -7,9 +7,17 @@ import Testing
 struct HostileTests {
   private static let bins = (0..<200).map { #"{"name":"b\#($0)"}"# }.joined(separator: ",")
 
-  private func ask(_ client: RawClient, _ method: String, _ params: String = "{}") throws -> JSONValue {
+  static func ask(_ client: RawClient, _ method: String, _ params: String = "{}") throws -> JSONValue {
     try client.send(#"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(params)}"#)
     return try JSONValue(client.receive())
+  }
+
+  private func ask(_ client: RawClient, _ method: String, _ params: String = "{}") throws -> JSONValue {
+    try Self.ask(client, method, params)
+  }
+
+  private func waitForConnections(_ count: Int, _ client: RawClient) throws -> Bool {
+    try Self.waitForConnections(count, client)
   }
 
   private func batch(_ count: Int) -> String {
@@ -18,7 +26,7 @@ struct HostileTests {
   }
 
   /// Asks until the daemon lists `count` connections. Each request is answered during the attack.
-  private func waitForConnections(_ count: Int, _ client: RawClient) throws -> Bool {
+  static func waitForConnections(_ count: Int, _ client: RawClient) throws -> Bool {
     for _ in 0..<20_000 {
       if try ask(client, "clients")["result"]["clients"].elements.count == count { return true }
     }

@@ -1,0 +1,94 @@
+import FeedChange
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// `quotas` and `kick`: what administrators see of users, and do about connections.
+extension Engine {
+  /// What each user stores and what its connections hold, with the totals and their limits.
+  func quotas(_ reply: Reply) throws(FeedError) {
+    try access.checkAdministrator(reply.session.peer)
+    try answer(reply) { out in
+      out.append("\"users\":[")
+      appendUsages(to: &out)
+      out.append("],\"total\":{\"connections\":")
+      out.append(integer: quotas.connections)
+      out.append(",\"held\":")
+      out.append(integer: quotas.bytes)
+      append(catalog.accounts.total, to: &out)
+      out.append("},\"limits\":{")
+      for (place, limit) in Limits.all.filter({ Self.quotaLimits.contains($0.name) }).enumerated() {
+        if place > 0 { out.append(UInt8(ascii: ",")) }
+        out.appendJSONString(limit.name)
+        out.append(UInt8(ascii: ":"))
+        out.append(integer: limits[keyPath: limit.keyPath])
+      }
+      out.append(UInt8(ascii: "}"))
+    }
+  }
+
+  private static let quotaLimits: Set<String> = [
+    "maxConnections", "maxConnectionsPerUser", "maxQueuePerUser", "maxFeeds", "maxFeedsPerUser", "maxTotalElements",
+    "maxElementsPerUser", "maxTotalBytes", "maxBytesPerUser", "maxTotalDefinitionBytes", "maxDefinitionBytesPerUser",
+  ]
+
+  /// Appends an object for each user that stores something or is connected, ascending; the first has `uid` null if there are
+  /// feeds that no user defined.
+  private func appendUsages(to out: inout ByteBuffer) {
+    let accounts = catalog.accounts
+    var users: [UInt32?] = Set(accounts.owners).union(quotas.connectedUsers).sorted()
+    if !accounts.unowned.isEmpty { users.insert(nil, at: 0) }
+    for (place, uid) in users.enumerated() {
+      out.append(place > 0 ? ",{\"uid\":" : "{\"uid\":")
+      if let uid { out.append(integer: uid) } else { out.append("null") }
+      out.append(",\"connections\":")
+      out.append(integer: uid.map { quotas.connections(of: $0) } ?? 0)
+      out.append(",\"held\":")
+      out.append(integer: uid.map { quotas.bytes(of: $0) } ?? 0)
+      append(uid.map { accounts.usage(of: $0) } ?? accounts.unowned, to: &out)
+      out.append(UInt8(ascii: "}"))
+    }
+  }
+
+  /// Appends what an account stores as members, behind others; zeros for none.
+  func append(_ account: Account?, to out: inout ByteBuffer) {
+    out.append(",\"feeds\":")
+    out.append(integer: account?.feeds ?? 0)
+    out.append(",\"elements\":")
+    out.append(integer: account?.elements ?? 0)
+    out.append(",\"elementBytes\":")
+    out.append(integer: account?.bytes ?? 0)
+    out.append(",\"definitionBytes\":")
+    out.append(integer: account?.definitionBytes ?? 0)
+  }
+
+  /// Closes a connection. What it has not read is discarded, up to the end of a frame that it has begun to read.
+  func kick(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
+    try access.checkAdministrator(reply.session.peer)
+    guard let number = try parameters.required("connection", "the number of a connection, as clients shows it").int
+    else {
+      throw Parameters.refuse("connection", "must be a whole number: the number of a connection, as clients shows it")
+    }
+    guard let session = sessions.all.first(where: { $0.number == number && !$0.isClosing }) else {
+      throw Parameters.refuse(
+        "connection", "is \(number), which is not an open connection; call clients for their numbers")
+    }
+    try answer(reply) { out in
+      out.append("\"connection\":")
+      out.append(integer: number)
+      out.append(",\"uid\":")
+      out.append(integer: session.peer.uid)
+      out.append(",\"pid\":")
+      out.append(integer: Int(session.peer.pid))
+    }
+    if session !== reply.session {
+      endWatches(of: session)
+      session.line.cancelAnswers()
+      session.output.dropWholeFrames()
+    }
+    close(
+      session, reason: "kicked", message: "An administrator (uid \(reply.session.peer.uid)) closed this connection.",
+      level: .warning)
+    recount(session)
+  }
+}

@@ -1,0 +1,176 @@
+import FeedChange
+import FeedJSON
+
+/// What one user stores: the feeds that it defined, their elements, and their definitions.
+///
+/// Elements belong to the user that defined their feed, whoever pushed them. Rows of managed feeds belong to nobody: they are
+/// read again at each start, and replay of the log must decide as the daemon did.
+///
+/// Invariant: the numbers are the sums over the feeds of the owner; those of `total` are the sums of all accounts.
+public final class Account {
+  /// The user; nil for the feeds of the configuration, and for the sum of all accounts.
+  public let owner: UInt32?
+  public private(set) var feeds = 0
+  public private(set) var elements = 0
+  /// Bytes of the elements.
+  public private(set) var bytes = 0
+  /// Bytes of the definitions.
+  public private(set) var definitionBytes = 0
+  /// The account of all users; nil for that account itself.
+  private let total: Account?
+
+  init(owner: UInt32?, total: Account?) {
+    self.owner = owner
+    self.total = total
+  }
+
+  /// Whether nothing is stored.
+  public var isEmpty: Bool { feeds == 0 && elements == 0 }
+
+  /// Adds elements, or takes them off with negative numbers. O(1).
+  @inline(__always)
+  func add(elements count: Int, bytes: Int) {
+    elements &+= count
+    self.bytes &+= bytes
+    guard let total else { return }
+    total.elements &+= count
+    total.bytes &+= bytes
+  }
+
+  /// Adds feeds and their definitions, or takes them off with negative numbers.
+  func add(feeds count: Int, definitionBytes bytes: Int) {
+    feeds += count
+    definitionBytes += bytes
+    total?.add(feeds: count, definitionBytes: bytes)
+    assert(feeds >= 0 && definitionBytes >= 0, "more was taken off an account than was added")
+  }
+
+  // MARK: Limits
+
+  /// Whether there is room for an element.
+  ///
+  /// - Parameter isNew: whether the element does not take the place of another version.
+  @inline(__always)
+  func hasRoom(bytes added: Int, isNew: Bool, _ limits: Limits) -> Bool {
+    guard let total else { return true }
+    if isNew && total.elements >= limits.maxTotalElements || total.bytes &+ added > limits.maxTotalBytes {
+      return false
+    }
+    return owner == nil || (!isNew || elements < limits.maxElementsPerUser) && bytes &+ added <= limits.maxBytesPerUser
+  }
+
+  /// The limit that leaves no room for an element.
+  func noRoom(bytes added: Int, isNew: Bool, _ limits: Limits) -> FeedError {
+    if owner != nil {
+      if isNew && elements >= limits.maxElementsPerUser {
+        return exceeded(\.maxElementsPerUser, limits, "\(subject) hold \(elements) elements")
+      }
+      if bytes &+ added > limits.maxBytesPerUser {
+        return exceeded(\.maxBytesPerUser, limits, "\(subject) hold \(bytes) bytes of elements")
+      }
+    }
+    if let total, isNew && total.elements >= limits.maxTotalElements {
+      return exceeded(\.maxTotalElements, limits, "all feeds hold \(total.elements) elements")
+    }
+    return exceeded(\.maxTotalBytes, limits, "all feeds hold \(total?.bytes ?? 0) bytes of elements")
+  }
+
+  /// Refuses feeds and definitions for which there is no room.
+  func checkRoom(feeds count: Int, definitionBytes added: Int, _ limits: Limits) throws(FeedError) {
+    if owner != nil {
+      if count > 0 && feeds + count > limits.maxFeedsPerUser {
+        throw exceeded(\.maxFeedsPerUser, limits, "uid \(owner ?? 0) has defined \(feeds) feeds")
+      }
+      if added > 0 && definitionBytes + added > limits.maxDefinitionBytesPerUser {
+        throw exceeded(\.maxDefinitionBytesPerUser, limits, "\(subject) have \(definitionBytes) bytes of definitions")
+      }
+    }
+    guard let total, added > 0, total.definitionBytes + added > limits.maxTotalDefinitionBytes else { return }
+    throw exceeded(\.maxTotalDefinitionBytes, limits, "all feeds have \(total.definitionBytes) bytes of definitions")
+  }
+
+  private var subject: String { "the feeds that uid \(owner ?? 0) defined" }
+
+  private func exceeded(_ limit: WritableKeyPath<Limits, Int>, _ limits: Limits, _ reason: String) -> FeedError {
+    let description = Limits.all.first { $0.keyPath == limit }
+    return .limitExceeded(
+      limit: description?.name ?? "", value: limits[keyPath: limit],
+      reason: "\(reason); undefine feeds or delete elements, or start feedd with a larger --\(description?.flag ?? "")")
+  }
+}
+
+/// The accounts of all users.
+public final class Accounts {
+  /// The sum of all accounts.
+  public let total = Account(owner: nil, total: nil)
+  /// The feeds that no user defined: those of the configuration, and those stored before owners were.
+  public let unowned: Account
+  private var users: [UInt32: Account] = [:]
+
+  init() {
+    unowned = Account(owner: nil, total: total)
+  }
+
+  /// The account of a user, or of the feeds that no user defined. It stays the same for as long as this object.
+  func account(of owner: UInt32?) -> Account {
+    guard let owner else { return unowned }
+    if let known = users[owner] { return known }
+    let account = Account(owner: owner, total: total)
+    users[owner] = account
+    return account
+  }
+
+  /// What a user stores; nil if it is nothing.
+  public func usage(of user: UInt32) -> Account? { users[user].flatMap { $0.isEmpty ? nil : $0 } }
+
+  /// The users that store something, ascending.
+  public var owners: [UInt32] { users.filter { !$0.value.isEmpty }.keys.sorted() }
+
+  /// Checks the sums. O(feeds).
+  func checkInvariants(_ feeds: some Sequence<Feed>) {
+    var expected: [UInt32?: (feeds: Int, elements: Int, bytes: Int, definitionBytes: Int)] = [:]
+    for feed in feeds {
+      var sums = expected[feed.account?.owner] ?? (0, 0, 0, 0)
+      let table = feed.kind is ManagedKind ? nil : feed.kind.rows?.elements
+      sums.feeds += 1
+      sums.elements += table?.count ?? 0
+      sums.bytes += table?.bytes ?? 0
+      sums.definitionBytes += feed.definitionBytes
+      precondition(
+        feed.definition.map { $0.storedBytes == feed.definitionBytes } ?? true, "a definition is charged wrong")
+      expected[feed.account?.owner] = sums
+    }
+    var all = (feeds: 0, elements: 0, bytes: 0, definitionBytes: 0)
+    for account in Array(users.values) + [unowned] {
+      let sums = expected[account.owner] ?? (0, 0, 0, 0)
+      precondition(
+        sums == (account.feeds, account.elements, account.bytes, account.definitionBytes), "an account is wrong")
+      all = (
+        all.feeds + sums.feeds, all.elements + sums.elements, all.bytes + sums.bytes,
+        all.definitionBytes + sums.definitionBytes
+      )
+    }
+    precondition(
+      all == (total.feeds, total.elements, total.bytes, total.definitionBytes), "the sum of the accounts is wrong")
+  }
+}
+
+extension FeedDefinition {
+  /// Bytes that the definition counts for: its JSON; for a list of children, which other methods change one by one, their names.
+  var storedBytes: Int {
+    switch content {
+    case .composed(let children), .segmented(let children, _):
+      return Self.bytes(ofChildren: children)
+    case .collection, .list, .slots, .view, .managed:
+      var text = ByteBuffer()
+      appendMembers(to: &text)
+      return text.count
+    }
+  }
+
+  /// Bytes that a definition with these children counts for.
+  static func bytes(ofChildren names: some Sequence<String>) -> Int { names.reduce(128) { $0 + bytes(ofChild: $1) } }
+
+  /// Bytes that one more child counts for.
+  static func bytes(ofChild name: String) -> Int { name.utf8.count + 16 }
+}

@@ -1,0 +1,148 @@
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+/// A generated family of hostile requests: every method, every parameter, values of every kind around every limit.
+@Suite("Hostile requests")
+struct HostileRequestTests {
+  /// A method with the requests that are valid for it, and the names of its parameters.
+  private struct Target {
+    let name: String
+    let parameters: [String]
+    /// Valid values of parameters that may stand together.
+    let base: [String: String]
+  }
+
+  /// Valid values; a parameter without one is only tried with hostile values.
+  private static let valid: [String: [String: String]] = [
+    "update": ["feed": "\"c\"", "element": "{\"id\":1}"], "patch": ["feed": "\"c\"", "id": "1", "patch": "{}"],
+    "delete": ["feed": "\"c\"", "id": "1"], "set": ["feed": "\"a\"", "elements": "[1]"],
+    "insert": ["feed": "\"a\"", "element": "1"], "remove": ["feed": "\"a\"", "at": "0"],
+    "replace": ["feed": "\"a\"", "element": "1", "at": "0"], "move": ["feed": "\"a\"", "from": "0", "to": "0"],
+    "put": ["feed": "\"s\"", "element": "1"], "activate": ["feed": "\"t\"", "child": "0"],
+    "insertChild": ["feed": "\"t\"", "child": "\"s\""], "removeChild": ["feed": "\"t\"", "at": "0"],
+    "select": ["feed": "\"a\"", "at": "[0,0]"], "deselect": ["feed": "\"a\"", "at": "[0,0]"],
+    "get": ["feed": "\"a\"", "at": "[0,0]"], "query": ["feed": "\"a\"", "path": "\"$\""],
+    "define": ["feed": "\"d\"", "kind": "\"array\""], "transaction": ["ops": "[]"], "kick": ["connection": "0"],
+  ]
+
+  private static func targets() throws -> [Target] {
+    let text = try SmallFile.read("\(BuildProducts.packageFolder)/Protocol/openrpc.json")
+    let document = try JSONValue(String(decoding: text, as: UTF8.self))
+    return document["methods"].elements.map { method in
+      let name = method["name"].string ?? ""
+      let parameters = method["params"].elements.compactMap { $0["name"].string }
+      let feed: [String: String] = parameters.contains("feed") ? ["feed": "\"a\""] : [:]
+      return Target(name: name, parameters: parameters, base: valid[name] ?? feed)
+    }
+  }
+
+  /// Values around the limits: of names (128, and 257 for `collection/bin`), of nesting (`maxDepth` 64), of elements
+  /// (`maxElementBytes`, `maxRequestRows`), of definitions, of paths, and of integers.
+  private static let values: [String] = {
+    func text(_ count: Int) -> String { "\"" + String(repeating: "x", count: count) + "\"" }
+    func nested(_ levels: Int) -> String {
+      String(repeating: "[", count: levels) + String(repeating: "]", count: levels)
+    }
+    func list(_ count: Int, of element: String) -> String {
+      "[" + Array(repeating: element, count: count).joined(separator: ",") + "]"
+    }
+    var values = [
+      "null", "true", "0", "-1", "1e400", "0.5", "\"\"", "[]", "{}", "\"\\ud800\"", "\"a/b/c\"", "\"$[?@.x\"",
+    ]
+    values += ["9223372036854775807", "9223372036854775808", "-9223372036854775809", "18446744073709551616"]
+    values += [127, 128, 129, 257, 258, 1999, 2000, 2001, 30_000].map(text)
+    values += [
+      "\"" + String(repeating: "\\u0000", count: 300) + "\"", "\"" + String(repeating: "é", count: 300) + "\"",
+    ]
+    values += [59, 60, 61, 62, 63].map(nested)
+    values += [49, 50, 51, 2000].map { list($0, of: "0") }
+    values += [list(200, of: "[0,0]"), list(200, of: "\"a\""), list(60, of: "{\"id\":1}"), list(200, of: "{}")]
+    values += ["{\"method\":\"ping\"}", list(20, of: "{\"method\":\"define\",\"params\":{\"feed\":\"z\"}}")]
+    values += ["{\"" + String(repeating: "k", count: 5000) + "\":1}", "{\"epoch\":\(text(20_000)),\"revision\":-1}"]
+    return values
+  }()
+
+  private static let limits = [
+    "--max-depth", "64", "--max-element-bytes", "2000", "--max-request-rows", "50", "--max-path-bytes", "2000",
+    "--max-definition-bytes", "2000", "--max-definition-entries", "50", "--max-feeds", "20", "--max-elements", "1000",
+  ]
+
+  private func setUp(_ client: RawClient) throws {
+    for definition in [
+      #"{"feed":"c","kind":"collection","bins":[{"name":"x","filter":"@.id > 3"},{"name":"y"}]}"#,
+      #"{"feed":"a","kind":"array"}"#, #"{"feed":"s","kind":"single"}"#,
+      #"{"feed":"t","kind":"segmented","children":["a","c"],"current":0}"#,
+      #"{"feed":"v","kind":"view","of":"c","filter":"@.id > 1"}"#,
+      #"{"feed":"m","kind":"slots","contents":{"x":"a"},"pattern":["x"]}"#,
+    ] {
+      let answer = try HostileTests.ask(client, "define", definition)
+      #expect(answer.has("result"), "\(answer)")
+    }
+  }
+
+  @Test("every hostile request is answered once, and the daemon is as before")
+  func everyParameter() throws {
+    let daemon = try DaemonProcess(Self.limits)
+    let other = try daemon.connect()
+    try setUp(other)
+    let before = try Footprint(of: daemon.process.pid)
+    let descriptors = before.descriptors
+    for target in try Self.targets() {
+      let client = try daemon.connect()
+      var sent = 0
+      for parameter in target.parameters {
+        for value in Self.values {
+          let members = target.base.merging([parameter: value]) { $1 }.sorted { $0.key < $1.key }
+          let params = members.map { "\"\($0.key)\":\($0.value)" }.joined(separator: ",")
+          sent += 1
+          try client.send(#"{"jsonrpc":"2.0","id":\#(sent),"method":"\#(target.name)","params":{\#(params)}}"#)
+          let answer = try Self.answer(client)
+          let isAnswer = Self.isAnswer(answer, to: sent)
+          #expect(isAnswer, "\(target.name) \(params.prefix(200)): \(answer.prefix(200))")
+          if target.name == "kick" { break }
+        }
+      }
+      #expect(try HostileTests.ask(other, "ping").has("result"), "after \(target.name)")
+    }
+    #expect(try HostileTests.waitForConnections(1, other))
+    let after = try Footprint(of: daemon.process.pid)
+    #expect(after.descriptors == descriptors)
+    // What the requests stored and what the allocator keeps is small.
+    #expect(after.memory < before.memory + (64 << 20))
+    #expect(try HostileTests.ask(other, "verify", #"{"feed":"t"}"#).has("result"))
+  }
+
+  /// Receives frames until one is no notification.
+  private static func answer(_ client: RawClient) throws -> String {
+    while let text = try client.receive() {
+      if !text.hasPrefix(#"{"jsonrpc":"2.0","method":"#) { return text }
+    }
+    throw TestFailure("the daemon closed the connection")
+  }
+
+  /// Whether an answer has the id of its request, or null if the request could not be parsed, and a result or an error.
+  private static func isAnswer(_ answer: String, to id: Int) -> Bool {
+    guard answer.contains("\"result\":") || answer.contains("\"error\":") else { return false }
+    return answer.contains("\"id\":\(id),") || answer.contains("\"id\":null,\"error\":")
+  }
+}
+
+/// What a process uses.
+struct Footprint {
+  /// Bytes of resident memory.
+  let memory: Int
+  /// Open descriptors.
+  let descriptors: Int
+
+  init(of pid: Int32) throws {
+    let status = String(decoding: try SmallFile.read("/proc/\(pid)/statm"), as: UTF8.self).split(separator: " ")
+    memory = (status.count > 1 ? Int(status[1]) ?? 0 : 0) * 4096
+    var count = 0
+    guard let directory = opendir("/proc/\(pid)/fd") else { throw TestFailure("cannot list descriptors of \(pid)") }
+    defer { closedir(directory) }
+    while readdir(directory) != nil { count += 1 }
+    descriptors = count
+  }
+}

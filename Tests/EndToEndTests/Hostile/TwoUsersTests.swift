@@ -1,0 +1,90 @@
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+/// Whether clients can run as other users.
+private let canChangeUser = geteuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0
+
+/// What one user does, seen by another one. They need root, to run clients as other users.
+@Suite("Two users", .enabled(if: canChangeUser))
+struct TwoUsersTests {
+  private static let user = "65534"
+
+  /// A daemon that every user can connect to.
+  private func daemon(_ arguments: String...) throws -> DaemonProcess {
+    let directory = try TemporaryDirectory()
+    #expect(chmod(directory.path, 0o755) == 0)
+    let daemon = try DaemonProcess(arguments, directory: directory)
+    #expect(chmod(daemon.socketPath, 0o666) == 0)
+    return daemon
+  }
+
+  /// Runs `feedclient` as another user.
+  private func run(_ daemon: DaemonProcess, _ arguments: String...) throws -> ClientCommand.Outcome {
+    let process = try ChildProcess(
+      "/usr/bin/setpriv",
+      ["--reuid", Self.user, "--regid", Self.user, "--clear-groups", BuildProducts.program("feedclient")] + arguments,
+      environment: ["FEEDD_SOCKET": daemon.socketPath])
+    return try ClientCommand.finish(process, input: "")
+  }
+
+  @Test("what one user stores leaves room for others")
+  func totals() throws {
+    let daemon = try daemon("--max-elements-per-user", "2", "--max-feeds-per-user", "2")
+    let root = try daemon.connect()
+    for feed in ["a", "b"] { #expect(try run(daemon, "define", feed, "--kind", "array").code == 0) }
+    let refused = try run(daemon, "define", "c", "--kind", "array")
+    #expect(refused.code == 1 && refused.errors.contains("maxFeedsPerUser"))
+    #expect(try run(daemon, "insert", "a", "1", "2").code == 0)
+    #expect(try run(daemon, "insert", "b", "3").errors.contains("maxElementsPerUser"))
+    _ = try HostileTests.ask(root, "define", #"{"feed":"mine","kind":"array"}"#)
+    #expect(try HostileTests.ask(root, "insert", #"{"feed":"mine","elements":[1,2]}"#).has("result"))
+    let users = try HostileTests.ask(root, "quotas")["result"]["users"].elements
+    #expect(users.compactMap { $0["uid"].int } == [0, 65534])
+    #expect(users.compactMap { $0["elements"].int } == [2, 2])
+  }
+
+  @Test("only administrators kick, and a kicked client is told why")
+  func kick() throws {
+    let daemon = try daemon()
+    let root = try daemon.connect()
+    #expect(try run(daemon, "kick", "1").errors.contains("no administrator"))
+    #expect(try run(daemon, "quotas").code == 1)
+    _ = try HostileTests.ask(root, "define", #"{"feed":"a","kind":"array"}"#)
+    let watcher = try ChildProcess(
+      "/usr/bin/setpriv",
+      [
+        "--reuid", Self.user, "--regid", Self.user, "--clear-groups", BuildProducts.program("feedclient"), "watch", "a",
+      ],
+      environment: ["FEEDD_SOCKET": daemon.socketPath])
+    #expect(try HostileTests.waitForConnections(2, root))
+    let clients = try HostileTests.ask(root, "clients")["result"]["clients"].elements
+    let number = try #require(clients.first { $0["uid"].int == 65534 }?["connection"].int)
+    let outcome = try ClientCommand(daemon).run("kick", "\(number)")
+    #expect(outcome.code == 0)
+    #expect(try JSONValue(outcome.output)["uid"].int == 65534)
+    #expect(try watcher.waitForExit() != 0)
+    #expect(watcher.errors.text.contains("administrator"))
+  }
+
+  @Test("root connects while another user has all connections")
+  func reserve() throws {
+    let daemon = try daemon("--max-connections", "2")
+    let others = try (0..<2).map { _ in
+      try ChildProcess(
+        "/usr/bin/setpriv",
+        [
+          "--reuid", Self.user, "--regid", Self.user, "--clear-groups", BuildProducts.program("feedclient"), "stats",
+          "--watch",
+        ],
+        environment: ["FEEDD_SOCKET": daemon.socketPath])
+    }
+    let root = try daemon.connect()
+    // Each question is answered while the other clients connect.
+    #expect(try HostileTests.waitForConnections(3, root))
+    #expect(try run(daemon, "ping").code != 0)
+    #expect(try ClientCommand(daemon).run("kick", "1").code != 4)
+    for other in others { other.signal(SIGTERM) }
+  }
+}

@@ -1,0 +1,241 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+@testable import ReferenceModel
+
+/// Limits on what one user stores, and on what all users store together.
+@Suite("Totals") struct TotalsTests {
+  private final class Daemon {
+    let harness: EngineHarness
+    /// Connections of two users.
+    let (ann, bob): (ConnectionID, ConnectionID)
+
+    init(isDurable: Bool = false, _ change: (inout Limits) -> Void = { _ in }) {
+      var limits = Limits()
+      change(&limits)
+      harness = EngineHarness(limits: limits, isDurable: isDurable)
+      ann = harness.connect(uid: 7)
+      bob = harness.connect(uid: 8)
+    }
+
+    /// The limit that refuses a request; nil if it succeeds.
+    func limit(_ client: ConnectionID, _ method: String, _ params: String) -> String? {
+      let answer = harness.ask(client, method, params).first?.json
+      if answer?["result"] != nil { return nil }
+      #expect(answer?.errorCode == -32007)
+      return answer?.errorData?["limit"]?.string ?? answer?.errorData?["reason"]?.string ?? "?"
+    }
+
+    func define(_ client: ConnectionID, _ feed: String, children: [String]? = nil) -> String? {
+      let content = children.map {
+        #""kind":"composed","children":["# + $0.map { "\"\($0)\"" }.joined(separator: ",") + "]"
+      }
+      return limit(client, "define", #"{"feed":"\#(feed)",\#(content ?? #""kind":"array""#)}"#)
+    }
+
+    func usage(of uid: UInt32) -> [Int] { usage(harness.engine.catalog.accounts.usage(of: uid)) }
+    var total: [Int] { usage(harness.engine.catalog.accounts.total) }
+    private func usage(_ account: Account?) -> [Int] {
+      account.map { [$0.feeds, $0.elements, $0.bytes, $0.definitionBytes] } ?? [0, 0, 0, 0]
+    }
+  }
+
+  @Test("feeds count for the user that defined them")
+  func feeds() {
+    let daemon = Daemon { $0.maxFeedsPerUser = 2 }
+    #expect(daemon.define(daemon.ann, "a") == nil)
+    #expect(daemon.define(daemon.ann, "b") == nil)
+    #expect(daemon.define(daemon.ann, "b") == nil, "the same definition again is no other feed")
+    #expect(daemon.define(daemon.ann, "c") == "maxFeedsPerUser")
+    #expect(daemon.define(daemon.bob, "c") == nil)
+    #expect(daemon.limit(daemon.bob, "undefine", #"{"feed":"a"}"#) == nil)
+    #expect(daemon.define(daemon.ann, "d") == nil)
+  }
+
+  @Test("elements count for the user that defined their feed, whoever pushes them")
+  func elements() {
+    let daemon = Daemon { $0.maxElementsPerUser = 3 }
+    for feed in ["a", "b"] { #expect(daemon.define(daemon.ann, feed) == nil) }
+    #expect(daemon.define(daemon.bob, "c") == nil)
+    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#) == nil)
+    #expect(daemon.limit(daemon.bob, "insert", #"{"feed":"b","elements":[3,4]}"#) == "maxElementsPerUser")
+    #expect(daemon.usage(of: 7)[1] == 2, "a refused request changed nothing")
+    #expect(daemon.limit(daemon.bob, "insert", #"{"feed":"b","elements":[3]}"#) == nil)
+    #expect(daemon.limit(daemon.bob, "insert", #"{"feed":"c","elements":[1,2,3]}"#) == nil)
+    #expect(
+      daemon.limit(daemon.ann, "replace", #"{"feed":"a","elements":[9],"at":0}"#) == nil,
+      "a version is not another element")
+    #expect(daemon.limit(daemon.ann, "remove", #"{"feed":"a","at":0}"#) == nil)
+    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[5]}"#) == nil)
+    #expect(daemon.total[1] == 6)
+  }
+
+  @Test("bytes of elements count for the user and for the daemon")
+  func bytes() {
+    let daemon = Daemon {
+      $0.maxBytesPerUser = 4000
+      $0.maxTotalBytes = 6000
+    }
+    func put(_ client: ConnectionID, _ feed: String, _ count: Int) -> String? {
+      daemon.limit(client, "insert", #"{"feed":"\#(feed)","element":"\#(String(repeating: "x", count: count))"}"#)
+    }
+    #expect(daemon.define(daemon.ann, "a") == nil)
+    #expect(daemon.define(daemon.bob, "b") == nil)
+    #expect(put(daemon.ann, "a", 3000) == nil)
+    #expect(put(daemon.ann, "a", 3000) == "maxBytesPerUser")
+    #expect(put(daemon.bob, "b", 3000) == "maxTotalBytes")
+    #expect(put(daemon.bob, "b", 2000) == nil)
+  }
+
+  @Test("all elements of the daemon are limited")
+  func allElements() {
+    let daemon = Daemon { $0.maxTotalElements = 3 }
+    #expect(daemon.define(daemon.ann, "a") == nil)
+    #expect(daemon.define(daemon.bob, "b") == nil)
+    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#) == nil)
+    #expect(daemon.limit(daemon.bob, "insert", #"{"feed":"b","elements":[1,2]}"#) == "maxTotalElements")
+  }
+
+  @Test("definitions count by their bytes, and children that are inserted count as well")
+  func definitions() {
+    let daemon = Daemon {
+      // Each child counts 116 bytes, and a list of children 128.
+      $0.maxDefinitionBytesPerUser = 1100
+      $0.maxTotalDefinitionBytes = 2000
+    }
+    let names = (0..<8).map { "\($0)" + String(repeating: "n", count: 99) }
+    for name in names.prefix(4) { #expect(daemon.define(daemon.bob, name) == nil) }
+    #expect(daemon.define(daemon.ann, "c", children: Array(names.prefix(3))) == nil)
+    #expect(daemon.define(daemon.ann, "d", children: Array(names.prefix(4))) == nil)
+    #expect(
+      daemon.limit(daemon.ann, "insertChild", #"{"feed":"c","child":"\#(names[3])"}"#) == "maxDefinitionBytesPerUser")
+    let before = daemon.usage(of: 7)
+    #expect(daemon.limit(daemon.ann, "removeChild", #"{"feed":"c","at":0}"#) == nil)
+    #expect(daemon.limit(daemon.ann, "insertChild", #"{"feed":"c","child":"\#(names[3])"}"#) == nil)
+    #expect(daemon.usage(of: 7) == before)
+    #expect((4..<8).map { daemon.define(daemon.bob, names[$0]) }.contains("maxTotalDefinitionBytes"))
+  }
+
+  @Test("a redefined collection needs no room for two copies of its elements")
+  func redefined() {
+    let daemon = Daemon { $0.maxElementsPerUser = 3 }
+    #expect(daemon.limit(daemon.ann, "define", #"{"feed":"k","kind":"collection"}"#) == nil)
+    #expect(daemon.limit(daemon.ann, "update", #"{"feed":"k","elements":[{"id":1},{"id":2},{"id":3}]}"#) == nil)
+    let redefinition = #"{"feed":"k","kind":"collection","bins":[{"name":"x"}],"replace":true}"#
+    #expect(daemon.limit(daemon.bob, "define", redefinition) == nil)
+    #expect(daemon.usage(of: 7)[..<2] == [1, 3], "a feed keeps its user")
+    #expect(daemon.usage(of: 8) == [0, 0, 0, 0])
+    #expect(daemon.limit(daemon.ann, "update", #"{"feed":"k","element":{"id":4}}"#) == "maxElementsPerUser")
+  }
+
+  @Test("what a transaction rolls back is charged as before")
+  func rolledBack() {
+    let daemon = Daemon()
+    for feed in ["a", "b"] { #expect(daemon.define(daemon.ann, feed) == nil) }
+    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#) == nil)
+    #expect(daemon.limit(daemon.ann, "define", #"{"feed":"k","kind":"collection"}"#) == nil)
+    #expect(daemon.limit(daemon.ann, "update", #"{"feed":"k","elements":[{"id":1}]}"#) == nil)
+    let before = [daemon.usage(of: 7), daemon.total]
+    let answer = daemon.harness.ask(
+      daemon.bob, "transaction",
+      #"""
+      {"ops":[{"method":"undefine","params":{"feed":"a"}},
+      {"method":"define","params":{"feed":"a","kind":"composed","children":["b"]}},
+      {"method":"define","params":{"feed":"k","kind":"collection","bins":[{"name":"x"}],"replace":true}},
+      {"method":"update","params":{"feed":"k","element":{"id":2}}},
+      {"method":"insert","params":{"feed":"b","element":1}},{"method":"undefine","params":{"feed":"nothing"}}]}
+      """#)
+    #expect(answer.first?.json?.errorCode == -32000)
+    #expect([daemon.usage(of: 7), daemon.total] == before)
+    #expect(daemon.usage(of: 8) == [0, 0, 0, 0])
+  }
+
+  @Test("replay charges the same users and refuses the same requests")
+  func replay() throws {
+    let daemon = Daemon(isDurable: true) { $0.maxElementsPerUser = 2 }
+    #expect(daemon.define(daemon.ann, "a") == nil)
+    #expect(daemon.define(daemon.bob, "b") == nil)
+    let transaction = #"{"ops":[{"method":"define","params":{"feed":"c","kind":"array"}}]}"#
+    #expect(daemon.limit(daemon.ann, "transaction", transaction) == nil)
+    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#) == nil)
+    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"c","elements":[3]}"#) == "maxElementsPerUser")
+    #expect(daemon.limit(daemon.bob, "insert", #"{"feed":"b","elements":[4]}"#) == nil)
+    let again = Daemon(isDurable: true) { $0.maxElementsPerUser = 2 }
+    for batch in daemon.harness.stored { try again.harness.engine.replay(batch) }
+    #expect(
+      [again.usage(of: 7), again.usage(of: 8), again.total] == [daemon.usage(of: 7), daemon.usage(of: 8), daemon.total])
+    #expect(again.harness.engine.catalog.revision == daemon.harness.engine.catalog.revision)
+    // What is stored stays under lower limits.
+    var lower = Limits()
+    lower.maxElementsPerUser = 1
+    again.harness.engine.use(lower)
+    #expect(again.usage(of: 7) == daemon.usage(of: 7))
+    #expect(again.limit(again.ann, "insert", #"{"feed":"c","elements":[3]}"#) == "maxElementsPerUser")
+  }
+}
+
+/// `quotas` and `kick`.
+@Suite("Administration") struct AdministrationTests {
+  @Test("quotas shows what each user stores and holds, to administrators")
+  func quotas() throws {
+    let harness = EngineHarness()
+    let (root, ann) = (harness.connect(uid: 0), harness.connect(uid: 7))
+    _ = harness.ask(ann, "define", #"{"feed":"a","kind":"array"}"#)
+    _ = harness.ask(ann, "insert", #"{"feed":"a","elements":[1,2]}"#)
+    let result = try #require(harness.ask(root, "quotas").first?.json?["result"])
+    let users = result["users"]?.items ?? []
+    #expect(users.map { $0["uid"]?.int } == [0, 7])
+    #expect(users.map { $0["connections"]?.int } == [1, 1])
+    #expect(users.map { $0["elements"]?.int } == [0, 2])
+    #expect(result["total"]?["feeds"]?.int == 1)
+    #expect(result["limits"]?["maxElementsPerUser"]?.int == Limits().maxElementsPerUser)
+    #expect(harness.ask(ann, "quotas").first?.json?.errorCode == -32006)
+    #expect(harness.ask(ann, "stats").first?.json?["result"]?["users"]?.items.first?["uid"]?.int == 7)
+  }
+
+  @Test("kick closes a connection by its number, for administrators")
+  func kick() throws {
+    let harness = EngineHarness()
+    let (root, ann, bob) = (harness.connect(uid: 0), harness.connect(uid: 7), harness.connect(uid: 8))
+    let clients = try #require(harness.ask(root, "clients").first?.json?["result"]?["clients"]?.items)
+    let number = try #require(clients.first { $0["uid"]?.int == 7 }?["connection"]?.int)
+    #expect(harness.ask(bob, "kick", #"{"connection":\#(number)}"#).first?.json?.errorCode == -32006)
+    #expect(harness.isOpen(ann))
+    let answer = harness.ask(root, "kick", #"{"connection":\#(number)}"#).first?.json
+    #expect(answer?["result"]?["uid"]?.int == 7)
+    #expect(harness.take(ann).last?.json?["params"]?["reason"]?.string == "kicked")
+    #expect(!harness.isOpen(ann))
+    #expect(harness.ask(root, "kick", #"{"connection":\#(number)}"#).first?.json?.errorCode == -32602)
+    let next = harness.connect(uid: 7)
+    let numbers = harness.ask(root, "clients").first?.json?["result"]?["clients"]?.items.map { $0["connection"]?.int }
+    #expect(numbers?.contains(number) == false, "numbers are not used again")
+    #expect(harness.isOpen(next) && harness.isOpen(bob))
+  }
+
+  @Test("a connection that reads nothing is kicked as well")
+  func kickReader() {
+    let harness = EngineHarness()
+    let (root, ann) = (harness.connect(uid: 0), harness.connect(uid: 7))
+    _ = harness.ask(ann, "define", #"{"feed":"a","kind":"array"}"#)
+    _ = harness.ask(ann, "watch", #"{"feed":"a"}"#)
+    harness.stopped = [ann]
+    for _ in 0..<10 { _ = harness.ask(root, "insert", #"{"feed":"a","element":1}"#) }
+    #expect(harness.ask(root, "kick", #"{"connection":2}"#).first?.json?["result"]?["connection"]?.int == 2)
+    harness.stopped = []
+    harness.turn()
+    #expect(harness.take(ann).last?.json?["params"]?["reason"]?.string == "kicked")
+    #expect(!harness.isOpen(ann))
+  }
+
+  @Test("an administrator may close its own connection")
+  func kickSelf() {
+    let harness = EngineHarness()
+    let root = harness.connect(uid: 0)
+    let frames = harness.ask(root, "kick", #"{"connection":1}"#).compactMap(\.json)
+    #expect(frames.count == 2)
+    #expect(frames.first?["result"]?["connection"]?.int == 1)
+    #expect(frames.last?["params"]?["reason"]?.string == "kicked")
+    #expect(!harness.isOpen(root))
+  }
+}
