@@ -76,7 +76,7 @@ extension Array where Element == IndexPath {
 }
 
 /// Returns the indexes of a longest strictly increasing subsequence of `values`. O(n log n).
-package func longestIncreasing<Value: Comparable>(_ values: [Value]) -> [Int] {
+@inlinable package func longestIncreasing<Value: Comparable>(_ values: [Value]) -> [Int] {
   if values.indices.dropFirst().allSatisfy({ values[$0 - 1] < values[$0] }) { return Array(values.indices) }
   /// `tails[k]` is the index of the smallest value that ends an increasing subsequence of length k + 1.
   var tails: [Int] = []

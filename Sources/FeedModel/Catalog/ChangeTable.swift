@@ -11,6 +11,12 @@ struct ChangeTable: ~Copyable {
     let slot: Int
     /// The number of sections of the source before those of the change.
     let shift: UInt32
+    /// The next entry of the same derived feed; -1 for none.
+    fileprivate var next = -1
+
+    init(place: Int, slot: Int, shift: UInt32) {
+      (self.place, self.slot, self.shift) = (place, slot, shift)
+    }
   }
 
   struct Slot {
@@ -18,8 +24,12 @@ struct ChangeTable: ~Copyable {
     var change = Change()
     /// The composed changes of the earlier operations of a transaction.
     var accumulator = ChangeAccumulator()
-    /// The sources that changed; only for derived feeds.
-    var sources: [SourceEntry] = []
+    /// The first of the sources that changed; -1 for none. Only derived feeds have some.
+    fileprivate var firstSource = -1
+    /// The last of the sources that changed; -1 for none.
+    fileprivate var lastSource = -1
+    /// Whether the sources are ascending by place.
+    fileprivate var isSorted = true
     /// The number of the hint of the operation that made the change; 0 for none.
     var hint = 0
   }
@@ -32,6 +42,8 @@ struct ChangeTable: ~Copyable {
   private(set) var count = 0
   /// The slot of each feed, by feed number; -1 for none.
   private var slotOf: [Int32] = []
+  /// The sources of all derived feeds, in lists.
+  private var sources: [SourceEntry] = []
 
   init() {
     capacity = 8
@@ -76,30 +88,69 @@ struct ChangeTable: ~Copyable {
     capacity *= 2
   }
 
-  /// Records that a source of a derived feed changed. The slot of the source must be open.
+  /// Records that a source of a derived feed changed. The slot of the source must be open. Amortized O(1).
   mutating func note(_ entry: SourceEntry, for feed: Int) {
     assert(entry.slot < count && entry.slot != feed, "a source has no slot")
-    slots[feed].sources.append(entry)
+    let last = slots[feed].lastSource
+    if last < 0 {
+      slots[feed].firstSource = sources.count
+    } else {
+      if entry.place < sources[last].place { slots[feed].isSorted = false }
+      sources[last].next = sources.count
+    }
+    slots[feed].lastSource = sources.count
+    sources.append(entry)
   }
 
-  /// The recorded changes of the sources of the feed in a slot, ascending by place.
-  func sources(of slot: Int) -> SourceChanges {
-    if slots[slot].sources.count > 1 { slots[slot].sources.sort { $0.place < $1.place } }
-    return SourceChanges(slots: slots, slot: slot)
+  /// Calls `body` with the recorded changes of the sources of the feed in a slot, ascending by place, and its change.
+  @inline(__always)
+  mutating func derive(_ slot: Int, _ body: (borrowing SourceChanges, inout Change) -> Void) {
+    if !slots[slot].isSorted { sortSources(of: slot) }
+    sources.withUnsafeBufferPointer { entries in
+      let changes = SourceChanges(slots: slots, entries: entries, first: slots[slot].firstSource)
+      body(changes, &slots[slot].change)
+    }
   }
 
-  /// Empties the slots from `first` on and detaches them from their feeds.
-  mutating func close(from first: Int = 0) {
-    while count > first {
+  private mutating func sortSources(of slot: Int) {
+    var numbers: [Int] = []
+    var next = slots[slot].firstSource
+    while next >= 0 {
+      numbers.append(next)
+      next = sources[next].next
+    }
+    let sorted = numbers.map { sources[$0] }.sorted { $0.place < $1.place }
+    // The entries change places; the links stay.
+    for (number, entry) in zip(numbers, sorted) {
+      let link = sources[number].next
+      sources[number] = entry
+      sources[number].next = link
+    }
+    slots[slot].isSorted = true
+  }
+
+  /// Calls `body` with the change of a slot. Nothing is retained for the call.
+  @inline(__always)
+  func lend(_ slot: Int, _ body: (borrowing Change) -> Void) {
+    assert(slot >= 0 && slot < count, "slot \(slot) is not in use")
+    lendValue(of: &slots[slot].change, body)
+  }
+
+  /// Empties all slots and detaches them from their feeds.
+  mutating func close() {
+    while count > 0 {
       count &-= 1
       let slot = slots + count
       slotOf[slot.pointee.feed] = -1
       slot.pointee.feed = -1
       if !slot.pointee.change.isEmpty { empty(&slot.pointee.change) }
       if !slot.pointee.accumulator.isEmpty { slot.pointee.accumulator = ChangeAccumulator() }
-      if !slot.pointee.sources.isEmpty { slot.pointee.sources.removeAll(keepingCapacity: true) }
+      slot.pointee.firstSource = -1
+      slot.pointee.lastSource = -1
+      slot.pointee.isSorted = true
       slot.pointee.hint = 0
     }
+    if !sources.isEmpty { sources.removeAll(keepingCapacity: sources.capacity <= Self.keptSize) }
   }
 
   private func empty(_ change: inout Change) {
@@ -114,11 +165,22 @@ struct ChangeTable: ~Copyable {
       } else {
         precondition(slots[slot].feed == -1 && slots[slot].change.isEmpty, "a free slot is not empty")
         precondition(slots[slot].accumulator.isEmpty && slots[slot].hint == 0, "a free slot is not empty")
-        precondition(slots[slot].sources.isEmpty, "a free slot has sources")
+        precondition(slots[slot].firstSource == -1 && slots[slot].lastSource == -1, "a free slot has sources")
       }
     }
     precondition(slotOf.count { $0 >= 0 } == count, "a feed has the slot of another")
+    precondition(count > 0 || sources.isEmpty, "sources are left without slots")
   }
+}
+
+/// Calls `body` with a value that is moved out of its place for the call, because a copy would retain all of its lists.
+///
+/// `body` must not access the place.
+@inline(__always)
+func lendValue(of place: UnsafeMutablePointer<Change>, _ body: (borrowing Change) -> Void) {
+  let change = place.move()
+  body(change)
+  place.initialize(to: consume change)
 }
 
 /// The changes of those sources of a derived feed that the open commit changed. Valid during one call of `derive`.
@@ -126,23 +188,31 @@ struct ChangeTable: ~Copyable {
 ///     changes.forEach { place, shift, change in … }
 struct SourceChanges: ~Copyable {
   private let slots: UnsafeMutablePointer<ChangeTable.Slot>?
-  private let slot: Int
+  private let entries: UnsafeBufferPointer<ChangeTable.SourceEntry>
+  private let first: Int
 
-  fileprivate init(slots: UnsafeMutablePointer<ChangeTable.Slot>, slot: Int) {
-    self.slots = slots
-    self.slot = slot
+  fileprivate init(
+    slots: UnsafeMutablePointer<ChangeTable.Slot>, entries: UnsafeBufferPointer<ChangeTable.SourceEntry>, first: Int
+  ) {
+    (self.slots, self.entries, self.first) = (slots, entries, first)
   }
 
   /// An empty list: no source changed.
   init() {
     slots = nil
-    slot = 0
+    entries = .init(start: nil, count: 0)
+    first = -1
   }
 
   /// Whether all changes only replace elements of rows.
   var onlyUpdates: Bool {
     guard let slots else { return true }
-    return slots[slot].sources.allSatisfy { slots[$0.slot].change.onlyUpdates }
+    var next = first
+    while next >= 0 {
+      if !slots[entries[next].slot].change.onlyUpdates { return false }
+      next = entries[next].next
+    }
+    return true
   }
 
   /// Calls `body` for each source that changed, ascending by place. `shift` is the number of sections of the source
@@ -150,13 +220,11 @@ struct SourceChanges: ~Copyable {
   @inline(__always)
   func forEach(_ body: (_ place: Int, _ shift: UInt32, _ change: borrowing Change) -> Void) {
     guard let slots else { return }
-    for index in slots[slot].sources.indices {
-      let entry = slots[slot].sources[index]
-      // Swapped out for the call: a copy would retain every list of the change.
-      var change = Change()
-      swap(&change, &slots[entry.slot].change)
-      body(entry.place, entry.shift, change)
-      swap(&change, &slots[entry.slot].change)
+    var next = first
+    while next >= 0 {
+      let entry = entries[next]
+      lendValue(of: &slots[entry.slot].change) { body(entry.place, entry.shift, $0) }
+      next = entry.next
     }
   }
 }

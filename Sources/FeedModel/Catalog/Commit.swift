@@ -186,10 +186,7 @@ public final class Commit {
 
   /// Calls `body` with ``result`` without copying it.
   public func withResult(_ body: (borrowing Change) -> Void) {
-    var change = Change()
-    swap(&change, &operation.result)
-    body(change)
-    swap(&change, &operation.result)
+    lendValue(of: &operation.result, body)
   }
 
   /// Starts the next operation.
@@ -395,15 +392,14 @@ public final class Commit {
   private func rank(_ slot: Int) -> (Int, Int) { (graph.rank(of: changes[slot].pointee.feed), slot) }
 
   private func derive(_ feed: Feed, _ derived: any DerivedKind, _ slot: Int) {
-    var change = Change()
-    swap(&change, &changes[slot].pointee.change)
-    change.removeAll(keepingCapacity: true)
-    if feed.isGone {
-      change.sectionsDeleted = (0..<derived.publishedSectionCount).map { UInt32($0) }
-    } else {
-      derived.derive(changes.sources(of: slot), into: &change)
+    changes.derive(slot) { sources, change in
+      change.removeAll(keepingCapacity: true)
+      if feed.isGone {
+        change.sectionsDeleted = (0..<derived.publishedSectionCount).map { UInt32($0) }
+      } else {
+        derived.derive(sources, into: &change)
+      }
     }
-    swap(&change, &changes[slot].pointee.change)
   }
 
   /// Opens slots for the feeds that show the changed rows, and records the change in them.
@@ -511,20 +507,21 @@ public final class Commit {
     let isRecorded = feed.record(&source.pointee.change, shift: shift, revision: revision, at: now)
     let tells = isRecorded && feed.isWatched && observer != nil
     guard tells || !feed.selection.isEmpty else { return }
-    // Swapped out of the slot for the call: a copy would retain its lists.
-    var change = Change()
     if shift == 0 {
-      swap(&change, &source.pointee.change)
+      changes.lend(slot) { tell(of: feed, $0) }
     } else {
+      var change = Change()
       change.append(source.pointee.change, before: Int(shift), after: Int(shift))
+      tell(of: feed, change)
     }
-    if tells {
-      observer?.didChange(
-        feed, by: change,
-        Publication(from: from, updatedElement: updated, hint: hints[source.pointee.hint]))
+
+    func tell(of feed: Feed, _ change: borrowing Change) {
+      if tells {
+        observer?.didChange(
+          feed, by: change, Publication(from: from, updatedElement: updated, hint: hints[source.pointee.hint]))
+      }
+      if !feed.isGone, feed.carrySelection(across: change) { observer?.didCarrySelection(of: feed) }
     }
-    if !feed.isGone, feed.carrySelection(across: change) { observer?.didCarrySelection(of: feed) }
-    if shift == 0 { swap(&change, &source.pointee.change) }
   }
 
   // MARK: Invariants

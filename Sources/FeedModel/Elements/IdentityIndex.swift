@@ -134,6 +134,7 @@ struct IdentityIndex: ~Copyable {
     }
   #endif
 
+  @inline(__always)
   private mutating func closeGap(at emptied: Int) {
     var gap = emptied
     var slot = (gap &+ 1) & mask

@@ -42,6 +42,17 @@ extension PositionTree {
     return firstRow(of: leaf) + offset(of: item, in: leaf)
   }
 
+  /// Whether `item` is in the tree, and its row is greater than `row`. O(log n). Faster than ``row(of:)``, because the
+  /// leaf of `item` is only searched if it also contains `row`.
+  func isItem(_ item: UInt32, after row: Int) -> Bool {
+    let leaf = leafOf[item]
+    if leaf == .none { return false }
+    let first = firstRow(of: leaf)
+    if first > row { return true }
+    if first + Int(leaves.header(leaf).pointee.count) <= row { return false }
+    return first + offset(of: item, in: leaf) > row
+  }
+
   /// Calls `body` with the items of `rows` in order. O(log n + rows).
   ///
   /// - Precondition: `rows` is within `0..<count`, and `body` does not change the tree.
@@ -102,7 +113,14 @@ extension PositionTree {
   @inline(__always)
   func offset(of item: UInt32, in leaf: NodeID) -> Int {
     let items = leaves.items(leaf)
+    let wanted = SIMD4(repeating: item)
     var offset = 0
+    // Four at a time. The capacity is a multiple of four; unused entries come after the item.
+    while true {
+      let four = UnsafeRawPointer(items + offset).loadUnaligned(as: SIMD4<UInt32>.self)
+      if any(four .== wanted) { break }
+      offset &+= 4
+    }
     while items[offset] != item { offset &+= 1 }
     return offset
   }

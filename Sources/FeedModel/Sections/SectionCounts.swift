@@ -141,11 +141,26 @@ extension SectionCounts {
   ///
   /// O((size + rows of deleted sections) · log sections).
   mutating func follow(_ change: borrowing Change, shift: UInt32) -> Change {
+    var result = Change()
+    follow(change, shift: shift) { flat, _ in result = copy flat }
+    return result
+  }
+
+  /// Applies a change of the feed, and calls `body` with it as a change of one section, and with the number of rows after
+  /// it. The change of a feed with one section is not copied.
+  @inline(__always)
+  mutating func follow(_ change: borrowing Change, shift: UInt32, _ body: (borrowing Change, Int) -> Void) {
     if count == 1, change.sectionsDeleted.isEmpty, change.sectionsAdded.isEmpty {
       assert(shift == 0, "the feed has one section")
       if change.added.count != change.deleted.count { add(change.added.count - change.deleted.count, at: 0) }
-      return copy change
+      body(change, total)
+    } else {
+      let flat = flatten(change, shift)
+      body(flat, total)
     }
+  }
+
+  private mutating func flatten(_ change: borrowing Change, _ shift: UInt32) -> Change {
     let first = Int(shift)
     var result = Change()
     var places: [UInt32] = []

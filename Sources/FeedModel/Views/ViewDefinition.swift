@@ -52,8 +52,11 @@ public struct ViewWindow: Equatable, Sendable {
     return start..<(start + min(limit ?? .max, count - start))
   }
 
-  /// Returns the change of the window from the change of the list. A row that moves past an edge of the window is
-  /// deleted or added.
+  /// Whether the window shows all rows, whatever their number.
+  var isWhole: Bool { offset == 0 && limit == nil }
+
+  /// Adds the change of the window to `result`, which is empty, from the change of the list. A row that moves past an edge
+  /// of the window is deleted or added.
   ///
   /// The rows that `whole` does not list keep their order, so each has a rank among them. The ranks in the window
   /// before and after the change determine which of them enter and leave.
@@ -64,9 +67,10 @@ public struct ViewWindow: Equatable, Sendable {
   ///   - after: the number of rows of the list after the change.
   ///
   /// O((m + k) log m) for m listed rows and k rows that enter or leave; independent of the lengths of list and window.
-  func change(_ whole: borrowing Change, before: Int, after: Int) -> Change {
+  /// O(1) for a change after the window.
+  func follow(_ whole: borrowing Change, before: Int, after: Int, into result: inout Change) {
     let (old, new) = (range(of: before), range(of: after))
-    var result = Change()
+    if whole.isAfter(old: old.upperBound, new: new.upperBound) { return }
     let deleted = whole.deleted.map { Int($0.row) }
     let added = whole.added.map { Int($0.row) }
     let oldRanks = deleted.rank(of: old.lowerBound)..<deleted.rank(of: old.upperBound)
@@ -85,7 +89,7 @@ public struct ViewWindow: Equatable, Sendable {
       }
       result.moves.append(Move(deleted: from, added: to, keepsElement: move.keepsElement))
     }
-    return result.moves.isEmpty ? result : result.normalizingMoves()
+    if !result.moves.isEmpty { result = result.normalizingMoves() }
   }
 }
 
@@ -98,6 +102,14 @@ private struct WindowRows {
   var places: [UInt32] = []
 
   func place(ofListed index: Int) -> UInt32? { listed.contains(index) ? places[index - listed.lowerBound] : nil }
+}
+
+extension Change {
+  /// Whether a change of one section lists no row before these rows of the old and the new list. O(1).
+  fileprivate func isAfter(old: Int, new: Int) -> Bool {
+    deleted.first.map { $0.row >= old } ?? true && added.first.map { $0.row >= new } ?? true
+      && updated.first.map { $0.row >= new } ?? true
+  }
 }
 
 extension [Int] {

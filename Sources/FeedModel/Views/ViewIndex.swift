@@ -154,13 +154,48 @@ final class ViewIndex {
       release: { ElementText(bitPattern: $0)?.release() })
   }
 
-  /// Applies a change of the source, which already has its new rows. Returns the change of the rows that the filter
-  /// accepts.
+  /// Applies a change of the source, which already has its new rows. Adds the change of the rows that the filter accepts
+  /// to `result`, which is empty.
   ///
   /// - Parameter change: a change of one section: the rows in flattened order.
   ///
-  /// O(m log n) for m listed rows.
-  func follow(_ change: borrowing Change) -> Change {
+  /// O(m log n) for m listed rows. The change of one element allocates nothing.
+  func follow(_ change: borrowing Change, into result: inout Change) {
+    if change.updated.count == 1, change.onlyUpdates {
+      follow(updateOf: Int(change.updated[0].row), into: &result)
+    } else {
+      result = followAll(change)
+    }
+    sampleInvariants()
+  }
+
+  /// Applies the change of one element.
+  private func follow(updateOf row: Int, into result: inout Change) {
+    let handle = all[row]
+    let row = plan.source.row(atFlat: row)
+    let known = kept.row(of: handle)
+    let isAccepted = judge.accepts(row.element)
+    let hasSameKey = isAccepted && known.map { self.hasSameKey(handle, at: $0) } ?? false
+    let differs = exchange(handle, row)
+    if hasSameKey, let known {
+      if differs { result.updated.append(IndexPath(section: 0, row: UInt32(known))) }
+      return
+    }
+    if let known { kept.remove(at: known) }
+    let place =
+      isAccepted
+      ? insert(Arrival(handle: handle, prefix: judge.prefix, isLong: judge.isLong, keepsElement: false)) : nil
+    if let known, known == place {
+      if differs { result.updated.append(IndexPath(section: 0, row: UInt32(known))) }
+      return
+    }
+    if let known { result.deleted.append(IndexPath(section: 0, row: UInt32(known))) }
+    guard let place else { return }
+    result.added.append(IndexPath(section: 0, row: UInt32(place)))
+    if known != nil { result.moves.append(Move(deleted: 0, added: 0, keepsElement: !differs)) }
+  }
+
+  private func followAll(_ change: borrowing Change) -> Change {
     let handles = change.deleted.map { all[Int($0.row)] }
     var origin = [Int](repeating: -1, count: change.added.count)
     for move in change.moves { origin[Int(move.added)] = Int(move.deleted) }
@@ -186,8 +221,8 @@ final class ViewIndex {
     for (_, handle) in leaving { if let row = kept.row(of: handle) { kept.remove(at: row) } }
     for arrival in arrivals { insert(arrival) }
     for (place, handle) in handles.enumerated() where !staying.contains(UInt32(place)) { release(handle) }
-    sampleInvariants()
-    return makeChange(&leaving, arrivals, updated)
+    let change = makeChange(&leaving, arrivals, updated)
+    return change.moves.isEmpty ? change : change.normalizingMoves()
   }
 
   /// Evaluates the filter again for a row whose element may have changed.
@@ -218,8 +253,10 @@ final class ViewIndex {
     return SortOrder.compare(other.key, judge.key) == 0
   }
 
-  /// Inserts an accepted row at its place. Rows that leave have been removed. O(log n), and O(log² n) among equal keys.
-  private func insert(_ arrival: Arrival) {
+  /// Inserts an accepted row at its place, and returns the place. Rows that leave have been removed. O(log n), and O(log²
+  /// n) among equal keys.
+  @discardableResult
+  private func insert(_ arrival: Arrival) -> Int {
     if arrival.isLong { judge.makeKey(records[Int(arrival.handle)].text) }
     let place = all.row(of: arrival.handle) ?? 0
     let row = kept.upperBound(key: arrival.prefix) { item in
@@ -228,9 +265,10 @@ final class ViewIndex {
         let order = SortOrder.compare(other.key, judge.key)
         if order != 0 { return order > 0 }
       }
-      return (all.row(of: item) ?? 0) > place
+      return all.isItem(item, after: place)
     }
     kept.insert(arrival.handle, at: row, key: arrival.prefix)
+    return row
   }
 
   private func makeChange(

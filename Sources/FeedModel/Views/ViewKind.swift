@@ -77,16 +77,20 @@ final class ViewKind: DerivedKind, SingleSectionKind {
       return publish()
     }
     let before = published?.counts.total ?? 0
-    var source = Change()
-    // After a redefinition, `published` may have the row counts of another source.
-    if former.source === plan.source {
-      changes.forEach { _, shift, below in source = published?.counts.follow(below, shift: shift) ?? source }
-    }
-    if former !== plan {
+    if former === plan {
+      changes.forEach { _, shift, below in
+        published?.counts.follow(below, shift: shift) { source, after in
+          shown.follow(source, before: before, after: after, into: &change)
+        }
+      }
+    } else {
+      var source = Change()
+      // After a redefinition, `published` may have the row counts of another source.
+      if former.source === plan.source {
+        changes.forEach { _, shift, below in source = published?.counts.follow(below, shift: shift) ?? source }
+      }
       change = redefinition(from: former, before, source)
       publish()
-    } else if !source.isEmpty {
-      change = shown.follow(source, before: before, after: published?.counts.total ?? 0)
     }
     if !change.onlyUpdates { counts.advance() }
   }

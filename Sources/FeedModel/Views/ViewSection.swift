@@ -12,6 +12,8 @@ final class ViewSection: FeedSection {
   private var preview: (plan: ViewPlan, version: UInt64, rows: [Int])?
   private let counts: RowCounts
   private let limits: Limits
+  /// The change of the rows of the index. The memory is reused.
+  private var scratch = Change()
 
   init(name: String, plan: ViewPlan, counts: RowCounts, limits: Limits) {
     self.name = name
@@ -108,14 +110,17 @@ final class ViewSection: FeedSection {
     index = plan.definition.isPlain ? nil : ViewIndex(plan, limits: limits)
   }
 
-  /// Returns the change of this section for a change of the source.
+  /// Adds the change of this section for a change of the source to `result`, which is empty.
   ///
   /// - Parameter change: a change of one section: the rows in flattened order.
-  func follow(_ change: borrowing Change, before: Int, after: Int) -> Change {
-    preview = nil
-    guard let index else { return window.change(change, before: before, after: after) }
+  func follow(_ change: borrowing Change, before: Int, after: Int, into result: inout Change) {
+    if preview != nil { preview = nil }
+    guard let index else { return window.follow(change, before: before, after: after, into: &result) }
     let known = index.count
-    return window.change(index.follow(change), before: known, after: index.count)
+    if window.isWhole { return index.follow(change, into: &result) }
+    scratch.removeAll(keepingCapacity: true)
+    index.follow(change, into: &scratch)
+    window.follow(scratch, before: known, after: index.count, into: &result)
   }
 
   // MARK: Snapshots

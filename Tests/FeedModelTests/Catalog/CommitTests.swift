@@ -162,11 +162,15 @@ import Testing
     table.note(.init(place: 7, slot: first, shift: 0), for: target)
     table.note(.init(place: 4, slot: second, shift: 2), for: target)
     var seen: [[Int]] = []
-    let sources = table.sources(of: target)
-    let onlyUpdates = sources.onlyUpdates
-    #expect(onlyUpdates)
-    sources.forEach { place, shift, change in seen.append([place, Int(shift), Int(change.updated[0].row)]) }
+    table.derive(target) { sources, change in
+      let onlyUpdates = sources.onlyUpdates
+      #expect(onlyUpdates)
+      sources.forEach { place, shift, change in seen.append([place, Int(shift), Int(change.updated[0].row)]) }
+      change.updated = [IndexPath(0, 3)]
+    }
     #expect(seen == [[4, 2, 2], [7, 0, 1]])
+    let derived = table[target].pointee.change.updated
+    #expect(derived == [IndexPath(0, 3)])
     table.close()
     table.checkInvariants()
   }
