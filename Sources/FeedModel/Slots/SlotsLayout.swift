@@ -1,5 +1,48 @@
 import FeedJSON
 
+/// One row of a slots list: a content type and a row of that content.
+public struct SlotsItem: Hashable, Sendable {
+  /// The index of the content type.
+  public var type: Int
+  /// The row in the content of that type, from 0.
+  public var index: Int
+
+  /// The row `index` of `type`.
+  public init(type: Int, index: Int) {
+    self.type = type
+    self.index = index
+  }
+}
+
+/// A number of equal, consecutive passes. The list is periodic from one exhaustion of a type to the next.
+struct SlotsRun: Sendable {
+  /// The item of one row of a pass.
+  struct Emission: Sendable {
+    /// The row of the type that the first pass shows here.
+    var first: Int
+    var type: Int
+    /// The number of rows of the type in a pass, by which the row grows from one pass to the next.
+    var step: Int
+  }
+
+  /// The first row of the first pass, before fixed rows are inserted.
+  let start: Int
+  let passes: Int
+  let emissions: [Emission]
+
+  /// The number of rows of all passes, never 0.
+  var count: Int { passes * emissions.count }
+  var end: Int { start + count }
+
+  /// The item at `offset` in the run.
+  @inline(__always)
+  func item(at offset: Int) -> SlotsItem {
+    let (pass, slot) = offset.quotientAndRemainder(dividingBy: emissions.count)
+    let emission = emissions[slot]
+    return SlotsItem(type: emission.type, index: emission.first + pass * emission.step)
+  }
+}
+
 /// The positions of the rows of several contents in one list, computed by arithmetic without building the list.
 ///
 /// Created for every state of the contents: O(pattern length · types), whatever the row counts. Immutable, so a layout
