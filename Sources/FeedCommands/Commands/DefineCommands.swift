@@ -165,9 +165,7 @@ extension Invocation {
       return word
     }
     builder.exclusive = options.contains("exclusive")
-    builder.retainCount = options.integer("retain-count")
-    builder.retainSeconds = options.text("retain-seconds")
-    builder.retainUntil = options.text("retain-until")
+    builder.retention = .init(options)
     builder.children = options.texts("child")
     builder.current = try options.text("current").map { word throws(Failure) in
       if let index = Int(word), index >= -1 { return index }

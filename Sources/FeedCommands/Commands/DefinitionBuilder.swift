@@ -36,9 +36,7 @@ struct DefinitionBuilder: Equatable {
   var sectionOrder: String?
   var exclusive = false
   var bins: [Bin] = []
-  var retainCount: Int?
-  var retainSeconds: String?
-  var retainUntil: String?
+  var retention = Retention()
   var children: [String] = []
   var current: Int?
   var slots = Slots()
@@ -96,13 +94,7 @@ extension DefinitionBuilder {
     if !bins.isEmpty { params.add("bins", json: bins.map(\.json)) }
     if let section { params.add("section", section) }
     if let sectionOrder { params.add("sectionOrder", sectionOrder) }
-    if retainCount != nil || retainSeconds != nil || retainUntil != nil {
-      var retain = ParameterWriter()
-      if let retainCount { retain.add("count", retainCount) }
-      if let retainSeconds { retain.add("seconds", json: retainSeconds) }
-      if let retainUntil { retain.add("until", retainUntil) }
-      params.add("retain", json: retain.finish())
-    }
+    retention.add(to: &params)
     if !children.isEmpty { params.add("children", json: children.map(Operands.quoted)) }
     if let current { params.add("current", current) }
     slots.add(to: &params)
@@ -133,6 +125,34 @@ extension DefinitionBuilder.SortTerm {
 }
 
 extension DefinitionBuilder {
+  /// How many elements are kept, and how long.
+  struct Retention: Equatable {
+    var count: Int?
+    /// A JSON number.
+    var seconds: String?
+    /// The path of the time until which an element is kept.
+    var until: String?
+
+    init() {}
+
+    /// Reads the options of `define`.
+    init(_ options: ParsedOptions) {
+      count = options.integer("retain-count")
+      seconds = options.text("retain-seconds")
+      until = options.text("retain-until")
+    }
+
+    /// Adds the given members.
+    func add(to params: inout ParameterWriter) {
+      if self == Retention() { return }
+      var retain = ParameterWriter()
+      if let count { retain.add("count", count) }
+      if let seconds { retain.add("seconds", json: seconds) }
+      if let until { retain.add("until", until) }
+      params.add("retain", json: retain.finish())
+    }
+  }
+
   /// The members of a definition that only views have.
   struct View: Equatable {
     var of: String?
