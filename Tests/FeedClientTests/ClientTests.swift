@@ -58,6 +58,57 @@ import Testing
     #expect(try await client.call("get", Query(feed: "inbox", id: 2), as: Found.self).element.text == "fan")
   }
 
+  @Test("a transaction can patch, replace, move, delete by filter, and require revisions") func builder() async throws {
+    let daemon = try DaemonProcess()
+    let client = Client(socket: daemon.socketPath)
+    _ = try await client.call("define", ["feed": "inbox", "kind": "collection"])
+    _ = try await client.call("define", ["feed": "queue", "kind": "array"])
+    let revision = try await client.transaction { changes in
+      changes.require("inbox", at: 1)
+      changes.require("nowhere", at: nil)
+      try changes.push([Item(id: 1, text: "fan", weight: 2), Item(id: 2, text: "door")], to: "inbox")
+      try changes.patch(1, in: "inbox", with: ["text": "fan stopped", "weight": nil])
+      changes.delete(where: "@.text == 'door'", from: "inbox")
+      try changes.insert([Item(id: 3, text: "a"), Item(id: 4, text: "b")], into: "queue")
+      try changes.replace([Item(id: 5, text: "c")], in: "queue", at: 0)
+      changes.move(row: 1, to: 0, in: "queue")
+    }
+    #expect(revision == 3)
+    try await client.patch(1, in: "inbox", with: ["tags": ["x"]])
+    for try await update in client.watch("inbox", as: Item.self) {
+      #expect(try update.items() == [Item(id: 1, text: "fan stopped", tags: ["x"])])
+      break
+    }
+    for try await update in client.watch("queue", as: Item.self) {
+      #expect(try update.items() == [Item(id: 4, text: "b"), Item(id: 5, text: "c")])
+      break
+    }
+    let error = await #expect(throws: ClientError.self) {
+      try await client.transaction { changes in
+        changes.require("queue", at: 2)
+        changes.remove(rows: [0], from: "queue")
+      }
+    }
+    guard case .refused(let refusal) = error else { throw TestFailure("\(error as Any)") }
+    #expect(refusal.code == -32009)
+    #expect(try JSONValue(refusal.data.map { String(decoding: $0, as: UTF8.self) })["revision"].int == 3)
+  }
+
+  @Test("the numbers of rows are watched without the rows") func counts() async throws {
+    let daemon = try DaemonProcess()
+    let client = Client(socket: daemon.socketPath)
+    _ = try await client.call("define", ["feed": "f", "kind": "collection"])
+    try await client.push([Item(id: 1, text: "a"), Item(id: 2, text: "b")], to: "f")
+    var totals: [Int] = []
+    for try await counts in client.counts(of: "f") {
+      totals.append(counts.total)
+      #expect(counts.sections.map(\.name) == ["f/all"])
+      if totals.count == 2 { break }
+      try await client.push(Item(id: 3, text: "c"), to: "f")
+    }
+    #expect(totals == [2, 3])
+  }
+
   @Test("a refusal, a lost daemon and a cancelled task are errors of the call") func failures() async throws {
     let client: Client
     do {

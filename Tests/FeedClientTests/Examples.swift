@@ -22,11 +22,26 @@ private enum Examples {
     try await client.push(Item(id: 1, text: "disk full"), to: "inbox")
     try await client.transaction { changes in
       try changes.push([Item(id: 2, text: "fan"), Item(id: 3, text: "door")], to: "inbox")
+      try changes.patch(2, in: "inbox", with: ["text": "fan stopped"])
       changes.delete(1, from: "inbox")
     }
     for try await update in client.watch("inbox", as: Item.self) {
       print(try update.items())
     }
+  }
+
+  static func transaction(_ client: Client) async throws {
+    struct Description: Decodable { var revision: UInt64 }
+
+    let inbox = try await client.call("describe", ["feed": "inbox"], as: Description.self)
+    try await client.transaction { changes in
+      changes.require("inbox", at: inbox.revision)  // no other program has changed it since
+      try changes.insert([Item(id: 4, text: "rain")], into: "queue", at: 0)
+    }
+  }
+
+  static func counts(_ client: Client, _ show: (Int) -> Void) async throws {
+    for try await counts in client.counts(of: "inbox/urgent") { show(counts.total) }
   }
 
   @MainActor static func observedMirror() throws {

@@ -12,6 +12,7 @@ import FeedSystem
 ///     try await client.push(Item(id: 1, text: "disk full"), to: "inbox")
 ///     try await client.transaction { changes in
 ///       try changes.push([Item(id: 2, text: "fan"), Item(id: 3, text: "door")], to: "inbox")
+///       try changes.patch(2, in: "inbox", with: ["text": "fan stopped"])
 ///       changes.delete(1, from: "inbox")
 ///     }
 ///     for try await update in client.watch("inbox", as: Item.self) {
@@ -74,19 +75,43 @@ public final class Client: Sendable {
     try await change { changes in try changes.add("delete", feed, [("id", id)]) }
   }
 
-  /// Executes several changes in one commit. If one is refused, none takes effect.
+  /// Merges members into the element with an identity (RFC 7396); a null member is removed.
+  @discardableResult
+  public func patch(
+    _ id: some Encodable & Sendable, in feed: String, with patch: some Encodable
+  ) async throws -> UInt64 {
+    try await change { changes in try changes.add("patch", feed, [("id", id), ("patch", patch)]) }
+  }
+
+  /// Executes several changes in one commit, in the order in which `body` adds them. If one is refused, none takes
+  /// effect.
+  ///
+  ///     struct Description: Decodable { var revision: UInt64 }
+  ///
+  ///     let inbox = try await client.call("describe", ["feed": "inbox"], as: Description.self)
+  ///     try await client.transaction { changes in
+  ///       changes.require("inbox", at: inbox.revision)  // no other program has changed it since
+  ///       try changes.insert([Item(id: 4, text: "rain")], into: "queue", at: 0)
+  ///     }
+  ///
   /// - Returns: the revision of the daemon.
   @discardableResult
   public func transaction(_ body: (inout Transaction) throws -> Void) async throws -> UInt64 {
     var transaction = Transaction()
     try body(&transaction)
-    return try await send("transaction", transaction.parameters())
+    return try await send("transaction", try transaction.parameters())
   }
 
   /// Watches a feed: its rows and every change of them, decoded when they are read; see ``Feed``.
   public func watch<Item: Decodable>(_ feed: String, as type: Item.Type) -> ItemSequence<Item> {
     ItemSequence(feed: Feed(feed, socket: socket))
   }
+
+  /// Watches the number of rows of each section of a feed, without its rows. A status bar that shows a number needs a
+  /// few bytes for each change.
+  ///
+  ///     for try await counts in client.counts(of: "inbox/urgent") { show(counts.total) }
+  public func counts(of feed: String) -> CountSequence { CountSequence(feed: feed, path: socket) }
 
   /// Sends the only change of a transaction as a single request.
   private func change(_ body: (inout Transaction) throws -> Void) async throws -> UInt64 {
@@ -104,7 +129,28 @@ public final class Client: Sendable {
 
 /// The changes of one commit; see ``Client/transaction(_:)``.
 public struct Transaction {
+  private struct Condition: Encodable {
+    var feed: String
+    var revision: UInt64?
+
+    private enum CodingKeys: CodingKey { case feed, revision }
+
+    func encode(to encoder: any Encoder) throws {
+      var members = encoder.container(keyedBy: CodingKeys.self)
+      try members.encode(feed, forKey: .feed)
+      // A missing revision is written as null.
+      try members.encode(revision, forKey: .revision)
+    }
+  }
+
   private var operations: [(method: String, params: [UInt8])] = []
+  private var conditions: [Condition] = []
+
+  /// Executes the transaction only if a feed has this revision; nil if it is not defined. Otherwise it is refused, and the
+  /// error names the revision that the feed has.
+  public mutating func require(_ feed: String, at revision: UInt64?) {
+    conditions.append(Condition(feed: feed, revision: revision))
+  }
 
   /// Inserts an element into a collection, or updates the element with its identity.
   public mutating func push(_ element: some Encodable, to feed: String) throws { try push([element], to: feed) }
@@ -125,9 +171,27 @@ public struct Transaction {
   /// Deletes the element with this identity.
   public mutating func delete(_ id: String, from feed: String) { try? add("delete", feed, [("id", id)]) }
 
+  /// Deletes the elements for which a filter holds, such as `@.priority < 3`.
+  public mutating func delete(where filter: String, from feed: String) { try? add("delete", feed, [("where", filter)]) }
+
+  /// Merges members into the element with an identity (RFC 7396); a null member is removed.
+  public mutating func patch(_ id: some Encodable, in feed: String, with patch: some Encodable) throws {
+    try add("patch", feed, [("id", id), ("patch", patch)])
+  }
+
   /// Inserts elements into an array; without a row, at its end.
   public mutating func insert(_ elements: [some Encodable], into feed: String, at row: Int? = nil) throws {
     try add("insert", feed, [("elements", elements)] + (row.map { [("at", $0)] } ?? []))
+  }
+
+  /// Replaces the elements of an array from a row on.
+  public mutating func replace(_ elements: [some Encodable], in feed: String, at row: Int) throws {
+    try add("replace", feed, [("elements", elements), ("at", row)])
+  }
+
+  /// Moves a row of an array. The new row is counted after the move.
+  public mutating func move(row: Int, to destination: Int, in feed: String) {
+    try? add("move", feed, [("from", row), ("to", destination)])
   }
 
   /// Removes rows of an array. All rows are counted before the removal.
@@ -157,9 +221,15 @@ public struct Transaction {
   fileprivate var first: (method: String, params: [UInt8]) { operations.first ?? ("ping", Array("{}".utf8)) }
 
   /// The parameters of `transaction`.
-  fileprivate func parameters() -> [UInt8] {
+  fileprivate func parameters() throws -> [UInt8] {
     var text = ByteBuffer()
-    text.append("{\"ops\":[")
+    text.append("{")
+    if !conditions.isEmpty {
+      text.append("\"if\":")
+      try JSONTextEncoder.encode(conditions, to: &text)
+      text.append(",")
+    }
+    text.append("\"ops\":[")
     for (place, operation) in operations.enumerated() {
       text.append(place > 0 ? ",{\"method\":" : "{\"method\":")
       text.appendJSONString(operation.method)

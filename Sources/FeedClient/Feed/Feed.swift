@@ -45,7 +45,7 @@ public struct Feed: AsyncSequence, Sendable {
 
   /// One iteration, for one task.
   public struct AsyncIterator: AsyncIteratorProtocol {
-    let handle: FeedHandle
+    let handle: FeedHandle<FeedCourse>
 
     /// Returns the next update; nil if the task is cancelled.
     public mutating func next() async throws(ClientError) -> FeedUpdate? { try await handle.worker.next().get() }
@@ -58,8 +58,8 @@ public struct Feed: AsyncSequence, Sendable {
 }
 
 /// Stops the iteration's thread when the iterator is released.
-final class FeedHandle: Sendable {
-  let worker: FeedWorker
+final class FeedHandle<Course: UpdateCourse>: Sendable {
+  let worker: FeedWorker<Course>
 
   init(path: String, options: WatchOptions) { worker = FeedWorker(path: path, options: options) }
 
@@ -86,4 +86,35 @@ public struct FeedUpdate: Sendable {
   public var cause: Cause
   /// The rows after the event; nil before the first snapshot is complete. Later updates do not change this value.
   public var mirror: Mirror?
+}
+
+/// The numbers of rows of a feed after every change; see ``Client/counts(of:)``.
+///
+/// Waits for the daemon and the feed, and reconnects, like ``Feed``. While the body of the loop is busy, changes are
+/// coalesced. The sequence ends when its task is cancelled.
+public struct CountSequence: AsyncSequence, Sendable {
+  public typealias Element = FeedCounts
+  public typealias Failure = ClientError
+
+  let feed: String
+  let path: String
+
+  public func makeAsyncIterator() -> AsyncIterator {
+    var options = WatchOptions(feed: feed)
+    (options.elements, options.waits, options.reconnects, options.client) = (false, true, true, "swift")
+    return AsyncIterator(handle: FeedHandle(path: path, options: options))
+  }
+
+  /// One iteration, for one task.
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    let handle: FeedHandle<CountCourse>
+
+    /// Returns the next numbers; nil if the task is cancelled.
+    public mutating func next() async throws(ClientError) -> FeedCounts? { try await handle.worker.next().get() }
+
+    /// Returns the next numbers; nil if the task is cancelled.
+    public mutating func next(isolation actor: isolated (any Actor)?) async throws(ClientError) -> FeedCounts? {
+      try await handle.worker.next().get()
+    }
+  }
 }

@@ -1,9 +1,19 @@
 import FeedSystem
 import Synchronization
 
-/// The thread of one iteration of a ``Feed``. It works only while a task waits for the next update.
-final class FeedWorker: Sendable {
-  typealias Answer = Result<FeedUpdate?, ClientError>
+/// Converts the events of a follower to updates, one at a time.
+protocol UpdateCourse: SendableMetatype {
+  associatedtype Update: Sendable
+  init()
+  /// Whether updates need the rows.
+  static var keepsMirror: Bool { get }
+  /// Returns the next update; nil if there is none yet.
+  mutating func next(of follower: Follower) throws(ClientError) -> Update?
+}
+
+/// The thread of one iteration of a ``Feed`` or a ``CountSequence``. It works only while a task waits for the next update.
+final class FeedWorker<Course: UpdateCourse>: Sendable {
+  typealias Answer = Result<Course.Update?, ClientError>
 
   private struct State {
     /// The waiting tasks, in order.
@@ -66,8 +76,8 @@ final class FeedWorker: Sendable {
 
   /// Runs the thread.
   private func run() {
-    let follower = Follower(path: path, options: options, keepsMirror: true)
-    var course = FeedCourse()
+    let follower = Follower(path: path, options: options, keepsMirror: Course.keepsMirror)
+    var course = Course()
     while !isStopped {
       let isWanted = state.withLock { !$0.waiting.isEmpty }
       do throws(ClientError) {
@@ -85,11 +95,11 @@ final class FeedWorker: Sendable {
   }
 }
 
-/// Converts the events of a follower to updates, one at a time.
-struct FeedCourse {
+/// The updates of a ``Feed``.
+struct FeedCourse: UpdateCourse {
+  static let keepsMirror = true
   private var isInterrupted = false
 
-  /// Returns the next update; nil if there is none yet.
   mutating func next(of follower: Follower) throws(ClientError) -> FeedUpdate? {
     var cause: FeedUpdate.Cause?
     try follower.advance { event throws(ClientError) in
@@ -117,5 +127,19 @@ struct FeedCourse {
     case .notification, .response:
       return nil
     }
+  }
+}
+
+/// The updates of a ``CountSequence``.
+struct CountCourse: UpdateCourse {
+  static let keepsMirror = false
+  private var last: FeedCounts?
+
+  mutating func next(of follower: Follower) throws(ClientError) -> FeedCounts? {
+    let last = last
+    try follower.advance { _ throws(ClientError) in follower.counts == last ? .proceed : .pause }
+    guard let counts = follower.counts, counts != last else { return nil }
+    self.last = counts
+    return counts
   }
 }
