@@ -48,6 +48,77 @@ import Testing
     #expect(try ask(daemon, "hello", #"{"protocol":1}"#)["result"]["capabilities"]["durability"].string == "disk")
   }
 
+  /// Watches `$feeds` from a revision. Returns the answer, and the notifications up to the answer to `sync`.
+  private func watchList(
+    _ client: RawClient, since epoch: String, _ revision: Int
+  ) throws -> (result: JSONValue, notifications: [JSONValue]) {
+    let since = #"{"epoch":"\#(epoch)","revision":\#(revision)}"#
+    try client.send(#"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"$feeds","since":\#(since)}}"#)
+    try client.send(#"{"jsonrpc":"2.0","id":2,"method":"sync"}"#)
+    let answer = try client.receiveJSON()
+    var notifications: [JSONValue] = []
+    while true {
+      let frame = try client.receiveJSON()
+      if frame["id"].int == 2 { return (answer["result"], notifications) }
+      notifications.append(frame)
+    }
+  }
+
+  @Test("a watch of $feeds resumes over a restart, and ends with another state", arguments: [SIGTERM, SIGKILL])
+  func listOfFeedsResumes(_ signal: Int32) throws {
+    var (epoch, seen, last) = ("", 0, 0)
+    do {
+      // Images are written all the time, so a killed daemon leaves an image and a journal.
+      let daemon = try daemon(["--image-journal", "16K"])
+      try fill(daemon)
+      #expect(try ask(daemon, "define", #"{"feed":"b","kind":"array"}"#).has("result"))
+      epoch = try #require(ask(daemon, "hello", #"{"protocol":1}"#)["result"]["epoch"].string)
+      seen = try #require(ask(daemon, "snapshot", #"{"feed":"$feeds"}"#)["result"]["revision"].int)
+      // Changes of other feeds are not changes of the list.
+      let text = String(repeating: "x", count: 2000)
+      for id in 0..<20 {
+        #expect(try ask(daemon, "update", #"{"feed":"f","element":{"id":\#(id),"text":"\#(text)"}}"#).has("result"))
+      }
+      #expect(try ask(daemon, "describe", #"{"feed":"$feeds"}"#)["result"]["revision"].int == seen)
+      #expect(try ask(daemon, "define", #"{"feed":"a","kind":"single"}"#).has("result"))
+      #expect(try ask(daemon, "undefine", #"{"feed":"b"}"#).has("result"))
+      let changed = #"{"feed":"f","kind":"collection","multiple":false,"replace":true}"#
+      last = try #require(ask(daemon, "define", changed)["result"]["revision"].int)
+      try daemon.stop(signal: signal)
+    }
+    do {
+      let daemon = try daemon()
+      #expect(try ask(daemon, "describe", #"{"feed":"$feeds"}"#)["result"]["revision"].int == last)
+      // One delta contains what was missed: "b" is deleted, "a" is added, "f" is updated.
+      let watcher = try daemon.connect()
+      let (result, missed) = try watchList(watcher, since: epoch, seen)
+      #expect(result["resumed"] == "true")
+      try #require(missed.count == 1)
+      let delta = missed[0]["params"]
+      #expect(delta["from"].int == seen && delta["revision"].int == last)
+      #expect(delta["deleted"] == "[[0,0]]" && delta["added"] == "[[0,0]]" && delta["updated"] == "[[0,1]]")
+      #expect(delta["elements"].elements.map { $0["feed"].string } == ["a", "f"])
+      #expect(delta["elements"].elements.last?["definition"]["multiple"] == "false")
+      // A watch that is up to date gets no delta before the next change.
+      let current = try daemon.connect()
+      let (same, nothing) = try watchList(current, since: epoch, last)
+      #expect(same["resumed"] == "true" && same["revision"].int == last && nothing.isEmpty)
+      let next = try #require(ask(daemon, "undefine", #"{"feed":"a"}"#)["result"]["revision"].int)
+      #expect(next == last + 1)
+      for client in [watcher, current] {
+        let delta = try client.receiveJSON()["params"]
+        #expect(delta["from"].int == last && delta["revision"].int == next && delta["deleted"] == "[[0,0]]")
+      }
+      try daemon.stop(signal: signal)
+    }
+    // Another state has another epoch: the watch starts with a snapshot.
+    let other = try self.daemon(state: directory.file("other"))
+    let (result, parts) = try watchList(other.connect(), since: epoch, last)
+    #expect(result["resumed"] == "false" && result["epoch"].string != epoch)
+    #expect(parts.map { $0["method"].string } == ["snapshot"])
+    #expect(parts.first?["params"]["elements"] == "[]")
+  }
+
   @Test func secondDaemonReportsTheOwnerOfTheState() throws {
     let first = try daemon()
     let second = try run("feedd", ["--socket", directory.file("other.sock"), "--state", state])
