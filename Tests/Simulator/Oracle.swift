@@ -99,7 +99,8 @@ struct Oracle {
     var bytes = bytes
     for text in FrameText.take(from: &bytes) {
       guard let request = Value(text) else { throw SimulationFailure("the log has no JSON: \(text)") }
-      if request["method"]?.string == "$evict" { continue }
+      // The daemon's own requests.
+      if request["method"]?.string?.hasPrefix("$") == true { continue }
       guard let tag = request["tag"]?.int, let mutation = requests[tag] else {
         throw SimulationFailure("the log has a request that nobody sent or that changes nothing: \(text)")
       }
