@@ -73,7 +73,10 @@ public struct Limits: Sendable, Equatable {
   public var maxQuerySteps = 2_000_000
   /// Steps of all filters over all elements of one request that changes feeds. Replay counts the same steps.
   public var maxRequestSteps = 20_000_000
-
+  /// Steps of the filter of one view over one element. An element that takes more is not shown.
+  public var maxViewSteps = 50_000
+  /// Steps that all feeds that show one feed may take for the change of one row.
+  public var maxDerivedSteps = 5_000_000
   /// Rows that one request may change, counted again for each feed that derives a change of its own from them.
   public var maxRequestRows = 1_000_000
   /// Bytes of the path of a query, or of the filter of a `delete`, as JSON.
@@ -204,6 +207,13 @@ extension Limits {
       help: "steps of all filters over all elements of one request", range: 1000...1_000_000_000_000,
       keyPath: \.maxRequestSteps),
     .init(
+      name: "maxViewSteps", flag: "max-view-steps", help: "steps of the filter of one view over one element",
+      range: 1000...1_000_000_000, keyPath: \.maxViewSteps),
+    .init(
+      name: "maxDerivedSteps", flag: "max-derived-steps",
+      help: "steps that all feeds that show one feed may take for one changed row", range: 1000...1_000_000_000_000,
+      keyPath: \.maxDerivedSteps),
+    .init(
       name: "maxRequestRows", flag: "max-request-rows",
       help: "rows that one request changes, counted again for each feed that derives its own change",
       range: 1...1_000_000_000_000, keyPath: \.maxRequestRows),
@@ -217,10 +227,15 @@ extension Limits {
 }
 
 extension Limits {
+  /// Whether the steps of a request count the filters of views, conditions of `delete`, comparisons and sort terms. False for
+  /// requests of a journal from before `maxRequestRows` existed, which did not count them.
+  var countsAllWork: Bool { maxRequestRows < .max }
+
   /// The limits that decide over requests of the journal and are younger than the first journals.
   public static let added: [WritableKeyPath<Limits, Int> & Sendable] = [
     \.maxRequestSteps, \.maxLevels, \.maxFeedsPerUser, \.maxDefinitionBytesPerUser, \.maxTotalDefinitionBytes,
     \.maxElementsPerUser, \.maxTotalElements, \.maxBytesPerUser, \.maxTotalBytes, \.maxRequestRows, \.maxPathBytes,
+    \.maxViewSteps, \.maxDerivedSteps,
   ]
 
   /// Appends all limits as members without braces: `"maxFrame":…,…`.

@@ -10,6 +10,10 @@ public struct Filter: Sendable {
   private let program: Program
   /// The index of the first test.
   private let entry: Int32
+  /// The number of tests. An evaluation runs each test at most once for each node that the filter is applied to.
+  public let testCount: Int
+  /// Whether each test looks at one node, and there are few tests. Such a filter takes few steps over most elements.
+  public let isShort: Bool
 
   /// Parses a filter.
   ///
@@ -18,6 +22,8 @@ public struct Filter: Sendable {
     let parsed = try PathParser.condition(text)
     var builder = ProgramBuilder()
     entry = try builder.add(parsed)
+    isShort = builder.isShort
+    testCount = builder.tests.count
     program = Program(builder)
     self.text = text
   }

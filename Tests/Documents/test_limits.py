@@ -85,6 +85,11 @@ REFUSED = {
         ],
         ("update", {"feed": "c", "elements": [{"id": id, "list": [0] * 100} for id in range(20)]}),
     ),
+    "maxDerivedSteps": (
+        "2500",
+        [ARRAYS[0], define("v", "view", of="a"), define("w", "view", of="v")],
+        define("x", "view", of="a"),
+    ),
     "maxRequestRows": ("2", [COLLECTION, update(2)], update(3)),
     "maxPathBytes": (
         "16",

@@ -65,6 +65,17 @@ import Testing
     #expect(try FeedQueryTests.accepts(filter, Self.element) == expected)
   }
 
+  @Test(
+    "a filter is short if it compares few single nodes with literals",
+    arguments: [
+      ("@.a == 1", true), ("@.a.b[3] > 'x' && @.c || !@.d", true), ("@.a == @.b", false), ("@..a", false),
+      ("@.a[*]", false), ("@[?@.a]", false), ("search(@.a, 'x')", false), ("length(@.a) > 3", false),
+      ((0..<17).map { "@.a == \($0)" }.joined(separator: "||"), false),
+    ])
+  func short(filter: String, expected: Bool) throws {
+    #expect(try Filter(parsing: filter).isShort == expected)
+  }
+
   @Test func largeIntegersAreComparedExactly() throws {
     #expect(try !FeedQueryTests.accepts("@ == 9007199254740993", "9007199254740992"))
     #expect(try FeedQueryTests.accepts("@ > 9223372036854775807", "9223372036854775808"))

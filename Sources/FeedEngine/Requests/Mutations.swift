@@ -18,6 +18,7 @@ extension Engine {
     catalog.begin(at: time.moment)
     do throws(FeedError) {
       try apply(method, parameters, of: reply.session)
+      try commit.useStepsOfViews(limit: limits.maxRequestSteps)
       // Replay makes the same decision: the request alone determines whether there is an answer that must fit.
       if listsChange && reply.id != nil { try checkFits(reply.room) }
     } catch {
@@ -43,6 +44,7 @@ extension Engine {
     do throws(FeedError) {
       for (place, operation) in operations.elements.enumerated() {
         try apply(operation, at: place, of: reply.session)
+        try commit.useStepsOfViews(limit: limits.maxRequestSteps)
         results.append(place > 0 ? ",{" : "{")
         commit.withResult { results.append($0) }
         results.append(UInt8(ascii: "}"))

@@ -161,7 +161,7 @@ public final class Catalog {
   func withoutGrowthLimits<R>(_ body: () throws(FeedError) -> R) throws(FeedError) -> R {
     let kept = limits
     (limits.maxFeeds, limits.maxBins, limits.maxSections, limits.maxRepeats) = (.max, .max, .max, .max)
-    (limits.maxLevels, limits.maxFeedsPerUser) = (.max, .max)
+    (limits.maxLevels, limits.maxFeedsPerUser, limits.maxDerivedSteps) = (.max, .max, .max)
     (limits.maxDefinitionBytesPerUser, limits.maxTotalDefinitionBytes) = (.max, .max)
     defer { limits = kept }
     return try body()

@@ -135,12 +135,13 @@ extension Catalog {
 
   /// Returns the feeds with these names if `feed` may have them as children. `feed` is nil while it is being defined.
   func checkedChildren(
-    _ names: [String], of feed: Feed?, named name: String, showing shown: ([Feed]) -> [Feed]
+    _ names: [String], of feed: Feed?, named name: String, steps: Int = ProviderKind.stepsPerRow,
+    showing shown: ([Feed]) -> [Feed]
   ) throws(FeedError) -> [Feed] {
     var children: [Feed] = []
     for name in names { children.append(try self.feed(named: name)) }
     try checkChildren(children, of: feed, named: name)
-    try graph.checkGrowth(of: feed, named: name, children: children, showing: shown(children), limits)
+    try graph.checkGrowth(of: feed, named: name, children: children, showing: shown(children), steps: steps, limits)
     return children
   }
 
@@ -160,9 +161,10 @@ extension Catalog {
 
   /// Returns the plan of a view after checking its source.
   func plan(_ view: ViewDefinition, for feed: Feed?, named name: String) throws(FeedError) -> ViewPlan {
-    let plan = ViewPlan(view, source: try checkedChildren([view.of], of: feed, named: name) { _ in [] }[0])
+    let sources = try checkedChildren([view.of], of: feed, named: name, steps: view.stepsPerRow(limits)) { _ in [] }
+    let plan = ViewPlan(view, source: sources[0])
     try commit.use(rows: plan.source.count)
-    if view.filter != nil, !commit.isRestoring { try countSteps(of: plan, named: name) }
+    if view.filter != nil, limits.countsAllWork, !commit.isRestoring { try countSteps(of: plan, named: name) }
     return plan
   }
 
@@ -180,7 +182,9 @@ extension Catalog {
 
   /// Returns the plan of a slots feed after checking its contents.
   func plan(_ slots: SlotsDefinition, for feed: Feed?, named name: String) throws(FeedError) -> SlotsPlan {
-    let contents = try checkedChildren(slots.contents.map(\.feed), of: feed, named: name) { _ in [] }
+    let contents = try checkedChildren(
+      slots.contents.map(\.feed), of: feed, named: name, steps: slots.stepsPerRow
+    ) { _ in [] }
     return SlotsPlan(slots, contents: Dictionary(uniqueKeysWithValues: zip(slots.contents.map(\.type), contents)))
   }
 }

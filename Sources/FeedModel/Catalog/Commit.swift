@@ -21,6 +21,8 @@ public final class Commit {
   private var now = Instant(nanoseconds: 0)
   private var isOpen = false
   private var rows = RowBudget()
+  /// Whether an operation of the open commit has changed rows that views may show.
+  private var hasRowsForViews = false
   private var operation = Operation()
   /// The feed whose change is in `operation.result` and not yet in the feed's slot; -1 for none.
   private var pending: FeedNumber = -1
@@ -50,6 +52,8 @@ public final class Commit {
     isOpen = true
     log.allow(steps: maxSteps)
     rows = RowBudget(limit: maxRows)
+    countsAllWork = maxRows < .max
+    hasRowsForViews = false
     self.now = max(now, self.now)
     operation.begin()
   }
@@ -137,14 +141,14 @@ public final class Commit {
   // MARK: Operations
 
   /// Changes of fewer rows are not multiplied by the feeds that derive their own changes from them.
-  private static let fewRows = 1024
+  private static let fewRows = 16
 
   /// Charges rows to the request before an operation changes them.
   ///
   /// Many rows are charged once more for each feed above that derives a change of its own from them.
   /// - Throws: `limitExceeded`.
   public func use(rows count: Int, of feed: FeedNumber) throws(FeedError) {
-    let times = count > Self.fewRows ? graph.derivations(above: feed) + 1 : 1
+    let times = count > Self.fewRows ? graph.derivationCount(of: graph.table[feed]) + 1 : 1
     let (product, overflows) = count.multipliedReportingOverflow(by: times)
     try rows.use(overflows ? .max : product)
   }
@@ -154,11 +158,47 @@ public final class Commit {
   /// - Throws: `limitExceeded`.
   func use(rows count: Int) throws(FeedError) { try rows.use(count) }
 
+  /// See ``Limits/countsAllWork``.
+  private var countsAllWork = false
+
+  /// Charges the filters of views over the rows that the last operation added or updated, unless they take few steps.
+  ///
+  /// They run when the commit is published, which cannot fail. So they run here too, except for the first element of the request, which may be in several bins.
+  /// - Throws: `limitExceeded`.
+  public func useStepsOfViews(limit: Int) throws(FeedError) {
+    guard pending >= 0, countsAllWork else { return }
+    let isFirst = !hasRowsForViews
+    hasRowsForViews = true
+    if graph.slowViews == 0 || isFirst && operation.result.size <= 1 { return }
+    let feed = graph.table[pending]
+    var first: ElementText?
+    for paths in [operation.result.added, operation.result.updated] {
+      for path in paths {
+        let element = feed.element(at: path)
+        if isFirst && (first == nil || first == element) {
+          first = element
+          continue
+        }
+        useSteps(of: feed.number, element)
+        if feed.kind.bins.indices.contains(Int(path.section)) {
+          useSteps(of: feed.kind.bins[Int(path.section)].number, element)
+        }
+        try checkRoom(forSteps: 0, limit: limit)
+      }
+    }
+  }
+
+  private func useSteps(of feed: FeedNumber, _ element: ElementText) {
+    for (judge, paths) in graph.derivations(above: feed).judges {
+      log.didUse(steps: judge.steps(over: element) &* paths)
+    }
+  }
+
   /// Refuses an operation whose filters would certainly use more steps than the request has left.
   ///
   /// - Throws: `limitExceeded`.
   func checkRoom(forSteps steps: Int, limit: Int) throws(FeedError) {
-    if steps <= log.stepsLeft { return }
+    if steps <= log.stepsLeft || !countsAllWork { return }
     throw .limitExceeded(
       limit: "maxRequestSteps", value: limit,
       reason:

@@ -1,7 +1,8 @@
 /// The graph of feeds that show rows of other feeds.
 ///
 /// Invariant: the parents mirror the sources of every linked feed; the rank of a feed exceeds the ranks of its sources;
-/// there is no cycle; a cached route of the current version is valid.
+/// there is no cycle; the steps of a feed are the sum, over its parents, of theirs and of those that they take themselves; a
+/// cached route of the current version is valid.
 final class FeedGraph {
   /// A feed that shows the rows of another feed, and the place of that feed among its sources.
   struct Parent: Equatable {
@@ -14,8 +15,10 @@ final class FeedGraph {
     var repeats = 1
     var parents: [Parent] = []
     var route: Route?
-    /// Feeds above that derive their own changes, at a version of the graph.
-    var derivations: (version: UInt64, count: Int)?
+    /// The steps that all feeds above may take for the change of one row.
+    var steps = 0
+    /// The feeds above that derive changes of their own; nil if not known.
+    var derivations: Derivations?
   }
 
   let table: FeedTable
@@ -24,6 +27,8 @@ final class FeedGraph {
   /// Incremented when a feed is defined, undefined or redefined, when its children change, and when one of these is
   /// undone.
   private(set) var version: UInt64 = 0
+  /// The number of linked views whose filters may take many steps.
+  private(set) var slowViews = 0
   /// By feed number.
   private var nodes: [Node] = []
 
@@ -57,11 +62,16 @@ final class FeedGraph {
   func repeats(of feed: FeedNumber) -> Int { nodes[feed].repeats }
   func setRepeats(of feed: FeedNumber, _ repeats: Int) { nodes[feed].repeats = repeats }
 
-  /// What ``setDerivations(of:_:)`` noted; nil if the structure has changed since.
-  func derivations(of feed: FeedNumber) -> Int? {
-    nodes[feed].derivations.flatMap { $0.version == version ? $0.count : nil }
+  /// The steps that all feeds above may take for the change of one row. O(1).
+  func stepsAbove(_ feed: FeedNumber) -> Int { nodes[feed].steps }
+
+  /// The feeds above that derive changes of their own. O(1) until the structure changes, then O(feeds above).
+  func derivations(above feed: FeedNumber) -> Derivations {
+    if let known = nodes[feed].derivations, known.version == version { return known }
+    let found = findDerivations(above: feed)
+    nodes[feed].derivations = found
+    return found
   }
-  func setDerivations(of feed: FeedNumber, _ count: Int) { nodes[feed].derivations = (version, count) }
 
   /// The feeds that show the rows of this one.
   func parents(of feed: FeedNumber) -> [Parent] { nodes[feed].parents }
@@ -76,8 +86,11 @@ final class FeedGraph {
   func link(_ feed: Feed) {
     guard let derived = feed.derived else { return }
     var repeats = 0
+    if (derived as? ViewKind)?.isSlow == true { slowViews += 1 }
+    let steps = nodes[feed.number].steps + derived.stepsPerRow
     for (place, source) in derived.sources {
       assert(!isShown(feed, by: source), "\(feed.name) and \(source.name) would form a circle")
+      addSteps(steps, to: source)
       nodes[source.number].parents.append(Parent(feed: feed.number, place: place))
       raiseRank(of: feed.number, above: nodes[source.number].rank)
       repeats = saturatingSum(repeats, nodes[source.number].repeats)
@@ -88,7 +101,20 @@ final class FeedGraph {
   /// Reverts `link`.
   func unlink(_ feed: Feed) {
     guard let derived = feed.derived else { return }
-    for (_, source) in derived.sources { nodes[source.number].parents.removeAll { $0.feed == feed.number } }
+    if (derived as? ViewKind)?.isSlow == true { slowViews -= 1 }
+    let steps = nodes[feed.number].steps + derived.stepsPerRow
+    for (_, source) in derived.sources {
+      nodes[source.number].parents.removeAll { $0.feed == feed.number }
+      addSteps(-steps, to: source)
+    }
+  }
+
+  /// Adds steps of feeds above to a feed, and to those below it once for each path.
+  private func addSteps(_ steps: Int, to feed: Feed) {
+    nodes[feed.number].steps += steps
+    assert(nodes[feed.number].steps >= 0, "more steps were removed than were added")
+    guard let derived = feed.derived else { return }
+    for (_, source) in derived.sources { addSteps(steps, to: source) }
   }
 
   private func raiseRank(of feed: FeedNumber, above source: Int) {
@@ -205,6 +231,10 @@ extension FeedGraph {
           table[parent.feed].derived?.sources.contains { $0.place == parent.place && $0.feed === feed } == true,
           "a parent has another source at that place")
       }
+      let steps = nodes[feed.number].parents.reduce(0) {
+        $0 + nodes[$1.feed].steps + (table[$1.feed].derived?.stepsPerRow ?? 0)
+      }
+      precondition(nodes[feed.number].steps == steps, "the steps above a feed are wrong")
       guard let route = nodes[feed.number].route, route.version == version else { continue }
       let fresh = makeRoute(of: feed)
       precondition(

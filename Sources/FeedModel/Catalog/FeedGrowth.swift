@@ -11,9 +11,11 @@ extension FeedGraph {
   ///   - feed: nil while it is being defined.
   ///   - children: all children that it will have.
   ///   - showing: the children whose sections it will show; none for a slots feed, which has one section.
+  ///   - steps: the steps that it will take for the change of one row.
   func checkGrowth(
-    of feed: Feed?, named name: String, children: [Feed], showing: [Feed], _ limits: Limits
+    of feed: Feed?, named name: String, children: [Feed], showing: [Feed], steps: Int, _ limits: Limits
   ) throws(FeedError) {
+    if limits.maxDerivedSteps < .max { try checkSteps(of: feed, steps, sources: children, limits) }
     let sections = showing.reduce(0) { $0 + $1.sectionCount }
     let bound = children.reduce(0) { saturatingSum($0, repeats(of: $1.number)) }
     if sections > limits.maxSections { throw tooManySections(name, limits) }
@@ -33,15 +35,50 @@ extension FeedGraph {
     }
   }
 
-  /// The number of ways in which feeds that derive changes of their own, such as slots, show this one. O(1) while no structure
-  /// changes, else O(feeds above).
-  func derivations(above feed: FeedNumber) -> Int {
-    if let known = derivations(of: feed) { return known }
-    let count = pathsFromParents(of: table[feed]).reduce(0) {
-      $1.feed.kind is ProviderKind ? $0 : saturatingSum($0, $1.paths)
+  /// The feeds above `feed` that derive changes of their own. O(feeds above).
+  func findDerivations(above feed: FeedNumber) -> Derivations {
+    var found = Derivations(version: version)
+    for (parent, paths) in pathsFromParents(of: table[feed]) where !(parent.kind is ProviderKind) {
+      found.count = saturatingSum(found.count, paths)
+      if let judge = (parent.kind as? ViewKind)?.slowJudge { found.judges.append((judge, paths)) }
     }
-    setDerivations(of: feed, count)
-    return count
+    return found
+  }
+
+  /// The number of ways in which feeds that derive changes of their own show a feed or its bins.
+  func derivationCount(of feed: Feed) -> Int {
+    feed.kind.bins.reduce(derivations(above: feed.number).count) {
+      saturatingSum($0, derivations(above: $1.number).count)
+    }
+  }
+
+  /// Throws if the feeds above a source could take too many steps for the change of one row.
+  ///
+  /// - Parameter steps: those that the feed itself takes when it has these sources.
+  private func checkSteps(
+    of feed: Feed?, _ steps: Int, sources: [Feed], _ limits: Limits
+  ) throws(FeedError) {
+    func below(_ feed: Feed) -> [Feed] { feed.derived?.sources.map(\.feed) ?? [] }
+    let above = feed.map { stepsAbove($0.number) } ?? 0
+    var added: [FeedNumber: Int] = [:]
+    func add(_ steps: Int, below roots: [Feed]) {
+      countPaths(from: roots, topologicalOrder(from: roots, next: below), next: below) { feed, paths in
+        // A change of a collection is also one of its bins.
+        added[(table.collection(of: feed) ?? feed).number, default: 0] += (above + steps) * paths
+      }
+    }
+    add(steps, below: sources)
+    if let feed, let former = feed.derived { add(-former.stepsPerRow - 2 * above, below: below(feed)) }
+    for (number, more) in added.sorted(by: { $0.key < $1.key }) where more > 0 {
+      let family = [table[number]] + table[number].kind.bins
+      let total = family.reduce(more) { $0 + stepsAbove($1.number) }
+      guard total > limits.maxDerivedSteps else { continue }
+      throw .limitExceeded(
+        limit: "maxDerivedSteps", value: limits.maxDerivedSteps,
+        reason:
+          "the feeds that show \"\(table[number].name)\" could take \(total) steps for each changed row; define fewer views "
+          + "and slots over it, or start feedd with a larger --max-derived-steps")
+    }
   }
 
   /// The number of ways in which feeds list the rows of this one when it gets other sections: itself and all feeds above.
@@ -159,3 +196,17 @@ private let many = 1 << 30
 
 func saturatingSum(_ a: Int, _ b: Int) -> Int { min(many, min(many, a) + min(many, b)) }
 private func saturatingProduct(_ a: Int, _ b: Int) -> Int { min(many, min(many, a) * min(many, b)) }
+
+/// The feeds above one feed that derive changes of their own: views and slots.
+struct Derivations {
+  /// The version of the graph that they belong to.
+  let version: UInt64
+  /// The number of ways in which they show the feed.
+  var count = 0
+  /// The filters of views that may take many steps over one element, and the number of ways in which these show the feed.
+  var judges: [(judge: ViewJudge, paths: Int)] = []
+
+  init(version: UInt64) {
+    self.version = version
+  }
+}

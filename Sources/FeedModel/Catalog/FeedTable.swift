@@ -45,6 +45,12 @@ final class FeedTable {
     return named[String(name[..<slash])]?.kind.bins.first { $0.name == name }
   }
 
+  /// The collection of a bin; nil for other feeds.
+  func collection(of feed: Feed) -> Feed? {
+    guard feed.kind is BinKind, let slash = feed.name.firstIndex(of: "/") else { return nil }
+    return named[String(feed.name[..<slash])]
+  }
+
   /// Updates the row of a feed in `$feeds` from its definition. Returns the change of `$feeds`.
   func follow(_ feed: Feed, in commit: Commit) throws(FeedError) -> Change {
     try listed.follow(feed, in: commit)

@@ -67,6 +67,7 @@ final class BinKind: DerivedKind, SingleSectionKind {
     swap(&change, &derived)
   }
 
+  var stepsPerRow: Int { 0 }
   func sourceSectionsDidChange() -> Bool { false }
   func sourcesWereRestored() { publishedIndex = index }
 }

@@ -79,7 +79,7 @@ extension CollectionState {
       any = any || accepted
       if steps < 0 { throw tooManySteps(place, log) }
     }
-    log.didUse(steps: allowed &- steps &+ bins.count)
+    log.didUse(steps: allowed &- steps &+ (limits.countsAllWork ? stepsPerElement : bins.count))
     return any
   }
 

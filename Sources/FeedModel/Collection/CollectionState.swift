@@ -23,6 +23,8 @@ final class CollectionState: RowStore {
   /// order is that of the sections, and the order of the bin begins with it.
   let orders: [SortOrder]
   let seed: UInt64
+  /// The steps that each element takes besides those of its filters, which do not count short comparisons.
+  let stepsPerElement: Int
 
   /// Scratch buffers, reused for every element.
   var identity = ByteBuffer()
@@ -59,6 +61,8 @@ final class CollectionState: RowStore {
     verdicts.initialize(repeating: false, count: bins.count)
     let section = first.flatMap(\.terms)
     orders = first + terms.map { SortOrder(terms: section + $0.map { .init(path: $0.by, descending: $0.descending) }) }
+    stepsPerElement =
+      bins.reduce(bins.count) { $0 + ($1.filter?.testCount ?? 0) / 4 } + orders.reduce(0) { $0 + $1.terms.count }
     super.init(
       feed: feed, elements: elements, sections: bins.map(\.section), type: definition.type, limits: limits,
       keyed: first.isEmpty ? nil : KeyedSections(feed: feed, flat: bins[0].section))

@@ -27,6 +27,9 @@ public struct SlotsDefinition: Equatable, Sendable {
     case element
   }
 
+  /// The steps that following the change of one row may take: the layout is computed anew.
+  var stepsPerRow: Int { 1000 + (pattern.count + header.count) * contents.count + fixed.count }
+
   public struct Content: Equatable, Sendable {
     public let type: String
     public let feed: String

@@ -53,6 +53,8 @@ protocol DerivedKind: FeedKind {
   /// The index of the first section of the source at a place, if its sections are sections of this feed. Returns nil if
   /// the kind derives a change of its own.
   func offset(ofSectionsAt place: Int) -> Int?
+  /// The steps that deriving the change of one row may take. They count towards `maxDerivedSteps` of each source.
+  var stepsPerRow: Int { get }
   /// The number of sections as of the last published commit.
   var publishedSectionCount: Int { get }
   /// Derives the change of this feed from the changes of its sources, and sets the published state. Called once for

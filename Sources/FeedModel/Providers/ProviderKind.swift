@@ -126,6 +126,9 @@ public final class ProviderKind: DerivedKind {
   var sources: [(place: Int, feed: Feed)] { children.enumerated().map { ($0, $1) } }
   func shows(_ place: Int) -> Bool { shownPlaces.contains(place) }
 
+  static let stepsPerRow = 100
+  var stepsPerRow: Int { Self.stepsPerRow }
+
   func offset(ofSectionsAt place: Int) -> Int? {
     sumStarts()
     return starts[place]

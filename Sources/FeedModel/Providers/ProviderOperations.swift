@@ -23,7 +23,7 @@ extension ProviderKind {
     let isShown = form == .composed || children.isEmpty
     try catalog.graph.checkGrowth(
       of: feed, named: feed.name, children: children + [child], showing: shown + (isShown ? [child] : []),
-      catalog.limits)
+      steps: stepsPerRow, catalog.limits)
     var changed = children
     changed.insert(child, at: index)
     var active = current

@@ -61,14 +61,14 @@ extension RowStore {
     var ranOut = false
     elements.forEach { handle in
       guard !ranOut, let element = try? scanner.scan(elements.text(of: handle).text) else { return }
-      let allowed = min(limit, log.stepsLeft)
+      let allowed = limits.countsAllWork ? min(limit, log.stepsLeft) : limit
       var steps = allowed
       if filter.accepts(element, steps: &steps) { accepted.append(handle) }
       ranOut = steps < 0
-      log.didUse(steps: allowed &- steps &+ 1)
+      if limits.countsAllWork { log.didUse(steps: allowed &- steps &+ 1) }
     }
     guard ranOut else { return accepted }
-    if log.stepsLeft < limit {
+    if limits.countsAllWork && log.stepsLeft < limit {
       throw .limitExceeded(
         limit: "maxRequestSteps", value: limits.maxRequestSteps,
         reason:

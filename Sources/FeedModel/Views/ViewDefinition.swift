@@ -16,6 +16,14 @@ public struct ViewDefinition: Equatable, Sendable {
     a.of == b.of && a.filter?.text == b.filter?.text && a.sort == b.sort && a.window == b.window
   }
 
+  /// The steps that following the change of one row may take.
+  func stepsPerRow(_ limits: Limits) -> Int {
+    let ordered = 1000 + 500 * sort.count
+    guard let filter else { return ordered }
+    let most = ViewJudge.maxSteps(limits)
+    return ordered + (filter.isShort ? min(most, 4000) : most) + filter.testCount
+  }
+
   /// Whether the view has neither a filter nor a sort, only a window.
   var isPlain: Bool { filter == nil && sort.isEmpty }
 }

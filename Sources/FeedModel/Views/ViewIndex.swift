@@ -29,9 +29,12 @@ final class ViewJudge {
     order =
       definition.sort.isEmpty
       ? nil : SortOrder(terms: definition.sort.map { .init(path: $0.by, descending: $0.descending) })
-    maxSteps = limits.maxQuerySteps
+    maxSteps = Self.maxSteps(limits)
     scanner = JSONScanner(maxDepth: limits.maxDepth)
   }
+
+  /// The steps that the filter of a view may take over one element.
+  static func maxSteps(_ limits: Limits) -> Int { min(limits.maxQuerySteps, limits.maxViewSteps) }
 
   /// Whether the view shows the element. If so, ``key`` is its sort key.
   func accepts(_ text: ElementText) -> Bool {
@@ -47,10 +50,15 @@ final class ViewJudge {
 
   /// The steps that the filter takes over an element, and one for the element.
   func steps(over text: ElementText) -> Int {
-    guard let filter, let view = try? scanner.scan(text.text) else { return 1 }
+    guard let view = try? scanner.scan(text.text) else { return 1 }
+    return steps(over: view)
+  }
+
+  func steps(over element: JSONView) -> Int {
+    guard let filter else { return 1 }
     var steps = maxSteps
-    _ = filter.accepts(view, steps: &steps)
-    return maxSteps - max(steps, 0) + 1
+    _ = filter.accepts(element, steps: &steps)
+    return maxSteps - max(steps, 0) + 1 + filter.testCount >> 2
   }
 
   /// Computes ``key`` for an element that was accepted before.

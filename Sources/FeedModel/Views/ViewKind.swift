@@ -38,6 +38,13 @@ final class ViewKind: DerivedKind, SingleSectionKind {
     (plan.source, plan.source.kind.path(ofFlat: shown.sourceRow(at: Int(path.row))))
   }
   func offset(ofSectionsAt place: Int) -> Int? { nil }
+  var stepsPerRow: Int { shown.stepsPerRow }
+
+  /// Whether the view has a filter that may take many steps over one element.
+  var isSlow: Bool { plan.definition.filter.map { !$0.isShort } ?? false }
+  /// Evaluates such a filter without following the source; nil for other filters.
+  var slowJudge: ViewJudge? { isSlow ? shown.makeJudge() : nil }
+
   func sourceSectionsDidChange() -> Bool { false }
   var publishedSectionCount: Int { published == nil ? 0 : 1 }
 

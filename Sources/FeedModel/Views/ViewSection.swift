@@ -95,6 +95,10 @@ final class ViewSection: FeedSection {
     return rows
   }
 
+  func makeJudge() -> ViewJudge { ViewJudge(plan.definition, limits: limits) }
+
+  var stepsPerRow: Int { plan.definition.stepsPerRow(limits) }
+
   // MARK: Following the source
 
   /// The published rows of the source: those of the index, or those in the window of a view without an index.

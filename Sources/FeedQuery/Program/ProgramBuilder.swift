@@ -11,6 +11,19 @@ struct ProgramBuilder {
   private(set) var tests: [Test] = []
   private(set) var patterns: [Pattern] = []
 
+  /// Whether there are at most 16 tests, and each compares the node of a singular query with a literal, or finds whether there
+  /// is one.
+  var isShort: Bool {
+    guard tests.count <= 16 else { return false }
+    return queries.allSatisfy(\.isSingular)
+      && tests.allSatisfy { test in
+        switch test.check {
+        case .compareNode, .exists: true
+        case .compare, .pattern: false
+        }
+      }
+  }
+
   /// Adds a query. Returns its index.
   mutating func add(_ syntax: QuerySyntax) throws(QueryError) -> Int32 {
     // Nested filters append selectors of their own. So the selectors of this query are compiled first and appended together.

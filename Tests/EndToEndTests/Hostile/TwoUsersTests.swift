@@ -71,20 +71,12 @@ struct TwoUsersTests {
   @Test("root connects while another user has all connections")
   func reserve() throws {
     let daemon = try daemon("--max-connections", "2")
-    let others = try (0..<2).map { _ in
-      try ChildProcess(
-        "/usr/bin/setpriv",
-        [
-          "--reuid", Self.user, "--regid", Self.user, "--clear-groups", BuildProducts.program("feedclient"), "stats",
-          "--watch",
-        ],
-        environment: ["FEEDD_SOCKET": daemon.socketPath])
-    }
+    let others = try (0..<2).map { _ in try OtherUser.connect(daemon.socketPath) }
+    for other in others { #expect(try HostileTests.ask(other, "ping").has("result")) }
     let root = try daemon.connect()
-    // Each question is answered while the other clients connect.
-    #expect(try HostileTests.waitForConnections(3, root))
+    let uids = try HostileTests.ask(root, "clients")["result"]["clients"].elements.compactMap { $0["uid"].int }
+    #expect(uids.sorted() == [0, OtherUser.uid, OtherUser.uid])
     #expect(try run(daemon, "ping").code != 0)
     #expect(try ClientCommand(daemon).run("kick", "1").code != 4)
-    for other in others { other.signal(SIGTERM) }
   }
 }
