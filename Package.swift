@@ -19,6 +19,11 @@ func module(
   .target(name: name, dependencies: dependencies, swiftSettings: settings)
 }
 
+/// The simulator and its reference model are optimized in debug builds too, with all assertions: each run of the tests plays
+/// thousands of histories.
+let simulatorSettings =
+  settings + [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
+
 func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .executableTarget(name: name, dependencies: dependencies, swiftSettings: daemonSettings)
 }
@@ -71,8 +76,8 @@ let package = Package(
       name: "TestSupport", dependencies: ["FeedJSON", "FeedChange", "FeedSystem"], path: "Tests/TestSupport",
       swiftSettings: settings),
     .target(
-      name: "ReferenceModel", dependencies: ["FeedJSON", "FeedChange", "FeedModel", "TestSupport"],
-      path: "Tests/ReferenceModel", swiftSettings: settings),
+      name: "ReferenceModel", dependencies: ["FeedChange", "FeedModel", "TestSupport"],
+      path: "Tests/ReferenceModel", swiftSettings: simulatorSettings),
     .target(
       name: "Simulator",
       dependencies: [
@@ -80,7 +85,7 @@ let package = Package(
         "ReferenceModel",
         "TestSupport",
       ],
-      path: "Tests/Simulator", swiftSettings: settings),
+      path: "Tests/Simulator", swiftSettings: simulatorSettings),
     tests("FeedJSONTests", ["FeedJSON"]),
     tests("FeedQueryTests", ["FeedQuery", "FeedJSON"]),
     tests("FeedChangeTests", ["FeedChange", "FeedJSON"]),

@@ -44,10 +44,11 @@ typedef struct {
 
 static sqlite3_vfs layer;
 static sqlite3_vfs *real_layer;
-/// Guards everything below: a log has two threads.
+/// Guards the registration.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static tracked_t *all;
-static int fault_kind, fault_after, fault_count, failures, is_broken, ignores_syncs;
+/// Each thread has a disk of its own: a history with its log runs on one thread.
+static _Thread_local tracked_t *all;
+static _Thread_local int fault_kind, fault_after, fault_count, failures, is_broken, ignores_syncs;
 
 static sqlite3_file *real_of(sqlite3_file *file) { return ((file_t *)file)->real; }
 
@@ -60,7 +61,6 @@ static void drop_changes(change_t *change) {
 }
 
 void simulated_disk_reset(void) {
-  pthread_mutex_lock(&lock);
   for (tracked_t **place = &all; *place;) {
     tracked_t *file = *place;
     drop_changes(file->changes);
@@ -74,29 +74,21 @@ void simulated_disk_reset(void) {
   }
   fault_kind = FAULTY_DISK_NOTHING;
   ignores_syncs = 0;
-  pthread_mutex_unlock(&lock);
 }
 
 void simulated_disk_fail(int kind, int after, int count) {
-  pthread_mutex_lock(&lock);
   fault_kind = kind;
   fault_after = after;
   fault_count = count;
   failures = is_broken = 0;
-  pthread_mutex_unlock(&lock);
 }
 
 int simulated_disk_failures(void) {
-  pthread_mutex_lock(&lock);
-  int count = failures;
-  pthread_mutex_unlock(&lock);
-  return count;
+  return failures;
 }
 
 void simulated_disk_ignore_syncs(int on) {
-  pthread_mutex_lock(&lock);
   ignores_syncs = on;
-  pthread_mutex_unlock(&lock);
 }
 
 static int fails(void) {
@@ -150,22 +142,16 @@ static void make_durable(tracked_t *tracked) {
 
 static int simulated_close(sqlite3_file *file) {
   tracked_t *tracked = ((file_t *)file)->tracked;
-  pthread_mutex_lock(&lock);
   if (tracked) tracked->users--;
-  pthread_mutex_unlock(&lock);
   return real_of(file)->pMethods ? real_of(file)->pMethods->xClose(real_of(file)) : SQLITE_OK;
 }
 
 static int simulated_read(sqlite3_file *file, void *bytes, int count, sqlite3_int64 offset) {
-  pthread_mutex_lock(&lock);
-  int failed = fault_kind == FAULTY_DISK_READ && fails();
-  pthread_mutex_unlock(&lock);
-  return failed ? SQLITE_IOERR_READ : real_of(file)->pMethods->xRead(real_of(file), bytes, count, offset);
+  return fault_kind == FAULTY_DISK_READ && fails() ? SQLITE_IOERR_READ : real_of(file)->pMethods->xRead(real_of(file), bytes, count, offset);
 }
 
 static int simulated_write(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
   int result = SQLITE_OK;
-  pthread_mutex_lock(&lock);
   if (fault_kind == FAULTY_DISK_FULL && fails()) {
     result = SQLITE_FULL;
   } else if (fault_kind == FAULTY_DISK_SYNC_AND_WRITE && is_broken && fails()) {
@@ -179,22 +165,18 @@ static int simulated_write(sqlite3_file *file, const void *bytes, int count, sql
     int written = real_of(file)->pMethods->xWrite(real_of(file), bytes, count, offset);
     if (result == SQLITE_OK) result = written;
   }
-  pthread_mutex_unlock(&lock);
   return result;
 }
 
 static int simulated_truncate(sqlite3_file *file, sqlite3_int64 size) {
-  pthread_mutex_lock(&lock);
   note(file, 0, 0, size, 1);
   int result = real_of(file)->pMethods->xTruncate(real_of(file), size);
-  pthread_mutex_unlock(&lock);
   return result;
 }
 
 static int simulated_sync(sqlite3_file *file, int flags) {
   (void)flags;
   tracked_t *tracked = ((file_t *)file)->tracked;
-  pthread_mutex_lock(&lock);
   int failed = (fault_kind == FAULTY_DISK_SYNC || fault_kind == FAULTY_DISK_SYNC_AND_WRITE) && fails();
   if (failed) {
     is_broken = 1;
@@ -204,7 +186,6 @@ static int simulated_sync(sqlite3_file *file, int flags) {
   } else if (tracked && !ignores_syncs) {
     make_durable(tracked);
   }
-  pthread_mutex_unlock(&lock);
   return failed ? SQLITE_IOERR_FSYNC : SQLITE_OK;
 }
 
@@ -248,21 +229,17 @@ static int simulated_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file 
   memset(opened->real, 0, (size_t)real_layer->szOsFile);
   int result = real_layer->xOpen(real_layer, name, opened->real, flags, out);
   opened->base.pMethods = opened->real->pMethods ? &methods : 0;
-  pthread_mutex_lock(&lock);
   opened->tracked = name && opened->real->pMethods ? track(name) : 0;
   if (opened->tracked) opened->tracked->users++;
-  pthread_mutex_unlock(&lock);
   return result;
 }
 
 /// A deleted file stays deleted.
 static int simulated_delete(sqlite3_vfs *vfs, const char *name, int sync) {
   (void)vfs;
-  pthread_mutex_lock(&lock);
   tracked_t *tracked = track(name);
   drop_changes(tracked->changes);
   tracked->changes = 0;
-  pthread_mutex_unlock(&lock);
   return real_layer->xDelete(real_layer, name, sync);
 }
 
@@ -340,7 +317,6 @@ static int lose_power(tracked_t *tracked, uint64_t *random) {
 
 int simulated_disk_lose_power(uint64_t seed) {
   int lost = 0;
-  pthread_mutex_lock(&lock);
   for (tracked_t *file = all; file; file = file->next) {
     int count = lose_power(file, &seed);
     if (count < 0) {
@@ -349,6 +325,5 @@ int simulated_disk_lose_power(uint64_t seed) {
     }
     lost += count;
   }
-  pthread_mutex_unlock(&lock);
   return lost;
 }

@@ -7,6 +7,28 @@ extension TreeReference {
     return views
   }
 
+  /// What every feed and bin shows after operations on some feeds that changed no definition.
+  ///
+  /// - Parameter before: what they showed before.
+  func views(_ before: [String: TreeView], changed: Set<String>) -> [String: TreeView] {
+    var stale = changed
+    var count = 0
+    while stale.count > count {
+      count = stale.count
+      for (name, feed) in feeds where !stale.contains(name) {
+        if feed.definition.sources.contains(where: { stale.contains(Self.owner(of: $0)) }) { stale.insert(name) }
+      }
+    }
+    var views = before.filter { !stale.contains(Self.owner(of: $0.key)) }
+    for name in names { _ = view(name, &views) }
+    return views
+  }
+
+  /// The feed that has a bin; a feed itself.
+  private static func owner(of name: String) -> String {
+    name.utf8.contains(UInt8(ascii: "/")) ? String(name.prefix { $0 != "/" }) : name
+  }
+
   /// What one feed shows.
   func view(_ name: String) -> TreeView {
     var views: [String: TreeView] = [:]

@@ -144,10 +144,11 @@ struct Oracle {
         return .refused(code: error.code)
       }
     }
-    for (name, feed) in reference.feeds where feed.hasIdentity && !next.rebinned.contains(name) {
-      next.reunite(name, since: feed)
+    let changed = Set(operations.map(\.feed))
+    for name in changed.sorted() where !next.rebinned.contains(name) {
+      if let feed = reference.feeds[name], feed.hasIdentity { next.reunite(name, since: feed) }
     }
-    let new = next.views()
+    let new = next.isStructural ? next.views() : next.views(views, changed: changed)
     state.reference = next
     if next.isStructural || new != views {
       state.revision += 1
@@ -157,12 +158,16 @@ struct Oracle {
     return .done(revision: revision)
   }
 
-  /// Keeps what changed. New bins are a change of the collection, whatever they show.
+  /// Keeps what changed. New bins or sections are a change of the collection, whatever they show.
   private mutating func keep(_ new: [String: TreeView], rebinned: Set<String>) {
     for name in views.keys where new[name] == nil {
       state.contents[name, default: []].append(Content(revision: revision, sections: nil))
     }
-    for (name, view) in new where views[name] != view || rebinned.contains(name) {
+    for (name, view) in new
+    where views[name] != view
+      || rebinned.contains(name) && reference.feeds[name]?.collection != nil
+        && !view.sections.isEmpty
+    {
       let sections = view.sections.map { section in
         Mirror.Section(name: section.name, rows: section.rows.map { .init(element: $0.text, type: $0.type) })
       }

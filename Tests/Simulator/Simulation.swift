@@ -21,7 +21,7 @@ final class Simulation {
   /// What happened to the daemon, so that a run shows that it met what it is made for.
   private var met: [String: Int] = [:]
 
-  /// One history in four is of the shipped log on a simulated disk, the others of a log in memory.
+  /// One history in eight is of the shipped log on a simulated disk, the others of a log in memory.
   init(seed: UInt64, sabotage: Sabotage? = nil) throws {
     self.seed = seed
     self.sabotage = sabotage
@@ -38,7 +38,7 @@ final class Simulation {
     limits.bookmarkInterval = generator.pick([1, 5, 30])
     limits.historySeconds = generator.pick([2, 20, 3600])
     let window = generator.pick([1, 1, 3])
-    let usesDisk = sabotage.map { $0 == .losesSyncs } ?? (seed % 4 == 0)
+    let usesDisk = sabotage.map { $0 == .losesSyncs } ?? (seed % 8 == 0)
     var disk: StoredLog.Disk?
     if usesDisk {
       let losesSyncs = sabotage == .losesSyncs

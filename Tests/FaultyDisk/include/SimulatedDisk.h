@@ -1,5 +1,5 @@
 /// A system layer for SQLite that knows what is synced, so that a test can simulate a loss of power. The files are real;
-/// syncs only note what they would make durable.
+/// syncs only note what they would make durable. Each thread has its own disk: files and faults.
 #ifndef SIMULATED_DISK_H
 #define SIMULATED_DISK_H
 
