@@ -33,16 +33,26 @@ struct TreeChange {
 
   /// Applied to what was shown, it gives what is shown.
   private func checkContent() throws {
-    var rows = before.sections.map { $0.rows.map(\.shown) }
+    // Rows are applied as numbers: those before the change from 0 on, the listed ones below 0.
+    let (old, listed) = (before.rows, try listed())
+    var next = 0
+    var places = before.sections.map { section in
+      defer { next += section.rows.count }
+      return Array(next..<(next + section.rows.count))
+    }
     do {
-      try FeedChange.apply(change, to: &rows, elements: try listed().map(\.shown))
-    } catch let error as ChangeError {
+      try FeedChange.apply(change, to: &places, elements: listed.indices.map { -1 - $0 })
+    } catch {
       throw fail("\(error)")
     }
+    let rows = places.map { $0.map { $0 < 0 ? listed[-1 - $0] : old[$0] } }
     var names = before.sections.map(\.name)
     change.applySections(to: &names) { $0.name }
     if names != after.sections.map(\.name) { throw fail("the sections are \(names)") }
-    if rows != after.sections.map({ $0.rows.map(\.shown) }) { throw fail("the rows are \(rows)") }
+    let isSame = rows.elementsEqual(after.sections) { rows, section in
+      rows.elementsEqual(section.rows) { $0.shows($1) }
+    }
+    if !isSame { throw fail("the rows are \(rows)") }
   }
 
   /// The rows after the change that it lists as added and then as updated.

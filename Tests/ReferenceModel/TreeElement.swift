@@ -36,12 +36,6 @@ struct TreeElement: Equatable {
     path == "$.k" ? k.map { "\"\($0)\"" } ?? "null" : "null"
   }
 
-  /// The element of a row.
-  init?(text: String) {
-    guard let value = Value(text), let n = value["n"]?.int else { return nil }
-    self.init(id: value["id"]?.int, v: value["v"]?.int, k: value["k"]?.string, n: n)
-  }
-
   init(id: Int?, v: Int?, k: String?, n: Int) { (self.id, self.v, self.k, self.n) = (id, v, k, n) }
 
   func number(_ member: String) -> Int? { member == "v" ? v : n }

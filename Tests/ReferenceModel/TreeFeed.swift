@@ -1,9 +1,11 @@
 /// One feed of the reference, in the plainest form.
 struct TreeFeed {
   /// As it is now; children may have changed since it was given.
-  var definition: TreeDefinition
+  var definition: TreeDefinition { didSet { listed = Self.listed(definition) } }
   var given: TreeDefinition
   let instance: UInt64
+  /// The text of its row in `$feeds`.
+  private(set) var listed: String
 
   /// The rows of an array or single.
   var items: [Item] = []
@@ -15,6 +17,17 @@ struct TreeFeed {
   var stints: [UInt64: UInt64] = [:]
   /// How often a slots feed was given another plan.
   var plans: UInt64 = 0
+
+  init(definition: TreeDefinition, given: TreeDefinition, instance: UInt64) {
+    self.definition = definition
+    self.given = given
+    self.instance = instance
+    listed = Self.listed(definition)
+  }
+
+  private static func listed(_ definition: TreeDefinition) -> String {
+    "{\"feed\":\"\(definition.name)\",\"kind\":\"\(definition.kind)\",\"definition\":\(definition.canonical)}"
+  }
 
   struct Item {
     var token: UInt64

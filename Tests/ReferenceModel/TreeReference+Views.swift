@@ -48,7 +48,7 @@ extension TreeReference {
     switch feed.definition.content {
     case .list(let list):
       let rows = feed.items.map {
-        TreeRow(token: $0.token, text: $0.element.text, type: $0.element.type(at: list.type))
+        TreeRow(token: $0.token, $0.element, type: list.type)
       }
       return [TreeSection(name: name, rows: rows)]
     case .collection:
@@ -68,7 +68,7 @@ extension TreeReference {
       let rows = NaiveSlots.list(slots, contents) { type, row in
         TreeRow(
           token: mix(feed.plans, type.token, row.token), text: row.text,
-          type: slots.showsOwnTypes ? row.type : "\"\(type)\"")
+          type: slots.showsOwnTypes ? row.type : "\"\(type)\"", element: row.element)
       }
       return [TreeSection(name: name, rows: rows)]
     case .view(let window):
@@ -88,7 +88,7 @@ extension TreeReference {
   private func rows(of bin: TreeFeed.Bin, _ feed: TreeFeed) -> [TreeRow] {
     bin.rows.compactMap { row in
       feed.elements[row.id].map {
-        TreeRow(token: row.token, text: $0.element.text, type: $0.element.type(at: feed.collection?.type))
+        TreeRow(token: row.token, $0.element, type: feed.collection?.type)
       }
     }
   }
@@ -142,7 +142,7 @@ extension TreeFeed {
 
   /// A child's row as a row of this provider.
   func row(_ row: TreeRow, of child: TreeView) -> TreeRow {
-    TreeRow(token: token(row.token, of: child.instance), text: row.text, type: row.type)
+    TreeRow(token: token(row.token, of: child.instance), text: row.text, type: row.type, element: row.element)
   }
 
   func token(_ token: UInt64, of child: UInt64) -> UInt64 {

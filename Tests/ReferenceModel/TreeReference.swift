@@ -80,11 +80,8 @@ struct TreeReference {
   /// A row for each feed, in the order of names.
   var listRows: [TreeRow] {
     if let list { return list }
-    return feeds.values.sorted { $0.definition.name < $1.definition.name }.map { feed in
-      let (name, kind) = (feed.definition.name, feed.definition.kind)
-      return TreeRow(
-        token: name.token,
-        text: "{\"feed\":\"\(name)\",\"kind\":\"\(kind)\",\"definition\":\(feed.definition.canonical)}", type: "null")
+    return feeds.sorted { $0.key < $1.key }.map { name, feed in
+      TreeRow(token: name.token, text: feed.listed, type: "null", element: nil)
     }
   }
 

@@ -5,14 +5,19 @@ struct TreeRow: Equatable {
   var text: String
   /// The JSON text of its type, `null` without one.
   var type: String
+  /// What filters judge and sorts compare; nil for a row of `$feeds`, which has none of its members.
+  var element: TreeElement?
 
-  /// The row without which row it is.
-  var shown: TreeRow { TreeRow(token: 0, text: text, type: type) }
-
-  /// What filters judge and sorts compare.
-  var element: TreeElement? { TreeElement(text: text) }
+  static func == (a: TreeRow, b: TreeRow) -> Bool { a.token == b.token && a.text == b.text && a.type == b.type }
 
   func shows(_ other: TreeRow) -> Bool { text == other.text && type == other.type }
+}
+
+extension TreeRow {
+  /// - Parameter type: the path of the type; nil for none.
+  init(token: UInt64, _ element: TreeElement, type: String?) {
+    self.init(token: token, text: element.text, type: element.type(at: type), element: element)
+  }
 }
 
 /// A section as the reference has it.

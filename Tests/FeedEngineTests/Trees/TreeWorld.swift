@@ -24,6 +24,8 @@ final class TreeWorld {
   var deltas: [String: Value] = [:]
   /// The checked deltas of the last commit.
   var changes: [String: TreeChange] = [:]
+  /// The feeds that show something else, or had a delta, since they were compared.
+  var touched: Set<String> = []
   var statistics: [String: Int] = [:]
   /// The last requests, for failure messages.
   private(set) var trace: [String] = []
@@ -86,7 +88,9 @@ final class TreeWorld {
 
   private func single() throws {
     let operation = generator.operation(on: reference, views)
-    let answer = try mutate(operation.method, operation.params)
+    let condition = condition()
+    let answer = try mutate(operation.method, "\(operation.params.dropLast())\(condition.member)}")
+    if !condition.holds { return try expectRefusal(answer, -32009, at: nil) }
     var next = reference
     (next.isStructural, next.rebinned) = (false, [])
     let change = answer["result"].flatMap { $0["deleted"] == nil ? nil : Change($0) }
@@ -99,6 +103,17 @@ final class TreeWorld {
     if let change { try check(change, operation, from: reference, to: next) }
     try settle(next, answer, [operation])
     statistics[operation.method, default: 0] += 1
+  }
+
+  /// The member `if` of a request, mostly none, and whether the condition holds.
+  private func condition() -> (member: String, holds: Bool) {
+    guard generator.chance(6), !views.isEmpty else { return ("", true) }
+    let name = generator.chance(80) ? generator.pick(views.keys.sorted()) : generator.pick(TreeGenerator.names)
+    let present = mirrors[name]?.revision
+    let expected = generator.chance(60) ? present : generator.chance(50) ? nil : max(0, commits - generator.below(3))
+    statistics["condition", default: 0] += 1
+    let revision = expected.map { "\($0)" } ?? "null"
+    return (",\"if\":{\"feed\":\"\(name)\",\"revision\":\(revision)}", expected == present)
   }
 
   private func transaction() throws {
@@ -139,7 +154,7 @@ final class TreeWorld {
     if let index, answer.errorData?["op"]?.int != index { throw fail("expected the error at op \(index): \(answer)") }
     let frames = harness.take(watcher)
     if !frames.isEmpty { throw fail("a refused request was published: \(frames)") }
-    try compareEngine()
+    try compareEngine(isWhole: true)
     statistics["refused \(code)", default: 0] += 1
   }
 

@@ -7,14 +7,14 @@ import Testing
 /// Random trees of all kinds of feeds under random mutations, with a watcher of every feed, compared with a reference that
 /// rebuilds every feed after each operation.
 ///
-/// 40,000 operations over all fixed seeds, a million with `scripts/test --long`, or `FEEDD_TREE_OPERATIONS`. A fresh seed,
-/// or that of `FEEDD_TREE_SEED`, runs an eighth of them.
+/// 100,000 operations, a million with `scripts/test --long`, or `FEEDD_TREE_OPERATIONS`: a ninth with each of eight fixed
+/// seeds, and with a fresh seed or that of `FEEDD_TREE_SEED`.
 @Suite struct TreesTests {
   /// The number of operations after which a new tree begins.
   private static let life = 500
 
   private static var operations: Int {
-    TestEffort.count(40_000, long: 1_000_000, variable: "FEEDD_TREE_OPERATIONS")
+    TestEffort.count(100_000, long: 1_000_000, variable: "FEEDD_TREE_OPERATIONS")
   }
 
   private static var fresh: UInt64 {
@@ -23,11 +23,11 @@ import Testing
 
   @Test(arguments: UInt64(1)...8)
   func fixedSeed(_ seed: UInt64) {
-    run(seed: seed, operations: Self.operations / 8)
+    run(seed: seed, operations: Self.operations / 9)
   }
 
   @Test func freshSeed() {
-    run(seed: Self.fresh, operations: Self.operations / 8)
+    run(seed: Self.fresh, operations: Self.operations / 9)
   }
 
   private func run(seed: UInt64, operations: Int) {
