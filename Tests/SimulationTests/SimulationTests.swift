@@ -24,7 +24,7 @@ import Testing
     guard let events = await Self.play([fixed, random]), count >= 3000 else { return }
     var required = [
       "delta", "part", "reset", "resumed", "bookmark", "end", "error", "bye badFrame", "bye limit", "bye shutdown",
-      "failed batch", "kill", "power loss", "new epoch",
+      "failed batch", "eviction", "kill", "power loss", "new epoch",
     ]
     if count >= 10_000 { required += ["bye frameTimeout", "unacknowledged batch kept", "changes lost"] }
     for event in required {

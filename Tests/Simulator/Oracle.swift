@@ -48,6 +48,8 @@ struct Oracle {
   private var requests: [Int: Mutation] = [:]
   private var outcomes: [Int: Outcome] = [:]
   private var lastTag = 0
+  /// The commits that evicted expired elements.
+  private(set) var evictions = 0
 
   /// The code of the error that requests get when the log fails.
   static let storageFailed = -32008
@@ -94,13 +96,19 @@ struct Oracle {
   // MARK: The log
 
   /// Executes the requests of a batch in order, or refuses them if the log failed.
-  mutating func execute(_ bytes: [UInt8], failure: String?) throws(SimulationFailure) {
-    if failure == nil { past?.append(state) }
-    var bytes = bytes
+  mutating func execute(_ batch: StoredRequests, failure: String?) throws(SimulationFailure) {
+    if failure == nil {
+      past?.append(state)
+      state.reference.moment = batch.at.milliseconds
+    }
+    var bytes = batch.bytes
     for text in FrameText.take(from: &bytes) {
       guard let request = Value(text) else { throw SimulationFailure("the log has no JSON: \(text)") }
-      // The daemon's own requests.
-      if request["method"]?.string?.hasPrefix("$") == true { continue }
+      if let method = request["method"]?.string, method.hasPrefix("$") {
+        // A request of the daemon itself. The others change nothing that is seen.
+        if method == "$evict", failure == nil { evict() }
+        continue
+      }
       guard let tag = request["tag"]?.int, let mutation = requests[tag] else {
         throw SimulationFailure("the log has a request that nobody sent or that changes nothing: \(text)")
       }
@@ -144,7 +152,25 @@ struct Oracle {
         return .refused(code: error.code)
       }
     }
-    let changed = Set(operations.map(\.feed))
+    adopt(next, changed: Set(operations.map(\.feed)))
+    return .done(revision: revision)
+  }
+
+  /// Evicts the elements whose time is over, each feed's in a commit of its own.
+  private mutating func evict() {
+    while let name = reference.due {
+      var next = reference
+      (next.isStructural, next.rebinned) = (false, [])
+      next.evictDue(name)
+      adopt(next, changed: [name])
+      evictions += 1
+    }
+  }
+
+  /// The state after a commit, or after operations without effect.
+  /// - Parameter changed: the feeds that the operations name.
+  private mutating func adopt(_ given: TreeReference, changed: Set<String>) {
+    var next = given
     for name in changed.sorted() where !next.rebinned.contains(name) {
       if let feed = reference.feeds[name], feed.hasIdentity { next.reunite(name, since: feed) }
     }
@@ -155,7 +181,6 @@ struct Oracle {
       keep(new, rebinned: next.rebinned)
     }
     state.views = new
-    return .done(revision: revision)
   }
 
   /// Keeps what changed. New bins or sections are a change of the collection, whatever they show.
@@ -201,6 +226,11 @@ extension TreeReference {
     }
     return feed.items.map(\.element) == elements
   }
+}
+
+extension Instant {
+  /// Whole milliseconds, in which the reference counts time.
+  var milliseconds: Int { Int(nanoseconds / 1_000_000) }
 }
 
 /// Frames as texts.

@@ -102,7 +102,8 @@ final class SimulatedDaemon {
     epoch = log.epoch
     let engine = Self.makeEngine(limits, epoch: epoch, seed: UInt64(starts), now: now)
     let newest = try log.recover(into: engine, limits)
-    now = max(now, newest.adding(nanoseconds: 1))
+    // Whole milliseconds: the reference counts in them.
+    now = max(now, Instant(nanoseconds: UInt64(newest.milliseconds + 1) * 1_000_000))
     replace(engine, log)
   }
 

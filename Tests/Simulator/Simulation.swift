@@ -18,6 +18,8 @@ final class Simulation {
   private(set) var trace: [String] = []
   private let seed: UInt64
   private let sabotage: Sabotage?
+  /// Whether elements expire as time passes.
+  private let expires: Bool
   /// What happened to the daemon, so that a run shows that it met what it is made for.
   private var met: [String: Int] = [:]
 
@@ -48,6 +50,7 @@ final class Simulation {
     }
     daemon = try SimulatedDaemon(limits: limits, window: window, disk: disk)
     oracle = Oracle(mayLose: disk?.mayLoseChanges == true)
+    expires = generator.chance(60)
     clients = (0..<(2 + generator.below(4))).map {
       SimulatedClient(number: $0, uid: $0 < 2 ? 1000 : 2000 + UInt32($0 % 2), isHonest: $0 < 2)
     }
@@ -78,13 +81,16 @@ final class Simulation {
   /// What happened to the clients.
   var events: [String: Int] {
     var events = met
-    events.merge(["turns": daemon.turns, "starts": daemon.starts, "commits": oracle.revision]) { $0 + $1 }
+    events.merge([
+      "turns": daemon.turns, "starts": daemon.starts, "commits": oracle.revision, "eviction": oracle.evictions,
+    ]) { $0 + $1 }
     for client in clients { events.merge(client.events) { $0 + $1 } }
     return events
   }
 
   private func begin(_ seed: UInt64) {
     generator.random = SeededRandom(seed: seed)
+    if expires { generator.now = daemon.now.milliseconds }
     daemon.link.reseed(seed)
   }
 
@@ -105,7 +111,7 @@ final class Simulation {
   private func turn() throws {
     try daemon.runTurn()
     for (batch, failure) in daemon.log.takeOutcomes() {
-      try oracle.execute(batch.bytes, failure: failure)
+      try oracle.execute(batch, failure: failure)
       if failure != nil { met["failed batch", default: 0] += 1 }
     }
     guard Int(daemon.engine.catalog.revision) == oracle.revision else {
@@ -175,7 +181,7 @@ final class Simulation {
     }
     try daemon.restart(.kill(tail: tail))
     for client in clients { client.disconnect() }
-    for batch in unexecuted { try oracle.execute(batch.bytes, failure: nil) }
+    for batch in unexecuted { try oracle.execute(batch, failure: nil) }
     try daemon.compare(with: oracle)
     if unexecuted.isEmpty { try compareSelections(selections) }
   }
@@ -201,7 +207,7 @@ final class Simulation {
     if let inFlight {
       // It may have been stored.
       var later = oracle
-      try later.execute(inFlight.bytes, failure: nil)
+      try later.execute(inFlight, failure: nil)
       if (try? daemon.compare(with: later)) != nil {
         met["unacknowledged batch kept", default: 0] += 1
         return oracle = later
