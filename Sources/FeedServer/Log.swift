@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedSystem
 
 /// The daemon's log on standard error: one line for each event.
@@ -74,7 +75,7 @@ public final class Log {
     if dropped > 0 {
       let count = dropped
       dropped = 0
-      put(.warning, "\(count) lines missing here: the reader of the log was too slow")
+      put(.warning, "\(counted(count, "line")) missing here: the reader of the log was too slow")
       guard isWritable else {
         dropped = 1
         return
@@ -91,7 +92,9 @@ public final class Log {
     if rates[level.rawValue].second != second {
       let leftOut = rates[level.rawValue].leftOut
       rates[level.rawValue] = (second, 0, 0)
-      if leftOut > 0 { put(level, "\(leftOut) \(level.name) lines left out: more than \(linesPerSecond) in a second") }
+      if leftOut > 0 {
+        put(level, "\(counted(leftOut, "\(level.name) line")) left out: more than \(linesPerSecond) in a second")
+      }
     }
     if rates[level.rawValue].written == linesPerSecond {
       rates[level.rawValue].leftOut += 1

@@ -1,4 +1,5 @@
 import FeedEngine
+import FeedJSON
 import FeedModel
 import FeedStorage
 import FeedSystem
@@ -31,14 +32,15 @@ extension Daemon {
     var text = """
       \(file): sound
       epoch \(found.epoch), schema \(found.schema), written by feedd \(found.software)
-      revision \(catalog.revision): image of revision \(found.recovery.imageRevision) with \(found.recovery.elements) elements, \
-      \(found.recovery.batches) batches (\(found.recovery.batchBytes) bytes) of journal after it
-      \(catalog.feeds.count) feeds
+      revision \(catalog.revision): image of revision \(found.recovery.imageRevision) with \
+      \(counted(found.recovery.elements, "element")), \(counted(found.recovery.batches, "batch", plural: "batches")) \
+      (\(counted(found.recovery.batchBytes, "byte"))) of journal after it
+      \(counted(catalog.feeds.count, "feed"))
 
       """
     if found.beginning != .continued { text += "the next start begins a new epoch\n" }
     for feed in catalog.feeds.values.sorted(by: { $0.name < $1.name }) {
-      text += "  \(feed.name): \(feed.kindName), \(feed.count) rows, revision \(feed.revision)\n"
+      text += "  \(feed.name): \(feed.kindName), \(counted(feed.count, "row")), revision \(feed.revision)\n"
     }
     return text
   }
@@ -98,6 +100,4 @@ extension Daemon {
     _ = try file.apply(configuration, to: engine, now: ServerClock(after: 0).now)
     return configuration
   }
-
-  private static func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 }

@@ -97,6 +97,10 @@ struct OptionTableTests {
     (["-x"], "unknown option -x"),
     (["--check=yes"], "--check takes no value"),
     (["--socket"], "--socket: missing value, expected a non-empty PATH"),
+    (
+      ["--socket", "--check"],
+      "--socket: missing value, expected a non-empty PATH; write --socket=--check if that is it"
+    ),
     (["--socket="], "--socket '': expected a non-empty PATH"),
     (["--count", "101"], "--count '101': expected an integer from 0 to 100"),
     (["--count", "-1"], "--count '-1': expected an integer from 0 to 100"),

@@ -1,4 +1,5 @@
 import FeedChange
+import FeedJSON
 import FeedModel
 import FeedWire
 
@@ -87,7 +88,7 @@ extension Engine {
       try feed.set(rows, in: commit)
       if catalog.finish(to: self) { status.counters.commits &+= 1 }
       if feed.source.state != .ok {
-        status.report(.info, "managed feed \(feed.name): \(rows.count) rows", about: .init(feed: feed.name))
+        status.report(.info, "managed feed \(feed.name): \(counted(rows.count, "row"))", about: .init(feed: feed.name))
       }
       setSource(feed.name, SourceStatus(.ok, since: time))
     } catch {

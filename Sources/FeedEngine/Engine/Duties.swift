@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedModel
 
 /// Timed work: quotas, evictions, access rules, incomplete frames, bookmarks, and watches that are not live.
@@ -67,14 +68,16 @@ extension Engine {
     guard now.since(since) >= UInt64(limits.frameTimeout) * 1_000_000_000 else { return }
     close(
       session, reason: "frameTimeout",
-      message: "Half a frame made no progress for \(limits.frameTimeout) seconds (frameTimeout).", level: .warning)
+      message: "Half a frame made no progress for \(counted(limits.frameTimeout, "second")) (frameTimeout).",
+      level: .warning)
   }
 
   /// Discards the output of a closing connection that was not read before the deadline.
   private func discardIfUnread(_ session: Session) {
     guard let deadline = session.phase.closeDeadline, deadline <= now, session.output.count > 0 else { return }
     status.report(
-      .warning, "\(session.description) did not read its last \(session.output.count) bytes", about: session.subject)
+      .warning, "\(session.description) did not read its last \(counted(session.output.count, "byte"))",
+      about: session.subject)
     session.output.removeAll()
     outbox.list(session)
   }

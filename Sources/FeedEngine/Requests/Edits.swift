@@ -82,7 +82,8 @@ extension Engine {
     }
     let rows = try rows(parameters)
     guard rows.count == elements.count else {
-      throw Parameters.refuse("at", "has \(rows.count) rows for \(elements.count) elements; give one for each")
+      throw Parameters.refuse(
+        "at", "has \(counted(rows.count, "row")) for \(counted(elements.count, "element")); give one for each")
     }
     return rows
   }

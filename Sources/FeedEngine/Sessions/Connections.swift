@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedModel
 import FeedWire
 
@@ -61,7 +62,8 @@ extension Engine {
     if !session.phase.isRefused { quotas.release(session) }
     status.report(
       .debug,
-      "\(session.description) closed after \(session.client.requests) requests, \(session.output.count) bytes unsent",
+      "\(session.description) closed after \(counted(session.client.requests, "request")), "
+        + "\(counted(session.output.count, "byte")) unsent",
       about: session.subject)
   }
 

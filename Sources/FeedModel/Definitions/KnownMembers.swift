@@ -97,6 +97,9 @@ public enum KnownMembers {
   /// The advice for a member that only definitions of other kinds have; nil if none has it.
   private static func otherKinds(_ name: String, _ kind: String) -> String? {
     let kinds = FeedDefinition.kinds.filter { definition($0)?.contains(name) == true }
-    return kinds.isEmpty ? nil : "kind \"\(kind)\" has no \"\(name)\", only \(kinds.joined(separator: ", ")) has it"
+    guard let last = kinds.last else { return nil }
+    let owners =
+      kinds.count == 1 ? "only \(last) has it" : "\(kinds.dropLast().joined(separator: ", ")) and \(last) have it"
+    return "kind \"\(kind)\" has no \"\(name)\"; \(owners)"
   }
 }

@@ -128,8 +128,9 @@ struct Acceptor: ~Copyable {
     SocketIO.close(descriptor)
     turnedAway += 1
     guard now >= nextLine else { return }
-    let clients = turnedAway == 1 ? "1 client" : "\(turnedAway) clients"
-    log.write(.error, "\(error); \(clients) turned away with \(openConnections) connections open")
+    log.write(
+      .error,
+      "\(error); turned away \(counted(turnedAway, "client")) with \(counted(openConnections, "connection")) open")
     turnedAway = 0
     nextLine = now.adding(seconds: 1)
   }

@@ -1,4 +1,5 @@
 import FeedEngine
+import FeedJSON
 import FeedModel
 import FeedStorage
 import FeedSystem
@@ -134,8 +135,9 @@ struct EventLoop: ~Copyable {
   /// Accepts only the connections that already wait, queues `bye` for all, and continues until all output is written.
   private mutating func drain(_ cause: String) {
     link.endListening()
-    service.tell(.stopping, .status("ending, \(link.count) connections are told"))
-    log.write(.notice, "\(cause): ending, \(link.count) connections are told")
+    let clients = counted(link.count, "connection")
+    service.tell(.stopping, .status("ending; notifying \(clients)"))
+    log.write(.notice, "\(cause): ending; notifying \(clients)")
     turn.drain(reason: "shutdown", message: "feedd is ending; connect again when it is back.")
   }
 
@@ -148,9 +150,9 @@ struct EventLoop: ~Copyable {
     if left == 0 {
       log.write(.notice, "ended")
     } else {
-      log.write(.warning, "ended, \(left) connections did not read their last frame in time")
+      log.write(.warning, "ended; \(counted(left, "connection")) did not read the last frame in time")
     }
-    log.write(.debug, "\(cycles) turns of the loop, \(link.accepted) connections accepted")
+    log.write(.debug, "\(counted(cycles, "turn")) of the loop, \(counted(link.accepted, "connection")) accepted")
   }
 
   // MARK: Storage

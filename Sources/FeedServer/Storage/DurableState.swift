@@ -1,4 +1,5 @@
 import FeedEngine
+import FeedJSON
 import FeedModel
 import FeedStorage
 import FeedSystem
@@ -69,8 +70,9 @@ extension Daemon {
     let milliseconds = (MonotonicClock.now - start) / 1_000_000
     log.write(
       .notice,
-      "\(storage.path): revision \(engine.catalog.revision), \(engine.catalog.feeds.count) feeds, from an image of "
-        + "\(found.elements) elements and \(found.batches) batches of the journal, in \(milliseconds) ms")
+      "\(storage.path): revision \(engine.catalog.revision), \(counted(engine.catalog.feeds.count, "feed")), from an image of "
+        + "\(counted(found.elements, "element")) and \(counted(found.batches, "batch", plural: "batches")) of the journal, in \(milliseconds) ms"
+    )
     return found
   }
 }

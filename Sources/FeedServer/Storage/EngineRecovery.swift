@@ -1,4 +1,5 @@
 import FeedEngine
+import FeedJSON
 import FeedModel
 import FeedStorage
 import FeedSystem
@@ -109,7 +110,8 @@ struct RecoveryReport {
 
   /// A line for the log and the service manager.
   var text: String {
-    var text = "recovering: \(progress.elements) elements, \(progress.batches) batches of the journal"
+    let batches = counted(progress.batches, "batch", plural: "batches")
+    var text = "recovering: \(counted(progress.elements, "element")), \(batches) of the journal"
     if seconds > 0 { text += "; the batch that ends with row \(progress.row) has taken \(seconds) s so far" }
     return text
   }

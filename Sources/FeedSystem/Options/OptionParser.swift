@@ -3,7 +3,8 @@ import FeedJSON
 /// Parses a command line from left to right by the conventions of GNU `getopt_long`.
 ///
 /// It accepts `--name VALUE`, `--name=VALUE`, `-n VALUE`, `-nVALUE` and clusters such as `-hn VALUE`. Unique prefixes of
-/// long names are accepted. `--` ends the options. A single `-` and negative numbers are operands.
+/// long names are accepted. `--` ends the options. A single `-` and negative numbers are operands. Only `--name=VALUE`
+/// accepts the whole name of another option as a value.
 struct OptionParser {
   private let options: [OptionDescription]
   private let arguments: [String]
@@ -80,8 +81,14 @@ struct OptionParser {
     guard next < arguments.count else {
       throw UsageError("--\(option.name): missing value, expected \(option.value.expectation)")
     }
-    defer { next += 1 }
-    return arguments[next]
+    let value = arguments[next]
+    if options.contains(where: { "--\($0.name)" == value }) {
+      throw UsageError(
+        "--\(option.name): missing value, expected \(option.value.expectation); write --\(option.name)=\(value) if that is it"
+      )
+    }
+    next += 1
+    return value
   }
 
   private mutating func record(_ option: OptionDescription, _ value: String) throws(UsageError) {

@@ -58,7 +58,7 @@ struct EndingTests {
     let request = RawClient.frame(Array("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}".utf8))
     for _ in 0..<20 { try client.sendBytes(Array((0..<1000).map { _ in request }.joined())) }
     #expect(try daemon.stop() == 0)
-    #expect(daemon.log.contains("ended, 1 connections did not read their last frame in time"))
+    #expect(daemon.log.contains("ended; 1 connection did not read the last frame in time"))
     withExtendedLifetime(client) {}
   }
 
