@@ -150,11 +150,13 @@ class Completions(unittest.TestCase):
         self.socket = daemon.path
         with daemon.connect() as connection:
             for feed in ("inbox", "tasks"):
-                connection.call("define", feed=feed, kind="collection")
+                connection.call("define", feed=feed, kind="collection", bins=[{"name": "all"}])
         self.assertEqual(self.complete("feedclient", ""), {*commands(), "help"})
         self.assertEqual(self.complete("feedclient", "wa"), {"watch"})
         self.assertEqual(self.complete("feedclient", "--socket", "x", "und"), {"undefine"})
-        self.assertEqual(self.complete("feedclient", "watch", ""), {"inbox", "tasks"})
+        self.assertEqual(self.complete("feedclient", "watch", ""), {"inbox", "inbox/all", "tasks", "tasks/all"})
+        self.assertEqual(self.complete("feedclient", "push", ""), {"inbox", "tasks"})
+        self.assertEqual(self.complete("feedclient", "define", "home", "--child", "inbox/"), {"inbox/all"})
         self.assertEqual(self.complete("feedclient", "--json", "push", "in"), {"inbox"})
         self.assertIn("--since-file", self.complete("feedclient", "watch", "inbox", "--s"))
         self.assertEqual(self.complete("feedclient", "define", "x", "--kind", "se"), {"segmented"})
@@ -176,7 +178,7 @@ class Completions(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         names = ["plain", "$(touch hostile)", "`touch hostile`", "two words"]
-        feeds = "\n".join('{"feed":"%s","kind":"array"}' % name for name in names)
+        feeds = "\n".join(names)
         fake = os.path.join(folder.name, "feedclient")
         with open(fake, "w", encoding="utf-8") as file:
             file.write(f"#!/bin/sh\ncat <<'END'\n{feeds}\nEND\n")

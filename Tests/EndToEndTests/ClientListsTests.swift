@@ -7,6 +7,17 @@ struct ClientListsTests {
     try client.run("query", feed, "$[*]").lines
   }
 
+  @Test("feeds --names prints the names of feeds and bins, one on each line") func names() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "inbox", "--bin", "urgent=@.p > 5", "--bin", "rest").code == 0)
+    #expect(try client.run("define", "byday", "--section", "$.day").code == 0)
+    #expect(try client.run("push", "byday", #"{"id":1,"day":"Monday"}"#).code == 0)
+    #expect(try client.run("define", "home", "--kind", "composed", "--child", "inbox/rest").code == 0)
+    #expect(try client.run("feeds", "--names").lines == ["byday", "home", "inbox", "inbox/urgent", "inbox/rest"])
+    #expect(try client.run("feeds", "--names", "--tree").code == 2)
+  }
+
   @Test func arraysAreEditedByRow() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)

@@ -147,6 +147,44 @@ struct ClientTerminalTests {
     #expect(try watcher.waitForExit() == 0)
   }
 
+  @Test("statistics are replaced on a terminal with room for them, and appended on a smaller one") func statistics()
+    throws
+  {
+    let daemon = try DaemonProcess()
+    let terminal = try PseudoTerminal(columns: 60, rows: 40)
+    let screen = TerminalReader(terminal)
+    let watcher = try start("stats --watch --interval 100ms", on: terminal, daemon, environment: ["NO_COLOR": "1"])
+    try screen.wait(for: "A\u{1B}[Jrevision")
+    watcher.signal(SIGINT)
+    #expect(try watcher.waitForExit() == 128 + SIGINT)
+    let lines = screen.screen(columns: 60, rows: 40).lines
+    #expect(lines.filter { $0.hasPrefix("uptime") }.count == 1)
+    let small = try PseudoTerminal(columns: 60, rows: 5)
+    let reader = TerminalReader(small)
+    let other = try start("stats --watch --interval 100ms", on: small, daemon, environment: ["NO_COLOR": "1"])
+    try reader.wait(for: "\r\n\r\nrevision")
+    other.signal(SIGINT)
+    #expect(try other.waitForExit() == 128 + SIGINT)
+  }
+
+  @Test("select prints text on a terminal") func selection() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("push", "f", "--define", "{\"id\":1}", "{\"id\":2}").code == 0)
+    let terminal = try PseudoTerminal(columns: 40, rows: 10)
+    let screen = TerminalReader(terminal)
+    for (words, text) in [
+      ("select f 0,1", "revision 2 1 row selected: 0,1\r\n"),
+      ("select f --all", "revision 2 2 rows selected: 0,0 0,1\r\n"),
+      ("selected f", "revision 2 2 rows selected: 0,0 0,1\r\n"),
+      ("deselect f --all", "revision 2 nothing selected\r\n"),
+    ] {
+      let before = screen.text.count
+      #expect(try start(words, on: terminal, daemon, environment: ["NO_COLOR": "1"]).waitForExit() == 0)
+      try screen.wait(for: text, after: before)
+    }
+  }
+
   @Test("a watch that ends by itself leaves the rows on the screen") func lastRows() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)

@@ -103,6 +103,13 @@ struct ClientTransferTests {
     #expect(try client.run("query", "f", "$[?@.id >= 200]").lines == Array(lines[200...]))
     #expect(try client.run("query", "f", "$[::-2]").lines == stride(from: 399, to: 0, by: -2).map { lines[$0] })
     #expect(try client.run("query", "f", "$[0:399, 0]").lines == Array(lines.prefix(399)) + [lines[0]])
+    func placed(_ rows: [Int]) -> [String] { rows.map { "{\"at\":[0,\($0)],\"node\":\(lines[$0])}" } }
+    #expect(try client.run("query", "f", "$[?@.id >= 200]", "--places").lines == placed(Array(200..<400)))
+    #expect(
+      try client.run("query", "f", "$[::-2]", "--places").lines == placed(Array(stride(from: 399, to: 0, by: -2))))
+    #expect(try client.run("query", "f", "$[0:399, 0]", "--places").lines == placed(Array(0..<399) + [0]))
+    let whole = try client.run("query", "f", "$", "--places").lines
+    #expect(whole == ["{\"at\":null,\"node\":[\(lines.joined(separator: ","))]}"])
   }
 
   @Test("a backup is restored into the directory of a stopped daemon") func restore() throws {

@@ -55,7 +55,12 @@ struct TerminalScreen {
     case ("l", "?1049"): (cells, shell) = (shell ?? cells, nil)
     case ("h", "?7"): wraps = true
     case ("l", "?7"): wraps = false
-    case ("J", _): cells = Self.blank(columns, rows)
+    case ("A", _): row = max(row - (Int(parameters) ?? 1), 0)
+    case ("J", "2"): cells = Self.blank(columns, rows)
+    case ("J", _):
+      cells[row].replaceSubrange(
+        min(column, columns)..., with: Array(repeating: " ", count: columns - min(column, columns)))
+      for below in (row + 1)..<max(row + 1, rows) { cells[below] = Array(repeating: " ", count: columns) }
     case ("K", _): for place in min(column, columns)..<columns { cells[row][place] = " " }
     case ("H", _):
       let numbers = parameters.split(separator: ";").map { Int($0) ?? 1 }

@@ -20,8 +20,11 @@ _feedclient_commands() {
   feedclient --help 2>/dev/null | sed -nE 's/^  ([a-z][A-Za-z-]*)  +.*/\1/p'
 }
 
+# Prints the names of feeds, and those of bins too for a command that reads.
 _feedclient_feeds() {
-  feedclient --json --timeout 1s feeds 2>/dev/null | grep -oE '^\{"feed":"[^"\\]*"' | cut -d '"' -f 4
+  local bins='/'
+  [[ $1 =~ ^(watch|get|range|query|snapshot|select|deselect|selected|verify|describe)$ ]] && bins='^$'
+  feedclient --timeout 1s feeds --names 2>/dev/null | grep -v "$bins"
 }
 
 _feedclient_methods() {
@@ -57,7 +60,7 @@ _feedclient() {
       return
       ;;
     --child | --of)
-      _feedclient_offer "$word" < <(_feedclient_feeds)
+      _feedclient_offer "$word" < <(_feedclient_feeds watch)
       return
       ;;
     --timeout | --template | --print | --separator | --rows | --count | --interval) return ;;
@@ -74,7 +77,7 @@ _feedclient() {
   elif [[ $command =~ ^(import|backup|restore)$ ]]; then
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
   elif { [ "$position" -eq 0 ] || [[ $command =~ ^(export|watch)$ ]]; } && [ "$command" != call ]; then
-    _feedclient_offer "$word" < <(_feedclient_feeds)
+    _feedclient_offer "$word" < <(_feedclient_feeds "$command")
   elif [ "$position" -eq 0 ]; then
     _feedclient_offer "$word" < <(_feedclient_methods)
   fi

@@ -18,7 +18,12 @@ function __feedclient_commands
 end
 
 function __feedclient_feeds
-    feedclient --json --timeout 1s feeds 2>/dev/null | string match -ar '"feed":"[^"]*"' | string replace -r '"feed":"(.*)"' '$1'
+    set -l names (feedclient --timeout 1s feeds --names 2>/dev/null)
+    if contains -- (__feedclient_words)[1] watch get range query snapshot select deselect selected verify describe
+        printf '%s\n' $names
+    else
+        string match -v '*/*' -- $names
+    end
 end
 
 function __feedclient_connections
@@ -43,3 +48,5 @@ complete -c feedclient -l socket -r -F
 complete -c feedclient -l since-file -r -F
 complete -c feedclient -l state -r -F
 complete -c feedclient -l kind -x -a 'collection array single composed segmented slots view'
+complete -c feedclient -l child -x -a '(feedclient --timeout 1s feeds --names 2>/dev/null)'
+complete -c feedclient -l of -x -a '(feedclient --timeout 1s feeds --names 2>/dev/null)'

@@ -158,14 +158,23 @@ extension Command {
 }
 
 extension Invocation {
-  /// Prints the statistics at intervals until `--timeout` expires.
+  /// Prints the statistics at intervals until `--timeout` expires. On a terminal that has room for them, each print
+  /// replaces the one before.
   fileprivate func watchStats(_ show: (JSONView, Console) -> Void) throws(Failure) -> ExitStatus {
     let interval = (options.duration("interval") ?? .seconds(1)).clampedNanoseconds
     let (connection, _) = try connect(deadline: deadline())
     var next = MonotonicClock.now
+    var isFirst = true
+    let isReplaced = console.terminal.canRedraw && !console.isJSON && !options.contains("prometheus")
     while true {
-      try call(connection, "stats", deadline: deadline()) { show($0, console) }
-      if !console.isJSON { console.print("") }
+      try call(connection, "stats", deadline: deadline()) { stats in
+        let lines = Flattening.entries(of: stats).count
+        let fits = isReplaced && lines < console.terminal.rows ?? 0
+        if fits, !isFirst { console.printRaw("\u{1B}[\(lines)A\u{1B}[J") }
+        show(stats, console)
+        if !fits, !console.isJSON { console.print("") }
+      }
+      isFirst = false
       try console.flush()
       next &+= interval
       let due = min(next, end ?? .max)

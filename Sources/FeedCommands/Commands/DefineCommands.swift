@@ -108,16 +108,23 @@ extension Command {
     examples: """
       feedclient feeds
       feedclient feeds --tree
+      feedclient feeds --names
       feedclient watch '$feeds'
       """,
     about: """
       Lists every feed with its kind, its sections, their numbers of rows, and its revision. The feed $feeds has a row for each of \
       them, which can be watched.
       """,
-    options: [OptionDescription("tree", help: "print a tree: each feed with its children below it")], operands: 0...0
+    options: [
+      OptionDescription("tree", help: "print a tree: each feed with its children below it"),
+      OptionDescription("names", help: "print only the names of feeds and bins, one a line"),
+    ],
+    operands: 0...0
   ) { invocation throws(Failure) in
-    let wantsTree = invocation.options.contains("tree")
-    return try invocation.request("feeds", nil, show: wantsTree ? Show.tree : Show.feeds)
+    let (wantsTree, wantsNames) = (invocation.options.contains("tree"), invocation.options.contains("names"))
+    if wantsTree, wantsNames { throw invocation.usage("--tree and --names exclude each other") }
+    return try invocation.request(
+      "feeds", nil, show: wantsTree ? Show.tree : wantsNames ? Show.feedNames : Show.feeds)
   }
 
   static let describe = Command(

@@ -81,7 +81,7 @@ extension Command {
     let rows = numbers[0]..<(end.overflow ? .max : end.partialValue)
     let console = invocation.console
     try SnapshotStream(invocation).read(feed) { row throws(Failure) in
-      guard row.section == section, rows.contains(row.row) else { return }
+      guard row.place.section == section, rows.contains(row.place.row) else { return }
       Show.row(row.element, type: row.type, console, templates)
       try console.flushIfLarge()
     }
@@ -107,16 +107,15 @@ extension Command {
     var params = ParameterWriter()
     params.add("feed", feed)
     params.add("path", invocation.operand(1))
-    if invocation.options.contains("places") {
-      params.add("places", true)
-      return try invocation.request("query", params.finish(), show: Show.placedNodes)
-    }
+    let hasPlaces = invocation.options.contains("places")
+    if hasPlaces { params.add("places", true) }
     do throws(Failure) {
-      return try invocation.request("query", params.finish(), show: Show.items("nodes", templates))
+      let show = hasPlaces ? Show.placedNodes : Show.items("nodes", templates)
+      return try invocation.request("query", params.finish(), show: show)
     } catch {
       guard error.exceeds(["maxFrame", "maxQueryBytes", "maxQuerySteps"]) else { throw error }
     }
-    try LocalQuery(invocation, invocation.operand(1)).run(feed, templates)
+    try LocalQuery(invocation, invocation.operand(1), templates, hasPlaces: hasPlaces).run(feed)
     return .done
   }
 

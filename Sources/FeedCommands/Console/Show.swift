@@ -82,11 +82,16 @@ enum Show {
       return value(result, console)
     }
     for (node, place) in zip(nodes.elements, places.elements) {
-      var line = ParameterWriter()
-      line.add("at", json: String(decoding: place.text, as: UTF8.self))
-      line.add("node", json: String(decoding: node.text, as: UTF8.self))
-      console.print(line.finish())
+      placedNode(node, at: String(decoding: place.text, as: UTF8.self), console)
     }
+  }
+
+  /// Prints a node and its place, the JSON text of an index path or null.
+  static func placedNode(_ node: JSONView, at place: String, _ console: Console) {
+    var line = ParameterWriter()
+    line.add("at", json: place)
+    line.add("node", json: String(decoding: node.compactText, as: UTF8.self))
+    console.print(line.finish())
   }
 
   /// Prints the items of a list in the result as a table with a column for each member.
@@ -147,6 +152,21 @@ extension Show {
   static func tree(_ result: JSONView, _ console: Console) {
     guard !console.wantsJSON, let list = result.member("feeds") else { return feeds(result, console) }
     for line in FeedTree(list).lines(width: console.terminal.columns, palette: console.palette) { console.print(line) }
+  }
+
+  /// Prints the names of feeds and bins, one on each line.
+  static func feedNames(_ result: JSONView, _ console: Console) {
+    for name in names(ofFeeds: result) { console.print(console.isJSON ? name : LinePainter.safe(name)) }
+  }
+
+  /// The names of feeds and bins in the result of `feeds`.
+  static func names(ofFeeds result: JSONView) -> [String] {
+    (result.member("feeds") ?? result).elements.flatMap { feed in
+      guard let name = feed.member("feed")?.string else { return [String]() }
+      // The sections of a collection with a member "section" are not feeds.
+      guard let bins = feed.member("bins"), feed.member("section") == nil else { return [name] }
+      return [name] + bins.elements.compactMap { $0.member("name")?.string }.map { "\(name)/\($0)" }
+    }
   }
 
   /// Prints feeds as a table: name, kind, rows of each section, revision.

@@ -144,21 +144,11 @@ extension Invocation {
     let names = try? { () throws(ClientError) in
       let connection = try Connection.open(path: socketPath, timeout: .seconds(1))
       _ = try connection.hello(client: "feedclient/\(command.name)", deadline: deadline)
-      return try connection.call("feeds", deadline: deadline) { Self.names(in: $0) }
+      return try connection.call("feeds", deadline: deadline) { Show.names(ofFeeds: $0) }
     }()
     guard let names else { return "" }
     let word = refusal.feedName ?? operand(0)
     return names.contains(word) ? "" : Suggestion.clause(for: word, in: names)
-  }
-
-  /// The names of feeds and bins in the result of `feeds`.
-  private static func names(in result: JSONView) -> [String] {
-    (result.member("feeds") ?? result).elements.flatMap { feed in
-      let name = feed.member("feed")?.string
-      let bins =
-        feed.member("bins") == nil ? [] : feed.member("sections")?.elements.compactMap { $0.member("name")?.string }
-      return (name.map { [$0] } ?? []) + (bins ?? [])
-    }
   }
 }
 

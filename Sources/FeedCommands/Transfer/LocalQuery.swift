@@ -10,9 +10,14 @@ import FeedQuery
 struct LocalQuery {
   private let invocation: Invocation
   private let path: JSONPath
+  private let templates: Templates
+  /// Whether to print the place of the element that each node is in.
+  private let hasPlaces: Bool
 
-  init(_ invocation: Invocation, _ path: String) throws(Failure) {
+  init(_ invocation: Invocation, _ path: String, _ templates: Templates, hasPlaces: Bool) throws(Failure) {
     self.invocation = invocation
+    self.templates = templates
+    self.hasPlaces = hasPlaces
     do throws(QueryError) {
       self.path = try JSONPath(parsing: path)
     } catch {
@@ -21,20 +26,16 @@ struct LocalQuery {
   }
 
   /// Prints the nodes, all at one revision.
-  func run(_ feed: String, _ templates: Templates) throws(Failure) {
-    if let elementwise = path.elementwise() {
-      try run(elementwise, feed, templates)
-    } else {
-      try runOverDocument(feed, templates)
-    }
+  func run(_ feed: String) throws(Failure) {
+    if let elementwise = path.elementwise() { try run(elementwise, feed) } else { try runOverDocument(feed) }
   }
 
-  private func run(_ path: ElementwisePath, _ feed: String, _ templates: Templates) throws(Failure) {
+  private func run(_ path: ElementwisePath, _ feed: String) throws(Failure) {
     let console = invocation.console
     var forwards = path.selection(count: 0)
     // A reverse selection is read forwards. Its nodes are printed at the end.
     var backwards: [Int]?
-    var held: [[[UInt8]]] = []
+    var held: [(at: SnapshotStream.Place, nodes: [[UInt8]])] = []
     var next: Int?
     var place = 0
     try SnapshotStream(invocation).read(
@@ -53,35 +54,48 @@ struct LocalQuery {
       if backwards != nil {
         var nodes: [[UInt8]] = []
         path.evaluate(row.element) { nodes.append($0.compactText) }
-        held.append(nodes)
+        held.append((row.place, nodes))
       } else {
-        path.evaluate(row.element) { Show.row($0, type: nil, console, templates) }
+        path.evaluate(row.element) { show($0, at: row.place) }
         try console.flushIfLarge()
       }
     }
-    for node in held.reversed().joined() { try show(node, templates) }
+    for (place, nodes) in held.reversed() {
+      for node in nodes { try show(node, at: place) }
+    }
   }
 
-  private func show(_ node: [UInt8], _ templates: Templates) throws(Failure) {
-    var scanner = JSONScanner(maxDepth: 10_100)
-    node.withUnsafeBytes { bytes in
-      if let view = try? scanner.scan(bytes) { Show.row(view, type: nil, invocation.console, templates) }
+  private func show(_ node: JSONView, at place: SnapshotStream.Place?) {
+    if hasPlaces {
+      Show.placedNode(node, at: place.map { "[\($0.section),\($0.row)]" } ?? "null", invocation.console)
+    } else {
+      Show.row(node, type: nil, invocation.console, templates)
     }
+  }
+
+  private func show(_ node: [UInt8], at place: SnapshotStream.Place) throws(Failure) {
+    var scanner = JSONScanner(maxDepth: 10_100)
+    node.withUnsafeBytes { bytes in if let view = try? scanner.scan(bytes) { show(view, at: place) } }
     try invocation.console.flushIfLarge()
   }
 
-  private func runOverDocument(_ feed: String, _ templates: Templates) throws(Failure) {
-    let console = invocation.console
+  private func runOverDocument(_ feed: String) throws(Failure) {
     var document = ByteBuffer()
     document.append(UInt8(ascii: "["))
+    // The elements' places and where their texts begin, in the order of both.
+    var elements: [(start: Int, place: SnapshotStream.Place)] = []
     try SnapshotStream(invocation).read(feed) { row throws(Failure) in
       if document.count > 1 { document.append(UInt8(ascii: ",")) }
+      if hasPlaces { elements.append((document.count, row.place)) }
       document.append(compact: row.element)
     }
     document.append(UInt8(ascii: "]"))
     var scanner = JSONScanner(maxDepth: 10_100)
-    if let root = try? scanner.scan(document.bytes) {
-      path.evaluate(root) { Show.row($0, type: nil, console, templates) }
+    guard let root = try? scanner.scan(document.bytes) else { return }
+    path.evaluate(root) { node in
+      // The array itself begins before every element and has no place.
+      let next = elements.indices.partitionPoint { elements[$0].start <= node.byteOffset }
+      show(node, at: next > 0 ? elements[next - 1].place : nil)
     }
   }
 }

@@ -3,10 +3,15 @@ import FeedJSON
 
 /// Reads a feed of any size at one revision: the snapshot of a watch, row by row.
 struct SnapshotStream {
-  /// One row. Valid until the handler returns.
-  struct Row {
+  /// The place of a row.
+  struct Place {
     var section: Int
     var row: Int
+  }
+
+  /// One row. Valid until the handler returns.
+  struct Row {
+    var place: Place
     var element: JSONView
     var type: String?
   }
@@ -87,7 +92,7 @@ struct SnapshotStream {
     var types = part.member("types")?.elements
     for element in elements.elements {
       while section < start.sections.count, row >= start.sections[section].count { (section, row) = (section + 1, 0) }
-      try take(Row(section: section, row: row, element: element, type: types?.next()?.string))
+      try take(Row(place: Place(section: section, row: row), element: element, type: types?.next()?.string))
       row += 1
     }
   }
@@ -132,9 +137,9 @@ struct SnapshotStream {
         }
       }
     ) { row throws(Failure) in
-      begin(through: row.section)
+      begin(through: row.place.section)
       if isJSON {
-        console.printRaw(row.row == 0 ? "" : ",")
+        console.printRaw(row.place.row == 0 ? "" : ",")
         console.printRaw(row.element.compactText)
         types.append(row.type)
       } else {

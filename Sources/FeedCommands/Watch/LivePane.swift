@@ -58,6 +58,8 @@ struct LivePane {
     if let mirror = state.mirror, mirror.progress.isLive {
       line.addWhole("  \(Grouped.text(mirror.count, "row"))", .dim)
       line.addWhole("  revision \(Grouped.text(Int(clamping: mirror.progress.revision)))", .dim)
+    } else if state.complaint == nil {
+      line.addWhole("  loading", .dim)
     }
     if let revision = state.verifiedRevision {
       line.addWhole("  verified at \(Grouped.text(Int(clamping: revision)))", .added)
