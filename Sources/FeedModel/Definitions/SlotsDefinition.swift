@@ -28,7 +28,7 @@ public struct SlotsDefinition: Equatable, Sendable {
   }
 
   /// The steps that following the change of one row may take: the layout is computed anew.
-  var stepsPerRow: Int { 1000 + (pattern.count + header.count) * contents.count + fixed.count }
+  var stepsPerRow: Int { 1000 + (pattern.count + header.count) * contents.count + 50 * fixed.count }
 
   public struct Content: Equatable, Sendable {
     public let type: String

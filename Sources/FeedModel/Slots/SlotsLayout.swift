@@ -83,13 +83,17 @@ public final class SlotsLayout: Sendable {
     var items: [SlotsItem] = []
     var used = builder.used
     var ofType: [Int: (first: Int, rows: [Int])] = [:]
-    // The list grows by one row for each that is inserted, so a position beyond its end is never reached.
-    for (position, type) in mayHaveFixed ? rule.insertions : [] where position <= baseCount + rows.count {
+    // The number of types of which more rows can be inserted.
+    var waiting = mayHaveFixed ? rule.insertedTypes.count { used[$0] < counts[$0] } : 0
+    for (position, type) in rule.insertions {
+      // The list grows by one row for each that is inserted, so a position beyond its end is never reached.
+      if waiting == 0 || position > baseCount + rows.count { break }
       guard used[type] < counts[type] else { continue }
       ofType[type, default: (used[type], [])].rows.append(position)
       rows.append(position)
       items.append(SlotsItem(type: type, index: used[type]))
       used[type] += 1
+      if used[type] == counts[type] { waiting -= 1 }
     }
     fixedRows = rows
     fixedItems = items

@@ -28,6 +28,8 @@ public struct SlotsRule: Equatable, Sendable {
   public var fixed: [Int: Int] { didSet { sortInsertions() } }
   /// The entries of `fixed` that may be inserted, ascending by position: not at negative positions, no types of the pattern.
   private(set) var insertions: [(position: Int, type: Int)] = []
+  /// The types of `insertions`, each once.
+  private(set) var insertedTypes: [Int] = []
 
   /// Creates a rule from its parts.
   public init(
@@ -45,6 +47,7 @@ public struct SlotsRule: Equatable, Sendable {
     let shown = Set(pattern)
     insertions = fixed.filter { $0.key >= 0 && !shown.contains($0.value) }.map { (position: $0.key, type: $0.value) }
       .sorted { $0.position < $1.position }
+    insertedTypes = Set(insertions.map(\.type)).sorted()
   }
 
   public static func == (a: SlotsRule, b: SlotsRule) -> Bool {
