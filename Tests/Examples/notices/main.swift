@@ -15,7 +15,6 @@ drawers.register("alarm", as: Notice.self) { notice, line, animation in
   line.text = "! \(notice.text)" + (animation.map { " (\($0))" } ?? "")
 }
 drawers.register(nil, as: Notice.self) { notice, line, _ in line.text = notice.text }
-
 let client = Client()
 try await client.push(Notice(id: 1, text: "Door open"), to: "inbox")
 for try await update in client.watch("inbox", as: Notice.self) {
