@@ -159,6 +159,17 @@ struct ClientTerminalTests {
     #expect(try watcher.waitForExit() == 128 + SIGINT)
     let lines = screen.screen(columns: 60, rows: 40).lines
     #expect(lines.filter { $0.hasPrefix("uptime") }.count == 1)
+    // On a smaller one, members that are 0 give way.
+    let medium = try PseudoTerminal(columns: 60, rows: 20)
+    let mediumReader = TerminalReader(medium)
+    let next = try start("stats --watch --interval 100ms", on: medium, daemon, environment: ["NO_COLOR": "1"])
+    try mediumReader.wait(for: "A\u{1B}[J")
+    try mediumReader.wait(for: "memoryBytes", after: mediumReader.text.count)
+    next.signal(SIGINT)
+    #expect(try next.waitForExit() == 128 + SIGINT)
+    let shown = mediumReader.screen(columns: 60, rows: 20).lines
+    #expect(shown.filter { $0.hasPrefix("memoryBytes") }.count == 1)
+    #expect(!shown.contains { $0.hasPrefix("resets") })
     let small = try PseudoTerminal(columns: 60, rows: 5)
     let reader = TerminalReader(small)
     let other = try start("stats --watch --interval 100ms", on: small, daemon, environment: ["NO_COLOR": "1"])

@@ -159,22 +159,28 @@ extension Command {
 
 extension Invocation {
   /// Prints the statistics at intervals until `--timeout` expires. On a terminal that has room for them, each print
-  /// replaces the one before.
+  /// replaces the one before; members that are 0 give way first.
   fileprivate func watchStats(_ show: (JSONView, Console) -> Void) throws(Failure) -> ExitStatus {
     let interval = (options.duration("interval") ?? .seconds(1)).clampedNanoseconds
     let (connection, _) = try connect(deadline: deadline())
     var next = MonotonicClock.now
-    var isFirst = true
+    var lastCount = 0
     let isReplaced = console.terminal.canRedraw && !console.isJSON && !options.contains("prometheus")
     while true {
       try call(connection, "stats", deadline: deadline()) { stats in
-        let lines = Flattening.entries(of: stats).count
-        let fits = isReplaced && lines < console.terminal.rows ?? 0
-        if fits, !isFirst { console.printRaw("\u{1B}[\(lines)A\u{1B}[J") }
-        show(stats, console)
-        if !fits, !console.isJSON { console.print("") }
+        var entries = Flattening.entries(of: stats)
+        let room = isReplaced ? (console.terminal.rows ?? 0) - 1 : 0
+        if entries.count > room { entries.removeAll { $0.value.int == 0 } }
+        guard entries.count <= room else {
+          lastCount = 0
+          show(stats, console)
+          if !console.isJSON { console.print("") }
+          return
+        }
+        if lastCount > 0 { console.printRaw("\u{1B}[\(lastCount)A\u{1B}[J") }
+        Show.members(entries, console)
+        lastCount = entries.count
       }
-      isFirst = false
       try console.flush()
       next &+= interval
       let due = min(next, end ?? .max)

@@ -111,7 +111,11 @@ enum Show {
   /// Prints the members of an object, one on each line, aligned. Members of nested objects are named by their path.
   static func members(_ result: JSONView, _ console: Console) {
     if console.isJSON { return console.print(result) }
-    let entries = Flattening.entries(of: result)
+    members(Flattening.entries(of: result), console)
+  }
+
+  /// Prints members, one on each line, aligned.
+  static func members(_ entries: [(name: String, value: JSONView)], _ console: Console) {
     let width = entries.map { DisplayWidth.columns(of: $0.name) }.max() ?? 0
     for entry in entries {
       var line = console.line()
