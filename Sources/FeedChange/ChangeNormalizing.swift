@@ -76,7 +76,9 @@ extension Array where Element == IndexPath {
 }
 
 /// Returns the indexes of a longest strictly increasing subsequence of `values`. O(n log n).
-@inlinable package func longestIncreasing<Value: Comparable>(_ values: [Value]) -> [Int] {
+///
+/// - Parameter step: called after each eight values.
+@inlinable package func longestIncreasing<Value: Comparable>(_ values: [Value], step: () -> Void = {}) -> [Int] {
   if values.indices.dropFirst().allSatisfy({ values[$0 - 1] < values[$0] }) { return Array(values.indices) }
   /// `tails[k]` is the index of the smallest value that ends an increasing subsequence of length k + 1.
   var tails: [Int] = []
@@ -85,11 +87,13 @@ extension Array where Element == IndexPath {
     let length = tails.indices.partitionPoint { values[tails[$0]] < value }
     if length > 0 { previous[index] = tails[length - 1] }
     if length == tails.count { tails.append(index) } else { tails[length] = index }
+    if index & 7 == 0 { step() }
   }
   var result: [Int] = []
   var next = tails.last ?? -1
   while next >= 0 {
     result.append(next)
+    if result.count & 31 == 0 { step() }
     next = previous[next]
   }
   return result.reversed()

@@ -193,6 +193,9 @@ public final class SQLiteLog: CommitLog, ImageStore {
     while now < deadline, sendPart(), !isBusy { now = MonotonicClock.now }
   }
 
+  /// Whether ``workOnImage(executed:isBusy:_:)`` would begin an image.
+  public var wantsImage: Bool { cutter == nil && schedule.wantsImage(now: MonotonicClock.now) }
+
   private func beginImage(_ content: CatalogImage, executed number: UInt64) {
     schedule.didBegin()
     image += 1

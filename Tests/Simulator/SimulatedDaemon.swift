@@ -1,4 +1,5 @@
 import FeedModel
+import FeedServer
 
 @testable import FeedEngine
 @testable import ReferenceModel
@@ -29,17 +30,24 @@ final class SimulatedDaemon {
   /// Starts since the beginning.
   private(set) var starts = 1
   private(set) var turns = 0
+  /// Whether each request that changes feeds is executed in slices, with turns between them.
+  private let isSliced: Bool
 
   /// The user that the daemon runs as.
   static let owner: UInt32 = 990
 
-  init(limits: Limits, window: Int, disk: StoredLog.Disk?) throws {
+  init(limits: Limits, window: Int, disk: StoredLog.Disk?, isSliced: Bool = false) throws {
     self.limits = limits
+    self.isSliced = isSliced
     self.disk = disk
     log = MemoryLog(window: window)
     engine = Self.makeEngine(limits, epoch: epoch, seed: 1, now: now)
-    turn = Turn(engine, log: log, now: now)
+    turn = Turn(engine, log: log, slices: Self.slices(isSliced), now: now)
     if let disk { try start(disk) }
+  }
+
+  private static func slices(_ isSliced: Bool) -> (any SliceRunner)? {
+    isSliced ? SlicedWork(slice: 0, isEager: true) : nil
   }
 
   private static func makeEngine(_ limits: Limits, epoch: String, seed: UInt64, now: Instant) -> Engine {
@@ -62,12 +70,17 @@ final class SimulatedDaemon {
   var lossReason: String? { turn.lossReason }
   var isDrained: Bool { turn.isDrained }
 
-  /// One turn, and what it may do in one.
+  /// One turn, and what it may do in one. If requests are sliced, also the turns until all that is stored was executed.
   func runTurn() throws(SimulationFailure) {
+    repeat { try runSlice() } while isSliced && turn.isExecuting
+  }
+
+  private func runSlice() throws(SimulationFailure) {
     turns += 1
     let commits = engine.status.counters.commits
     turn.run(&link, now: now)
     engine.checkInvariants()
+    if turn.isWithinBatch { return try checkBudget(commits: engine.status.counters.commits &- commits) }
     (log as? StoredLog)?.workOnImage(executed: turn.executed, isBusy: turn.hadInput) { engine.catalog.makeImage() }
     try checkBudget(commits: engine.status.counters.commits &- commits)
   }
@@ -110,7 +123,7 @@ final class SimulatedDaemon {
   private func replace(_ engine: Engine, _ log: any SimulatedLog) {
     self.engine = engine
     self.log = log
-    turn = Turn(engine, log: log, now: now)
+    turn = Turn(engine, log: log, slices: Self.slices(isSliced), now: now)
   }
 
   // MARK: Auditing

@@ -48,7 +48,7 @@ final class Simulation {
         generator.chance(50) || losesSyncs ? .disk : .process, journalBytes: generator.pick([1000, 8000, 1 << 20]),
         losesSyncs: losesSyncs)
     }
-    daemon = try SimulatedDaemon(limits: limits, window: window, disk: disk)
+    daemon = try SimulatedDaemon(limits: limits, window: window, disk: disk, isSliced: seed % 100 == 1)
     oracle = Oracle(mayLose: disk?.mayLoseChanges == true)
     expires = generator.chance(60)
     clients = (0..<(2 + generator.below(4))).map {

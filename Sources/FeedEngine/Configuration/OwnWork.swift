@@ -35,6 +35,11 @@ struct InternalQueue {
 
   mutating func submit(_ request: InternalRequest) { submitted.append(request) }
 
+  mutating func takeSubmitted() -> [InternalRequest] {
+    defer { submitted.removeAll() }
+    return submitted
+  }
+
   /// The time of the next eviction, given the time when the next element expires; nil while one is in flight.
   func nextEviction(_ expiry: Instant?) -> Instant? {
     isEvicting ? nil : expiry.map { max($0, evictionsResumeAt) }
@@ -61,9 +66,16 @@ struct InternalQueue {
 }
 
 extension Engine {
-  /// Executes a request of the daemon, or adds it to the next batch if requests are stored.
+  /// Executes a request of the daemon, or adds it to the next batch if requests are stored. It waits while a request
+  /// that changes feeds is under way.
   func submit(_ request: InternalRequest) {
-    if isDurable { ownWork.queue.submit(request) } else { execute(request, isLogged: false) }
+    if isDurable || longWork.isUnderWay { ownWork.queue.submit(request) } else { execute(request, isLogged: false) }
+  }
+
+  /// Executes the requests of the daemon that waited, if nothing is stored.
+  func executeSubmitted() {
+    if ownWork.queue.isEmpty { return }
+    for request in ownWork.queue.takeSubmitted() { execute(request, isLogged: false) }
   }
 
   /// Completes a request of the daemon that was stored, or that could not be stored.

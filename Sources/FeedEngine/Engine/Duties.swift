@@ -5,6 +5,8 @@ import FeedModel
 extension Engine {
   /// The maximum number of elements that one turn evicts from a feed.
   private static let evictionLimit = 1000
+  /// The maximum number of elements that are gone whose memory one turn frees.
+  private static let discardLimit = 10_000
 
   /// Starts a turn.
   func begin(at now: Instant) {
@@ -15,10 +17,12 @@ extension Engine {
   /// Does the timed work that is due, before the turn writes its output.
   func attend() {
     closeOverQuota()
-    if !isDurable { evictExpired() }
+    if longWork.isExclusive { return }
+    if !isDurable && !longWork.isUnderWay { evictExpired() }
     applyAccessRules()
     if time.nextSweep <= now { sweep() }
     advanceWatches()
+    catalog.freeDiscarded(Self.discardLimit)
   }
 
   /// The time of the next turn if nothing arrives; nil if nothing is scheduled.
@@ -33,6 +37,7 @@ extension Engine {
   /// Whether there is work that can continue immediately.
   var hasWork: Bool {
     quotas.hasOverLimit || hasAnswersToContinue || watches.schedule.readyCount > 0 || sessions.hasResumable
+      || catalog.hasDiscarded
   }
 
   /// Evicts expired elements, a bounded number in each turn.

@@ -64,6 +64,8 @@ public final class Engine {
   var outbox = Outbox()
   var watches: Watches
   var longAnswers = LongAnswers()
+  /// The request that changes feeds and takes several turns.
+  var longWork: LongWork
   var status: Status
   var time: EngineTime
 
@@ -81,6 +83,7 @@ public final class Engine {
     time = EngineTime(now: now)
     catalog = Catalog(limits: limits, seed: seed)
     commit = catalog.commit
+    longWork = LongWork(catalog.commit)
   }
 
   var now: Instant { time.now }

@@ -94,6 +94,8 @@ extension Engine {
   }
 
   private func closeAnswer(_ buffer: TurnBuffer, _ start: Int, _ session: Session) throws(FeedError) {
+    // The connection was closed while its request was under way.
+    if session.isClosing { return buffer.bytes.truncate(to: start) }
     if let batch = session.line.batch { return try closeEntry(of: batch, start, session) }
     if buffer.bytes.endFrame(at: start) > limits.maxFrame {
       buffer.bytes.truncate(to: start)

@@ -4,8 +4,38 @@ import FeedModel
 import FeedWire
 
 /// Executes batches that the log has stored, and refuses batches that it could not store.
+///
+/// A batch may take several turns: between two of its requests, and within one that takes long (``LongWork``). Invariant:
+/// the batch that is being executed is the oldest one, and requests of later batches are executed after it.
 struct Completion: ~Copyable {
+  /// What the log has decided about batches.
+  private struct Verdict {
+    let through: UInt64
+    /// The reason why they could not be stored; nil if they are stored.
+    let failure: String?
+  }
+
+  /// The batch that is being executed.
+  private struct Progress {
+    let batch: RequestBatch
+    let failure: String?
+    /// The first request that is not executed. While long work is under way, the request after that.
+    var next = 0
+  }
+
+  /// The requests between two looks at the clock.
+  private static let requestsPerLook = 8
+
   private let engine: Engine
+  /// The events of the log that were not handled yet, in order, each with the number of the newest batch at the time.
+  private var events: [(event: LogEvent, newest: UInt64)] = []
+  private var verdict: Verdict?
+  private var progress: Progress?
+  /// Whether a slice of long work was done in this turn, and whether a request was executed.
+  private var didResume = false
+  private var didExecute = false
+  /// Whether the next batch waits for another turn, so that an image can be made between two batches.
+  var pausesBetweenBatches = false
   /// The number of batches refused since the last stored one, and the reason.
   private(set) var failedBatches = 0
   private(set) var failureReason = ""
@@ -16,79 +46,191 @@ struct Completion: ~Copyable {
     self.engine = engine
   }
 
-  /// Executes batches that the log has stored, and refuses batches that it could not store.
+  /// Whether a batch was executed in part.
+  var isWithinBatch: Bool { progress != nil }
+  /// Whether the next turn has a batch to execute.
+  var hasWork: Bool { progress != nil || verdict != nil || !events.isEmpty }
+
+  mutating func beginTurn() {
+    didResume = false
+    didExecute = false
+    engine.longWork.beginTurn()
+  }
+
+  /// Executes batches that the log has stored, as far as the time of this turn allows, and refuses batches that it could
+  /// not store.
   mutating func completeBatches(_ dispatcher: inout Dispatcher) {
-    if dispatcher.commits.storesAtOnce { return }
-    while let event = dispatcher.commits.log.nextEvent() {
-      switch event {
-      case .stored(let number):
-        complete(&dispatcher, through: number, failure: nil)
-        failedBatches = 0
-      case .failed(let number, let reason):
-        // The log reported all earlier batches as stored.
-        assert(dispatcher.commits.first(through: number).map { $0.number == number } ?? true)
-        failureReason = reason
-        failedBatches &+= complete(&dispatcher, through: .max, failure: reason)
-      case .received(let batch):
-        do throws(ReplayError) {
-          try engine.execute(received: batch)
-        } catch {
-          lossReason = "a batch of another member cannot be executed: \(error)"
-        }
-      case .lost(let reason):
-        lossReason = reason
+    if !dispatcher.commits.storesAtOnce {
+      // All are taken: an event that is left would wake the event loop again and again.
+      while let event = dispatcher.commits.log.nextEvent() { events.append((event, dispatcher.commits.lastNumber)) }
+    }
+    guard resume(&dispatcher) else { return }
+    if dispatcher.commits.storesAtOnce {
+      engine.executeSubmitted()
+    } else {
+      guard followLog(&dispatcher) else { return }
+    }
+    if dispatcher.commits.hasOnlyWaiting { executeWaiting(&dispatcher) }
+  }
+
+  /// Continues the batch that was executed in part. Returns whether it is done.
+  private mutating func resume(_ dispatcher: inout Dispatcher) -> Bool {
+    guard let progress else { return true }
+    if engine.longWork.isUnderWay {
+      if didResume { return false }
+      didResume = true
+      if progress.batch.number > 0 { engine.time.moment = progress.batch.at }
+      let isDone = engine.longWork.resume()
+      engine.time.moment = engine.now
+      dispatcher.resumeIfReadable()
+      guard isDone else { return false }
+      didFinishLong(progress.batch[progress.next - 1], &dispatcher)
+    }
+    return execute(&dispatcher)
+  }
+
+  /// Executes or refuses the batches about which the log has decided. Returns false if some wait for another turn.
+  private mutating func followLog(_ dispatcher: inout Dispatcher) -> Bool {
+    while true {
+      while let verdict, let batch = dispatcher.commits.first(through: verdict.through) {
+        assert(verdict.failure != nil || batch.revision.map { $0 == engine.catalog.revision } ?? true)
+        if didExecute && (engine.longWork.isTurnOver || pausesBetweenBatches) { return false }
+        if verdict.failure != nil { failedBatches &+= 1 }
+        progress = Progress(batch: batch, failure: verdict.failure)
+        guard execute(&dispatcher) else { return false }
       }
-    }
-    if dispatcher.commits.isIdle && dispatcher.commits.open.count > 0 && dispatcher.commits.open.frames.isEmpty {
-      executeWaiting(&dispatcher)
+      if let verdict, verdict.failure == nil { failedBatches = 0 }
+      verdict = nil
+      if events.isEmpty { return true }
+      let (event, newest) = events.removeFirst()
+      handle(event, newest: newest, dispatcher.commits)
     }
   }
 
-  @discardableResult
-  private mutating func complete(_ dispatcher: inout Dispatcher, through number: UInt64, failure: String?) -> Int {
-    var count = 0
-    while let batch = dispatcher.commits.first(through: number) {
-      assert(failure != nil || batch.revision.map { $0 == engine.catalog.revision } ?? true)
-      execute(batch, &dispatcher, failure: failure)
-      dispatcher.commits.removeFirst()
-      count &+= 1
+  private mutating func handle(_ event: LogEvent, newest: UInt64, _ commits: borrowing PendingCommits) {
+    switch event {
+    case .stored(let number): verdict = Verdict(through: number, failure: nil)
+    case .failed(let number, let reason):
+      // The log reported all earlier batches as stored.
+      assert(commits.first(through: number).map { $0.number == number } ?? true)
+      failureReason = reason
+      verdict = Verdict(through: newest, failure: reason)
+    case .received(let batch):
+      do throws(ReplayError) {
+        try engine.execute(received: batch)
+      } catch {
+        lossReason = "a batch of another member cannot be executed: \(error)"
+      }
+    case .lost(let reason):
+      lossReason = reason
     }
-    return count
   }
 
-  /// Executes the requests of a batch in order. With `failure`, the requests that needed storing are refused.
-  private mutating func execute(_ batch: RequestBatch, _ dispatcher: inout Dispatcher, failure: String?) {
+  /// Executes an open batch that has nothing to store.
+  mutating func executeWaiting(_ dispatcher: inout Dispatcher) {
+    assert(progress == nil, "another batch was executed in part")
+    progress = Progress(batch: dispatcher.commits.takeOpen(), failure: nil)
+    dispatcher.resumeStalled()
+    _ = execute(&dispatcher)
+  }
+
+  /// Executes the requests of the current batch in order. If it was not stored, the requests that needed storing are
+  /// refused. Returns false if the rest is left for another turn.
+  private mutating func execute(_ dispatcher: inout Dispatcher) -> Bool {
+    guard var progress else { return true }
+    didExecute = true
+    let batch = progress.batch
     if batch.number > 0 { engine.time.moment = batch.at }
     var session: Session?
-    for index in 0..<batch.count {
-      let entry = batch[index]
-      if entry.kind == .internal {
-        engine.complete(batch.internalRequest(entry), failure: failure)
-        continue
+    var isDone = true
+    var next = progress.next
+    while next < batch.count {
+      if next % Self.requestsPerLook == Self.requestsPerLook - 1, engine.longWork.isTurnOver {
+        isDone = false
+        break
       }
+      let entry = batch[next]
+      next &+= 1
       if session?.handle != entry.session {
         if let session { leave(session) }
         session = engine.sessions[entry.session]
       }
-      if let open = session, !open.isClosing {
-        execute(entry, of: batch, open, &dispatcher, failure: failure)
-      } else if entry.kind == .logged, failure == nil {
-        // The client is gone. Its stored requests are still executed.
-        let (id, parameters) = batch.request(entry)
-        engine.performSilently(entry.method, id, parameters)
+      guard execute(entry, of: batch, session, &dispatcher, failure: progress.failure) else {
+        session = nil
+        isDone = false
+        break
       }
     }
     if let session { leave(session) }
     engine.time.moment = engine.now
+    if isDone {
+      self.progress = nil
+      dispatcher.didExecute(batch)
+    } else {
+      progress.next = next
+      self.progress = progress
+    }
+    return isDone
+  }
+
+  /// Executes one request. Returns false if it takes another turn.
+  private mutating func execute(
+    _ entry: RequestBatch.Entry, of batch: RequestBatch, _ session: Session?, _ dispatcher: inout Dispatcher,
+    failure: String?
+  ) -> Bool {
+    if entry.kind == .internal {
+      let (engine, request) = (engine, batch.internalRequest(entry))
+      if failure == nil, request.isConfiguration {
+        return engine.longWork.run(bytes: 0) { engine.complete(request, failure: nil) }
+      }
+      engine.complete(request, failure: failure)
+      return true
+    }
+    guard let session, !session.isClosing else {
+      // The client is gone. Its requests that change feeds are still executed.
+      guard entry.kind == .logged || entry.kind == .waiting && entry.method.isLogged, failure == nil else {
+        return true
+      }
+      let (engine, (id, parameters)) = (engine, batch.request(entry))
+      if engine.mayBeLong(entry.method, parameters, bytes: Int(entry.length)) {
+        return engine.longWork.run(bytes: Int(entry.length)) { engine.performSilently(entry.method, id, parameters) }
+      }
+      engine.performSilently(entry.method, id, parameters)
+      return true
+    }
+    if failure == nil, entry.kind == .logged || entry.kind == .waiting {
+      let (engine, (id, parameters)) = (engine, batch.request(entry))
+      if engine.mayBeLong(entry.method, parameters, bytes: Int(entry.length)) {
+        let isDone = engine.longWork.run(bytes: Int(entry.length)) {
+          engine.perform(entry.method, id, parameters, of: session, checksAccess: entry.kind == .waiting)
+        }
+        if isDone { Self.removeFromLine(entry, of: session) }
+        return isDone
+      }
+    }
+    Self.removeFromLine(entry, of: session)
+    execute(entry, of: batch, session, &dispatcher, failure: failure)
+    return true
+  }
+
+  /// Ends the request that took several turns. Until now it was in the line of its connection, so that later requests
+  /// waited.
+  private func didFinishLong(_ entry: RequestBatch.Entry, _ dispatcher: inout Dispatcher) {
+    guard entry.kind != .internal, let session = engine.sessions[entry.session], !session.isClosing else { return }
+    Self.removeFromLine(entry, of: session)
+    leave(session)
+  }
+
+  private static func removeFromLine(_ entry: RequestBatch.Entry, of session: Session) {
+    session.line.remove(
+      bytes: Int(entry.length), isRead: entry.kind != .logged,
+      isHeld: entry.kind == .array || entry.method.rules.cost == .long)
   }
 
   private mutating func execute(
     _ entry: RequestBatch.Entry, of batch: RequestBatch, _ session: Session, _ dispatcher: inout Dispatcher,
     failure: String?
   ) {
-    session.line.remove(
-      bytes: Int(entry.length), isRead: entry.kind != .logged,
-      isHeld: entry.kind == .array || entry.method.rules.cost == .long)
     switch entry.kind {
     case .logged:
       let (id, parameters) = batch.request(entry)
@@ -103,8 +245,8 @@ struct Completion: ~Copyable {
         engine.perform(entry.method, id, parameters, of: session, checksAccess: failure != nil)
       }
     case .waiting:
-      // A peer that stopped reading gets no answers.
-      if session.input.isDeaf { return }
+      // A peer that stopped reading gets no answers. Its requests that change feeds are still executed.
+      if session.input.isDeaf && !entry.method.isLogged { return }
       let (id, parameters) = batch.request(entry)
       engine.perform(entry.method, id, parameters, of: session, checksAccess: true)
     case .array: dispatcher.begin(batch.array(entry), of: session)
@@ -119,17 +261,9 @@ struct Completion: ~Copyable {
   }
 
   /// Ends the work on a connection after its requests of this batch were executed.
-  private mutating func leave(_ session: Session) {
+  private func leave(_ session: Session) {
     guard session.line.isEmpty, !session.isClosing else { return }
     engine.recount(session)
     if session.line.work == nil && session.line.batch == nil { engine.finishWork(of: session) }
-  }
-
-  /// Executes an open batch that has nothing to store.
-  mutating func executeWaiting(_ dispatcher: inout Dispatcher) {
-    let batch = dispatcher.commits.takeOpen()
-    execute(batch, &dispatcher, failure: nil)
-    dispatcher.commits.recycle(batch)
-    dispatcher.resumeStalled()
   }
 }

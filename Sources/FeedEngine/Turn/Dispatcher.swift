@@ -26,7 +26,7 @@ struct Dispatcher: ~Copyable {
   /// Whether the next turn has a batch to append or to execute.
   var hasWork: Bool {
     if commits.canAppend && (!commits.open.frames.isEmpty || !engine.ownWork.queue.isEmpty) { return true }
-    return commits.isIdle && commits.open.count > 0
+    return commits.hasOnlyWaiting
   }
 
   // MARK: Frames
@@ -85,14 +85,12 @@ struct Dispatcher: ~Copyable {
       try Admission.checkDefinitions(of: method, request.params, engine.limits)
       // A peer that stopped reading gets no answers. Its requests that change feeds are still executed.
       if session.input.isDeaf && !method.isLogged { return true }
+      if engine.longWork.isExclusive && session.line.isEmpty && !engine.isReadable(method, request) {
+        return postpone(session)
+      }
       let isLogged = !commits.storesAtOnce && isLogged(method, request, of: session)
-      if isLogged || !session.line.isEmpty {
-        guard commits.hasRoom(for: payload.count) else {
-          // The request is decoded again when there is room.
-          engine.countRequest(of: session, -1)
-          stall(session)
-          return false
-        }
+      if isLogged || !session.line.isEmpty || waits(method, request, payload) {
+        guard commits.hasRoom(for: payload.count) else { return postpone(session) }
         add(method, request, message, payload, isLogged: isLogged, of: session)
         return true
       }
@@ -103,6 +101,21 @@ struct Dispatcher: ~Copyable {
       refuse(session, error.naming(message.member("params")?.member("feed")?.truncatedName), id: id)
     }
     return true
+  }
+
+  /// Leaves a request to be decoded again when there is room for it, or when feeds can be read.
+  private mutating func postpone(_ session: Session) -> Bool {
+    engine.countRequest(of: session, -1)
+    stall(session)
+    return false
+  }
+
+  /// Whether a request that need not be stored joins the open batch, because it changes feeds and may take several turns,
+  /// or another one does.
+  private func waits(_ method: Method, _ request: Request, _ payload: UnsafeRawBufferPointer) -> Bool {
+    guard commits.storesAtOnce, method.isLogged else { return false }
+    if engine.longWork.isUnderWay || commits.open.count > 0 { return true }
+    return engine.mayBeLong(method, Parameters(object: request.params), bytes: payload.count)
   }
 
   /// Whether a request must be stored before it is executed.
@@ -121,6 +134,7 @@ struct Dispatcher: ~Copyable {
       if method.mayDefine { commits.open.log(owner: session.peer.uid) }
       commits.open.log(method, request, message, of: session.handle, payload: payload)
     } else {
+      if method.isLogged && method.mayDefine { commits.open.wait(owner: session.peer.uid) }
       commits.open.wait(method, request, message, of: session.handle, payload: payload)
     }
     session.line.add(bytes: payload.count, isRead: !isLogged, isHeld: method.rules.cost == .long)
@@ -170,7 +184,7 @@ struct Dispatcher: ~Copyable {
     }
     let batch = Batch(maxDepth: engine.limits.maxDepth)
     session.line.batch = batch
-    if commits.storesAtOnce {
+    if commits.storesAtOnce && !engine.longWork.isSliced {
       // No request waits, so the tape of the array stays valid while its requests are executed.
       var budget = arrayBudget
       var elements = array.elements
@@ -211,7 +225,7 @@ struct Dispatcher: ~Copyable {
     while mayGoOn(session, left), let message = batch.next() {
       var isTaken = true
       left -= cost(of: session) {
-        if $0.commits.storesAtOnce {
+        if $0.commits.storesAtOnce && !$0.engine.longWork.isSliced {
           _ = $0.dispatch(message, message.text, of: session)
         } else {
           isTaken = $0.dispatchElement(message.text, of: session)
@@ -269,15 +283,6 @@ struct Dispatcher: ~Copyable {
 
   // MARK: The open batch
 
-  enum Appended {
-    /// The log has no room, or there is nothing to append.
-    case nothing
-    /// The batch was given to the log.
-    case batch
-    /// The batch has nothing to store; its reads can be executed.
-    case readsOnly
-  }
-
   /// Opens a batch with the daemon's own requests, if the log accepts a batch in this turn.
   mutating func openBatch() {
     arrayBudget = LongAnswers.turnBudget
@@ -287,13 +292,21 @@ struct Dispatcher: ~Copyable {
     }
   }
 
-  /// Gives the open batch to the log, if the log accepts one more.
-  mutating func appendBatch() -> Appended {
-    guard commits.canAppend else { return .nothing }
-    if commits.open.frames.isEmpty { return commits.isIdle && commits.open.count > 0 ? .readsOnly : .nothing }
+  /// Gives the open batch to the log, if it has requests to store and the log accepts one more.
+  mutating func appendBatch() {
+    guard commits.canAppend, !commits.open.frames.isEmpty else { return }
     commits.append(at: engine.now, revision: engine.catalog.revision)
     resumeStalled()
-    return .batch
+  }
+
+  /// Reuses the memory of a batch that was executed or refused.
+  mutating func didExecute(_ batch: RequestBatch) {
+    if batch.number > 0 { commits.removeFirst() } else { commits.recycle(batch) }
+  }
+
+  /// Resumes the stalled connections, if feeds can be read.
+  mutating func resumeIfReadable() {
+    if !engine.longWork.isExclusive { resumeStalled() }
   }
 
   /// Records that the open batch has no room for the next request of a connection.

@@ -13,7 +13,8 @@ struct PendingCommits: ~Copyable {
   private(set) var open: RequestBatch
   private var inFlight: [RequestBatch] = []
   private var pool: [RequestBatch] = []
-  private var lastNumber: UInt64 = 0
+  /// The number of the newest batch in flight, or of the last one that was.
+  private(set) var lastNumber: UInt64 = 0
   private let maxDepth: Int
 
   /// The maximum bytes of requests in one batch; a single request may be longer.
@@ -30,6 +31,8 @@ struct PendingCommits: ~Copyable {
   var isEmpty: Bool { inFlight.isEmpty && open.count == 0 }
   /// Whether no batch is in flight.
   var isIdle: Bool { inFlight.isEmpty }
+  /// Whether the open batch has requests, none of which needs storing, and nothing is before them.
+  var hasOnlyWaiting: Bool { isIdle && open.count > 0 && open.frames.isEmpty }
   /// The number of the last batch that was executed or refused; 0 before the first.
   var executed: UInt64 { lastNumber &- UInt64(inFlight.count) }
   /// Whether the log accepts another batch now.

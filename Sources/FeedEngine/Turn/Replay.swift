@@ -27,6 +27,7 @@ extension Engine {
       catalog.skip(to: revision)
     }
     try executeFrames(of: batch)
+    while catalog.hasDiscarded { catalog.freeDiscarded(.max) }
   }
 
   /// Executes a batch of another member of a replicated log.

@@ -145,6 +145,10 @@ final class RequestBatch {
     let frame = frameBytes.beginFrame()
     request.append(to: &frameBytes)
     frameBytes.endFrame(at: frame)
+    add(request)
+  }
+
+  private func add(_ request: InternalRequest) {
     append(
       Entry(
         session: .none, kind: .internal, method: .ping, start: 0, length: 0,
@@ -157,6 +161,13 @@ final class RequestBatch {
     if self.owner == owner { return }
     self.owner = owner
     log(.owner(owner))
+  }
+
+  /// The same for a request that is not stored.
+  func wait(owner: UInt32) {
+    if self.owner == owner { return }
+    self.owner = owner
+    add(.owner(owner))
   }
 
   private func add(

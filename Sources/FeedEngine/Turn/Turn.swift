@@ -40,14 +40,20 @@ public struct Turn: ~Copyable {
   }
 
   /// - Parameter engine: its feeds must have been recovered.
-  public init(_ engine: Engine, log: any CommitLog, now: Instant) {
+  /// - Parameter slices: runs long requests in slices; without it each is executed in one turn.
+  public init(_ engine: Engine, log: any CommitLog, slices: (any SliceRunner)? = nil, now: Instant) {
     self.engine = engine
+    engine.longWork = LongWork(engine.commit, slices)
     nextRelease = now
     reception = Reception(engine)
     dispatcher = Dispatcher(engine, log)
     completion = Completion(engine)
     delivery = Delivery(engine)
     assert(engine.isDurable != log.storesAtOnce, "the engine must know whether what it does is logged")
+  }
+
+  deinit {
+    engine.longWork.finish()
   }
 
   /// Whether the last turn had input to decode.
@@ -64,14 +70,15 @@ public struct Turn: ~Copyable {
   /// Runs one turn. Does not block.
   public mutating func run(_ link: inout some Link & ~Copyable, now: Instant) {
     engine.begin(at: now)
+    completion.beginTurn()
     completion.completeBatches(&dispatcher)
     dispatcher.openBatch()
     readInput(&link)
     decodeInput(&link)
-    appendBatch()
+    dispatcher.appendBatch()
     completion.completeBatches(&dispatcher)
     engine.attend()
-    dispatcher.continueAnswers()
+    if !engine.longWork.isExclusive { dispatcher.continueAnswers() }
     releaseUnused()
     shutDownIfDue()
     engine.giveAll()
@@ -82,13 +89,28 @@ public struct Turn: ~Copyable {
   /// The number of the last batch that was executed or refused. An image of the state covers the log up to it.
   public var executed: UInt64 { dispatcher.commits.executed }
 
+  /// Whether a batch is executed in part, so that there is no image of the state after ``executed``.
+  public var isWithinBatch: Bool { completion.isWithinBatch }
+
+  /// Whether a batch about which the log has decided is not executed or refused to the end.
+  public var isExecuting: Bool { completion.hasWork }
+
+  /// Whether feeds are half changed. An image that was begun must not be continued.
+  public var isExclusive: Bool { engine.longWork.isExclusive }
+
+  /// Whether the next batch waits until an image was made between two batches.
+  public var pausesBetweenBatches: Bool {
+    get { completion.pausesBetweenBatches }
+    set { completion.pausesBetweenBatches = newValue }
+  }
+
   /// Whether the log has batches that it has neither stored nor refused.
   public var awaitsLog: Bool { !dispatcher.commits.isIdle }
 
   /// When the next turn is due.
   public func next(after now: Instant) -> NextTurn {
-    if engine.hasWork || dispatcher.hasWork { return .now }
-    if let shutdown, !shutdown.isAnnounced, dispatcher.commits.isEmpty { return .now }
+    if engine.hasWork || dispatcher.hasWork || completion.hasWork { return .now }
+    if let shutdown, !shutdown.isAnnounced, isIdle { return .now }
     guard let moment = engine.nextDeadline else { return .whenReadable }
     return moment <= now ? .now : .at(moment)
   }
@@ -115,8 +137,11 @@ public struct Turn: ~Copyable {
     }
   }
 
+  /// Whether no request waits or is executed in part.
+  private var isIdle: Bool { dispatcher.commits.isEmpty && !completion.isWithinBatch }
+
   private mutating func shutDownIfDue() {
-    guard let shutdown, !shutdown.isAnnounced, dispatcher.commits.isEmpty else { return }
+    guard let shutdown, !shutdown.isAnnounced, isIdle else { return }
     self.shutdown?.isAnnounced = true
     engine.shutDown(reason: shutdown.reason, message: shutdown.message)
   }
@@ -153,12 +178,6 @@ public struct Turn: ~Copyable {
   private mutating func decodeInput(_ link: inout some Link & ~Copyable) {
     if !engine.longAnswers.isEmpty { dispatcher.continueArrays() }
     reception.decodeAll(&link, &delivery, &dispatcher)
-  }
-
-  /// Gives the open batch to the log. A batch with only reads, whose earlier requests were executed, is executed
-  /// instead.
-  private mutating func appendBatch() {
-    if dispatcher.appendBatch() == .readsOnly { completion.executeWaiting(&dispatcher) }
   }
 
   private mutating func releaseUnused() {

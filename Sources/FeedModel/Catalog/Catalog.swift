@@ -19,6 +19,8 @@ public final class Catalog {
   /// The open commit, which operations take as a parameter.
   public let commit: Commit
   private var expiry = Expiry()
+  /// The elements of feeds that are gone and of states that were replaced.
+  let discarded = DiscardedElements()
 
   /// Creates a catalog without feeds.
   public init(limits: Limits, revision: UInt64 = 0, seed: UInt64) {
@@ -111,6 +113,12 @@ public final class Catalog {
   func refreshExpiry(with feed: Feed) {
     if feed.kind.rows?.retention?.isTimed == true { refreshExpiry() }
   }
+
+  /// Whether memory of elements that are gone waits to be freed.
+  public var hasDiscarded: Bool { !discarded.isEmpty }
+
+  /// Frees memory of up to `count` elements that are gone.
+  public func freeDiscarded(_ count: Int) { discarded.free(count) }
 
   // MARK: History
 

@@ -85,6 +85,7 @@ extension Catalog {
     try account.checkRoom(feeds: 1, definitionBytes: bytes, limits)
     let feed = try makeFeed(definition)
     feed.openAccount(account, definitionBytes: bytes)
+    feed.kind.rows?.elements.discarded = discarded
     feed.exchangeDefinition(definition.behaviours, given: definition)
     feed.beginHistory()
     table.add(feed)
@@ -127,7 +128,10 @@ extension Catalog {
       return make { _ in SlotsKind(name: name, plan: plan, counts: graph.counts) }
     case .view(let view):
       let plan = try plan(view, for: nil, named: name)
-      return make { _ in ViewKind(name: name, plan: plan, counts: graph.counts, limits: limits) }
+      let kind = ViewKind(name: name, plan: plan, counts: graph.counts, limits: limits, discarded)
+      // The rows of an image follow later, and those of `$feeds` at the end of the definition.
+      if !commit.isRestoring && !graph.isShown(table.list, by: plan.source) { kind.prepare(commit.pace) }
+      return make { _ in kind }
     case .managed(let managed):
       return make { ManagedKind(number: $0, name: name, definition: managed, limits: limits, seed: seed) }
     }

@@ -35,6 +35,9 @@ public final class Commit {
   private var changes = ChangeTable()
   /// The collections that this commit redefined. Their changes cannot be simplified by the undo log.
   private var rebinned: [FeedNumber] = []
+  private var stage = Stage.open
+  /// The feeds whose rows a long commit changes in a copy.
+  private var forks = Forks()
 
   init(graph: FeedGraph, revision: UInt64) {
     self.graph = graph
@@ -42,6 +45,9 @@ public final class Commit {
   }
 
   // MARK: Begin and end
+
+  /// Lets long operations stop between two steps.
+  public var pace: Pace { log.pace }
 
   /// Starts a commit.
   /// - Parameters:
@@ -63,6 +69,7 @@ public final class Commit {
     graph.counts.endCommit()
     let hadStructures = log.undo(to: .start)
     keyedSectionsDidChange()
+    forks.discard()
     if hadStructures { graph.structureDidChange() } else { graph.counts.advance() }
     log.finish()
     operation.abandon()
@@ -84,11 +91,12 @@ public final class Commit {
     let lent = composeChanges()
     let changed = structural || (0..<changes.count).contains { !changes[$0].pointee.change.isEmpty }
     if changed {
+      stage = .publishing
       revision &+= 1
       publish(to: observer)
     }
+    release()
     if let lent { swap(&changes[lent].pointee.change, &operation.result) }
-    log.finish()
     close()
     return changed
   }
@@ -101,12 +109,21 @@ public final class Commit {
     swap(&changes[slot].pointee.change, &operation.result)
     if !publishAlongRoute(graph.table[pending], to: observer) { publish(to: observer) }
     swap(&changes[slot].pointee.change, &operation.result)
-    log.finish()
+    release()
     pending = -1
     if divided != nil { divided = nil }
     changes.close()
+    stage = .open
     isOpen = false
     sampleInvariants()
+  }
+
+  /// Frees what the commit kept for its rollback. Others can read the new state meanwhile.
+  @inline(__always)
+  private func release() {
+    stage = .releasing
+    if !forks.isEmpty { forks.keep() }
+    log.finish()
   }
 
   private func close() {
@@ -119,6 +136,7 @@ public final class Commit {
     }
     pending = -1
     divided = nil
+    stage = .open
     isOpen = false
     graph.table.recycle()
     sampleInvariants()
@@ -137,6 +155,68 @@ public final class Commit {
     now = moment
     graph.counts.advance()
   }
+
+  // MARK: Long commits
+
+  /// What is being done with a long commit.
+  private enum Stage {
+    /// Operations change rows, or their changes are composed.
+    case open
+    /// The commit has its revision, and some feeds do not have their new state yet.
+    case publishing
+    /// All feeds have their new state.
+    case releasing
+  }
+
+  /// Whether the open commit may stop between two of its steps, and others read meanwhile.
+  @inline(__always)
+  public var isLong: Bool { forks.steps > 0 }
+
+  /// Announces that the next commit may stop between two of its steps, or that it has ended.
+  ///
+  /// - Parameter steps: the number of elements that it changes, if it changes no more than it names; 0 at the end.
+  public func setLong(steps: Int) { forks.begin(steps: steps) }
+
+  /// Whether others can read every feed now, between `suspend` and `resume`.
+  public var isReadable: Bool {
+    switch stage {
+    case .open: !log.hasStructures && (log.isEmpty || forks.areAll)
+    case .publishing: false
+    case .releasing: true
+    }
+  }
+
+  /// Whether others can read a feed now although not every feed: it shows no rows that are being changed.
+  public func isReadable(_ feed: Feed) -> Bool {
+    stage == .open && !log.hasStructures
+      && !forks.inPlace.contains { number in
+        let changed = graph.table[number]
+        return ([changed] + changed.kind.bins).contains { graph.isShown($0, by: feed) }
+      }
+  }
+
+  /// Lets others read the state before the commit, as far as that is possible; see ``isReadable``.
+  public func suspend() {
+    if hidesForks { forks.hide(graph) }
+  }
+
+  /// Ends `suspend`.
+  public func resume() {
+    if hidesForks { forks.show(graph) }
+  }
+
+  private var hidesForks: Bool { stage == .open && !log.hasStructures && !forks.isEmpty }
+
+  /// Whether an operation on a feed shall change a copy of its rows: this costs more than the operation if it changes
+  /// few.
+  func shallFork(_ feed: FeedNumber, rows: Int, steps: Int?) -> Bool {
+    forks.shallAdd(feed, rows: rows, steps: steps)
+  }
+
+  /// Exchanges the rows of a feed for a copy, which this commit changes.
+  ///
+  /// - Parameter exchange: exchanges the rows and the copy.
+  func addFork(of feed: FeedNumber, exchange: @escaping () -> Void) { forks.add(feed, exchange) }
 
   // MARK: Operations
 
@@ -252,6 +332,7 @@ public final class Commit {
     on feed: FeedNumber, _ store: RowStore, _ steps: () throws(FeedError) -> Void
   ) throws(FeedError) {
     startOperation()
+    if isLong { forks.willChange(feed) }
     let position = log.position
     do throws(FeedError) {
       try steps()
@@ -333,10 +414,10 @@ public final class Commit {
   func relist(_ feed: Feed) throws(FeedError) {
     let change = try graph.table.follow(feed, in: self)
     if change.isEmpty { return }
-    if isRestoring { return graph.counts.didChange(onlyUpdates: change.onlyUpdates) }
+    if isRestoring { return graph.counts.listDidChange(onlyUpdates: change.onlyUpdates) }
     let slot = changes.open(graph.table.list.number)
     changes[slot].pointee.accumulator.add(change)
-    graph.counts.didChange(onlyUpdates: change.onlyUpdates)
+    graph.counts.listDidChange(onlyUpdates: change.onlyUpdates)
   }
 
   /// Publishes `feed` even if its operations changed no rows: its rows must be derived, or its watchers notified of its

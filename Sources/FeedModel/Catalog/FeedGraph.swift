@@ -188,6 +188,8 @@ final class FeedGraph {
 /// A counter that is incremented when the number of rows or sections of any feed may have changed.
 final class RowCounts {
   private(set) var version: UInt64 = 0
+  /// Incremented by each operation that changes rows, except those of `$feeds`.
+  private(set) var rowVersion: UInt64 = 0
   /// Whether an operation of the open commit changed rows. Kinds that keep rows of their own are then behind their
   /// sources.
   private(set) var isChanging = false
@@ -199,8 +201,21 @@ final class RowCounts {
   /// Records that an operation changed rows.
   @inline(__always)
   func didChange(onlyUpdates: Bool) {
+    rowVersion &+= 1
+    listDidChange(onlyUpdates: onlyUpdates)
+  }
+
+  /// Records that rows of `$feeds` changed.
+  func listDidChange(onlyUpdates: Bool) {
     isChanging = true
     if !onlyUpdates || dependOnElements { version &+= 1 }
+  }
+
+  /// Shows the counts before the open commit, or those of the commit again. Returns whether it had changed rows.
+  func show(isChanging: Bool) -> Bool {
+    defer { self.isChanging = isChanging }
+    version &+= 1
+    return self.isChanging
   }
 
   /// Records that the commit was finished or rolled back.

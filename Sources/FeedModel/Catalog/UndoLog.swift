@@ -43,6 +43,8 @@ final class UndoLog {
     let structures: Int
   }
 
+  /// Lets long operations of the commit stop between two steps.
+  let pace: Pace
   private(set) var entries: [Entry] = []
   /// The keyed sections whose rows the commit changed, each once.
   private(set) var keyed: [KeyedSections] = []
@@ -50,6 +52,10 @@ final class UndoLog {
   private(set) var stepsLeft = Int.max
   /// Structural steps, each with the number of entries before it.
   private var structures: [(position: Int, undo: () -> Void)] = []
+
+  init(pace: Pace = Pace()) {
+    self.pace = pace
+  }
 
   var position: Position { Position(entries: entries.count, structures: structures.count) }
   var isEmpty: Bool { entries.isEmpty && structures.isEmpty }
@@ -89,6 +95,7 @@ final class UndoLog {
         structures.removeLast().undo()
       } else if let entry = entries.popLast() {
         entry.state.takeUnretainedValue().undo(entry)
+        pace.spend()
       }
     }
     sampleInvariants()
@@ -98,7 +105,10 @@ final class UndoLog {
   /// Ends the commit: releases the versions that the steps replaced, and clears the log.
   func finish() {
     // Iterates by index: an iterator would retain the entries.
-    for index in entries.indices { entries[index].state._withUnsafeGuaranteedRef { $0.finish(entries[index]) } }
+    for index in entries.indices {
+      entries[index].state._withUnsafeGuaranteedRef { $0.finish(entries[index]) }
+      if index & 15 == 15 { pace.spend() }
+    }
     if !entries.isEmpty { entries.removeAll(keepingCapacity: entries.capacity <= 65_536) }
     if !structures.isEmpty { structures.removeAll() }
     if !keyed.isEmpty {

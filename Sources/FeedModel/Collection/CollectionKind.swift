@@ -88,8 +88,27 @@ public final class CollectionKind: FeedKind {
 
   // MARK: Operations
 
+  /// Lets a long commit change a copy of the state, so that others can read the state before.
+  ///
+  /// - Parameter steps: the number of elements that the operation changes; nil if the commit knows more.
+  @inline(__always)
+  private func fork(for commit: Commit, steps: Int? = nil) {
+    if commit.isLong { forkIfWorthwhile(for: commit, steps: steps) }
+  }
+
+  private func forkIfWorthwhile(for commit: Commit, steps: Int?) {
+    guard commit.shallFork(number, rows: state.elements.count, steps: steps) else { return }
+    var other = state.copy(commit.pace)
+    commit.addFork(of: number) { [unowned self] in
+      swap(&state, &other)
+      state.elements.moveAccount(from: other.elements)
+      for (index, bin) in bins.enumerated() { (bin.kind as? BinKind)?.show(state, index: index) }
+    }
+  }
+
   /// Upserts one element by identity (method `update`).
   public func update(_ element: JSONView, in commit: Commit) throws(FeedError) {
+    fork(for: commit)
     commit.startOperation()
     let position = commit.log.position
     // Read once: each reading of a property that may change counts a reference.
@@ -102,6 +121,7 @@ public final class CollectionKind: FeedKind {
 
   /// Upserts the elements of an array in order, as one operation with one change.
   public func update(elements: JSONView, in commit: Commit) throws(FeedError) {
+    fork(for: commit)
     try commit.operate(on: number, state) { () throws(FeedError) in
       try commit.use(rows: elements.count, of: number)
       try upsert(elements, in: commit)
@@ -111,6 +131,7 @@ public final class CollectionKind: FeedKind {
 
   /// Deletes the element with an identity (method `delete`). An unknown identity is no change.
   public func delete(_ id: JSONView, in commit: Commit) throws(FeedError) {
+    fork(for: commit)
     commit.startOperation()
     let position = commit.log.position
     if let handle = try state.find(id, index: 0, isID: true) { remove(handle, in: commit) }
@@ -119,11 +140,13 @@ public final class CollectionKind: FeedKind {
 
   /// Deletes the elements with the identities of an array, as one operation.
   public func delete(ids: JSONView, in commit: Commit) throws(FeedError) {
+    fork(for: commit)
     try commit.operate(on: number, state) { () throws(FeedError) in
       try commit.use(rows: ids.count, of: number)
       var handles: [UInt32] = []
       for (index, id) in ids.elements.enumerated() {
         if let handle = try state.find(id, index: index, isID: true) { handles.append(handle) }
+        commit.pace.spend()
       }
       // The request may name an element twice.
       if handles.count > 1 { handles = Array(Set(handles)).sorted() }
@@ -136,24 +159,29 @@ public final class CollectionKind: FeedKind {
   /// - Throws: `limitExceeded` if the filter takes more than `maxQuerySteps` steps over one element or more than
   ///   `maxRequestSteps` over all, or accepts more than `maxRequestRows` elements.
   public func delete(where filter: Filter, in commit: Commit) throws(FeedError) {
-    try commit.operate(on: number, state) { () throws(FeedError) in
-      let handles = try state.accepted(by: filter, in: commit)
-      try commit.use(rows: handles.count, of: number)
-      remove(handles, in: commit)
-    }
+    commit.startOperation()
+    let handles = try state.accepted(by: filter, in: commit)
+    try commit.use(rows: handles.count, of: number)
+    fork(for: commit, steps: handles.count)
+    try commit.operate(on: number, state) { () throws(FeedError) in remove(handles, in: commit) }
   }
 
   /// Replaces the content by the elements of an array, by identity (method `set`): deletes all elements that are not in
   /// the array, then upserts each in order.
   public func set(_ elements: JSONView, in commit: Commit) throws(FeedError) {
+    fork(for: commit, steps: .max)
     try commit.operate(on: number, state) { () throws(FeedError) in
       try commit.use(rows: elements.count, of: number)
       var kept: Set<UInt32> = []
       for (index, element) in elements.elements.enumerated() {
         if let handle = try state.find(identityOf: element, index: index) { kept.insert(handle) }
+        commit.pace.spend()
       }
       var leaving: [UInt32] = []
-      state.elements.forEach { if !kept.contains($0) { leaving.append($0) } }
+      state.elements.forEach { handle in
+        if !kept.contains(handle) { leaving.append(handle) }
+        commit.pace.spend()
+      }
       try commit.use(rows: leaving.count, of: number)
       remove(leaving, in: commit)
       try upsert(elements, in: commit)
@@ -165,6 +193,7 @@ public final class CollectionKind: FeedKind {
     for (index, element) in elements.elements.enumerated() {
       try state.update(element, index: index, at: commit.tick(), commit.log)
       commit.addStep(&state.step)
+      commit.pace.spend(2 &+ state.bins.count)
     }
   }
 

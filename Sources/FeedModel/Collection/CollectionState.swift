@@ -69,6 +69,28 @@ final class CollectionState: RowStore {
     retain(definition.retain, keyIndex: orders.count)
   }
 
+  /// Creates a state with the same elements and rows as another one.
+  private init(copying other: CollectionState, _ pace: Pace) {
+    assert(other.deferred == nil, "rows are not placed yet")
+    let elements = other.elements.copy(pace)
+    let bins = other.bins.map {
+      Bin(section: $0.section.copy(elements, pace), filter: $0.filter, order: $0.order)
+    }
+    (definition, self.bins, orders, seed) = (other.definition, bins, other.orders, other.seed)
+    stepsPerElement = other.stepsPerElement
+    index = other.index.copy(pace)
+    verdicts = .allocate(capacity: bins.count)
+    verdicts.initialize(repeating: false, count: bins.count)
+    super.init(
+      feed: other.feed, elements: elements, sections: bins.map(\.section), type: other.type, limits: other.limits,
+      keyed: other.keyed?.copy(bins[0].section, pace))
+    retention = other.retention
+    deadlines = other.deadlines?.copy(elements, pace)
+  }
+
+  /// Returns a state with the same elements, under the same handles, and the same rows. O(n).
+  func copy(_ pace: Pace) -> CollectionState { CollectionState(copying: self, pace) }
+
   deinit {
     verdicts.deallocate()
   }

@@ -14,12 +14,14 @@ struct Rebinning {
   private var successors: [UInt32] = []
   /// Rows that moved within their bin: the old path, and the index in the list of added rows.
   private var moved: [(from: IndexPath, added: UInt32)] = []
+  private let pace: Pace
 
   init(
     _ old: CollectionState, _ content: CollectionDefinition, feed: String, limits: Limits, seed: UInt64,
     _ request: UndoLog
   ) throws(FeedError) {
     self.old = old
+    pace = request.pace
     state = CollectionState(feed: feed, definition: content, limits: limits, seed: seed)
     try copyElements(request)
     compareSections()
@@ -28,12 +30,13 @@ struct Rebinning {
   /// - Parameter request: the log of the commit, with the filter steps that its request may still take.
   private mutating func copyElements(_ request: UndoLog) throws(FeedError) {
     // If this fails, the whole new state is discarded, so a log for one element at a time is enough.
-    let log = UndoLog()
+    let log = UndoLog(pace: request.pace)
     log.allow(steps: request.stepsLeft)
     var scanner = JSONScanner(maxDepth: state.limits.maxDepth)
     /// The old handle of the element under each new handle.
     var sources: [UInt32] = []
-    let handles = old.elements.inOrderOfArrival()
+    state.elements.discarded = old.elements.discarded
+    let handles = old.elements.inOrderOfArrival(pace)
     successors = [UInt32](repeating: ElementTable.none, count: Int(handles.max() ?? 0) + 1)
     state.deferRows()
     for (place, handle) in handles.enumerated() {
@@ -44,10 +47,11 @@ struct Rebinning {
       guard let successor = try state.find(identityOf: view, index: place) else { continue }
       while sources.count <= Int(successor) { sources.append(ElementTable.none) }
       sources[Int(successor)] = handle
+      pace.spend(2 &+ state.bins.count / 4)
     }
     request.allow(steps: log.stepsLeft)
-    state.elements.sortByChange()
-    state.placeRows()
+    state.elements.sortByChange(pace)
+    state.placeRows(pace)
     evict(log)
     log.finish()
     state.keyed?.didAdopt()
@@ -76,15 +80,25 @@ struct Rebinning {
     let predecessors = Dictionary(uniqueKeysWithValues: kept.map { ($0.after, $0.before) })
     var placeOf: [Int] = []
     for (after, section) in news.enumerated() {
-      if after == 0 || section.rows !== news[after - 1].rows { placeOf = section.rows.rowsByItem() }
+      if after == 0 || section.rows !== news[after - 1].rows { placeOf = section.rows.rowsByItem(pace) }
       if let before = predecessors[after] {
         compareRows((before, olds[before]), (after, section), placeOf)
       } else {
         change.sectionsAdded.append(SectionAddition(at: UInt32(after), name: section.name))
-        for row in 0..<section.count { change.added.append(IndexPath(section: UInt32(after), row: UInt32(row))) }
+        for row in 0..<section.count {
+          change.added.append(IndexPath(section: UInt32(after), row: UInt32(row)))
+          if row & 63 == 0 { pace.spend() }
+        }
       }
     }
-    if !moved.isEmpty { change.deleted.sort() }
+    if !moved.isEmpty {
+      var comparisons = 0
+      change.deleted.sort {
+        comparisons &+= 1
+        if comparisons & 31 == 0 { pace.spend() }
+        return $0 < $1
+      }
+    }
     pairMoves()
   }
 
@@ -96,6 +110,7 @@ struct Rebinning {
     for (from, added) in moved {
       while change.deleted[deleted] < from { deleted += 1 }
       change.moves.append(Move(deleted: UInt32(deleted), added: added))
+      if added & 31 == 0 { pace.spend() }
     }
   }
 
@@ -118,21 +133,28 @@ struct Rebinning {
         change.deleted.append(IndexPath(section: UInt32(before.index), row: UInt32(row)))
       }
       row += 1
+      if row & 15 == 0 { pace.spend() }
     }
-    let staying = longestIncreasing(places)
+    let staying = longestIncreasing(places) { pace.spend() }
     var stays = [Bool](repeating: false, count: after.rows.count)
     for index in staying { stays[places[index]] = true }
     var placeInAdded = [UInt32](repeating: 0, count: stays.count)
-    for row in stays.indices where !stays[row] {
+    for row in stays.indices {
+      if row & 31 == 0 { pace.spend() }
+      if stays[row] { continue }
       placeInAdded[row] = UInt32(change.added.count)
       change.added.append(IndexPath(section: UInt32(after.index), row: UInt32(row)))
     }
-    for (place, source) in zip(places, sources) where !stays[place] {
+    for (place, source) in zip(places, sources) {
+      if source.row & 31 == 0 { pace.spend() }
+      if stays[place] { continue }
       let from = IndexPath(section: UInt32(before.index), row: UInt32(source.row))
       change.deleted.append(from)
       moved.append((from, placeInAdded[place]))
     }
-    for index in staying where differs(sources[index].handle) {
+    for index in staying {
+      pace.spend()
+      guard differs(sources[index].handle) else { continue }
       change.updated.append(IndexPath(section: UInt32(after.index), row: UInt32(places[index])))
     }
   }

@@ -10,12 +10,20 @@ final class Deadlines {
   private let elements: ElementTable
   /// The index of the expiry time among the keys of an element.
   private let keyIndex: Int
-  private let order = PositionTree(keyed: true)
+  private let order: PositionTree
 
-  init(path: SingularPath, elements: ElementTable, keyIndex: Int) {
+  init(
+    path: SingularPath, elements: ElementTable, keyIndex: Int, order: PositionTree = PositionTree(keyed: true)
+  ) {
     self.path = path
     self.elements = elements
     self.keyIndex = keyIndex
+    self.order = order
+  }
+
+  /// Returns the deadlines of a copy of the elements. O(n).
+  func copy(_ elements: ElementTable, _ pace: Pace) -> Deadlines {
+    Deadlines(path: path, elements: elements, keyIndex: keyIndex, order: order.copy(pace))
   }
 
   /// Appends the key of an element: its length in 4 bytes, then the expiry time; length 0 if the element does not

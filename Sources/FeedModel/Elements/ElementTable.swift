@@ -32,6 +32,8 @@ public final class ElementTable {
   private(set) var newest = ElementTable.none
   /// Whose the elements are; nil for elements that count for nobody. Accounts live as long as their catalog.
   private var account: Unmanaged<Account>?
+  /// Takes over the elements when the table is freed; without it they are freed at once.
+  var discarded: DiscardedElements?
   #if CHECK_INVARIANTS
     private var mutations = 0
   #endif
@@ -42,8 +44,41 @@ public final class ElementTable {
   }
 
   deinit {
-    forEach { handle in records[Int(handle)].text.release() }
-    records.deallocate()
+    guard count >= DiscardedElements.many, let discarded else {
+      forEach { handle in records[Int(handle)].text.release() }
+      return records.deallocate()
+    }
+    var next = oldest
+    discarded.add { [records] count in
+      var left = count
+      while left > 0, next != Self.none {
+        records[Int(next)].text.release()
+        next = records[Int(next)].newer
+        left -= 1
+      }
+      if next == Self.none { records.deallocate() }
+      return next == Self.none
+    }
+  }
+
+  /// Returns a table with the same handles and texts, in the same order. The texts are shared. O(n).
+  func copy(_ pace: Pace) -> ElementTable {
+    let copy = ElementTable()
+    copy.records.deallocate()
+    copy.records = .allocate(capacity: capacity)
+    copy.capacity = capacity
+    for handle in 0..<used {
+      (copy.records + handle).initialize(to: records[handle])
+      if handle & 255 == 0 { pace.spend() }
+    }
+    forEach { handle in
+      records[Int(handle)].text.retain()
+      if handle & 7 == 0 { pace.spend() }
+    }
+    (copy.used, copy.firstFree, copy.arrivals) = (used, firstFree, arrivals)
+    (copy.count, copy.bytes, copy.oldest, copy.newest) = (count, bytes, oldest, newest)
+    copy.discarded = discarded
+    return copy
   }
 
   /// The current version of a living element.
@@ -249,8 +284,8 @@ extension ElementTable {
 /// The orders of arrival and of change.
 extension ElementTable {
   /// The living elements in the order of arrival. O(n log n); O(n) if arrival and change have the same order.
-  func inOrderOfArrival() -> [UInt32] {
-    sorted { $0.arrival }
+  func inOrderOfArrival(_ pace: Pace = Pace()) -> [UInt32] {
+    sorted(pace) { $0.arrival }
   }
 
   /// The first `count` elements in the order of change. O(count).
@@ -265,12 +300,15 @@ extension ElementTable {
   }
 
   /// Sorts the order of change by time, after elements were added in another order. O(n log n); O(n) if it is sorted.
-  func sortByChange() {
-    for handle in sorted(by: { $0.changedAt.nanoseconds }) { moveToNewest(handle) }
+  func sortByChange(_ pace: Pace = Pace()) {
+    for handle in sorted(pace, by: { $0.changedAt.nanoseconds }) {
+      moveToNewest(handle)
+      if handle & 7 == 0 { pace.spend() }
+    }
   }
 
   /// The living elements in ascending order of `number`, then of arrival.
-  private func sorted(by number: (ElementText) -> UInt64) -> [UInt32] {
+  private func sorted(_ pace: Pace, by number: (ElementText) -> UInt64) -> [UInt32] {
     var keys: [(number: UInt64, arrival: UInt64, handle: UInt32)] = []
     keys.reserveCapacity(count)
     var isSorted = true
@@ -279,8 +317,16 @@ extension ElementTable {
       let key = (number: number(text), arrival: text.arrival, handle: handle)
       if let last = keys.last, (key.number, key.arrival) < (last.number, last.arrival) { isSorted = false }
       keys.append(key)
+      if handle & 7 == 0 { pace.spend() }
     }
-    if !isSorted { keys.sort { ($0.number, $0.arrival) < ($1.number, $1.arrival) } }
+    if !isSorted {
+      var comparisons = 0
+      keys.sort {
+        comparisons &+= 1
+        if comparisons & 15 == 0 { pace.spend() }
+        return ($0.number, $0.arrival) < ($1.number, $1.arrival)
+      }
+    }
     return keys.map(\.handle)
   }
 }

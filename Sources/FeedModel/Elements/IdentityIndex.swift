@@ -74,6 +74,20 @@ struct IdentityIndex: ~Copyable {
     words.deallocate()
   }
 
+  /// Returns an index with the same elements. O(n).
+  func copy(_ pace: Pace) -> IdentityIndex {
+    var copy = IdentityIndex()
+    copy.words.deallocate()
+    copy.words = .allocate(capacity: mask &+ 1)
+    for slot in 0...mask {
+      (copy.words + slot).initialize(to: words[slot])
+      if slot & 1023 == 0 { pace.spend() }
+    }
+    copy.mask = mask
+    copy.count = count
+    return copy
+  }
+
   /// The element of `table` with this identity, if there is one.
   func find(_ identity: UnsafeRawBufferPointer, hash: UInt32, in table: ElementTable) -> UInt32? {
     var slot = Int(hash) & mask

@@ -72,8 +72,9 @@ public final class ListKind: FeedKind {
     }
     do throws(FeedError) {
       var change = Change()
-      for row in 0..<state.rows.count where try state.rewrite(at: row, commit.log) {
-        change.updated.append(IndexPath(section: 0, row: UInt32(row)))
+      for row in 0..<state.rows.count {
+        if try state.rewrite(at: row, commit.log) { change.updated.append(IndexPath(section: 0, row: UInt32(row))) }
+        commit.pace.spend(2)
       }
       commit.addStep(&change)
       evictExcess(in: commit)
@@ -95,6 +96,7 @@ public final class ListKind: FeedKind {
         try check(row, upTo: state.rows.count)
         try state.insert(element, at: row, index: place, now: commit.tick(), commit.log)
         commit.addStep(&state.step)
+        commit.pace.spend(2)
       }
       evictExcess(in: commit)
     }
@@ -112,6 +114,7 @@ public final class ListKind: FeedKind {
         try check(row, upTo: state.rows.count - 1, of: state.rows.count + place)
         state.remove(at: row, commit.log)
         commit.addStep(&state.step)
+        commit.pace.spend()
       }
     }
   }
@@ -124,6 +127,7 @@ public final class ListKind: FeedKind {
         try check(rows[place], upTo: state.rows.count - 1)
         try state.replace(element, at: rows[place], index: place, now: commit.tick(), commit.log)
         commit.addStep(&state.step)
+        commit.pace.spend(2)
       }
     }
   }
@@ -159,14 +163,17 @@ public final class ListKind: FeedKind {
     for (old, new) in plan.replaced {
       try state.replace(elements[new], at: old, index: new, now: commit.tick(), commit.log)
       commit.addStep(&state.step)
+      commit.pace.spend(2)
     }
     for row in plan.removed.reversed() {
       state.remove(at: row, commit.log)
       commit.addStep(&state.step)
+      commit.pace.spend()
     }
     for row in plan.added {
       try state.insert(elements[row], at: row, index: row, now: commit.tick(), commit.log)
       commit.addStep(&state.step)
+      commit.pace.spend(2)
     }
   }
 
@@ -212,6 +219,7 @@ extension ListKind {
       for (place, element) in elements.enumerated() {
         try state.upsert(element, index: place, now: commit.tick(), commit.log)
         commit.addStep(&state.step)
+        commit.pace.spend(2)
       }
       evictExcess(in: commit)
     }

@@ -28,6 +28,20 @@ struct LeafTable {
   @inline(__always)
   var table: UnsafeMutablePointer<NodeID> { memory.unsafelyUnwrapped }
 
+  /// Returns a map with the same entries. O(entries).
+  func copy(_ pace: Pace) -> LeafTable {
+    var copy = LeafTable()
+    guard let memory else { return copy }
+    let table = resized(nil, byteCount: capacity * MemoryLayout<NodeID>.stride).assumingMemoryBound(to: NodeID.self)
+    for index in 0..<capacity {
+      table[index] = memory[index]
+      if index & 1023 == 0 { pace.spend() }
+    }
+    copy.memory = table
+    copy.capacity = capacity
+    return copy
+  }
+
   /// Removes all items and frees the memory.
   mutating func removeAll() {
     Glibc.free(memory)

@@ -73,12 +73,33 @@ struct NodePool<Layout: NodeLayout> {
     self = NodePool(keyed: keyed)
   }
 
+  /// Returns a pool with the same nodes. O(nodes).
+  func copy(_ pace: Pace) -> NodePool {
+    var copy = NodePool(keyed: keyed)
+    (copy.used, copy.reserved, copy.free) = (used, used, free)
+    guard let memory, used > 0 else { return copy }
+    let nodes = resized(nil, byteCount: Int(used) * Layout.stride)
+    let keys = keyed ? resized(nil, byteCount: Int(used) * keyBytes).assumingMemoryBound(to: UInt64.self) : nil
+    for node in 0..<Int(used) {
+      (nodes + node * Layout.stride).copyMemory(from: memory + node * Layout.stride, byteCount: Layout.stride)
+      if let keys, let keyMemory {
+        (keys + node * Layout.capacity).update(from: keyMemory + node * Layout.capacity, count: Layout.capacity)
+      }
+      if node & 3 == 0 { pace.spend() }
+    }
+    copy.memory = nodes
+    copy.keyMemory = keys
+    return copy
+  }
+
+  /// The bytes of the keys of a node.
+  private var keyBytes: Int { Layout.capacity * MemoryLayout<UInt64>.stride }
+
   private mutating func grow() {
     reserved = Swift.max(1, reserved * 2)
     memory = resized(memory, byteCount: Int(reserved) * Layout.stride)
     if keyed {
-      let bytes = Int(reserved) * Layout.capacity * MemoryLayout<UInt64>.stride
-      keyMemory = resized(keyMemory, byteCount: bytes).assumingMemoryBound(to: UInt64.self)
+      keyMemory = resized(keyMemory, byteCount: Int(reserved) * keyBytes).assumingMemoryBound(to: UInt64.self)
     }
   }
 }
@@ -109,6 +130,11 @@ struct InnerPool: NodeLayout {
   init(keyed: Bool) {
     nodes = NodePool(keyed: keyed)
   }
+
+  private init(_ nodes: NodePool<InnerPool>) { self.nodes = nodes }
+
+  /// Returns a pool with the same nodes.
+  func copy(_ pace: Pace) -> InnerPool { InnerPool(nodes.copy(pace)) }
 
   @inline(__always)
   func header(_ node: NodeID) -> UnsafeMutablePointer<Header> {
@@ -189,6 +215,11 @@ struct LeafPool: NodeLayout {
   init(keyed: Bool) {
     nodes = NodePool(keyed: keyed)
   }
+
+  private init(_ nodes: NodePool<LeafPool>) { self.nodes = nodes }
+
+  /// Returns a pool with the same nodes.
+  func copy(_ pace: Pace) -> LeafPool { LeafPool(nodes.copy(pace)) }
 
   /// The number of leaves ever allocated.
   var used: UInt32 { nodes.used }

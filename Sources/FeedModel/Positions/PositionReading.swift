@@ -142,7 +142,7 @@ extension PositionTree {
   }
 
   /// The row of each item up to the greatest one in the tree, -1 for items that are not in it. O(n + greatest item).
-  func rowsByItem() -> [Int] {
+  func rowsByItem(_ pace: Pace) -> [Int] {
     var rows: [Int] = []
     var row = 0
     forEach(in: 0..<count) { item in
@@ -151,12 +151,15 @@ extension PositionTree {
       }
       rows[Int(item)] = row
       row += 1
+      if row & 31 == 0 { pace.spend() }
     }
     return rows
   }
 
   /// Removes the items at `rows`, which ascend, by rebuilding the tree. O(n log n).
-  func removeAll(at rows: [Int]) {
+  ///
+  /// - Parameter pace: lets the removal stop; nothing may then read the tree.
+  func removeAll(at rows: [Int], _ pace: Pace = Pace()) {
     assert(zip(rows, rows.dropFirst()).allSatisfy { $0 < $1 }, "the rows do not ascend")
     precondition(rows.isEmpty || rows[0] >= 0 && rows[rows.count - 1] < count, "rows out of range")
     var staying: [(item: UInt32, key: UInt64)] = []
@@ -169,9 +172,13 @@ extension PositionTree {
         staying.append((item, key))
       }
       row += 1
+      if row & 31 == 0 { pace.spend() }
     }
     removeAll()
-    for (item, key) in staying { insert(item, at: count, key: key) }
+    for (place, (item, key)) in staying.enumerated() {
+      insert(item, at: count, key: key)
+      if place & 15 == 0 { pace.spend() }
+    }
   }
 
   /// Calls `body` with each item and its key, which is 0 in a tree without keys, in order. O(n).

@@ -11,6 +11,18 @@ public final class RowSection: FeedSection {
     rows = PositionTree(keyed: keyed)
   }
 
+  /// Creates a section of rows that are in a tree already.
+  init(name: String, elements: ElementTable, rows: PositionTree) {
+    self.name = name
+    self.elements = elements
+    self.rows = rows
+  }
+
+  /// Returns a section with the same rows of a copy of the elements.
+  func copy(_ elements: ElementTable, _ pace: Pace) -> RowSection {
+    RowSection(name: name, elements: elements, rows: rows.copy(pace))
+  }
+
   public var count: Int { rows.count }
 
   public func row(at index: Int) -> Row {

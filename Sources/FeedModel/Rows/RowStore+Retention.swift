@@ -66,6 +66,7 @@ extension RowStore {
       if filter.accepts(element, steps: &steps) { accepted.append(handle) }
       ranOut = steps < 0
       if limits.countsAllWork { log.didUse(steps: allowed &- steps &+ 1) }
+      log.pace.spend(1 &+ (allowed &- steps) / 64)
     }
     guard ranOut else { return accepted }
     if limits.countsAllWork && log.stepsLeft < limit {
@@ -92,7 +93,10 @@ extension RowStore {
   func remove(_ handles: [UInt32], _ log: UndoLog) {
     step.removeAll(keepingCapacity: true)
     for section in sections.indices { removeRows(of: handles, section: section, log) }
-    for handle in handles { removeElement(handle, log) }
+    for handle in handles {
+      removeElement(handle, log)
+      log.pace.spend()
+    }
   }
 
   private func removeRows(of handles: [UInt32], section: Int, _ log: UndoLog) {
@@ -103,10 +107,16 @@ extension RowStore {
     for row in places { step.deleted.append(IndexPath(section: UInt32(section), row: UInt32(row))) }
     if places.count > 1000 { log.reserve(places.count + handles.count) }
     guard places.count > rows.count / 4 else {
-      for row in places.reversed() { removeRow(section: section, at: row, log) }
+      for row in places.reversed() {
+        removeRow(section: section, at: row, log)
+        log.pace.spend()
+      }
       return
     }
-    for row in places.reversed() { noteRemoval(section: section, at: row, log) }
-    rows.removeAll(at: places)
+    for row in places.reversed() {
+      noteRemoval(section: section, at: row, log)
+      log.pace.spend()
+    }
+    rows.removeAll(at: places, log.pace)
   }
 }

@@ -23,7 +23,7 @@ extension RowStore {
     var change = change
     pairReturned(&change, entries)
     change = change.normalizingMoves()
-    dropUnchanged(from: &change.updated, entries) { sections[Int($0.section)].rows[Int($0.row)] }
+    dropUnchanged(from: &change.updated, entries, log.pace) { sections[Int($0.section)].rows[Int($0.row)] }
     return change
   }
 
@@ -41,7 +41,7 @@ extension RowStore {
     change = change.normalizingMoves()
     let own = Unmanaged.passUnretained(self).toOpaque()
     let entries = log.entries[position.entries...].filter { $0.state.toOpaque() == own }
-    dropUnchanged(from: &change.updated, entries[...]) { keyed.handle(at: $0) }
+    dropUnchanged(from: &change.updated, entries[...], log.pace) { keyed.handle(at: $0) }
     return change
   }
 
@@ -95,13 +95,15 @@ extension RowStore {
 
   /// Removes rows from `updated` whose element after all steps equals the one before them.
   private func dropUnchanged(
-    from updated: inout [IndexPath], _ entries: ArraySlice<UndoLog.Entry>, handleOf: (IndexPath) -> UInt32
+    from updated: inout [IndexPath], _ entries: ArraySlice<UndoLog.Entry>, _ pace: Pace,
+    handleOf: (IndexPath) -> UInt32
   ) {
     if updated.isEmpty { return }
-    let originals = originals(entries)
+    let originals = originals(entries, pace)
     let added = Set(entries.lazy.filter { $0.step == .addedElement }.map(\.handle))
     updated.removeAll { path in
       let handle = handleOf(path)
+      pace.spend()
       // An existing element that was not exchanged is unchanged: its row only moved away and back.
       guard let first = originals[handle] else { return !added.contains(handle) }
       let now = elements.text(of: handle)
@@ -110,13 +112,16 @@ extension RowStore {
   }
 
   /// The versions of elements before the entries, by their current handles.
-  private func originals(_ entries: ArraySlice<UndoLog.Entry>) -> [UInt32: ElementText] {
+  private func originals(_ entries: ArraySlice<UndoLog.Entry>, _ pace: Pace) -> [UInt32: ElementText] {
     var originals: [UInt32: ElementText] = [:]
-    for entry in entries where entry.step == .exchangedText && originals[entry.handle] == nil {
+    for (place, entry) in entries.enumerated() {
+      if place & 15 == 15 { pace.spend() }
+      guard entry.step == .exchangedText, originals[entry.handle] == nil else { continue }
       originals[entry.handle] = ElementText(bitPattern: entry.text)
     }
     var added: Set<UInt32> = []
-    for entry in entries {
+    for (place, entry) in entries.enumerated() {
+      if place & 3 == 3 { pace.spend() }
       if entry.step == .addedElement { added.insert(entry.handle) }
       // Only the first removal of an identity refers to the version before the entries.
       guard entry.step == .removedElement, !added.contains(entry.handle), let now = successor(of: entry.handle) else {

@@ -29,7 +29,7 @@ final class KeyedSections {
   private var all: [KeyedSection?] = []
   private var free: [UInt32] = []
   /// The identifiers of the sections with rows, by key.
-  private let order = PositionTree(keyed: true)
+  private let order: PositionTree
   /// The identifiers of sections without rows, by key; released at the end of the commit.
   private var empty: [[UInt8]: UInt32] = [:]
   /// The section of each row, by handle.
@@ -52,6 +52,21 @@ final class KeyedSections {
     self.feed = feed
     self.flat = flat
     elements = flat.elements
+    order = PositionTree(keyed: true)
+  }
+
+  /// Returns the same sections over a copy of their rows. The open commit must not have changed them. O(rows).
+  func copy(_ flat: RowSection, _ pace: Pace) -> KeyedSections { KeyedSections(copying: self, flat, pace) }
+
+  private init(copying other: KeyedSections, _ flat: RowSection, _ pace: Pace) {
+    assert(!other.isListed && other.empty.isEmpty, "the commit has changed the sections")
+    (feed, self.flat, elements, number, graph) = (other.feed, flat, flat.elements, other.number, other.graph)
+    order = other.order.copy(pace)
+    (free, sectionOf, scopes, countBefore) = (other.free, other.sectionOf, other.scopes, other.countBefore)
+    for section in other.all {
+      all.append(section.map { KeyedSection($0, owner: self) })
+      pace.spend()
+    }
   }
 
   /// Sets the feed of the sections. From now on, new sections must fit in the feeds that show this one.
@@ -370,6 +385,11 @@ final class KeyedSection: FeedSection {
   fileprivate init(id: UInt32, key: [UInt8], name: String, owner: KeyedSections) {
     (self.id, self.key, self.name, self.owner) = (id, key, name, owner)
     prefix = key.withUnsafeBytes { SortOrder.prefix(of: $0) }
+  }
+
+  fileprivate init(_ other: KeyedSection, owner: KeyedSections) {
+    (name, id, key, prefix, self.owner) = (other.name, other.id, other.key, other.prefix, owner)
+    count = other.count
   }
 
   private func row(_ index: Int) -> Int { owner.start(of: self) + index }

@@ -18,12 +18,15 @@ final class ViewKind: DerivedKind, SingleSectionKind {
   /// The published state; nil before the first commit.
   private var published: Published?
 
-  init(name: String, plan: ViewPlan, counts: RowCounts, limits: Limits) {
+  init(name: String, plan: ViewPlan, counts: RowCounts, limits: Limits, _ discarded: DiscardedElements) {
     self.counts = counts
-    shown = ViewSection(name: name, plan: plan, counts: counts, limits: limits)
+    shown = ViewSection(name: name, plan: plan, counts: counts, limits: limits, discarded)
   }
 
   private var plan: ViewPlan { shown.plan }
+
+  /// Evaluates and sorts the rows before the first commit, which may then be short. The rows must not change meanwhile.
+  func prepare(_ pace: Pace) { shown.prepare(pace) }
 
   var wireName: String { "view" }
   var definedAs: FeedDefinition.Content? { .view(plan.definition) }
@@ -59,9 +62,9 @@ final class ViewKind: DerivedKind, SingleSectionKind {
     let (former, before) = (plan, shown.presentRows())
     let fresh = try catalog.plan(content, for: feed, named: feed.name)
     install(fresh, feed, catalog.graph)
+    catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
     let isSame = former.source === fresh.source
     let change = isSame ? Change.between(before, shown.presentRows()) : replacement(of: before.count)
-    catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
     catalog.commit.finishOperation(on: feed.number, result: change)
     catalog.commit.touch(feed.number)
   }

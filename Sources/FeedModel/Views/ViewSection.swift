@@ -8,14 +8,18 @@ final class ViewSection: FeedSection {
   let name: String
   private(set) var plan: ViewPlan
   private var index: ViewIndex?
+  /// The version of the rows with which `index` was prepared; nil if it was not prepared, or it was published.
+  private var preparedVersion: UInt64?
   /// The visible rows of the source, cached for one version of `counts`.
   private var preview: (plan: ViewPlan, version: UInt64, rows: [Int])?
   private let counts: RowCounts
   private let limits: Limits
   /// The change of the rows of the index. The memory is reused.
   private var scratch = Change()
+  private let discarded: DiscardedElements
 
-  init(name: String, plan: ViewPlan, counts: RowCounts, limits: Limits) {
+  init(name: String, plan: ViewPlan, counts: RowCounts, limits: Limits, _ discarded: DiscardedElements) {
+    self.discarded = discarded
     self.name = name
     self.plan = plan
     self.counts = counts
@@ -108,10 +112,19 @@ final class ViewSection: FeedSection {
     return window.range(of: index.count).map { index.sourceRow(at: $0) }
   }
 
-  /// Creates the index of the current plan.
+  /// Creates the index of the current plan, unless it was prepared and no row has changed since.
   func rebuild() {
     preview = nil
-    index = plan.definition.isPlain ? nil : ViewIndex(plan, limits: limits)
+    defer { preparedVersion = nil }
+    if let index, index.plan === plan, preparedVersion == counts.rowVersion { return }
+    index = plan.definition.isPlain ? nil : ViewIndex(plan, limits: limits, Pace(), discarded)
+  }
+
+  /// Creates the index of a new view before a commit makes it visible.
+  func prepare(_ pace: Pace) {
+    if plan.definition.isPlain { return }
+    index = ViewIndex(plan, limits: limits, pace, discarded)
+    preparedVersion = counts.rowVersion
   }
 
   /// Adds the change of this section for a change of the source to `result`, which is empty.

@@ -39,7 +39,7 @@ struct EventLoop: ~Copyable {
     for descriptor in signals.descriptors { try link.add(descriptor, as: .signals) }
     if let descriptor = commitLog.descriptor { try link.add(descriptor, as: .commitLog) }
     now = clock.now
-    turn = Turn(engine, log: commitLog, now: now)
+    turn = Turn(engine, log: commitLog, slices: SlicedWork(), now: now)
     self.link = link
     self.signals = signals
     self.clock = clock
@@ -76,10 +76,17 @@ struct EventLoop: ~Copyable {
     if wakes.contains(.signals) { handleSignals() }
     if wakes.contains(.fileEvents) { sources.readFileEvents(now: now) }
     if wakes.contains(.sourceReports) { sources.applyReports(to: engine, now: now) }
+    turn.pausesBetweenBatches = storage?.wantsImage ?? false
     turn.run(&link, now: now)
     reportHealth()
     attendTimers()
-    storage?.workOnImage(executed: turn.executed, isBusy: turn.hadInput) { engine.catalog.makeImage() }
+    workOnImage()
+  }
+
+  /// Works on an image of the state. None begins while a batch is executed in part.
+  private func workOnImage() {
+    guard let storage, !turn.isExclusive, !turn.isWithinBatch || !storage.wantsImage else { return }
+    storage.workOnImage(executed: turn.executed, isBusy: turn.hadInput) { engine.catalog.makeImage() }
   }
 
   /// Milliseconds until the next deadline; -1 if there is none.

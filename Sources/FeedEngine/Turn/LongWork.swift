@@ -1,0 +1,154 @@
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// A stack on which long work runs in slices, and the time of a slice.
+///
+/// The work and its caller never run at the same time.
+public protocol SliceRunner: AnyObject {
+  /// Whether each request that changes feeds is sliced as finely as possible. For tests.
+  var isEager: Bool { get }
+  /// Begins the slice of a turn.
+  func beginSlice()
+  /// Whether the slice of this turn is used up.
+  var isSliceOver: Bool { get }
+  /// Runs `work` until it ends or calls ``suspend()``. Returns whether it has ended.
+  func run(_ work: @escaping () -> Void) -> Bool
+  /// Continues suspended work. Returns whether it has ended.
+  func resume() -> Bool
+  /// Suspends the work until ``resume()``. Called by the work.
+  func suspend()
+  /// Ends the stack. No work is under way.
+  func end()
+}
+
+/// The request that changes feeds and takes several turns.
+///
+/// While it is under way, nothing else changes feeds. Others read the state before it, except in the short time in which
+/// its change takes effect: then all that reads feeds waits (``isExclusive``).
+///
+/// Without a ``SliceRunner`` all work is done at once. Invariant: the pace of commits stops only while work is under way.
+final class LongWork {
+  /// The work between two looks at the clock, in units of about a microsecond.
+  private static let unitsPerLook = 128
+  /// The bytes of a short element, with its part of the request.
+  private static let bytesOfAnElement = 64
+
+  private let commit: Commit
+  private let runner: (any SliceRunner)?
+  /// Whether work has begun and not ended.
+  private(set) var isUnderWay = false
+  /// Whether feeds are half changed, so that nothing may read them.
+  private(set) var isExclusive = false
+  /// Whether the rest of the work is done without stopping.
+  private var isHurried = false
+
+  init(_ commit: Commit, _ runner: (any SliceRunner)? = nil) {
+    self.commit = commit
+    self.runner = runner
+  }
+
+  /// Whether work can take several turns.
+  var isSliced: Bool { runner != nil }
+
+  var isEager: Bool { runner?.isEager ?? false }
+
+  /// Begins the slice of a turn.
+  func beginTurn() { runner?.beginSlice() }
+
+  /// Whether the time of this turn for requests that change feeds is used up.
+  var isTurnOver: Bool { runner?.isSliceOver ?? false }
+
+  /// Does work that changes feeds, at least a first slice of it. Returns whether it is done.
+  ///
+  /// - Parameter bytes: the length of the request.
+  func run(bytes: Int, _ work: @escaping () -> Void) -> Bool {
+    assert(!isUnderWay, "other work is under way")
+    guard let runner else {
+      work()
+      return true
+    }
+    isUnderWay = true
+    commit.setLong(steps: isEager ? .max : max(1, bytes / Self.bytesOfAnElement))
+    let units = isEager ? 0 : Self.unitsPerLook
+    commit.pace.begin(units: units) { [unowned self] in
+      if !isHurried && runner.isSliceOver { suspend(runner) }
+      return units
+    }
+    return end(runner.run(work))
+  }
+
+  /// Does another slice of the work. Returns whether it is done.
+  func resume() -> Bool {
+    guard isUnderWay, let runner else { return true }
+    return end(runner.resume())
+  }
+
+  /// Does the rest of the work, and ends the thread.
+  func finish() {
+    isHurried = true
+    while !resume() {}
+    isHurried = false
+    runner?.end()
+  }
+
+  private func suspend(_ runner: any SliceRunner) {
+    isExclusive = !commit.isReadable
+    commit.suspend()
+    runner.suspend()
+    commit.resume()
+    isExclusive = false
+  }
+
+  private func end(_ isDone: Bool) -> Bool {
+    if isDone {
+      commit.pace.end()
+      commit.setLong(steps: 0)
+      isUnderWay = false
+    }
+    return isDone
+  }
+}
+
+extension Engine {
+  /// The bytes of a request that may take longer than a slice.
+  private static let longRequest = 16 << 10
+  /// The rows of a feed that a request may read or replace quickly.
+  private static let manyRows = 4096
+
+  /// Whether a request that changes feeds may take longer than a slice. If not, it is executed at once, which costs less.
+  func mayBeLong(_ method: Method, _ parameters: Parameters, bytes: Int) -> Bool {
+    guard longWork.isSliced, method.isLogged else { return false }
+    if bytes >= Self.longRequest || longWork.isEager { return true }
+    switch method {
+    case .update, .patch: return bytes >= 512 && bytes &* (feed(parameters)?.sectionCount ?? 1) >= Self.longRequest
+    case .set: return feed(parameters)?.count ?? 0 >= Self.manyRows
+    case .delete: return parameters.member("where") != nil && feed(parameters)?.count ?? 0 >= Self.manyRows
+    case .define, .undefine, .activate, .insertChild, .removeChild: return true
+    case .transaction: return parameters.member("ops").map(mayBeLong) ?? false
+    default: return false
+    }
+  }
+
+  /// Whether a request that is first in its line can be decoded, and executed if it only reads, while feeds are half
+  /// changed.
+  func isReadable(_ method: Method, _ request: Request) -> Bool {
+    switch method {
+    case .ping, .hello: true
+    case .get, .range, .selected: feed(Parameters(object: request.params)).map(commit.isReadable) ?? false
+    default: method.isLogged
+    }
+  }
+
+  private func mayBeLong(_ operations: JSONView) -> Bool {
+    operations.kind == .array
+      && operations.elements.contains { operation in
+        guard let method = operation.member("method").flatMap({ Method($0) }) else { return false }
+        return mayBeLong(method, Parameters(object: operation.member("params")), bytes: operation.text.count)
+      }
+  }
+
+  private func feed(_ parameters: Parameters) -> Feed? {
+    parameters.member("feed")?.truncatedName.flatMap { try? catalog.feed(named: $0) }
+  }
+}

@@ -1,0 +1,41 @@
+/// Lets a long computation stop between two of its steps, so that its thread can do other work.
+///
+/// Loops over many rows call ``spend(_:)`` with each step. Without a function to stop, this is one subtraction. The
+/// function must return with the same state that it found: it may run other work only if that changes nothing that the
+/// computation uses.
+///
+///     pace.begin(units: 100) { waitForNextSlice(); return 100 }
+///     for row in rows { pace.spend(); judge(row) }
+///     pace.end()
+///
+/// Invariant: without a function to stop, so many units are left that they cannot be spent.
+public final class Pace {
+  private var left = Int.max
+  private var stop: (() -> Int)?
+
+  /// From now on, calls `stop` when about `units` units of work are done. It returns the units until the next call.
+  ///
+  /// - Parameter units: a unit is about a microsecond of work.
+  public func begin(units: Int, stop: @escaping () -> Int) {
+    assert(self.stop == nil, "the computation before has not ended")
+    self.stop = stop
+    left = units
+  }
+
+  /// Ends the computation.
+  public func end() {
+    stop = nil
+    left = .max
+  }
+
+  /// Counts work that was done, and stops if enough was done. No structure that others read may be half changed.
+  @inline(__always)
+  func spend(_ units: Int = 1) {
+    left &-= units
+    if left < 0 { rest() }
+  }
+
+  private func rest() {
+    left = stop?() ?? .max
+  }
+}

@@ -1,0 +1,38 @@
+import FeedEngine
+import FeedSystem
+
+/// Runs long work of the engine in slices of a few milliseconds, on a stack of its own.
+public final class SlicedWork: SliceRunner {
+  /// Nanoseconds of a turn for requests that change feeds.
+  public static let standardSlice: UInt64 = 3_000_000
+
+  private let coroutine = Coroutine("feedd-slices")
+  private let slice: UInt64
+  public let isEager: Bool
+  private var deadline: UInt64 = 0
+
+  /// - Parameters:
+  ///   - slice: nanoseconds; with 0, work stops whenever it looks at the clock.
+  ///   - isEager: whether each request that changes feeds is sliced as finely as possible.
+  public init(slice: UInt64 = SlicedWork.standardSlice, isEager: Bool = false) {
+    self.slice = slice
+    self.isEager = isEager
+  }
+
+  public func beginSlice() { deadline = MonotonicClock.now &+ slice }
+  public var isSliceOver: Bool { MonotonicClock.now >= deadline }
+
+  public func run(_ work: @escaping () -> Void) -> Bool {
+    do {
+      return try coroutine.run(work)
+    } catch {
+      // No thread can be started now. Then the work holds up the others.
+      work()
+      return true
+    }
+  }
+
+  public func resume() -> Bool { coroutine.resume() }
+  public func suspend() { coroutine.suspend() }
+  public func end() { coroutine.end() }
+}

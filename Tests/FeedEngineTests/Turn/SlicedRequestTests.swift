@@ -1,0 +1,223 @@
+import FeedModel
+import FeedServer
+import TestSupport
+import Testing
+
+@testable import FeedEngine
+@testable import ReferenceModel
+
+/// Requests that change feeds and take several turns.
+@Suite struct SlicedRequestTests {
+  /// Whether the requests are stored first.
+  enum Log: CaseIterable {
+    case none
+    case array
+  }
+
+  private static func harness(_ log: Log, limits: Limits = Limits()) -> EngineHarness {
+    EngineHarness(limits: limits, isDurable: log == .array, slices: SlicedWork(slice: 0, isEager: true))
+  }
+
+  private static func request(_ method: String, _ params: String = "{}", id: Int = 1) -> [UInt8] {
+    EngineHarness.frame(#"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#)
+  }
+
+  /// Elements of which each ninth is hidden by the filter of ``rebinned``.
+  private static func elements(_ ids: some Sequence<Int>, _ value: Int = 0) -> String {
+    "[" + ids.map { #"{"id":\#($0),"k":\#(($0 * 7) % 9),"v":\#(value)}"# }.joined(separator: ",") + "]"
+  }
+
+  private static let rebinned =
+    #"{"feed":"c","kind":"collection","bins":[{"name":"some","filter":"@.k > 0","sort":[{"by":"$.k"}]}],"replace":true}"#
+
+  /// Defines `c` with elements.
+  private static func fill(_ harness: EngineHarness, _ client: ConnectionID, count: Int = 60) {
+    _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection"}"#)
+    _ = harness.ask(client, "update", #"{"feed":"c","elements":\#(elements(0..<count))}"#)
+  }
+
+  private static func value(_ frames: [String]) -> Value? { frames.first.flatMap { Value($0) } }
+
+  /// Runs turns until a client gets an answer. Calls `body` between them. Returns the number of turns.
+  private static func turns(_ harness: EngineHarness, until client: ConnectionID, _ body: (Int) -> Void) -> Int {
+    for turn in 1..<100_000 {
+      harness.turnOnce()
+      if harness.halfFrame(of: client) > 0 { return turn }
+      body(turn)
+    }
+    return 0
+  }
+
+  @Test(arguments: Log.allCases, ["define", "set", "delete", "transaction", "view"])
+  func readsBetweenSlicesSeeTheStateBefore(_ log: Log, _ method: String) throws {
+    let harness = Self.harness(log)
+    let (writer, reader) = (harness.connect(), harness.connect())
+    Self.fill(harness, writer)
+    let before = Self.value(harness.ask(reader, "snapshot", #"{"feed":"c"}"#))?["result"]
+    let frame =
+      switch method {
+      case "define": Self.request("define", Self.rebinned)
+      case "set": Self.request("set", #"{"feed":"c","elements":\#(Self.elements(40..<90, 1))}"#)
+      case "delete": Self.request("delete", #"{"feed":"c","where":"@.k < 5"}"#)
+      case "view":
+        Self.request("define", #"{"feed":"v","kind":"view","of":"c","filter":"@.k < 5","sort":[{"by":"$.k"}]}"#)
+      default:
+        Self.request(
+          "transaction",
+          #"{"ops":[{"method":"update","params":{"feed":"c","elements":\#(Self.elements(0..<60, 2))}},"#
+            + #"{"method":"delete","params":{"feed":"c","where":"@.k < 5"}}]}"#)
+      }
+    harness.supply(writer, frame)
+    var seen = 0
+    let turns = Self.turns(harness, until: writer) { turn in
+      if turn % 3 > 0 { return }
+      harness.supply(reader, Self.request("snapshot", #"{"feed":"c"}"#) + Self.request("ping"))
+      let answers = harness.take(reader).compactMap { Value($0)?["result"] }
+      // When the change has taken effect, the memory of the state before is freed, also in slices.
+      for answer in answers where answer["sections"] != nil && answer["revision"]?.int == 2 {
+        let isSame = answer == before
+        #expect(isSame)
+        seen += 1
+      }
+    }
+    #expect(turns > 20)
+    #expect(seen > 5, "reads are answered while the request is under way")
+    #expect(Self.value(harness.take(writer))?["error"] == nil)
+    harness.turn()
+
+    // The result is that of a request that is executed at once.
+    let other = EngineHarness(isDurable: log == .array)
+    let client = other.connect()
+    Self.fill(other, client)
+    other.deliver(client, frame)
+    _ = other.take(client)
+    for feed in method == "view" ? ["c", "v"] : ["c"] {
+      let expected = Self.value(other.ask(client, "snapshot", #"{"feed":"\#(feed)"}"#))?["result"]
+      _ = harness.take(reader)
+      let found = Self.value(harness.ask(reader, "snapshot", #"{"feed":"\#(feed)"}"#))?["result"]
+      #expect(found == expected)
+    }
+  }
+
+  @Test(arguments: Log.allCases)
+  func changesOfOthersWaitAndAreExecutedInOrder(_ log: Log) {
+    let harness = Self.harness(log)
+    let (writer, other) = (harness.connect(), harness.connect())
+    Self.fill(harness, writer)
+    let before = Self.value(harness.ask(other, "ping"))
+    #expect(before != nil)
+    harness.supply(writer, Self.request("define", Self.rebinned) + Self.request("get", #"{"feed":"c","id":9}"#, id: 2))
+    harness.turnOnce()
+    harness.turnOnce()
+    harness.supply(other, Self.request("update", #"{"feed":"c","element":{"id":9,"k":1,"v":5}}"#, id: 1))
+    harness.supply(other, Self.request("get", #"{"feed":"c","id":9}"#, id: 2))
+    let turns = Self.turns(harness, until: writer) { _ in #expect(harness.take(other).isEmpty) }
+    #expect(turns > 20)
+    harness.turn()
+    let first = harness.take(writer).compactMap { Value($0) }
+    let second = harness.take(other).compactMap { Value($0) }
+    #expect(first.map { $0["id"]?.int } == [1, 2])
+    #expect(second.map { $0["id"]?.int } == [1, 2])
+    #expect(first[0]["result"]?["revision"]?.int == 3)
+    #expect(second[0]["result"]?["revision"]?.int == 4)
+    #expect(second[1]["result"]?["element"]?["v"]?.int == 5)
+  }
+
+  @Test(arguments: Log.allCases)
+  func requestOfAClientThatLeftIsExecuted(_ log: Log) {
+    let harness = Self.harness(log)
+    let (writer, reader) = (harness.connect(), harness.connect())
+    Self.fill(harness, writer)
+    harness.supply(writer, Self.request("define", Self.rebinned))
+    for _ in 0..<5 { harness.turnOnce() }
+    harness.disconnect(writer)
+    #expect(!harness.isOpen(writer))
+    let feed = Self.value(harness.ask(reader, "describe", #"{"feed":"c"}"#))?["result"]
+    #expect(feed?["revision"]?.int == 3)
+  }
+
+  @Test(arguments: Log.allCases)
+  func refusedRequestLeavesNothing(_ log: Log) {
+    var limits = Limits()
+    limits.maxRequestSteps = 90
+    let harness = Self.harness(log, limits: limits)
+    let (writer, reader) = (harness.connect(), harness.connect())
+    Self.fill(harness, writer)
+    let before = Self.value(harness.ask(reader, "snapshot", #"{"feed":"c"}"#))
+    harness.supply(writer, Self.request("define", Self.rebinned))
+    #expect(Self.turns(harness, until: writer) { _ in } > 20)
+    #expect(Self.value(harness.take(writer))?["error"]?["code"]?.int == -32007)
+    harness.turn()
+    #expect(Self.value(harness.ask(reader, "snapshot", #"{"feed":"c"}"#)) == before)
+  }
+
+  @Test(arguments: Log.allCases)
+  func stoppingDaemonFinishesTheRequest(_ log: Log) {
+    let harness = Self.harness(log)
+    let writer = harness.connect()
+    Self.fill(harness, writer)
+    harness.supply(writer, Self.request("define", Self.rebinned))
+    for _ in 0..<5 { harness.turnOnce() }
+    harness.drain()
+    let frames = harness.take(writer).compactMap { Value($0) }
+    #expect(frames.map { $0["method"]?.text ?? "answer" } == ["answer", #""bye""#])
+    #expect(frames[0]["result"]?["revision"]?.int == 3)
+    #expect(harness.isDrained)
+  }
+
+  @Test(arguments: Log.allCases)
+  func watchersGetOneDeltaAfterTheLastSlice(_ log: Log) {
+    let harness = Self.harness(log)
+    let (writer, watcher) = (harness.connect(), harness.connect())
+    Self.fill(harness, writer, count: 60)
+    _ = harness.ask(watcher, "watch", #"{"feed":"c","initial":false}"#)
+    harness.supply(
+      writer,
+      Self.request(
+        "transaction",
+        #"{"ops":[{"method":"set","params":{"feed":"c","elements":\#(Self.elements(30..<90, 1))}},"#
+          + #"{"method":"delete","params":{"feed":"c","where":"@.k == 5"}}]}"#))
+    let turns = Self.turns(harness, until: writer) { _ in }
+    #expect(turns > 20)
+    harness.turn()
+    let deltas = harness.take(watcher).compactMap { Value($0) }
+    #expect(deltas.count == 1)
+    #expect(deltas.first?["params"]?["from"]?.int == 2)
+    #expect(deltas.first?["params"]?["revision"]?.int == 3)
+  }
+
+  /// Without slices all entries of an array are answered at once; with them each long one takes its turns.
+  @Test(arguments: Log.allCases)
+  func requestsOfAnArrayAreAnsweredTogether(_ log: Log) {
+    let harness = Self.harness(log)
+    let (writer, other) = (harness.connect(), harness.connect())
+    Self.fill(harness, writer)
+    func text(_ method: String, _ params: String, _ id: Int) -> String {
+      #"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#
+    }
+    let array = [
+      text("get", #"{"feed":"c","id":9}"#, 1), text("define", Self.rebinned, 2),
+      text("delete", #"{"feed":"c","where":"@.k < 5"}"#, 3), text("get", #"{"feed":"c","id":9}"#, 4),
+    ]
+    harness.supply(writer, EngineHarness.frame("[" + array.joined(separator: ",") + "]"))
+    var pings = 0
+    let turns = Self.turns(harness, until: writer) { _ in
+      harness.supply(other, Self.request("ping"))
+      pings += harness.take(other).count
+    }
+    #expect(turns > 20 && pings > 20)
+    let answers = Self.value(harness.take(writer))?.items ?? []
+    #expect(answers.map { $0["id"]?.int } == [1, 2, 3, 4])
+    #expect(answers.map { $0["result"]?["revision"]?.int } == [nil, 3, 4, nil])
+  }
+
+  @Test func imageIsMadeBetweenBatchesOnly() {
+    let engine = EngineHarness(isDurable: true, slices: SlicedWork(slice: 0, isEager: true))
+    let writer = engine.connect()
+    Self.fill(engine, writer)
+    engine.supply(writer, Self.request("define", Self.rebinned))
+    let turns = Self.turns(engine, until: writer) { _ in #expect(engine.isWithinBatch) }
+    #expect(turns > 20)
+    #expect(!engine.isWithinBatch)
+  }
+}
