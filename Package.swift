@@ -97,6 +97,7 @@ let package = Package(
     tests("SimulationTests", ["Simulator", "ReferenceModel", "FaultyDisk", "FeedEngine", "FeedModel", "FeedStorage"]),
     tests("FeedSQLiteTests", ["FeedSQLite"]),
     .target(name: "FaultyDisk", dependencies: ["CSQLite"], path: "Tests/FaultyDisk"),
+    .target(name: "FaultySockets", path: "Tests/FaultySockets"),
     tests(
       "FeedStorageTests",
       ["FeedStorage", "FeedEngine", "FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem", "FaultyDisk"],
@@ -104,7 +105,11 @@ let package = Package(
     tests("FeedSourcesTests", ["FeedSources", "FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem"]),
     tests("FeedSystemTests", ["FeedSystem"]),
     tests(
-      "FeedServerTests", ["FeedServer", "FeedEngine", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem", "feedd"]),
+      "FeedServerTests",
+      [
+        "FaultySockets", "FeedServer", "FeedEngine", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem",
+        "ReferenceModel", "feedd",
+      ]),
     tests("FeedClientTests", ["FeedClient", "FeedJSON", "FeedChange", "FeedWire", "FeedSystem", "feedd"]),
     tests(
       "FeedCommandsTests",

@@ -91,6 +91,13 @@ final class SimulatedDaemon {
 
   /// Ends the process and starts it again on what the log kept.
   func restart(_ end: End) throws {
+    weak let former = engine
+    try begin(after: end)
+    // Its clients may have been in the middle of anything.
+    if former != nil { throw SimulationFailure("the engine of the former process is not deallocated") }
+  }
+
+  private func begin(after end: End) throws {
     starts += 1
     link = FaultyLink()
     if let disk {

@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 import FeedModel
 
@@ -84,6 +85,14 @@ public final class Engine {
     catalog = Catalog(limits: limits, seed: seed)
     commit = catalog.commit
     longWork = LongWork(catalog.commit)
+  }
+
+  /// Breaks the cycles of references between a feed and its channel, and between a channel and its watches.
+  deinit {
+    for session in sessions.all { for watch in session.watches { watches.end(watch) } }
+    let list = try? catalog.feed(named: FeedName.feeds)
+    for feed in catalog.feeds.values { for feed in [feed] + feed.kind.bins { feed.channel = nil } }
+    list?.channel = nil
   }
 
   var now: Instant { time.now }

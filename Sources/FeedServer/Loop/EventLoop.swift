@@ -51,7 +51,7 @@ struct EventLoop: ~Copyable {
     if let metricsPath { metrics = MetricsFile(metricsPath, log, now: now) }
   }
 
-  private var engine: Engine { turn.engine }
+  var engine: Engine { turn.engine }
 
   /// The commit log; nil if nothing is stored.
   private var storage: SQLiteLog? { state?.log }
@@ -69,7 +69,8 @@ struct EventLoop: ~Copyable {
     while !shutdown.isOver { try cycle() }
   }
 
-  private mutating func cycle() throws(SystemError) {
+  /// Waits for events, and does what they and the time require.
+  mutating func cycle() throws(SystemError) {
     let wakes = try link.wait(milliseconds: timeout(), clock)
     now = clock.now
     cycles &+= 1
@@ -108,6 +109,8 @@ struct EventLoop: ~Copyable {
     consider(metrics?.deadline)
     return deadline.map { clock.milliseconds(until: $0) } ?? -1
   }
+
+  func checkInvariants() { link.checkInvariants() }
 
   private mutating func attendTimers() {
     arrangeSources()

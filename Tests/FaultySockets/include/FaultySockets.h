@@ -1,0 +1,34 @@
+/// Faults of system calls on sockets, for tests.
+///
+/// The test bundle defines `recv`, `send`, `sendmsg`, `epoll_wait` and `clock_gettime` itself, so the shipped code calls
+/// these. They pass every call on to the system, except on a thread that has switched faults on. There `epoll_wait` never
+/// blocks, and the monotonic clock stands still, so that the seed decides what happens.
+#ifndef FAULTY_SOCKETS_H
+#define FAULTY_SOCKETS_H
+
+#include <stdint.h>
+
+/// The faults of a thread. Each rate is the number of calls in a hundred that are affected.
+struct faulty_sockets {
+  /// Decides which calls fail.
+  uint64_t seed;
+  /// Reads and writes transfer fewer bytes than they could.
+  int short_transfers;
+  /// The calls fail with EAGAIN.
+  int delays;
+  /// The calls fail with EINTR.
+  int interruptions;
+  /// Reads and writes fail with ECONNRESET.
+  int resets;
+};
+
+/// Switches the faults of the calling thread on, or off with a null pointer. The clock stands at the present time.
+void faulty_sockets_use(const struct faulty_sockets *faults);
+
+/// Advances the clock of the calling thread.
+void faulty_sockets_advance(uint64_t nanoseconds);
+
+/// The number of calls of the calling thread that were affected since it switched faults on.
+long faulty_sockets_count(void);
+
+#endif
