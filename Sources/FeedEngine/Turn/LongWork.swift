@@ -113,6 +113,8 @@ final class LongWork {
 extension Engine {
   /// The bytes of a request that may take longer than a slice.
   private static let longRequest = 16 << 10
+  /// The bytes of an element that many filters may judge for longer than a slice.
+  private static let longUpdate = 4 << 10
   /// The rows of a feed that a request may read or replace quickly.
   private static let manyRows = 4096
 
@@ -121,7 +123,9 @@ extension Engine {
     guard longWork.isSliced, method.isLogged else { return false }
     if bytes >= Self.longRequest || longWork.isEager { return true }
     switch method {
-    case .update, .patch: return bytes >= 512 && bytes &* (feed(parameters)?.sectionCount ?? 1) >= Self.longRequest
+    case .update, .patch:
+      // Most updates are shorter: for them the feed is not looked up.
+      return bytes >= Self.longUpdate && bytes &* (feed(parameters)?.sectionCount ?? 1) >= Self.longRequest
     case .set: return feed(parameters)?.count ?? 0 >= Self.manyRows
     case .delete: return parameters.member("where") != nil && feed(parameters)?.count ?? 0 >= Self.manyRows
     case .define, .undefine, .activate, .insertChild, .removeChild: return true
