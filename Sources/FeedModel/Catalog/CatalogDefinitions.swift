@@ -180,6 +180,7 @@ extension Catalog {
     let log = commit.log
     plan.source.forEachRow { row in
       if log.stepsLeft >= 0 { log.didUse(steps: judge.steps(over: row.element)) }
+      log.pace.spend(2)
     }
     try commit.checkRoom(forSteps: 0, limit: limits.maxRequestSteps)
   }
