@@ -31,7 +31,7 @@ struct KnownMembersTests {
         "bins[1].sort[0].odrer", "did you mean \"order\"?"
       ),
       (#"{"feed":"a","kind":"collection","retain":{"second":1}}"#, "retain.second", "did you mean \"seconds\"?"),
-      (#"{"feed":"a","kind":"single","children":[]}"#, "children", "kind \"single\" has no \"children\", only"),
+      (#"{"feed":"a","kind":"single","children":[]}"#, "children", "kind \"single\" has no \"children\"; "),
     ] as [(String, String, String)])
   func unknown(text: String, member: String, advice: String) {
     let found = path(text)
