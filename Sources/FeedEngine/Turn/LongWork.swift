@@ -119,17 +119,19 @@ extension Engine {
   private static let manyRows = 4096
 
   /// Whether a request that changes feeds may take longer than a slice. If not, it is executed at once, which costs less.
-  func mayBeLong(_ method: Method, _ parameters: Parameters, bytes: Int) -> Bool {
+  ///
+  /// - Parameter parameters: not looked at for a short update.
+  func mayBeLong(_ method: Method, _ parameters: @autoclosure () -> Parameters, bytes: Int) -> Bool {
     guard longWork.isSliced, method.isLogged else { return false }
     if bytes >= Self.longRequest || longWork.isEager { return true }
     switch method {
     case .update, .patch:
       // Most updates are shorter: for them the feed is not looked up.
-      return bytes >= Self.longUpdate && bytes &* (feed(parameters)?.sectionCount ?? 1) >= Self.longRequest
-    case .set: return feed(parameters)?.count ?? 0 >= Self.manyRows
-    case .delete: return parameters.member("where") != nil && feed(parameters)?.count ?? 0 >= Self.manyRows
+      return bytes >= Self.longUpdate && bytes &* (feed(parameters())?.sectionCount ?? 1) >= Self.longRequest
+    case .set: return feed(parameters())?.count ?? 0 >= Self.manyRows
+    case .delete: return parameters().member("where") != nil && feed(parameters())?.count ?? 0 >= Self.manyRows
     case .define, .undefine, .activate, .insertChild, .removeChild: return true
-    case .transaction: return parameters.member("ops").map(mayBeLong) ?? false
+    case .transaction: return parameters().member("ops").map(mayBeLong) ?? false
     default: return false
     }
   }
