@@ -67,7 +67,7 @@ extension Engine {
     try access.checkAdministrator(reply.session.peer)
     guard let number = try parameters.required("connection", "the number of a connection, as clients shows it").int
     else {
-      throw Parameters.refuse("connection", "must be a whole number: the number of a connection, as clients shows it")
+      throw Parameters.refuse("connection", "must be an integer: the number of a connection, as clients shows it")
     }
     guard let session = sessions.all.first(where: { $0.number == number && !$0.isClosing }) else {
       throw Parameters.refuse(
@@ -81,11 +81,7 @@ extension Engine {
       out.append(",\"pid\":")
       out.append(integer: Int(session.peer.pid))
     }
-    if session !== reply.session {
-      endWatches(of: session)
-      session.line.cancelAnswers()
-      session.output.dropWholeFrames()
-    }
+    if session !== reply.session { dropPending(of: session) }
     close(
       session, reason: "kicked", message: "An administrator (uid \(reply.session.peer.uid)) closed this connection.",
       level: .warning)

@@ -122,7 +122,7 @@ extension Engine {
     }
     if let managed = feed.kind as? ManagedKind { append(managed.source, to: &out) }
     if let shown = feed.shownChildren { append(shown, to: &out) }
-    let sections = content.map { (name: $0.name, count: $0.count) }
+    let sections = Self.summaries(of: content)
     out.append(",\"sections\":")
     out.appendSectionList(sections)
     out.append(",\"counts\":[")

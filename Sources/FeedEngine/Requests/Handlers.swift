@@ -67,7 +67,9 @@ extension Engine {
     feed.isList ? Catalog.listIsReadOnly : .wrongKind(feed: feed.name, kind: feed.kindName, wanted: wanted)
   }
 
-  func sections(of feed: Feed) -> [(name: String, count: Int)] {
-    feed.sections.map { ($0.name, $0.count) }
+  func sections(of feed: Feed) -> [(name: String, count: Int)] { Self.summaries(of: feed.sections) }
+
+  static func summaries(of sections: [any FeedSection]) -> [(name: String, count: Int)] {
+    sections.map { ($0.name, $0.count) }
   }
 }

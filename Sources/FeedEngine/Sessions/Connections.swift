@@ -111,13 +111,19 @@ extension Engine {
     if !quotas.hasOverLimit { return }
     for uid in quotas.takeOverLimit() {
       while quotas.bytes(of: uid) > limits.maxQueuePerUser, let session = largestHolder(of: uid) {
-        endWatches(of: session)
-        session.line.cancelAnswers()
-        session.output.dropWholeFrames()
+        dropPending(of: session)
         close(session, reason: "quota", message: excess(of: uid), level: .warning)
         recount(session)
       }
     }
+  }
+
+  /// Ends the watches and answers of a session and discards its queued output, except the rest of a frame that its peer has
+  /// begun to read.
+  func dropPending(of session: Session) {
+    endWatches(of: session)
+    session.line.cancelAnswers()
+    session.output.dropWholeFrames()
   }
 
   /// The session of a user that is charged most. O(connections).

@@ -56,9 +56,6 @@ struct Quotas {
     if isMore && self.bytes(of: uid) > limit && !overLimit.contains(uid) { overLimit.append(uid) }
   }
 
-  /// Whether several users are connected.
-  var isShared: Bool { users.count > 1 }
-
   /// Users with a connection.
   var connectedUsers: some Sequence<UInt32> { users.keys }
 

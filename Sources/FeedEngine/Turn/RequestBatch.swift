@@ -156,7 +156,7 @@ final class RequestBatch {
     internals.append(request)
   }
 
-  /// Has the log store whose the feeds are that the next request may define.
+  /// Logs the user that is charged for the feeds that the next request defines.
   func log(owner: UInt32) {
     if self.owner == owner { return }
     self.owner = owner

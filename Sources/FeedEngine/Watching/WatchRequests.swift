@@ -52,8 +52,7 @@ extension Engine {
     }
   }
 
-  /// The position that `since` names; nil when there is none. A revision that can be none is beyond
-  /// every reach.
+  /// Parses `since`; nil if it is absent. A number that is not a valid revision is out of reach of every history.
   private func since(_ parameters: Parameters) throws(FeedError) -> (isOfThisEpoch: Bool, revision: UInt64)? {
     guard let since = parameters.member("since"), !since.isNull else { return nil }
     guard since.kind == .object, let epoch = since.member("epoch"), epoch.kind == .string,

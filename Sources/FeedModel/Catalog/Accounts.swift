@@ -3,8 +3,8 @@ import FeedJSON
 
 /// What one user stores: the feeds that it defined, their elements, and their definitions.
 ///
-/// Elements belong to the user that defined their feed, whoever pushed them. Rows of managed feeds belong to nobody: they are
-/// read again at each start, and replay of the log must decide as the daemon did.
+/// Elements count for the user that defined their feed, even if another user pushed them. Rows of managed feeds count for
+/// no user: they are read again at each start, and replay of the log must make the same decisions as the daemon.
 ///
 /// Invariant: the numbers are the sums over the feeds of the owner; those of `total` are the sums of all accounts.
 public final class Account {

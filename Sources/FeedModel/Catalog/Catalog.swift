@@ -43,7 +43,7 @@ public final class Catalog {
     commit.begin(at: now, maxSteps: limits.maxRequestSteps, maxRows: limits.maxRequestRows)
   }
 
-  /// Undoes everything since `begin`.
+  /// Rolls back everything since `begin`.
   public func rollBack() {
     commit.rollBack()
     sampleInvariants()
@@ -165,7 +165,7 @@ public final class Catalog {
     }
   }
 
-  /// Calls `body` while the limits on numbers of feeds, bins, sections, repeats and levels, and on definitions, do not apply.
+  /// Calls `body` without the limits on definitions and on the numbers of feeds, bins, sections, repeats and levels.
   func withoutGrowthLimits<R>(_ body: () throws(FeedError) -> R) throws(FeedError) -> R {
     let kept = limits
     (limits.maxFeeds, limits.maxBins, limits.maxSections, limits.maxRepeats) = (.max, .max, .max, .max)

@@ -6,8 +6,8 @@ extension Catalog {
   /// `replace`, which keeps the elements and sorts them into the new bins (Protocol/README.md, "Definitions").
   ///
   /// - Parameter owner: the user that a new feed is charged to; nil for the daemon itself. A feed keeps its owner.
-  /// - Throws: `definitionConflict`, `limitExceeded`, `unknownFeed` for a child, and what the elements are refused for under
-  ///   the new definition.
+  /// - Throws: `definitionConflict`, `limitExceeded`, `unknownFeed` for a child, and the errors of elements that are
+  ///   invalid under the new definition.
   public func define(_ definition: FeedDefinition, replace: Bool, by owner: UInt32? = nil) throws(FeedError) {
     commit.startOperation()
     guard let known = table.byName[definition.name] else { return try add(definition, by: owner) }

@@ -58,7 +58,6 @@ public final class Commit {
     isOpen = true
     log.allow(steps: maxSteps)
     rows = RowBudget(limit: maxRows)
-    countsAllWork = maxRows < .max
     hasRowsForViews = false
     self.now = max(now, self.now)
     operation.begin()
@@ -239,11 +238,12 @@ public final class Commit {
   func use(rows count: Int) throws(FeedError) { try rows.use(count) }
 
   /// See ``Limits/countsAllWork``.
-  private var countsAllWork = false
+  private var countsAllWork: Bool { rows.isLimited }
 
   /// Charges the filters of views over the rows that the last operation added or updated, unless they take few steps.
   ///
-  /// They run when the commit is published, which cannot fail. So they run here too, except for the first element of the request, which may be in several bins.
+  /// They run when the commit is published, which cannot fail. So they run here too, except for the first element of the
+  /// request, which may be in several bins.
   /// - Throws: `limitExceeded`.
   public func useStepsOfViews(limit: Int) throws(FeedError) {
     guard pending >= 0, countsAllWork else { return }
@@ -327,14 +327,17 @@ public final class Commit {
   func addStep(_ step: inout Change) { operation.add(&step) }
 
   /// Runs an operation of any number of steps on the rows of `feed`. If a step throws, the operation is rolled back.
+  ///
+  /// - Parameter rows: the rows to charge to the request first; see ``use(rows:of:)``.
   @inline(__always)
   func operate(
-    on feed: FeedNumber, _ store: RowStore, _ steps: () throws(FeedError) -> Void
+    on feed: FeedNumber, _ store: RowStore, rows: Int = 0, _ steps: () throws(FeedError) -> Void
   ) throws(FeedError) {
     startOperation()
     if isLong { forks.willChange(feed) }
     let position = log.position
     do throws(FeedError) {
+      if rows > 0 { try use(rows: rows, of: feed) }
       try steps()
     } catch {
       throw abandon(error, to: position)
@@ -673,6 +676,8 @@ private struct RowBudget {
     self.limit = limit
     left = limit
   }
+
+  var isLimited: Bool { limit < .max }
 
   mutating func use(_ count: Int) throws(FeedError) {
     guard count <= left else {

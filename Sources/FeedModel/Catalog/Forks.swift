@@ -35,7 +35,7 @@ struct Forks {
 
   /// Whether a feed that will be changed shall be forked. If not, it is changed in place.
   mutating func shallAdd(_ feed: FeedNumber, rows: Int, steps: Int?) -> Bool {
-    if inPlace.contains(feed) || forks.contains(where: { $0.feed == feed }) { return false }
+    if isKnown(feed) { return false }
     if max(steps ?? 0, self.steps) >= max(Self.fewSteps, rows / Self.rowsPerStep) { return true }
     inPlace.append(feed)
     return false
@@ -49,7 +49,12 @@ struct Forks {
 
   /// Records that rows of a feed will be changed.
   mutating func willChange(_ feed: FeedNumber) {
-    if !forks.contains(where: { $0.feed == feed }) && !inPlace.contains(feed) { inPlace.append(feed) }
+    if !isKnown(feed) { inPlace.append(feed) }
+  }
+
+  /// Whether the commit changes the feed, in a copy or in place.
+  private func isKnown(_ feed: FeedNumber) -> Bool {
+    inPlace.contains(feed) || forks.contains { $0.feed == feed }
   }
 
   /// Gives the feeds the rows before the commit.

@@ -122,8 +122,7 @@ public final class CollectionKind: FeedKind {
   /// Upserts the elements of an array in order, as one operation with one change.
   public func update(elements: JSONView, in commit: Commit) throws(FeedError) {
     fork(for: commit)
-    try commit.operate(on: number, state) { () throws(FeedError) in
-      try commit.use(rows: elements.count, of: number)
+    try commit.operate(on: number, state, rows: elements.count) { () throws(FeedError) in
       try upsert(elements, in: commit)
       evictExcess(in: commit)
     }
@@ -141,8 +140,7 @@ public final class CollectionKind: FeedKind {
   /// Deletes the elements with the identities of an array, as one operation.
   public func delete(ids: JSONView, in commit: Commit) throws(FeedError) {
     fork(for: commit)
-    try commit.operate(on: number, state) { () throws(FeedError) in
-      try commit.use(rows: ids.count, of: number)
+    try commit.operate(on: number, state, rows: ids.count) { () throws(FeedError) in
       var handles: [UInt32] = []
       for (index, id) in ids.elements.enumerated() {
         if let handle = try state.find(id, index: index, isID: true) { handles.append(handle) }
@@ -170,8 +168,7 @@ public final class CollectionKind: FeedKind {
   /// the array, then upserts each in order.
   public func set(_ elements: JSONView, in commit: Commit) throws(FeedError) {
     fork(for: commit, steps: .max)
-    try commit.operate(on: number, state) { () throws(FeedError) in
-      try commit.use(rows: elements.count, of: number)
+    try commit.operate(on: number, state, rows: elements.count) { () throws(FeedError) in
       var kept: Set<UInt32> = []
       for (index, element) in elements.elements.enumerated() {
         if let handle = try state.find(identityOf: element, index: index) { kept.insert(handle) }

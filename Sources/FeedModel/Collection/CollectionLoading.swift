@@ -30,11 +30,7 @@ extension CollectionState {
         if handle & 7 == 0 { pace.spend() }
       }
       let order = bins[bin].order
-      var comparisons = 0
-      rows.sort { a, b in
-        // A comparison takes about a sixteenth of a unit.
-        comparisons &+= 1
-        if comparisons & 15 == 0 { pace.spend() }
+      rows.sort(pace) { a, b in
         if a.key != b.key { return a.key < b.key }
         if order >= 0 {
           let (left, right) = (elements.text(of: a.handle).keys, elements.text(of: b.handle).keys)

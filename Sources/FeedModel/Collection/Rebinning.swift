@@ -91,14 +91,7 @@ struct Rebinning {
         }
       }
     }
-    if !moved.isEmpty {
-      var comparisons = 0
-      change.deleted.sort {
-        comparisons &+= 1
-        if comparisons & 31 == 0 { pace.spend() }
-        return $0 < $1
-      }
-    }
+    if !moved.isEmpty { change.deleted.sort(pace, by: <) }
     pairMoves()
   }
 

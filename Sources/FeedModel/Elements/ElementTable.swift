@@ -30,7 +30,7 @@ public final class ElementTable {
   /// The first and last element in the order of change.
   private(set) var oldest = ElementTable.none
   private(set) var newest = ElementTable.none
-  /// Whose the elements are; nil for elements that count for nobody. Accounts live as long as their catalog.
+  /// The account that is charged for the elements; nil if none is. Accounts live as long as their catalog.
   private var account: Unmanaged<Account>?
   /// Takes over the elements when the table is freed; without it they are freed at once.
   var discarded: DiscardedElements?
@@ -319,14 +319,7 @@ extension ElementTable {
       keys.append(key)
       if handle & 7 == 0 { pace.spend() }
     }
-    if !isSorted {
-      var comparisons = 0
-      keys.sort {
-        comparisons &+= 1
-        if comparisons & 15 == 0 { pace.spend() }
-        return ($0.number, $0.arrival) < ($1.number, $1.arrival)
-      }
-    }
+    if !isSorted { keys.sort(pace) { ($0.number, $0.arrival) < ($1.number, $1.arrival) } }
     return keys.map(\.handle)
   }
 }

@@ -89,8 +89,7 @@ public final class ListKind: FeedKind {
   /// Inserts elements (method `insert`). Each row is in the coordinates after the insertion of the previous elements.
   /// Without `rows`, elements are appended.
   public func insert(_ elements: [JSONView], at rows: [Int]?, in commit: Commit) throws(FeedError) {
-    try commit.operate(on: number, state) { () throws(FeedError) in
-      try commit.use(rows: elements.count, of: number)
+    try commit.operate(on: number, state, rows: elements.count) { () throws(FeedError) in
       for (place, element) in elements.enumerated() {
         let row = rows?[place] ?? state.rows.count
         try check(row, upTo: state.rows.count)
@@ -104,8 +103,7 @@ public final class ListKind: FeedKind {
 
   /// Removes rows, all in the coordinates before the call (method `remove`).
   public func remove(at rows: [Int], in commit: Commit) throws(FeedError) {
-    try commit.operate(on: number, state) { () throws(FeedError) in
-      try commit.use(rows: rows.count, of: number)
+    try commit.operate(on: number, state, rows: rows.count) { () throws(FeedError) in
       let descending = rows.sorted(by: >)
       for (place, row) in descending.enumerated() {
         if place > 0 && descending[place - 1] == row {
@@ -121,8 +119,7 @@ public final class ListKind: FeedKind {
 
   /// Replaces the elements of rows, in the given order (method `replace`).
   public func replace(_ elements: [JSONView], at rows: [Int], in commit: Commit) throws(FeedError) {
-    try commit.operate(on: number, state) { () throws(FeedError) in
-      try commit.use(rows: elements.count, of: number)
+    try commit.operate(on: number, state, rows: elements.count) { () throws(FeedError) in
       for (place, element) in elements.enumerated() {
         try check(rows[place], upTo: state.rows.count - 1)
         try state.replace(element, at: rows[place], index: place, now: commit.tick(), commit.log)
@@ -214,8 +211,7 @@ public final class ListKind: FeedKind {
 extension ListKind {
   /// Replaces the elements with the same identities in place, and appends the others (method `update`).
   public func update(_ elements: [JSONView], in commit: Commit) throws(FeedError) {
-    try commit.operate(on: number, state) { () throws(FeedError) in
-      try commit.use(rows: elements.count, of: number)
+    try commit.operate(on: number, state, rows: elements.count) { () throws(FeedError) in
       for (place, element) in elements.enumerated() {
         try state.upsert(element, index: place, now: commit.tick(), commit.log)
         commit.addStep(&state.step)
@@ -227,8 +223,7 @@ extension ListKind {
 
   /// Deletes the elements with these identities. Unknown ones are no change (method `delete`).
   public func delete(_ ids: [JSONView], in commit: Commit) throws(FeedError) {
-    try commit.operate(on: number, state) { () throws(FeedError) in
-      try commit.use(rows: ids.count, of: number)
+    try commit.operate(on: number, state, rows: ids.count) { () throws(FeedError) in
       var handles: Set<UInt32> = []
       for (place, id) in ids.enumerated() {
         if let handle = try state.identities?.find(id, index: place) { handles.insert(handle) }

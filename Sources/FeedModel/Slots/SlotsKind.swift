@@ -49,8 +49,8 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
   }
 
   func offset(ofSectionsAt type: Int) -> Int? { nil }
-  /// A slots feed always has one section, whatever the sections of its contents.
   var stepsPerRow: Int { plan.definition.stepsPerRow }
+  /// A slots feed always has one section, whatever the sections of its contents.
   func sourceSectionsDidChange() -> Bool { false }
   func sourcesWereRestored() { publish() }
 

@@ -20,11 +20,11 @@ public struct SlotsRule: Equatable, Sendable {
   public var header: [Int]
   /// The types of every later pass.
   public var pattern: [Int] { didSet { sortInsertions() } }
-  /// The types that go on when others are exhausted.
+  /// The types that continue when others are exhausted.
   public var repeatables: Set<Int>
   /// The type that replaces exhausted types.
   public var defaultType: Int?
-  /// For positions in the finished list, from 0, the types whose rows stand there. Negative positions are ignored.
+  /// The types of fixed rows by their position in the finished list, from 0. Negative positions are ignored.
   public var fixed: [Int: Int] { didSet { sortInsertions() } }
   /// The entries of `fixed` that may be inserted, ascending by position: not at negative positions, no types of the pattern.
   private(set) var insertions: [(position: Int, type: Int)] = []

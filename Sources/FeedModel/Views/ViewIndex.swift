@@ -194,19 +194,9 @@ final class ViewIndex {
   /// Applies the change of one element.
   private func follow(updateOf row: Int, into result: inout Change) {
     let handle = all[row]
-    let row = plan.source.row(atFlat: row)
-    let known = kept.row(of: handle)
-    let isAccepted = judge.accepts(row.element)
-    let hasSameKey = isAccepted && known.map { self.hasSameKey(handle, at: $0) } ?? false
-    let differs = exchange(handle, row)
-    if hasSameKey, let known {
-      if differs { result.updated.append(IndexPath(section: 0, row: UInt32(known))) }
-      return
-    }
-    if let known { kept.remove(at: known) }
-    let place =
-      isAccepted
-      ? insert(Arrival(handle: handle, prefix: judge.prefix, isLong: judge.isLong, keepsElement: false)) : nil
+    let (known, arrival, stays, differs) = rejudge(handle, plan.source.row(atFlat: row))
+    if !stays, let known { kept.remove(at: known) }
+    let place = stays ? known : arrival.map { insert($0) }
     if let known, known == place {
       if differs { result.updated.append(IndexPath(section: 0, row: UInt32(known))) }
       return
@@ -238,7 +228,14 @@ final class ViewIndex {
       }
     }
     for path in change.updated {
-      rejudge(all[Int(path.row)], plan.source.row(atFlat: Int(path.row)), &leaving, &arrivals, &updated)
+      let handle = all[Int(path.row)]
+      let (known, arrival, stays, differs) = rejudge(handle, plan.source.row(atFlat: Int(path.row)))
+      if stays {
+        if differs { updated.append(handle) }
+        continue
+      }
+      if let known { leaving.append((known, handle)) }
+      if let arrival { arrivals.append(arrival) }
     }
     for (_, handle) in leaving { if let row = kept.row(of: handle) { kept.remove(at: row) } }
     for arrival in arrivals { insert(arrival) }
@@ -247,24 +244,21 @@ final class ViewIndex {
     return change.moves.isEmpty ? change : change.normalizingMoves()
   }
 
-  /// Evaluates the filter again for a row whose element may have changed.
+  /// Evaluates the filter again for a row whose element may have changed, and exchanges the element.
+  ///
+  /// Returns the row's place if it is shown; its arrival if it is accepted; whether it stays at its place, because its key
+  /// is the same; and whether its element differs.
   private func rejudge(
-    _ handle: UInt32, _ row: Row, _ leaving: inout [(row: Int, handle: UInt32)], _ arrivals: inout [Arrival],
-    _ updated: inout [UInt32]
-  ) {
+    _ handle: UInt32, _ row: Row
+  ) -> (known: Int?, arrival: Arrival?, stays: Bool, differs: Bool) {
     let known = kept.row(of: handle)
     let isAccepted = judge.accepts(row.element)
-    let hasSameKey = isAccepted && known.map { self.hasSameKey(handle, at: $0) } ?? false
+    let stays = isAccepted && known.map { hasSameKey(handle, at: $0) } ?? false
     let differs = exchange(handle, row)
-    if hasSameKey {
-      if differs { updated.append(handle) }
-      return
-    }
-    if let known { leaving.append((known, handle)) }
-    if isAccepted {
-      arrivals.append(
-        Arrival(handle: handle, prefix: judge.prefix, isLong: judge.isLong, keepsElement: known != nil && !differs))
-    }
+    guard isAccepted else { return (known, nil, stays, differs) }
+    let arrival = Arrival(
+      handle: handle, prefix: judge.prefix, isLong: judge.isLong, keepsElement: known != nil && !differs)
+    return (known, arrival, stays, differs)
   }
 
   /// Whether the key in `judge` equals that of a row whose element was not exchanged yet.
@@ -405,23 +399,20 @@ struct ViewEntries: ~Copyable {
   }
 
   /// The rows by sort key, then in the order of the source. O(n log n).
-  func sorted(_ pace: Pace = Pace()) -> [(row: UInt32, prefix: UInt64)] {
-    var comparisons = 0
+  mutating func sorted(_ pace: Pace = Pace()) -> [(row: UInt32, prefix: UInt64)] {
     let bytes = keys.bytes
     func key(_ entry: Entry) -> UnsafeRawBufferPointer {
       UnsafeRawBufferPointer(rebasing: bytes[entry.start..<(entry.start + entry.length)])
     }
-    return entries.sorted { a, b in
-      // A comparison takes about a sixteenth of a unit.
-      comparisons &+= 1
-      if comparisons & 15 == 0 { pace.spend() }
+    entries.sort(pace) { a, b in
       if a.prefix != b.prefix { return a.prefix < b.prefix }
       if a.length > 0 && b.length > 0 {
         let order = SortOrder.compare(key(a), key(b))
         if order != 0 { return order < 0 }
       }
       return a.row < b.row
-    }.map { ($0.row, $0.prefix) }
+    }
+    return entries.map { ($0.row, $0.prefix) }
   }
 }
 
