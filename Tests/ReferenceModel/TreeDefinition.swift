@@ -97,7 +97,7 @@ struct TreeRetention: Equatable {
 
   /// Whether an element that changed at a moment is no longer kept. A commit takes less than a millisecond.
   func isOver(_ element: TreeElement, changed: Int, at now: Int) -> Bool {
-    if let seconds, changed + seconds * 1000 < now { return true }
+    if let seconds, changed + seconds * 1000 <= now { return true }
     guard hasTimes, let x = element.x else { return false }
     return x <= now
   }

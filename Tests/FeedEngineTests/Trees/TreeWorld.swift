@@ -75,11 +75,14 @@ final class TreeWorld {
   }
 
   /// Lets time go by, so that elements expire.
+  ///
+  /// A microsecond more than whole milliseconds: the daemon's commits are nanoseconds apart, so an element must not be as old
+  /// as `retain.seconds` to the millisecond.
   private func passTime() throws {
     let milliseconds = generator.pick([1, 20, 400, 1000, 3000])
     trace.append("\(milliseconds) ms")
     let commits = commits
-    harness.advance(seconds: Double(milliseconds) / 1000)
+    harness.advance(seconds: (Double(milliseconds) + 0.001) / 1000)
     generator.now = moment
     reference.moment = moment
     try settle(nil)

@@ -8,7 +8,7 @@ import Testing
 /// rebuilds every feed after each operation.
 ///
 /// 100,000 operations, a million with `scripts/test --long`, or `FEEDD_TREE_OPERATIONS`: a ninth with each of eight fixed
-/// seeds, and with seed 9, that of `FEEDD_TREE_SEED`, or a fresh one with `--long`.
+/// seeds, and with a fresh one or that of `FEEDD_TREE_SEED`.
 @Suite struct TreesTests {
   /// The number of operations after which a new tree begins.
   private static let life = 500
@@ -18,8 +18,7 @@ import Testing
   }
 
   private static var fresh: UInt64 {
-    if let given = getenv("FEEDD_TREE_SEED") { return UInt64(String(cString: given)) ?? 9 }
-    return getenv("FEEDD_LONG") == nil ? 9 : .random(in: 1000...(.max))
+    getenv("FEEDD_TREE_SEED").flatMap { UInt64(String(cString: $0)) } ?? .random(in: 1000...(.max))
   }
 
   @Test(arguments: UInt64(1)...8)
