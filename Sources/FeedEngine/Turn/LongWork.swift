@@ -69,7 +69,7 @@ final class LongWork {
       return true
     }
     isUnderWay = true
-    commit.setLong(steps: isEager ? .max : max(1, bytes / Self.bytesOfAnElement))
+    commit.long.announce(steps: isEager ? .max : max(1, bytes / Self.bytesOfAnElement))
     let units = isEager ? 0 : Self.unitsPerLook
     commit.pace.begin(units: units) { [unowned self] in
       if !isHurried && runner.isSliceOver { suspend(runner) }
@@ -93,17 +93,17 @@ final class LongWork {
   }
 
   private func suspend(_ runner: any SliceRunner) {
-    isExclusive = !commit.isReadable
-    commit.suspend()
+    isExclusive = !commit.long.isReadable
+    commit.long.suspend()
     runner.suspend()
-    commit.resume()
+    commit.long.resume()
     isExclusive = false
   }
 
   private func end(_ isDone: Bool) -> Bool {
     if isDone {
       commit.pace.end()
-      commit.setLong(steps: 0)
+      commit.long.announce(steps: 0)
       isUnderWay = false
     }
     return isDone
@@ -141,7 +141,7 @@ extension Engine {
   func isReadable(_ method: Method, _ request: Request) -> Bool {
     switch method {
     case .ping, .hello: true
-    case .get, .range, .selected: feed(Parameters(object: request.params)).map(commit.isReadable) ?? false
+    case .get, .range, .selected: feed(Parameters(object: request.params)).map(commit.long.isReadable) ?? false
     default: method.isLogged
     }
   }

@@ -59,7 +59,7 @@ extension Catalog {
     commit.finishOperation(on: feed.number, result: change)
     try commit.relist(feed)
     // A feed without sections has an empty change. Its watchers are still notified that it ended.
-    commit.touch(feed.number)
+    commit.publisher.open(feed.number)
   }
 
   func setGone(_ feed: Feed) {
@@ -91,7 +91,7 @@ extension Catalog {
     table.add(feed)
     graph.link(feed)
     refreshExpiry(with: feed)
-    commit.touch(feed.number)
+    commit.publisher.open(feed.number)
     commit.logStructure { [unowned self] in
       graph.unlink(feed)
       feed.closeAccount()
@@ -167,7 +167,7 @@ extension Catalog {
   func plan(_ view: ViewDefinition, for feed: Feed?, named name: String) throws(FeedError) -> ViewPlan {
     let sources = try checkedChildren([view.of], of: feed, named: name, steps: view.stepsPerRow(limits)) { _ in [] }
     let plan = ViewPlan(view, source: sources[0])
-    try commit.use(rows: plan.source.count)
+    try commit.budget.use(rows: plan.source.count)
     if view.filter != nil, limits.countsAllWork, !commit.isRestoring { try countSteps(of: plan, named: name) }
     return plan
   }
@@ -175,14 +175,14 @@ extension Catalog {
   /// Counts the steps of the filter of a view over all rows of its source, and refuses the view if they are too many. The view
   /// takes them when the commit is final and cannot fail any more.
   private func countSteps(of plan: ViewPlan, named name: String) throws(FeedError) {
-    try commit.checkRoom(forSteps: plan.source.count, limit: limits.maxRequestSteps)
+    try commit.budget.checkRoom(forSteps: plan.source.count, limit: limits.maxRequestSteps)
     let judge = ViewJudge(plan.definition, limits: limits)
     let log = commit.log
     plan.source.forEachRow { row in
       if log.stepsLeft >= 0 { log.didUse(steps: judge.steps(over: row.element)) }
       log.pace.spend(2)
     }
-    try commit.checkRoom(forSteps: 0, limit: limits.maxRequestSteps)
+    try commit.budget.checkRoom(forSteps: 0, limit: limits.maxRequestSteps)
   }
 
   /// Returns the plan of a slots feed after checking its contents.

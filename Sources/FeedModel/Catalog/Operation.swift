@@ -1,22 +1,33 @@
 import FeedChange
 
-/// The change of one operation, composed from its steps.
+/// The last operation of a commit: its feed and its change, composed from its steps.
 ///
 /// Invariant: `stepCount` is 0 exactly if the operation has no steps. Only steps after the first go through the
 /// accumulator.
 struct Operation {
   /// The change so far; complete after `finish`. Its memory is reused.
   var result = Change()
+  /// The feed whose change is in `result` and not yet published; -1 for none.
+  var pending: FeedNumber = -1
+  /// The feed that the operation redefined or gave other children; -1 for none. Its rows may change even if the
+  /// operation changed none.
+  var redefined: FeedNumber = -1
+  /// The keyed sections of the feed `pending`, with the change of its rows as one section; nil for other feeds.
+  private(set) var divided: (sections: KeyedSections, flat: Change)?
   private var steps = ChangeAccumulator()
   private(set) var stepCount = 0
 
   var isEmpty: Bool { result.isEmpty }
 
   /// Starts an operation.
+  @inline(__always)
   mutating func begin() {
     assert(steps.isEmpty, "the operation before was not finished")
     result.removeAll(keepingCapacity: true)
     stepCount = 0
+    pending = -1
+    redefined = -1
+    if divided != nil { divided = nil }
   }
 
   /// Adds a step, in the coordinates after the previous step. Leaves a change in `step` whose memory can be reused.
@@ -29,16 +40,28 @@ struct Operation {
     steps.add(step)
   }
 
+  /// Replaces the result, a change of rows in one section, by the change of the keyed sections that the rows are in.
+  mutating func divide(by sections: KeyedSections, _ change: Change) {
+    divided = (sections, result)
+    result = change
+  }
+
   /// The composed steps if there are several; nil if `result` is already complete.
   mutating func composedSteps() -> Change? {
     stepCount > 1 ? steps.finish() : nil
   }
 
-  /// Discards the steps of an operation that was rolled back.
+  /// Records that the change was published. `result` stays.
+  @inline(__always)
+  mutating func didPublish() {
+    pending = -1
+    if divided != nil { divided = nil }
+  }
+
+  /// Discards an operation that was rolled back.
   mutating func abandon() {
-    result.removeAll(keepingCapacity: true)
     _ = steps.finish()
-    stepCount = 0
+    begin()
   }
 }
 

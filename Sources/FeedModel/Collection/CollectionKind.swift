@@ -93,13 +93,13 @@ public final class CollectionKind: FeedKind {
   /// - Parameter steps: the number of elements that the operation changes; nil if the commit knows more.
   @inline(__always)
   private func fork(for commit: Commit, steps: Int? = nil) {
-    if commit.isLong { forkIfWorthwhile(for: commit, steps: steps) }
+    if commit.long.isAnnounced { forkIfWorthwhile(for: commit, steps: steps) }
   }
 
   private func forkIfWorthwhile(for commit: Commit, steps: Int?) {
-    guard commit.shallFork(number, rows: state.elements.count, steps: steps) else { return }
+    guard commit.long.shallFork(number, rows: state.elements.count, steps: steps) else { return }
     var other = state.copy(commit.pace)
-    commit.addFork(of: number) { [unowned self] in
+    commit.long.addFork(of: number) { [unowned self] in
       swap(&state, &other)
       state.elements.moveAccount(from: other.elements)
       for (index, bin) in bins.enumerated() { (bin.kind as? BinKind)?.show(state, index: index) }
@@ -159,7 +159,7 @@ public final class CollectionKind: FeedKind {
   public func delete(where filter: Filter, in commit: Commit) throws(FeedError) {
     commit.startOperation()
     let handles = try state.accepted(by: filter, in: commit)
-    try commit.use(rows: handles.count, of: number)
+    try commit.budget.use(rows: handles.count, of: number)
     fork(for: commit, steps: handles.count)
     try commit.operate(on: number, state) { () throws(FeedError) in remove(handles, in: commit) }
   }
@@ -179,7 +179,7 @@ public final class CollectionKind: FeedKind {
         if !kept.contains(handle) { leaving.append(handle) }
         commit.pace.spend()
       }
-      try commit.use(rows: leaving.count, of: number)
+      try commit.budget.use(rows: leaving.count, of: number)
       remove(leaving, in: commit)
       try upsert(elements, in: commit)
       evictExcess(in: commit)
@@ -224,7 +224,7 @@ public final class CollectionKind: FeedKind {
       try catalog.graph.checkParents(of: feed, sections: content.bins.count - sectionCount, catalog.limits)
     }
     // Each new bin judges each element, whatever its filter costs.
-    try catalog.commit.checkRoom(
+    try catalog.commit.budget.checkRoom(
       forSteps: state.elements.count * max(1, content.bins.count), limit: catalog.limits.maxRequestSteps)
     let rebinning = try Rebinning(
       state, content, feed: feed.name, limits: catalog.limits, seed: catalog.seed, catalog.commit.log)
@@ -235,7 +235,7 @@ public final class CollectionKind: FeedKind {
     }
     let former = (state, bins, goneBins)
     install(rebinning.state, feed, in: catalog)
-    catalog.commit.didRebin(number)
+    catalog.commit.publisher.didRebin(number)
     catalog.refreshExpiry()
     catalog.commit.logStructure { [unowned self, unowned catalog] in
       for bin in bins where !former.1.contains(where: { $0 === bin }) { catalog.setGone(bin) }
@@ -246,7 +246,7 @@ public final class CollectionKind: FeedKind {
         bin.setGone(false)
       }
       catalog.graph.sectionsDidChange(of: feed)
-      catalog.commit.undoRebin()
+      catalog.commit.publisher.undoRebin()
       catalog.refreshExpiry()
     }
     catalog.commit.finishOperation(on: number, result: rebinning.change)

@@ -64,11 +64,11 @@ public final class ListKind: FeedKind {
     catalog.refreshExpiry()
     // Rows removed under the previous identity path are not paired with rows added under this one.
     let isRebinned = former.hasOtherIdentity(than: list)
-    if isRebinned { commit.didRebin(number) }
+    if isRebinned { commit.publisher.didRebin(number) }
     commit.logStructure { [unowned catalog] in
       state.restore(former)
       catalog.refreshExpiry()
-      if isRebinned { catalog.commit.undoRebin() }
+      if isRebinned { catalog.commit.publisher.undoRebin() }
     }
     do throws(FeedError) {
       var change = Change()
@@ -143,7 +143,7 @@ public final class ListKind: FeedKind {
   /// `ListState.plan` chooses the rows that stay.
   public func set(_ elements: JSONView, in commit: Commit) throws(FeedError) {
     // Rows beyond those of the wanted list are removed, and all rows are compared.
-    try commit.use(rows: max(elements.count, state.rows.count), of: number)
+    try commit.budget.use(rows: max(elements.count, state.rows.count), of: number)
     let buffer = ElementBuffer(compacting: elements, maxDepth: state.limits.maxDepth)
     try commit.operate(on: number, state) { () throws(FeedError) in
       if hasIdentity {
@@ -236,7 +236,7 @@ extension ListKind {
   public func delete(where filter: Filter, in commit: Commit) throws(FeedError) {
     try commit.operate(on: number, state) { () throws(FeedError) in
       let handles = try state.accepted(by: filter, in: commit)
-      try commit.use(rows: handles.count, of: number)
+      try commit.budget.use(rows: handles.count, of: number)
       remove(handles, in: commit)
     }
   }

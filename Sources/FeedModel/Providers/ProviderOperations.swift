@@ -36,7 +36,7 @@ extension ProviderKind {
   private func useRows(of children: [Feed], in catalog: Catalog) throws(FeedError) {
     let known = Set(shown.map(\.number))
     let rows = children.reduce(0) { known.contains($1.number) ? $0 : $0 + $1.count + $1.sectionCount }
-    if rows > 0 { try catalog.commit.use(rows: rows * catalog.graph.listings(of: catalog.table[number])) }
+    if rows > 0 { try catalog.commit.budget.use(rows: rows * catalog.graph.listings(of: catalog.table[number])) }
   }
 
   /// Removes a child (method `removeChild`). If it is the active child of a segmented feed, its successor becomes
@@ -102,7 +102,7 @@ extension ProviderKind {
       feed.setDefinitionBytes(formerBytes)
     }
     commit.finishOperation(on: number, result: restructuring(from: before, SourceChanges()))
-    commit.touch(number)
+    commit.publisher.open(number)
     try commit.relist(graph.table[number])
   }
 

@@ -55,7 +55,7 @@ extension RowStore {
   ///   `maxRequestSteps` over all.
   func accepted(by filter: Filter, in commit: Commit) throws(FeedError) -> [UInt32] {
     let (limit, log) = (limits.maxQuerySteps, commit.log)
-    try commit.checkRoom(forSteps: elements.count, limit: limits.maxRequestSteps)
+    try commit.budget.checkRoom(forSteps: elements.count, limit: limits.maxRequestSteps)
     var scanner = JSONScanner(maxDepth: limits.maxDepth)
     var accepted: [UInt32] = []
     var ranOut = false

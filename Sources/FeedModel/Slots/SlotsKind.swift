@@ -61,11 +61,11 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
     let (former, count) = (plan, shown.count)
     let fresh = try catalog.plan(content, for: feed, named: feed.name)
     let rows = fresh.contents.reduce(count) { $0 + ($1?.count ?? 0) }
-    try catalog.commit.use(rows: rows, of: feed.number)
+    try catalog.commit.budget.use(rows: rows, of: feed.number)
     install(fresh, feed, catalog.graph)
     catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
     catalog.commit.finishOperation(on: feed.number, result: replacement(of: count))
-    catalog.commit.touch(feed.number)
+    catalog.commit.publisher.open(feed.number)
   }
 
   private func install(_ plan: SlotsPlan, _ feed: Feed, _ graph: FeedGraph) {

@@ -66,7 +66,7 @@ final class ViewKind: DerivedKind, SingleSectionKind {
     let isSame = former.source === fresh.source
     let change = isSame ? Change.between(before, shown.presentRows()) : replacement(of: before.count)
     catalog.commit.finishOperation(on: feed.number, result: change)
-    catalog.commit.touch(feed.number)
+    catalog.commit.publisher.open(feed.number)
   }
 
   private func install(_ plan: ViewPlan, _ feed: Feed, _ graph: FeedGraph) {

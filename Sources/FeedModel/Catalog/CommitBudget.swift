@@ -1,0 +1,108 @@
+import FeedChange
+
+/// The work that the open commit may still do for one request: the rows that it changes or lists, and the steps of its
+/// filters.
+///
+/// Invariant: no more rows are left than the request may change.
+struct CommitBudget {
+  /// Changes of fewer rows are not multiplied by the feeds that derive their own changes from them.
+  private static let fewRows = 16
+
+  private let graph: FeedGraph
+  /// Counts the steps.
+  private let log: UndoLog
+  private var maxRows = Int.max
+  private var rowsLeft = Int.max
+  /// Whether an operation of the commit has changed rows that views may show.
+  private var hasRowsForViews = false
+
+  init(graph: FeedGraph, log: UndoLog) {
+    self.graph = graph
+    self.log = log
+  }
+
+  /// Sets what the next commit may do.
+  mutating func begin(maxSteps: Int, maxRows: Int) {
+    log.allow(steps: maxSteps)
+    self.maxRows = maxRows
+    rowsLeft = maxRows
+    hasRowsForViews = false
+  }
+
+  /// See ``Limits/countsAllWork``.
+  private var countsAllWork: Bool { maxRows < .max }
+
+  // MARK: Rows
+
+  /// Charges rows before an operation changes them.
+  ///
+  /// Many rows are charged once more for each feed above that derives a change of its own from them.
+  /// - Throws: `limitExceeded`.
+  mutating func use(rows count: Int, of feed: FeedNumber) throws(FeedError) {
+    let times = count > Self.fewRows ? graph.derivationCount(of: graph.table[feed]) + 1 : 1
+    let (product, overflows) = count.multipliedReportingOverflow(by: times)
+    try use(rows: overflows ? .max : product)
+  }
+
+  /// Charges rows before an operation lists them.
+  ///
+  /// - Throws: `limitExceeded`.
+  mutating func use(rows count: Int) throws(FeedError) {
+    guard count <= rowsLeft else {
+      throw .limitExceeded(
+        limit: "maxRequestRows", value: maxRows,
+        reason:
+          "the request would change \(count) rows, counted again for each feed that derives its own change; change fewer "
+          + "at a time, or start feedd with a larger --max-request-rows")
+    }
+    rowsLeft -= count
+  }
+
+  // MARK: Steps
+
+  /// Refuses an operation whose filters would certainly use more steps than the request has left.
+  ///
+  /// - Throws: `limitExceeded`.
+  func checkRoom(forSteps steps: Int, limit: Int) throws(FeedError) {
+    if steps <= log.stepsLeft || !countsAllWork { return }
+    throw .limitExceeded(
+      limit: "maxRequestSteps", value: limit,
+      reason:
+        "the filters would take at least \(steps) steps over all elements; use fewer bins or elements, or start feedd "
+        + "with a larger --max-request-steps")
+  }
+
+  /// Charges the filters of views over the rows that an operation added or updated, unless they take few steps.
+  ///
+  /// They run when the commit is published, which cannot fail. So they run here too, except for the first element of the
+  /// request, which may be in several bins.
+  /// - Throws: `limitExceeded`.
+  mutating func useStepsOfViews(after operation: borrowing Operation, limit: Int) throws(FeedError) {
+    guard operation.pending >= 0, countsAllWork else { return }
+    let isFirst = !hasRowsForViews
+    hasRowsForViews = true
+    if graph.slowViews == 0 || isFirst && operation.result.size <= 1 { return }
+    let feed = graph.table[operation.pending]
+    var first: ElementText?
+    for paths in [operation.result.added, operation.result.updated] {
+      for path in paths {
+        let element = feed.element(at: path)
+        if isFirst && (first == nil || first == element) {
+          first = element
+          continue
+        }
+        useSteps(of: feed.number, element)
+        if feed.kind.bins.indices.contains(Int(path.section)) {
+          useSteps(of: feed.kind.bins[Int(path.section)].number, element)
+        }
+        try checkRoom(forSteps: 0, limit: limit)
+      }
+    }
+  }
+
+  private func useSteps(of feed: FeedNumber, _ element: ElementText) {
+    for (judge, paths) in graph.derivations(above: feed).judges {
+      log.didUse(steps: judge.steps(over: element) &* paths)
+    }
+  }
+}

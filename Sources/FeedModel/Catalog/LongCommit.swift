@@ -1,0 +1,191 @@
+/// What others can read while a commit is suspended between two of its steps.
+///
+/// A long commit changes copies of large lists, so that others read the rows before; see ``Forks``. What it changes in
+/// place is hidden until it ends.
+public final class LongCommit {
+  /// What is being done with the commit.
+  enum Stage {
+    /// Operations change rows, or their changes are composed.
+    case open
+    /// The commit has its revision, and some feeds do not have their new state yet.
+    case publishing
+    /// All feeds have their new state.
+    case releasing
+  }
+
+  private let graph: FeedGraph
+  private let log: UndoLog
+  private var forks = Forks()
+  private var stage = Stage.open
+
+  init(graph: FeedGraph, log: UndoLog) {
+    self.graph = graph
+    self.log = log
+  }
+
+  /// Whether the open commit may stop between two of its steps, and others read meanwhile.
+  @inline(__always)
+  public var isAnnounced: Bool { forks.steps > 0 }
+
+  /// Announces that the next commit may stop between two of its steps, or that it has ended.
+  ///
+  /// - Parameter steps: the number of elements that it changes, if it changes no more than it names; 0 at the end.
+  public func announce(steps: Int) { forks.begin(steps: steps) }
+
+  /// Whether others can read every feed now, between `suspend` and `resume`.
+  public var isReadable: Bool {
+    switch stage {
+    case .open: !log.hasStructures && (log.isEmpty || forks.areAll)
+    case .publishing: false
+    case .releasing: true
+    }
+  }
+
+  /// Whether others can read a feed now although not every feed: it shows no rows that are being changed.
+  public func isReadable(_ feed: Feed) -> Bool {
+    stage == .open && !log.hasStructures
+      && !forks.inPlace.contains { number in
+        let changed = graph.table[number]
+        return ([changed] + changed.kind.bins).contains { graph.isShown($0, by: feed) }
+      }
+  }
+
+  /// Lets others read the state before the commit, as far as that is possible; see ``isReadable``.
+  public func suspend() {
+    if hidesForks { forks.hide(graph) }
+  }
+
+  /// Ends `suspend`.
+  public func resume() {
+    if hidesForks { forks.show(graph) }
+  }
+
+  private var hidesForks: Bool { stage == .open && !log.hasStructures && !forks.isEmpty }
+
+  /// Whether an operation on a feed shall change a copy of its rows: this costs more than the operation if it changes
+  /// few.
+  func shallFork(_ feed: FeedNumber, rows: Int, steps: Int?) -> Bool {
+    forks.shallAdd(feed, rows: rows, steps: steps)
+  }
+
+  /// Exchanges the rows of a feed for a copy, which the commit changes.
+  ///
+  /// - Parameter exchange: exchanges the rows and the copy.
+  func addFork(of feed: FeedNumber, exchange: @escaping () -> Void) { forks.add(feed, exchange) }
+
+  /// Records that the commit is going to change rows of a feed.
+  @inline(__always)
+  func willChange(_ feed: FeedNumber) {
+    if isAnnounced { forks.willChange(feed) }
+  }
+
+  /// Records that the feeds get their new state now.
+  @inline(__always)
+  func beginPublication() { stage = .publishing }
+
+  /// Records that all feeds have their new state. They keep the copies.
+  @inline(__always)
+  func endPublication() {
+    stage = .releasing
+    if !forks.isEmpty { forks.keep() }
+  }
+
+  /// Gives the feeds the rows before the commit for good.
+  func rollBack() { forks.discard() }
+
+  /// Records that the commit has ended.
+  @inline(__always)
+  func close() { stage = .open }
+}
+
+/// The copies of rows that a long commit changes, so that others can read the rows before.
+///
+/// While the commit works, a feed has the copy; while others work, it has the rows before. If the commit takes effect,
+/// the copy stays. Invariant: a feed is forked once, before the commit has changed any of its rows.
+struct Forks {
+  private struct Fork {
+    let feed: FeedNumber
+    /// Exchanges the rows of the feed and the other ones.
+    let exchange: () -> Void
+  }
+
+  /// Fewer steps than these are made in place.
+  private static let fewSteps = 2048
+  /// A copy is made if there are so many rows for each step, or fewer.
+  private static let rowsPerStep = 16
+
+  /// The steps that the commit is expected to make; 0 if it does not stop.
+  private(set) var steps = 0
+  private var forks: [Fork] = []
+  /// The feeds whose rows the commit changes in place.
+  private(set) var inPlace: [FeedNumber] = []
+  /// Whether an operation had changed rows, while others work.
+  private var wasChanging = false
+
+  var isEmpty: Bool { forks.isEmpty }
+  /// Whether the commit changes copies only.
+  var areAll: Bool { inPlace.isEmpty }
+
+  /// Begins work with so many steps, or ends it.
+  mutating func begin(steps: Int) {
+    assert(forks.isEmpty, "a commit has not ended")
+    self.steps = steps
+    inPlace.removeAll()
+  }
+
+  /// Whether a feed that will be changed shall be forked. If not, it is changed in place.
+  mutating func shallAdd(_ feed: FeedNumber, rows: Int, steps: Int?) -> Bool {
+    if isKnown(feed) { return false }
+    if max(steps ?? 0, self.steps) >= max(Self.fewSteps, rows / Self.rowsPerStep) { return true }
+    inPlace.append(feed)
+    return false
+  }
+
+  /// Gives the feed its copy.
+  mutating func add(_ feed: FeedNumber, _ exchange: @escaping () -> Void) {
+    forks.append(Fork(feed: feed, exchange: exchange))
+    exchange()
+  }
+
+  /// Records that rows of a feed will be changed.
+  mutating func willChange(_ feed: FeedNumber) {
+    if !isKnown(feed) { inPlace.append(feed) }
+  }
+
+  /// Whether the commit changes the feed, in a copy or in place.
+  private func isKnown(_ feed: FeedNumber) -> Bool {
+    inPlace.contains(feed) || forks.contains { $0.feed == feed }
+  }
+
+  /// Gives the feeds the rows before the commit.
+  mutating func hide(_ graph: FeedGraph) {
+    exchange(graph)
+    wasChanging = graph.counts.show(isChanging: false)
+  }
+
+  /// Gives the feeds their copies again.
+  mutating func show(_ graph: FeedGraph) {
+    exchange(graph)
+    _ = graph.counts.show(isChanging: wasChanging)
+  }
+
+  private func exchange(_ graph: FeedGraph) {
+    for fork in forks {
+      fork.exchange()
+      graph.sectionsDidChange(of: graph.table[fork.feed])
+    }
+  }
+
+  /// Lets the feeds keep their copies: the commit takes effect.
+  mutating func keep() {
+    forks.removeAll()
+    inPlace.removeAll()
+  }
+
+  /// Gives the feeds the rows before the commit for good.
+  mutating func discard() {
+    for fork in forks { fork.exchange() }
+    forks.removeAll()
+    inPlace.removeAll()
+  }
+}

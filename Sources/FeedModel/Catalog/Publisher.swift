@@ -1,0 +1,311 @@
+import FeedChange
+
+/// The changes of feeds in the open commit, and their way to the feeds above, to histories, selections and watchers.
+///
+/// Invariant: between commits there are no changes and no hints.
+final class Publisher {
+  private let graph: FeedGraph
+  private let log: UndoLog
+  private var changes = ChangeTable()
+  private var hints = Hints()
+  /// The collections and lists that this commit redefined. Their changes cannot be simplified by the undo log.
+  private var rebinned: [FeedNumber] = []
+  /// The revision and the time of the commit that is published.
+  private var revision: UInt64 = 0
+  private var moment = Instant(nanoseconds: 0)
+
+  init(graph: FeedGraph, log: UndoLog) {
+    self.graph = graph
+    self.log = log
+  }
+
+  /// Whether no change but that of the last operation is known.
+  @inline(__always)
+  var isEmpty: Bool { changes.count == 0 }
+
+  // MARK: Collecting changes
+
+  /// Opens the slot of a feed. The feed is published even if its operations changed no rows: its rows must be derived, or
+  /// its watchers notified of its end.
+  @discardableResult
+  @inline(__always)
+  func open(_ feed: FeedNumber) -> Int { changes.open(feed) }
+
+  /// Adds the change of an operation that is not the last one.
+  func add(_ operation: borrowing Operation) {
+    add(operation.result, of: operation.pending)
+    if let divided = operation.divided { divided.sections.operations.add(divided.flat) }
+  }
+
+  /// Adds a change of a feed, in the coordinates after its changes before.
+  func add(_ change: Change, of feed: FeedNumber) {
+    let slot = changes.open(feed)
+    changes[slot].pointee.accumulator.add(change)
+  }
+
+  /// Exchanges the result of an operation and the change in a slot.
+  @inline(__always)
+  func exchange(_ operation: inout Operation, _ slot: Int) { swap(&changes[slot].pointee.change, &operation.result) }
+
+  /// Records that a collection or list was redefined.
+  func didRebin(_ feed: FeedNumber) { rebinned.append(feed) }
+  func undoRebin() { rebinned.removeLast() }
+
+  /// Sets the animation hint of an operation.
+  func setHint(_ text: [UInt8], of operation: borrowing Operation) {
+    if operation.pending < 0 { return }
+    let number = hints.add(text)
+    setHint(number, of: operation.pending)
+    guard let collection = graph.table[operation.pending].collection, collection.hasBins else { return }
+    let keepsSections = operation.result.sectionsDeleted.isEmpty && operation.result.sectionsAdded.isEmpty
+    if keepsSections && !collection.bins.isEmpty {
+      for paths in [operation.result.deleted, operation.result.added, operation.result.updated] {
+        for path in paths { setHint(number, of: collection.bins[Int(path.section)].number) }
+      }
+    } else {
+      for bin in collection.goneBins + collection.bins { setHint(number, of: bin.number) }
+    }
+  }
+
+  private func setHint(_ hint: Int, of feed: FeedNumber) {
+    let slot = changes.open(feed)
+    changes[slot].pointee.hint = hint
+  }
+
+  /// Composes the changes of all operations for each feed. If the last operation was the only one on its feed, returns the
+  /// slot that has borrowed its result.
+  func compose(_ operation: inout Operation) -> Int? {
+    var lender: Int?
+    if operation.pending >= 0 {
+      let slot = changes.open(operation.pending)
+      if changes[slot].pointee.accumulator.isEmpty {
+        exchange(&operation, slot)
+        lender = slot
+      } else {
+        add(operation)
+      }
+    } else if operation.redefined >= 0, let slot = changes.find(operation.redefined),
+      changes[slot].pointee.accumulator.isEmpty
+    {
+      lender = slot
+    }
+    for slot in 0..<changes.count where slot != lender { compose(slot) }
+    return lender
+  }
+
+  private func compose(_ slot: Int) {
+    let feed = graph.table[changes[slot].pointee.feed]
+    let composed = changes[slot].pointee.accumulator.finish()
+    if composed.isEmpty { return }
+    guard let store = feed.kind.rows, !rebinned.contains(feed.number) else {
+      return changes[slot].pointee.change = composed.normalizingMoves()
+    }
+    guard let keyed = store.keyed else {
+      return changes[slot].pointee.change = store.simplify(composed, log, since: .start)
+    }
+    if feed.isGone {
+      // All sections are deleted, whatever happened to their rows before.
+      changes[slot].pointee.change = composed.normalizingMoves()
+      _ = keyed.operations.finish()
+    } else {
+      let flat = store.simplify(keyed.operations.finish(), log, since: .start)
+      changes[slot].pointee.change = store.divide(flat, by: keyed, since: .commit, log, .start, isStep: false)
+    }
+  }
+
+  /// Whether a feed has a change after `compose`.
+  var hasChanges: Bool { (0..<changes.count).contains { !changes[$0].pointee.change.isEmpty } }
+
+  /// Ends the commit.
+  @inline(__always)
+  func close() {
+    changes.close()
+    hints.removeAll()
+    if !rebinned.isEmpty { closeRebinned() }
+  }
+
+  private func closeRebinned() {
+    // A bin that this commit both added and removed was not published. Its number is free again.
+    for number in rebinned { _ = graph.table[number].collection?.takeGoneBins() }
+    rebinned.removeAll()
+  }
+
+  // MARK: Publication
+
+  /// Publishes the changes of all feeds under a revision.
+  func publish(as revision: UInt64, at moment: Instant, to observer: (any CommitObserver)?) {
+    (self.revision, self.moment) = (revision, moment)
+    publish(to: observer)
+  }
+
+  /// Publishes the change of the only feed that operations changed.
+  @inline(__always)
+  func publishOnly(
+    _ feed: FeedNumber, as revision: UInt64, at moment: Instant, to observer: (any CommitObserver)?
+  ) {
+    (self.revision, self.moment) = (revision, moment)
+    if !publishAlongRoute(graph.table[feed], to: observer) { publish(to: observer) }
+  }
+
+  /// Publishes all feeds that have a slot, each after its sources. Feeds that show changed rows get a slot on the way.
+  private func publish(to observer: (any CommitObserver)?) {
+    var order = (0..<changes.count).sorted { rank($0) < rank($1) }
+    var next = 0
+    while next < order.count {
+      let slot = order[next]
+      next += 1
+      let feed = graph.table[changes[slot].pointee.feed]
+      if let derived = feed.derived { derive(feed, derived, slot) }
+      if changes[slot].pointee.change.isEmpty && !feed.isGone { continue }
+      let known = changes.count
+      propagate(feed, slot)
+      for new in known..<changes.count {
+        order.insert(new, at: order.lastIndex { rank($0) < rank(new) }.map { $0 + 1 } ?? 0)
+      }
+      announce(feed, slot, shift: 0, updated: nil, to: observer)
+      if feed.isGone { observer?.didEnd(feed) }
+    }
+  }
+
+  /// The position in the order of publication. Slots of equal rank are in the order in which they were opened.
+  private func rank(_ slot: Int) -> (Int, Int) { (graph.rank(of: changes[slot].pointee.feed), slot) }
+
+  private func derive(_ feed: Feed, _ derived: any DerivedKind, _ slot: Int) {
+    changes.derive(slot) { sources, change in
+      change.removeAll(keepingCapacity: true)
+      if feed.isGone {
+        change.sectionsDeleted = (0..<derived.publishedSectionCount).map { UInt32($0) }
+      } else {
+        derived.derive(sources, into: &change)
+      }
+    }
+  }
+
+  /// Opens slots for the feeds that show the changed rows, and records the change in them.
+  private func propagate(_ feed: Feed, _ slot: Int) {
+    for parent in graph.parents(of: feed.number) {
+      let target = changes.open(parent.feed)
+      changes.note(.init(place: parent.place, slot: slot, shift: 0), for: target)
+      if graph.table[parent.feed].derived?.shows(parent.place) == true { passHint(from: slot, to: target) }
+    }
+    guard let collection = feed.collection, collection.hasBins else { return }
+    let change = changes[slot].pointee.change
+    if feed.isGone || collection.bins.isEmpty || !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty {
+      for bin in collection.takeGoneBins() + collection.bins { propagate(from: slot, toBin: bin) }
+      return
+    }
+    var concerned = Set<UInt32>()
+    for paths in [change.deleted, change.added, change.updated] { for path in paths { concerned.insert(path.section) } }
+    for section in concerned.sorted() {
+      let bin = collection.bins[Int(section)]
+      if graph.isSeen(bin) { propagate(from: slot, toBin: bin) } else { bin.skip(to: revision) }
+    }
+  }
+
+  private func propagate(from slot: Int, toBin bin: Feed) {
+    let target = changes.open(bin.number)
+    changes.note(.init(place: 0, slot: slot, shift: 0), for: target)
+  }
+
+  private func passHint(from slot: Int, to target: Int) {
+    let hint = changes[slot].pointee.hint
+    if hint > changes[target].pointee.hint { changes[target].pointee.hint = hint }
+  }
+
+  /// Publishes a change of rows of one feed, and its consequences for all feeds that show these rows, along the cached
+  /// route. Returns false, without any effect, if the change affects sections or a watched or shown bin, or the route
+  /// is not whole.
+  private func publishAlongRoute(_ feed: Feed, to observer: (any CommitObserver)?) -> Bool {
+    let change = changes[0]
+    guard change.pointee.change.sectionsDeleted.isEmpty, change.pointee.change.sectionsAdded.isEmpty else {
+      return false
+    }
+    let route = graph.route(of: feed)
+    guard route.isWhole, feed.withCollection({ concernsNoBin($0, change) }) ?? true else { return false }
+    var updated: ElementText?
+    if change.pointee.change.onlyUpdates && change.pointee.change.updated.count == 1 {
+      updated = feed.element(at: change.pointee.change.updated[0])
+    }
+    announce(feed, 0, shift: 0, updated: updated, to: observer)
+    if !route.steps.isEmpty { follow(route, updated, to: observer) }
+    return true
+  }
+
+  /// Whether no bin with changed rows is watched, shown or selected. If so, these bins only get the new revision.
+  private func concernsNoBin(_ collection: CollectionKind, _ slot: UnsafeMutablePointer<ChangeTable.Slot>) -> Bool {
+    if !collection.hasBins { return true }
+    // Iterates by index: an iterator would retain each list.
+    for index in slot.pointee.change.updated.indices {
+      if isSeen(collection, slot.pointee.change.updated[index]) { return false }
+    }
+    for index in slot.pointee.change.added.indices {
+      if isSeen(collection, slot.pointee.change.added[index]) { return false }
+    }
+    for index in slot.pointee.change.deleted.indices {
+      if isSeen(collection, slot.pointee.change.deleted[index]) { return false }
+    }
+    for path in slot.pointee.change.deleted { collection.bins[Int(path.section)].skip(to: revision) }
+    for path in slot.pointee.change.added { collection.bins[Int(path.section)].skip(to: revision) }
+    for index in slot.pointee.change.updated.indices {
+      collection.bins[Int(slot.pointee.change.updated[index].section)].skip(to: revision)
+    }
+    return true
+  }
+
+  @inline(__always)
+  private func isSeen(_ collection: CollectionKind, _ path: IndexPath) -> Bool {
+    graph.isSeen(collection.bins[Int(path.section)])
+  }
+
+  private func follow(_ route: Route, _ updated: ElementText?, to observer: (any CommitObserver)?) {
+    for step in route.steps {
+      step.feed._withUnsafeGuaranteedRef { feed in
+        if step.derives {
+          let slot = changes.open(feed.number)
+          assert(slot == step.slot, "the route and the change table disagree")
+          if changes[step.sourceSlot].pointee.change.isEmpty { return }
+          changes.note(.init(place: step.place, slot: step.sourceSlot, shift: step.sourceShift), for: slot)
+          if let derived = feed.derived { derive(feed, derived, slot) }
+        }
+        // If the source did not change, this feed did not change either.
+        if !changes[step.slot].pointee.change.isEmpty {
+          // A feed that derives its change may list rows other than the updated one.
+          let isUpdate = changes[step.slot].pointee.change.onlyUpdates
+          announce(feed, step.slot, shift: step.shift, updated: isUpdate ? updated : nil, to: observer)
+        }
+      }
+    }
+  }
+
+  /// Records the change of a slot, its sections shifted, as the change of `feed`, and notifies the observer.
+  private func announce(
+    _ feed: Feed, _ slot: Int, shift: UInt32, updated: ElementText?, to observer: (any CommitObserver)?
+  ) {
+    let from = feed.revision
+    let source = changes[slot]
+    let isRecorded = feed.record(&source.pointee.change, shift: shift, revision: revision, at: moment)
+    let tells = isRecorded && feed.isWatched && observer != nil
+    guard tells || !feed.selection.isEmpty else { return }
+    if shift == 0 {
+      changes.lend(slot) { tell(of: feed, $0) }
+    } else {
+      var change = Change()
+      change.append(source.pointee.change, before: Int(shift), after: Int(shift))
+      tell(of: feed, change)
+    }
+
+    func tell(of feed: Feed, _ change: borrowing Change) {
+      if tells {
+        observer?.didChange(
+          feed, by: change, Publication(from: from, updatedElement: updated, hint: hints[source.pointee.hint]))
+      }
+      if !feed.isGone, feed.carrySelection(across: change) { observer?.didCarrySelection(of: feed) }
+    }
+  }
+
+  /// Checks the invariants that hold between commits. O(feeds).
+  func checkInvariants() {
+    precondition(changes.count == 0 && hints.isEmpty && rebinned.isEmpty, "changes are left of the commit")
+    changes.checkInvariants()
+  }
+}
