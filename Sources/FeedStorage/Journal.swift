@@ -116,6 +116,13 @@ struct Journal: ~Copyable {
     mayHoldFailedBatch = false
   }
 
+  /// Commits a page with its former content, without a sync.
+  func commitNothing() throws(SQLiteError) {
+    try withoutSync { () throws(SQLiteError) in
+      try database.execute("PRAGMA user_version = \(Schema.version)")
+    }
+  }
+
   /// Records that the WAL is empty and contains no failed batch.
   mutating func logWasEmptied() { mayHoldFailedBatch = false }
 

@@ -20,13 +20,14 @@ struct LogDatabase: ~Copyable {
 
   let path: String
   private let database: Database
-  private let place: FilePlace
+  private var files: DatabaseFiles
   private let mark: StateMarkFile
   private let checkpoints: Checkpoints
   private var journal: Journal
   private var waste: WasteRemover
   private var image: ImageWriter?
-  /// Permanent damage of the WAL; nil if there is none. After damage nothing can be stored.
+  /// Damage of the files by another program; nil if there is none. After damage nothing is stored, and nothing is moved
+  /// from the WAL into the database file.
   private var damage: StorageError?
   /// The failure of a sync after which the WAL was not emptied. The system may have discarded what was written before it,
   /// the header of the WAL included, and later syncs succeed without that (fsync(2)).
@@ -47,7 +48,7 @@ struct LogDatabase: ~Copyable {
     self.database = database
     self.journal = journal
     self.checkpoints = checkpoints
-    place = FilePlace(path, pageSize: Int(pageSize))
+    files = DatabaseFiles(path, pageSize: Int(pageSize))
     waste = WasteRemover(database)
   }
 
@@ -62,7 +63,7 @@ struct LogDatabase: ~Copyable {
   /// Whether the next commit may wait for the disk even if commits are not synced.
   var mayWaitForDisk: Bool { checkpoints.isLogAboutToBeginAnew }
   /// Whether `maintain` has work to do.
-  var needsMaintenance: Bool { checkpoints.isDue }
+  var needsMaintenance: Bool { damage == nil && checkpoints.isDue }
 
   /// Stores a batch.
   /// - Parameters:
@@ -73,7 +74,7 @@ struct LogDatabase: ~Copyable {
     if let failedSync {
       // The batch must not depend on what may be lost.
       guard checkpoints.emptyLog() else { return .refused(failedSync) }
-      journal.logWasEmptied()
+      logWasEmptied()
       self.failedSync = nil
     }
     do throws(SQLiteError) {
@@ -81,16 +82,22 @@ struct LogDatabase: ~Copyable {
     } catch {
       let outcome = refusal(error)
       guard error.isFullDisk, checkpoints.makeRoom() else { return outcome }
-      journal.logWasEmptied()
+      logWasEmptied()
       do throws(SQLiteError) {
         try journal.append(revision: revision, at: moment, requests: requests)
       } catch {
         return refusal(error)
       }
     }
+    if let damage = verifyCommit() { return .refused(damage) }
     mark.advance(to: journal.sequence)
     checkpoints.didCommit()
     return .stored
+  }
+
+  private mutating func logWasEmptied() {
+    journal.logWasEmptied()
+    files.logWasEmptied()
   }
 
   /// Overwrites a batch whose outcome is unknown, so that no start finds it. Returns whether there is no such batch
@@ -116,31 +123,68 @@ struct LogDatabase: ~Copyable {
     return settle() || error.isBeforeCommit ? .refused(reason) : .unknown(reason)
   }
 
-  /// The reason why batches cannot be stored safely; nil if they can.
+  /// The reason why nothing can be stored safely; nil if it can.
   private mutating func problem() -> StorageError? {
     if let damage { return damage }
-    let pages = checkpoints.pages
-    guard let problem = place.problem(pages: pages) else { return nil }
-    if case .vanished(let reason) = problem { return StorageError(.vanished, path: path, reason: reason) }
-    guard case .cut(let reason) = problem else { return nil }
-    // Another program may have truncated the WAL by a checkpoint, which is harmless: the WAL is then short after a
-    // commit too.
+    switch files.problem() {
+    case nil: return nil
+    case .vanished(let reason): return StorageError(.vanished, path: path, reason: reason)
+    case .shortenedDatabase(let size):
+      // Another program may have vacuumed the database, and moved all pages into its file.
+      let pages = try? database.integer("PRAGMA page_count")
+      return files.acceptShorterDatabase(pages: pages, size: size)
+        ? nil : recordDamage("the database file was cut to \(size) bytes by another program")
+    case .shortenedLog(let size):
+      // Another program may have emptied the WAL by a checkpoint, which is harmless. SQLite tells its pages after a commit
+      // of one page.
+      if (try? journal.commitNothing()) != nil, files.hasRoom(for: checkpoints.pages - 1, inLogOf: size) {
+        files.logWasEmptied()
+        return verifyCommit()
+      }
+      return recordDamage("the database's log was cut to \(size) bytes by another program")
+    case .overwrittenLog: return damageOfLog()
+    }
+  }
+
+  /// Checks after a commit that the WAL still has the commit before.
+  private mutating func verifyCommit() -> StorageError? {
+    files.didCommit(pages: checkpoints.pages) == nil ? nil : damageOfLog()
+  }
+
+  private mutating func damageOfLog() -> StorageError {
+    recordDamage("the end of the database's log was overwritten by another program")
+  }
+
+  private mutating func recordDamage(_ reason: String) -> StorageError {
+    let error = StorageError(.damaged, path: path, reason: reason)
+    damage = error
+    return error
+  }
+
+  /// Executes a transaction of background work. It need not be synced, because lost work is only repeated.
+  private mutating func transaction(_ body: (Database) throws(SQLiteError) -> Void) throws(StorageError) {
+    if let problem = problem() { throw problem }
     do throws(SQLiteError) {
-      try journal.overwriteFailedBatch()
-      if checkpoints.pages < pages { return nil }
-    } catch {}
-    damage = StorageError(.cutLog, path: path, reason: reason)
-    return damage
+      try journal.withoutSync { () throws(SQLiteError) in try body(database) }
+    } catch {
+      note(error)
+      throw StorageError(error, path: path)
+    }
+    if let damage = verifyCommit() { throw damage }
   }
 
   /// Keeps the WAL short. Called after commits; may wait for the disk.
   mutating func maintain() { checkpoints.maintain() }
 
-  /// Sets the limits of all later batches.
+  /// Sets the limits of all later batches. Called before the first batch.
   mutating func use(_ limits: Limits) throws(StorageError) {
+    if let problem = problem() { throw problem }
     do throws(SQLiteError) { try journal.use(limits: limits.storedText) } catch {
       throw StorageError(error, path: path)
     }
+    // SQLite tells the length of the WAL after a commit only. From now on, a WAL that becomes shorter is noticed.
+    try? journal.commitNothing()
+    if let damage = verifyCommit() { throw damage }
   }
 
   // MARK: Images
@@ -149,20 +193,15 @@ struct LogDatabase: ~Copyable {
   /// - Parameter journal: the last row that it covers.
   mutating func beginImage(revision: UInt64, at moment: UInt64, journal row: Int64) throws(StorageError) {
     assert(image == nil && row <= journal.sequence)
-    do throws(SQLiteError) {
+    var writer: ImageWriter?
+    let (limits, checksum) = (journal.limitsRow, journal.limitsChecksum)
+    try transaction { database throws(SQLiteError) in
       let id = try database.integer("SELECT ifnull(max(id), 0) FROM image")
-      let head = ImageHead(
-        id: (id ?? 0) + 1, revision: revision, at: moment, journal: row, limits: journal.limitsRow)
+      let head = ImageHead(id: (id ?? 0) + 1, revision: revision, at: moment, journal: row, limits: limits)
       let feed = try ImageWriter.nextFeed(in: database)
-      var writer: ImageWriter?
-      try journal.withoutSync { () throws(SQLiteError) in
-        writer = try ImageWriter(head, firstFeed: feed, limits: journal.limitsChecksum, in: database)
-      }
-      image = writer
-    } catch {
-      note(error)
-      throw StorageError(error, path: path)
+      writer = try ImageWriter(head, firstFeed: feed, limits: checksum, in: database)
     }
+    image = writer
   }
 
   /// Writes a part of the current image; does nothing if there is none. Returns the size of the image when it is
@@ -172,18 +211,19 @@ struct LogDatabase: ~Copyable {
   mutating func write(_ part: ImagePart) throws(StorageError) -> Int? {
     guard var writer = image.take() else { return nil }
     let id = writer.head.id
-    do throws(SQLiteError) {
-      try journal.withoutSync { () throws(SQLiteError) in try writer.write(part) }
+    do throws(StorageError) {
+      try transaction { _ throws(SQLiteError) in try writer.write(part) }
       if part.isLast {
-        try waste.find(besides: id, journalUpTo: writer.head.journal)
+        try StorageError.naming(path) { () throws(SQLiteError) in
+          try waste.find(besides: id, journalUpTo: writer.head.journal)
+        }
         return writer.bytes
       }
       image = consume writer
       return nil
     } catch {
-      note(error)
       waste.add(image: id)
-      throw StorageError(error, path: path)
+      throw error
     }
   }
 
@@ -194,16 +234,11 @@ struct LogDatabase: ~Copyable {
 
   /// Deletes obsolete rows, in one transaction that ends soon after `deadline`.
   mutating func removeWaste(until deadline: UInt64) throws(StorageError) {
-    do throws(SQLiteError) {
-      var waste = waste
-      try journal.withoutSync { () throws(SQLiteError) in
-        repeat { try waste.removePiece() } while !waste.isEmpty && MonotonicClock.now < deadline
-      }
-      self.waste = waste
-    } catch {
-      note(error)
-      throw StorageError(error, path: path)
+    var waste = waste
+    try transaction { _ throws(SQLiteError) in
+      repeat { try waste.removePiece() } while !waste.isEmpty && MonotonicClock.now < deadline
     }
+    self.waste = waste
   }
 
   /// Finds the rows that the recovered image makes obsolete.

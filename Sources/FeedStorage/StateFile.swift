@@ -196,6 +196,19 @@ public enum StateFile {
     guard schema >= 1, tables > 0 else {
       throw StorageError(.corrupt, path: path, reason: "the database has schema \(schema) and \(tables) tables")
     }
+    let (triggers, checksums) = try StorageError.naming(path) { () throws(SQLiteError) in
+      (
+        try database.integer("SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'") ?? 0,
+        try database.integer("SELECT count(*) FROM pragma_table_info('journal') WHERE name = 'checksum'") ?? 0
+      )
+    }
+    // They could change rows while the daemon writes them.
+    guard triggers == 0 else {
+      throw StorageError(.corrupt, path: path, reason: "the database has \(triggers) triggers")
+    }
+    guard (checksums > 0) == (schema >= 2) else {
+      throw StorageError(.corrupt, path: path, reason: "the database has schema \(schema), but the tables of another")
+    }
     return schema
   }
 

@@ -12,8 +12,8 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case forbidden
     /// The file or its directory was removed or replaced while it is open.
     case vanished
-    /// The WAL of the database was truncated while open.
-    case cutLog
+    /// Another program shortened or overwrote the files while they are open.
+    case damaged
     /// The file to be created already exists.
     case exists
     /// The file does not exist.
@@ -65,7 +65,7 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case .forbidden: "give the user of this process read and write access to the directory and its files"
     case .vanished:
       "put the same files back; the daemon loses its state when it stops, so save it first (feedclient snapshot FEED)"
-    case .cutLog:
+    case .damaged:
       "the daemon loses its last changes when it stops, so save them (feedclient snapshot FEED); "
         + "then stop it and restore the files or a backup"
     case .exists: "choose another name, or move the file away"

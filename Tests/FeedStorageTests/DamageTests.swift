@@ -109,10 +109,13 @@ import Testing
       "UPDATE image SET complete = 0", "DELETE FROM image_feed WHERE name = 'slots'",
       "UPDATE limits SET json = json || ' '", "UPDATE meta SET value = 'other' WHERE key = 'epoch'",
       "UPDATE meta SET key = 'backus' WHERE key = 'epoch'", "DELETE FROM meta WHERE key = 'epoch'",
+      "PRAGMA user_version = 1",
+      "CREATE TRIGGER lose AFTER INSERT ON journal BEGIN DELETE FROM journal WHERE seq = new.seq; END",
     ])
   func alteredImageIsRefused(_ sql: String) throws {
     _ = try live()
     try Database(path: path, access: .readWrite).execute(sql)
+    #expect(throws: StorageError.self, "\(sql)") { try StateCheck.run(path, into: Filler(Self.emptyEngine)) }
     #expect(throws: StorageError.self, "\(sql)") { try DurableEngine(path, durability: .disk) }
   }
 

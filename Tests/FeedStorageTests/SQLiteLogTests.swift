@@ -202,16 +202,6 @@ extension FaultyDiskTests {
       #expect(try driver.run(insert("yes")) == nil)
     }
 
-    @Test func truncatedLogIsNoticedAtTheNextAppend() throws {
-      let driver = try LogDriver(path)
-      try driver.run(define)
-      for number in 0..<20 { try driver.run(insert("\(number)")) }
-      #expect(truncate(path + "-wal", 40_000) == 0)
-      for _ in 0..<2 {
-        #expect(try driver.run(insert("x"))?.contains("the database's log was cut") == true)
-      }
-    }
-
     @Test func imageIsWrittenInPartsAndReplacesTheJournal() throws {
       var policy = ImagePolicy()
       policy.journalBytes = 1000

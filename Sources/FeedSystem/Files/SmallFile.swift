@@ -106,7 +106,7 @@ public final class RecordFile {
   public func sync() -> Bool { fsync(file.rawValue) == 0 }
 }
 
-/// A file that is opened to be read from its beginning.
+/// A file that is opened for reading.
 public final class InputFile: Sendable {
   private let file: Descriptor
 
@@ -119,4 +119,9 @@ public final class InputFile: Sendable {
 
   /// To be read from as long as this object lives.
   public var descriptor: Int32 { file.rawValue }
+
+  /// Fills `space` with bytes from an offset. Returns false if the file has fewer, or cannot be read.
+  public func read(_ space: UnsafeMutableRawBufferPointer, at offset: Int) -> Bool {
+    retryingInterrupts { pread(file.rawValue, space.baseAddress, space.count, off_t(offset)) } == space.count
+  }
 }
