@@ -72,7 +72,11 @@ final class SimulatedDaemon {
 
   /// One turn, and what it may do in one. If requests are sliced, also the turns until all that is stored was executed.
   func runTurn() throws(SimulationFailure) {
-    repeat { try runSlice() } while isSliced && turn.isExecuting
+    for _ in 0..<100_000 {
+      try runSlice()
+      if !isSliced || !turn.isExecuting { return }
+    }
+    throw SimulationFailure("the daemon executes a batch and gets nowhere")
   }
 
   private func runSlice() throws(SimulationFailure) {

@@ -145,7 +145,8 @@ struct Completion: ~Copyable {
     var isDone = true
     var next = progress.next
     while next < batch.count {
-      if next % Self.requestsPerLook == Self.requestsPerLook - 1, engine.longWork.isTurnOver {
+      // At least one request is executed: otherwise a slow turn would repeat itself.
+      if next > progress.next, next % Self.requestsPerLook == Self.requestsPerLook - 1, engine.longWork.isTurnOver {
         isDone = false
         break
       }

@@ -123,6 +123,19 @@ import Testing
     #expect(second[1]["result"]?["element"]?["v"]?.int == 5)
   }
 
+  @Test("each turn executes a request, even if its time is over from the beginning", arguments: Log.allCases)
+  func slowTurns(_ log: Log) {
+    let harness = Self.harness(log)
+    let client = harness.connect()
+    _ = harness.ask(client, "define", #"{"feed":"list","kind":"array"}"#)
+    let count = 20
+    for id in 1...count {
+      harness.supply(client, Self.request("insert", #"{"feed":"list","elements":[\#(id)]}"#, id: id))
+    }
+    for _ in 0..<1000 where harness.hasWork || harness.waitingInput(of: client) > 0 { harness.turnOnce() }
+    #expect(harness.take(client).compactMap { Value($0)?["id"]?.int } == Array(1...count))
+  }
+
   @Test(arguments: Log.allCases)
   func requestOfAClientThatLeftIsExecuted(_ log: Log) {
     let harness = Self.harness(log)
