@@ -73,6 +73,7 @@ extension TreeReference {
       switch patch.key {
       case .row(let given): row = given
       case .id(let id):
+        if feed.list?.isSingle == false && !feed.hasIdentity { throw Refusal(code: -32602) }
         guard let found = feed.row(of: id) else { throw Refusal(code: -32010) }
         row = found
       case .only: break

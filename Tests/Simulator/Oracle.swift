@@ -178,21 +178,17 @@ struct Oracle {
     state.reference = next
     if next.isStructural || new != views {
       state.revision += 1
-      keep(new, rebinned: next.rebinned)
+      keep(new)
     }
     state.views = new
   }
 
-  /// Keeps what changed. New bins or sections are a change of the collection, whatever they show.
-  private mutating func keep(_ new: [String: TreeView], rebinned: Set<String>) {
+  /// Keeps what changed. A definition that shows the same is no change of the feed.
+  private mutating func keep(_ new: [String: TreeView]) {
     for name in views.keys where new[name] == nil {
       state.contents[name, default: []].append(Content(revision: revision, sections: nil))
     }
-    for (name, view) in new
-    where views[name] != view
-      || rebinned.contains(name) && reference.feeds[name]?.collection != nil
-        && !view.sections.isEmpty
-    {
+    for (name, view) in new where views[name] != view {
       let sections = view.sections.map { section in
         Mirror.Section(name: section.name, rows: section.rows.map { .init(element: $0.text, type: $0.type) })
       }
