@@ -4,13 +4,12 @@ import FeedJSON
 /// The sections of a collection with one section for each value of a key (`Protocol/README.md`, "Sections by value").
 ///
 /// The rows of all sections are in one tree, ordered by the section key first, so an element costs the same in one
-/// section as in many. A second tree finds sections by key. A section exists while it has rows.
+/// section as in many. A ``KeyedSectionTable`` finds sections by key. A section exists while it has rows.
 ///
 /// Operations change rows of the first tree; `divide` converts the change to one of sections. For this purpose, each
 /// section stores its row counts before the operation and before the commit.
 ///
-/// Invariant: a section is in `order` exactly if it has rows, at the place of its key; every row is counted in the
-/// section of its key.
+/// Invariant: every row is counted in the section of its key.
 final class KeyedSections {
   /// The period over which row counts are compared.
   enum Scope {
@@ -24,14 +23,7 @@ final class KeyedSections {
   let feed: String
   /// All rows, as one section.
   let flat: RowSection
-  private let elements: ElementTable
-  /// The sections by identifier; nil for a free identifier.
-  private var all: [KeyedSection?] = []
-  private var free: [UInt32] = []
-  /// The identifiers of the sections with rows, by key.
-  private let order: PositionTree
-  /// The identifiers of sections without rows, by key; released at the end of the commit.
-  private var empty: [[UInt8]: UInt32] = [:]
+  private var table = KeyedSectionTable()
   /// The section of each row, by handle.
   private var sectionOf: [UInt32] = []
   /// The section of the next row that is inserted or changed.
@@ -51,22 +43,16 @@ final class KeyedSections {
   init(feed: String, flat: RowSection) {
     self.feed = feed
     self.flat = flat
-    elements = flat.elements
-    order = PositionTree(keyed: true)
   }
 
   /// Returns the same sections over a copy of their rows. The open commit must not have changed them. O(rows).
   func copy(_ flat: RowSection, _ pace: Pace) -> KeyedSections { KeyedSections(copying: self, flat, pace) }
 
   private init(copying other: KeyedSections, _ flat: RowSection, _ pace: Pace) {
-    assert(!other.isListed && other.empty.isEmpty, "the commit has changed the sections")
-    (feed, self.flat, elements, number, graph) = (other.feed, flat, flat.elements, other.number, other.graph)
-    order = other.order.copy(pace)
-    (free, sectionOf, scopes, countBefore) = (other.free, other.sectionOf, other.scopes, other.countBefore)
-    for section in other.all {
-      all.append(section.map { KeyedSection($0, owner: self) })
-      pace.spend()
-    }
+    assert(!other.isListed, "the commit has changed the sections")
+    (feed, self.flat, number, graph) = (other.feed, flat, other.number, other.graph)
+    (sectionOf, scopes, countBefore) = (other.sectionOf, other.scopes, other.countBefore)
+    table = other.table.copy(owner: self, pace)
   }
 
   /// Sets the feed of the sections. From now on, new sections must fit in the feeds that show this one.
@@ -77,16 +63,13 @@ final class KeyedSections {
 
   // MARK: Sections and rows
 
-  var count: Int { order.count }
+  var count: Int { table.count }
   var rowCount: Int { flat.count }
 
   /// The section at an index in `0..<count`. O(log sections).
-  subscript(index: Int) -> KeyedSection { section(order[index]) }
+  subscript(index: Int) -> KeyedSection { table[index] }
 
-  private func section(_ id: UInt32) -> KeyedSection {
-    guard let section = all[Int(id)] else { preconditionFailure("section \(id) is gone") }
-    return section
-  }
+  private var elements: ElementTable { flat.elements }
 
   /// The handle of an existing row. O(log rows).
   func handle(at path: IndexPath) -> UInt32 {
@@ -102,13 +85,8 @@ final class KeyedSections {
   func path(ofFlat row: Int) -> IndexPath { path(ofFlat: row, flat.rows[row]) }
 
   private func path(ofFlat row: Int, _ handle: UInt32) -> IndexPath {
-    let section = section(sectionOf[Int(handle)])
-    return IndexPath(section: UInt32(index(of: section)), row: UInt32(row - start(of: section)))
-  }
-
-  private func index(of section: KeyedSection) -> Int {
-    guard let index = order.row(of: section.id) else { preconditionFailure("a section without rows has no index") }
-    return index
+    let section = table.section(sectionOf[Int(handle)])
+    return IndexPath(section: UInt32(table.index(of: section)), row: UInt32(row - start(of: section)))
   }
 
   /// The number of rows before those of a section, which may be empty. O(log rows).
@@ -118,17 +96,6 @@ final class KeyedSections {
         SortOrder.compare(SortOrder.key(0, in: elements.text(of: other).keys), key) >= 0
       }
     }
-  }
-
-  /// The index of a key among the sections with rows, and the section with this key, if it has rows.
-  private func find(_ key: UnsafeRawBufferPointer) -> (index: Int, section: KeyedSection?) {
-    let index = order.upperBound(key: SortOrder.prefix(of: key)) { other in
-      section(other).key.withUnsafeBytes { SortOrder.compare($0, key) > 0 }
-    }
-    guard index > 0 else { return (0, nil) }
-    let before = self[index - 1]
-    let isEqual = before.key.withUnsafeBytes { SortOrder.compare($0, key) == 0 }
-    return (index, isEqual ? before : nil)
   }
 
   // MARK: Mutations
@@ -142,18 +109,18 @@ final class KeyedSections {
   func prepare(
     _ key: UnsafeRawBufferPointer, for known: UInt32?, _ limits: Limits, name: () -> String
   ) throws(FeedError) {
-    let present = known.map { section(sectionOf[Int($0)]) }
+    let present = known.map { table.section(sectionOf[Int($0)]) }
     if let present, present.key.withUnsafeBytes({ SortOrder.compare($0, key) == 0 }) {
       prepared = present.id
       return
     }
-    if let found = find(key).section {
+    if let found = table.find(key).section {
       prepared = found.id
       return
     }
-    let count = present?.count == 1 ? order.count : order.count + 1
+    let count = present?.count == 1 ? table.count : table.count + 1
     try checkRoom(for: count, limits)
-    prepared = makeSection(key, name: name)
+    prepared = table.emptySection(key, owner: self, name: name).id
   }
 
   /// Throws if there is no room for this number of sections.
@@ -165,16 +132,6 @@ final class KeyedSections {
           + "larger --max-sections")
     }
     try graph?.checkParents(of: graph?.table[number], sections: count - countBefore, limits)
-  }
-
-  private func makeSection(_ key: UnsafeRawBufferPointer, name: () -> String) -> UInt32 {
-    let key = Array(key)
-    if let known = empty[key] { return known }
-    let id = free.popLast() ?? UInt32(all.count)
-    if Int(id) == all.count { all.append(nil) }
-    all[Int(id)] = KeyedSection(id: id, key: key, name: name(), owner: self)
-    empty[key] = id
-    return id
   }
 
   /// Records that a row of the prepared section was inserted. Returns the section's identifier.
@@ -206,13 +163,11 @@ final class KeyedSections {
   func add(_ handle: UInt32, to id: UInt32) {
     while sectionOf.count <= Int(handle) { sectionOf.append(0) }
     sectionOf[Int(handle)] = id
-    let section = section(id)
+    let section = table.section(id)
     touch(section)
     section.count += 1
     if section.count > 1 { return }
-    empty[section.key] = nil
-    let index = section.key.withUnsafeBytes { find($0).index }
-    order.insert(id, at: index, key: section.prefix)
+    table.didFill(section)
     isRestructured = true
   }
 
@@ -220,12 +175,11 @@ final class KeyedSections {
   @discardableResult
   func remove(_ handle: UInt32) -> UInt32 {
     let id = sectionOf[Int(handle)]
-    let section = section(id)
+    let section = table.section(id)
     touch(section)
     section.count -= 1
     if section.count > 0 { return id }
-    _ = order.remove(at: index(of: section))
-    empty[section.key] = id
+    table.didEmpty(section)
     isRestructured = true
     return id
   }
@@ -234,7 +188,7 @@ final class KeyedSections {
   func adopt(_ handle: UInt32, name: (ElementText) -> String) {
     let text = elements.text(of: handle)
     let key = SortOrder.key(0, in: text.keys)
-    add(handle, to: find(key).section?.id ?? makeSection(key) { name(text) })
+    add(handle, to: (table.find(key).section ?? table.emptySection(key, owner: self) { name(text) }).id)
   }
 
   /// Ends a series of `adopt`.
@@ -266,7 +220,7 @@ final class KeyedSections {
   func endOperation() -> Bool {
     scopes.operation += 1
     touched.operation.removeAll(keepingCapacity: touched.operation.count <= 1024)
-    countBefore = order.count
+    countBefore = table.count
     defer { isRestructured = false }
     return isRestructured
   }
@@ -277,13 +231,7 @@ final class KeyedSections {
     scopes.commit += 1
     touched.commit.removeAll(keepingCapacity: touched.commit.count <= 1024)
     if !operations.isEmpty { operations = ChangeAccumulator() }
-    if !empty.isEmpty {
-      for id in empty.values {
-        all[Int(id)] = nil
-        free.append(id)
-      }
-      empty.removeAll()
-    }
+    table.releaseEmpty()
     #if CHECK_INVARIANTS
       if flat.count <= 64 { checkInvariants() }
     #endif
@@ -307,7 +255,7 @@ final class KeyedSections {
     var map = ChangeMap(backward: copy flat)
     for path in flat.updated {
       guard case .at(let before) = map.map(path) else { preconditionFailure("a row is added and updated") }
-      let section = section(sectionOf[Int(self.flat.rows[Int(path.row)])])
+      let section = table.section(sectionOf[Int(self.flat.rows[Int(path.row)])])
       division.update(place(of: path), from: Int(before.row), in: section.id)
     }
     return division.finish()
@@ -319,14 +267,14 @@ final class KeyedSections {
 
   /// The sections whose rows changed in a scope, by key.
   private func changedSections(since scope: Scope) -> [SectionDivision.Changed] {
-    var sections = (scope == .operation ? touched.operation : touched.commit).map(section)
+    var sections = (scope == .operation ? touched.operation : touched.commit).map(table.section)
     if sections.count > 1 { sections.sort { $0.key.lexicographicallyPrecedes($1.key) } }
     var changed: [SectionDivision.Changed] = []
     var (rows, gone, new) = (0, 0, 0)
     for section in sections {
       let before = scope == .operation ? section.operation.count : section.commit.count
       if before == 0 && section.count == 0 { continue }
-      let index = section.count > 0 ? self.index(of: section) : section.key.withUnsafeBytes { find($0).index }
+      let index = section.count > 0 ? table.index(of: section) : table.place(of: section)
       changed.append(
         .init(
           id: section.id, name: section.name, before: before, now: section.count, indexBefore: index + gone - new,
@@ -350,7 +298,7 @@ final class KeyedSections {
 
   /// O(rows · log).
   func checkInvariants() {
-    precondition(all.count { $0 != nil } == order.count + empty.count, "a section is neither there nor empty")
+    table.checkInvariants()
     var row = 0
     for index in 0..<count {
       let section = self[index]
@@ -366,73 +314,5 @@ final class KeyedSections {
       row += section.count
     }
     precondition(row == flat.count, "a row is in no section")
-  }
-}
-
-/// One section of a collection with one section for each value of a key.
-final class KeyedSection: FeedSection {
-  let name: String
-  let id: UInt32
-  /// The key that orders the sections; see `SortOrder`.
-  let key: [UInt8]
-  let prefix: UInt64
-  fileprivate(set) var count = 0
-  /// The row counts before the open operation and the open commit, valid if `scope` is the current one.
-  fileprivate var operation: (scope: UInt64, count: Int) = (0, 0)
-  fileprivate var commit: (scope: UInt64, count: Int) = (0, 0)
-  private unowned let owner: KeyedSections
-
-  fileprivate init(id: UInt32, key: [UInt8], name: String, owner: KeyedSections) {
-    (self.id, self.key, self.name, self.owner) = (id, key, name, owner)
-    prefix = key.withUnsafeBytes { SortOrder.prefix(of: $0) }
-  }
-
-  fileprivate init(_ other: KeyedSection, owner: KeyedSections) {
-    (name, id, key, prefix, self.owner) = (other.name, other.id, other.key, other.prefix, owner)
-    count = other.count
-  }
-
-  private func row(_ index: Int) -> Int { owner.start(of: self) + index }
-
-  func row(at index: Int) -> Row { owner.flat.row(at: row(index)) }
-  func element(at index: Int) -> ElementText { owner.flat.element(at: row(index)) }
-  func type(at index: Int) -> UnsafeRawBufferPointer { owner.flat.type(at: row(index)) }
-
-  func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
-    let start = row(0)
-    owner.flat.forEach(in: (start + range.lowerBound)..<(start + range.upperBound), body)
-  }
-}
-
-/// The rows of all sections when the snapshot was made. The snapshots of the sections read them one after another.
-private final class KeyedRows {
-  private let rows: any SectionSnapshot
-  private(set) var position = 0
-
-  init(_ rows: any SectionSnapshot) { self.rows = rows }
-
-  func next(max: Int, _ body: (Row) -> Void) -> Int {
-    let read = rows.next(max: max, body)
-    position += read
-    return read
-  }
-}
-
-private final class KeyedSectionSnapshot: SectionSnapshot {
-  let name: String
-  let count: Int
-  private(set) var position = 0
-  private let rows: KeyedRows
-
-  init(_ section: KeyedSection, _ rows: KeyedRows) {
-    (name, count, self.rows) = (section.name, section.count, rows)
-  }
-
-  func next(max: Int, _ body: (Row) -> Void) -> Int {
-    let most = min(Swift.max(max, 0), count - position)
-    if most == 0 { return 0 }
-    let read = rows.next(max: most, body)
-    position += read
-    return read
   }
 }
