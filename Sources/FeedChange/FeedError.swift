@@ -15,8 +15,8 @@ public enum FeedError: Error, Equatable, Sendable {
   case noIdentity(feed: String, index: Int, path: String, found: String)
   /// The filter or path in `member` does not parse. `offset` is in bytes of `text`.
   case badQuery(member: String, text: String, offset: Int, reason: String)
-  /// The feed has `count` items, which `what` names, such as "section".
-  case indexOutOfRange(feed: String, index: Int, count: Int, what: String)
+  /// The feed or, for rows, its section named `place` has `count` of them.
+  case indexOutOfRange(feed: String, place: String? = nil, index: Int, count: Int, what: IndexedPart)
   /// The access rules do not allow the request.
   case permissionDenied(reason: String)
   /// The limit with that name and value was exceeded. `reason` says what to do.
@@ -41,6 +41,15 @@ public enum FeedError: Error, Equatable, Sendable {
   indirect case operationFailed(index: Int, FeedError)
   /// An error that does not name a feed, of a request that does.
   indirect case ofFeed(String, FeedError)
+}
+
+/// What an index that is out of range counts.
+public enum IndexedPart: Equatable, Sendable {
+  case section
+  case row
+  case child
+  /// The places where a child can be inserted: before each child and after the last.
+  case placeOfChild
 }
 
 extension FeedError {

@@ -38,6 +38,18 @@ public enum Spelling {
     return lastRow[target.count]
   }
 
+  /// Returns the known words that begin with `word`, or whose distance to it is close to the smallest, nearest first.
+  public static func similar(to word: String, in known: [String]) -> [String] {
+    let scored = known.map { ($0, distance(word, $0)) }
+    let close = scored.filter { name, distance in
+      let shorter = min(word.count, name.count)
+      return distance <= max(1, shorter / 3) && distance < shorter || !word.isEmpty && name.hasPrefix(word)
+    }
+    let nearest = close.map(\.1).min() ?? 0
+    let best = close.filter { $0.1 <= nearest + 1 || !word.isEmpty && $0.0.hasPrefix(word) }
+    return best.sorted { ($0.1, $0.0) < ($1.1, $1.0) }.map(\.0)
+  }
+
   /// Returns the known name with the smallest distance from `name`, ignoring case; nil if more than about a third of the
   /// bytes differ.
   public static func nearest(to name: String, in known: [String]) -> String? {

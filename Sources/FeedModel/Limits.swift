@@ -260,7 +260,7 @@ extension Limits {
       guard let value = member.value.int, limit.range.contains(value) else {
         throw .invalidParams(
           member: "limits.\(name)",
-          reason: "must be an integer from \(limit.range.lowerBound) to \(limit.range.upperBound)")
+          reason: "must be an integer from \(grouped(limit.range.lowerBound)) to \(grouped(limit.range.upperBound))")
       }
       self[keyPath: limit.keyPath] = value
     }

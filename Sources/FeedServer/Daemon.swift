@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedEngine
 import FeedModel
 import FeedStorage
@@ -131,7 +132,7 @@ public enum Daemon {
     guard allowed < wanted else { return }
     log.write(
       .warning,
-      "only \(allowed) files may be open and \(limits.maxConnections) connections want \(wanted); "
+      "only \(grouped(allowed)) files may be open and \(counted(limits.maxConnections, "connection")) want \(grouped(wanted)); "
         + "raise the limit (LimitNOFILE), or lower --max-connections")
   }
 

@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedModel
 import FeedStorage
 import FeedSystem
@@ -197,7 +198,7 @@ enum LimitUnit {
 
   func text(_ number: Int) -> String {
     switch self {
-    case .items: "\(number)"
+    case .items: grouped(number)
     case .bytes: ByteCount.text(number)
     case .seconds: TimeSpan.text(.seconds(number))
     }

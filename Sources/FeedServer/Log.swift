@@ -93,7 +93,8 @@ public final class Log {
       let leftOut = rates[level.rawValue].leftOut
       rates[level.rawValue] = (second, 0, 0)
       if leftOut > 0 {
-        put(level, "\(counted(leftOut, "\(level.name) line")) left out: more than \(linesPerSecond) in a second")
+        put(
+          level, "\(counted(leftOut, "\(level.name) line")) left out: more than \(grouped(linesPerSecond)) in a second")
       }
     }
     if rates[level.rawValue].written == linesPerSecond {

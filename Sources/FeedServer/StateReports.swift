@@ -32,7 +32,7 @@ extension Daemon {
     var text = """
       \(file): sound
       epoch \(found.epoch), schema \(found.schema), written by feedd \(found.software)
-      revision \(catalog.revision): image of revision \(found.recovery.imageRevision) with \
+      revision \(grouped(catalog.revision)): image of revision \(grouped(found.recovery.imageRevision)) with \
       \(counted(found.recovery.elements, "element")), \(counted(found.recovery.batches, "batch", plural: "batches")) \
       (\(counted(found.recovery.batchBytes, "byte"))) of journal after it
       \(counted(catalog.feeds.count, "feed"))
@@ -40,7 +40,7 @@ extension Daemon {
       """
     if found.beginning != .continued { text += "the next start begins a new epoch\n" }
     for feed in catalog.feeds.values.sorted(by: { $0.name < $1.name }) {
-      text += "  \(feed.name): \(feed.kindName), \(counted(feed.count, "row")), revision \(feed.revision)\n"
+      text += "  \(feed.name): \(feed.kindName), \(counted(feed.count, "row")), revision \(grouped(feed.revision))\n"
     }
     return text
   }

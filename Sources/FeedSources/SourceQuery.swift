@@ -80,14 +80,16 @@ struct SourceQuery {
 
   private func check(_ rows: ManagedRows, _ size: Int) throws(SourceFault) {
     if rows.count >= specification.maxRows {
-      throw SourceFault("the query returns more than \(specification.maxRows) rows (maxElements); add a LIMIT")
+      throw SourceFault(
+        "the query returns more than \(counted(specification.maxRows, "row")) (maxElements); add a LIMIT")
     }
     if size > specification.maxRowBytes {
       throw SourceFault(
-        "row \(rows.count) of the query has more than \(specification.maxRowBytes) bytes (maxElementBytes)")
+        "row \(grouped(rows.count)) of the query has more than \(grouped(specification.maxRowBytes)) bytes (maxElementBytes)"
+      )
     }
     if rows.byteCount + size > specification.maxBytes {
-      throw SourceFault("the rows of the query have more than \(specification.maxBytes) bytes (maxBytes)")
+      throw SourceFault("the rows of the query have more than \(grouped(specification.maxBytes)) bytes (maxBytes)")
     }
   }
 

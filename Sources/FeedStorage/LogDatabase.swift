@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedModel
 import FeedSQLite
 import FeedSystem
@@ -133,7 +134,7 @@ struct LogDatabase: ~Copyable {
       // Another program may have vacuumed the database, and moved all pages into its file.
       let pages = try? database.integer("PRAGMA page_count")
       return files.acceptShorterDatabase(pages: pages, size: size)
-        ? nil : recordDamage("the database file was cut to \(size) bytes by another program")
+        ? nil : recordDamage("the database file was cut to \(counted(size, "byte")) by another program")
     case .shortenedLog(let size):
       // Another program may have emptied the WAL by a checkpoint, which is harmless. SQLite tells its pages after a commit
       // of one page.
@@ -141,7 +142,7 @@ struct LogDatabase: ~Copyable {
         files.logWasEmptied()
         return verifyCommit()
       }
-      return recordDamage("the database's log was cut to \(size) bytes by another program")
+      return recordDamage("the database's log was cut to \(counted(size, "byte")) by another program")
     case .overwrittenLog: return damageOfLog()
     }
   }

@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedSQLite
 import FeedSystem
 
@@ -113,7 +114,8 @@ public enum StateFile {
       try refuseEmptied(path, "without content", mark, boot: boot)
       let rows = version == 0 ? 0 : try lastRow(in: database)
       guard rows == 0 else {
-        throw StorageError(.corrupt, path: path, reason: "the database has \(rows) rows of journal and no epoch")
+        throw StorageError(
+          .corrupt, path: path, reason: "the database has \(counted(rows, "row")) of journal and no epoch")
       }
       return Opened(database: database, version: version, facts: facts, beginning: .new)
     }
@@ -149,7 +151,8 @@ public enum StateFile {
     guard waiting > 0 else { return }
     throw StorageError(
       .otherRules, path: database.path,
-      reason: "feedd \(facts.software ?? "of another version") left \(waiting) rows of journal that need its rules "
+      reason:
+        "feedd \(facts.software ?? "of another version") left \(counted(waiting, "row")) of journal that need its rules "
         + "(\(facts.rules)), and this one has others (\(Schema.rules))")
   }
 
@@ -170,7 +173,8 @@ public enum StateFile {
   ) throws(StorageError) {
     guard let mark, case .lost(let count) = StateMark.verdict(mark, epoch: mark.epoch, sequence: 0, boot: boot)
     else { return }
-    throw StorageError(.lost, path: path, reason: "the database is \(what), but it had \(count) rows of journal")
+    throw StorageError(
+      .lost, path: path, reason: "the database is \(what), but it had \(counted(count, "row")) of journal")
   }
 
   /// The schema version of the file; 0 if it is new.

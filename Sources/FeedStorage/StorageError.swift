@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedSQLite
 import FeedSystem
 
@@ -103,7 +104,7 @@ extension StorageError {
   static func lost(_ count: Int64, path: String) -> StorageError {
     StorageError(
       .lost, path: path,
-      reason: "\(count) acknowledged rows of the journal are missing; its log \(path)-wal is damaged or gone")
+      reason: "\(grouped(count)) acknowledged rows of the journal are missing; its log \(path)-wal is damaged or gone")
   }
 
   /// Runs `body`, and adds the file's path to its error.

@@ -49,27 +49,38 @@ extension FeedError {
     case .wrongKind(let feed, let kind, let wanted):
       "feed \"\(shown(feed))\" is of kind \(shown(kind)): the method needs \(shown(wanted))"
     case .noIdentity(_, let index, "", let found):
-      "identity \(index) of the request is \(found): it must be a string or a number"
+      "identity \(grouped(index)) of the request is \(found): it must be a string or a number"
     case .noIdentity(_, let index, let path, let found):
-      "element \(index) has no identity: \(shown(path)) is \(found) and must be a string or a number"
+      "element \(grouped(index)) has no identity: \(shown(path)) is \(found) and must be a string or a number"
     case .badQuery(let member, _, let offset, let reason):
       "\(member) does not parse at byte \(offset): \(reason)"
-    case .indexOutOfRange(let feed, let index, let count, let what):
-      "feed \"\(shown(feed))\" has no \(what) \(index): it has \(count), counted from 0"
+    case .indexOutOfRange(let feed, let place, let index, let count, let what):
+      (place == nil || place == feed ? "feed" : "section") + " \"\(shown(place ?? feed))\" has no "
+        + Self.outOfRange(what, index, count)
     case .permissionDenied(let reason): "permission denied: \(reason)"
-    case .limitExceeded(let limit, let value, let reason): "limit \(limit) (\(value)) exceeded: \(reason)"
+    case .limitExceeded(let limit, let value, let reason): "limit \(limit) (\(grouped(value))) exceeded: \(reason)"
     case .storageFailed(let reason): "cannot store the change: \(reason); nothing was changed"
     case .conditionFailed(let feed, let wanted, let present):
       "condition failed: feed \"\(shown(feed))\" is \(Self.state(present)), not \(Self.state(wanted)); "
         + "read it again, then repeat the request with its revision"
     case .unknownIdentity(let feed, _, let id): "feed \"\(shown(feed))\" has no element with identity \(shown(id))"
     case .ofFeed(_, let error): error.message
-    case .operationFailed(let index, let error): "operation \(index): \(error.message)"
+    case .operationFailed(let index, let error): "operation \(grouped(index)): \(error.message)"
+    }
+  }
+
+  private static func outOfRange(_ what: IndexedPart, _ index: Int, _ count: Int) -> String {
+    switch what {
+    case .section: "section \(grouped(index)): it has \(counted(count, "section")), counted from 0"
+    case .row: "row \(grouped(index)): it has \(counted(count, "row")), counted from 0"
+    case .child: "child \(grouped(index)): it has \(counted(count, "child", plural: "children")), counted from 0"
+    case .placeOfChild:
+      "place \(grouped(index)) for a child: it has \(counted(count, "child", plural: "children")); give 0 to \(grouped(count))"
     }
   }
 
   private static func state(_ revision: UInt64?) -> String {
-    revision.map { "at revision \($0)" } ?? "undefined"
+    revision.map { "at revision \(grouped($0))" } ?? "undefined"
   }
 
   /// The reason alone, for messages that have already named the feed or the file.
@@ -81,7 +92,7 @@ extension FeedError {
     case .unknownFeed(let name): "shows \"\(name)\", which neither the file nor the daemon defines"
     case .invalidParams(let member, let reason): "\(member) \(reason)"
     case .noIdentity(_, let index, let path, let found):
-      "row \(index) has no identity: \(path) is \(found) and must be a string or a number"
+      "row \(grouped(index)) has no identity: \(path) is \(found) and must be a string or a number"
     case .parseError, .invalidRequest, .methodNotFound, .wrongKind, .badQuery, .indexOutOfRange, .limitExceeded,
       .conditionFailed, .unknownIdentity, .duplicateIdentity, .operationFailed, .ofFeed:
       message
@@ -114,7 +125,7 @@ extension FeedError {
       members.append("member", member, &out)
       members.append("text", text, &out)
       members.append("offset", offset, &out)
-    case .indexOutOfRange(let feed, let index, let count, _):
+    case .indexOutOfRange(let feed, _, let index, let count, _):
       members.append("feed", feed, &out)
       members.append("index", index, &out)
       members.append("count", count, &out)

@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedSystem
 
 /// The program `feedbench`.
@@ -109,7 +110,7 @@ struct BenchmarkCommand: Sendable {
 
   static func count(_ what: String, default count: Int) -> OptionDescription {
     OptionDescription(
-      "count", value: .integer(1...1_000_000_000), help: what, defaultText: "\(count)")
+      "count", value: .integer(1...1_000_000_000), help: what, defaultText: grouped(count))
   }
 
   private static let runsOption = OptionDescription(

@@ -67,7 +67,7 @@ private struct QueryMeasures: ~Copyable {
 
   private func expressions(_ report: inout Report) throws {
     let length = max(16, min(count, 1_000_000))
-    try report.title("regular expressions, a text of \(length) bytes")
+    try report.title("regular expressions, a text of \(counted(length, "byte"))")
     let text = [UInt8](repeating: UInt8(ascii: "a"), count: length - 1) + [UInt8(ascii: "!")]
     for pattern in ["(a+)+$", "a*b", "[a-z]+!"] {
       let expression = try IRegexp(parsing: pattern)

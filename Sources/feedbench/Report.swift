@@ -112,7 +112,7 @@ enum Figures {
     for _ in 0..<decimals { scale *= 10 }
     let scaled = Int((value.magnitude * Double(scale)).rounded())
     let sign = value < 0 && scaled > 0 ? "-" : ""
-    if decimals == 0 { return "\(sign)\(scaled)" }
+    if decimals == 0 { return "\(sign)\(grouped(scaled))" }
     let fraction = "\(scaled % scale)"
     return "\(sign)\(scaled / scale).\(String(repeating: "0", count: decimals - fraction.utf8.count))\(fraction)"
   }
@@ -170,11 +170,11 @@ struct SizeTable {
     let each = sample.best / Double(count)
     var metrics = [Metric.nanoseconds(each)]
     if let base = first[name] {
-      metrics.append(.ratio(each / base, to: "\(firstSize)"))
+      metrics.append(.ratio(each / base, to: grouped(firstSize)))
     } else {
       first[name] = each
       firstSize = size
     }
-    try report.add("\(name), \(size)", metrics, noise: sample.noise)
+    try report.add("\(name), \(grouped(size))", metrics, noise: sample.noise)
   }
 }

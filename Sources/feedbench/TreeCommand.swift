@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedSystem
 
 extension BenchmarkCommand {
@@ -17,7 +18,7 @@ extension BenchmarkCommand {
       OptionDescription(
         "rows", value: .integer(1...10_000_000),
         help: "number of rows beside the collection, and of a content of the slots feed",
-        defaultText: "\(defaultRows)"),
+        defaultText: grouped(defaultRows)),
       OptionDescription(
         "kind", value: .choice(NestingMeasures.Tower.allCases.map(\.rawValue)),
         help: "kind of the levels; mixed alternates composed, segmented and slots", defaultText: "all kinds",
@@ -74,7 +75,9 @@ struct NestingMeasures {
   }
 
   func run(_ report: inout Report) throws {
-    try report.title("pushes of \(job.payload) bytes below \(levels) levels, \(rows) rows beside, a watcher at the top")
+    try report.title(
+      "pushes of \(counted(job.payload, "byte")) below \(counted(levels, "level")), \(counted(rows, "row")) beside, a watcher at the top"
+    )
     let bare = try measure(nil, report)
     try report.add("the bare collection", [.nanoseconds(bare.best / Double(job.count))], noise: bare.noise)
     for tower in towers {

@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedSystem
 
 extension BenchmarkCommand {
@@ -12,7 +13,7 @@ extension BenchmarkCommand {
       count("pushes of a run", default: defaultViewCount),
       OptionDescription(
         "elements", value: .integer(1...10_000_000), help: "elements of the collection",
-        defaultText: "\(defaultViewElements)"),
+        defaultText: grouped(defaultViewElements)),
       OptionDescription(
         "window", value: .integer(1...65_536), help: "pushes in a turn", defaultText: "\(PushJob.defaultWindow)"),
     ]
@@ -39,7 +40,9 @@ struct ViewMeasures {
   ]
 
   func run(_ report: inout Report) throws {
-    try report.title("pushes of \(job.payload) bytes below a view of \(job.elements) rows, a watcher on the view")
+    try report.title(
+      "pushes of \(counted(job.payload, "byte")) below a view of \(counted(job.elements, "row")), a watcher on the view"
+    )
     let bare = try measure(nil, report)
     try report.add("the bare collection", [.nanoseconds(bare.best / Double(job.count))], noise: bare.noise)
     for (name, members) in Self.views {

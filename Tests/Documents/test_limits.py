@@ -19,7 +19,8 @@ UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "s": 1, "m": 60,
 
 
 def number(text):
-    return int(re.match(r"\d+", text)[0]) * UNITS[re.sub(r"\d", "", text)]
+    digits, unit = re.fullmatch(r"([\d,]+)(.*)", text).groups()
+    return int(digits.replace(",", "")) * UNITS[unit]
 
 
 def update(count, size=0):

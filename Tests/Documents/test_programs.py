@@ -124,7 +124,8 @@ class Limits(unittest.TestCase):
         with daemon.connect() as connection:
             units = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "s": 1, "m": 60, "h": 3600}
             reported = connection.hello["limits"]
-        values = {name: int(re.match(r"\d+", d)[0]) * units[re.sub(r"\d", "", d)] for name, _, d, _ in rows}
+        parts = {name: re.fullmatch(r"([\d,]+)(.*)", default).groups() for name, _, default, _ in rows}
+        values = {name: int(digits.replace(",", "")) * units[unit] for name, (digits, unit) in parts.items()}
         self.assertEqual(values, reported, "run scripts/limits to update the table and the man page")
 
 

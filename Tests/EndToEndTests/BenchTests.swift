@@ -61,7 +61,7 @@ import Testing
     (["sokcet"], "unknown command 'sokcet': the commands are json, query, model, engine, tree, view, socket"),
     (["json", "--cuont", "1"], "unknown option --cuont; did you mean --count?"),
     (["json", "extra"], "unexpected argument 'extra'"),
-    (["engine", "--watchers", "-1"], "--watchers '-1': expected an integer from 0 to 10000"),
+    (["engine", "--watchers", "-1"], "--watchers '-1': expected an integer from 0 to 10,000"),
   ])
   func wrongCommandLineIsRefused(_ arguments: [String], message: String) throws {
     let outcome = try run(arguments)

@@ -1,3 +1,4 @@
+import FeedJSON
 import Glibc
 import TestSupport
 import Testing
@@ -134,6 +135,7 @@ struct ClientExitTests {
     #expect(byIdentity.errors == "feedclient: 'f' has no element 17\n")
     #expect(byIdentity.output == "{\"element\":null,\"type\":null,\"at\":[],\"found\":false}\n")
     #expect(try client.run("get", "a", "--at", "0,1").code == 1)
+    #expect(try client.run("get", "f", "17", "--template", "{id|none}").output == "")
     // An element whose value is null exists.
     #expect(try client.run("get", "a", "--at", "0,0").code == 0)
   }
@@ -188,6 +190,26 @@ struct ClientExitTests {
       ),
       (["--socket", "/", "feeds"], "cannot connect to /: not a socket; pass the socket of feedd with --socket"),
       (["get", "inbox", "7"], "'inbox' has no element 7"),
+      (["select", "inbox", "rest,99"], "section \"inbox/rest\" has no row 99: it has 0 rows, counted from 0"),
+      (["define", "x", "--bn", "a"], "unknown option --bn; did you mean --bin?"),
+      (["define", "x", "--kind", "view"], "--of is missing; give the name of the feed to show"),
+      (
+        ["define", "x", "--kind", "single", "--retain-seconds", "5"],
+        "kind \"single\" has no --retain-seconds; array and collection have it"
+      ),
+      (
+        ["define", "x", "--id", "x"],
+        "--id does not parse at byte 0: a path begins with `$`, not with `x`\nfeedclient: x\nfeedclient: ^"
+      ),
+      (["define", "a!b"], "FEED must be 1 to 128 of the characters A-Z a-z 0-9 . _ -"),
+      (["patch", "inbox", "2"], "ID is missing: give the identity of an element"),
+      (
+        ["undefine", "inbox/rest"],
+        "feed \"inbox/rest\" is of kind bin; the command needs a feed of its own; redefine its collection to remove a bin"
+      ),
+      // A request on the command line has the words of the protocol.
+      (["call", "watch", "{}"], "parameter feed is missing: give the name of a feed"),
+      (["define", #"{"feed":"x","kind":"view"}"#], "parameter of is missing; give the name of the feed to show"),
     ] {
       let outcome = try ClientCommand.finish(client.start(words))
       #expect(outcome.errors == "feedclient: \(message)\n")

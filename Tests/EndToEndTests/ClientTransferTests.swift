@@ -62,7 +62,8 @@ struct ClientTransferTests {
   }
 
   @Test("a feed with elements is replaced or merged only if asked") func existingFeeds() throws {
-    let client = ClientCommand(try DaemonProcess())
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
     #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
     let export = try client.run("export", "f").output
     #expect(try client.run("push", "f", "{\"id\":2}").code == 0)
@@ -72,7 +73,10 @@ struct ClientTransferTests {
       refused.errors == "feedclient: 'f' has 2 elements; give --replace to remove or --merge to keep them\n")
     #expect(try client.run("import", "--merge", input: export).code == 0)
     #expect(try client.run("range", "f", "0", "0", "9").lines == ["{\"id\":1}", "{\"id\":2}"])
-    #expect(try client.run("import", "--replace", input: export).code == 0)
+    let watcher = try client.start("watch", "f", "--no-initial", "--count", "1")
+    try daemon.waitForWatcher(of: "f", client)
+    #expect(try client.run("import", "--replace", "--animation", "fade", input: export).code == 0)
+    #expect(try ClientCommand.finish(watcher).json["params"]["animation"].string == "fade")
     #expect(try client.run("range", "f", "0", "0", "9").lines == ["{\"id\":1}"])
   }
 

@@ -43,6 +43,15 @@ import Testing
     #expect(Operands.adding("\"a\":1", to: "{\"b\":{}}") == "{\"b\":{},\"a\":1}")
   }
 
+  @Test func everyCommandThatChangesRowsTakesAnAnimationHint() {
+    let others = [
+      "get", "range", "query", "snapshot", "watch", "select", "deselect", "selected", "feeds", "describe", "export",
+      "backup", "restore", "verify", "sync", "stats", "top", "clients", "quotas", "kick", "log-level", "ping", "call",
+    ]
+    let without = CommandTable.all.filter { !$0.options.contains { $0.name == "animation" } }
+    #expect(without.map(\.name).sorted() == others.sorted())
+  }
+
   @Test func suggestions() throws {
     #expect(CommandTable.similar(to: "wacth").first == "watch")
     #expect(CommandTable.similar(to: "pus").first == "push")

@@ -102,16 +102,6 @@ import Testing
     #expect(lines == ["a  composed", "└─ b  composed", "   └─ b  composed"])
   }
 
-  @Test func numbersAreFormatted() {
-    #expect(Grouped.text(0) == "0")
-    #expect(Grouped.text(999) == "999")
-    #expect(Grouped.text(1000) == "1,000")
-    #expect(Grouped.text(-1_234_567) == "-1,234,567")
-    #expect(Grouped.text(1, "row") == "1 row")
-    #expect(Grouped.text(2000, "row") == "2,000 rows")
-    #expect(Grouped.text(0, "row") == "0 rows")
-  }
-
   @Test func progressIsShownTenTimesASecond() {
     var progress = PushProgress(now: 0)
     #expect(progress.line(now: 50_000_000, pushed: 5, refused: 0, width: 80) == nil)

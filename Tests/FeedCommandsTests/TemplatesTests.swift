@@ -29,6 +29,7 @@ import Testing
     #expect(try shown("{year:>6}|{year:<6}|{year:^6}|{year:6}", element: song) == "  1959|1959  | 1959 |  1959")
     #expect(try shown("{title:4}|{title:20}|", element: song) == "So …|So \"What\"           |")
     #expect(try shown("{absent|none} {x|null:>5} {by.name|?}", element: song) == "none  null Davis")
+    #expect(try shown("{year:>6|none}|{absent:>6|12:30}", element: song) == "  1959| 12:30")
     #expect(try shown("{{{year}}} }}{{", element: song) == "{1959} }{")
     #expect(try shown("{}", element: "[1,2]") == "[1, 2]")
     #expect(try shown("{t:4}|", element: "{\"t\":\"日本語\"}") == "日… |")
@@ -49,7 +50,9 @@ import Testing
     #expect(try shown("{t}!", element: "{\"t\":\"abcdefgh\"}", width: 5) == "abcd…")
   }
 
-  @Test(arguments: ["A={", "A={a..b}", "{a", "}", "a}b", "{a:}", "{a:>}", "{a:x}", "{a:0}", "{a:>-3}", "{a:9999}"])
+  @Test(arguments: [
+    "A={", "A={a..b}", "{a", "}", "a}b", "{a:}", "{a:>}", "{a:x}", "{a:0}", "{a:>-3}", "{a:9999}", "{a:|x}", "{a:x|y}",
+  ])
   func malformedTemplatesAreRefused(template: String) {
     var templates = Templates()
     #expect(throws: Failure.self) { try templates.add(template) }

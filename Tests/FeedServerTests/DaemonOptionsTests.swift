@@ -54,7 +54,7 @@ struct DaemonOptionsTests {
     (["--durability", "paper"], "--durability 'paper': expected one of memory, process, disk"),
     (["serve"], "unexpected word 'serve': feedd takes options only"),
     (["--max-frame", "0"], "--max-frame '0': expected a number of bytes from 4KiB to 1GiB, such as 4096, 64K or 16M"),
-    (["--max-connections", "many"], "--max-connections 'many': expected an integer from 1 to 1000000"),
+    (["--max-connections", "many"], "--max-connections 'many': expected an integer from 1 to 1,000,000"),
   ])
   func wrongCommandLinesAreRefused(arguments: [String], message: String) {
     #expect(failure(arguments) == message)

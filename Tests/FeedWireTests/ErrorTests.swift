@@ -37,7 +37,7 @@ import Testing
       .badQuery(member: "path", text: "$[", offset: 2, reason: "r"), -32004,
       #"{"member":"path","text":"$[","offset":2}"#
     ),
-    (.indexOutOfRange(feed: "f", index: 9, count: 3, what: "row"), -32005, #"{"feed":"f","index":9,"count":3}"#),
+    (.indexOutOfRange(feed: "f", index: 9, count: 3, what: .row), -32005, #"{"feed":"f","index":9,"count":3}"#),
     (.permissionDenied(reason: "r"), -32006, "{}"),
     (.limitExceeded(limit: "maxFrame", value: 7, reason: "r"), -32007, #"{"limit":"maxFrame","value":7}"#),
     (.storageFailed(reason: "r"), -32008, "{}"),
@@ -74,6 +74,29 @@ import Testing
     return Array(response(error).utf8).withUnsafeBytes { bytes in
       (try? scanner.scan(bytes))?.member("error")?.member("data")?.member(member)?.string
     }
+  }
+
+  @Test(
+    arguments: [(String?, Int, Int, IndexedPart, String)]([
+      (nil, 12_345, 1, .section, #"feed "inbox" has no section 12,345: it has 1 section, counted from 0"#),
+      ("inbox/urgent", 99, 3000, .row, #"section "inbox/urgent" has no row 99: it has 3,000 rows, counted from 0"#),
+      ("inbox", -1, 0, .row, #"feed "inbox" has no row -1: it has 0 rows, counted from 0"#),
+      (nil, 2, 2, .child, #"feed "inbox" has no child 2: it has 2 children, counted from 0"#),
+      (nil, 4, 1, .placeOfChild, #"feed "inbox" has no place 4 for a child: it has 1 child; give 0 to 1"#),
+    ]))
+  func anIndexOutOfRangeNamesWhatHasTheItems(
+    place: String?, index: Int, count: Int, what: IndexedPart, message: String
+  ) {
+    let error = FeedError.indexOutOfRange(feed: "inbox", place: place, index: index, count: count, what: what)
+    #expect(error.message == message)
+  }
+
+  @Test func numbersOfMessagesAreGroupedAndThoseOfDataAreNot() {
+    let error = FeedError.limitExceeded(limit: "maxElements", value: 10_000_000, reason: "delete some")
+    #expect(error.message == "limit maxElements (10,000,000) exceeded: delete some")
+    #expect(response(error).hasSuffix(#""data":{"limit":"maxElements","value":10000000}}}"#))
+    let condition = FeedError.conditionFailed(feed: "f", wanted: 999, present: 1000)
+    #expect(condition.message.hasPrefix(#"condition failed: feed "f" is at revision 1,000, not at revision 999; "#))
   }
 
   @Test func quotedValuesAreEscaped() {

@@ -123,9 +123,10 @@ class Container:
         raise AssertionError(f"waited {PATIENCE} s for {what}\n{self.log()}")
 
     def command(self, *arguments, **options):
-        return subprocess.run(
-            ["nsenter", "-t", str(self.leader), "-a", *arguments], capture_output=True, text=True, timeout=PATIENCE, **options
-        )
+        # A temporary folder of this machine does not exist in the container.
+        environment = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
+        command = ["nsenter", "-t", str(self.leader), "-a", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment, **options)
 
     def run(self, *arguments):
         done = self.command(*arguments)

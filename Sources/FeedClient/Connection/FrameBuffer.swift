@@ -1,3 +1,5 @@
+import FeedJSON
+
 /// Splits input from the daemon into frames; see "Connecting and framing" in `Protocol/README.md`.
 struct FrameBuffer: ~Copyable {
   /// The greatest `maxFrame` that a daemon can be configured with.
@@ -36,7 +38,7 @@ struct FrameBuffer: ~Copyable {
     guard bytes.count >= 4 else { return nil }
     let length = Int(UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)))
     guard length > 0, length <= limit else {
-      throw MalformedMessage("a frame of \(length) bytes; the limit is \(limit)")
+      throw MalformedMessage("a frame of \(counted(length, "byte")); the limit is \(grouped(limit))")
     }
     guard bytes.count - 4 >= length else { return nil }
     queue.consume(4 + length)

@@ -30,12 +30,13 @@ public struct FeedCounts: Equatable, Sendable {
     } else {
       let structure = try Change(sectionsOf: params)
       guard structure.sectionsFit(changed.count) else {
-        throw MalformedMessage("delta: \"sections\" does not fit \(changed.count) sections")
+        throw MalformedMessage("delta: \"sections\" does not fit \(counted(changed.count, "section"))")
       }
       structure.applySections(to: &changed) { SectionSummary(name: $0.name, count: 0) }
       let counts = try reader.array("counts").compactMap(\.int)
       guard counts.count == changed.count else {
-        throw MalformedMessage("delta: \"counts\" has \(counts.count) numbers for \(changed.count) sections")
+        throw MalformedMessage(
+          "delta: \"counts\" has \(counted(counts.count, "number")) for \(counted(changed.count, "section"))")
       }
       for (place, count) in counts.enumerated() { changed[place].count = count }
     }

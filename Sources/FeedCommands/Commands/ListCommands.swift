@@ -1,4 +1,5 @@
 import FeedClient
+import FeedJSON
 import FeedSystem
 
 /// Commands that change arrays by row, and commands for singles.
@@ -113,7 +114,7 @@ extension ParameterWriter {
     }
     guard rows.count == 1 || rows.count == count else {
       throw invocation.usage(
-        "--at has \(Grouped.text(rows.count, "row")) for \(Grouped.text(count, "element")); give one for each, or only the first"
+        "--at has \(counted(rows.count, "row")) for \(counted(count, "element")); give one for each, or only the first"
       )
     }
     if rows.count == 1 { add("at", rows[0]) } else { add("at", rows) }

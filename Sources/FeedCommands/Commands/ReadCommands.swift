@@ -35,7 +35,7 @@ extension Command {
     var isMissing = false
     let status = try invocation.ask("get", params.finish()) { result, console in
       isMissing = result.member("found")?.bool == false
-      if !isMissing || console.isJSON { Show.element(result, console, templates) }
+      if !isMissing || console.isJSON && templates.isEmpty { Show.element(result, console, templates) }
       return .done
     }
     guard isMissing else { return status }

@@ -37,6 +37,7 @@ extension Command {
     options: [
       OptionDescription("replace", help: "redefine feeds, and remove their elements first"),
       OptionDescription("merge", help: "keep the elements of feeds"),
+      animation,
     ],
     operands: 0...1
   ) { invocation throws(Failure) in

@@ -85,20 +85,3 @@ final class Console {
     LinePainter(width: terminal.isTerminal ? terminal.columns : LinePainter.unlimited, palette: palette)
   }
 }
-
-/// Numbers for people.
-enum Grouped {
-  /// Formats a number in groups of three digits: 1,234,567.
-  static func text(_ number: Int) -> String {
-    let digits = String(number.magnitude)
-    var text = number < 0 ? "-" : ""
-    for (place, digit) in digits.enumerated() {
-      if place > 0, (digits.count - place) % 3 == 0 { text += "," }
-      text.append(digit)
-    }
-    return text
-  }
-
-  /// Formats a number with its noun: `1 row`, `2,000 rows`.
-  static func text(_ number: Int, _ noun: String) -> String { "\(text(number)) \(noun)\(number == 1 ? "" : "s")" }
-}

@@ -59,7 +59,7 @@ struct FeedTree {
     line.add(branch, .dim)
     line.add(name, node?.kind == "bin" ? .key : .bold)
     line.add("  \(node?.kind ?? "undefined")", .dim)
-    if let count = node?.count { line.add("  \(Grouped.text(count))", .number) }
+    if let count = node?.count { line.add("  \(grouped(count))", .number) }
     if isCurrent { line.add("  shows", .added) }
     lines.append(line.text)
     // The daemon refuses cycles. The check prevents an endless tree if its answer is wrong.

@@ -8,14 +8,14 @@ enum Show {
   static func mutation(_ result: JSONView, _ console: Console) {
     if console.isJSON { return console.print(result) }
     var line = console.line()
-    line.add("revision \(Grouped.text(result.member("revision")?.int ?? 0))", .dim)
+    line.add("revision \(grouped(result.member("revision")?.int ?? 0))", .dim)
     let counts: [(StaticString, String, Palette.Role)] = [
       ("added", "+", .added), ("updated", "~", .updated), ("deleted", "-", .deleted),
     ]
     var isEmpty = true
     for (name, sign, role) in counts {
       guard let count = result.member(name)?.count, count > 0 else { continue }
-      line.add(" \(sign)\(Grouped.text(count))", role)
+      line.add(" \(sign)\(grouped(count))", role)
       isEmpty = false
     }
     if isEmpty { line.add(" no change", .dim) }
@@ -28,7 +28,7 @@ enum Show {
       if console.isJSON { return console.print(result) }
       var line = console.line()
       line.add(what)
-      if let revision = result.member("revision")?.int { line.add("  revision \(Grouped.text(revision))", .dim) }
+      if let revision = result.member("revision")?.int { line.add("  revision \(grouped(revision))", .dim) }
       console.print(line.text)
     }
   }
@@ -43,8 +43,8 @@ enum Show {
   static func selection(_ result: JSONView, _ console: Console) {
     guard !console.isJSON, let selected = result.member("selected") else { return value(result, console) }
     var line = console.line()
-    line.add("revision \(Grouped.text(result.member("revision")?.int ?? 0))", .dim)
-    line.add(selected.count == 0 ? " nothing selected" : " \(Grouped.text(selected.count, "row")) selected:")
+    line.add("revision \(grouped(result.member("revision")?.int ?? 0))", .dim)
+    line.add(selected.count == 0 ? " nothing selected" : " \(counted(selected.count, "row")) selected:")
     for place in selected.elements {
       if line.isCut { break }
       line.add(" ")
@@ -121,7 +121,7 @@ enum Show {
       var line = console.line()
       line.add(entry.name, .key)
       line.pad(to: width + 2)
-      if let number = entry.value.int { line.add(Grouped.text(number), .number) } else { line.add(entry.value) }
+      if let number = entry.value.int { line.add(grouped(number), .number) } else { line.add(entry.value) }
       console.print(line.text)
     }
   }
@@ -134,7 +134,7 @@ extension Show {
     else { return value(result, console) }
     if !console.isJSON {
       var line = console.line()
-      line.add("revision \(Grouped.text(result.member("revision")?.int ?? 0))", .dim)
+      line.add("revision \(grouped(result.member("revision")?.int ?? 0))", .dim)
       console.print(line.text)
     }
     for section in sections.elements {
@@ -142,7 +142,7 @@ extension Show {
       if !console.isJSON {
         var line = console.line()
         line.add(section.member("name")?.string ?? "", .title)
-        line.add("  \(Grouped.text(section.member("count")?.int ?? elements.count))", .dim)
+        line.add("  \(grouped(section.member("count")?.int ?? elements.count))", .dim)
         console.print(line.text)
       }
       var types = section.member("types")?.elements
@@ -194,7 +194,7 @@ extension Show {
       line.add(feed.member("kind")?.string ?? "", .dim)
       line.pad(to: width + 14)
       add(FeedSections(feed).summaries, of: name, to: &line)
-      if let revision = feed.member("revision")?.int { line.addWhole("  revision \(Grouped.text(revision))", .dim) }
+      if let revision = feed.member("revision")?.int { line.addWhole("  revision \(grouped(revision))", .dim) }
       console.print(line.text)
     }
   }
@@ -205,7 +205,7 @@ extension Show {
   fileprivate static func add(_ sections: [(name: String, count: Int)], of feed: String, to line: inout LinePainter) {
     for (place, section) in sections.enumerated() {
       let margin = place == 0 ? "" : "  "
-      let count = section.name == feed ? Grouped.text(section.count, "row") : Grouped.text(section.count)
+      let count = section.name == feed ? counted(section.count, "row") : grouped(section.count)
       var name = section.name == feed ? "" : LinePainter.safe(section.name) + " "
       if name.hasPrefix("\(feed)/") { name.removeFirst(feed.count + 1) }
       let columns = DisplayWidth.columns(of: margin + name + count)

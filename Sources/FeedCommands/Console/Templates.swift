@@ -3,8 +3,9 @@ import FeedJSON
 
 /// Texts with fields that format rows, one template for each type of row: `Style={title} by {author.name}`.
 ///
-/// A field is `{PATH|DEFAULT:FORMAT}`: a path of names and indices, the text for a missing or null value, and a width
-/// with an alignment (`<` left, `>` right, `^` centre). `{{` and `}}` are literal braces. `{}` is the whole element.
+/// A field is `{PATH|DEFAULT:FORMAT}` or `{PATH:FORMAT|DEFAULT}`: a path of names and indices, the text for a missing or
+/// null value, and a width with an alignment (`<` left, `>` right, `^` centre). In the second form the default may contain
+/// a colon. `{{` and `}}` are literal braces. `{}` is the whole element.
 struct Templates: Equatable, Sendable {
   private var byType: [String: Template] = [:]
   private var fallback: Template?
@@ -77,7 +78,8 @@ struct Template: Equatable, Sendable {
         let body = rest[..<close]
         guard let field = Field(body) else {
           throw refuse(
-            "cannot read {\(body)}; expected {PATH}, {PATH|DEFAULT} or {PATH:WIDTH}, such as {user.name:>10}")
+            "cannot read {\(body)}; expected {PATH}, {PATH|DEFAULT}, {PATH:WIDTH} or {PATH:WIDTH|DEFAULT}, such as {user.name:>10}"
+          )
         }
         if !plain.isEmpty { pieces.append(.text(plain)) }
         plain = ""
@@ -134,13 +136,17 @@ extension Template.Field {
   /// Parses the text between the braces; nil if it is malformed.
   fileprivate init?(_ body: Substring) {
     var head = body
-    if let colon = body.lastIndex(of: ":") {
-      var format = body[body.index(after: colon)...]
+    if let bar = body.firstIndex(of: "|"), body[..<bar].contains(":") {
+      standIn = String(body[body.index(after: bar)...])
+      head = body[..<bar]
+    }
+    if let colon = head.lastIndex(of: ":") {
+      var format = head[head.index(after: colon)...]
       alignment = format.first.flatMap(Template.Alignment.init)
       if alignment != nil { format.removeFirst() }
       guard let number = Int(format), (1...1000).contains(number), format.first?.isNumber == true else { return nil }
       width = number
-      head = body[..<colon]
+      head = head[..<colon]
     }
     if let bar = head.firstIndex(of: "|") {
       standIn = String(head[head.index(after: bar)...])

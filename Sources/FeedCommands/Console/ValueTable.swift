@@ -105,7 +105,7 @@ struct ValueTable {
 
   /// Formats a value: strings without quotes, integers with grouped digits, everything else as JSON.
   private static func shown(_ value: JSONView, of name: String) -> String {
-    if let number = value.int, !names.contains(name) { return Grouped.text(number) }
+    if let number = value.int, !names.contains(name) { return grouped(number) }
     return LinePainter.safe(value.string ?? value.source(limit: 60))
   }
 }

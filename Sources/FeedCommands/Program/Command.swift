@@ -88,12 +88,13 @@ extension Invocation {
   private func condition(_ word: String, of feed: String) throws(Failure) -> String {
     let parts = word.split(separator: "=", omittingEmptySubsequences: false)
     let revision = parts.last.map(String.init) ?? ""
-    guard parts.count <= 2, parts.first?.isEmpty == false, revision == "none" || (Int(revision) ?? -1) >= 0 else {
+    guard parts.count <= 2, parts.first?.isEmpty == false, revision == "none" || (Count.parse(revision) ?? -1) >= 0
+    else {
       throw usage("--if '\(word)': expected a revision such as 12, 'none', or FEED=REVISION")
     }
     var condition = ParameterWriter()
     condition.add("feed", parts.count == 2 ? String(parts[0]) : feed)
-    condition.add("revision", json: revision == "none" ? "null" : revision)
+    condition.add("revision", json: Count.parse(revision).map { "\($0)" } ?? "null")
     return condition.finish()
   }
 }
@@ -122,26 +123,14 @@ enum CommandTable {
   static func command(named name: String) -> Command? { all.first { $0.name == name } }
 
   /// Returns the names of commands similar to `name`, nearest first.
-  static func similar(to name: String) -> [String] { Suggestion.similar(to: name, in: all.map(\.name)) }
+  static func similar(to name: String) -> [String] { Spelling.similar(to: name, in: all.map(\.name)) }
 }
 
 /// "Did you mean" suggestions for words of the command line.
 enum Suggestion {
-  /// Returns the known words that begin with `word`, or whose distance to it is close to the smallest, nearest first.
-  static func similar(to word: String, in known: [String]) -> [String] {
-    let scored = known.map { ($0, Spelling.distance(word, $0)) }
-    let close = scored.filter { name, distance in
-      let shorter = min(word.count, name.count)
-      return distance <= max(1, shorter / 3) && distance < shorter || !word.isEmpty && name.hasPrefix(word)
-    }
-    let nearest = close.map(\.1).min() ?? 0
-    let best = close.filter { $0.1 <= nearest + 1 || !word.isEmpty && $0.0.hasPrefix(word) }
-    return best.sorted { ($0.1, $0.0) < ($1.1, $1.0) }.map(\.0)
-  }
-
   /// Returns `; did you mean inbox or inbox/urgent?`, or `otherwise` if no known word is similar.
   static func clause(for word: String, in known: [String], otherwise: String = "") -> String {
-    let similar = similar(to: word, in: known).prefix(3)
+    let similar = Spelling.similar(to: word, in: known).prefix(3)
     return similar.isEmpty ? otherwise : "; did you mean \(similar.joined(separator: " or "))?"
   }
 }

@@ -88,7 +88,9 @@ struct Explanation {
   /// Prints an error response of the daemon in terms of the command line, with suggestions for an unknown name.
   func tell(_ refusal: RemoteError, _ invocation: Invocation) {
     let codes = invocation.isVerbose || invocation.console.wantsJSON
-    for line in Self.refusal(refusal, withCode: codes, suggestion: invocation.suggestion(for: refusal)) {
+    let words = CommandWords(invocation)
+    let suggestion = invocation.suggestion(for: refusal)
+    for line in Self.refusal(refusal, withCode: codes, suggestion: suggestion, words: words) {
       invocation.console.say(line)
     }
     if invocation.isVerbose, let data = refusal.data {
@@ -128,8 +130,10 @@ struct Explanation {
   }
 
   /// Returns the daemon's message; for an invalid filter or path, with a mark below the position of the error.
-  static func refusal(_ error: RemoteError, withCode: Bool, suggestion: String = "") -> [String] {
-    var text = CommandWords.translate(error.message)
+  static func refusal(
+    _ error: RemoteError, withCode: Bool, suggestion: String = "", words: CommandWords = CommandWords()
+  ) -> [String] {
+    var text = words.translate(error.message)
     if text.hasSuffix("."), !suggestion.isEmpty { text.removeLast() }
     // A similar name is a better next step than the daemon's general advice.
     if !suggestion.isEmpty, let advice = text.lastIndex(of: ";") { text = String(text[..<advice]) }
@@ -140,27 +144,85 @@ struct Explanation {
   }
 }
 
-/// Replaces members of requests in the daemon's messages by the options that set them.
-enum CommandWords {
+/// Replaces members of requests in the daemon's messages by the words of the command line that set them.
+struct CommandWords {
   private static let words = [
     ("\"replace\": true", "--replace"), ("\"initial\": false", "--no-initial"), ("\"all\": true", "--all"),
     ("\"multiple\": false", "--no-multiple"),
     ("define it first, or list the feeds with method feeds", "define it, or list the feeds with feedclient feeds"),
     ("list the feeds with method feeds", "list the feeds with feedclient feeds"),
-    (": the method needs ", "; the command needs a feed of kind "), ("where does not parse", "--where does not parse"),
+    (": the method needs a feed ", "; the command needs a feed "),
+    (": the method needs ", "; the command needs a feed of kind "),
     ("hello lists the methods of this daemon", "feedclient call hello lists those of this daemon"),
+    ("call clients for their numbers", "feedclient clients lists them"),
+  ]
+  /// The options that set a member, by its path without indices.
+  private static let options = [
+    "bins": ["bin"], "bins.sort": ["sort"], "sort": ["sort"], "sectionOrder": ["section-order"],
+    "retain": ["retain-count", "retain-seconds", "retain-until"], "retain.count": ["retain-count"],
+    "retain.seconds": ["retain-seconds"], "retain.until": ["retain-until"], "children": ["child"],
+    "contents": ["content"],
   ]
 
-  static func translate(_ message: String) -> String {
-    countingFromOne(words.reduce(message) { $0.replacing($1.0, with: $1.1) })
+  /// The options and operands of the command, such as `id` and `FEED`; empty if the command line contains requests.
+  private let own: Set<String>
+  private let given: ParsedOptions?
+
+  /// Translates what all commands have in common.
+  init() { (own, given) = ([], nil) }
+
+  init(_ invocation: Invocation) {
+    let command = invocation.command
+    given = invocation.options
+    let isJSON = command.name == "call" || ["-", "{"].contains(invocation.operand(0).prefix(1))
+    let operands = command.usage.flatMap { $0.split { !$0.isLetter } }.map(String.init)
+    own = isJSON ? [] : Set(command.options.map(\.name) + operands.filter { $0 == $0.uppercased() })
+  }
+
+  func translate(_ message: String) -> String {
+    Self.countingFromOne(Self.words.reduce(translatingMember(of: message)) { $0.replacing($1.0, with: $1.1) })
+  }
+
+  /// Replaces the member that a message begins with: `parameter sort[0].by …`, `id does not parse …`.
+  private func translatingMember(of message: String) -> String {
+    let prefix = "parameter "
+    let isParameter = message.hasPrefix(prefix)
+    let start = isParameter ? message.dropFirst(prefix.count) : message[...]
+    let member = start.prefix { $0 != " " }
+    var rest = start.dropFirst(member.count)
+    guard isParameter || rest.hasPrefix(" does not parse"), let word = word(for: String(member)) else { return message }
+    let unknown = " is an unknown member; kind "
+    guard word.hasPrefix("--"), rest.hasPrefix(unknown) else { return word + rest }
+    rest = rest.dropFirst(unknown.count)
+    return "kind \(rest)".replacing("\"\(member)\"", with: word)
+  }
+
+  /// Returns the option or operand that sets a member; nil if the command has none.
+  private func word(for member: String) -> String? {
+    var isIndex = false
+    let path = String(
+      member.filter { character in
+        defer { if character == "]" { isIndex = false } }
+        if character == "[" { isIndex = true }
+        return !isIndex
+      })
+    var name = path[...]
+    while true {
+      let options = (Self.options[String(name)] ?? [String(name)]).filter(own.contains)
+      if let option = options.first(where: { given?.contains($0) ?? false }) ?? options.first { return "--\(option)" }
+      guard let dot = name.lastIndex(of: ".") else { break }
+      name = name[..<dot]
+    }
+    let operand = path.uppercased()
+    return own.contains(operand) ? operand : nil
   }
 
   /// Converts the index of an element in a request, from 0, to its number on the command line, from 1.
   private static func countingFromOne(_ message: String) -> String {
     guard message.hasPrefix("element "), let number = message.dropFirst(8).split(separator: " ").first,
-      let index = Int(number)
+      let index = Count.parse(String(number))
     else { return message }
-    return "element \(index + 1)" + message.dropFirst(8 + number.count)
+    return "element \(grouped(index + 1))" + message.dropFirst(8 + number.count)
   }
 }
 

@@ -136,7 +136,7 @@ final class PushStream {
     if progress != nil { console.sayRaw("\r\u{1B}[K") }
     if pusher.unanswered > 0 {
       console.say(
-        "\(Grouped.text(pusher.pushed, "element")) acknowledged; \(Grouped.text(pusher.unanswered)) sent but unacknowledged"
+        "\(counted(pusher.pushed, "element")) acknowledged; \(grouped(pusher.unanswered)) sent but unacknowledged"
       )
     }
     return invocation.failure(error)
@@ -191,7 +191,7 @@ struct PushProgress {
     if elapsed > 0 { rate = Double(pushed - rateSince.pushed) / elapsed }
     if elapsed >= 1 { rateSince = (now, pushed) }
     var line = LinePainter(width: width, palette: Palette(isOn: false))
-    line.add(Self.text(pushed, refused, ", \(Grouped.text(Int(rate)))/s"))
+    line.add(Self.text(pushed, refused, ", \(grouped(Int(rate)))/s"))
     return "\r\(line.text)\u{1B}[K"
   }
 
@@ -200,12 +200,12 @@ struct PushProgress {
     let seconds = Double(now - start) / 1e9
     let rate = seconds > 0 ? Int(Double(pushed) / seconds) : pushed
     let tenths = Int(seconds * 10)
-    return Self.text(pushed, refused, " in \(tenths / 10).\(tenths % 10) s, \(Grouped.text(rate))/s")
+    return Self.text(pushed, refused, " in \(tenths / 10).\(tenths % 10) s, \(grouped(rate))/s")
   }
 
   private static func text(_ pushed: Int, _ refused: Int, _ speed: String) -> String {
-    var text = "\(Grouped.text(pushed)) pushed\(speed)"
-    if refused > 0 { text += ", \(Grouped.text(refused)) refused" }
+    var text = "\(grouped(pushed)) pushed\(speed)"
+    if refused > 0 { text += ", \(grouped(refused)) refused" }
     return text
   }
 }

@@ -166,8 +166,8 @@ struct TopView {
     if isPaused { line.addWhole("  paused", .updated) }
     if isTyping || !filter.isEmpty { line.addWhole("  /\(filter)\(isTyping ? "█" : "")", .updated) }
     line.addWhole("  up \(Self.time(sample.numbers["uptime"] ?? 0))")
-    line.addWhole("  revision \(Grouped.text(sample.numbers["revision"] ?? 0))")
-    line.addWhole("  \(Grouped.text(sample.clients.count, "client"))")
+    line.addWhole("  revision \(grouped(sample.numbers["revision"] ?? 0))")
+    line.addWhole("  \(counted(sample.clients.count, "client"))")
     line.addWhole("  ? help", .dim)
     return line.text
   }
@@ -177,7 +177,7 @@ struct TopView {
     var line = LinePainter(width: width, palette: palette)
     line.add(rate.title, .dim)
     let now = values.last ?? 0
-    let text = (rate.isBytes ? Self.bytes(now) : Grouped.text(now)) + "/s"
+    let text = (rate.isBytes ? Self.bytes(now) : grouped(now)) + "/s"
     line.pad(to: max(22 - text.count, 10))
     line.add(text, .number)
     line.pad(to: 24)
@@ -190,7 +190,7 @@ struct TopView {
     var line = LinePainter(width: width, palette: palette)
     for gauge in Self.gauges {
       guard let value = sample.numbers[gauge.member], withZeros || value != 0 else { continue }
-      let text = gauge.isBytes ? Self.bytes(value) : Grouped.text(value)
+      let text = gauge.isBytes ? Self.bytes(value) : grouped(value)
       if line.columns > 0, line.columns + gauge.title.count + text.count + 4 > width {
         lines.append(line.text)
         line = LinePainter(width: width, palette: palette)
@@ -305,7 +305,7 @@ struct TopView {
     switch column {
     case .queued, .held: Self.bytes(value)
     case .uid, .pid: "\(value)"
-    case .client, .rate, .lag, .resets, .watches: Grouped.text(value)
+    case .client, .rate, .lag, .resets, .watches: grouped(value)
     }
   }
 

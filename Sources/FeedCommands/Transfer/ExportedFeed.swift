@@ -43,7 +43,10 @@ struct ExportedFeed {
   func heading(count: Int) -> String { hasElements ? "{\(definition),\"count\":\(count)}" : "{\(definition)}" }
 
   /// Returns the parameters of `define`.
-  func parameters(replace: Bool) -> String { "{\(definition)\(replace ? ",\"replace\":true" : "")}" }
+  func parameters(replace: Bool, animation: String? = nil) -> String {
+    let hint = animation.map { ",\"animation\":\(Operands.quoted($0))" } ?? ""
+    return "{\(definition)\(replace ? ",\"replace\":true" : "")\(hint)}"
+  }
 
   /// Whether another feed has the same definition.
   func isDefinedLike(_ other: ExportedFeed) -> Bool { definition == other.definition }

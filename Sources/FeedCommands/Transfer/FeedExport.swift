@@ -232,13 +232,13 @@ struct TransferProgress {
     guard now >= shownAt &+ 100_000_000 else { return nil }
     shownAt = now
     var line = LinePainter(width: width, palette: Palette(isOn: false))
-    line.add("\(feed): \(Grouped.text(count, "element")) \(verb)")
+    line.add("\(feed): \(counted(count, "element")) \(verb)")
     return "\r\(line.text)\u{1B}[K"
   }
 
   /// Returns the summary line.
   func summary(_ verb: String, _ count: Int) -> String {
     let tenths = Int((MonotonicClock.now - start) / 100_000_000)
-    return "\r\(Grouped.text(count, "element")) \(verb) in \(tenths / 10).\(tenths % 10) s\u{1B}[K\n"
+    return "\r\(counted(count, "element")) \(verb) in \(tenths / 10).\(tenths % 10) s\u{1B}[K\n"
   }
 }

@@ -24,6 +24,8 @@ final class FeedImport {
   private let invocation: Invocation
   private let connection: Connection
   private let policy: Policy
+  /// The animation hint of each request.
+  private let animation: String?
   private let maxFrame: Int
   private var current: Current?
   private var pusher = Pusher()
@@ -38,6 +40,7 @@ final class FeedImport {
     self.invocation = invocation
     self.connection = connection
     self.policy = policy
+    animation = invocation.options.text("animation")
     self.maxFrame = maxFrame
     if invocation.console.errorTerminal.canRedraw { progress = TransferProgress() }
   }
@@ -92,22 +95,23 @@ final class FeedImport {
       throw invocation.usage("line \(line): expected the definition of a feed, as feedclient export writes it")
     }
     let count = view.member("count")?.int ?? 0
-    let definition = ExportedFeed(view).parameters(replace: policy == .replace)
+    let definition = ExportedFeed(view).parameters(replace: policy == .replace, animation: animation)
     try invocation.call(connection, "define", definition, deadline: invocation.deadline()) { _ in }
     feeds += 1
     guard view.member("count") != nil else { return }
     var params = ParameterWriter()
     params.add("feed", feed)
     let name = params.finish()
-    let (target, held) = try invocation.call(connection, "describe", name, deadline: invocation.deadline()) {
+    var (target, held) = try invocation.call(connection, "describe", name, deadline: invocation.deadline()) {
       (PushTarget($0), $0.member("count")?.int ?? 0)
     }
+    target.animation = animation
     if held > 0 {
       switch policy {
       case .merge: break
       case .replace: try empty(target)
       case .refuse:
-        console.say("'\(feed)' has \(Grouped.text(held, "element")); give --replace to remove or --merge to keep them")
+        console.say("'\(feed)' has \(counted(held, "element")); give --replace to remove or --merge to keep them")
         throw .told(.refused)
       }
     }
@@ -120,6 +124,7 @@ final class FeedImport {
   private func empty(_ target: PushTarget) throws(Failure) {
     var params = ParameterWriter()
     params.add("feed", target.feed)
+    if let animation { params.add("animation", animation) }
     if target.method == "put" { params.add("element", json: "null") } else { params.add("elements", json: "[]") }
     let method = target.method == "put" ? "put" : "set"
     try invocation.call(connection, method, params.finish(), deadline: invocation.deadline()) { _ in }
@@ -138,7 +143,7 @@ final class FeedImport {
     guard current.missing == 0 else {
       console.say(
         "the file ends early: '\(current.target.feed)', defined in line \(current.line), lacks "
-          + Grouped.text(current.missing, "element"))
+          + counted(current.missing, "element"))
       throw .told(.usage)
     }
   }

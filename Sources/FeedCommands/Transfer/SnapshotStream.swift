@@ -120,7 +120,7 @@ struct SnapshotStream {
         } else if !console.isJSON {
           var line = console.line()
           line.add(name, .title)
-          line.add("  \(Grouped.text(count))", .dim)
+          line.add("  \(grouped(count))", .dim)
           console.print(line.text)
         }
         next += 1
@@ -133,7 +133,7 @@ struct SnapshotStream {
         if isJSON {
           console.printRaw("{\"revision\":\(start.revision),\"sections\":[")
         } else if !console.isJSON {
-          console.print("revision \(Grouped.text(Int(clamping: start.revision)))")
+          console.print("revision \(grouped(Int(clamping: start.revision)))")
         }
       }
     ) { row throws(Failure) in

@@ -154,7 +154,7 @@ final class StateLines: LineDisplay {
     for (place, section) in sections.enumerated() {
       if place > 0 { line.add("  ") }
       line.add(section.name, .key)
-      line.add(" \(Grouped.text(section.count))", .number)
+      line.add(" \(grouped(section.count))", .number)
     }
     console.print(line.text)
   }

@@ -180,7 +180,7 @@ extension LiveDisplay {
         feed: focus, section: Int(path.section), row: Int(path.row), isOn: !mirror.selected.contains(path))
     case .enter:
       guard let path = panes[focus].list.cursor, let row = mirror[path] else { return nil }
-      let title = "\(mirror.sections[Int(path.section)].name) row \(Grouped.text(Int(path.row)))"
+      let title = "\(mirror.sections[Int(path.section)].name) row \(grouped(Int(path.row)))"
       view = .text(TextPage([title, ""] + Self.text(of: row)))
     default: break
     }

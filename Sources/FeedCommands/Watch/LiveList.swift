@@ -229,9 +229,9 @@ extension LiveList {
     let (above, below) = (plan.first, count - plan.shown.upperBound)
     var line = LinePainter(width: width, palette: palette)
     if above == 0 {
-      line.addWords("… \(Grouped.text(below, "more section"))", .dim)
+      line.addWords("… \(counted(below, "more section"))", .dim)
     } else {
-      line.addWords("… \(Grouped.text(above, "section")) above, \(Grouped.text(below)) below", .dim)
+      line.addWords("… \(counted(above, "section")) above, \(grouped(below)) below", .dim)
     }
     let before = unseen[..<plan.first].reduce(Unseen(), +)
     let after = unseen[plan.shown.upperBound...].reduce(Unseen(), +)
@@ -241,7 +241,7 @@ extension LiveList {
 
   private func add(_ unseen: Unseen, to line: inout LinePainter) {
     guard cursor != nil, unseen != Unseen() else { return }
-    line.addWhole("  changes ↑\(Grouped.text(unseen.above)) ↓\(Grouped.text(unseen.below))", .updated)
+    line.addWhole("  changes ↑\(grouped(unseen.above)) ↓\(grouped(unseen.below))", .updated)
   }
 
   /// Scrolls the cursor or, without one, the latest changed row into view, by the smallest distance.
@@ -260,7 +260,7 @@ extension LiveList {
     _ mirror: Mirror, _ place: Int, room: Int, width: Int, palette: Palette
   ) -> LinePainter {
     let section = mirror.sections[place]
-    let count = "  \(Grouped.text(section.rows.count))"
+    let count = "  \(grouped(section.rows.count))"
     var line = LinePainter(width: width, palette: palette)
     var name = section.name
     // On a narrow screen, a bin is named without its feed, whose name is above it.
@@ -280,13 +280,13 @@ extension LiveList {
       ("+", tally.added, .added), ("~", tally.updated, .updated), (">", tally.moved, .moved),
       ("-", tally.deleted, .deleted),
     ]
-    for (sign, count, role) in signs where count > 0 { line.addWhole(" \(sign)\(Grouped.text(count))", role) }
+    for (sign, count, role) in signs where count > 0 { line.addWhole(" \(sign)\(grouped(count))", role) }
     // Unseen changes are more important than the numbers of rows.
     add(unseen[place], to: &line)
     if room < section.rows.count {
       let last = tops[place] + room
       line.addWhole(
-        room == 0 ? "  (no room)" : "  rows \(Grouped.text(tops[place]))…\(Grouped.text(last - 1))", .dim)
+        room == 0 ? "  (no room)" : "  rows \(grouped(tops[place]))…\(grouped(last - 1))", .dim)
     }
     return line
   }

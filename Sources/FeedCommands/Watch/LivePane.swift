@@ -1,4 +1,5 @@
 import FeedClient
+import FeedJSON
 
 /// One feed on the screen of ``LiveDisplay``: a heading above its list, and the state of a pause.
 struct LivePane {
@@ -53,16 +54,16 @@ struct LivePane {
     if focus != .only { line.add(focus == .other ? " " : "▸", .bold) }
     line.add(LinePainter.cut(LinePainter.safe(state.feed), to: max(width - 2, 1)), focus == .other ? .dim : .bold)
     if case .one(let place, let count) = focus { line.addWhole("  \(place) of \(count)", .dim) }
-    if let paused { line.addWhole("  paused, \(Grouped.text(paused.changes, "change"))", .updated) }
+    if let paused { line.addWhole("  paused, \(counted(paused.changes, "change"))", .updated) }
     if let complaint = state.complaint { line.addWords("  \(complaint)", .error) }
     if let mirror = state.mirror, mirror.progress.isLive {
-      line.addWhole("  \(Grouped.text(mirror.count, "row"))", .dim)
-      line.addWhole("  revision \(Grouped.text(Int(clamping: mirror.progress.revision)))", .dim)
+      line.addWhole("  \(counted(mirror.count, "row"))", .dim)
+      line.addWhole("  revision \(grouped(Int(clamping: mirror.progress.revision)))", .dim)
     } else if state.complaint == nil {
       line.addWhole("  loading", .dim)
     }
     if let revision = state.verifiedRevision {
-      line.addWhole("  verified at \(Grouped.text(Int(clamping: revision)))", .added)
+      line.addWhole("  verified at \(grouped(Int(clamping: revision)))", .added)
     }
     if focus != .other { line.addWhole("  ? help", .dim) }
     return line

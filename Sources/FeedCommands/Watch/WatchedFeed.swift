@@ -70,7 +70,7 @@ final class WatchedFeed {
       lastComplaint = nil
       if settings.verifies, follower.mirror == nil {
         console.say(
-          "resumed at revision \(Grouped.text(Int(clamping: start.revision))) without its rows; "
+          "resumed at revision \(grouped(Int(clamping: start.revision))) without its rows; "
             + "--verify starts with the next snapshot")
       }
       return takeCounts()
@@ -136,7 +136,7 @@ extension WatchedFeed {
   func sayVerified() {
     guard settings.verifies, let verified = verification.verified else { return }
     console.say(
-      "verified \(name) at revision \(Grouped.text(Int(clamping: verified.revision))): digest \(verified.digest)")
+      "verified \(name) at revision \(grouped(Int(clamping: verified.revision))): digest \(verified.digest)")
   }
 
   /// Requests a digest if it is time.
@@ -186,7 +186,7 @@ extension WatchedFeed {
 
   /// Shows why the daemon refused to select a row.
   private func note(_ result: Result<JSONView, RemoteError>) {
-    if case .failure(let error) = result { lastRefusal = CommandWords.translate(error.message) }
+    if case .failure(let error) = result { lastRefusal = CommandWords().translate(error.message) }
   }
 
   private func check(_ now: UInt64) throws(ClientError) {

@@ -56,7 +56,9 @@ enum Admission {
     if size > limits.maxDefinitionBytes {
       throw .limitExceeded(
         limit: "maxDefinitionBytes", value: limits.maxDefinitionBytes,
-        reason: "the definition has \(size) bytes; shorten it, or start feedd with a larger --max-definition-bytes")
+        reason:
+          "the definition has \(counted(size, "byte")); shorten it, or start feedd with a larger --max-definition-bytes"
+      )
     }
     try checkSlots(definition, limits)
     for name in lists {
@@ -65,7 +67,7 @@ enum Admission {
       else { continue }
       throw .limitExceeded(
         limit: "maxDefinitionEntries", value: limits.maxDefinitionEntries,
-        reason: "\"\(name)\" has \(list.count) entries; give fewer, or start feedd with a larger "
+        reason: "\"\(name)\" has \(grouped(list.count)) entries; give fewer, or start feedd with a larger "
           + "--max-definition-entries")
     }
   }
@@ -84,7 +86,7 @@ enum Admission {
     throw .limitExceeded(
       limit: "maxDefinitionEntries", value: limits.maxDefinitionEntries,
       reason:
-        "\"pattern\" and \"header\" have \(entries) entries for \(contents.count) contents; the product may be at most "
+        "\"pattern\" and \"header\" have \(grouped(entries)) entries for \(grouped(contents.count)) contents; the product may be at most "
         + "\(slotsFactor) times the limit; give fewer, or start feedd with a larger --max-definition-entries")
   }
 }

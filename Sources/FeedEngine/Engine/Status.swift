@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedModel
 
 /// An event of a connection, for the log.
@@ -132,7 +133,9 @@ struct Status {
   ) {
     if level == .debug { return report(level, message, about: subject) }
     let (isReported, leftOut) = closings.add(now: now)
-    if leftOut > 0 { report(.warning, "\(leftOut) more connections were closed; the debug level has a line for each") }
+    if leftOut > 0 {
+      report(.warning, "\(grouped(leftOut)) more connections were closed; the debug level has a line for each")
+    }
     report(isReported ? level : .debug, message, about: subject)
   }
 

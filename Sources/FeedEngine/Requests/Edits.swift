@@ -57,7 +57,8 @@ extension Engine {
     if elements.count > limits.maxRequestRows {
       throw .limitExceeded(
         limit: "maxRequestRows", value: limits.maxRequestRows,
-        reason: "\"elements\" has \(elements.count) elements; change less at a time, or start feedd with a larger "
+        reason:
+          "\"elements\" has \(grouped(elements.count)) elements; change less at a time, or start feedd with a larger "
           + "--max-request-rows")
     }
     return Array(elements.elements)

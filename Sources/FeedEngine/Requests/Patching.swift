@@ -66,7 +66,7 @@ extension Engine {
     let patch = try parameters.required("patch", "the members to change")
     let section = feed.section(at: 0)
     guard section.count > 0 else {
-      throw .indexOutOfRange(feed: feed.name, index: 0, count: 0, what: "row")
+      throw .indexOutOfRange(feed: feed.name, place: section.name, index: 0, count: 0, what: .row)
     }
     var merged = MergedElements(limits)
     try merged.merge(patch, into: section.row(at: 0).text, key: 0)
@@ -147,11 +147,7 @@ private struct Patches {
     guard let row = entry.key.int else {
       throw .invalidParams(member: member("at", index), reason: "must be an integer: a row from 0 on")
     }
-    let count = feed.section(at: 0).count
-    guard (0..<count).contains(row) else {
-      throw .indexOutOfRange(feed: feed.name, index: row, count: count, what: "row")
-    }
-    return row
+    return Int(try feed.path(section: 0, row: row).row)
   }
 
   /// Throws if a patched element has another identity than before.

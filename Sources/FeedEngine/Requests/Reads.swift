@@ -30,11 +30,11 @@ extension Engine {
   /// A negative index is an error; an index past the end reads as empty.
   private func checkNotNegative(_ section: Int, _ row: Int, in feed: Feed) throws(FeedError) {
     if section < 0 {
-      throw .indexOutOfRange(feed: feed.name, index: section, count: feed.sectionCount, what: "section")
+      throw .indexOutOfRange(feed: feed.name, index: section, count: feed.sectionCount, what: .section)
     }
     if row < 0 {
-      let count = section < feed.sectionCount ? feed.section(at: section).count : 0
-      throw .indexOutOfRange(feed: feed.name, index: row, count: count, what: "row")
+      let found = section < feed.sectionCount ? feed.section(at: section) : nil
+      throw .indexOutOfRange(feed: feed.name, place: found?.name, index: row, count: found?.count ?? 0, what: .row)
     }
   }
 
@@ -52,11 +52,13 @@ extension Engine {
     let feed = try feed(parameters, of: reply.session)
     let index = try parameters.integer("section", default: 0)
     guard (0..<feed.sectionCount).contains(index) else {
-      throw .indexOutOfRange(feed: feed.name, index: index, count: feed.sectionCount, what: "section")
+      throw .indexOutOfRange(feed: feed.name, index: index, count: feed.sectionCount, what: .section)
     }
     let section = feed.section(at: index)
     let first = try parameters.integer("from", default: 0)
-    if first < 0 { throw .indexOutOfRange(feed: feed.name, index: first, count: section.count, what: "row") }
+    if first < 0 {
+      throw .indexOutOfRange(feed: feed.name, place: section.name, index: first, count: section.count, what: .row)
+    }
     let from = min(first, section.count)
     let count = min(try parameters.count("count", default: section.count - from), section.count - from)
     try answer(reply) { out in
@@ -114,7 +116,7 @@ extension Engine {
     if length > limits.maxPathBytes {
       throw .limitExceeded(
         limit: "maxPathBytes", value: limits.maxPathBytes,
-        reason: "\"\(name)\" has \(length) bytes; shorten it, or start feedd with a larger --max-path-bytes")
+        reason: "\"\(name)\" has \(grouped(length)) bytes; shorten it, or start feedd with a larger --max-path-bytes")
     }
     return try parameters.string(name, what)
   }

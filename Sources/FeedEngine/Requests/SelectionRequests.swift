@@ -32,7 +32,8 @@ extension Engine {
     let room = min(reply.room, limits.maxFrame - 1024)
     guard count > 1 && count > room / Self.longestPath else { return }
     throw .limitExceeded(
-      limit: "maxFrame", value: limits.maxFrame, reason: "\(count) selected rows may not fit a frame; select fewer")
+      limit: "maxFrame", value: limits.maxFrame,
+      reason: "\(grouped(count)) selected rows may not fit a frame; select fewer")
   }
 
   func selected(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {

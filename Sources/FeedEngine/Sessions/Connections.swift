@@ -136,7 +136,7 @@ extension Engine {
   }
 
   private func excess(of uid: UInt32) -> String {
-    "The connections of uid \(uid) hold more than maxQueuePerUser (\(limits.maxQueuePerUser)) bytes of unread "
+    "The connections of uid \(uid) hold more than maxQueuePerUser (\(grouped(limits.maxQueuePerUser))) bytes of unread "
       + "output, incomplete frames and requests under way; read faster, watch or ask for less, or complete frames."
   }
 }

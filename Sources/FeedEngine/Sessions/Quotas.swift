@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedModel
 
 /// The memory and the number of the connections of each user.
@@ -22,11 +23,11 @@ struct Quotas {
   func refusal(of peer: Peer, limits: Limits, reserve: Int) -> String? {
     if connections >= limits.maxConnections + reserve {
       return
-        "Limit maxConnections (\(limits.maxConnections)) is reached; close a connection, or start feedd with a larger --max-connections."
+        "Limit maxConnections (\(grouped(limits.maxConnections))) is reached; close a connection, or start feedd with a larger --max-connections."
     }
     if let usage = users[peer.uid], usage.connections >= limits.maxConnectionsPerUser + reserve {
       return
-        "Limit maxConnectionsPerUser (\(limits.maxConnectionsPerUser)) is reached; close a connection of this user first."
+        "Limit maxConnectionsPerUser (\(grouped(limits.maxConnectionsPerUser))) is reached; close a connection of this user first."
     }
     return nil
   }

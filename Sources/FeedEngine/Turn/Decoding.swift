@@ -12,7 +12,7 @@ extension Engine {
     let request = try Request(reading: message, id: &id)
     if let text = id?.text, text.count > longestID {
       id = nil
-      throw .invalidRequest(reason: "\"id\" has \(text.count) bytes and may have \(longestID)")
+      throw .invalidRequest(reason: "\"id\" has \(grouped(text.count)) bytes and may have \(grouped(longestID))")
     }
     guard let method = Method(request.method) else {
       throw .methodNotFound(request.method.truncatedName ?? "")

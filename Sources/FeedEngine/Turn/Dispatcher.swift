@@ -151,7 +151,7 @@ struct Dispatcher: ~Copyable {
 
   /// Ends the stream of a connection after a frame with an invalid length.
   private mutating func refuseStream(of session: Session, length: Int) {
-    let reason = "a frame's length is \(length) and must be 1 to \(engine.limits.maxFrame)"
+    let reason = "a frame's length is \(grouped(length)) and must be 1 to \(grouped(engine.limits.maxFrame))"
     if session.line.isEmpty { return engine.endStream(of: session, reason: reason) }
     let refusal = RequestBatch.Refusal(
       error: .invalidRequest(reason: reason), id: [], hasID: false, endOfStream: reason)

@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedChange
 import FeedModel
 import FeedWire
@@ -137,7 +138,7 @@ extension Engine {
     let bytes = watch.session.output.count
     status.report(
       .info,
-      "\(watch.session.description) watching \(watch.channel.feed.name) is reset with a snapshot: what it missed since revision \(watch.revision) is out of reach or larger than one frame; \(bytes) bytes queued, limit maxQueue \(limits.maxQueue)",
+      "\(watch.session.description) watching \(watch.channel.feed.name) is reset with a snapshot: what it missed since revision \(grouped(watch.revision)) is out of reach or larger than one frame; \(counted(bytes, "byte")) queued, limit maxQueue \(grouped(limits.maxQueue))",
       about: .init(uid: watch.session.peer.uid, pid: watch.session.peer.pid, feed: watch.channel.feed.name))
   }
 

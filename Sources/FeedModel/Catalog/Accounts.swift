@@ -63,30 +63,32 @@ public final class Account {
   func noRoom(bytes added: Int, isNew: Bool, _ limits: Limits) -> FeedError {
     if owner != nil {
       if isNew && elements >= limits.maxElementsPerUser {
-        return exceeded(\.maxElementsPerUser, limits, "\(subject) hold \(elements) elements")
+        return exceeded(\.maxElementsPerUser, limits, "\(subject) hold \(counted(elements, "element"))")
       }
       if bytes &+ added > limits.maxBytesPerUser {
-        return exceeded(\.maxBytesPerUser, limits, "\(subject) hold \(bytes) bytes of elements")
+        return exceeded(\.maxBytesPerUser, limits, "\(subject) hold \(counted(bytes, "byte")) of elements")
       }
     }
     if let total, isNew && total.elements >= limits.maxTotalElements {
-      return exceeded(\.maxTotalElements, limits, "all feeds hold \(total.elements) elements")
+      return exceeded(\.maxTotalElements, limits, "all feeds hold \(counted(total.elements, "element"))")
     }
-    return exceeded(\.maxTotalBytes, limits, "all feeds hold \(total?.bytes ?? 0) bytes of elements")
+    return exceeded(\.maxTotalBytes, limits, "all feeds hold \(counted(total?.bytes ?? 0, "byte")) of elements")
   }
 
   /// Refuses feeds and definitions for which there is no room.
   func checkRoom(feeds count: Int, definitionBytes added: Int, _ limits: Limits) throws(FeedError) {
     if owner != nil {
       if count > 0 && feeds + count > limits.maxFeedsPerUser {
-        throw exceeded(\.maxFeedsPerUser, limits, "uid \(owner ?? 0) has defined \(feeds) feeds")
+        throw exceeded(\.maxFeedsPerUser, limits, "uid \(owner ?? 0) has defined \(counted(feeds, "feed"))")
       }
       if added > 0 && definitionBytes + added > limits.maxDefinitionBytesPerUser {
-        throw exceeded(\.maxDefinitionBytesPerUser, limits, "\(subject) have \(definitionBytes) bytes of definitions")
+        throw exceeded(
+          \.maxDefinitionBytesPerUser, limits, "\(subject) have \(counted(definitionBytes, "byte")) of definitions")
       }
     }
     guard let total, added > 0, total.definitionBytes + added > limits.maxTotalDefinitionBytes else { return }
-    throw exceeded(\.maxTotalDefinitionBytes, limits, "all feeds have \(total.definitionBytes) bytes of definitions")
+    throw exceeded(
+      \.maxTotalDefinitionBytes, limits, "all feeds have \(counted(total.definitionBytes, "byte")) of definitions")
   }
 
   private var subject: String { "the feeds that uid \(owner ?? 0) defined" }

@@ -1,4 +1,5 @@
 import FeedChange
+import FeedJSON
 
 /// The work that the open commit may still do for one request: the rows that it changes or lists, and the steps of its
 /// filters.
@@ -52,7 +53,7 @@ struct CommitBudget {
       throw .limitExceeded(
         limit: "maxRequestRows", value: maxRows,
         reason:
-          "the request would change \(count) rows, counted again for each feed that derives its own change; change fewer "
+          "the request would change \(counted(count, "row")), counted again for each feed that derives its own change; change fewer "
           + "at a time, or start feedd with a larger --max-request-rows")
     }
     rowsLeft -= count
@@ -68,7 +69,7 @@ struct CommitBudget {
     throw .limitExceeded(
       limit: "maxRequestSteps", value: limit,
       reason:
-        "the filters would take at least \(steps) steps over all elements; use fewer bins or elements, or start feedd "
+        "the filters would take at least \(counted(steps, "step")) over all elements; use fewer bins or elements, or start feedd "
         + "with a larger --max-request-steps")
   }
 

@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedChange
 
 /// Limits on feeds that show other feeds. A feed may be a child of many feeds, so without limits a few dozen small
@@ -76,7 +77,7 @@ extension FeedGraph {
       throw .limitExceeded(
         limit: "maxDerivedSteps", value: limits.maxDerivedSteps,
         reason:
-          "the feeds that show \"\(table[number].name)\" could take \(total) steps for each changed row; define fewer views "
+          "the feeds that show \"\(table[number].name)\" could take \(counted(total, "step")) for each changed row; define fewer views "
           + "and slots over it, or start feedd with a larger --max-derived-steps")
     }
   }
@@ -110,7 +111,7 @@ extension FeedGraph {
     throw .limitExceeded(
       limit: "maxLevels", value: limits.maxLevels,
       reason:
-        "\"\(name)\" would stand in \(below + 1 + above) levels of feeds that show feeds; show feeds more directly, or "
+        "\"\(name)\" would stand in \(grouped(below + 1 + above)) levels of feeds that show feeds; show feeds more directly, or "
         + "start feedd with a larger --max-levels")
   }
 
@@ -134,7 +135,7 @@ extension FeedGraph {
     .limitExceeded(
       limit: "maxRepeats", value: limits.maxRepeats,
       reason:
-        "\"\(name)\" would show one feed more than \(limits.maxRepeats) times; show feeds in fewer places, or start feedd with a larger --max-repeats"
+        "\"\(name)\" would show one feed more than \(grouped(limits.maxRepeats)) times; show feeds in fewer places, or start feedd with a larger --max-repeats"
     )
   }
 

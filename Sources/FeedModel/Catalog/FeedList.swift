@@ -95,7 +95,7 @@ private final class FeedListState: RowStore {
         identity: UnsafeRawBufferPointer(name), keys: UnsafeRawBufferPointer(start: nil, count: 0), text: text.bytes,
         type: 0..<0)
     }
-    guard let element else { throw .internalError(reason: "there is no memory for \(text.count) bytes") }
+    guard let element else { throw .internalError(reason: "there is no memory for \(counted(text.count, "byte"))") }
     let section = sections[0]
     guard let known = handles[name] else {
       let handle = addElement(element, hash: 0, at: now, log)

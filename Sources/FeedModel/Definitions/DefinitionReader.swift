@@ -63,7 +63,7 @@ struct DefinitionReader {
     guard let text = value.string(atMost: limit) else {
       throw .badQuery(
         member: place + "\(member)", text: "", offset: limit,
-        reason: "the text is longer than \(limit) bytes; shorten it")
+        reason: "the text is longer than \(grouped(limit)) bytes; shorten it")
     }
     return text
   }

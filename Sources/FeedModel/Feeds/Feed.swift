@@ -156,11 +156,11 @@ public final class Feed {
   /// - Throws: `indexOutOfRange`, also for negative numbers.
   public func path(section index: Int, row: Int) throws(FeedError) -> IndexPath {
     guard (0..<sectionCount).contains(index) else {
-      throw .indexOutOfRange(feed: name, index: index, count: sectionCount, what: "section")
+      throw .indexOutOfRange(feed: name, index: index, count: sectionCount, what: .section)
     }
-    let count = section(at: index).count
-    guard (0..<count).contains(row) else {
-      throw .indexOutOfRange(feed: name, index: row, count: count, what: "row")
+    let section = section(at: index)
+    guard (0..<section.count).contains(row) else {
+      throw .indexOutOfRange(feed: name, place: section.name, index: row, count: section.count, what: .row)
     }
     return IndexPath(section: UInt32(index), row: UInt32(row))
   }

@@ -41,14 +41,14 @@ public final class Restorer {
     do {
       view = try scanner.scan(text)
     } catch {
-      throw RestoreError(feed: feed.name, reason: "element \(number) is not JSON: \(error.message)")
+      throw RestoreError(feed: feed.name, reason: "element \(grouped(number)) is not JSON: \(error.message)")
     }
     do throws(FeedError) {
       let handle = try store.restore(view, at: changedAt, log)
       store.elements.restoreArrival(handle, arrival)
       handles.append(handle)
     } catch {
-      throw RestoreError(feed: feed.name, reason: "element \(number) is refused: \(error)")
+      throw RestoreError(feed: feed.name, reason: "element \(grouped(number)) is refused: \(error)")
     }
     log.finish()
   }
@@ -57,12 +57,13 @@ public final class Restorer {
   public func appendRow(section: Int, element number: UInt32) throws(RestoreError) {
     guard handles.indices.contains(Int(number)), store.sections.indices.contains(section) else {
       throw RestoreError(
-        feed: feed.name, reason: "a row of section \(section) refers to element \(number), which does not exist")
+        feed: feed.name,
+        reason: "a row of section \(section) refers to element \(grouped(number)), which does not exist")
     }
     let handle = handles[Int(number)]
     let rows = store.sections[section].rows
     guard !rows.contains(handle) else {
-      throw RestoreError(feed: feed.name, reason: "element \(number) is in section \(section) twice")
+      throw RestoreError(feed: feed.name, reason: "element \(grouped(number)) is in section \(section) twice")
     }
     rows.insert(handle, at: rows.count, key: store.key(of: handle, section: section))
     store.didRestoreRow(handle)

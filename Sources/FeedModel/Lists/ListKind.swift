@@ -191,7 +191,7 @@ public final class ListKind: FeedKind {
 
   private func check(_ row: Int, upTo last: Int, of count: Int? = nil) throws(FeedError) {
     if row < 0 || row > last {
-      throw .indexOutOfRange(feed: state.feed, index: row, count: count ?? state.rows.count, what: "row")
+      throw .indexOutOfRange(feed: state.feed, index: row, count: count ?? state.rows.count, what: .row)
     }
   }
 

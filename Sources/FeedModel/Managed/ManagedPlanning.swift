@@ -6,12 +6,12 @@ extension ManagedState {
   /// - Throws: `noIdentity`, `invalidParams` for a repeated identity, `limitExceeded` for too many sections.
   func plan(_ rows: ManagedRows) throws(FeedError) -> ManagedPlan {
     var plan = ManagedPlan()
-    let groups = grouped(rows)
+    let groups = sections(of: rows)
     guard groups.count <= limits.maxBins || definition.section == nil else {
       throw .limitExceeded(
         limit: "maxBins", value: limits.maxBins,
         reason:
-          "column \(definition.section ?? "") has \(groups.count) values; use a column with fewer, or start feedd with a larger --max-bins"
+          "column \(definition.section ?? "") has \(grouped(groups.count)) values; use a column with fewer, or start feedd with a larger --max-bins"
       )
     }
     match(groups.map(\.name), in: &plan)
@@ -28,7 +28,7 @@ extension ManagedState {
   }
 
   /// The indices of the given rows, section by section.
-  private func grouped(_ rows: ManagedRows) -> [(name: String, entries: [Int])] {
+  private func sections(of rows: ManagedRows) -> [(name: String, entries: [Int])] {
     if definition.section == nil { return [(feed, Array(rows.entries.indices))] }
     var groups: [(name: String, entries: [Int])] = rows.sections.map { (sectionName($0), []) }
     for (place, entry) in rows.entries.enumerated() { groups[entry.section].entries.append(place) }

@@ -43,7 +43,7 @@ extension ProviderKind {
   /// active, or the last child if there is no successor.
   public func removeChild(at index: Int, in catalog: Catalog) throws(FeedError) {
     guard children.indices.contains(index) else {
-      throw .indexOutOfRange(feed: catalog.table[number].name, index: index, count: children.count, what: "child")
+      throw .indexOutOfRange(feed: catalog.table[number].name, index: index, count: children.count, what: .child)
     }
     var changed = children
     changed.remove(at: index)
@@ -114,7 +114,7 @@ extension ProviderKind {
     case .index(let index):
       guard (0...children.count).contains(index) else {
         throw .indexOutOfRange(
-          feed: catalog.table[number].name, index: index, count: children.count, what: "place for a child")
+          feed: catalog.table[number].name, index: index, count: children.count, what: .placeOfChild)
       }
       return index
     }

@@ -22,7 +22,7 @@ extension RowStore {
       throw .limitExceeded(
         limit: "maxElementBytes", value: limits.elementRoom,
         reason:
-          "element \(place) has \(element.text.count) bytes; push a smaller one, or start feedd with a larger --max-element-bytes"
+          "element \(grouped(place)) has \(grouped(element.text.count)) bytes; push a smaller one, or start feedd with a larger --max-element-bytes"
       )
     }
     return element
@@ -38,7 +38,9 @@ extension RowStore {
     if elements.bytes &+ element.text.count > limits.maxBytes {
       throw .limitExceeded(
         limit: "maxBytes", value: limits.maxBytes,
-        reason: "\(feed) holds \(elements.bytes) bytes; take elements away, or start feedd with a larger --max-bytes")
+        reason:
+          "\(feed) holds \(counted(elements.bytes, "byte")); take elements away, or start feedd with a larger --max-bytes"
+      )
     }
     if !elements.hasRoom(bytes: element.text.count, isNew: isNew, limits) {
       throw elements.noRoom(bytes: element.text.count, isNew: isNew, limits)
@@ -50,7 +52,7 @@ extension RowStore {
     _ element: JSONView, identity: UnsafeRawBufferPointer, keys: UnsafeRawBufferPointer
   ) throws(FeedError) -> ElementText {
     guard let text = ElementText(identity: identity, keys: keys, text: element.text, type: typeRange(in: element))
-    else { throw .internalError(reason: "there is no memory for an element of \(element.text.count) bytes") }
+    else { throw .internalError(reason: "there is no memory for an element of \(counted(element.text.count, "byte"))") }
     return text
   }
 

@@ -128,7 +128,8 @@ final class KeyedSections {
     guard count <= limits.maxSections else {
       throw .limitExceeded(
         limit: "maxSections", value: limits.maxSections,
-        reason: "\(feed) would have \(count) sections; choose a \"section\" with fewer values, or start feedd with a "
+        reason:
+          "\(feed) would have \(counted(count, "section")); choose a \"section\" with fewer values, or start feedd with a "
           + "larger --max-sections")
     }
     try graph?.checkParents(of: graph?.table[number], sections: count - countBefore, limits)

@@ -1,3 +1,5 @@
+import FeedJSON
+
 /// A recursive descent parser for I-Regexp (RFC 9485, section 4).
 ///
 /// `^` and `$` are anchors. In the grammar they are normal characters, but in the mappings of RFC 9485, section 5, and in the
@@ -61,7 +63,8 @@ struct RegexpParser {
     let open = cursor.offset - 1
     guard nesting < QueryLimits.regexpNesting else {
       let limit = QueryLimits.regexpNesting
-      throw .limit(cursor.error(at: open, "groups are nested more than \(limit) levels deep; write fewer parentheses"))
+      throw .limit(
+        cursor.error(at: open, "groups are nested more than \(grouped(limit)) levels deep; write fewer parentheses"))
     }
     if cursor.byte == UInt8(ascii: "?") {
       throw .syntax(cursor.error("`(?…)` is not supported; use plain parentheses"))
@@ -77,7 +80,8 @@ struct RegexpParser {
     let limit = QueryLimits.regexpInstructions
     return .limit(
       cursor.error(
-        at: offset, "the expression is too large (more than \(limit) instructions); repeat less or shorten it"))
+        at: offset, "the expression is too large (more than \(grouped(limit)) instructions); repeat less or shorten it")
+    )
   }
 }
 

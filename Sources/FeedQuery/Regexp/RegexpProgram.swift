@@ -1,3 +1,5 @@
+import FeedJSON
+
 /// A regular expression as a nondeterministic automaton (Thompson's construction) over classes of code points that it does not
 /// distinguish. Immutable.
 struct RegexpProgram: Sendable {
@@ -25,7 +27,7 @@ struct RegexpProgram: Sendable {
     classes = CodePointClasses()
     guard syntax.size < QueryLimits.regexpInstructions else {
       let limit = QueryLimits.regexpInstructions
-      let message = "the expression is too large (more than \(limit) instructions); repeat less or shorten it"
+      let message = "the expression is too large (more than \(grouped(limit)) instructions); repeat less or shorten it"
       throw .limit(QueryError(offset: 0, message: message))
     }
     entry = add(syntax, next: Self.match)

@@ -1,3 +1,5 @@
+import FeedJSON
+
 /// A position in a UTF-8 text that is being parsed. Reading past the end returns nil and does not trap.
 ///
 /// Invariant: `offset` is at most the number of bytes.
@@ -12,7 +14,7 @@ struct TextCursor {
   init(_ text: String) throws(QueryError) {
     guard text.utf8.count <= QueryLimits.textLength else {
       let limit = QueryLimits.textLength
-      throw QueryError(offset: limit, message: "the text is longer than \(limit) bytes; shorten it")
+      throw QueryError(offset: limit, message: "the text is longer than \(grouped(limit)) bytes; shorten it")
     }
     bytes = Array(text.utf8)
   }

@@ -68,7 +68,8 @@ extension Configuration {
       guard let value = member.value.int, limit.range.contains(value) else {
         throw text.error(
           at: member.value, "limits.\(limit.name)",
-          "must be an integer from \(limit.range.lowerBound) to \(limit.range.upperBound): \(limit.help)")
+          "must be an integer from \(grouped(limit.range.lowerBound)) to \(grouped(limit.range.upperBound)): \(limit.help)"
+        )
       }
       limits[limit.name] = value
     }

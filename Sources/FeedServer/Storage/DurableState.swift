@@ -70,8 +70,8 @@ extension Daemon {
     let milliseconds = (MonotonicClock.now - start) / 1_000_000
     log.write(
       .notice,
-      "\(storage.path): revision \(engine.catalog.revision), \(counted(engine.catalog.feeds.count, "feed")), from an image of "
-        + "\(counted(found.elements, "element")) and \(counted(found.batches, "batch", plural: "batches")) of the journal, in \(milliseconds) ms"
+      "\(storage.path): revision \(grouped(engine.catalog.revision)), \(counted(engine.catalog.feeds.count, "feed")), from an image of "
+        + "\(counted(found.elements, "element")) and \(counted(found.batches, "batch", plural: "batches")) of the journal, in \(grouped(milliseconds)) ms"
     )
     return found
   }

@@ -25,7 +25,8 @@ final class EngineRecovery: RecoveryTarget {
         LogBatch(
           number: 0, at: Instant(nanoseconds: batch.at), revision: batch.revision, frames: batch.requests))
     } catch ReplayError.revisionMismatch(let stored, let reached) {
-      throw ReplayRefusal("it was made on revision \(stored), and the state before it is of revision \(reached)")
+      throw ReplayRefusal(
+        "it was made on revision \(grouped(stored)), and the state before it is of revision \(grouped(reached))")
     } catch {
       throw ReplayRefusal("\(error)")
     }

@@ -109,13 +109,13 @@ struct OptionParser {
     if candidates.count > 1 {
       throw UsageError("ambiguous option --\(name): it can be \(Self.list(candidates))")
     }
-    let close = options.filter { Spelling.distance($0.name, name) <= 2 }
+    let close = Spelling.similar(to: name, in: options.map(\.name)).prefix(3).map { "--\($0)" }
     throw UsageError(
-      "unknown option --\(name)" + (close.isEmpty ? "" : "; did you mean \(Self.list(close, " or "))?"))
+      "unknown option --\(name)" + (close.isEmpty ? "" : "; did you mean \(close.joined(separator: " or "))?"))
   }
 
-  private static func list(_ options: [OptionDescription], _ separator: String = ", ") -> String {
-    options.map { "--\($0.name)" }.joined(separator: separator)
+  private static func list(_ options: [OptionDescription]) -> String {
+    options.map { "--\($0.name)" }.joined(separator: ", ")
   }
 }
 

@@ -1,3 +1,5 @@
+import FeedJSON
+
 /// The options of a program or of one of its commands. The parser and `--help` use the same table.
 ///
 /// Every table has `-h`/`--help` and `-V`/`--version`; the initializer adds them.
@@ -106,7 +108,7 @@ public enum OptionValue: Equatable, Sendable {
     case .none: return "no value"
     case .text(let word): return "a non-empty \(word)"
     case .integer(let range):
-      return "an integer \(Self.bounds(range, "\(range.lowerBound)", "\(range.upperBound)"))"
+      return "an integer \(Self.bounds(range, grouped(range.lowerBound), grouped(range.upperBound)))"
     case .bytes(let range):
       let (low, high) = (ByteCount.text(range.lowerBound), ByteCount.text(range.upperBound))
       return "a number of bytes \(Self.bounds(range, low, high)), such as 4096, 64K or 16M"
@@ -122,7 +124,7 @@ public enum OptionValue: Equatable, Sendable {
     switch self {
     case .none: false
     case .text: !text.isEmpty
-    case .integer(let range): Int(text).map(range.contains) ?? false
+    case .integer(let range): Count.parse(text).map(range.contains) ?? false
     case .bytes(let range): ByteCount.parse(text).map(range.contains) ?? false
     case .duration(let range): TimeSpan.parse(text).map(range.contains) ?? false
     case .choice(let words): words.contains(text)
@@ -150,7 +152,7 @@ public struct ParsedOptions: Equatable, Sendable {
   public func texts(_ name: String) -> [String] { values[name] ?? [] }
 
   /// The value of an option of kind ``OptionValue/integer(_:)``.
-  public func integer(_ name: String) -> Int? { text(name).flatMap { Int($0) } }
+  public func integer(_ name: String) -> Int? { text(name).flatMap(Count.parse) }
 
   /// The value of an option of kind ``OptionValue/bytes(_:)``.
   public func bytes(_ name: String) -> Int? { text(name).flatMap(ByteCount.parse) }

@@ -1,12 +1,24 @@
+import FeedJSON
+
+/// The notation of counts.
+public enum Count {
+  /// Parses an integer, also one in groups of three digits as the help shows it: `20000000`, `20,000,000`.
+  /// - Returns: nil for other text and for numbers that do not fit.
+  public static func parse(_ text: String) -> Int? {
+    if !text.contains(",") { return Int(text) }
+    return Int(text.filter { $0 != "," }).flatMap { grouped($0) == text ? $0 : nil }
+  }
+}
+
 /// The notation of numbers of bytes. The units are powers of 1024.
 public enum ByteCount {
   private static let units: [(letter: Character, shift: Int)] = [("K", 10), ("M", 20), ("G", 30), ("T", 40)]
 
-  /// Parses digits and an optional unit: `K`, `M`, `G` or `T`, in either case, optionally followed by `iB` or `B`.
+  /// Parses a number, also a grouped one, and an optional unit: `K`, `M`, `G` or `T`, in either case, optionally followed by `iB` or `B`.
   /// - Returns: nil for other text and for numbers that do not fit.
   public static func parse(_ text: String) -> Int? {
-    let digits = text.prefix { $0.isASCII && $0.isNumber }
-    guard let number = Int(digits) else { return nil }
+    let digits = text.prefix { $0.isASCII && ($0.isNumber || $0 == ",") }
+    guard let number = Count.parse(String(digits)) else { return nil }
     var suffix = text[digits.endIndex...].uppercased()
     if suffix == "B" { suffix = "" }
     guard let letter = suffix.first else { return number }
@@ -17,9 +29,9 @@ public enum ByteCount {
     return overflow ? nil : product
   }
 
-  /// Returns the shortest exact text, such as `16MiB` or `1500`.
+  /// Returns the shortest exact text, such as `16MiB` or `1,500`.
   public static func text(_ count: Int) -> String {
-    guard count > 0, let unit = units.last(where: { count & ((1 << $0.shift) - 1) == 0 }) else { return "\(count)" }
+    guard count > 0, let unit = units.last(where: { count & ((1 << $0.shift) - 1) == 0 }) else { return grouped(count) }
     return "\(count >> unit.shift)\(unit.letter)iB"
   }
 }
@@ -34,11 +46,11 @@ public enum TimeSpan {
   /// result is rounded down to milliseconds.
   /// - Returns: nil for other text and for durations that do not fit.
   public static func parse(_ text: String) -> Duration? {
-    let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+    let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == "." || $0 == ",") }
     let suffix = text[number.endIndex...]
     guard let unit = units.first(where: { $0.name == (suffix.isEmpty ? "s" : suffix) }) else { return nil }
     let parts = number.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
-    guard let whole = parts.first.flatMap({ Int($0) }) else { return nil }
+    guard let whole = parts.first.flatMap({ Count.parse(String($0)) }) else { return nil }
     var thousandths = 0
     if parts.count == 2 {
       guard (1...3).contains(parts[1].count), let digits = Int(parts[1]) else { return nil }
@@ -55,6 +67,6 @@ public enum TimeSpan {
     let milliseconds = Int(clamping: time.clampedNanoseconds / 1_000_000)
     guard milliseconds > 0 else { return "0s" }
     let unit = units.last { milliseconds % $0.milliseconds == 0 } ?? units[0]
-    return "\(milliseconds / unit.milliseconds)\(unit.name)"
+    return "\(grouped(milliseconds / unit.milliseconds))\(unit.name)"
   }
 }

@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedSystem
 
 extension BenchmarkCommand {
@@ -15,7 +16,7 @@ extension BenchmarkCommand {
       OptionDescription(
         "elements", value: .integer(1...100_000_000),
         help: "number of elements of the feed, updated in random order",
-        defaultText: defaultSizes.map { "\($0)" }.joined(separator: ", "), repeats: true),
+        defaultText: defaultSizes.map { grouped($0) }.joined(separator: ", "), repeats: true),
       OptionDescription(
         "window", value: .integer(1...65_536), help: "number of pushes per turn",
         defaultText: "\(PushJob.defaultWindow)"),
@@ -27,8 +28,8 @@ extension BenchmarkCommand {
     var job = PushJob(count: options.integer("count") ?? defaultEngineCount)
     job.window = options.integer("window") ?? job.window
     job.payload = options.integer("payload") ?? job.payload
-    let watchers = options.texts("watchers").compactMap { Int($0) }
-    let sizes = options.texts("elements").compactMap { Int($0) }
+    let watchers = options.texts("watchers").compactMap(Count.parse)
+    let sizes = options.texts("elements").compactMap(Count.parse)
     try EngineMeasures(
       job: job, watchers: watchers.isEmpty ? defaultWatchers : watchers, sizes: sizes.isEmpty ? defaultSizes : sizes
     ).run(&report)
@@ -48,7 +49,7 @@ struct EngineMeasures {
   let sizes: [Int]
 
   func run(_ report: inout Report) throws {
-    try report.title("pushes of \(job.payload) bytes, \(job.window) in a turn")
+    try report.title("pushes of \(counted(job.payload, "byte")), \(grouped(job.window)) in a turn")
     var first: Double?
     for size in sizes {
       for number in size == sizes.first ? watchers : Array(watchers.prefix(1)) {
@@ -58,9 +59,9 @@ struct EngineMeasures {
         let sample = try Sample.measure(runs: report.runs) { try driver.run(job.count) }
         let each = sample.best / Double(job.count)
         var metrics = [Metric.nanoseconds(each), .millionsPerSecond("updates", 1e3 / each)]
-        if let first, size != sizes.first { metrics.append(.ratio(each / first, to: "\(sizes[0])")) }
+        if let first, size != sizes.first { metrics.append(.ratio(each / first, to: grouped(sizes[0]))) }
         first = first ?? each
-        try report.add("an update of \(size), \(number) watchers", metrics, noise: sample.noise)
+        try report.add("an update of \(grouped(size)), \(counted(number, "watcher"))", metrics, noise: sample.noise)
       }
     }
     try measureCounts(&report)
@@ -76,7 +77,7 @@ struct EngineMeasures {
     let sample = try Sample.measure(runs: report.runs) { try driver.run(job.count) }
     let bytes = Double(driver.delivered) / Double(job.count * number)
     try report.add(
-      "an update of \(sizes[0]), \(number) watchers of counts",
+      "an update of \(grouped(sizes[0])), \(counted(number, "watcher")) of counts",
       [.nanoseconds(sample.best / Double(job.count)), .bytes(bytes, each: "change")], noise: sample.noise)
   }
 
@@ -92,7 +93,8 @@ struct EngineMeasures {
       var metrics = [Metric.nanoseconds(each)]
       if let alone { metrics.append(.ratio(each / alone, to: "0")) }
       alone = alone ?? each
-      try report.add("stalled watchers, \(number), and an update of another feed", metrics, noise: sample.noise)
+      try report.add(
+        "stalled watchers, \(grouped(number)), and an update of another feed", metrics, noise: sample.noise)
     }
   }
 }

@@ -16,11 +16,11 @@ extension BenchmarkCommand {
       count("number of operations per run", default: defaultModelCount),
       OptionDescription(
         "elements", value: .integer(1...100_000_000), help: "number of elements of a collection",
-        defaultText: sizes.map { "\($0)" }.joined(separator: ", "), repeats: true),
+        defaultText: sizes.map { grouped($0) }.joined(separator: ", "), repeats: true),
     ]
   ) { options, report in
     let count = options.integer("count") ?? defaultModelCount
-    let given = options.texts("elements").compactMap { Int($0) }
+    let given = options.texts("elements").compactMap(Count.parse)
     let sizes = given.isEmpty ? sizes : given
     try CatalogMeasures(count: count, sizes: sizes).run(&report)
     try BulkMeasures(sizes: sizes).run(&report)
@@ -74,13 +74,13 @@ struct BulkMeasures {
   func run(_ report: inout Report) throws {
     try report.title("a whole collection at once, for each element that was there")
     for size in sizes {
-      try measure("set of a tenth as many new ones, \(size)", size, report) { collection in
+      try measure("set of a tenth as many new ones, \(grouped(size))", size, report) { collection in
         try collection.set(size..<(size + size / 10))
       }
-      try measure("delete of every other one, \(size)", size, report) { collection in
+      try measure("delete of every other one, \(grouped(size))", size, report) { collection in
         try collection.delete(stride(from: 0, to: size, by: 2))
       }
-      try measure("other bins, \(size)", size, report) { collection in
+      try measure("other bins, \(grouped(size))", size, report) { collection in
         try collection.redefine(
           bins: #"[{"name":"high","filter":"@.priority >= 5"},{"name":"all","sort":[{"by":"$.at"}]}]"#)
       }
@@ -107,7 +107,7 @@ struct ComposeMeasures {
   private static let rows = 1_000_000
 
   func run(_ report: inout Report) throws {
-    try report.title("composing changes of one row into one, each; \(Self.rows) rows")
+    try report.title("composing changes of one row into one, each; \(counted(Self.rows, "row"))")
     var random = BenchmarkRandom(seed: 5)
     let updates = (0..<count).map { _ in
       Change(updated: [IndexPath(section: 0, row: UInt32(random.below(Self.rows)))])

@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedSystem
 
 extension BenchmarkCommand {
@@ -38,7 +39,7 @@ extension BenchmarkCommand {
     var job = PushJob(count: options.integer("count") ?? defaultSocketCount)
     job.window = options.integer("window") ?? job.window
     job.payload = options.integer("payload") ?? job.payload
-    let given = options.texts("watchers").compactMap { Int($0) }
+    let given = options.texts("watchers").compactMap(Count.parse)
     let durability = options.text("durability") ?? "memory"
     let daemon = try options.text("socket") == nil ? DaemonUnderTest(durability: durability) : nil
     let measures = SocketMeasures(
@@ -72,7 +73,7 @@ struct SocketMeasures {
   }
 
   func run(_ report: inout Report) throws {
-    try report.title("fan-out: elements of \(job.payload) bytes, \(job.window) pushes unanswered")
+    try report.title("fan-out: elements of \(counted(job.payload, "byte")), \(grouped(job.window)) pushes unanswered")
     for number in watchers {
       var job = job
       job.watchers = number
@@ -81,7 +82,7 @@ struct SocketMeasures {
     try report.title("one at a time")
     try roundTrips(report)
     if snapshot > 0 {
-      try report.title("pings of one connection while another is sent \(snapshot) elements")
+      try report.title("pings of one connection while another is sent \(counted(snapshot, "element"))")
       var job = job
       job.elements = snapshot
       try SnapshotMeasure(server: feedd, job: job).run(report)
@@ -96,7 +97,7 @@ struct SocketMeasures {
       try ours.run(counts: run > 0)
       try others?.run(counts: run > 0)
     }
-    let what = "to \(job.watchers) watchers"
+    let what = "to \(counted(job.watchers, "watcher"))"
     try report.add("\(feedd.name), \(what)", ours.metrics, noise: ours.sample.noise)
     guard let others else { return }
     try report.add("Redis, \(what)", others.metrics, noise: others.sample.noise)

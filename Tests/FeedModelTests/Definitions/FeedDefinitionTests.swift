@@ -86,7 +86,8 @@ import Testing
   @Test func longFiltersAreRefused() {
     let limit = QueryLimits.textLength
     let error = FeedError.badQuery(
-      member: "bins[0].filter", text: "", offset: limit, reason: "the text is longer than \(limit) bytes; shorten it")
+      member: "bins[0].filter", text: "", offset: limit,
+      reason: "the text is longer than \(grouped(limit)) bytes; shorten it")
     let filter = String(repeating: " ", count: limit + 1)
     #expect(throws: error) {
       try parse(#"{"feed":"inbox","kind":"collection","bins":[{"name":"all","filter":"\#(filter)"}]}"#)

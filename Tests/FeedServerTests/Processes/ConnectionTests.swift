@@ -116,7 +116,7 @@ struct ConnectionTests {
         "memory",
       ])
     try process.errors.wait(for: "listens at")
-    #expect(process.errors.text.contains("only 24 files may be open and 1024 connections want"))
+    #expect(process.errors.text.contains("only 24 files may be open and 1,024 connections want"))
     var served: [RawClient] = []
     var refused = 0
     for id in 0..<40 {
