@@ -12,7 +12,7 @@ _feedclient_offer() {
 }
 
 _feedclient_options() {
-  feedclient ${1:+"$1"} --help 2>/dev/null | grep -oE '^ +(-[a-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'
+  feedclient ${1:+"$1"} --help 2>/dev/null | grep -oE '^ +(-[A-Za-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'
 }
 
 _feedclient_commands() {

@@ -32,7 +32,7 @@ end
 
 function __feedclient_options
     set -l words (__feedclient_words)
-    feedclient $words[1] --help 2>/dev/null | string replace -rf '^ +(?:-[a-z], )?(--[a-z-]+).*' '$1'
+    feedclient $words[1] --help 2>/dev/null | string replace -rf '^ +(?:-[A-Za-z], )?(--[a-z-]+).*' '$1'
 end
 
 complete -c feedclient -f

@@ -11,7 +11,7 @@ _feedd() {
     --reload | --check-reload) mapfile -t COMPREPLY < <(compgen -W "$(pgrep -x feedd)" -- "$word") ;;
     *)
       local options
-      options=$(feedd --help 2>/dev/null | grep -oE '^ +(-[a-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+')
+      options=$(feedd --help 2>/dev/null | grep -oE '^ +(-[A-Za-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+')
       mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
       ;;
   esac

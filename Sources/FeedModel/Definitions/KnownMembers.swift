@@ -51,7 +51,7 @@ public enum KnownMembers {
   ) throws(Unknown) {
     guard object.kind == .object, let kind = object.member("kind")?.string, let known = definition(kind) else { return }
     do throws(Unknown) {
-      try check(object, known + others, at: "", repeats: repeats)
+      try check(object, known, others: others, at: "", repeats: repeats)
     } catch {
       throw Unknown(
         offset: error.offset, path: error.path, advice: error.advice.map { otherKinds(error.path, kind) ?? $0 })
@@ -76,18 +76,20 @@ public enum KnownMembers {
 
   /// Checks one object.
   ///
-  /// - Parameter place: the prefix of the members' paths, such as `bins[2].`.
+  /// - Parameters:
+  ///   - others: members that are accepted too, but that the advice lists only for a similar name.
+  ///   - place: the prefix of the members' paths, such as `bins[2].`.
   public static func check(
-    _ object: JSONView, _ known: [String], at place: String, repeats: Repeats
+    _ object: JSONView, _ known: [String], others: [String] = [], at place: String, repeats: Repeats
   ) throws(Unknown) {
     var seen: Set<String> = []
     for member in object.members {
       let name = member.key.string ?? ""
-      if known.contains(name) {
+      if known.contains(name) || others.contains(name) {
         if seen.insert(name).inserted || repeats == .allowed { continue }
         throw Unknown(offset: member.key.byteOffset, path: place + name, advice: nil)
       }
-      let nearest = Spelling.nearest(to: name, in: known).map { "did you mean \"\($0)\"?" }
+      let nearest = Spelling.nearest(to: name, in: known + others).map { "did you mean \"\($0)\"?" }
       throw Unknown(
         offset: member.key.byteOffset, path: place + name,
         advice: nearest ?? "use one of \(known.joined(separator: ", "))")

@@ -43,6 +43,10 @@ struct KnownMembersTests {
   func allowed() {
     #expect(path(#"{"feed":"a","kind":"array","replace":true,"type":"$.a","type":"$.b"}"#, others: ["replace"]) == nil)
     #expect(path(#"{"feed":"a","kind":"array","replace":true}"#)?.path == "replace")
+    let misspelt = path(#"{"feed":"a","kind":"array","replce":true}"#, others: ["replace"])
+    #expect(misspelt?.advice == "did you mean \"replace\"?")
+    let other = path(#"{"feed":"a","kind":"single","elements":[]}"#, others: ["replace"])
+    #expect(other?.advice == "use one of feed, kind, selectable, multiple, editable, movable, type")
   }
 
   @Test(
