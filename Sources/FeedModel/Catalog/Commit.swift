@@ -140,7 +140,10 @@ public final class Commit {
   ///
   /// - Throws: `limitExceeded`.
   public func useStepsOfViews(limit: Int) throws(FeedError) {
-    try budget.useStepsOfViews(after: operation, limit: limit)
+    guard operation.pending >= 0 else { return }
+    let isFirst = budget.didChangeRows()
+    if budget.isFree(of: operation.result.size, isFirst: isFirst) { return }
+    try budget.useStepsOfViews(of: operation.pending, after: operation.result, isFirst: isFirst, limit: limit)
   }
 
   /// The time of the commit or of its last step.

@@ -73,19 +73,31 @@ struct CommitBudget {
         + "with a larger --max-request-steps")
   }
 
-  /// Charges the filters of views over the rows that an operation added or updated, unless they take few steps.
+  /// Records that an operation changed rows that views may show. Returns whether it is the first of the commit.
+  @inline(__always)
+  mutating func didChangeRows() -> Bool {
+    defer { hasRowsForViews = true }
+    return !hasRowsForViews
+  }
+
+  /// Whether the filters of views over so many rows are not charged: they take few steps, or the rows are those of the first
+  /// element of the request.
+  @inline(__always)
+  func isFree(of rows: Int, isFirst: Bool) -> Bool {
+    !countsAllWork || graph.slowViews == 0 || isFirst && rows <= 1
+  }
+
+  /// Charges the filters of views over the rows that an operation added or updated.
   ///
   /// They run when the commit is published, which cannot fail. So they run here too, except for the first element of the
   /// request, which may be in several bins.
   /// - Throws: `limitExceeded`.
-  mutating func useStepsOfViews(after operation: borrowing Operation, limit: Int) throws(FeedError) {
-    guard operation.pending >= 0, countsAllWork else { return }
-    let isFirst = !hasRowsForViews
-    hasRowsForViews = true
-    if graph.slowViews == 0 || isFirst && operation.result.size <= 1 { return }
-    let feed = graph.table[operation.pending]
+  func useStepsOfViews(
+    of feed: FeedNumber, after change: borrowing Change, isFirst: Bool, limit: Int
+  ) throws(FeedError) {
+    let feed = graph.table[feed]
     var first: ElementText?
-    for paths in [operation.result.added, operation.result.updated] {
+    for paths in [change.added, change.updated] {
       for path in paths {
         let element = feed.element(at: path)
         if isFirst && (first == nil || first == element) {
