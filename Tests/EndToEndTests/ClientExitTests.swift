@@ -134,7 +134,9 @@ struct ClientExitTests {
     #expect(byIdentity.code == 1)
     #expect(byIdentity.errors == "feedclient: 'f' has no element 17\n")
     #expect(byIdentity.output == "{\"element\":null,\"type\":null,\"at\":[],\"found\":false}\n")
-    #expect(try client.run("get", "a", "--at", "0,1").code == 1)
+    let byPlace = try client.run("get", "a", "--at", "0,1234")
+    #expect(byPlace.code == 1)
+    #expect(byPlace.errors == "feedclient: 'a' has no row 1,234 in section 0\n")
     #expect(try client.run("get", "f", "17", "--template", "{id|none}").output == "")
     // An element whose value is null exists.
     #expect(try client.run("get", "a", "--at", "0,0").code == 0)

@@ -24,10 +24,12 @@ extension Command {
     let templates = try invocation.templates()
     var params = ParameterWriter()
     params.add("feed", feed)
+    var what = "element \(invocation.operand(1))"
     if let at = invocation.options.text("at") {
       guard invocation.operands.count == 1 else { throw invocation.usage("ID and --at exclude each other") }
       let found = try invocation.place(at, of: feed)
       params.add("at", [found.section, found.row])
+      what = "row \(grouped(found.row)) in section \(at.split(separator: ",").dropLast().joined(separator: ","))"
     } else {
       guard invocation.operands.count == 2 else { throw invocation.usage("missing argument ID or --at SECTION,ROW") }
       params.add("id", json: Operands.id(invocation.operand(1)))
@@ -39,7 +41,6 @@ extension Command {
       return .done
     }
     guard isMissing else { return status }
-    let what = invocation.options.text("at").map { "row \($0)" } ?? "element \(invocation.operand(1))"
     invocation.console.say("'\(feed)' has no \(what)")
     return .refused
   }

@@ -53,7 +53,7 @@ struct LivePane {
     var line = LinePainter(width: width, palette: palette)
     if focus != .only { line.add(focus == .other ? " " : "▸", .bold) }
     line.add(LinePainter.cut(LinePainter.safe(state.feed), to: max(width - 2, 1)), focus == .other ? .dim : .bold)
-    if case .one(let place, let count) = focus { line.addWhole("  \(place) of \(count)", .dim) }
+    if case .one(let place, let count) = focus { line.addWhole("  \(grouped(place)) of \(grouped(count))", .dim) }
     if let paused { line.addWhole("  paused, \(counted(paused.changes, "change"))", .updated) }
     if let complaint = state.complaint { line.addWords("  \(complaint)", .error) }
     if let mirror = state.mirror, mirror.progress.isLive {

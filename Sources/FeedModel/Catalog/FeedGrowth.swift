@@ -135,7 +135,7 @@ extension FeedGraph {
     .limitExceeded(
       limit: "maxRepeats", value: limits.maxRepeats,
       reason:
-        "\"\(name)\" would show one feed more than \(grouped(limits.maxRepeats)) times; show feeds in fewer places, or start feedd with a larger --max-repeats"
+        "\"\(name)\" would show one feed more than \(counted(limits.maxRepeats, "time")); show feeds in fewer places, or start feedd with a larger --max-repeats"
     )
   }
 
