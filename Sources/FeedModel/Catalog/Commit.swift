@@ -171,6 +171,7 @@ public final class Commit {
 
   /// Starts the next operation.
   func startOperation() {
+    log.pace.spend(2)
     if operation.pending >= 0 { publisher.add(operation) }
     operation.begin()
   }

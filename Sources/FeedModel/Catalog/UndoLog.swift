@@ -66,9 +66,11 @@ final class UndoLog {
 
   func didUse(steps: Int) { stepsLeft &-= steps }
 
-  /// Reserves capacity for `more` entries.
+  /// Reserves capacity for so many entries, if they are so many that moving them would hold others up.
   func reserve(_ more: Int) {
-    entries.reserveCapacity(entries.count + more)
+    if more < 1000 { return }
+    let needed = entries.count + more
+    if needed > entries.capacity { entries.reserveCapacity(max(needed, 2 * entries.count)) }
   }
 
   @inline(__always)

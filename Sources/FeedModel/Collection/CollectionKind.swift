@@ -169,7 +169,7 @@ public final class CollectionKind: FeedKind {
   public func set(_ elements: JSONView, in commit: Commit) throws(FeedError) {
     fork(for: commit, steps: .max)
     try commit.operate(on: number, state, rows: elements.count) { () throws(FeedError) in
-      var kept: Set<UInt32> = []
+      var kept = Set<UInt32>(minimumCapacity: min(elements.count, state.elements.count))
       for (index, element) in elements.elements.enumerated() {
         if let handle = try state.find(identityOf: element, index: index) { kept.insert(handle) }
         commit.pace.spend()
@@ -187,12 +187,17 @@ public final class CollectionKind: FeedKind {
   }
 
   private func upsert(_ elements: JSONView, in commit: Commit) throws(FeedError) {
+    commit.log.reserve(Self.entriesOfAnUpdate * elements.count)
     for (index, element) in elements.elements.enumerated() {
       try state.update(element, index: index, at: commit.tick(), commit.log)
       commit.addStep(&state.step)
       commit.pace.spend(2 &+ state.bins.count)
     }
   }
+
+  /// The entries of the log for most updates of one element: its version or itself, its row, and its place in the order of
+  /// change.
+  private static let entriesOfAnUpdate = 2
 
   private func remove(_ handle: UInt32, in commit: Commit) {
     state.step.removeAll(keepingCapacity: true)

@@ -39,8 +39,15 @@ struct WordRing: ~Copyable {
     start = position
   }
 
-  private mutating func grow() {
-    let larger = (mask &+ 1) &* 2
+  /// Makes room for so many words, in one step: growing moves all words.
+  private mutating func reserve(_ more: Int) {
+    if end &- start &+ UInt64(more) > mask &+ 1 { grow(to: end &- start &+ UInt64(more)) }
+  }
+
+  /// Makes room for at least `count` words in all.
+  private mutating func grow(to count: UInt64 = 0) {
+    var larger = (mask &+ 1) &* 2
+    while larger < count { larger &*= 2 }
     // Unwritten words are never read, and initializing them would touch memory that may never be needed.
     let copy = UnsafeMutablePointer<UInt32>.allocate(capacity: Int(larger))
     var position = start
@@ -64,6 +71,9 @@ extension WordRing {
     if change.onlyUpdates && change.updated.count == 1 {
       return append(update: change.updated[0], shift)
     }
+    reserve(
+      6 &+ 2 &* (change.deleted.count &+ change.added.count &+ change.updated.count &+ change.moves.count)
+        &+ change.sectionsDeleted.count)
     append(UInt32(truncatingIfNeeded: change.deleted.count))
     append(UInt32(truncatingIfNeeded: change.added.count))
     append(UInt32(truncatingIfNeeded: change.updated.count))
@@ -104,7 +114,7 @@ extension WordRing {
 
   /// Appends a change that replaces one row, the most frequent kind.
   private mutating func append(update path: IndexPath, _ shift: UInt32) {
-    while end &- start &+ 8 > mask &+ 1 { grow() }
+    reserve(8)
     for place in UInt64(0)..<6 { storage[Int((end &+ place) & mask)] = place == 2 ? 1 : 0 }
     storage[Int((end &+ 6) & mask)] = path.section &+ shift
     storage[Int((end &+ 7) & mask)] = path.row

@@ -99,8 +99,7 @@ extension RowStore {
     handleOf: (IndexPath) -> UInt32
   ) {
     if updated.isEmpty { return }
-    let originals = originals(entries, pace)
-    let added = Set(entries.lazy.filter { $0.step == .addedElement }.map(\.handle))
+    let (originals, added) = originals(entries, pace)
     updated.removeAll { path in
       let handle = handleOf(path)
       pace.spend()
@@ -111,15 +110,24 @@ extension RowStore {
     }
   }
 
-  /// The versions of elements before the entries, by their current handles.
-  private func originals(_ entries: ArraySlice<UndoLog.Entry>, _ pace: Pace) -> [UInt32: ElementText] {
-    var originals: [UInt32: ElementText] = [:]
+  /// The versions of elements before the entries, by their current handles; and the elements that the entries added.
+  private func originals(
+    _ entries: ArraySlice<UndoLog.Entry>, _ pace: Pace
+  ) -> (originals: [UInt32: ElementText], added: Set<UInt32>) {
+    var (exchanges, additions) = (0, 0)
+    for (place, entry) in entries.enumerated() {
+      if place & 63 == 63 { pace.spend() }
+      if entry.step == .exchangedText { exchanges += 1 }
+      if entry.step == .addedElement { additions += 1 }
+    }
+    // With their capacity from the beginning, since growing moves everything at once.
+    var originals = [UInt32: ElementText](minimumCapacity: exchanges)
+    var added = Set<UInt32>(minimumCapacity: additions)
     for (place, entry) in entries.enumerated() {
       if place & 15 == 15 { pace.spend() }
       guard entry.step == .exchangedText, originals[entry.handle] == nil else { continue }
       originals[entry.handle] = ElementText(bitPattern: entry.text)
     }
-    var added: Set<UInt32> = []
     for (place, entry) in entries.enumerated() {
       if place & 3 == 3 { pace.spend() }
       if entry.step == .addedElement { added.insert(entry.handle) }
@@ -129,7 +137,7 @@ extension RowStore {
       }
       originals[now] = originals[entry.handle] ?? elements.text(of: entry.handle)
     }
-    return originals
+    return (originals, added)
   }
 }
 

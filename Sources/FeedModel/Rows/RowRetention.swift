@@ -105,7 +105,7 @@ extension RowStore {
     let places = isMany ? rows.rows(ofAll: handles) : handles.compactMap { rows.row(of: $0) }.sorted()
     step.deleted.reserveCapacity(step.deleted.count + places.count)
     for row in places { step.deleted.append(IndexPath(section: UInt32(section), row: UInt32(row))) }
-    if places.count > 1000 { log.reserve(places.count + handles.count) }
+    log.reserve(places.count + handles.count)
     guard places.count > rows.count / 4 else {
       for row in places.reversed() {
         removeRow(section: section, at: row, log)
