@@ -65,6 +65,7 @@ enum BenchmarkProgram {
           feedbench json
           feedbench model --elements 1000 --elements 1000000
           feedbench socket --watchers 8 --redis /tmp/redis.sock
+          feedbench long
         """)
   }
 
@@ -100,7 +101,7 @@ struct BenchmarkCommand: Sendable {
   let run: @Sendable (ParsedOptions, inout Report) throws -> Void
 
   /// Every command.
-  static let all = [json, query, model, engine, tree, view, socket]
+  static let all = [json, query, model, engine, tree, view, socket, long]
 
   var table: OptionTable {
     OptionTable(

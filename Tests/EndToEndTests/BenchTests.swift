@@ -20,6 +20,7 @@ import Testing
       ["tree", "--count", "600", "--levels", "4", "--rows", "50"],
       ["view", "--count", "600", "--elements", "40"],
       ["socket", "--count", "600", "--watchers", "1", "--watchers", "3", "--snapshot", "500"],
+      ["long", "--count", "300"],
     ])
   func runs(_ arguments: [String]) throws {
     let outcome = try run(arguments + ["--runs", "1", "--json"])
@@ -49,7 +50,7 @@ import Testing
   @Test func helpListsCommandsAndOptions() throws {
     let help = try run(["--help"])
     #expect(help.code == 0)
-    for command in ["json", "query", "model", "engine", "tree", "view", "socket"] {
+    for command in ["json", "query", "model", "engine", "tree", "view", "socket", "long"] {
       #expect(help.output.contains("\n  \(command) "))
       let own = try run([command, "--help"])
       #expect(own.code == 0)

@@ -31,7 +31,7 @@ final class DaemonUnderTest {
     waitpid(pid, &status, 0)
     unlink(socketPath)
     unlink(socketPath + ".lock")
-    for name in ["feedd.sqlite", "feedd.sqlite-wal", "feedd.sqlite-shm", "feedd.lock"] {
+    for name in ["feedd.sqlite", "feedd.sqlite-wal", "feedd.sqlite-shm", "feedd.sqlite-mark", "feedd.lock"] {
       unlink("\(folder)/state/\(name)")
     }
     rmdir(folder + "/state")

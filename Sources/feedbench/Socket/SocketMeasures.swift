@@ -88,16 +88,16 @@ enum RoundTrips {
   }
 }
 
-/// A connection that sends pings.
+/// A connection that sends pings, or another request with a single answer.
 struct Ping: ~Copyable {
   private let stream: UnixStream
   private let request: Texts
   private var counter: MessageCounter
   private var sent = 0
 
-  init(_ server: some Server) throws {
+  init(_ server: some Server, request: Texts? = nil) throws {
     stream = try server.connect()
-    request = server.ping
+    self.request = request ?? server.ping
     counter = server.pingCounter
   }
 
