@@ -80,6 +80,21 @@ struct ClientTransferTests {
     #expect(try client.run("range", "f", "0", "0", "9").lines == ["{\"id\":1}"])
   }
 
+  @Test("a feed whose removed rows do not fit a frame is emptied in several requests") func largeReplacement() throws {
+    let client = ClientCommand(try DaemonProcess(["--max-frame", "4096", "--max-element-bytes", "1024"]))
+    let input = (0..<600).map { "{\"k\":{\"id\":\($0)}}\n" }.joined()
+    #expect(try client.run("define", "c", "--id", "$['k'].id", "--bin", "b=@.k.id != 7").code == 0)
+    #expect(try client.run("define", "a", "--kind", "array").code == 0)
+    for feed in ["c", "a"] {
+      #expect(try client.run("push", feed, input: input).code == 0)
+      let heading = try client.run("export", feed).lines[0].split(separator: ",\"count\":")[0]
+      let replaced = try client.run("import", "--replace", input: "\(heading),\"count\":1}\n{\"k\":{\"id\":8}}\n")
+      #expect(replaced.code == 0, "\(replaced.errors)")
+      #expect(try client.run("snapshot", feed, "--template", "{}").lines == ["{\"k\": {\"id\": 8}}"])
+    }
+    #expect(try client.run("stats").json["elements"].int == 2)
+  }
+
   @Test("a truncated or malformed export is refused with the line number") func malformedExports() throws {
     let client = ClientCommand(try DaemonProcess())
     let heading = "{\"feed\":\"f\",\"kind\":\"collection\",\"count\":2}\n"

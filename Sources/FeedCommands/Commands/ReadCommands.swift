@@ -175,7 +175,7 @@ extension Invocation {
 
 extension Failure {
   /// Whether the daemon refused the request because of one of these limits.
-  fileprivate func exceeds(_ limits: Set<String>) -> Bool {
+  func exceeds(_ limits: Set<String>) -> Bool {
     guard case .client(.refused(let error)) = self, error.code == RemoteError.limitExceeded, let data = error.data
     else {
       return false

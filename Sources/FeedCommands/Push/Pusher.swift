@@ -155,6 +155,8 @@ struct PushTarget: Equatable {
   var method: String
   /// Whether a request may contain several elements.
   var takesMany: Bool
+  /// The path of the identity as it is written in the definition.
+  private(set) var idPath = "$.id"
   /// The path of the identity; nil if elements need none.
   var id: MemberPath?
   /// Whether only the daemon can evaluate the path of the identity.
@@ -170,8 +172,8 @@ struct PushTarget: Equatable {
     case "single": (method, takesMany) = ("put", false)
     default:
       (method, takesMany) = ("update", true)
-      let path = description.member("id")?.string ?? "$.id"
-      id = MemberPath(jsonPath: path)
+      idPath = description.member("id")?.string ?? idPath
+      id = MemberPath(jsonPath: idPath)
       hasObscureID = id == nil
     }
   }

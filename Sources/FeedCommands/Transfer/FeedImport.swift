@@ -13,6 +13,9 @@ final class FeedImport {
     case merge
   }
 
+  /// The limits that a smaller request respects.
+  private static let limits: Set = ["maxFrame", "maxRequestRows"]
+
   /// The feed whose elements are being read.
   private struct Current {
     var target: PushTarget
@@ -106,14 +109,13 @@ final class FeedImport {
       (PushTarget($0), $0.member("count")?.int ?? 0)
     }
     target.animation = animation
-    if held > 0 {
-      switch policy {
-      case .merge: break
-      case .replace: try empty(target)
-      case .refuse:
-        console.say("'\(feed)' has \(counted(held, "element")); give --replace to remove or --merge to keep them")
-        throw .told(.refused)
-      }
+    switch policy {
+    case .merge: break
+    case .replace: try empty(target, rows: held)
+    case .refuse where held > 0:
+      console.say("'\(feed)' has \(counted(held, "element")); give --replace to remove or --merge to keep them")
+      throw .told(.refused)
+    case .refuse: break
     }
     var window = Pusher.Window()
     window.batchBytes = min(window.batchBytes, max(maxFrame - target.envelopeBytes, 1))
@@ -121,12 +123,60 @@ final class FeedImport {
     current = Current(target: target, missing: count, line: line)
   }
 
-  private func empty(_ target: PushTarget) throws(Failure) {
+  /// Removes all elements of a feed with this number of rows: in one request, unless its answer would not fit a frame.
+  private func empty(_ target: PushTarget, rows: Int) throws(Failure) {
+    if target.method == "put" { return try change(target, by: "put", "element", "null") }
+    do throws(Failure) {
+      try change(target, by: "set", "elements", "[]")
+    } catch {
+      guard error.exceeds(Self.limits) else { throw error }
+      try removeRows(of: target, rows)
+      // Elements that no bin accepts have no rows.
+      try change(target, by: "set", "elements", "[]")
+    }
+  }
+
+  /// Removes the rows of a feed in several requests, which become smaller while the daemon refuses them.
+  private func removeRows(of target: PushTarget, _ rows: Int) throws(Failure) {
+    // A row number and its comma have at most 20 bytes.
+    var (size, left) = (max(1, min(4096, (maxFrame - target.envelopeBytes) / 20)), rows)
+    while left > 0 {
+      let count = min(size, left)
+      do throws(Failure) {
+        if target.method == "insert" {
+          try change(target, by: "remove", "at", "[\((left - count..<left).map { "\($0)" }.joined(separator: ","))]")
+          left -= count
+        } else {
+          let ids = try identities(ofFirst: count, target)
+          if ids == "[]" { return }
+          if size > 1, ids.utf8.count > maxFrame - target.envelopeBytes {
+            size /= 2
+            continue
+          }
+          try change(target, by: "delete", "ids", ids)
+        }
+      } catch {
+        guard error.exceeds(Self.limits), size > 1 else { throw error }
+        size /= 2
+      }
+    }
+  }
+
+  /// Returns the JSON of the identities of the first rows of a feed.
+  private func identities(ofFirst count: Int, _ target: PushTarget) throws(Failure) -> String {
+    var params = ParameterWriter()
+    params.add("feed", target.feed)
+    params.add("path", "$[0:\(count)]\(target.idPath.dropFirst())")
+    return try invocation.call(connection, "query", params.finish(), deadline: invocation.deadline()) { result in
+      result.member("nodes").map { String(decoding: $0.text, as: UTF8.self) } ?? "[]"
+    }
+  }
+
+  private func change(_ target: PushTarget, by method: String, _ member: String, _ value: String) throws(Failure) {
     var params = ParameterWriter()
     params.add("feed", target.feed)
     if let animation { params.add("animation", animation) }
-    if target.method == "put" { params.add("element", json: "null") } else { params.add("elements", json: "[]") }
-    let method = target.method == "put" ? "put" : "set"
+    params.add(member, json: value)
     try invocation.call(connection, method, params.finish(), deadline: invocation.deadline()) { _ in }
   }
 
