@@ -27,7 +27,7 @@ extension FeedError {
   }
 
   /// The message: one line with what failed, the reason and the next step. Long quoted values are truncated.
-  public var message: String { text.clipped(to: Self.longestMessage) }
+  public var message: String { text.clipped(to: Self.longestMessage).onOneLine }
 
   private static let longestMessage = 1024
   private static let longestQuotation = 256
@@ -180,6 +180,17 @@ private struct DataMembers {
 }
 
 extension String {
+  /// The text with a replacement character for each control character and line separator. Names in requests may have them.
+  fileprivate var onOneLine: String {
+    func isControl(_ scalar: Unicode.Scalar) -> Bool {
+      scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) || (0x2028...0x2029).contains(scalar.value)
+    }
+    if !unicodeScalars.contains(where: isControl) { return self }
+    var scalars = String.UnicodeScalarView()
+    for scalar in unicodeScalars { scalars.append(isControl(scalar) ? "\u{FFFD}" : scalar) }
+    return String(scalars)
+  }
+
   /// Returns the text, or a prefix of at most `most` bytes of UTF-8 and an ellipsis. It ends at a character boundary of
   /// Unicode scalars.
   fileprivate func clipped(to most: Int) -> String {

@@ -48,7 +48,7 @@ final class DocumentQueryJob: Job {
       }
       left -= WorkCost.reading(max(1, count), bytes: document.count - before)
       if document.count > source.limits.maxQueryBytes {
-        throw QueryNodes.tooLarge("maxQueryBytes", source.limits.maxQueryBytes)
+        throw QueryNodes.tooLarge("maxQueryBytes", source.limits.maxQueryBytes, flag: "--max-query-bytes")
       }
     }
     return source.isFinished && document.count <= Self.shortDocument ? try finish() : false

@@ -118,6 +118,8 @@ extension Engine {
   private var answerTooLarge: FeedError {
     .limitExceeded(
       limit: "maxFrame", value: limits.maxFrame,
-      reason: "the answer does not fit a frame; ask for less at a time, or watch the feed instead")
+      reason:
+        "the answer does not fit a frame; ask for less at a time, watch the feed instead, or start feedd with a larger --max-frame"
+    )
   }
 }

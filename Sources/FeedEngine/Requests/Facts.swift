@@ -12,7 +12,7 @@ extension Engine {
       throw Parameters.refuse("protocol", "must be 1, the only protocol this daemon speaks")
     }
     if let client = parameters.member("client") {
-      reply.session.client.name = client.displayName
+      reply.session.client.name = try Self.displayName(of: client)
     }
     try answer(reply) { out in
       out.append("\"protocol\":")
@@ -26,6 +26,22 @@ extension Engine {
       appendLimits(to: &out)
       appendCapabilities(to: &out)
     }
+  }
+
+  /// The maximum bytes of a client's name.
+  private static let longestClientName = 256
+
+  /// Returns a client's name for the log: a string, or the `name` of an object; at most 64 printable characters.
+  ///
+  /// - Throws: `invalidParams` for a name that is too long. It is not decoded.
+  private static func displayName(of client: JSONView) throws(FeedError) -> String {
+    let member: StaticString = client.kind == .object ? "client.name" : "client"
+    guard let given = client.kind == .object ? client.member("name") : client, given.kind == .string else { return "" }
+    guard let name = given.string(atMost: longestClientName) else {
+      throw Parameters.refuse(member, "must be a name of at most \(longestClientName) bytes")
+    }
+    let printable = name.unicodeScalars.filter { !$0.properties.isWhitespace && $0.value >= 32 && $0.value != 127 }
+    return String(printable.prefix(64).map(Character.init))
   }
 
   private func appendLimits(to out: inout ByteBuffer) {
@@ -136,15 +152,5 @@ extension Engine {
     out.append(integer: feed.revision)
     out.append(",\"watchers\":")
     out.append(integer: (feed.channel as? FeedChannel)?.totalWatchCount ?? 0)
-  }
-}
-
-extension JSONView {
-  /// A client's name for the log: a string, or the `name` of an object; at most 64 printable characters.
-  fileprivate var displayName: String {
-    let name = truncatedName ?? member("name")?.truncatedName ?? ""
-    return String(
-      name.unicodeScalars.filter { !$0.properties.isWhitespace && $0.value >= 32 && $0.value != 127 }.prefix(64).map(
-        Character.init))
   }
 }

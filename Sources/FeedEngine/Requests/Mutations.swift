@@ -110,7 +110,8 @@ extension Engine {
 
   private var tooLarge: FeedError {
     .limitExceeded(
-      limit: "maxFrame", value: limits.maxFrame, reason: "the answer would not fit a frame; change less at a time")
+      limit: "maxFrame", value: limits.maxFrame,
+      reason: "the answer would not fit a frame; change less at a time, or start feedd with a larger --max-frame")
   }
 }
 

@@ -227,7 +227,8 @@ private struct MergedElements: ~Copyable {
       return try scanner.scan(bytes)
     } catch {
       throw .limitExceeded(
-        limit: "maxDepth", value: limits.maxDepth, reason: "the patched element cannot be read: \(error.message)")
+        limit: "maxDepth", value: limits.maxDepth,
+        reason: "the patched element cannot be read: \(error.message); start feedd with a larger --max-depth")
     }
   }
 }

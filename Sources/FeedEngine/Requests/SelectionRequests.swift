@@ -33,7 +33,8 @@ extension Engine {
     guard count > 1 && count > room / Self.longestPath else { return }
     throw .limitExceeded(
       limit: "maxFrame", value: limits.maxFrame,
-      reason: "\(grouped(count)) selected rows may not fit a frame; select fewer")
+      reason: "\(grouped(count)) selected rows may not fit a frame; select fewer, or start feedd with a larger "
+        + "--max-frame")
   }
 
   func selected(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {

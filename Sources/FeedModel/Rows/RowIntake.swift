@@ -19,11 +19,13 @@ extension RowStore {
       }
     }
     guard element.text.count <= limits.elementRoom else {
+      let isOfFrame = limits.elementRoom < limits.maxElementBytes
       throw .limitExceeded(
-        limit: "maxElementBytes", value: limits.elementRoom,
+        limit: isOfFrame ? "maxFrame" : "maxElementBytes", value: isOfFrame ? limits.maxFrame : limits.maxElementBytes,
         reason:
-          "element \(grouped(place)) has \(grouped(element.text.count)) bytes; push a smaller one, or start feedd with a larger --max-element-bytes"
-      )
+          "element \(grouped(place)) has \(grouped(element.text.count)) bytes, and at most \(grouped(limits.elementRoom)) "
+          + "are allowed; push a smaller one, or start feedd with a larger "
+          + (isOfFrame ? "--max-frame" : "--max-element-bytes"))
     }
     return element
   }

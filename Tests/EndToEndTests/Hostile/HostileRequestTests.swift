@@ -6,38 +6,6 @@ import Testing
 /// A generated family of hostile requests: every method, every parameter, values of every kind around every limit.
 @Suite("Hostile requests")
 struct HostileRequestTests {
-  /// A method with the requests that are valid for it, and the names of its parameters.
-  private struct Target {
-    let name: String
-    let parameters: [String]
-    /// Valid values of parameters that may stand together.
-    let base: [String: String]
-  }
-
-  /// Valid values; a parameter without one is only tried with hostile values.
-  private static let valid: [String: [String: String]] = [
-    "update": ["feed": "\"c\"", "element": "{\"id\":1}"], "patch": ["feed": "\"c\"", "id": "1", "patch": "{}"],
-    "delete": ["feed": "\"c\"", "id": "1"], "set": ["feed": "\"a\"", "elements": "[1]"],
-    "insert": ["feed": "\"a\"", "element": "1"], "remove": ["feed": "\"a\"", "at": "0"],
-    "replace": ["feed": "\"a\"", "element": "1", "at": "0"], "move": ["feed": "\"a\"", "from": "0", "to": "0"],
-    "put": ["feed": "\"s\"", "element": "1"], "activate": ["feed": "\"t\"", "child": "0"],
-    "insertChild": ["feed": "\"t\"", "child": "\"s\""], "removeChild": ["feed": "\"t\"", "at": "0"],
-    "select": ["feed": "\"a\"", "at": "[0,0]"], "deselect": ["feed": "\"a\"", "at": "[0,0]"],
-    "get": ["feed": "\"a\"", "at": "[0,0]"], "query": ["feed": "\"a\"", "path": "\"$\""],
-    "define": ["feed": "\"d\"", "kind": "\"array\""], "transaction": ["ops": "[]"], "kick": ["connection": "0"],
-  ]
-
-  private static func targets() throws -> [Target] {
-    let text = try SmallFile.read("\(BuildProducts.packageFolder)/Protocol/openrpc.json")
-    let document = try JSONValue(String(decoding: text, as: UTF8.self))
-    return document["methods"].elements.map { method in
-      let name = method["name"].string ?? ""
-      let parameters = method["params"].elements.compactMap { $0["name"].string }
-      let feed: [String: String] = parameters.contains("feed") ? ["feed": "\"a\""] : [:]
-      return Target(name: name, parameters: parameters, base: valid[name] ?? feed)
-    }
-  }
-
   /// Values around the limits: of names (128, and 257 for `collection/bin`), of nesting (`maxDepth` 64), of elements
   /// (`maxElementBytes`, `maxRequestRows`), of definitions, of paths, and of integers.
   private static let values: [String] = {
@@ -70,15 +38,9 @@ struct HostileRequestTests {
   ]
 
   private func setUp(_ client: RawClient) throws {
-    for definition in [
-      #"{"feed":"c","kind":"collection","bins":[{"name":"x","filter":"@.id > 3"},{"name":"y"}]}"#,
-      #"{"feed":"a","kind":"array"}"#, #"{"feed":"s","kind":"single"}"#,
-      #"{"feed":"t","kind":"segmented","children":["a","c"],"current":0}"#,
-      #"{"feed":"v","kind":"view","of":"c","filter":"@.id > 1"}"#,
-      #"{"feed":"m","kind":"slots","contents":{"x":"a"},"pattern":["x"]}"#,
-    ] {
-      let answer = try HostileTests.ask(client, "define", definition)
-      #expect(answer.has("result"), "\(answer)")
+    for feed in HostileRequests.feeds {
+      let answer = try HostileTests.ask(client, feed.method, feed.params)
+      #expect(answer.has("result"), "\(feed): \(answer)")
     }
   }
 
@@ -89,22 +51,23 @@ struct HostileRequestTests {
     try setUp(other)
     let before = try Footprint(of: daemon.process.pid)
     let descriptors = before.descriptors
-    for target in try Self.targets() {
+    var tried: Set<String> = []
+    for example in HostileRequests.examples {
+      let members = example.members.map(\.name).filter { tried.insert("\(example.method) \($0)").inserted }
+      if members.isEmpty { continue }
       let client = try daemon.connect()
       var sent = 0
-      for parameter in target.parameters {
+      for member in members {
         for value in Self.values {
-          let members = target.base.merging([parameter: value]) { $1 }.sorted { $0.key < $1.key }
-          let params = members.map { "\"\($0.key)\":\($0.value)" }.joined(separator: ",")
+          let params = example.params(with: member, value)
           sent += 1
-          try client.send(#"{"jsonrpc":"2.0","id":\#(sent),"method":"\#(target.name)","params":{\#(params)}}"#)
+          try client.send(#"{"jsonrpc":"2.0","id":\#(sent),"method":"\#(example.method)","params":\#(params)}"#)
           let answer = try Self.answer(client)
           let isAnswer = Self.isAnswer(answer, to: sent)
-          #expect(isAnswer, "\(target.name) \(params.prefix(200)): \(answer.prefix(200))")
-          if target.name == "kick" { break }
+          #expect(isAnswer, "\(example.method) \(params.prefix(200)): \(answer.prefix(200))")
         }
       }
-      #expect(try HostileTests.ask(other, "ping").has("result"), "after \(target.name)")
+      #expect(try HostileTests.ask(other, "ping").has("result"), "after \(example)")
     }
     #expect(try HostileTests.waitForConnections(1, other))
     let after = try Footprint(of: daemon.process.pid)
