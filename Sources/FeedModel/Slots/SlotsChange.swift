@@ -12,7 +12,7 @@ extension SlotsLayout {
   /// move keeps the element.
   ///
   /// O(c · (log c + p) + p · types) for c changed rows and places and a pattern of p types, independent of the lengths
-  /// of the list and the contents.
+  /// of the list and the contents, and of the fixed rows that stay.
   public func change(to new: SlotsLayout, contents: [Change]) -> Change {
     let blocks = SlotsDifference(from: self, to: new, contents: contents).blocks
     let byNewRow = blocks.indices.sorted { blocks[$0].new < blocks[$1].new }
@@ -94,12 +94,15 @@ struct SlotsDifference {
   private let old: SlotsLayout
   private let new: SlotsLayout
   private let maps: [SlotsContentMap]
+  /// The positions at which the fixed rows of the lists differ, ascending; nil if the lists have different rules.
+  private let fixedDifferences: [Int]?
   private(set) var blocks: [Block] = []
 
   init(from old: SlotsLayout, to new: SlotsLayout, contents: [Change]) {
     self.old = old
     self.new = new
     maps = contents.map(SlotsContentMap.init)
+    fixedDifferences = old.fixed.differences(to: new.fixed, maps)
     findBlocks()
     markMovedBlocks()
   }
@@ -123,28 +126,42 @@ struct SlotsDifference {
     }
   }
 
-  /// The number of equal rows from `oldRow` of the old list and `newRow` of the new list on.
+  /// A number of equal rows from `oldRow` of the old list and `newRow` of the new list on, at least 1, which are equal.
   private func commonLength(_ oldRow: Int, _ newRow: Int) -> Int {
+    if oldRow == newRow, let fixedDifferences { return commonLength(at: oldRow, fixedDifferences) }
+    if old.fixed.item(at: oldRow) != nil || new.fixed.item(at: newRow) != nil { return 1 }
+    let most = min(
+      (old.fixed.next(at: oldRow) ?? old.count) - oldRow, (new.fixed.next(at: newRow) ?? new.count) - newRow)
+    return max(1, commonLength(base: old.base(of: oldRow), new.base(of: newRow), atMost: most))
+  }
+
+  /// The number of equal rows from `row` of both lists on. Fixed rows that stay cost nothing.
+  private func commonLength(at row: Int, _ differences: [Int]) -> Int {
+    let place = differences.indices.partitionPoint { differences[$0] < row }
+    var edge = min(old.count, new.count)
+    if place < differences.count { edge = min(edge, differences[place]) }
+    let (oldBase, newBase) = (old.base(of: row), new.base(of: row))
+    let most = old.base(of: edge) - oldBase
+    let length = commonLength(base: oldBase, newBase, atMost: most)
+    if length == most { return max(1, edge - row) }
+    return max(1, min(old.row(ofBase: oldBase + length), new.row(ofBase: newBase + length)) - row)
+  }
+
+  /// The number of equal rows from two rows on, all counted without the fixed rows.
+  private func commonLength(base oldBase: Int, _ newBase: Int, atMost most: Int) -> Int {
     var length = 0
-    while oldRow + length < old.count, newRow + length < new.count {
-      let oldStretch = old.stretch(at: oldRow + length)
-      let newStretch = new.stretch(at: newRow + length)
-      guard case .periodic(let oldIndex, let oldOffset, let oldCount) = oldStretch,
-        case .periodic(let newIndex, let newOffset, let newCount) = newStretch
-      else {
-        if !isSame(old.item(at: oldRow + length), new.item(at: newRow + length)) { return length }
-        length += 1
-        continue
-      }
+    while length < most {
+      let (oldIndex, oldOffset, oldCount) = old.stretch(atBase: oldBase + length)
+      let (newIndex, newOffset, newCount) = new.stretch(atBase: newBase + length)
       let oldRun = old.run(oldIndex)
       let newRun = new.run(newIndex)
-      let count = min(oldCount, newCount)
+      let count = min(oldCount, newCount, most - length)
       // Two periodic sequences that agree for the sum of their periods agree forever.
       let tested = min(count, oldRun.emissions.count + newRun.emissions.count)
       for step in 0..<tested where !isSame(oldRun.item(at: oldOffset + step), newRun.item(at: newOffset + step)) {
         return length + step
       }
-      let reach = tested < count ? reach(of: oldRun, from: oldOffset, row: oldRow + length) : count
+      let reach = tested < count ? reach(of: oldRun, from: oldOffset, base: oldBase + length) : count
       length += max(tested, min(count, reach))
     }
     return length
@@ -155,14 +172,14 @@ struct SlotsDifference {
   }
 
   /// The number of rows of the run in which the rows of every type shift by the same distance as its first.
-  private func reach(of run: SlotsRun, from offset: Int, row: Int) -> Int {
+  private func reach(of run: SlotsRun, from offset: Int, base: Int) -> Int {
     var reach = Int.max
     for step in 0..<run.emissions.count {
       let item = run.item(at: offset + step)
       guard let (_, end) = maps[item.type].map(item.index), end < Int.max,
-        let endRow = old.row(of: SlotsItem(type: item.type, index: end)), endRow > row
+        let end = old.base(of: SlotsItem(type: item.type, index: end)), end > base
       else { continue }
-      reach = min(reach, endRow - row)
+      reach = min(reach, end - base)
     }
     return reach
   }
@@ -221,6 +238,9 @@ struct SlotsContentMap {
     for move in change.moves { moved[Int(move.deleted)] = added[Int(move.added)] }
     self.moved = moved
   }
+
+  /// Whether no row was added, deleted or moved.
+  var isIdentity: Bool { deleted.isEmpty && added.isEmpty }
 
   /// Maps a row. Returns its new row and the end of the range that shifts with it: all rows from `index` to `end` shift
   /// by the same distance. Returns nil if the row was deleted. O(log size).

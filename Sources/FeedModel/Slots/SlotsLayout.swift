@@ -63,46 +63,25 @@ public final class SlotsLayout: Sendable {
   private let runs: [SlotsRun]
   private let appearances: [[Appearance]]
   /// The number of rows before fixed rows are inserted.
-  private let baseCount: Int
-  /// The positions of the fixed rows in the list, ascending, and their items.
-  private let fixedRows: [Int]
-  private let fixedItems: [SlotsItem]
-  /// For each type with fixed rows its first row that one of them shows, and where they stand, ascending.
-  private let fixedOfType: [Int: (first: Int, rows: [Int])]
+  let baseCount: Int
+  let fixed: SlotsFixedRows
 
   /// Creates the layout of contents with these row counts. `counts` has one entry for every type of the rule.
-  public init(_ rule: SlotsRule, counts: [Int]) {
+  ///
+  /// - Parameter former: a layout of the same rule, whose fixed rows are changed as far as they differ. O(pattern length ·
+  ///   types + fixed rows that come or go).
+  public init(_ rule: SlotsRule, counts: [Int], former: SlotsLayout? = nil) {
     var builder = SlotsBuilder(rule, counts: counts)
     let mayHaveFixed = builder.build()
     let runs = builder.runs
     self.runs = runs
     baseCount = runs.last?.end ?? 0
     appearances = Self.appearances(in: runs, types: counts.count)
-
-    var rows: [Int] = []
-    var items: [SlotsItem] = []
-    var used = builder.used
-    var ofType: [Int: (first: Int, rows: [Int])] = [:]
-    // The number of types of which more rows can be inserted.
-    var waiting = mayHaveFixed ? rule.insertedTypes.count { used[$0] < counts[$0] } : 0
-    for (position, type) in rule.insertions {
-      // The list grows by one row for each that is inserted, so a position beyond its end is never reached.
-      if waiting == 0 || position > baseCount + rows.count { break }
-      guard used[type] < counts[type] else { continue }
-      ofType[type, default: (used[type], [])].rows.append(position)
-      rows.append(position)
-      items.append(SlotsItem(type: type, index: used[type]))
-      used[type] += 1
-      if used[type] == counts[type] { waiting -= 1 }
-    }
-    fixedRows = rows
-    fixedItems = items
-    fixedOfType = ofType
-    count = baseCount + rows.count
+    fixed = SlotsFixedRows(
+      rule.insertions, used: builder.used, counts: mayHaveFixed ? counts : nil, baseCount: baseCount,
+      former: former?.fixed)
+    count = baseCount + fixed.count
   }
-
-  /// The positions of the fixed rows that are in the list, ascending.
-  var fixedPositions: [Int] { fixedRows }
 
   private static func appearances(in runs: [SlotsRun], types: Int) -> [[Appearance]] {
     var result = [[Appearance]](repeating: [], count: types)
@@ -119,55 +98,46 @@ public final class SlotsLayout: Sendable {
     return result
   }
 
-  /// The item at a row in `0..<count`. O(log(pattern length · types)).
+  /// The item at a row in `0..<count`. O(log(pattern length · types · fixed)).
   public func item(at row: Int) -> SlotsItem {
     precondition(row >= 0 && row < count, "row out of range")
-    switch stretch(at: row) {
-    case .fixed(let item): return item
-    case .periodic(let run, let offset, _): return runs[run].item(at: offset)
-    }
+    if let item = fixed.item(at: row) { return item }
+    let (run, offset, _) = stretch(atBase: base(of: row))
+    return runs[run].item(at: offset)
   }
 
-  /// The row that shows an item; nil if no row does. O(log(pattern length · types)).
+  /// The row that shows an item; nil if no row does. O(log(pattern length · types · fixed)).
   public func row(of item: SlotsItem) -> Int? {
+    if let base = base(of: item) { return row(ofBase: base) }
+    return fixed.row(of: item)
+  }
+
+  // MARK: Rows without the fixed rows
+
+  /// The number of rows before `row` that are not fixed.
+  func base(of row: Int) -> Int { row - fixed.count(before: row) }
+
+  /// The row that is number `base` without the fixed rows.
+  func row(ofBase base: Int) -> Int { base + fixed.count(beforeBase: base) }
+
+  /// The row of an item, without the fixed rows; nil if it is fixed or not shown.
+  func base(of item: SlotsItem) -> Int? {
     guard item.index >= 0, item.type >= 0, item.type < appearances.count else { return nil }
     // Accessed in place: copying parts would retain their lists.
     let type = item.type
     let place = appearances[type].indices.partitionPoint { appearances[type][$0].first <= item.index } &- 1
-    if place >= 0 {
-      let run = appearances[type][place].run
-      let (pass, slot) = (item.index - appearances[type][place].first)
-        .quotientAndRemainder(dividingBy: appearances[type][place].slots.count)
-      if pass < runs[run].passes {
-        return final(runs[run].start + pass * runs[run].emissions.count + appearances[type][place].slots[slot])
-      }
-    }
-    guard let fixed = fixedOfType[type], (0..<fixed.rows.count).contains(item.index - fixed.first) else { return nil }
-    return fixed.rows[item.index - fixed.first]
+    guard place >= 0 else { return nil }
+    let run = appearances[type][place].run
+    let (pass, slot) = (item.index - appearances[type][place].first)
+      .quotientAndRemainder(dividingBy: appearances[type][place].slots.count)
+    guard pass < runs[run].passes else { return nil }
+    return runs[run].start + pass * runs[run].emissions.count + appearances[type][place].slots[slot]
   }
 
-  /// The final row of a row that is numbered without the fixed rows.
-  private func final(_ base: Int) -> Int {
-    base + fixedRows.indices.partitionPoint { fixedRows[$0] - $0 <= base }
-  }
-
-  /// A range of rows that follow the same rule.
-  enum Stretch {
-    /// A single fixed row.
-    case fixed(SlotsItem)
-    /// Rows of a run: the offset of the first one in the run, and their number.
-    case periodic(run: Int, offset: Int, count: Int)
-  }
-
-  /// The longest stretch that begins at a row in `0..<count`.
-  func stretch(at row: Int) -> Stretch {
-    let fixedBefore = fixedRows.countOfPrefix { $0 < row }
-    let isBounded = fixedBefore < fixedRows.count
-    if isBounded && fixedRows[fixedBefore] == row { return .fixed(fixedItems[fixedBefore]) }
-    let base = row - fixedBefore
+  /// The run of a row without the fixed rows, its offset in the run, and the number of rows to the end of the run.
+  func stretch(atBase base: Int) -> (run: Int, offset: Int, count: Int) {
     let index = runs.countOfPrefix { $0.start <= base } - 1
-    let toNextFixed = isBounded ? fixedRows[fixedBefore] - row : count - row
-    return .periodic(run: index, offset: base - runs[index].start, count: min(runs[index].end - base, toNextFixed))
+    return (index, base - runs[index].start, runs[index].end - base)
   }
 
   func run(_ index: Int) -> SlotsRun { runs[index] }

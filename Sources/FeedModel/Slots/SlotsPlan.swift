@@ -26,10 +26,8 @@ public struct SlotsRule: Equatable, Sendable {
   public var defaultType: Int?
   /// The types of fixed rows by their position in the finished list, from 0. Negative positions are ignored.
   public var fixed: [Int: Int] { didSet { sortInsertions() } }
-  /// The entries of `fixed` that may be inserted, ascending by position: not at negative positions, no types of the pattern.
-  private(set) var insertions: [(position: Int, type: Int)] = []
-  /// The types of `insertions`, each once.
-  private(set) var insertedTypes: [Int] = []
+  /// The entries of `fixed` that may be inserted: not at negative positions, no types of the pattern.
+  private(set) var insertions = SlotsInsertions([])
 
   /// Creates a rule from its parts.
   public init(
@@ -45,9 +43,9 @@ public struct SlotsRule: Equatable, Sendable {
 
   private mutating func sortInsertions() {
     let shown = Set(pattern)
-    insertions = fixed.filter { $0.key >= 0 && !shown.contains($0.value) }.map { (position: $0.key, type: $0.value) }
-      .sorted { $0.position < $1.position }
-    insertedTypes = Set(insertions.map(\.type)).sorted()
+    insertions = SlotsInsertions(
+      fixed.filter { $0.key >= 0 && !shown.contains($0.value) }.map { (position: $0.key, type: $0.value) }
+        .sorted { $0.position < $1.position })
   }
 
   public static func == (a: SlotsRule, b: SlotsRule) -> Bool {

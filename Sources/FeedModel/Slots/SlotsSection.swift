@@ -28,7 +28,7 @@ final class SlotsSection: FeedSection {
     let rows = plan.contents.map { $0?.count ?? 0 }
     cachedVersion = counts.version
     if let cached, cached.rows == rows { return cached.layout }
-    let fresh = SlotsLayout(plan.rule, counts: rows)
+    let fresh = SlotsLayout(plan.rule, counts: rows, former: cached?.layout)
     cached = (rows, fresh)
     return fresh
   }
@@ -57,7 +57,7 @@ final class SlotsSection: FeedSection {
     let layout = layout
     let own = TypeTable()
     var fixed: [Int: SlotsSnapshot.Fixed] = [:]
-    for position in layout.fixedPositions {
+    for position in layout.fixed.positions {
       let row = row(for: layout.item(at: position))
       row.element.retain()
       fixed[position] = (row.element, own.code(of: row.type, in: row.element))

@@ -58,8 +58,12 @@ import Testing
     let after = before.applying(changes)
     let old = before.tokens(SlotsReference.list(rule, counts), since: before)
     let new = after.tokens(SlotsReference.list(newRule, after.counts), since: before)
-    let change = SlotsLayout(rule, counts: counts)
-      .change(to: SlotsLayout(newRule, counts: after.counts), contents: changes)
+    let layout = SlotsLayout(rule, counts: counts)
+    let newLayout = SlotsLayout(newRule, counts: after.counts, former: layout)
+    let list = SlotsReference.list(newRule, after.counts)
+    #expect((0..<newLayout.count).map(newLayout.item) == list, "\(note)")
+    #expect(list.indices.allSatisfy { newLayout.row(of: list[$0]) == $0 }, "\(note)")
+    let change = layout.change(to: newLayout, contents: changes)
 
     let listed = (change.added + change.updated).map { new[Int($0.row)] }
     var mirror = [old]
@@ -94,6 +98,23 @@ import Testing
       let counts = (0..<types).map { _ in Int.random(in: 0...(round % 2 == 0 ? 8 : 30), using: &slots.random) }
       let changes = counts.map { slots.change(of: $0, rows: 3) }
       check(rule, newRule, counts, changes, "seed \(seed) round \(round): \(rule) of \(counts) by \(changes)")
+    }
+  }
+
+  /// Lists of many fixed rows of several types, some of which also stand in the header or replace others.
+  @Test(arguments: UInt64(1)...20)
+  func manyFixedRows(_ seed: UInt64) {
+    var slots = RandomSlots(random: SeededRandom(seed: seed))
+    let types = 3 + Int(seed % 3)
+    var rule = slots.rule(types: types)
+    rule.pattern = rule.pattern.map { $0 % 2 }
+    for position in 0..<200 where Bool.random(using: &slots.random) {
+      rule.fixed[position] = Int.random(in: 1..<types, using: &slots.random)
+    }
+    for round in 0..<4 {
+      let counts = (0..<types).map { _ in Int.random(in: 0...(round % 2 == 0 ? 60 : 150), using: &slots.random) }
+      let changes = counts.map { slots.change(of: $0, rows: 3) }
+      check(rule, rule, counts, changes, "seed \(seed) round \(round): \(rule) of \(counts) by \(changes)")
     }
   }
 

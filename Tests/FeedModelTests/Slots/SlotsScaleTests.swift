@@ -60,4 +60,23 @@ import Testing
     let content = Change(deleted: [row(0)], added: [row(many - 1)])
     #expect(layout.change(to: layout, contents: [content]) == content)
   }
+
+  @Test("fixed rows that stay are no blocks of their own")
+  func fixedRowsThatStay() {
+    let fixed = Dictionary(uniqueKeysWithValues: (0..<3000).map { (2 * $0 + 1, 1) })
+    let rule = SlotsRule(pattern: [0], fixed: fixed)
+    for counts in [[many, many], [5000, 5000], [5000, 2000]] {
+      let old = SlotsLayout(rule, counts: counts)
+      for type in 0..<2 {
+        for place in [counts[type], counts[type] - 10] {
+          var (after, contents) = (counts, [Change.empty, .empty])
+          after[type] += 1
+          contents[type] = Change(added: [row(place)])
+          let difference = SlotsDifference(
+            from: old, to: SlotsLayout(rule, counts: after, former: old), contents: contents)
+          #expect(difference.blocks.count < 50, "type \(type) of \(counts) at \(place)")
+        }
+      }
+    }
+  }
 }
