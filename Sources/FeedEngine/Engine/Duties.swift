@@ -37,7 +37,7 @@ extension Engine {
   /// Whether there is work that can continue immediately.
   var hasWork: Bool {
     quotas.hasOverLimit || hasAnswersToContinue || watches.schedule.readyCount > 0 || sessions.hasResumable
-      || catalog.hasDiscarded
+      || catalog.hasDiscarded || hasLongTextToScan
   }
 
   /// Evicts expired elements, a bounded number in each turn.

@@ -65,6 +65,7 @@ public final class Engine {
   var outbox = Outbox()
   var watches: Watches
   var longAnswers = LongAnswers()
+  var longTexts = LongTexts()
   /// The request that changes feeds and takes several turns.
   var longWork: LongWork
   var status: Status
@@ -124,6 +125,7 @@ public final class Engine {
       quotas.checkInvariants(sessions.all)
       outbox.checkInvariants(sessions.all)
       longAnswers.checkInvariants(sessions.all)
+      longTexts.checkInvariants(sessions.all)
       for session in sessions.all {
         session.line.checkInvariants()
         precondition(!session.isClosing || session.input.held.count == 0, "a closing connection holds input")

@@ -37,6 +37,14 @@ final class Batch {
     rest = (try? scanner.scan(bytes.bytes))?.elements
   }
 
+  /// Copies all requests of an array that was scanned in parts, and takes its tokens.
+  func keep(all text: LongText, of message: UnsafeRawBufferPointer) {
+    assert(text.isComplete)
+    bytes.append(message)
+    swap(&scanner, &text.scanner)
+    rest = scanner.view(at: 0, of: bytes.bytes).elements
+  }
+
   /// Returns the next copied request; nil if there is none. Valid as long as this batch.
   func next() -> JSONView? {
     previous = rest

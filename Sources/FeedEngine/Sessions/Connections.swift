@@ -46,6 +46,7 @@ extension Engine {
     session.input.hasEnded = true
     session.input.partialSince = nil
     session.input.held.removeAll()
+    longTexts.remove(session)
     if session.line.isDone { session.phase.isClosing = true }
     recount(session)
     outbox.list(session)
@@ -56,6 +57,7 @@ extension Engine {
     endWatches(of: session)
     session.line.cancelAnswers()
     session.phase.isClosing = true
+    longTexts.remove(session)
     sessions.close(session)
     outbox.remove(session)
     longAnswers.remove(session)
@@ -75,6 +77,7 @@ extension Engine {
     session.phase.isClosing = true
     session.phase.closeDeadline = now.adding(seconds: Self.closeGrace)
     session.input.held.removeAll()
+    longTexts.remove(session)
     session.line.work = nil
     if let batch = session.line.batch { sendAnswers(of: batch, to: session) }
     session.line.batch = nil
@@ -100,7 +103,11 @@ extension Engine {
 
   /// Charges the user of a session for the memory of the session, if that changed. O(1).
   @inline(__always) func recount(_ session: Session) {
-    let holding = session.isClosing ? 0 : session.output.backlog &+ session.input.held.count &+ session.line.memory
+    var holding = 0
+    if !session.isClosing {
+      holding = session.output.backlog &+ session.input.held.count &+ session.line.memory
+      if let text = session.longText { holding &+= text.memory }
+    }
     if holding != session.charged && !session.phase.isRefused {
       quotas.charge(session, holding, limit: limits.maxQueuePerUser)
     }

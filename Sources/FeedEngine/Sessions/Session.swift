@@ -93,6 +93,8 @@ final class Session {
   var watches: [Watch] = []
   /// The input that was not decoded.
   var input = SessionInput()
+  /// The text of the first request of the input, if that is long and scanned in part. Written by `LongTexts` only.
+  var longText: LongText?
   /// The requests that were decoded but not answered.
   var line = RequestLine()
   var output = OutputQueue()

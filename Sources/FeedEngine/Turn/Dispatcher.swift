@@ -65,6 +65,10 @@ struct Dispatcher: ~Copyable {
   private mutating func dispatch(_ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
     let message: JSONView
     do throws(JSONError) {
+      if LongTexts.isLong(payload.count, isEager: engine.longWork.isEager) {
+        guard let text = try scanLong(payload, of: session) else { return false }
+        return dispatch(text, payload, of: session)
+      }
       message = try commits.open.scan(payload)
     } catch {
       engine.countRequest(of: session, 1)
@@ -73,6 +77,51 @@ struct Dispatcher: ~Copyable {
     }
     if message.kind == .array { return dispatch(array: message, payload, of: session) }
     return dispatch(message, payload, of: session)
+  }
+
+  // MARK: Long texts
+
+  /// Scans a part of a long text. Returns nil if it is not complete; the caller must retry later.
+  private mutating func scanLong(
+    _ text: UnsafeRawBufferPointer, of session: Session
+  ) throws(JSONError) -> LongText? {
+    let long = engine.longTexts.text(of: session, maxDepth: engine.limits.maxDepth)
+    if long.isComplete { return long }
+    let (engine, isEager) = (engine, engine.longWork.isEager)
+    guard let count = engine.longTexts.takeTurn(session, isEager: isEager, where: engine.canScan) else { return nil }
+    do throws(JSONError) {
+      try long.scan(text, tokens: count)
+    } catch {
+      engine.longTexts.remove(session)
+      throw error
+    }
+    return long.isComplete ? long : nil
+  }
+
+  /// Dispatches a request or an array whose text was scanned in parts. Returns false if the caller must retry later.
+  private mutating func dispatch(_ text: LongText, _ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
+    let message = text.scanner.view(at: 0, of: payload)
+    if message.kind == .array {
+      // The end of the requests before it resumes the connection.
+      guard session.line.isEmpty else { return false }
+      engine.longTexts.remove(session)
+      begin(message, text, payload, of: session)
+      return true
+    }
+    guard let message = take(text, of: payload, session) else { return false }
+    return dispatch(message, payload, of: session)
+  }
+
+  /// Moves a long text to the open batch. Returns nil if that has no room, or if feeds cannot be read; the caller must retry
+  /// later.
+  private mutating func take(_ text: LongText, of bytes: UnsafeRawBufferPointer, _ session: Session) -> JSONView? {
+    if commits.open.count > 0 || engine.longWork.isExclusive {
+      stall(session)
+      return nil
+    }
+    let message = commits.open.take(text, of: bytes)
+    engine.longTexts.remove(session)
+    return message
   }
 
   /// Executes a request, or adds it to the open batch. Returns false if the batch has no room.
@@ -204,6 +253,19 @@ struct Dispatcher: ~Copyable {
     engine.recount(session)
   }
 
+  /// Begins a JSON-RPC batch that is first in its line and was scanned in parts.
+  private mutating func begin(
+    _ array: JSONView, _ text: LongText, _ payload: UnsafeRawBufferPointer, of session: Session
+  ) {
+    if array.count == 0 { return begin(array, of: session) }
+    let batch = Batch(maxDepth: engine.limits.maxDepth)
+    batch.keep(all: text, of: payload)
+    session.line.batch = batch
+    arrayBudget = max(0, dispatchRequests(of: batch, session, budget: arrayBudget))
+    end(batch, of: session)
+    engine.recount(session)
+  }
+
   /// Continues the unfinished JSON-RPC batches.
   mutating func continueArrays() {
     let shares = engine.longAnswers.shares()
@@ -249,7 +311,20 @@ struct Dispatcher: ~Copyable {
 
   /// Scans a request of a JSON-RPC batch onto the tape of the open batch, and takes it.
   private mutating func dispatchElement(_ text: UnsafeRawBufferPointer, of session: Session) -> Bool {
-    guard let message = try? commits.open.scan(text) else { return true }
+    let message: JSONView
+    do throws(JSONError) {
+      if LongTexts.isLong(text.count, isEager: engine.longWork.isEager) {
+        guard let long = try scanLong(text, of: session), let taken = take(long, of: text, session) else {
+          return false
+        }
+        message = taken
+      } else {
+        message = try commits.open.scan(text)
+      }
+    } catch {
+      assertionFailure("a request of a scanned array is valid")
+      return true
+    }
     return dispatch(message, text, of: session)
   }
 
@@ -286,6 +361,7 @@ struct Dispatcher: ~Copyable {
   /// Opens a batch with the daemon's own requests, if the log accepts a batch in this turn.
   mutating func openBatch() {
     arrayBudget = LongAnswers.turnBudget
+    engine.resumeLongTexts()
     guard commits.canAppend else { return }
     for request in engine.ownWork.queue.take(at: engine.now, nextExpiry: engine.catalog.nextExpiry) {
       commits.open.log(request)

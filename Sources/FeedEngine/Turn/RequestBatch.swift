@@ -96,6 +96,13 @@ final class RequestBatch {
     try scanner.scan(text, after: kept)
   }
 
+  /// Takes the tokens of a long text, as if it was just scanned. The batch must be empty.
+  func take(_ text: LongText, of bytes: UnsafeRawBufferPointer) -> JSONView {
+    precondition(text.isComplete && entries.isEmpty && kept == 0, "there is no room for the tokens")
+    swap(&scanner, &text.scanner)
+    return scanner.view(at: 0, of: bytes)
+  }
+
   // MARK: Adding
 
   /// Adds the request that was just scanned, to be stored by the log.

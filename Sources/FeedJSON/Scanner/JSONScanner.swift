@@ -10,6 +10,8 @@ public struct JSONScanner: ~Copyable {
   /// The deepest nesting of containers that is accepted. `[[]]` has depth 2.
   public let maxDepth: Int
   private var tape: Tape?
+  /// Where the scan of a text in parts was paused.
+  private var pause: ScanPause?
   /// The most tokens that a text has needed since the last `releaseUnused()`.
   private var needed = 0
 
@@ -40,6 +42,7 @@ public struct JSONScanner: ~Copyable {
     guard let start = bytes.baseAddress, bytes.count > 0 else { throw JSONError(offset: 0, kind: .empty) }
     guard let tape = tape ?? Tape(capacity: Self.firstCapacity) else { throw JSONError(offset: 0, kind: .tooLarge) }
     let base = start.assumingMemoryBound(to: UInt8.self)
+    assert(pause == nil, "another text is scanned in part")
     var pass = ScanPass(base: base, count: bytes.count, tape: tape, after: kept, maxDepth: maxDepth)
     let accepted = pass.run()
     // The pass may have moved the tape, even if the text is refused.
@@ -48,6 +51,28 @@ public struct JSONScanner: ~Copyable {
     needed = max(needed, tokenCount)
     guard accepted else { throw JSONError(offset: pass.p - base, kind: pass.fault) }
     return JSONView(base: base, token: UnsafePointer(pass.tape.start + kept))
+  }
+
+  /// Scans a text like ``scan(_:)``, but at most about `count` tokens of it. Returns nil if the rest of the text is left: call
+  /// this function again with the same bytes, which may have moved.
+  ///
+  ///     while try scanner.scanPart(bytes, tokens: 10_000) == nil { serveOthers() }
+  ///
+  /// A string is scanned at once, however long it is. Throws as ``scan(_:)`` does; the next call begins another text.
+  public mutating func scanPart(_ bytes: UnsafeRawBufferPointer, tokens count: Int) throws(JSONError) -> JSONView? {
+    guard bytes.count <= Int(UInt32.max) else { throw JSONError(offset: 0, kind: .tooLarge) }
+    guard let start = bytes.baseAddress, bytes.count > 0 else { throw JSONError(offset: 0, kind: .empty) }
+    guard let tape = tape ?? Tape(capacity: Self.firstCapacity) else { throw JSONError(offset: 0, kind: .tooLarge) }
+    let base = start.assumingMemoryBound(to: UInt8.self)
+    var pass = ScanPass(base: base, count: bytes.count, tape: tape, after: 0, maxDepth: maxDepth)
+    let accepted = pass.run(after: pause, tokens: count)
+    self.tape = pass.tape
+    tokenCount = pass.next - pass.tape.start
+    needed = max(needed, tokenCount)
+    pause = pass.pause
+    if pause != nil { return nil }
+    guard accepted else { throw JSONError(offset: pass.p - base, kind: pass.fault) }
+    return JSONView(base: base, token: UnsafePointer(pass.tape.start))
   }
 
   /// The number of tokens on the tape, including the kept ones.

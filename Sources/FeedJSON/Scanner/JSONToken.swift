@@ -70,10 +70,13 @@ struct Tape {
     lastPair = start + (capacity &- 2)
   }
 
-  /// Moves the tokens to twice the memory. Returns nil, and this tape stays valid, if there is none.
+  /// The most tokens that a tape grows by: 4 MiB, so that growing does not take long.
+  private static let longestStep = 1 << 18
+
+  /// Moves the tokens to more memory, twice as much for a short tape. Returns nil, and this tape stays valid, if there is none.
   @inline(never)
-  func doubled() -> Tape? {
-    Tape(resizing: start, used: capacity, capacity &* 2)
+  func enlarged() -> Tape? {
+    Tape(resizing: start, used: capacity, capacity &+ min(capacity, Self.longestStep))
   }
 
   /// Frees the memory.

@@ -18,6 +18,12 @@ struct ScanPass {
   var tape: Tape
   /// The position of the next token.
   var next: UnsafeMutablePointer<JSONToken>
+  /// The last position at which a value is begun without a look at ``growOrPause()``.
+  private var last: UnsafeMutablePointer<JSONToken>
+  /// The number of tokens on the tape at which the pass pauses.
+  private var most = Int.max
+  /// Whether the pass stopped before a value, to be continued.
+  private(set) var isPaused = false
   var depth = 0
   /// The tape index of the innermost open container.
   var container = 0
@@ -35,6 +41,7 @@ struct ScanPass {
     p = base
     lastSpace = base
     next = tape.start + kept
+    last = tape.lastPair
   }
 
   /// Scans the whole text. Its value is then where the first token was written.
@@ -42,11 +49,17 @@ struct ScanPass {
   mutating func run() -> Bool {
     skipSpaces()
     guard p < end else { return refuse(.empty) }
+    return scanValues()
+  }
+
+  /// Scans the rest of the text from the first byte of a value, or of a name in an object.
+  @inline(__always)
+  private mutating func scanValues() -> Bool {
     // At the start of each iteration `p` is at the first byte of a value, or of a name in an object.
     while true {
       // An iteration writes at most one name and one value.
-      if _slowPath(next > tape.lastPair) {
-        guard growTape() else { return refuse(.tooLarge) }
+      if _slowPath(next > last) {
+        guard growOrPause() else { return false }
       }
       if inObject {
         guard _fastPath(name()) else { return false }
@@ -294,13 +307,60 @@ extension ScanPass {
     return q
   }
 
-  /// Enlarges the tape. Returns false if there is no memory.
+  /// Makes room for two more tokens. Returns false if there is no memory, or if the pass pauses.
   @inline(__always)
-  mutating func growTape() -> Bool {
+  mutating func growOrPause() -> Bool {
     let used = next - tape.start
-    guard let larger = tape.doubled() else { return false }
-    tape = larger
-    next = larger.start + used
+    if used >= most {
+      isPaused = true
+      return false
+    }
+    if next > tape.lastPair {
+      guard let larger = tape.enlarged() else { return refuse(.tooLarge) }
+      tape = larger
+      next = larger.start + used
+    }
+    last = tape.lastPair
+    if most < Int.max { last = min(last, tape.start + (most &- 1)) }
     return true
+  }
+}
+
+/// Where a pass was paused, without the addresses of text and tape.
+struct ScanPause {
+  private let offset: Int
+  private let lastSpace: Int
+  private let tokens: Int
+  private let depth: Int
+  private let container: Int
+  private let children: UInt32
+  private let inObject: Bool
+
+  fileprivate init(_ pass: ScanPass) {
+    offset = pass.p - pass.base
+    lastSpace = pass.lastSpace - pass.base
+    tokens = pass.next - pass.tape.start
+    (depth, container, children, inObject) = (pass.depth, pass.container, pass.children, pass.inObject)
+  }
+
+  fileprivate func apply(to pass: inout ScanPass) {
+    pass.p = pass.base + offset
+    pass.lastSpace = pass.base + lastSpace
+    pass.next = pass.tape.start + tokens
+    (pass.depth, pass.container, pass.children, pass.inObject) = (depth, container, children, inObject)
+  }
+}
+
+extension ScanPass {
+  /// Where the pass was paused; nil if it has ended.
+  var pause: ScanPause? { isPaused ? ScanPause(self) : nil }
+
+  /// Scans about `count` tokens of the text: its beginning, or what follows a pause.
+  @inline(never)
+  mutating func run(after pause: ScanPause?, tokens count: Int) -> Bool {
+    pause?.apply(to: &self)
+    most = (next - tape.start) &+ max(count, 1)
+    last = min(last, tape.start + (most &- 1))
+    return pause == nil ? run() : scanValues()
   }
 }
