@@ -120,19 +120,24 @@ struct AttackTests {
     let other = try daemon.connect()
     for feed in ["mine", "a2"] { _ = try HostileTests.ask(other, "define", #"{"feed":"\#(feed)","kind":"array"}"#) }
     let before = try Footprint(of: daemon.process.pid)
+    let quiet = try PingMeter.measure(daemon) { for _ in 0..<10 { _ = try HostileTests.ask(other, "ping") } }
+    #expect(try HostileTests.waitForConnections(1, other))
     var attacker: RawClient? = try OtherUser.connect(daemon.socketPath)
     for (method, params) in attack.preparation {
       let answer = try attacker.map { try HostileTests.ask($0, method, params) }
       #expect(answer?.has("result") == true, "\(method): \(String(describing: answer).prefix(200))")
     }
     var last: JSONValue?
-    let pings = try PingMeter.measure(daemon.socketPath) {
+    let attacked = try PingMeter.measure(daemon) {
       for (method, params) in attack.requests {
         last = try attacker.map { try HostileTests.answer($0, method, params) }
       }
     }
-    // Without limits these attacks take minutes; machines that run tests are slow as well.
-    #expect(try #require(pings.last) < 10_000_000_000)
+    // Without limits these attacks take minutes and gigabytes; machines that run tests are slow as well.
+    #expect(attacked.longestPing < 10_000_000_000)
+    // The attacker and the client of the meter.
+    #expect(attacked.descriptors <= before.descriptors + 2)
+    #expect(attacked.memory < before.memory + (160 << 20))
     let limit = last?["error"]["data"]["limit"].string
     if let expected = attack.limit { #expect(limit == expected) }
     // The changes of the other user are as before.
@@ -144,6 +149,9 @@ struct AttackTests {
     let after = try Footprint(of: daemon.process.pid)
     #expect(after.descriptors == before.descriptors)
     #expect(after.memory < before.memory + (96 << 20))
+    let calm = try PingMeter.measure(daemon) { for _ in 0..<10 { _ = try HostileTests.ask(other, "ping") } }
+    for measurement in [quiet, calm] { #expect(measurement.longestPing < 10_000_000_000) }
+    #expect(calm.descriptors <= quiet.descriptors)
   }
 
   @Test("a daemon starts again after a refused request with a slow filter")
@@ -189,19 +197,30 @@ enum OtherUser {
   }
 }
 
-/// Sends requests of one more client while something else happens, each after the answer to the one before.
+/// Sends pings of one more client while something else happens, each after the answer to the one before, and looks at what the
+/// daemon uses meanwhile.
 final class PingMeter: Sendable {
-  private let path: String
-  private let isOver = Atomic<Bool>(false)
-  private let times = Mutex<[UInt64]>([])
-
-  private init(_ path: String) {
-    self.path = path
+  struct Measurement {
+    /// The nanoseconds of the longest round trip.
+    var longestPing: UInt64 = 0
+    /// The most bytes and descriptors that the daemon used.
+    var memory = 0
+    var descriptors = 0
   }
 
-  /// Returns the nanoseconds that each answer took, ascending. There is at least one.
-  static func measure(_ path: String, during body: () throws -> Void) throws -> [UInt64] {
-    let meter = PingMeter(path)
+  private let path: String
+  private let pid: Int32
+  private let isOver = Atomic<Bool>(false)
+  private let measurement = Mutex(Measurement())
+
+  private init(_ daemon: DaemonProcess) {
+    path = daemon.socketPath
+    pid = daemon.process.pid
+  }
+
+  /// Measures at least one ping.
+  static func measure(_ daemon: DaemonProcess, during body: () throws -> Void) throws -> Measurement {
+    let meter = PingMeter(daemon)
     let thread = try Thread("ping") { meter.run() }
     do {
       try body()
@@ -212,7 +231,9 @@ final class PingMeter: Sendable {
     }
     meter.isOver.store(true, ordering: .relaxed)
     thread.join()
-    return meter.times.withLock { $0.sorted() }
+    let measurement = meter.measurement.withLock { $0 }
+    if measurement.longestPing == 0 { throw TestFailure("no ping was answered") }
+    return measurement
   }
 
   private func run() {
@@ -220,7 +241,13 @@ final class PingMeter: Sendable {
     repeat {
       let start = MonotonicClock.now
       guard (try? HostileTests.ask(client, "ping"))?.has("result") == true else { return }
-      times.withLock { $0.append(MonotonicClock.now - start) }
+      let time = MonotonicClock.now - start
+      guard let footprint = try? Footprint(of: pid) else { return }
+      measurement.withLock {
+        $0.longestPing = max($0.longestPing, time)
+        $0.memory = max($0.memory, footprint.memory)
+        $0.descriptors = max($0.descriptors, footprint.descriptors)
+      }
     } while !isOver.load(ordering: .relaxed)
   }
 }

@@ -61,9 +61,15 @@ struct HostileTests {
     let daemon = try DaemonProcess(["--max-queue-per-user", "8M"])
     let other = try daemon.connect()
     _ = try ask(other, "define", #"{"feed":"c","kind":"collection","bins":[\#(Self.bins)]}"#)
+    let before = try Footprint(of: daemon.process.pid)
     let attackers = try (0..<3).map { _ in try daemon.connect() }
-    for attacker in attackers { try attacker.send(batch(40_000)) }
+    let attacked = try PingMeter.measure(daemon) {
+      for attacker in attackers { try attacker.send(batch(40_000)) }
+      #expect(try waitForConnections(2, other))
+    }
     #expect(try waitForConnections(1, other))
+    #expect(attacked.memory < before.memory + (64 << 20))
+    #expect(try Footprint(of: daemon.process.pid).descriptors == before.descriptors)
     for attacker in attackers {
       #expect(try JSONValue(attacker.receiveToEnd().last)["params"]["reason"].string == "quota")
     }
