@@ -203,8 +203,8 @@ extension Method {
     switch self {
     case .insertChild: [params?.member("child")?.truncatedName].compactMap { $0 }
     case .define:
-      (params?.member("children")?.elements.compactMap(\.string) ?? [])
-        + (params?.member("contents")?.members.compactMap(\.value.string) ?? [])
+      (params?.member("children")?.elements.compactMap(\.truncatedName) ?? [])
+        + (params?.member("contents")?.members.compactMap(\.value.truncatedName) ?? [])
         + [params?.member("of")?.truncatedName].compactMap { $0 }
     case .update, .patch, .delete, .set, .insert, .remove, .replace, .move, .put, .activate, .removeChild, .select,
       .deselect,

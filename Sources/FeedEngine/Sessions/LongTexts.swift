@@ -37,8 +37,8 @@ struct LongTexts {
 
   var isEmpty: Bool { listed.isEmpty }
 
-  /// Whether a text of `bytes` bytes is scanned in parts. `isEager`: for tests, which send short texts.
-  static func isLong(_ bytes: Int, isEager: Bool) -> Bool { bytes > (isEager ? 100 : shortText) }
+  /// Whether a text of `bytes` bytes is scanned in parts.
+  static func isLong(_ bytes: Int) -> Bool { bytes > shortText }
 
   mutating func beginTurn() { served.removeAll(keepingCapacity: true) }
 
@@ -58,12 +58,12 @@ struct LongTexts {
   }
 
   /// Returns the number of tokens of a session's text to scan now; nil if it is not its turn.
-  mutating func takeTurn(_ session: Session, isEager: Bool, where isAble: (Session) -> Bool) -> Int? {
+  mutating func takeTurn(_ session: Session, where isAble: (Session) -> Bool) -> Int? {
     guard !served.contains(session.peer.uid) else { return nil }
     let sessions = next(where: isAble)
     guard sessions.contains(where: { $0 === session }) else { return nil }
     served.insert(session.peer.uid)
-    return isEager ? 8 : Self.tokensPerTurn / sessions.count
+    return Self.tokensPerTurn / sessions.count
   }
 
   /// Removes the text of a session, if it has one.

@@ -22,7 +22,10 @@ extension Engine {
 
   /// Whether a `watch` may be the first watch of its feed, which begins the feed's history.
   func mayBeginHistory(_ request: Request) -> Bool {
-    guard let name = request.params?.member("feed")?.string else { return false }
+    // A text that is no name is not decoded, and not stored: no request before this one can have defined such a feed.
+    guard let name = request.params?.member("feed")?.string(atMost: FeedName.maxReferenceLength),
+      FeedName.isValidReference(name)
+    else { return false }
     guard let feed = try? catalog.feed(named: name) else { return true }
     return feed.history == nil
   }

@@ -65,7 +65,7 @@ struct Dispatcher: ~Copyable {
   private mutating func dispatch(_ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
     let message: JSONView
     do throws(JSONError) {
-      if LongTexts.isLong(payload.count, isEager: engine.longWork.isEager) {
+      if LongTexts.isLong(payload.count) {
         guard let text = try scanLong(payload, of: session) else { return false }
         return dispatch(text, payload, of: session)
       }
@@ -87,8 +87,8 @@ struct Dispatcher: ~Copyable {
   ) throws(JSONError) -> LongText? {
     let long = engine.longTexts.text(of: session, maxDepth: engine.limits.maxDepth)
     if long.isComplete { return long }
-    let (engine, isEager) = (engine, engine.longWork.isEager)
-    guard let count = engine.longTexts.takeTurn(session, isEager: isEager, where: engine.canScan) else { return nil }
+    let engine = engine
+    guard let count = engine.longTexts.takeTurn(session, where: engine.canScan) else { return nil }
     do throws(JSONError) {
       try long.scan(text, tokens: count)
     } catch {
@@ -313,7 +313,7 @@ struct Dispatcher: ~Copyable {
   private mutating func dispatchElement(_ text: UnsafeRawBufferPointer, of session: Session) -> Bool {
     let message: JSONView
     do throws(JSONError) {
-      if LongTexts.isLong(text.count, isEager: engine.longWork.isEager) {
+      if LongTexts.isLong(text.count) {
         guard let long = try scanLong(text, of: session), let taken = take(long, of: text, session) else {
           return false
         }

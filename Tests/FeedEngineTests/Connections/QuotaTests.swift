@@ -114,7 +114,8 @@ import Testing
   @Test(arguments: [false, true]) func tapeOfAHugeFrameIsReleased(senderDisconnects: Bool) {
     let harness = EngineHarness()
     let sender = harness.connect(uid: 7)
-    harness.send(sender, "[\(String(repeating: "1,", count: 500_000))1]")
+    harness.send(
+      sender, #"{"jsonrpc":"2.0","id":1,"method":"ping","params":[\#(String(repeating: "1,", count: 500_000))1]}"#)
     #expect(harness.tapeCapacity > 500_000)
     if senderDisconnects {
       harness.disconnect(sender)

@@ -176,4 +176,18 @@ import Testing
       #expect(daemon.marks == marks, "\(method.name)")
     }
   }
+
+  @Test("a watch of a feed that cannot exist is not stored")
+  func impossibleFeed() {
+    let harness = EngineHarness(isDurable: true)
+    let id = harness.connect()
+    for name in ["", "a/b/c", "x y", String(repeating: "x", count: 5000)] {
+      let answer = harness.ask(id, "watch", #"{"feed":"\#(name)"}"#).first?.json
+      #expect(answer?.errorCode == -32000)
+    }
+    #expect(harness.stored.isEmpty)
+    harness.deliver(
+      id, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"define","params":{"feed":"a","kind":"array"}}"#))
+    #expect(!harness.stored.isEmpty)
+  }
 }

@@ -1,0 +1,94 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+@testable import ReferenceModel
+
+/// Requests whose text is scanned in parts by several turns.
+@Suite("Long texts") struct ScannedInPartsTests {
+  private static func numbers(_ count: Int) -> String {
+    "[" + (0..<count).map { "\($0)" }.joined(separator: ",") + "]"
+  }
+
+  private func insert(_ id: Int, _ elements: String) -> String {
+    #"{"jsonrpc":"2.0","id":\#(id),"method":"insert","params":{"feed":"a","elements":\#(elements)}}"#
+  }
+
+  private func harness(isDurable: Bool) -> (EngineHarness, ConnectionID, ConnectionID) {
+    let harness = EngineHarness(isDurable: isDurable)
+    let (client, other) = (harness.connect(uid: 7), harness.connect(uid: 8))
+    _ = harness.ask(other, "define", #"{"feed":"a","kind":"array"}"#)
+    return (harness, client, other)
+  }
+
+  private func count(_ harness: EngineHarness, _ id: ConnectionID) -> Int? {
+    harness.ask(id, "describe", #"{"feed":"a"}"#).first?.json?["result"]?["count"]?.int
+  }
+
+  @Test("a long request takes several turns, and others are served between them", arguments: [false, true])
+  func request(isDurable: Bool) {
+    let (harness, client, other) = harness(isDurable: isDurable)
+    harness.supply(client, EngineHarness.frame(insert(1, Self.numbers(150_000))))
+    harness.supply(client, EngineHarness.frame(#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#))
+    var turns = 0
+    while harness.engine.longTexts.isEmpty && turns < 100 {
+      harness.turnOnce()
+      turns += 1
+    }
+    #expect(!harness.engine.longTexts.isEmpty, "the text is scanned in part")
+    harness.supply(other, EngineHarness.frame(#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#))
+    harness.turnOnce()
+    #expect(harness.take(other).count == 1)
+    harness.turn()
+    #expect(harness.take(client).compactMap { $0.json?["id"]?.int } == [1, 2])
+    #expect(harness.engine.longTexts.isEmpty)
+    #expect(count(harness, other) == 150_000)
+  }
+
+  @Test("a long JSON-RPC batch is answered as a short one", arguments: [false, true])
+  func batch(isDurable: Bool) {
+    let (harness, client, other) = harness(isDurable: isDurable)
+    let requests = (0..<40).map { insert($0, Self.numbers(5000)) }.joined(separator: ",")
+    harness.send(client, "[\(requests)]")
+    let answers = harness.take(client).first?.json?.items ?? []
+    #expect(answers.compactMap { $0["id"]?.int } == Array(0..<40))
+    #expect(count(harness, other) == 200_000)
+    // A batch of one request that is long itself.
+    harness.send(client, "[\(insert(1, Self.numbers(60_000)))]")
+    #expect(harness.take(client).count == 1)
+    #expect(count(harness, other) == 260_000)
+  }
+
+  @Test("a long text that is no JSON is refused, and the connection goes on")
+  func invalid() {
+    let (harness, client, other) = harness(isDurable: false)
+    harness.send(client, insert(1, Self.numbers(150_000)) + "]")
+    #expect(harness.take(client).first?.json?.errorCode == -32700)
+    harness.send(client, "[" + String(repeating: " ", count: 300_000) + "]")
+    #expect(harness.take(client).first?.json?.errorCode == -32600)
+    #expect(harness.ask(client, "ping").count == 1)
+    #expect(count(harness, other) == 0)
+    #expect(harness.engine.longTexts.isEmpty)
+  }
+
+  @Test("a client that disconnects within its text leaves nothing")
+  func disconnected() {
+    let (harness, client, other) = harness(isDurable: true)
+    harness.supply(client, EngineHarness.frame(insert(1, Self.numbers(150_000))))
+    for _ in 0..<100 where harness.engine.longTexts.isEmpty { harness.turnOnce() }
+    #expect(!harness.engine.longTexts.isEmpty)
+    harness.disconnect(client)
+    #expect(harness.engine.longTexts.isEmpty)
+    #expect(count(harness, other) == 0)
+  }
+
+  @Test("texts of several connections of a user are scanned one after the other")
+  func several() {
+    let (harness, client, other) = harness(isDurable: false)
+    let clients = [client, harness.connect(uid: 7), harness.connect(uid: 8)]
+    for id in clients { harness.supply(id, EngineHarness.frame(insert(1, Self.numbers(100_000)))) }
+    harness.turn()
+    for id in clients { #expect(harness.take(id).first?.json?["result"] != nil) }
+    #expect(count(harness, other) == 300_000)
+  }
+}
