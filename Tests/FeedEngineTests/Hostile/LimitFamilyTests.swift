@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedModel
 import FeedSystem
 import TestSupport
@@ -415,7 +416,7 @@ import Testing
         #expect(answer.errorCode == -32007, "\(answer)")
         #expect(answer.errorData?["limit"]?.string == limit.name, "\(answer)")
         #expect(answer.errorData?["value"]?.int == setting, "\(answer)")
-        #expect(message.contains("limit \(limit.name) (\(setting)) exceeded: "), "\(message)")
+        #expect(message.contains("limit \(limit.name) (\(grouped(setting))) exceeded: "), "\(message)")
         #expect(message.hasSuffix("--\(limit.flag)"), "\(message)")
         #expect(state(harness, other) == before)
         #expect(answersPing(harness, id) && answersPing(harness, other))
