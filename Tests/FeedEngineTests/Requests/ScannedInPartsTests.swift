@@ -10,8 +10,8 @@ import Testing
     "[" + (0..<count).map { "\($0)" }.joined(separator: ",") + "]"
   }
 
-  private func insert(_ id: Int, _ elements: String) -> String {
-    #"{"jsonrpc":"2.0","id":\#(id),"method":"insert","params":{"feed":"a","elements":\#(elements)}}"#
+  private func insert(_ id: Int, _ element: String) -> String {
+    #"{"jsonrpc":"2.0","id":\#(id),"method":"insert","params":{"feed":"a","element":\#(element)}}"#
   }
 
   private func harness(isDurable: Bool) -> (EngineHarness, ConnectionID, ConnectionID) {
@@ -42,7 +42,7 @@ import Testing
     harness.turn()
     #expect(harness.take(client).compactMap { $0.json?["id"]?.int } == [1, 2])
     #expect(harness.engine.longTexts.isEmpty)
-    #expect(count(harness, other) == 150_000)
+    #expect(count(harness, other) == 1)
   }
 
   @Test("a long JSON-RPC batch is answered as a short one", arguments: [false, true])
@@ -52,11 +52,11 @@ import Testing
     harness.send(client, "[\(requests)]")
     let answers = harness.take(client).first?.json?.items ?? []
     #expect(answers.compactMap { $0["id"]?.int } == Array(0..<40))
-    #expect(count(harness, other) == 200_000)
+    #expect(count(harness, other) == 40)
     // A batch of one request that is long itself.
     harness.send(client, "[\(insert(1, Self.numbers(60_000)))]")
     #expect(harness.take(client).count == 1)
-    #expect(count(harness, other) == 260_000)
+    #expect(count(harness, other) == 41)
   }
 
   @Test("a long text that is no JSON is refused, and the connection goes on")
@@ -89,6 +89,6 @@ import Testing
     for id in clients { harness.supply(id, EngineHarness.frame(insert(1, Self.numbers(100_000)))) }
     harness.turn()
     for id in clients { #expect(harness.take(id).first?.json?["result"] != nil) }
-    #expect(count(harness, other) == 300_000)
+    #expect(count(harness, other) == 3)
   }
 }
