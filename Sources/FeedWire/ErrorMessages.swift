@@ -27,7 +27,10 @@ extension FeedError {
   }
 
   /// The message: one line with what failed, the reason and the next step. Long quoted values are truncated.
-  public var message: String { text.clipped(to: Self.longestMessage).onOneLine }
+  public var message: String {
+    // A control character takes more bytes when it is replaced.
+    text.clipped(to: Self.longestMessage).onOneLine.clipped(to: Self.longestMessage)
+  }
 
   private static let longestMessage = 1024
   private static let longestQuotation = 256

@@ -102,7 +102,7 @@ import Testing
       let daemon = try DurableEngine(path)
       try fill(daemon)
       for round in 0..<3 {
-        let other = try Database(path: path, access: .readWrite)
+        let other = try Database(path: path, access: .readWrite, busyTimeout: 60_000)
         other.keepLogWhenClosing()
         for statement in sql.split(separator: ";") {
           let query = try other.prepare(String(statement), isKept: false)

@@ -80,7 +80,7 @@ struct ConfigurationParserTests {
         "1:12: feeds[0].database: is missing: give the path of an SQLite database"
       ),
       (#"{"limits": {"maxFeds": 1}}"#, "1:13: limits.maxFeds: unknown member; did you mean \"maxFeeds\"?"),
-      (#"{"limits": {"maxFeeds": 0}}"#, "1:25: limits.maxFeeds: must be an integer from 1 to 1000000"),
+      (#"{"limits": {"maxFeeds": 0}}"#, "1:25: limits.maxFeeds: must be an integer from 1 to 1,000,000"),
       (#"{"access": {}}"#, "1:12: access: must be an array of rules"),
       (#"{"access": [{"uid": 1}]}"#, "1:13: access[0]: is missing \"allow\"; give"),
       (#"{"access": [{"uid": -1, "allow": ["read"]}]}"#, "1:21: access[0].uid: must be an integer"),
