@@ -78,6 +78,22 @@ struct ClientTerminalTests {
       screen.text == "  [0,0] {\"id\": 1}\r\n+ [0,1] {\"id\": 2}\r\n~ [0,0] {\"id\": 1, \"a\": 2}\r\n- [0,0] \r\n")
   }
 
+  @Test("without a snapshot there is no list to redraw, so changes are lines that stay on the screen")
+  func changesWithoutSnapshot() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
+    let terminal = try PseudoTerminal(columns: 40, rows: 10)
+    let screen = TerminalReader(terminal)
+    let words = "watch f --no-initial --count 1 --template '{id} {a}'"
+    let watcher = try start(words, on: terminal, daemon, environment: ["NO_COLOR": "1"])
+    try daemon.waitForWatcher(of: "f", client)
+    #expect(try client.run("push", "f", "{\"id\":1,\"a\":2}").code == 0)
+    #expect(try watcher.waitForExit() == 0)
+    try screen.wait(for: "~ [0,0] 1 2\r\n")
+    #expect(screen.text == "~ [0,0] 1 2\r\n")
+  }
+
   @Test func resultsAreFormattedAndColouredOnRequest() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)

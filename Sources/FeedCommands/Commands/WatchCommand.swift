@@ -31,7 +31,8 @@ extension Command {
         "count", value: .integer(1...Int.max),
         help: "end after this many changes of each feed; a snapshot is one, in JSON each of its parts"),
       OptionDescription("snapshot-only", help: "end when the snapshot is complete"),
-      OptionDescription("no-initial", help: "start with the first change instead of a snapshot"),
+      OptionDescription(
+        "no-initial", help: "start with the first change instead of a snapshot; on a terminal a line a row"),
       OptionDescription("wait", help: "wait for the daemon and for the feed to be defined"),
       OptionDescription("reconnect", help: "connect again after a lost connection and resume"),
       OptionDescription(
@@ -57,7 +58,7 @@ extension Command {
       display = StateLines(console, settings.output, feeds: settings.feeds.count)
     } else if console.isJSON, settings.templates.isEmpty {
       display = NotificationLines(console)
-    } else if console.terminal.canRedraw {
+    } else if console.terminal.canRedraw, settings.options.initial {
       display = try LiveDisplay(console, invocation.environment, settings)
     } else {
       display = ChangeLines(console, settings.templates, feeds: settings.feeds)
