@@ -1,4 +1,4 @@
 import FeedSystem
 import Glibc
 
-exit(BenchmarkProgram.main(Array(CommandLine.arguments.dropFirst())))
+exit(BenchmarkProgram.main(ProcessIdentity.arguments))

@@ -20,4 +20,4 @@ let states = StateActions(
   restore: { file, directory, replaces in
     privately { () throws(StorageError) in try StateBackup.restore(file, to: directory, replacing: replaces) }
   })
-exit(Program.run(Array(CommandLine.arguments.dropFirst()), environment: .current, states: states).rawValue)
+exit(Program.run(ProcessIdentity.arguments, environment: .current, states: states).rawValue)

@@ -7,6 +7,18 @@ public enum ProcessIdentity {
   public static var uid: UInt32 { geteuid() }
   public static var gid: UInt32 { getegid() }
 
+  /// The arguments of the program without its name.
+  ///
+  /// Swift reads them from /proc and finds none where that is not mounted. A program must not run as if it were called without
+  /// any, so this ends the process instead.
+  public static var arguments: [String] {
+    let words = CommandLine.arguments
+    guard words.isEmpty else { return Array(words.dropFirst()) }
+    try? StandardStreams.writeAll(
+      "cannot read the arguments: there is no /proc/self/cmdline; mount /proc\n", to: StandardStreams.error)
+    exit(EX_OSERR)
+  }
+
   /// Bytes of memory in use, the resident set; 0 when it cannot be read.
   public static var memoryBytes: Int {
     guard let bytes = try? SmallFile.read("/proc/self/statm", limit: 256) else { return 0 }
