@@ -50,6 +50,15 @@ public enum Spelling {
     return best.sorted { ($0.1, $0.0) < ($1.1, $1.0) }.map(\.0)
   }
 
+  /// Returns `; did you mean inbox or inbox/urgent?`, or `otherwise` if no known word is similar.
+  /// - Parameter prefix: what each suggestion begins with.
+  public static func suggestion(
+    for word: String, in known: [String], prefix: String = "", otherwise: String = ""
+  ) -> String {
+    let similar = similar(to: word, in: known).prefix(3).map { prefix + $0 }
+    return similar.isEmpty ? otherwise : "; did you mean \(similar.joined(separator: " or "))?"
+  }
+
   /// Returns the known name with the smallest distance from `name`, ignoring case; nil if more than about a third of the
   /// bytes differ.
   public static func nearest(to name: String, in known: [String]) -> String? {

@@ -1,5 +1,5 @@
-import FeedJSON
 import FeedEngine
+import FeedJSON
 import FeedModel
 import FeedStorage
 import FeedSystem

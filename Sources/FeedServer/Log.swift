@@ -119,9 +119,7 @@ public final class Log {
     for scalar in message.unicodeScalars {
       length += UTF8.width(scalar)
       if length > longestMessage { break }
-      let isControl =
-        scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) || (0x2028...0x2029).contains(scalar.value)
-      text.append(isControl ? "\u{FFFD}" : scalar)
+      text.append(scalar.inLine)
     }
     return String(text)
   }

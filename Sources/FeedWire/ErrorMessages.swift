@@ -183,16 +183,8 @@ private struct DataMembers {
 }
 
 extension String {
-  /// The text with a replacement character for each control character and line separator. Names in requests may have them.
-  fileprivate var onOneLine: String {
-    func isControl(_ scalar: Unicode.Scalar) -> Bool {
-      scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) || (0x2028...0x2029).contains(scalar.value)
-    }
-    if !unicodeScalars.contains(where: isControl) { return self }
-    var scalars = String.UnicodeScalarView()
-    for scalar in unicodeScalars { scalars.append(isControl(scalar) ? "\u{FFFD}" : scalar) }
-    return String(scalars)
-  }
+  /// The text in one line. Names in requests may have control characters.
+  fileprivate var onOneLine: String { String(String.UnicodeScalarView(unicodeScalars.map(\.inLine))) }
 
   /// Returns the text, or a prefix of at most `most` bytes of UTF-8 and an ellipsis. It ends at a character boundary of
   /// Unicode scalars.

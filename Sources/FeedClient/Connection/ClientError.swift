@@ -1,5 +1,5 @@
-import FeedJSON
 import FeedChange
+import FeedJSON
 import FeedSystem
 
 /// An error of a client.

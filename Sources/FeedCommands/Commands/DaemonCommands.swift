@@ -61,7 +61,7 @@ extension Command {
       guard levels.contains(level) else {
         let list = "; give one of \(levels.joined(separator: ", "))"
         throw invocation.usage(
-          "unknown level '\(level)'" + Suggestion.clause(for: level, in: levels, otherwise: list))
+          "unknown level '\(level)'" + Spelling.suggestion(for: level, in: levels, otherwise: list))
       }
       params.add("level", level)
     }

@@ -158,7 +158,7 @@ extension Invocation {
       guard DefinitionBuilder.kinds.contains(kind) else {
         let list = "; give one of \(DefinitionBuilder.kinds.joined(separator: ", "))"
         throw usage(
-          "unknown kind '\(kind)'" + Suggestion.clause(for: kind, in: DefinitionBuilder.kinds, otherwise: list))
+          "unknown kind '\(kind)'" + Spelling.suggestion(for: kind, in: DefinitionBuilder.kinds, otherwise: list))
       }
       builder.kind = kind
     }
@@ -178,7 +178,7 @@ extension Invocation {
       if let index = Int(word), index >= -1 { return index }
       if word == "none" { return -1 }
       if let index = builder.children.firstIndex(of: word) { return index }
-      let known = Suggestion.clause(for: word, in: builder.children, otherwise: "; give a child, its index, or none")
+      let known = Spelling.suggestion(for: word, in: builder.children, otherwise: "; give a child, its index, or none")
       throw usage("--current '\(word)': there is no --child '\(word)'\(known)")
     }
     builder.slots = try DefinitionBuilder.Slots(options)

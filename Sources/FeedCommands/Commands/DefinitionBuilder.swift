@@ -1,4 +1,5 @@
 import FeedClient
+import FeedJSON
 import FeedSystem
 
 /// Builds a feed's definition from the options of `define` (`Protocol/README.md`, "Definitions").
@@ -69,7 +70,7 @@ struct DefinitionBuilder: Equatable {
     if bins.isEmpty, name == "all" { bins.append(Bin(name: name)) }
     guard let place = bins.firstIndex(where: { $0.name == name }) else {
       throw .usage(
-        "define: --sort '\(word)': there is no --bin '\(name)'" + Suggestion.clause(for: name, in: bins.map(\.name)))
+        "define: --sort '\(word)': there is no --bin '\(name)'" + Spelling.suggestion(for: name, in: bins.map(\.name)))
     }
     bins[place].sort.append(SortTerm(path))
   }

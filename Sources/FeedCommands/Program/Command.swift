@@ -125,12 +125,3 @@ enum CommandTable {
   /// Returns the names of commands similar to `name`, nearest first.
   static func similar(to name: String) -> [String] { Spelling.similar(to: name, in: all.map(\.name)) }
 }
-
-/// "Did you mean" suggestions for words of the command line.
-enum Suggestion {
-  /// Returns `; did you mean inbox or inbox/urgent?`, or `otherwise` if no known word is similar.
-  static func clause(for word: String, in known: [String], otherwise: String = "") -> String {
-    let similar = Spelling.similar(to: word, in: known).prefix(3)
-    return similar.isEmpty ? otherwise : "; did you mean \(similar.joined(separator: " or "))?"
-  }
-}

@@ -121,7 +121,7 @@ extension Invocation {
     let short = names.map { $0.hasPrefix("\(feed)/") ? String($0.dropFirst(feed.count + 1)) : $0 }
     let list = short.isEmpty ? "it has no sections" : "its sections are \(short.joined(separator: ", "))"
     throw .usage(
-      "'\(feed)' has no section '\(word)'" + Suggestion.clause(for: word, in: short, otherwise: "; \(list)"))
+      "'\(feed)' has no section '\(word)'" + Spelling.suggestion(for: word, in: short, otherwise: "; \(list)"))
   }
 
   /// Returns the section and the row of `SECTION,ROW`, where SECTION is a number or a name.
@@ -148,7 +148,7 @@ extension Invocation {
     }()
     guard let names else { return "" }
     let word = refusal.feedName ?? operand(0)
-    return names.contains(word) ? "" : Suggestion.clause(for: word, in: names)
+    return names.contains(word) ? "" : Spelling.suggestion(for: word, in: names)
   }
 }
 

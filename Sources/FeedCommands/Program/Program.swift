@@ -1,4 +1,5 @@
 import FeedClient
+import FeedJSON
 import FeedSystem
 
 /// `feedclient` without its entry point: finds the command, runs it, and converts a failure to a message and an exit
@@ -66,7 +67,7 @@ package enum Program {
   static func find(_ name: String) throws(Failure) -> Command {
     if let command = CommandTable.command(named: name) { return command }
     let names = CommandTable.all.map(\.name)
-    let advice = Suggestion.clause(for: name, in: names + ["help"], otherwise: "; see feedclient --help")
+    let advice = Spelling.suggestion(for: name, in: names + ["help"], otherwise: "; see feedclient --help")
     throw .usage("unknown command '\(name)'\(advice)")
   }
 

@@ -105,7 +105,7 @@ struct Dispatcher: ~Copyable {
       // The end of the requests before it resumes the connection.
       guard session.line.isEmpty else { return false }
       engine.longTexts.remove(session)
-      begin(message, text, payload, of: session)
+      begin(message, long: (text, payload), of: session)
       return true
     }
     guard let message = take(text, of: payload, session) else { return false }
@@ -179,11 +179,10 @@ struct Dispatcher: ~Copyable {
     _ method: Method, _ request: Request, _ message: JSONView, _ payload: UnsafeRawBufferPointer, isLogged: Bool,
     of session: Session
   ) {
+    if method.mayDefine { commits.open.charge(to: session.peer.uid, isLogged: isLogged) }
     if isLogged {
-      if method.mayDefine { commits.open.log(owner: session.peer.uid) }
       commits.open.log(method, request, message, of: session.handle, payload: payload)
     } else {
-      if method.isLogged && method.mayDefine { commits.open.wait(owner: session.peer.uid) }
       commits.open.wait(method, request, message, of: session.handle, payload: payload)
     }
     session.line.add(bytes: payload.count, isRead: !isLogged, isHeld: method.rules.cost == .long)
@@ -226,14 +225,18 @@ struct Dispatcher: ~Copyable {
   }
 
   /// Begins a JSON-RPC batch that is first in its line.
-  mutating func begin(_ array: JSONView, of session: Session) {
+  ///
+  /// - Parameter long: its text, with the bytes of the text, if it was scanned in parts.
+  mutating func begin(
+    _ array: JSONView, long: (text: LongText, bytes: UnsafeRawBufferPointer)? = nil, of session: Session
+  ) {
     if array.count == 0 {
       let error = FeedError.invalidRequest(reason: "a batch must hold at least one request")
       return engine.refuse(engine.makeReply(to: session, id: nil), error)
     }
     let batch = Batch(maxDepth: engine.limits.maxDepth)
     session.line.batch = batch
-    if commits.storesAtOnce && !engine.longWork.isSliced {
+    if long == nil && commits.storesAtOnce && !engine.longWork.isSliced {
       // No request waits, so the tape of the array stays valid while its requests are executed.
       var budget = arrayBudget
       var elements = array.elements
@@ -246,22 +249,9 @@ struct Dispatcher: ~Copyable {
       }
       arrayBudget = max(0, budget)
     } else {
-      batch.keep(all: array)
+      if let long { batch.keep(all: long.text, of: long.bytes) } else { batch.keep(all: array) }
       arrayBudget = max(0, dispatchRequests(of: batch, session, budget: arrayBudget))
     }
-    end(batch, of: session)
-    engine.recount(session)
-  }
-
-  /// Begins a JSON-RPC batch that is first in its line and was scanned in parts.
-  private mutating func begin(
-    _ array: JSONView, _ text: LongText, _ payload: UnsafeRawBufferPointer, of session: Session
-  ) {
-    if array.count == 0 { return begin(array, of: session) }
-    let batch = Batch(maxDepth: engine.limits.maxDepth)
-    batch.keep(all: text, of: payload)
-    session.line.batch = batch
-    arrayBudget = max(0, dispatchRequests(of: batch, session, budget: arrayBudget))
     end(batch, of: session)
     engine.recount(session)
   }

@@ -163,18 +163,13 @@ final class RequestBatch {
     internals.append(request)
   }
 
-  /// Logs the user that is charged for the feeds that the next request defines.
-  func log(owner: UInt32) {
+  /// Adds the user that is charged for the feeds that the next request defines.
+  ///
+  /// - Parameter isLogged: whether the log stores the request.
+  func charge(to owner: UInt32, isLogged: Bool) {
     if self.owner == owner { return }
     self.owner = owner
-    log(.owner(owner))
-  }
-
-  /// The same for a request that is not stored.
-  func wait(owner: UInt32) {
-    if self.owner == owner { return }
-    self.owner = owner
-    add(.owner(owner))
+    if isLogged { log(.owner(owner)) } else { add(.owner(owner)) }
   }
 
   private func add(

@@ -1,5 +1,5 @@
-import FeedJSON
 import FeedChange
+import FeedJSON
 import FeedModel
 import FeedWire
 

@@ -1,5 +1,5 @@
-import FeedJSON
 import FeedChange
+import FeedJSON
 
 /// Limits on feeds that show other feeds. A feed may be a child of many feeds, so without limits a few dozen small
 /// definitions could show one row more often than an integer can count.

@@ -84,17 +84,12 @@ extension CollectionState {
   }
 
   private func tooManySteps(_ place: Int, _ log: UndoLog) -> FeedError {
-    if log.stepsLeft < limits.maxQuerySteps {
-      return .limitExceeded(
-        limit: "maxRequestSteps", value: limits.maxRequestSteps,
-        reason:
-          "the filters of \(feed) take too many steps over the elements of one request; push fewer at a time, write "
-          + "simpler filters, or start feedd with a larger --max-request-steps")
-    }
-    return .limitExceeded(
-      limit: "maxQuerySteps", value: limits.maxQuerySteps,
-      reason: "the filters of \(feed) take too many steps over element \(place); push a smaller one, write simpler "
-        + "filters, or start feedd with a larger --max-query-steps")
+    tooManySteps(
+      ofRequest: log.stepsLeft < limits.maxQuerySteps,
+      inRequest: "the filters of \(feed) take too many steps over the elements of one request; push fewer at a time, "
+        + "write simpler filters",
+      inElement: "the filters of \(feed) take too many steps over element \(place); push a smaller one, write simpler "
+        + "filters")
   }
 
   /// Updates the rows of an element according to the verdicts, bin by bin.

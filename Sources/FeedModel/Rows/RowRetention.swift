@@ -69,17 +69,10 @@ extension RowStore {
       log.pace.spend(1 &+ (allowed &- steps) / 64)
     }
     guard ranOut else { return accepted }
-    if limits.countsAllWork && log.stepsLeft < limit {
-      throw .limitExceeded(
-        limit: "maxRequestSteps", value: limits.maxRequestSteps,
-        reason:
-          "\"where\" takes too many steps over all elements; write a simpler filter, or start feedd with a larger "
-          + "--max-request-steps")
-    }
-    throw .limitExceeded(
-      limit: "maxQuerySteps", value: limit,
-      reason: "\"where\" takes too many steps over an element; write a simpler filter, or start feedd with a larger "
-        + "--max-query-steps")
+    throw tooManySteps(
+      ofRequest: limits.countsAllWork && log.stepsLeft < limit,
+      inRequest: "\"where\" takes too many steps over all elements; write a simpler filter",
+      inElement: "\"where\" takes too many steps over an element; write a simpler filter")
   }
 }
 

@@ -109,9 +109,8 @@ struct OptionParser {
     if candidates.count > 1 {
       throw UsageError("ambiguous option --\(name): it can be \(Self.list(candidates))")
     }
-    let close = Spelling.similar(to: name, in: options.map(\.name)).prefix(3).map { "--\($0)" }
     throw UsageError(
-      "unknown option --\(name)" + (close.isEmpty ? "" : "; did you mean \(close.joined(separator: " or "))?"))
+      "unknown option --\(name)" + Spelling.suggestion(for: name, in: options.map(\.name), prefix: "--"))
   }
 
   private static func list(_ options: [OptionDescription]) -> String {

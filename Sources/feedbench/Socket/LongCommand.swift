@@ -43,7 +43,6 @@ struct LongMeasures {
   let count: Int
   let watchers: Int
 
-  private static let feed = PushJob.feed
   private static let mostLevels = 500
 
   func run(_ report: inout Report) throws {
@@ -55,16 +54,16 @@ struct LongMeasures {
     try measure("nothing", report) { usleep(500_000) }
     try measure("import", report) {
       for start in stride(from: 0, to: count, by: 10_000) {
-        try dialogue.ask("update", Self.update(start..<min(count, start + 10_000)))
+        try dialogue.ask("update", Self.elements(start..<min(count, start + 10_000)))
       }
     }
-    let readers = try (0..<watchers).map { _ in try StreamReader(watching: Self.feed, on: server) }
+    let readers = try (0..<watchers).map { _ in try StreamReader(watching: "bench", on: server) }
     try measure("define with 4 bins", report) { try dialogue.ask("define", Self.definition(bins: 4)) }
     try measure("define with 1 bin", report) { try dialogue.ask("define", Self.definition(bins: 1)) }
     let view = #"{"feed":"view","kind":"view","of":"bench","filter":"@.k < 900","sort":[{"by":"$.v"},{"by":"$.n"}]}"#
     try measure("define a view", report) { try dialogue.ask("define", view) }
     try measure("undefine the view", report) { try dialogue.ask("undefine", #"{"feed":"view"}"#) }
-    let updated = Self.update(0..<max(1, count / 20), version: 1)
+    let updated = Self.elements(0..<max(1, count / 20), version: 1)
     try measure("update 1/20", report) { try dialogue.ask("update", updated) }
     let operations = Self.transaction(0..<min(count, 60_000))
     try measure("transaction of \(min(count, 60_000))", report) { try dialogue.ask("transaction", operations) }
@@ -73,7 +72,7 @@ struct LongMeasures {
       try? dialogue.ask("query", #"{"feed":"bench","path":"$[?@.k == 5 && @.n > 100]"}"#)
     }
     try measure("delete 3/10", report) { try dialogue.ask("delete", #"{"feed":"bench","where":"@.k < 300"}"#) }
-    let part = Self.set(stride(from: 0, to: count, by: 10), version: 3)
+    let part = Self.elements(stride(from: 0, to: count, by: 10), version: 3)
     try measure("set 1/10", report) { try dialogue.ask("set", part) }
     let whole = Self.setShort(count)
     try measure("set all", report) { try dialogue.ask("set", whole) }
@@ -86,7 +85,7 @@ struct LongMeasures {
   private func measureChain(_ dialogue: inout Dialogue, _ report: Report) throws {
     let levels = min(Self.mostLevels, max(1, count / 10))
     try dialogue.ask("define", Self.definition(bins: 1))
-    try dialogue.ask("update", Self.update(0..<1))
+    try dialogue.ask("update", Self.elements(0..<1))
     var below = "bench"
     for level in 0..<levels {
       let name = "level\(level)"
@@ -96,7 +95,7 @@ struct LongMeasures {
       below = name
     }
     try measure("100 updates below \(levels) slots feeds", report) {
-      for number in 0..<100 { try dialogue.ask("update", Self.update(number..<number + 1, version: number)) }
+      for number in 0..<100 { try dialogue.ask("update", Self.elements(number..<number + 1, version: number)) }
     }
   }
 
@@ -120,11 +119,8 @@ struct LongMeasures {
     #"{"id":\#(id),"n":\#(id * 7919 % 1_000_003),"k":\#(id % 1000),"v":\#(version),"text":"some text of an element"}"#
   }
 
-  private static func update(_ ids: Range<Int>, version: Int = 0) -> String {
-    #"{"feed":"bench","elements":[\#(ids.map { element($0, version) }.joined(separator: ","))]}"#
-  }
-
-  private static func set(_ ids: some Sequence<Int>, version: Int) -> String {
+  /// The parameters of `update` and of `set`.
+  private static func elements(_ ids: some Sequence<Int>, version: Int = 0) -> String {
     #"{"feed":"bench","elements":[\#(ids.map { element($0, version) }.joined(separator: ","))]}"#
   }
 

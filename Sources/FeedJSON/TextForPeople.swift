@@ -17,3 +17,10 @@ package func grouped(_ number: some BinaryInteger) -> String {
 package func counted(_ count: some BinaryInteger, _ noun: String, plural: String? = nil) -> String {
   "\(grouped(count)) \(count == 1 ? noun : plural ?? noun + "s")"
 }
+
+extension Unicode.Scalar {
+  /// The scalar in a line of text for people: a replacement character for control characters and line separators.
+  package var inLine: Unicode.Scalar {
+    value < 0x20 || (0x7F...0x9F).contains(value) || (0x2028...0x2029).contains(value) ? "\u{FFFD}" : self
+  }
+}
