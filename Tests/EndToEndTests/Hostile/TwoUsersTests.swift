@@ -73,10 +73,12 @@ struct TwoUsersTests {
     let daemon = try daemon("--max-connections", "2")
     let others = try (0..<2).map { _ in try OtherUser.connect(daemon.socketPath) }
     for other in others { #expect(try HostileTests.ask(other, "ping").has("result")) }
-    let root = try daemon.connect()
-    let uids = try HostileTests.ask(root, "clients")["result"]["clients"].elements.compactMap { $0["uid"].int }
-    #expect(uids.sorted() == [0, OtherUser.uid, OtherUser.uid])
-    #expect(try run(daemon, "ping").code != 0)
-    #expect(try ClientCommand(daemon).run("kick", "1").code != 4)
+    try withExtendedLifetime(others) {
+      let root = try daemon.connect()
+      let uids = try HostileTests.ask(root, "clients")["result"]["clients"].elements.compactMap { $0["uid"].int }
+      #expect(uids.sorted() == [0, OtherUser.uid, OtherUser.uid])
+      #expect(try run(daemon, "ping").code != 0)
+      #expect(try ClientCommand(daemon).run("kick", "1").code != 4)
+    }
   }
 }

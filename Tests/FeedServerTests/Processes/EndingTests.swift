@@ -43,7 +43,11 @@ struct EndingTests {
     let request = RawClient.frame(Array("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}".utf8))
     let other = try daemon.connect()
     for _ in 0..<20 { try client.sendBytes(Array((0..<count / 20).map { _ in request }.joined())) }
-    try other.ping(1)
+    func requests() throws -> [Int] {
+      try other.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"clients\"}")
+      return try other.receiveJSON()["result"]["clients"].elements.compactMap { $0["requests"].int }
+    }
+    while try !requests().contains(count) {}
     daemon.process.signal(SIGTERM)
     try daemon.notify.wait(for: "STOPPING=1", orEndOf: daemon.process)
     let frames = try client.receiveToEnd()

@@ -78,7 +78,7 @@ struct StartTests {
       #expect(try starter.waitForExit() == 1)
       #expect(starter.errors.text.contains("another feedd is running"))
     }
-    try RawClient(path: path).ping(1)
+    try withExtendedLifetime(starters) { try RawClient(path: path).ping(1) }
   }
 
   @Test(
