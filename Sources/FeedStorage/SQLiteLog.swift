@@ -119,9 +119,12 @@ public final class SQLiteLog: CommitLog, ImageStore {
 
   public var descriptor: Int32? { thread.descriptor }
 
+  /// Longer batches are stored by the log's thread: copying them to the system's memory takes too long for the caller.
+  private static let longBatch = 256 << 10
+
   public func append(_ batch: LogBatch) {
     batches.begin(batch)
-    guard durability == .process else { return thread.append(batch) }
+    guard durability == .process, batch.frames.count <= Self.longBatch else { return thread.append(batch) }
     let (isTaken, notice) = thread.appendInPlace(batch)
     if let notice { handle(notice) }
     if !isTaken { thread.append(batch) }

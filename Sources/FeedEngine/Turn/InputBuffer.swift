@@ -1,3 +1,5 @@
+import Glibc
+
 /// The beginning of an incomplete frame, in memory that is allocated only while it is needed.
 ///
 /// Does not free its memory automatically: call ``removeAll()``.
@@ -53,24 +55,22 @@ struct InputBuffer {
 
   /// Frees the memory.
   mutating func removeAll() {
-    start?.deallocate()
+    free(start)
     start = nil
     count = 0
     capacity = 0
   }
 
   private mutating func allocate(_ size: Int) {
-    start?.deallocate()
-    capacity = max(size, Self.smallest)
-    start = .allocate(byteCount: capacity, alignment: 16)
+    free(start)
+    start = nil
+    resize(to: size)
   }
 
+  /// Moves the bytes to memory of another size. The system moves large memory by page tables, without copying.
   private mutating func resize(to size: Int) {
-    let old = start
     capacity = max(size, Self.smallest)
-    let new = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 16)
-    if let old { new.copyMemory(from: old, byteCount: count) }
+    guard let new = realloc(start, capacity) else { preconditionFailure("there is no memory for a frame") }
     start = new
-    old?.deallocate()
   }
 }
