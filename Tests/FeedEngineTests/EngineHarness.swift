@@ -69,6 +69,8 @@ final class EngineHarness {
   /// Whether the turn has work to do without another event.
   var hasWork: Bool { loop.next(after: now) == .now }
   /// Whether a batch is executed in part.
+  /// Whether feeds are half changed, so that nothing reads them.
+  var isExclusive: Bool { loop.isExclusive }
   var isWithinBatch: Bool { loop.isWithinBatch }
   /// The number of tokens that the tape has room for.
   var tapeCapacity: Int { loop.tapeCapacity }

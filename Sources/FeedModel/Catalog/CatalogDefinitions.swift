@@ -128,9 +128,9 @@ extension Catalog {
       return make { _ in SlotsKind(name: name, plan: plan, counts: graph.counts) }
     case .view(let view):
       let plan = try plan(view, for: nil, named: name)
-      let kind = ViewKind(name: name, plan: plan, counts: graph.counts, limits: limits, discarded)
+      let kind = ViewKind(name: name, plan: plan, counts: graph.counts, limits: limits, discarded, commit.pace)
       // The rows of an image follow later, and those of `$feeds` at the end of the definition.
-      if !commit.isRestoring && !graph.isShown(table.list, by: plan.source) { kind.prepare(commit.pace) }
+      if !commit.isRestoring && !graph.isShown(table.list, by: plan.source) { kind.prepare() }
       return make { _ in kind }
     case .managed(let managed):
       return make { ManagedKind(number: $0, name: name, definition: managed, limits: limits, seed: seed) }

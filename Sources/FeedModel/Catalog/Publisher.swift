@@ -164,6 +164,7 @@ final class Publisher {
       }
       announce(feed, slot, shift: 0, updated: nil, to: observer)
       if feed.isGone { observer?.didEnd(feed) }
+      log.pace.spend()
     }
   }
 

@@ -17,6 +17,13 @@ final class ListIdentities {
     (self.path, self.feed, self.elements, self.seed) = (path, feed, elements, seed)
   }
 
+  /// Returns the identities of the same elements in another table, under the same handles. O(n).
+  func copy(_ elements: ElementTable, _ pace: Pace) -> ListIdentities {
+    let other = ListIdentities(path: path, feed: feed, elements: elements, seed: seed)
+    other.index = index.copy(pace)
+    return other
+  }
+
   /// The canonical bytes of the identity of the last `find`.
   var bytes: UnsafeRawBufferPointer { buffer.bytes }
 

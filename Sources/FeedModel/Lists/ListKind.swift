@@ -13,7 +13,7 @@ public final class ListKind: FeedKind {
   private let number: FeedNumber
   /// Whether the feed is an array or a single.
   public let shape: Shape
-  private let state: ListState
+  private var state: ListState
 
   init(number: FeedNumber, name: String, definition: ListDefinition, limits: Limits, seed: UInt64) {
     self.number = number
@@ -84,12 +84,33 @@ public final class ListKind: FeedKind {
     commit.finishOperation(on: number, state, since: position)
   }
 
+  /// Runs an operation on the rows, as ``Commit/operate(on:_:rows:_:)``. A long commit changes a copy of them, so that others
+  /// can read the rows before.
+  ///
+  /// - Parameter steps: the number of rows that the operation changes; nil if the commit knows more.
+  private func operate(
+    in commit: Commit, rows: Int = 0, steps: Int? = nil, _ body: (ListState) throws(FeedError) -> Void
+  ) throws(FeedError) {
+    if commit.long.isAnnounced { forkIfWorthwhile(for: commit, steps: steps) }
+    let state = state
+    try commit.operate(on: number, state, rows: rows) { () throws(FeedError) in try body(state) }
+  }
+
+  private func forkIfWorthwhile(for commit: Commit, steps: Int?) {
+    guard commit.long.shallFork(number, rows: state.rows.count, steps: steps) else { return }
+    var other = state.copy(commit.pace)
+    commit.long.addFork(of: number) { [unowned self] in
+      swap(&state, &other)
+      state.elements.moveAccount(from: other.elements)
+    }
+  }
+
   // MARK: Operations by row
 
   /// Inserts elements (method `insert`). Each row is in the coordinates after the insertion of the previous elements.
   /// Without `rows`, elements are appended.
   public func insert(_ elements: [JSONView], at rows: [Int]?, in commit: Commit) throws(FeedError) {
-    try commit.operate(on: number, state, rows: elements.count) { () throws(FeedError) in
+    try operate(in: commit, rows: elements.count) { state throws(FeedError) in
       for (place, element) in elements.enumerated() {
         let row = rows?[place] ?? state.rows.count
         try check(row, upTo: state.rows.count)
@@ -103,7 +124,7 @@ public final class ListKind: FeedKind {
 
   /// Removes rows, all in the coordinates before the call (method `remove`).
   public func remove(at rows: [Int], in commit: Commit) throws(FeedError) {
-    try commit.operate(on: number, state, rows: rows.count) { () throws(FeedError) in
+    try operate(in: commit, rows: rows.count) { state throws(FeedError) in
       let descending = rows.sorted(by: >)
       for (place, row) in descending.enumerated() {
         if place > 0 && descending[place - 1] == row {
@@ -119,7 +140,7 @@ public final class ListKind: FeedKind {
 
   /// Replaces the elements of rows, in the given order (method `replace`).
   public func replace(_ elements: [JSONView], at rows: [Int], in commit: Commit) throws(FeedError) {
-    try commit.operate(on: number, state, rows: elements.count) { () throws(FeedError) in
+    try operate(in: commit, rows: elements.count) { state throws(FeedError) in
       for (place, element) in elements.enumerated() {
         try check(rows[place], upTo: state.rows.count - 1)
         try state.replace(element, at: rows[place], index: place, now: commit.tick(), commit.log)
@@ -131,7 +152,7 @@ public final class ListKind: FeedKind {
 
   /// Moves a row. `target` is its index after the move (method `move`).
   public func move(from row: Int, to target: Int, in commit: Commit) throws(FeedError) {
-    try commit.operate(on: number, state) { () throws(FeedError) in
+    try operate(in: commit) { state throws(FeedError) in
       try check(row, upTo: state.rows.count - 1)
       try check(target, upTo: state.rows.count - 1)
       state.move(from: row, to: target, commit.log)
@@ -145,7 +166,7 @@ public final class ListKind: FeedKind {
     // Rows beyond those of the wanted list are removed, and all rows are compared.
     try commit.budget.use(rows: max(elements.count, state.rows.count), of: number)
     let buffer = ElementBuffer(compacting: elements, maxDepth: state.limits.maxDepth)
-    try commit.operate(on: number, state) { () throws(FeedError) in
+    try operate(in: commit, steps: .max) { state throws(FeedError) in
       if hasIdentity {
         try state.setByIdentity(buffer.views, commit.tick, commit.log)
         commit.addStep(&state.step)
@@ -176,7 +197,7 @@ public final class ListKind: FeedKind {
 
   /// Sets the element of a single, or removes it if `element` is nil (method `put`).
   public func put(_ element: JSONView?, in commit: Commit) throws(FeedError) {
-    try commit.operate(on: number, state) { () throws(FeedError) in
+    try operate(in: commit) { state throws(FeedError) in
       let isFull = state.rows.count > 0
       switch (element, isFull) {
       case (let element?, true): try state.replace(element, at: 0, index: 0, now: commit.tick(), commit.log)
@@ -211,7 +232,7 @@ public final class ListKind: FeedKind {
 extension ListKind {
   /// Replaces the elements with the same identities in place, and appends the others (method `update`).
   public func update(_ elements: [JSONView], in commit: Commit) throws(FeedError) {
-    try commit.operate(on: number, state, rows: elements.count) { () throws(FeedError) in
+    try operate(in: commit, rows: elements.count) { state throws(FeedError) in
       for (place, element) in elements.enumerated() {
         try state.upsert(element, index: place, now: commit.tick(), commit.log)
         commit.addStep(&state.step)
@@ -223,7 +244,7 @@ extension ListKind {
 
   /// Deletes the elements with these identities. Unknown ones are no change (method `delete`).
   public func delete(_ ids: [JSONView], in commit: Commit) throws(FeedError) {
-    try commit.operate(on: number, state, rows: ids.count) { () throws(FeedError) in
+    try operate(in: commit, rows: ids.count) { state throws(FeedError) in
       var handles: Set<UInt32> = []
       for (place, id) in ids.enumerated() {
         if let handle = try state.identities?.find(id, index: place) { handles.insert(handle) }
@@ -234,11 +255,10 @@ extension ListKind {
 
   /// Deletes the elements that a filter accepts (method `delete` with `where`). O(elements).
   public func delete(where filter: Filter, in commit: Commit) throws(FeedError) {
-    try commit.operate(on: number, state) { () throws(FeedError) in
-      let handles = try state.accepted(by: filter, in: commit)
-      try commit.budget.use(rows: handles.count, of: number)
-      remove(handles, in: commit)
-    }
+    commit.startOperation()
+    let handles = try state.accepted(by: filter, in: commit)
+    try commit.budget.use(rows: handles.count, of: number)
+    try operate(in: commit, steps: handles.count) { _ in remove(handles, in: commit) }
   }
 
   /// Moves the row of an element to `target`, its index after the move (method `move` with `id`).

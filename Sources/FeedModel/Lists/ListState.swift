@@ -27,6 +27,21 @@ final class ListState: RowStore {
     adopt(definition)
   }
 
+  /// Creates a state with the same elements and rows as another one.
+  private init(copying other: ListState, _ pace: Pace) {
+    (definition, seed) = (other.definition, other.seed)
+    let elements = other.elements.copy(pace)
+    identities = other.identities?.copy(elements, pace)
+    super.init(
+      feed: other.feed, elements: elements, sections: [other.sections[0].copy(elements, pace)], type: other.type,
+      limits: other.limits)
+    retention = other.retention
+    deadlines = other.deadlines?.copy(elements, pace)
+  }
+
+  /// Returns a state with the same elements, under the same handles, and the same rows. O(n).
+  func copy(_ pace: Pace) -> ListState { ListState(copying: self, pace) }
+
   override func didAdd(_ handle: UInt32) {
     identities?.insert(handle)
   }

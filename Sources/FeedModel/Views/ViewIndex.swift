@@ -23,6 +23,8 @@ final class ViewJudge {
   private let maxSteps: Int
   private var scanner: JSONScanner
   private var keys = ByteBuffer()
+  /// The work of the last ``accepts(_:)``, in units of ``Pace``.
+  private(set) var units = 1
 
   init(_ definition: ViewDefinition, limits: Limits) {
     filter = definition.filter
@@ -42,7 +44,9 @@ final class ViewJudge {
     guard let view = try? scanner.scan(text.text) else { return false }
     if let filter {
       var steps = maxSteps
-      guard filter.accepts(view, steps: &steps), steps >= 0 else { return false }
+      let isAccepted = filter.accepts(view, steps: &steps)
+      units = 1 &+ (maxSteps &- steps) / 64
+      guard isAccepted, steps >= 0 else { return false }
     }
     order?.appendKey(of: view, to: &keys)
     return true
@@ -126,7 +130,7 @@ final class ViewIndex {
       records.append(Record(text: row.element, type: types.code(of: row.type, in: row.element)))
       all.insert(handle, at: all.count)
       if judge.accepts(row.element) { entries.append(handle, judge) }
-      pace.spend(2)
+      pace.spend(1 &+ judge.units)
     }
     for (handle, prefix) in entries.sorted(pace) {
       kept.insert(handle, at: kept.count, key: prefix)
@@ -182,11 +186,11 @@ final class ViewIndex {
   /// - Parameter change: a change of one section: the rows in flattened order.
   ///
   /// O(m log n) for m listed rows. The change of one element allocates nothing.
-  func follow(_ change: borrowing Change, into result: inout Change) {
+  func follow(_ change: borrowing Change, _ pace: Pace, into result: inout Change) {
     if change.updated.count == 1, change.onlyUpdates {
       follow(updateOf: Int(change.updated[0].row), into: &result)
     } else {
-      result = followAll(change)
+      result = followAll(change, pace)
     }
     sampleInvariants()
   }
@@ -207,12 +211,15 @@ final class ViewIndex {
     if known != nil { result.moves.append(Move(deleted: 0, added: 0, keepsElement: !differs)) }
   }
 
-  private func followAll(_ change: borrowing Change) -> Change {
+  private func followAll(_ change: borrowing Change, _ pace: Pace) -> Change {
     let handles = change.deleted.map { all[Int($0.row)] }
     var origin = [Int](repeating: -1, count: change.added.count)
     for move in change.moves { origin[Int(move.added)] = Int(move.deleted) }
     let staying = Set(change.moves.map(\.deleted))
-    for path in change.deleted.reversed() { all.remove(at: Int(path.row)) }
+    for path in change.deleted.reversed() {
+      all.remove(at: Int(path.row))
+      pace.spend()
+    }
     var arrivals: [Arrival] = []
     var leaving: [(row: Int, handle: UInt32)] = []
     var updated: [UInt32] = []
@@ -226,10 +233,12 @@ final class ViewIndex {
       if judge.accepts(row.element) {
         arrivals.append(Arrival(handle: handle, prefix: judge.prefix, isLong: judge.isLong, keepsElement: isEqual))
       }
+      pace.spend(1 &+ judge.units)
     }
     for path in change.updated {
       let handle = all[Int(path.row)]
       let (known, arrival, stays, differs) = rejudge(handle, plan.source.row(atFlat: Int(path.row)))
+      pace.spend(1 &+ judge.units)
       if stays {
         if differs { updated.append(handle) }
         continue
@@ -237,8 +246,14 @@ final class ViewIndex {
       if let known { leaving.append((known, handle)) }
       if let arrival { arrivals.append(arrival) }
     }
-    for (_, handle) in leaving { if let row = kept.row(of: handle) { kept.remove(at: row) } }
-    for arrival in arrivals { insert(arrival) }
+    for (_, handle) in leaving {
+      if let row = kept.row(of: handle) { kept.remove(at: row) }
+      pace.spend()
+    }
+    for arrival in arrivals {
+      insert(arrival)
+      pace.spend()
+    }
     for (place, handle) in handles.enumerated() where !staying.contains(UInt32(place)) { release(handle) }
     let change = makeChange(&leaving, arrivals, updated)
     return change.moves.isEmpty ? change : change.normalizingMoves()

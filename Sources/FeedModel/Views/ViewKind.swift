@@ -18,15 +18,15 @@ final class ViewKind: DerivedKind, SingleSectionKind {
   /// The published state; nil before the first commit.
   private var published: Published?
 
-  init(name: String, plan: ViewPlan, counts: RowCounts, limits: Limits, _ discarded: DiscardedElements) {
+  init(name: String, plan: ViewPlan, counts: RowCounts, limits: Limits, _ discarded: DiscardedElements, _ pace: Pace) {
     self.counts = counts
-    shown = ViewSection(name: name, plan: plan, counts: counts, limits: limits, discarded)
+    shown = ViewSection(name: name, plan: plan, counts: counts, limits: limits, discarded, pace)
   }
 
   private var plan: ViewPlan { shown.plan }
 
   /// Evaluates and sorts the rows before the first commit, which may then be short. The rows must not change meanwhile.
-  func prepare(_ pace: Pace) { shown.prepare(pace) }
+  func prepare() { shown.prepare() }
 
   var wireName: String { "view" }
   var definedAs: FeedDefinition.Content? { .view(plan.definition) }
@@ -59,12 +59,13 @@ final class ViewKind: DerivedKind, SingleSectionKind {
   func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
     guard case .view(let content) = definition.content else { throw conflict(of: feed, with: definition) }
     if plan.definition == content { return }
-    let (former, before) = (plan, shown.presentRows())
+    let pace = catalog.commit.pace
+    let (former, before) = (plan, shown.presentRows(pace))
     let fresh = try catalog.plan(content, for: feed, named: feed.name)
     install(fresh, feed, catalog.graph)
     catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
     let isSame = former.source === fresh.source
-    let change = isSame ? Change.between(before, shown.presentRows()) : replacement(of: before.count)
+    let change = isSame ? Change.between(before, shown.presentRows(pace)) : replacement(of: before.count)
     catalog.commit.finishOperation(on: feed.number, result: change)
     catalog.commit.publisher.open(feed.number)
   }

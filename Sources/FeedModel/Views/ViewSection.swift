@@ -17,9 +17,12 @@ final class ViewSection: FeedSection {
   /// The change of the rows of the index. The memory is reused.
   private var scratch = Change()
   private let discarded: DiscardedElements
+  /// Lets commits stop while they build the index or follow a change. Reads do not stop.
+  private let pace: Pace
 
-  init(name: String, plan: ViewPlan, counts: RowCounts, limits: Limits, _ discarded: DiscardedElements) {
+  init(name: String, plan: ViewPlan, counts: RowCounts, limits: Limits, _ discarded: DiscardedElements, _ pace: Pace) {
     self.discarded = discarded
+    self.pace = pace
     self.name = name
     self.plan = plan
     self.counts = counts
@@ -83,7 +86,9 @@ final class ViewSection: FeedSection {
 
   /// The visible rows of the source in flattened order, in the order of the view, by the current elements. O(n log n),
   /// cached for each version of the rows.
-  func presentRows() -> [Int] {
+  ///
+  /// - Parameter pace: that of the commit under way; reads do not stop.
+  func presentRows(_ pace: Pace = Pace()) -> [Int] {
     if plan.definition.isPlain { return Array(window.range(of: source.count)) }
     if let preview, preview.plan === plan, preview.version == counts.version { return preview.rows }
     let judge = ViewJudge(plan.definition, limits: limits)
@@ -92,8 +97,9 @@ final class ViewSection: FeedSection {
     source.forEachRow {
       if judge.accepts($0.element) { entries.append(row, judge) }
       row += 1
+      pace.spend(judge.units)
     }
-    let sorted = entries.sorted()
+    let sorted = entries.sorted(pace)
     let rows = sorted[window.range(of: sorted.count)].map { Int($0.row) }
     preview = (plan, counts.version, rows)
     return rows
@@ -117,11 +123,11 @@ final class ViewSection: FeedSection {
     preview = nil
     defer { preparedVersion = nil }
     if let index, index.plan === plan, preparedVersion == counts.rowVersion { return }
-    index = plan.definition.isPlain ? nil : ViewIndex(plan, limits: limits, Pace(), discarded)
+    index = plan.definition.isPlain ? nil : ViewIndex(plan, limits: limits, pace, discarded)
   }
 
   /// Creates the index of a new view before a commit makes it visible.
-  func prepare(_ pace: Pace) {
+  func prepare() {
     if plan.definition.isPlain { return }
     index = ViewIndex(plan, limits: limits, pace, discarded)
     preparedVersion = counts.rowVersion
@@ -134,9 +140,9 @@ final class ViewSection: FeedSection {
     if preview != nil { preview = nil }
     guard let index else { return window.follow(change, before: before, after: after, into: &result) }
     let known = index.count
-    if window.isWhole { return index.follow(change, into: &result) }
+    if window.isWhole { return index.follow(change, pace, into: &result) }
     scratch.removeAll(keepingCapacity: true)
-    index.follow(change, into: &scratch)
+    index.follow(change, pace, into: &scratch)
     window.follow(scratch, before: known, after: index.count, into: &result)
   }
 

@@ -99,6 +99,85 @@ import Testing
     }
   }
 
+  @Test("reads between the slices of a request that changes an array see the rows before", arguments: Log.allCases)
+  func arrays(_ log: Log) throws {
+    let requests = [
+      ("set", #"{"feed":"a","elements":\#(Self.elements(40..<90, 1))}"#),
+      ("insert", #"{"feed":"a","at":[3,9],"elements":\#(Self.elements(100..<102))}"#),
+      ("update", #"{"feed":"a","elements":\#(Self.elements(20..<50, 2))}"#),
+      ("delete", #"{"feed":"a","where":"@.k < 5"}"#), ("remove", #"{"feed":"a","at":[0,5,7]}"#),
+      ("move", #"{"feed":"a","id":7,"to":1}"#),
+      (
+        "transaction",
+        #"{"ops":[{"method":"set","params":{"feed":"a","elements":\#(Self.elements(10..<70, 3))}},"#
+          + #"{"method":"delete","params":{"feed":"a","where":"@.k < 5"}}]}"#
+      ),
+    ]
+    for (method, params) in requests {
+      let harnesses = [Self.harness(log), EngineHarness(isDurable: log == .array)]
+      var results: [Value?] = []
+      for harness in harnesses {
+        let (writer, reader) = (harness.connect(), harness.connect())
+        _ = harness.ask(writer, "define", #"{"feed":"a","kind":"array","id":"$.id"}"#)
+        _ = harness.ask(writer, "update", #"{"feed":"a","elements":\#(Self.elements(0..<60))}"#)
+        let before = Self.value(harness.ask(reader, "snapshot", #"{"feed":"a"}"#))?["result"]
+        harness.supply(writer, Self.request(method, params))
+        var seen = 0
+        let turns = Self.turns(harness, until: writer) { turn in
+          if turn % 3 > 0 { return }
+          harness.supply(reader, Self.request("snapshot", #"{"feed":"a"}"#))
+          for answer in harness.take(reader).compactMap({ Value($0)?["result"] }) where answer["revision"]?.int == 2 {
+            let isSame = answer == before
+            #expect(isSame, "\(method)")
+            seen += 1
+          }
+        }
+        if harness === harnesses[0] { #expect(turns > 5 && seen > 0, "\(method): \(turns) turns, \(seen) reads") }
+        #expect(Self.value(harness.take(writer))?["error"] == nil)
+        harness.turn()
+        _ = harness.take(reader)
+        results.append(Self.value(harness.ask(reader, "snapshot", #"{"feed":"a"}"#))?["result"])
+      }
+      let isSame = results[0] == results[1]
+      #expect(isSame, "\(method)")
+    }
+  }
+
+  @Test("a request yields while its change is derived by views, and pings are answered", arguments: Log.allCases)
+  func publication(_ log: Log) {
+    let harness = Self.harness(log)
+    let (writer, reader, watcher) = (harness.connect(), harness.connect(), harness.connect())
+    Self.fill(harness, writer)
+    for view in 0..<3 {
+      let filter = #""filter":"@.k < \#(view + 3)","sort":[{"by":"$.v"}]"#
+      _ = harness.ask(writer, "define", #"{"feed":"v\#(view)","kind":"view","of":"c",\#(filter)}"#)
+    }
+    _ = harness.ask(watcher, "watch", #"{"feed":"v2","initial":false}"#)
+    harness.supply(writer, Self.request("update", #"{"feed":"c","elements":\#(Self.elements(30..<90, 5))}"#))
+    var (pings, waiting) = (0, 0)
+    let turns = Self.turns(harness, until: writer) { _ in
+      harness.supply(reader, Self.request("ping"))
+      pings += harness.take(reader).count
+      if harness.isExclusive { waiting += 1 }
+    }
+    #expect(turns > 20 && pings > 20)
+    #expect(waiting > 60, "the views judge sixty elements each")
+    harness.turn()
+    let deltas = harness.take(watcher).compactMap { Value($0) }
+    #expect(deltas.count == 1)
+    #expect(deltas.first?["params"]?["revision"]?.int == 6)
+    let other = EngineHarness(isDurable: log == .array)
+    let client = other.connect()
+    Self.fill(other, client)
+    _ = other.ask(client, "define", #"{"feed":"v2","kind":"view","of":"c","filter":"@.k < 5","sort":[{"by":"$.v"}]}"#)
+    _ = other.ask(client, "update", #"{"feed":"c","elements":\#(Self.elements(30..<90, 5))}"#)
+    _ = harness.take(reader)
+    let found = Self.value(harness.ask(reader, "snapshot", #"{"feed":"v2"}"#))?["result"]?["sections"]
+    let expected = Self.value(other.ask(client, "snapshot", #"{"feed":"v2"}"#))?["result"]?["sections"]
+    let isSame = found == expected && found != nil
+    #expect(isSame)
+  }
+
   @Test(arguments: Log.allCases)
   func changesOfOthersWaitAndAreExecutedInOrder(_ log: Log) {
     let harness = Self.harness(log)
