@@ -7,6 +7,7 @@ struct TreeDefinition: Equatable {
     case segmented([String], current: Int)
     case slots(TreeSlots)
     case view(TreeWindow)
+    case managed(TreeManaged)
   }
 
   var name: String
@@ -24,13 +25,14 @@ struct TreeDefinition: Equatable {
     case .segmented: "segmented"
     case .slots: "slots"
     case .view: "view"
+    case .managed: "managed"
     }
   }
 
   /// The feeds whose rows it shows.
   var sources: [String] {
     switch content {
-    case .list, .collection: []
+    case .list, .collection, .managed: []
     case .composed(let children), .segmented(let children, _): children
     case .slots(let slots): slots.contents.map(\.feed)
     case .view(let view): [view.of]
@@ -51,6 +53,7 @@ struct TreeDefinition: Equatable {
       parts += ["\"children\":\(children.json)", "\"current\":\(current)"]
     case .slots(let slots): parts += slots.members
     case .view(let view): parts += view.members
+    case .managed(let managed): parts += managed.members
     }
     if !selectable { parts.append("\"selectable\":false") }
     if !multiple { parts.append("\"multiple\":false") }
@@ -188,6 +191,35 @@ struct TreeCollection: Equatable {
     if let type { parts.append("\"type\":\"\(type)\"") }
     if let retain { parts.append(retain.member) }
     return parts
+  }
+}
+
+/// What a managed feed is made of: the columns of its query.
+struct TreeManaged: Equatable {
+  var query: String
+  /// The column with the identity: `id` or `v`.
+  var id: String
+  /// The column that names the sections: `k` or `n`; nil for one section.
+  var section: String?
+  var type: String?
+
+  var members: [String] {
+    var parts = ["\"database\":\"d\"", "\"query\":\"\(query)\"", "\"id\":\"\(id)\""]
+    if let section { parts.append("\"section\":\"\(section)\"") }
+    if let type { parts.append("\"type\":\"\(type)\"") }
+    return parts
+  }
+
+  /// The identity of a row; nil for one that has none.
+  func identity(_ element: TreeElement) -> Int? { id == "v" ? element.v : element.id }
+
+  /// The value of a row's section column; empty for none.
+  func value(_ element: TreeElement) -> String {
+    switch section {
+    case "k": element.k ?? ""
+    case "n": "\(element.n)"
+    default: ""
+    }
   }
 }
 

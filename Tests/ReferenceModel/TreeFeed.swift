@@ -13,6 +13,11 @@ struct TreeFeed {
   var bins: [Bin] = []
   /// The elements of a collection by identity.
   var elements: [Int: Element] = [:]
+  /// The sections of a managed feed.
+  var sets: [ManagedSection] = []
+  /// The identity column and the type of its rows, which another definition changes with the next rows.
+  var identifiedBy = ""
+  var typedBy: String?
   /// How often a child's sections went out and came in although it was there before and after; by the child's instance.
   var stints: [UInt64: UInt64] = [:]
   /// How often a slots feed was given another plan.
@@ -36,6 +41,11 @@ struct TreeFeed {
     var changed: UInt64 = 0
     /// The same in milliseconds since 1970.
     var at = 0
+  }
+
+  struct ManagedSection {
+    let name: String
+    var rows: [(id: Int, row: TreeRow)] = []
   }
 
   struct Bin {
@@ -63,6 +73,12 @@ struct TreeFeed {
   /// What an array or single is made of; nil for another kind.
   var list: TreeList? {
     if case .list(let list) = definition.content { return list }
+    return nil
+  }
+
+  /// What a managed feed is made of; nil for another kind.
+  var managed: TreeManaged? {
+    if case .managed(let managed) = definition.content { return managed }
     return nil
   }
 

@@ -53,6 +53,32 @@ extension TreeGenerator {
     return list
   }
 
+  /// Another definition of a managed feed.
+  mutating func managed(_ name: String) -> TreeDefinition {
+    let managed = TreeManaged(
+      query: "SELECT \(below(3))", id: chance(70) ? "id" : "v", section: pick([nil, "k", "n"]),
+      type: pick([nil, "$.k", "$.n"]))
+    var definition = TreeDefinition(name: name, content: .managed(managed))
+    if chance(30) { behave(&definition) }
+    return definition
+  }
+
+  /// Other rows for a managed feed: mostly the ones that it has, some of them deleted, added, changed or moved.
+  mutating func rows(of feed: TreeFeed) -> [TreeElement] {
+    var rows = feed.sets.flatMap(\.rows).compactMap(\.row.element)
+    for _ in 0..<below(3) where !rows.isEmpty { rows.remove(at: below(rows.count)) }
+    for _ in 0..<below(4) { rows.insert(element(id: true), at: below(rows.count + 1)) }
+    for row in rows.indices where chance(15) {
+      if chance(50) { rows[row].n = below(4) } else { rows[row].k = pick([nil, "A", "B", "C"]) }
+    }
+    if chance(20) { rows.shuffle(using: &random) }
+    if chance(5) { rows = [] }
+    guard let managed = feed.managed, chance(95) else { return Array(rows.prefix(10)) }
+    var seen: Set<Int> = []
+    rows.removeAll { row in managed.identity(row).map { !seen.insert($0).inserted } ?? true }
+    return Array(rows.prefix(10))
+  }
+
   private mutating func behave(_ definition: inout TreeDefinition) {
     definition.multiple = chance(70)
     definition.selectable = !chance(5)

@@ -10,6 +10,8 @@ struct TreeGenerator {
     "a0", "a1", "a2", "s0", "s1", "c0", "c1", "p0", "p1", "p2", "p3", "g0", "g1", "g2", "m0", "m1", "m2",
     "v0", "v1", "v2",
   ]
+  /// Managed feeds, which only the daemon's configuration defines.
+  static let managedNames = ["q0", "q1", "q2"]
   /// Feeds that show more rows than this get no further children, for diamonds multiply.
   private static let mostRows = 120
 
@@ -44,6 +46,7 @@ struct TreeGenerator {
     case .collection: return push(name, feed)
     case .composed, .segmented: return restructure(name, feed, tree, views)
     case .slots, .view: return definition(on: tree, views)
+    case .managed: return misplaced(name, tree)
     }
   }
 
@@ -142,7 +145,7 @@ struct TreeGenerator {
   /// An operation that the feed is of the wrong kind for, or that names what is not there.
   private mutating func misplaced(_ name: String, _ tree: TreeReference) -> TreeOperation {
     let name = chance(30) ? pick(tree.names) : chance(30) ? "nobody" : name
-    switch below(8) {
+    switch below(tree.feeds[name]?.managed == nil ? 8 : 12) {
     case 0: return .insert(name, [element(id: false)], at: nil)
     case 1: return .put(name, nil)
     case 2: return .update(name, [element(id: true)])
@@ -150,6 +153,10 @@ struct TreeGenerator {
     case 4: return .insertChild(name, pick(tree.names + ["nobody"]), .end)
     case 5: return .activate(name, .name("nobody"))
     case 6: return .removeChild(name, .index(-1))
+    case 8: return .patch(name, [patch(.id(below(12)))])
+    case 9: return .deleteWhere(name, v: below(9))
+    case 10: return .undefine(name)
+    case 11: return .define(newDefinition("c0", tree, as: name), replace: chance(50))
     default: return .move(name, from: 0, to: 0)
     }
   }

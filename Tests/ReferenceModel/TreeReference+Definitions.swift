@@ -53,6 +53,7 @@ extension TreeReference {
         try check(definition.sources, of: name, others: definition.sources)
         feed.plans += 1
       }
+    case .managed: break
     }
     feeds[name] = feed
     if let result, feed.collection != nil { renewBins(of: name, before: known.bins, result) }
@@ -68,6 +69,7 @@ extension TreeReference {
 
   mutating func undefine(_ name: String) throws(Refusal) {
     let feed = try feed(name) { _ in true }
+    if feed.managed != nil { throw Refusal(code: -32006) }
     let family = [name] + feed.feedBins.map { "\(name)/\($0.name)" }
     if family.contains(where: hasParents) { throw Refusal(code: -32001) }
     feeds[name] = nil

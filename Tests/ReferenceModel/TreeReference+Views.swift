@@ -71,6 +71,8 @@ extension TreeReference {
           type: slots.showsOwnTypes ? row.type : "\"\(type)\"", element: row.element)
       }
       return [TreeSection(name: name, rows: rows)]
+    case .managed:
+      return feed.sets.map { TreeSection(name: $0.name, rows: $0.rows.map(\.row)) }
     case .view(let window):
       let source = view(window.of, &views)
       return [TreeSection(name: name, rows: window.rows(source.rows).map { feed.row($0, of: source) })]

@@ -50,7 +50,8 @@ public final class ManagedKind: FeedKind {
     state.sections[Int(path.section)].element(at: Int(path.row))
   }
   public func type(at path: IndexPath) -> UnsafeRawBufferPointer { element(at: path).type }
-  public var hasTypes: Bool { content.type != nil }
+  /// Rows keep the types of a former definition until the next ``set(_:in:)``.
+  public var hasTypes: Bool { content.type != nil || state.typedBy != nil }
   /// The rows are not stored in images: they are read again after a start.
   public var rows: RowStore? { nil }
   public var bins: [Feed] { [] }

@@ -85,6 +85,9 @@ extension TreeWorld {
       if old.collection != nil {
         try checkBins(old, new, change)
         next.renewBins(of: name, before: old.bins, change)
+      } else if old.managed != nil {
+        try checkSections(old, new, change)
+        next.renewManaged(name, before: old, change)
       } else if old.children != nil {
         let renewed = try renewedChildren(of: name, before, next, change, isCommit: true)
         for child in renewed { next.feeds[name]?.stints[child, default: 0] += 1 }
@@ -97,6 +100,13 @@ extension TreeWorld {
     let kept = old.bins.count - change.sectionsDeleted.count
     if trace.last?.hasPrefix("transaction") == true { return }
     if kept < TreeChange.longestRising(places) { throw fail("more bins could stay: \(change)") }
+  }
+
+  /// Checks that as many sections of a managed feed as possible stay.
+  private func checkSections(_ old: TreeFeed, _ new: TreeFeed, _ change: Change) throws {
+    let places = old.sets.compactMap { section in new.sets.firstIndex { $0.name == section.name } }
+    let kept = old.sets.count - change.sectionsDeleted.count
+    if kept != TreeChange.longestRising(places) { throw fail("more sections could stay: \(change)") }
   }
 
   /// Returns the children that a provider shows before and after, but whose sections were all deleted.

@@ -61,15 +61,21 @@ final class TreeWorld {
 
   /// Sends a mutation.
   func mutate(_ method: String, _ params: String) throws -> Value {
-    trace.append("\(method) \(params)")
-    if trace.count > 40 { trace.removeFirst(20) }
+    note("\(method) \(params)")
     return try ask(method, params)
+  }
+
+  /// Records a step for failure messages.
+  func note(_ step: String) {
+    trace.append(step)
+    if trace.count > 40 { trace.removeFirst(20) }
   }
 
   /// Executes a random operation or transaction and checks the result.
   func step() throws {
     if generator.chance(6) { return try select() }
     if generator.now != nil && generator.chance(8) { return try passTime() }
+    if generator.chance(5) { return try manage() }
     if generator.chance(15) { try transaction() } else { try single() }
     if generator.chance(10) { try read() }
   }
@@ -80,7 +86,7 @@ final class TreeWorld {
   /// as `retain.seconds` to the millisecond.
   private func passTime() throws {
     let milliseconds = generator.pick([1, 20, 400, 1000, 3000])
-    trace.append("\(milliseconds) ms")
+    note("\(milliseconds) ms")
     let commits = commits
     harness.advance(seconds: (Double(milliseconds) + 0.001) / 1000)
     generator.now = moment
@@ -93,7 +99,7 @@ final class TreeWorld {
     let operation = generator.operation(on: reference, views)
     let condition = condition()
     let answer = try mutate(operation.method, "\(operation.params.dropLast())\(condition.member)}")
-    if !condition.holds { return try expectRefusal(answer, -32009, at: nil) }
+    if let code = condition.refusal { return try expectRefusal(answer, code, at: nil) }
     var next = reference
     (next.isStructural, next.rebinned) = (false, [])
     let change = answer["result"].flatMap { $0["deleted"] == nil ? nil : Change($0) }
@@ -108,15 +114,16 @@ final class TreeWorld {
     statistics[operation.method, default: 0] += 1
   }
 
-  /// The member `if` of a request, mostly none, and whether the condition holds.
-  private func condition() -> (member: String, holds: Bool) {
-    guard generator.chance(6), !views.isEmpty else { return ("", true) }
+  /// The member `if` of a request, mostly none, and the code with which it is refused.
+  private func condition() -> (member: String, refusal: Int?) {
+    guard generator.chance(6), !views.isEmpty else { return ("", nil) }
     let name = generator.chance(80) ? generator.pick(views.keys.sorted()) : generator.pick(TreeGenerator.names)
     let present = mirrors[name]?.revision
     let expected = generator.chance(60) ? present : generator.chance(50) ? nil : max(0, commits - generator.below(3))
     statistics["condition", default: 0] += 1
     let revision = expected.map { "\($0)" } ?? "null"
-    return (",\"if\":{\"feed\":\"\(name)\",\"revision\":\(revision)}", expected == present)
+    let code = reference.showsManagedRows(name) ? -32002 : expected == present ? nil : -32009
+    return (",\"if\":{\"feed\":\"\(name)\",\"revision\":\(revision)}", code)
   }
 
   private func transaction() throws {

@@ -48,7 +48,7 @@ import Testing
     guard operations >= Self.life * 4 else { return }
     for kind in [
       "update", "set", "move", "insertChild", "removeChild", "activate", "define", "undefine", "transaction",
-      "evictions",
+      "evictions", "rows", "configure",
     ] {
       #expect(statistics[kind, default: 0] > 0, "\(kind) was never executed: \(statistics)")
     }
