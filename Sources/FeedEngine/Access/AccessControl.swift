@@ -126,27 +126,46 @@ struct AccessControl {
   /// Throws unless a rule allows the request.
   ///
   /// - Throws: `permissionDenied`; for an operation of a transaction, with its index.
-  func check(_ method: Method, _ params: JSONView?, by peer: Peer) throws(FeedError) {
+  mutating func check(
+    _ method: Method, _ params: JSONView?, by peer: Peer, in catalog: Catalog
+  ) throws(FeedError) {
     guard let rules, !isPrivileged(peer) else { return }
     if method.isLogged {
-      for feed in Parameters(object: params).conditionFeeds { try check(.read, on: feed, rules, peer) }
+      for feed in Parameters(object: params).conditionFeeds { try checkReading(feed, rules, peer, catalog) }
     }
-    if method == .transaction { return try checkOperations(of: params, by: peer) }
+    if method == .transaction { return try checkOperations(of: params, by: peer, in: catalog) }
     guard let right = method.rules.right else { return }
     // A request without a feed is refused by its handler, with a better message.
     let feed = params?.member("feed")?.truncatedName
     if feed == nil && right != .admin { return }
+    if right == .read, let feed { return try checkReading(feed, rules, peer, catalog) }
     try check(right, on: feed, rules, peer)
     // A feed may show another feed only if the client may read that feed.
-    for shown in method.shownFeeds(params) { try check(.read, on: shown, rules, peer) }
+    for shown in method.shownFeeds(params) { try checkReading(shown, rules, peer, catalog) }
   }
 
-  private func checkOperations(of params: JSONView?, by peer: Peer) throws(FeedError) {
+  /// Throws unless a peer may read a feed and all feeds that it shows. An undefined feed shows none.
+  private mutating func checkReading(
+    _ name: String, _ rules: AccessRules, _ peer: Peer, _ catalog: Catalog
+  ) throws(FeedError) {
+    try check(.read, on: name, rules, peer)
+    guard let feed = try? catalog.feed(named: name) else { return }
+    if mayRead(feed, peer, asOf: catalog.structureVersion) { return }
+    let hidden = firstHidden(feed.shownFeeds, peer)?.name ?? name
+    throw .permissionDenied(
+      reason:
+        "uid \(peer.uid) may not read feed \"\(hidden)\", which \"\(name)\" shows; a rule in \"access\" of the daemon's "
+        + "configuration must allow it")
+  }
+
+  private mutating func checkOperations(
+    of params: JSONView?, by peer: Peer, in catalog: Catalog
+  ) throws(FeedError) {
     guard let operations = params?.member("ops"), operations.kind == .array else { return }
     for (place, operation) in operations.elements.enumerated() {
       guard let name = operation.member("method"), let method = Method(name), method != .transaction else { continue }
       do throws(FeedError) {
-        try check(method, operation.member("params"), by: peer)
+        try check(method, operation.member("params"), by: peer, in: catalog)
       } catch {
         throw .operationFailed(index: place, error)
       }
@@ -216,18 +235,10 @@ extension Method {
 }
 
 extension Engine {
-  /// Throws unless the access rules allow the request. Reading a feed requires the right to read all feeds that it
-  /// shows.
+  /// Throws unless the access rules allow the request. Reading a feed, showing it in another one and naming it in a
+  /// condition require the right to read all feeds that it shows.
   func checkAccess(_ method: Method, _ params: JSONView?, by peer: Peer) throws(FeedError) {
-    try access.check(method, params, by: peer)
-    guard method.rules.right == .read, let name = params?.member("feed")?.truncatedName,
-      let feed = try? catalog.feed(named: name), !mayRead(feed, peer)
-    else { return }
-    let hidden = access.firstHidden(feed.shownFeeds, peer)?.name ?? name
-    throw .permissionDenied(
-      reason:
-        "uid \(peer.uid) may not read feed \"\(hidden)\", which \"\(name)\" shows; a rule in \"access\" of the daemon's "
-        + "configuration must allow it")
+    try access.check(method, params, by: peer, in: catalog)
   }
 
   /// Whether a peer may read a feed and all feeds that it shows.

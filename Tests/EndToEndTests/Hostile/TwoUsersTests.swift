@@ -68,6 +68,78 @@ struct TwoUsersTests {
     #expect(watcher.errors.text.contains("administrator"))
   }
 
+  @Test("the list of feeds needs an access rule of its own, also through views and watch --wait")
+  func listOfFeeds() throws {
+    let rule = #"{"allow":["read","write","define"]}"#
+    let directory = try TemporaryDirectory()
+    let file = directory.file("feedd.json")
+    try SmallFile.replace(file, with: Array(#"{"access":[\#(rule)]}"#.utf8))
+    #expect(chmod(directory.path, 0o755) == 0)
+    let daemon = try DaemonProcess(["--config", file], directory: directory)
+    #expect(chmod(daemon.socketPath, 0o666) == 0)
+    let root = try daemon.connect()
+    _ = try HostileTests.ask(root, "define", #"{"feed":"list","kind":"array"}"#)
+    let definitions = [
+      "names": #""kind":"view","of":"$feeds""#, "home": #""kind":"composed","children":["list","names"]"#,
+      "slots": #""kind":"slots","contents":{"A":"home"},"pattern":["A"]"#,
+    ]
+    for name in ["names", "home", "slots"] {
+      let defined = try HostileTests.ask(root, "define", #"{"feed":"\#(name)",\#(definitions[name] ?? "")}"#)
+      #expect(defined.has("result"))
+    }
+
+    let other = try OtherUser.connect(daemon.socketPath)
+    let readers = ["watch", "snapshot", "describe", "verify", "selected"]
+    func codes() throws -> [Int?] {
+      try ["$feeds", "names", "home", "slots"].flatMap { feed in
+        try readers.map { method in
+          try HostileTests.answer(other, method, #"{"feed":"\#(feed)"}"#)["error"]["code"].int
+        }
+      }
+    }
+    func others() throws -> [Int?] {
+      try [
+        ("get", #"{"feed":"$feeds","id":"list"}"#), ("range", #"{"feed":"$feeds","section":0,"from":0,"count":1}"#),
+        ("query", #"{"feed":"$feeds","path":"$[*]"}"#),
+        ("insert", #"{"feed":"list","elements":[1],"if":{"feed":"names","revision":99}}"#),
+        ("define", #"{"feed":"mine","kind":"view","of":"$feeds"}"#),
+        ("define", #"{"feed":"mine","kind":"composed","children":["slots"]}"#),
+      ].map { try HostileTests.answer(other, $0, $1)["error"]["code"].int }
+    }
+    #expect(try codes().allSatisfy { $0 == -32006 })
+    #expect(try others() == [-32006, -32006, -32006, -32006, -32006, -32006])
+    // The feed itself may be read, but waiting for it needs the list.
+    #expect(try run(daemon, "watch", "list", "--wait", "--snapshot-only").code == 0)
+    let refused = try run(daemon, "watch", "later", "--wait", "--snapshot-only")
+    #expect(refused.code == 1)
+    #expect(refused.errors.contains("$feeds"), "\(refused.errors)")
+
+    func reload(_ rules: String) throws {
+      try SmallFile.replace(file, with: Array(#"{"access":[\#(rules)]}"#.utf8))
+      daemon.process.signal(SIGHUP)
+      try daemon.notify.wait(for: "RELOADING=1", orEndOf: daemon.process)
+      try daemon.notify.wait(for: "READY=1", orEndOf: daemon.process)
+    }
+    try reload(rule + #",{"feeds":"$feeds","allow":"read"}"#)
+    let watcher = try ChildProcess(
+      "/usr/bin/setpriv",
+      [
+        "--reuid", Self.user, "--regid", Self.user, "--clear-groups", BuildProducts.program("feedclient"), "watch",
+        "later", "--wait", "--snapshot-only",
+      ],
+      environment: ["FEEDD_SOCKET": daemon.socketPath])
+    try watcher.errors.wait(for: "waiting for the feed later")
+    #expect(try codes().allSatisfy { $0 == nil })
+    #expect(try others() == [nil, nil, nil, -32009, nil, -32001])
+    _ = try HostileTests.ask(root, "define", #"{"feed":"later","kind":"array"}"#)
+    #expect(try ClientCommand.finish(watcher).code == 0)
+    _ = try other.receive(having: #""delta""#, #""feed":"names""#, #"{"feed":"later""#)
+
+    // Whoever watches a feed above the list is disconnected when the rule goes.
+    try reload(rule)
+    #expect(try other.receiveToEnd().last?.contains(#""reason":"access""#) == true)
+  }
+
   @Test("root connects while another user has all connections")
   func reserve() throws {
     let daemon = try daemon("--max-connections", "2")

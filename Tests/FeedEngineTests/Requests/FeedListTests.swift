@@ -100,7 +100,21 @@ import Testing
     func code(_ method: String, _ params: String) -> Int? { harness.ask(other, method, params).last?.json?.errorCode }
     #expect(code("watch", #"{"feed":"$feeds"}"#) == -32006)
     #expect(code("define", #"{"feed":"v","kind":"view","of":"$feeds"}"#) == -32006)
+    // A feed that shows it may be neither watched, nor shown by another one, nor named in a condition.
+    let root = harness.connect(uid: 0)
+    _ = harness.ask(root, "define", #"{"feed":"names","kind":"view","of":"$feeds"}"#)
+    _ = harness.ask(root, "define", #"{"feed":"home","kind":"composed","children":["names"]}"#)
+    let requests = [
+      ("watch", #"{"feed":"home"}"#), ("define", #"{"feed":"mine","kind":"composed","children":["home"]}"#),
+      ("define", #"{"feed":"list","kind":"array","if":{"feed":"home","revision":99}}"#),
+      (
+        "transaction",
+        #"{"ops":[{"method":"define","params":{"feed":"mine","kind":"slots","contents":{"A":"home"},"pattern":["A"]}}]}"#
+      ),
+    ]
+    for (method, params) in requests { #expect(code(method, params) == -32006, "\(method) \(params)") }
     try harness.configure(#"{"access":[{"allow":["read","define"]},{"feeds":"$*","allow":"read"}]}"#)
+    #expect(requests.map { code($0, $1) } == [nil, nil, -32009, -32001])
     #expect(code("watch", #"{"feed":"$feeds"}"#) == nil)
     #expect(code("define", #"{"feed":"v","kind":"view","of":"$feeds"}"#) == nil)
   }
