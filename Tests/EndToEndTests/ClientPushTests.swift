@@ -80,6 +80,32 @@ struct ClientPushTests {
     #expect(try client.run("describe", "f").json["kind"].string == "collection")
   }
 
+  @Test func changesOfABinNameItsCollection() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "f", "--bin", "urgent=@.p > 8").code == 0)
+    for refused in [
+      try client.run("push", "f/urgent", "{\"id\":1}"), try client.run("delete", "f/urgent", "--where", "@.p == 9"),
+    ] {
+      #expect(refused.code == 1)
+      #expect(refused.errors == "feedclient: feed \"f/urgent\" is of kind bin; give its collection \"f\"\n")
+    }
+    for refused in [
+      try client.run("push", "f/urgnt", "{\"id\":1}"), try client.run("push", "f/urgnt", "{\"id\":1}", "--define"),
+    ] {
+      #expect(refused.code == 1)
+      #expect(
+        refused.errors == "feedclient: there is no bin 'f/urgnt'; push to f, whose bins select its elements\n")
+    }
+    #expect(try client.run("define", "list", "--kind", "array").code == 0)
+    let refused = try client.run("delete", "list", "--where", "@ == 1")
+    #expect(refused.code == 1)
+    #expect(
+      refused.errors
+        == "feedclient: feed \"list\" is of kind array; the command needs a feed of kind collection or array with \"id\"\n"
+    )
+  }
+
   @Test func linesAreBatchedAndEachRefusedLineIsReported() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)

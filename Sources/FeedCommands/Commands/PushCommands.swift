@@ -161,6 +161,10 @@ extension Invocation {
       return try call(connection, "describe", params, deadline: deadline) { PushTarget($0) }
     } catch {
       guard case .client(.refused(let refusal)) = error, refusal.code == RemoteError.unknownFeed else { throw error }
+      if let slash = feed.firstIndex(of: "/") {
+        console.say("there is no bin '\(feed)'; push to \(feed[..<slash]), whose bins select its elements")
+        throw .told(.refused)
+      }
       guard options.contains("define"), !options.contains("no-define") else {
         let similar = suggestion(for: refusal)
         let advice = "define it with: feedclient define \(LinePainter.shellWord(feed)), or give --define"

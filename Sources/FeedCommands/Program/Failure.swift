@@ -151,6 +151,7 @@ struct CommandWords {
     ("\"multiple\": false", "--no-multiple"),
     ("define it first, or list the feeds with method feeds", "define it, or list the feeds with feedclient feeds"),
     ("list the feeds with method feeds", "list the feeds with feedclient feeds"),
+    (": the method needs collection \"", "; give its collection \""),
     (": the method needs a feed ", "; the command needs a feed "),
     (": the method needs ", "; the command needs a feed of kind "),
     ("hello lists the methods of this daemon", "feedclient call hello lists those of this daemon"),

@@ -54,8 +54,11 @@ final class ChangeLines: LineDisplay {
     var line = console.line()
     line.add(name, .bold)
     line.add(sign, role)
-    line.add(" \(path) ", .dim)
-    if let element { templates.add(element, type: type, to: &line) }
+    line.add(" \(path)", .dim)
+    if let element {
+      line.add(" ")
+      templates.add(element, type: type, to: &line)
+    }
     console.print(line.text)
   }
 

@@ -62,9 +62,14 @@ extension Engine {
     return feed
   }
 
-  /// Returns the error for a feed that a method cannot change.
+  /// Returns the error for a feed that a method cannot change. For a bin it names the collection, if that can be changed.
   func refusal(of feed: Feed, wanted: String) -> FeedError {
-    feed.isList ? Catalog.listIsReadOnly : .wrongKind(feed: feed.name, kind: feed.kindName, wanted: wanted)
+    if feed.isList { return Catalog.listIsReadOnly }
+    var wanted = wanted
+    if feed.kindName == "bin" && wanted.hasPrefix("collection") {
+      wanted = "collection \"\(feed.name.prefix { $0 != "/" })\""
+    }
+    return .wrongKind(feed: feed.name, kind: feed.kindName, wanted: wanted)
   }
 
   func sections(of feed: Feed) -> [(name: String, count: Int)] { Self.summaries(of: feed.sections) }

@@ -88,7 +88,8 @@ public final class Catalog {
     case let bin as BinKind: try bin.find(id)
     case let list as FeedListKind: list.find(id)
     case let list as ListKind where list.hasIdentity: try list.find(id)
-    default: throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: "collection")
+    default:
+      throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: "collection, bin or array with \"id\"")
     }
   }
 
