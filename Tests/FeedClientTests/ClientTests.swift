@@ -37,7 +37,7 @@ import Testing
   @Test("items are pushed, changed in a transaction and watched") func example() async throws {
     let daemon = try DaemonProcess()
     let client = Client(socket: daemon.socketPath)
-    _ = try await client.call("define", ["feed": "inbox", "kind": "collection"])
+    try await client.call("define", ["feed": "inbox", "kind": "collection"])
     try await client.push(Item(id: 1, text: "disk full"), to: "inbox")
     let revision = try await client.transaction { changes in
       try changes.push([Item(id: 2, text: "fan"), Item(id: 3, text: "door")], to: "inbox")
@@ -61,8 +61,8 @@ import Testing
   @Test("a transaction can patch, replace, move, delete by filter, and require revisions") func builder() async throws {
     let daemon = try DaemonProcess()
     let client = Client(socket: daemon.socketPath)
-    _ = try await client.call("define", ["feed": "inbox", "kind": "collection"])
-    _ = try await client.call("define", ["feed": "queue", "kind": "array"])
+    try await client.call("define", ["feed": "inbox", "kind": "collection"])
+    try await client.call("define", ["feed": "queue", "kind": "array"])
     let revision = try await client.transaction { changes in
       changes.require("inbox", at: 1)
       changes.require("nowhere", at: nil)
@@ -94,10 +94,38 @@ import Testing
     #expect(try JSONValue(refusal.data.map { String(decoding: $0, as: UTF8.self) })["revision"].int == 3)
   }
 
+  @Test("changes have animation hints, also in a transaction") func hints() async throws {
+    let daemon = try DaemonProcess()
+    let client = Client(socket: daemon.socketPath)
+    try await client.call("define", ["feed": "inbox", "kind": "collection"])
+    try await client.call("define", ["feed": "queue", "kind": "array"])
+    var hints: [String?] = []
+    let changes: [(Client) async throws -> Void] = [
+      { try await $0.push(Item(id: 1, text: "a"), to: "inbox", animation: "fade") },
+      { try await $0.patch(1, in: "inbox", with: ["text": "b"], animation: "flash \"b\"") },
+      { client in
+        try await client.transaction { changes in
+          changes.animation = "slide"
+          try changes.push(Item(id: 2, text: "c"), to: "inbox")
+          changes.animation = "none of inbox"
+          try changes.insert([1], into: "queue")
+        }
+      },
+      { try await $0.push(Item(id: 3, text: "d"), to: "inbox") },
+      { try await $0.delete(1, from: "inbox", animation: "drop") },
+    ]
+    for try await update in client.watch("inbox", as: Item.self) {
+      if case .delta = update.cause { hints.append(update.animation) }
+      if hints.count == changes.count { break }
+      try await changes[hints.count](client)
+    }
+    #expect(hints == ["fade", "flash \"b\"", "slide", nil, "drop"])
+  }
+
   @Test("the numbers of rows are watched without the rows") func counts() async throws {
     let daemon = try DaemonProcess()
     let client = Client(socket: daemon.socketPath)
-    _ = try await client.call("define", ["feed": "f", "kind": "collection"])
+    try await client.call("define", ["feed": "f", "kind": "collection"])
     try await client.push([Item(id: 1, text: "a"), Item(id: 2, text: "b")], to: "f")
     var totals: [Int] = []
     for try await counts in client.counts(of: "f") {
@@ -127,7 +155,7 @@ import Testing
   @Test("concurrent requests receive their own answers") func concurrency() async throws {
     let daemon = try DaemonProcess()
     let client = Client(socket: daemon.socketPath)
-    _ = try await client.call("define", ["feed": "f", "kind": "collection"])
+    try await client.call("define", ["feed": "f", "kind": "collection"])
     try await withThrowingTaskGroup(of: Void.self) { group in
       for id in 0..<50 {
         group.addTask { try await client.push(Item(id: id, text: "number \(id)"), to: "f") }
@@ -174,7 +202,7 @@ import Testing
   @Test("an observed mirror follows a feed until its task is cancelled") @MainActor func observed() async throws {
     let daemon = try DaemonProcess()
     let client = Client(socket: daemon.socketPath)
-    _ = try await client.call("define", ["feed": "f", "kind": "collection"])
+    try await client.call("define", ["feed": "f", "kind": "collection"])
     try await client.push(Item(id: 1, text: "a"), to: "f")
     let mirror = ObservedMirror(Feed("f", socket: daemon.socketPath))
     let (updates, continuation) = AsyncStream<Void>.makeStream()
@@ -189,7 +217,7 @@ import Testing
   @Test("calls that wait for the daemon block no thread of the pool") func threads() async throws {
     let daemon = try DaemonProcess()
     let client = Client(socket: daemon.socketPath)
-    _ = try await client.call("define", ["feed": "f", "kind": "collection"])
+    try await client.call("define", ["feed": "f", "kind": "collection"])
     daemon.process.signal(SIGSTOP)
     try await withThrowingTaskGroup(of: UInt64.self) { group in
       for id in 0..<100 { group.addTask { try await client.push(Item(id: id, text: ""), to: "f") } }
@@ -211,7 +239,7 @@ import Testing
     let state = ["--state", directory.file("state")]
     var daemon = try DaemonProcess(state, directory: directory)
     let client = Client(socket: daemon.socketPath)
-    _ = try await client.call("define", ["feed": "f", "kind": "collection"])
+    try await client.call("define", ["feed": "f", "kind": "collection"])
     try await client.push(Item(id: 1, text: "before"), to: "f")
     var updates = client.watch("f", as: Item.self).makeAsyncIterator()
     #expect(try await updates.next()?.items().map(\.id) == [1])

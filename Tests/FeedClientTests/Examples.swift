@@ -30,6 +30,10 @@ private enum Examples {
     }
   }
 
+  static func call(_ client: Client) async throws {
+    try await client.call("define", ["feed": "inbox", "kind": "collection"])
+  }
+
   static func transaction(_ client: Client) async throws {
     struct Description: Decodable { var revision: UInt64 }
 

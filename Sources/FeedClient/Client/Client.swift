@@ -39,10 +39,14 @@ public final class Client: Sendable {
 
   deinit { worker.stop() }
 
-  /// Sends a request.
+  /// Sends a request. Methods without a function of their own, such as `define` and `select`, are called in this way.
+  ///
+  ///     try await client.call("define", ["feed": "inbox", "kind": "collection"])
+  ///
   /// - Parameter params: an object; see the method's page under `Protocol/methods`.
   /// - Returns: the JSON text of the result.
   /// - Throws: ``ClientError``, `EncodingError` or `CancellationError`.
+  @discardableResult
   public func call(_ method: String, _ params: some Encodable) async throws -> [UInt8] {
     var text = ByteBuffer()
     try JSONTextEncoder.encode(params, to: &text)
@@ -57,30 +61,37 @@ public final class Client: Sendable {
   }
 
   /// Inserts an element into a collection, or updates the element with its identity.
+  /// - Parameter animation: a hint for those who draw the change; see ``ItemUpdate/animation``.
   /// - Returns: the revision of the daemon.
   @discardableResult
-  public func push(_ element: some Encodable, to feed: String) async throws -> UInt64 {
-    try await push([element], to: feed)
+  public func push(
+    _ element: some Encodable, to feed: String, animation: String? = nil
+  ) async throws -> UInt64 {
+    try await push([element], to: feed, animation: animation)
   }
 
   /// Inserts or updates elements of a collection in one commit.
   @discardableResult
-  public func push(_ elements: [some Encodable], to feed: String) async throws -> UInt64 {
-    try await change { changes in try changes.push(elements, to: feed) }
+  public func push(
+    _ elements: [some Encodable], to feed: String, animation: String? = nil
+  ) async throws -> UInt64 {
+    try await change(animation) { changes in try changes.push(elements, to: feed) }
   }
 
   /// Deletes the element with an identity. Does nothing if there is none.
   @discardableResult
-  public func delete(_ id: some Encodable & Sendable, from feed: String) async throws -> UInt64 {
-    try await change { changes in try changes.add("delete", feed, [("id", id)]) }
+  public func delete(
+    _ id: some Encodable & Sendable, from feed: String, animation: String? = nil
+  ) async throws -> UInt64 {
+    try await change(animation) { changes in try changes.add("delete", feed, [("id", id)]) }
   }
 
   /// Merges members into the element with an identity (RFC 7396); a null member is removed.
   @discardableResult
   public func patch(
-    _ id: some Encodable & Sendable, in feed: String, with patch: some Encodable
+    _ id: some Encodable & Sendable, in feed: String, with patch: some Encodable, animation: String? = nil
   ) async throws -> UInt64 {
-    try await change { changes in try changes.add("patch", feed, [("id", id), ("patch", patch)]) }
+    try await change(animation) { changes in try changes.add("patch", feed, [("id", id), ("patch", patch)]) }
   }
 
   /// Executes several changes in one commit, in the order in which `body` adds them. If one is refused, none takes
@@ -102,7 +113,8 @@ public final class Client: Sendable {
     return try await send("transaction", try transaction.parameters())
   }
 
-  /// Watches a feed: its rows and every change of them, decoded when they are read; see ``Feed``.
+  /// Watches a feed: its rows and every change of them, decoded when they are read; see ``Feed``. Waits for the daemon,
+  /// and for the feed to be defined.
   public func watch<Item: Decodable>(_ feed: String, as type: Item.Type) -> ItemSequence<Item> {
     ItemSequence(feed: Feed(feed, socket: socket))
   }
@@ -114,8 +126,11 @@ public final class Client: Sendable {
   public func counts(of feed: String) -> CountSequence { CountSequence(feed: feed, path: socket) }
 
   /// Sends the only change of a transaction as a single request.
-  private func change(_ body: (inout Transaction) throws -> Void) async throws -> UInt64 {
+  private func change(
+    _ animation: String?, _ body: (inout Transaction) throws -> Void
+  ) async throws -> UInt64 {
     var transaction = Transaction()
+    transaction.animation = animation
     try body(&transaction)
     let (method, params) = transaction.first
     return try await send(method, params)
@@ -143,6 +158,8 @@ public struct Transaction {
     }
   }
 
+  /// The animation hint of the changes that are added next; nil for none. If several apply to a feed, the last one counts.
+  public var animation: String?
   private var operations: [(method: String, params: [UInt8])] = []
   private var conditions: [Condition] = []
 
@@ -212,6 +229,10 @@ public struct Transaction {
       text.appendJSONString(name)
       text.append(UInt8(ascii: ":"))
       try JSONTextEncoder.encode(value, to: &text)
+    }
+    if let animation {
+      text.append(",\"animation\":")
+      text.appendJSONString(animation)
     }
     text.append(UInt8(ascii: "}"))
     operations.append((method, Array(text.bytes)))
