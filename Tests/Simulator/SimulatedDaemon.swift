@@ -55,7 +55,9 @@ final class SimulatedDaemon {
     return Engine(limits: limits, identity: identity, seed: seed, isDurable: true, now: now)
   }
 
-  func advance(seconds: Double) { now = now.adding(seconds: seconds) }
+  /// Lets time pass, and a millisecond more: no element is then exactly as old as its limit. The reference counts whole
+  /// milliseconds, but in the daemon the steps of a commit are a nanosecond apart.
+  func advance(seconds: Double) { now = now.adding(seconds: seconds + 0.001) }
 
   /// Whether the daemon would wake up.
   var isDue: Bool {

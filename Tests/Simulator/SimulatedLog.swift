@@ -130,8 +130,9 @@ final class MemoryLog: SimulatedLog {
     report()
   }
 
-  /// Stores the oldest batches in flight.
+  /// Stores the oldest batches in flight. Nothing is stored behind a failed batch until the turn has been told of it.
   private func store(_ count: Int) {
+    if let failure = (events + unreported).lazy.compactMap(\.failure).first { return fail(failure) }
     let batches = Array(inFlight.prefix(count))
     guard let last = batches.last else { return }
     inFlight.removeFirst(batches.count)
@@ -164,8 +165,14 @@ final class MemoryLog: SimulatedLog {
   func nextEvent() -> LogEvent? {
     if events.isEmpty { return nil }
     let report = events.removeFirst()
-    if report.failure != nil { failed += report.batches }
-    outcomes += report.batches.map { ($0, report.failure) }
+    var batches = report.batches
+    if report.failure != nil {
+      // The turn refuses the batches that are in flight now, too.
+      batches += inFlight
+      inFlight = []
+      failed += batches
+    }
+    outcomes += batches.map { ($0, report.failure) }
     return report.event
   }
 
