@@ -31,6 +31,7 @@ extension TreeWorld {
     guard Int(harness.engine.catalog.revision) == commits, published.keys.allSatisfy({ $0 <= commits }) else {
       throw fail("revision \(commits) expected, not \(harness.engine.catalog.revision), with \(published)")
     }
+    try compareCounts()
     try watchNew()
     try compareMirrors()
     try compareEngine(isWhole: commits % 8 == 0)

@@ -30,7 +30,10 @@ extension TreeWorld {
 
   /// Watches the feeds that the last operation created.
   func watchNew() throws {
-    for name in views.keys.sorted() where mirrors[name] == nil { try watch(name) }
+    for name in views.keys.sorted() where mirrors[name] == nil {
+      try watch(name)
+      if generator.chance(20) { try count(name) }
+    }
   }
 
   private func watch(_ name: String) throws {
@@ -109,6 +112,7 @@ extension TreeWorld {
     let digest = try ask("verify", "{\"feed\":\"\(name)\"}")["result"]
     guard digest?["digest"]?.string == snapshot.digest else { throw fail("the digest of \(name): \(digest as Any)") }
     try query(name, view)
+    try describe(name, view)
     let section = generator.below(view.sections.count)
     try readRows(name, section, view.sections.indices.contains(section) ? view.sections[section].rows : nil)
   }

@@ -11,12 +11,16 @@ final class TreeWorld {
   let harness: EngineHarness
   let pusher: ConnectionID
   let watcher: ConnectionID
+  /// Watches the counts of some feeds.
+  let counter: ConnectionID
   var generator: TreeGenerator
   var reference = TreeReference()
   /// The rows of the reference after the last operation.
   var views: [String: TreeView] = [:]
   /// The watcher's mirrors of every feed and bin.
   var mirrors: [String: Mirror] = [:]
+  /// What the watcher of counts was told.
+  var counted: [String: Counts] = [:]
   /// The selected rows of every feed, by token, and the selection that the watcher received.
   var selections: [String: [UInt64]] = [:]
   var told: [String: [[Int]]] = [:]
@@ -40,6 +44,7 @@ final class TreeWorld {
     harness = EngineHarness(limits: limits, seed: seed)
     pusher = harness.connect()
     watcher = harness.connect()
+    counter = harness.connect()
     if expires { generator.now = moment }
     reference.moment = moment
   }
