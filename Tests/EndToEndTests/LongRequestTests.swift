@@ -4,7 +4,7 @@ import Testing
 
 /// Requests that take long are executed in slices: the daemon answers others meanwhile, from the state before.
 @Suite struct LongRequestTests {
-  private static let count = 2100
+  private static let count = 12_000
   /// Makes an element as long as most are.
   private static let text = "some text of an element"
   private let directory: TemporaryDirectory
