@@ -175,7 +175,10 @@ struct ClientExitTests {
     for (words, message) in [
       (["watch", "inbx"], "unknown feed \"inbx\"; did you mean inbox?"),
       (["watch", "zzz"], "unknown feed \"zzz\"; define it, or list the feeds with feedclient feeds"),
-      (["delete", "todo", "1"], "feed \"todo\" is of kind array; the command needs a feed of kind collection"),
+      (
+        ["delete", "todo", "1"],
+        "feed \"todo\" is of kind array; the command needs a feed of kind collection or array with \"id\""
+      ),
       (["watch", "inbox", "--sinc-file", "x"], "unknown option --sinc-file; did you mean --since-file?"),
       (["define", "x", "--kind", "arry"], "define: unknown kind 'arry'; did you mean array?"),
       (
@@ -184,7 +187,7 @@ struct ClientExitTests {
       ),
       (
         ["push", "inbox", "{\"id\":1}", "{\"x\":1}"],
-        "element 2 has no identity: $.id is nothing and must be a string or a number"
+        "element 2 has no identity: $.id is missing and must be a string or a number"
       ),
       (
         ["restore", "/nonexistent/copy", "--state", "/nonexistent"],
@@ -204,7 +207,8 @@ struct ClientExitTests {
         "--id does not parse at byte 0: a path begins with `$`, not with `x`\nfeedclient: x\nfeedclient: ^"
       ),
       (["define", "a!b"], "FEED must be 1 to 128 of the characters A-Z a-z 0-9 . _ -"),
-      (["patch", "inbox", "2"], "ID is missing: give the identity of an element"),
+      (["patch", "inbox", "2"], "patch: missing argument PATCH, a JSON object"),
+      (["patch", "inbox", "{\"a\":1}"], "ID is missing: give the identity of an element"),
       (
         ["undefine", "inbox/rest"],
         "feed \"inbox/rest\" is of kind bin; the command needs a feed of its own; redefine its collection to remove a bin"
@@ -236,7 +240,7 @@ struct ClientExitTests {
     let refused = try client.run("push", "f", input: "[{\"id\":1}, {\"x\":2},\n {\"id\":3")
     #expect(
       refused.errors.split(separator: "\n").sorted() == [
-        "feedclient: line 1, column 12: the element has no identity: $.id is nothing and must be a string or a number",
+        "feedclient: line 1, column 12: the element has no identity: $.id is missing and must be a string or a number",
         "feedclient: line 2, column 9: not JSON: the text ends inside a value",
       ])
     #expect(try refused.json["pushed"].int == 1 && refused.json["refused"].int == 2)

@@ -80,6 +80,15 @@ struct ClientPushTests {
     #expect(try client.run("describe", "f").json["kind"].string == "collection")
   }
 
+  @Test func patchWithoutAPatchIsAUsageError() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("push", "f", "--define", "{\"id\":3}").code == 0)
+    let refused = try client.run("patch", "f", "3")
+    #expect(refused.code == 2)
+    #expect(refused.errors == "feedclient: patch: missing argument PATCH, a JSON object\n")
+  }
+
   @Test func changesOfABinNameItsCollection() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)

@@ -78,6 +78,8 @@ extension Command {
       params.add("at", row)
     } else if words.count == 2 {
       params.add("id", json: Operands.id(words[0]))
+    } else if !words[0].hasPrefix("{") {
+      throw invocation.usage("missing argument PATCH, a JSON object")
     }
     params.add("patch", json: try ElementArguments.parse([words[words.count - 1]], of: "patch")[0])
     return try invocation.request("patch", params.finish(), show: Show.mutation)

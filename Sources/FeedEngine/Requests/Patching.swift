@@ -155,7 +155,7 @@ private struct Patches {
     of result: JSONView, _ path: SingularPath, is key: JSONView, _ index: Int, _ feed: Feed
   ) throws(FeedError) {
     guard let identity = path.resolve(result) else {
-      throw .noIdentity(feed: feed.name, index: index, path: path.text, found: "nothing")
+      throw .noIdentity(feed: feed.name, index: index, path: path.text, found: "missing")
     }
     // The change refuses a value that is no identity.
     guard identity.kind == .string || identity.kind == .number, !identity.equals(key) else { return }

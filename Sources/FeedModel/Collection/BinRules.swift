@@ -20,7 +20,7 @@ extension CollectionState {
     step.removeAll(keepingCapacity: true)
     let element = try compact(given, index: place)
     guard let value = definition.id.resolve(element) else {
-      throw .noIdentity(feed: feed, index: place, path: definition.id.text, found: "nothing")
+      throw .noIdentity(feed: feed, index: place, path: definition.id.text, found: "missing")
     }
     let known = try find(value, index: place)
     if let known { touchRows(known) }

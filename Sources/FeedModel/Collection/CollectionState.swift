@@ -158,7 +158,7 @@ final class CollectionState: RowStore {
   /// Returns the element that has the same identity as `element`, a whole element of a request.
   func find(identityOf element: JSONView, index place: Int) throws(FeedError) -> UInt32? {
     guard let value = definition.id.resolve(element) else {
-      throw .noIdentity(feed: feed, index: place, path: definition.id.text, found: "nothing")
+      throw .noIdentity(feed: feed, index: place, path: definition.id.text, found: "missing")
     }
     return try find(value, index: place)
   }

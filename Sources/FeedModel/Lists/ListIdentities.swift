@@ -39,7 +39,7 @@ final class ListIdentities {
   /// - Throws: `noIdentity`.
   func find(identityOf element: JSONView, index place: Int) throws(FeedError) -> UInt32? {
     guard let id = path.resolve(element) else {
-      throw .noIdentity(feed: feed, index: place, path: path.text, found: "nothing")
+      throw .noIdentity(feed: feed, index: place, path: path.text, found: "missing")
     }
     return try find(id, index: place, path: path.text)
   }
