@@ -60,10 +60,12 @@ public struct ElementwisePath: Sendable {
     try evaluate(element, steps: &steps, emit)
   }
 
-  /// Like `evaluate(_:_:)`, with at most `steps` steps; see `JSONPath.evaluate(_:steps:_:)`.
-  public func evaluate(_ element: JSONView, steps: inout Int, _ emit: (JSONView) throws -> Void) rethrows {
-    var evaluation = Evaluation(program, root: element, steps: steps)
-    defer { steps = evaluation.steps }
+  /// Like `evaluate(_:_:)`, with at most `steps` steps; see `JSONPath.evaluate(_:steps:pace:_:)`.
+  public func evaluate(
+    _ element: JSONView, steps: inout Int, pace: EvaluationPace? = nil, _ emit: (JSONView) throws -> Void
+  ) rethrows {
+    var evaluation = Evaluation(program, root: element, steps: steps, pace: pace)
+    defer { withExtendedLifetime(pace) { steps = evaluation.allSteps } }
     try withExtendedLifetime(program) {
       if case .filter(let entry) = first {
         guard evaluation.accepts(entry, current: element) else { return }

@@ -40,12 +40,14 @@ public struct Filter: Sendable {
   ///
   /// `steps` is decremented by the steps taken. If it is below zero afterwards, the steps ran out and the result is invalid.
   /// The same element always takes the same steps.
-  public func accepts(_ element: JSONView, steps: inout Int) -> Bool {
+  ///
+  /// - Parameter pace: lets the evaluation stop now and then; nil if it does not.
+  public func accepts(_ element: JSONView, steps: inout Int, pace: EvaluationPace? = nil) -> Bool {
     withExtendedLifetime(program) {
-      var evaluation = Evaluation(program, root: element, steps: steps, isRepeatable: true)
+      var evaluation = Evaluation(program, root: element, steps: steps, isRepeatable: true, pace: pace)
       let accepted = evaluation.accepts(entry, current: element)
-      steps = evaluation.steps
-      return accepted && !evaluation.isExhausted
+      withExtendedLifetime(pace) { steps = evaluation.allSteps }
+      return accepted && steps >= 0
     }
   }
 }

@@ -29,7 +29,7 @@ public struct JSONPath: Sendable {
 
   /// Calls `emit` with the nodes in the order of the RFC. A node that is selected several times occurs several times.
   ///
-  /// The work is not bounded by the size of the value (`$..*..*..*`). Use `evaluate(_:steps:_:)` for paths of clients.
+  /// The work is not bounded by the size of the value (`$..*..*..*`). Use `evaluate(_:steps:pace:_:)` for paths of clients.
   public func evaluate(_ root: JSONView, _ emit: (JSONView) throws -> Void) rethrows {
     var steps = Int.max
     try evaluate(root, steps: &steps, emit)
@@ -38,9 +38,13 @@ public struct JSONPath: Sendable {
   /// Like `evaluate(_:_:)`, with at most `steps` steps, about one for each node visited.
   ///
   /// `steps` is decremented by the steps taken. If it is below zero afterwards, the steps ran out and nodes are missing.
-  public func evaluate(_ root: JSONView, steps: inout Int, _ emit: (JSONView) throws -> Void) rethrows {
-    var evaluation = Evaluation(program, root: root, steps: steps)
-    defer { steps = evaluation.steps }
+  ///
+  /// - Parameter pace: lets the evaluation stop now and then; nil if it does not.
+  public func evaluate(
+    _ root: JSONView, steps: inout Int, pace: EvaluationPace? = nil, _ emit: (JSONView) throws -> Void
+  ) rethrows {
+    var evaluation = Evaluation(program, root: root, steps: steps, pace: pace)
+    defer { withExtendedLifetime(pace) { steps = evaluation.allSteps } }
     try withExtendedLifetime(program) {
       try evaluation.withNodes(query, current: root) { evaluation, nodes in
         while let node = nodes.next(&evaluation) { try emit(node) }

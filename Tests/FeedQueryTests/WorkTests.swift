@@ -60,6 +60,54 @@ import Testing
     }
   }
 
+  /// An evaluation that stops now and then takes the same steps and finds the same nodes.
+  @Test(arguments: [1, 3, 100])
+  func pacedEvaluationIsTheSame(interval: Int) throws {
+    let members = (0..<30).map { #""m\#($0 % 25)":[\#($0),{"a":"x\#($0)"}]"# }.joined(separator: ",")
+    let json = #"[{\#(members)},[1,[2,3],"abab","a\u0062"],{"\u006d1":[1,{"a":"x1"}]}]"#
+    for path in [
+      "$..*", "$..[?@.a]", "$..[?@ == $[1]]", "$..[?count(@..*) > 2]", "$..[?match(@, '(ab)*')]", "$[1][::-1]",
+      "$..[?search(@, $[1][2])]", "$[?@.m1 == $[2].m1]", "$..[?length(@) == 25]",
+    ] {
+      let path = try JSONPath(parsing: path)
+      try withJSON(json) { root in
+        let expected = nodes(path, in: root)
+        var cost = 1_000_000
+        path.evaluate(root, steps: &cost) { _ in }
+        cost = 1_000_000 - cost
+        for allowed in [cost, cost + 7, cost - 1, cost / 2] {
+          var (left, stops): (Int, Int) = (allowed, 0)
+          var found: [String] = []
+          let pace = EvaluationPace(every: interval) {
+            stops += 1
+            return true
+          }
+          path.evaluate(root, steps: &left, pace: pace) { found.append(String(decoding: $0.text, as: UTF8.self)) }
+          if allowed >= cost {
+            #expect(left == allowed - cost && found == expected, "\(path.text)")
+          } else {
+            #expect(left < 0 && expected.starts(with: found), "\(path.text) with \(allowed) steps of \(cost)")
+          }
+          #expect(stops >= min(allowed, cost) / interval / 20, "\(path.text)")
+        }
+      }
+    }
+  }
+
+  @Test func cancelledEvaluationEnds() throws {
+    let json = "[" + Array(repeating: "[1,2,3]", count: 1000).joined(separator: ",") + "]"
+    let path = try JSONPath(parsing: "$..*")
+    try withJSON(json) { root in
+      var (left, stops, found): (Int, Int, Int) = (1_000_000, 0, 0)
+      let pace = EvaluationPace(every: 10) {
+        stops += 1
+        return stops < 5
+      }
+      path.evaluate(root, steps: &left, pace: pace) { _ in found += 1 }
+      #expect(left < 0 && stops == 5 && found <= 60)
+    }
+  }
+
   @Test func filterWithoutStepsRejects() throws {
     let element =
       #"{"tags":[\#((0..<100).map(String.init).joined(separator: ","))],"text":"\#(String(repeating: "ab", count: 500))"}"#

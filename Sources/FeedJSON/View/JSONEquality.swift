@@ -3,29 +3,40 @@ extension JSONView {
   /// by their elements in order, objects as maps, where the last member of a name counts.
   ///
   /// O(n log n) in the length of the texts; O(n) if they are the same bytes.
-  public func equals(_ other: JSONView) -> Bool {
+  ///
+  /// - Parameter pause: called now and then by a long comparison.
+  public func equals(_ other: JSONView, pause: () -> Void = {}) -> Bool {
     // Not repeated for nested containers: that would cost a pass over the text for each level.
     if sameText(other) { return true }
     switch shallow(other) {
     case .equal: return true
     case .different: return false
-    case .containers:
-      var work = [(self, other)]
-      while let (a, b) = work.popLast() {
-        switch a.shallow(b) {
-        case .equal: continue
-        case .different: return false
-        case .containers: guard a.pairChildren(b, &work) else { return false }
-        }
+    case .containers: break
+    }
+    guard var pairs = ChildPairs(self, other, pause) else { return false }
+    var outer: [ChildPairs] = []
+    while true {
+      pause()
+      guard let (a, b) = pairs.next() else {
+        guard let last = outer.popLast() else { return true }
+        pairs = last
+        continue
       }
-      return true
+      switch a.shallow(b) {
+      case .equal: continue
+      case .different: return false
+      case .containers:
+        guard let inner = ChildPairs(a, b, pause) else { return false }
+        outer.append(pairs)
+        pairs = inner
+      }
     }
   }
 
-  private enum Shallow { case equal, different, containers }
+  fileprivate enum Shallow { case equal, different, containers }
 
   /// Compares as far as possible without looking into containers.
-  private func shallow(_ other: JSONView) -> Shallow {
+  fileprivate func shallow(_ other: JSONView) -> Shallow {
     guard kind == other.kind else { return .different }
     switch kind {
     case .null, .false, .true: return .equal
@@ -39,31 +50,16 @@ extension JSONView {
     token.pointee.length == other.token.pointee.length && Words.equal(start, other.start, text.count)
   }
 
-  private func stringEquals(_ other: JSONView) -> Bool {
+  fileprivate func stringEquals(_ other: JSONView) -> Bool {
     if hasEscapes == other.hasEscapes && sameText(other) { return true }
     return (hasEscapes || other.hasEscapes) && compareString(other) == 0
   }
 
-  /// Adds the pairs that must be equal for two containers of one kind to be equal. Returns false if they cannot be.
-  private func pairChildren(_ other: JSONView, _ work: inout [(JSONView, JSONView)]) -> Bool {
-    if isKind(.array) {
-      guard count == other.count else { return false }
-      work.append(contentsOf: zip(elements, other.elements))
-      return true
-    }
-    let (mine, theirs) = (sortedMembers(), other.sortedMembers())
-    guard mine.count == theirs.count else { return false }
-    for (a, b) in zip(mine, theirs) {
-      guard a.key.stringEquals(b.key) else { return false }
-      work.append((a.value, b.value))
-    }
-    return true
-  }
-
   /// The last member of each name, sorted by name.
-  private func sortedMembers() -> [Member] {
+  fileprivate func sortedMembers(_ pause: () -> Void) -> [Member] {
     var sorted = Array(members)
     sorted.sort { a, b in
+      pause()
       let order = a.key.compareString(b.key)
       return order != 0 ? order < 0 : a.value.byteOffset > b.value.byteOffset
     }
@@ -74,5 +70,38 @@ extension JSONView {
       kept.append(member)
     }
     return kept
+  }
+}
+
+/// The pairs of children that must be equal for two containers to be equal, one after another.
+private enum ChildPairs: IteratorProtocol {
+  case elements(JSONView.Elements, JSONView.Elements)
+  case members([JSONView.Member], [JSONView.Member], next: Int)
+
+  /// The pairs of two containers of one kind; nil if these cannot be equal.
+  init?(_ left: JSONView, _ right: JSONView, _ pause: () -> Void) {
+    if left.isKind(.array) {
+      guard left.count == right.count else { return nil }
+      self = .elements(left.elements, right.elements)
+      return
+    }
+    let (mine, theirs) = (left.sortedMembers(pause), right.sortedMembers(pause))
+    guard mine.count == theirs.count else { return nil }
+    self = .members(mine, theirs, next: 0)
+  }
+
+  /// Returns the values of the next pair, or two different names.
+  mutating func next() -> (JSONView, JSONView)? {
+    switch self {
+    case .elements(var left, var right):
+      guard let a = left.next(), let b = right.next() else { return nil }
+      self = .elements(left, right)
+      return (a, b)
+    case .members(let left, let right, let place):
+      guard place < left.count else { return nil }
+      self = .members(left, right, next: place + 1)
+      guard left[place].key.stringEquals(right[place].key) else { return (left[place].key, right[place].key) }
+      return (left[place].value, right[place].value)
+    }
   }
 }

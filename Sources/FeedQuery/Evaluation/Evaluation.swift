@@ -4,9 +4,11 @@ import FeedJSON
 struct Evaluation {
   let tables: ProgramTables
   let root: JSONView
-  /// The remaining steps, about one for each node visited. If they are below zero, the evaluation has stopped and its results
-  /// are invalid.
+  /// The remaining steps, about one for each node visited; without those that ``pace`` holds. If they are below zero and
+  /// `isExhausted`, the evaluation has stopped and its results are invalid.
   var steps: Int
+  /// Lets the evaluation stop now and then. Not retained.
+  let pace: Unmanaged<EvaluationPace>?
   /// Whether the steps depend only on the program and the value. A regular expression is then charged for its maximum work
   /// instead of its actual work, which depends on the states that it has cached.
   let isRepeatable: Bool
@@ -24,15 +26,31 @@ struct Evaluation {
   private static let shortWalk = 64
 
   @inline(__always)
-  init(_ program: Program, root: JSONView, steps: Int, isRepeatable: Bool = false) {
+  init(_ program: Program, root: JSONView, steps: Int, isRepeatable: Bool = false, pace: EvaluationPace? = nil) {
     self.isRepeatable = isRepeatable
     tables = program.tables
     self.root = root
-    self.steps = steps
+    self.pace = pace.map(Unmanaged.passUnretained)
+    self.steps = pace?.begin(steps: steps) ?? steps
   }
 
+  /// Whether the steps have run out.
   @inline(__always)
-  var isExhausted: Bool { steps < 0 }
+  var isExhausted: Bool { mutating get { steps < 0 && !refill() } }
+
+  /// All remaining steps.
+  var allSteps: Int { steps &+ reserve }
+
+  /// The steps that ``pace`` holds.
+  var reserve: Int { pace?._withUnsafeGuaranteedRef { $0.reserve } ?? 0 }
+
+  /// Stops, and takes more steps if there are some left. Returns whether there are.
+  @inline(never)
+  private mutating func refill() -> Bool {
+    guard let pace else { return false }
+    steps = pace._withUnsafeGuaranteedRef { $0.refill(steps) }
+    return steps >= 0
+  }
 
   /// Charges the work of reading `bytes` bytes.
   @inline(__always)

@@ -59,6 +59,9 @@ enum QueryValue {
 }
 
 extension Evaluation {
+  /// The bytes of values whose comparison may take long.
+  private static var longText: Int { 16 << 10 }
+
   mutating func value(_ index: Int32, current: JSONView) -> QueryValue {
     switch tables.operands[Int(index)] {
     case .literal(let literal):
@@ -165,8 +168,13 @@ extension Evaluation {
     case .null, .false, .true: return .equal
     case .number: return Self.relation(JSONNumber.compare(left.text, right.text))
     case .string: return Self.relation(left.compareString(right))
-    case .array, .object: return left.equals(right) ? .equal : .unrelated
+    case .array, .object: return equals(left, right) ? .equal : .unrelated
     }
+  }
+
+  private func equals(_ left: JSONView, _ right: JSONView) -> Bool {
+    guard let pace, min(left.text.count, right.text.count) >= Self.longText else { return left.equals(right) }
+    return left.equals(right) { pace._withUnsafeGuaranteedRef { $0.spend() } }
   }
 
   private func relation(_ left: Literal, _ right: Literal) -> ComparisonOperator {
@@ -213,18 +221,19 @@ extension Evaluation {
   /// Runs `match` or `search`. Returns false if either argument is not a string.
   mutating func matches(_ index: Int32, value: Int32, pattern: Int32, current: JSONView) -> Bool {
     let (value, pattern) = (self.value(value, current: current), self.value(pattern, current: current))
-    var work = steps
+    let reserve = reserve
+    var work = steps &+ reserve
     let result = withString(value) { value in
       withString(pattern) { pattern in
         work &-= (value.count &+ pattern.count) &>> 4 &+ 1
         return tables.patterns[Int(index)]._withUnsafeGuaranteedRef { compiled in
           isRepeatable
             ? compiled.matches(value, pattern: pattern, repeatableWork: &work)
-            : compiled.matches(value, pattern: pattern, work: &work)
+            : compiled.matches(value, pattern: pattern, work: &work, pace)
         }
       }
     }
-    steps = work
+    steps = work &- reserve
     return result ?? false
   }
 

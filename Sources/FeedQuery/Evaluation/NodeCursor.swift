@@ -88,7 +88,7 @@ struct NodeCursor: ~Copyable {
     if depth == capacity { grow() }
     if node.kind == .object, node.count > ShadowedMembers.few { evaluation.steps &-= node.count }
     let entry = evaluation.tables.segments + Int(query.firstSegment + segment)
-    (frames + depth).initialize(to: NodeFrame(node, segment: segment, entry.pointee))
+    (frames + depth).initialize(to: NodeFrame(node, segment: segment, entry.pointee, evaluation.pace))
     depth += 1
   }
 

@@ -37,7 +37,7 @@ struct NodeFrame {
   /// State that does not fit in a frame. The cursor releases it.
   private(set) var notes: Unmanaged<FrameNotes>?
 
-  init(_ node: JSONView, segment: Int32, _ entry: Segment) {
+  init(_ node: JSONView, segment: Int32, _ entry: Segment, _ pace: Unmanaged<EvaluationPace>?) {
     self.node = node
     self.segment = segment
     isDescendant = entry.isDescendant
@@ -45,7 +45,7 @@ struct NodeFrame {
     selectorEnd = entry.firstSelector + entry.selectorCount
     children = NodeChildren(node)
     if node.kind == .object, node.count > ShadowedMembers.few {
-      let shadowed = ShadowedMembers.find(in: node)
+      let shadowed = ShadowedMembers.find(in: node, pace)
       if !shadowed.isEmpty { notes = Unmanaged.passRetained(FrameNotes(shadowed: shadowed)) }
     }
   }

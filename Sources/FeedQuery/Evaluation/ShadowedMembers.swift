@@ -18,7 +18,7 @@ enum ShadowedMembers {
   /// The number of shadowed members of `object`.
   static func count(in object: JSONView, _ evaluation: inout Evaluation) -> Int {
     evaluation.steps &-= object.count
-    if object.count > few { return find(in: object).count }
+    if object.count > few { return find(in: object, evaluation.pace).count }
     var count = 0
     var members = object.members
     while let member = members.next() {
@@ -28,7 +28,7 @@ enum ShadowedMembers {
   }
 
   /// The offsets in the text (`byteOffset`) of the values of shadowed members. O(members).
-  static func find(in object: JSONView) -> Set<Int> {
+  static func find(in object: JSONView, _ pace: Unmanaged<EvaluationPace>?) -> Set<Int> {
     var last: [MemberName: Int] = [:]
     last.reserveCapacity(object.count)
     var shadowed: Set<Int> = []
@@ -36,6 +36,7 @@ enum ShadowedMembers {
       if let earlier = last.updateValue(member.value.byteOffset, forKey: MemberName(key: member.key)) {
         shadowed.insert(earlier)
       }
+      pace?._withUnsafeGuaranteedRef { $0.spend(4) }
     }
     return shadowed
   }

@@ -43,9 +43,14 @@ final class Pattern: Sendable {
   }
 
   /// Whether `value` matches; nil if `work` runs out. `pattern` is ignored if the pattern is a literal.
-  func matches(_ value: UnsafeRawBufferPointer, pattern: UnsafeRawBufferPointer, work: inout Int) -> Bool? {
+  ///
+  /// - Parameter pace: lets a long match stop now and then. Nobody else may then use the query.
+  func matches(
+    _ value: UnsafeRawBufferPointer, pattern: UnsafeRawBufferPointer, work: inout Int,
+    _ pace: Unmanaged<EvaluationPace>?
+  ) -> Bool? {
     guard let regexp = isConstant ? constant : compiled(pattern, work: &work) else { return false }
-    return regexp.matches(value, isWhole: isWhole, work: &work)
+    return regexp.matches(value, isWhole: isWhole, work: &work, pace)
   }
 
   /// Like `matches(_:pattern:work:)`, but charges the same work each time: an upper bound that depends only on the sizes of

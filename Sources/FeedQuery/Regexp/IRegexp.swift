@@ -68,7 +68,11 @@ final class RegexpMatcher: @unchecked Sendable {
   func work(over bytes: Int) -> Int { bytes &* size &>> 5 }
 
   /// Whether all of `text` matches, or a part of it if `isWhole` is false. Nil if `work` runs out first.
-  func matches(_ text: UnsafeRawBufferPointer, isWhole: Bool, work: inout Int) -> Bool? {
-    lock.withLock { _ in (isWhole ? whole : part).run(text, work: &work) }
+  ///
+  /// - Parameter pace: lets a long match stop now and then. Nobody else may then use the expression.
+  func matches(
+    _ text: UnsafeRawBufferPointer, isWhole: Bool, work: inout Int, _ pace: Unmanaged<EvaluationPace>? = nil
+  ) -> Bool? {
+    lock.withLock { _ in (isWhole ? whole : part).run(text, work: &work, pace) }
   }
 }

@@ -55,8 +55,13 @@ final class LazyAutomaton {
 
   deinit { transitions.deallocate() }
 
+  /// The bytes that are matched between two stops.
+  private static let bytesPerStop = 64 << 10
+
   /// Matches UTF-8. Returns nil if `work` runs out.
-  func run(_ text: UnsafeRawBufferPointer, work: inout Int) -> Bool? {
+  ///
+  /// - Parameter pace: lets a long match stop now and then.
+  func run(_ text: UnsafeRawBufferPointer, work: inout Int, _ pace: Unmanaged<EvaluationPace>?) -> Bool? {
     if states.isEmpty { begin() }
     var state = Self.first
     if isSearch, states[0].accepts { return true }
@@ -67,17 +72,22 @@ final class LazyAutomaton {
       let width = classCount
       var table = transitions
       while position < end {
-        let number = classes.next(&position, end)
-        var next = table[Int(state) &* width &+ number]
-        if next >= Self.final {
-          if next == Self.unknown {
-            next = step(from: state, over: number, work: &work)
-            table = transitions
-            guard work >= 0 else { return nil }
+        let stop = pace == nil ? end : position + min(Self.bytesPerStop, end - position)
+        while position < stop {
+          let number = classes.next(&position, end)
+          var next = table[Int(state) &* width &+ number]
+          if next >= Self.final {
+            if next == Self.unknown {
+              next = step(from: state, over: number, work: &work)
+              table = transitions
+              guard work >= 0 else { return nil }
+            }
+            if next & Self.final != 0 { return states[Int(next & ~Self.final)].accepts }
           }
-          if next & Self.final != 0 { return states[Int(next & ~Self.final)].accepts }
+          state = next
         }
-        state = next
+        pace?._withUnsafeGuaranteedRef { $0.spend(Self.bytesPerStop >> 4) }
+        if pace?._withUnsafeGuaranteedRef({ $0.isCancelled }) ?? false { return nil }
       }
       return states[Int(state)].acceptsAtEnd
     }
