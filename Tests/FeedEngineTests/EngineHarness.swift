@@ -19,14 +19,14 @@ final class EngineHarness {
 
   init(
     limits: Limits = Limits(), epoch: String = "test", seed: UInt64 = 7, isDurable: Bool = false, window: Int = 1,
-    slices: (any SliceRunner)? = nil
+    slices: (any SliceRunner)? = nil, queries: (any SliceRunner)? = nil
   ) {
     let identity = ServerIdentity(
       version: "0", epoch: epoch, pid: 1, uid: 0, durability: isDurable ? "process" : "memory")
     let log = isDurable ? ArrayLog(window: window) : nil
     self.log = log
     engine = Engine(limits: limits, identity: identity, seed: seed, isDurable: isDurable, now: now)
-    loop = Turn(engine, log: log ?? NoLog(), slices: slices, now: now)
+    loop = Turn(engine, log: log ?? NoLog(), slices: slices, queries: queries, now: now)
     engine.log = { [unowned self] in events.append($0) }
   }
 
@@ -68,9 +68,9 @@ final class EngineHarness {
 
   /// Whether the turn has work to do without another event.
   var hasWork: Bool { loop.next(after: now) == .now }
-  /// Whether a batch is executed in part.
   /// Whether feeds are half changed, so that nothing reads them.
   var isExclusive: Bool { loop.isExclusive }
+  /// Whether a batch is executed in part.
   var isWithinBatch: Bool { loop.isWithinBatch }
   /// The number of tokens that the tape has room for.
   var tapeCapacity: Int { loop.tapeCapacity }

@@ -42,12 +42,12 @@ final class SimulatedDaemon {
     self.disk = disk
     log = MemoryLog(window: window)
     engine = Self.makeEngine(limits, epoch: epoch, seed: 1, now: now)
-    turn = Turn(engine, log: log, slices: Self.slices(isSliced), now: now)
+    turn = Turn(engine, log: log, slices: Self.slices(isSliced), queries: Self.slices(isSliced), now: now)
     if let disk { try start(disk) }
   }
 
   private static func slices(_ isSliced: Bool) -> (any SliceRunner)? {
-    isSliced ? SlicedWork(slice: 0, isEager: true) : nil
+    isSliced ? SlicedWork("slices", slice: 0, isEager: true) : nil
   }
 
   private static func makeEngine(_ limits: Limits, epoch: String, seed: UInt64, now: Instant) -> Engine {
@@ -136,7 +136,7 @@ final class SimulatedDaemon {
   private func replace(_ engine: Engine, _ log: any SimulatedLog) {
     self.engine = engine
     self.log = log
-    turn = Turn(engine, log: log, slices: Self.slices(isSliced), now: now)
+    turn = Turn(engine, log: log, slices: Self.slices(isSliced), queries: Self.slices(isSliced), now: now)
   }
 
   // MARK: Auditing

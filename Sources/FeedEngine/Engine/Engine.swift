@@ -68,6 +68,8 @@ public final class Engine {
   var longTexts = LongTexts()
   /// The request that changes feeds and takes several turns.
   var longWork: LongWork
+  /// The stack of queries that take several turns.
+  var queryStack = QueryStack()
   var status: Status
   var time: EngineTime
 

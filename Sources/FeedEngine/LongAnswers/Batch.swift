@@ -18,7 +18,7 @@ final class Batch {
   }
 
   /// The memory in bytes: the copy of the requests, its tokens, and the answers.
-  var memory: Int { bytes.capacity + scanner.capacity * QueryJob.tokenSize + answers.bytes.capacity }
+  var memory: Int { bytes.capacity + scanner.capacity * JSONScanner.tokenSize + answers.bytes.capacity }
 
   /// Whether requests are left.
   var isUnfinished: Bool { rest != nil }

@@ -19,8 +19,8 @@ enum WorkCost {
 protocol Job: AnyObject {
   /// Whether the job waits for another event. It is not continued until one arrives.
   var isWaiting: Bool { get }
-  /// Whether the next step is long and indivisible. One turn does at most one such step.
-  var isIndivisible: Bool { get }
+  /// Whether the job wants to begin work on the ``QueryStack``. It is not continued while that is not free.
+  var wantsStack: Bool { get }
   /// The memory of the job in bytes, charged to its user.
   var memory: Int { get }
   /// Does about `budget` units of work; see ``WorkCost``. Returns whether the answer is complete.
@@ -31,7 +31,7 @@ protocol Job: AnyObject {
 
 extension Job {
   var isWaiting: Bool { false }
-  var isIndivisible: Bool { false }
+  var wantsStack: Bool { false }
 }
 
 /// The request that a job answers. Outlives the frame of the request.
@@ -81,10 +81,9 @@ struct LongAnswers {
     }
   }
 
-  /// Moves a session to the end of the list, so that the next one gets its turn first.
-  mutating func rotate(_ session: Session) {
-    guard let place = listed.firstIndex(where: { $0 === session }) else { return }
-    listed.append(listed.remove(at: place))
+  /// Moves the sessions of a user to the end of the list, so that the others get their turn first. O(sessions).
+  mutating func rotate(_ uid: UInt32) {
+    listed = listed.filter { $0.peer.uid != uid } + listed.filter { $0.peer.uid == uid }
   }
 
   mutating func add(_ session: Session) {
@@ -121,15 +120,21 @@ extension Engine {
   /// Continues the unfinished answers.
   func advanceAnswers() {
     let shares = longAnswers.shares()
-    var didIndivisible = false
+    queryStack.beginTurn()
+    // The answer that has the stack may end in this turn. Then the next one is the first that wants it.
+    var wanting: [Session] = []
     for session in longAnswers.sessions {
       guard let (job, ticket) = session.line.work else { continue }
-      if job.isIndivisible {
-        if didIndivisible { continue }
-        didIndivisible = true
-        longAnswers.rotate(session)
+      if job.wantsStack {
+        wanting.append(session)
+      } else {
+        run(job, ticket, of: session, budget: shares.share(of: session))
       }
+    }
+    for session in wanting where queryStack.canBegin {
+      guard let (job, ticket) = session.line.work else { continue }
       run(job, ticket, of: session, budget: shares.share(of: session))
+      longAnswers.rotate(session.peer.uid)
     }
   }
 

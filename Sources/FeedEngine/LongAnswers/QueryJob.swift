@@ -9,38 +9,43 @@ import FeedWire
 /// Evaluates paths that apply to each element separately, in parts. `DocumentQueryJob` evaluates all other paths, over
 /// one document of all elements.
 final class QueryJob: Job {
-  private let path: ElementwisePath
   private let source: QuerySource
   private var rows: ElementSelection
   /// The row that the path reads next; nil if none is left.
   private var wanted: Int?
   /// Whether the path selects rows in descending order. The nodes are reversed at the end.
   private let isBackwards: Bool
-  private var scanner: JSONScanner
-  private var nodes: QueryNodes
+  private let evaluation: QueryEvaluation
   private var row = 0
-  /// The units of work left in the current call of `advance`.
-  private var left = 0
+  /// The elements that were read and not evaluated, from `nextRead` on. Retained.
+  private var read: [(element: ElementText, place: IndexPath)] = []
+  private var nextRead = 0
+  /// Whether the next of them cannot be evaluated at once.
+  private var isLong = false
 
-  var memory: Int { nodes.memory + scanner.capacity * Self.tokenSize + reversed.count * 8 }
+  var wantsStack: Bool { isLong && !evaluation.isOnStack }
+  var memory: Int { evaluation.memory + reversed.count * 8 }
 
-  /// The approximate bytes of a token on a scanner's tape.
-  static let tokenSize = 8
-
-  init(_ path: ElementwisePath, over source: QuerySource, places: Bool) {
-    self.path = path
+  init(_ path: ElementwisePath, over source: QuerySource, places: Bool, on stack: QueryStack) {
     self.source = source
     rows = path.selection(count: source.count)
     wanted = rows.next()
     var ahead = rows
     isBackwards = ahead.next().map { [wanted] in $0 < wanted ?? 0 } ?? false
+    evaluation = QueryEvaluation(
+      { path.evaluate($0, steps: &$1, pace: $2, $3) }, on: stack, limits: source.limits,
+      maxDepth: source.limits.maxDepth, places: places)
     if isBackwards {
       let all = ([wanted].compactMap { $0 } + Array(rows)).reversed()
       reversed = Array(all)
       wanted = reversed.first
     }
-    scanner = JSONScanner(maxDepth: source.limits.maxDepth)
-    nodes = QueryNodes(limits: source.limits, places: places)
+  }
+
+  deinit {
+    // The evaluation reads an element.
+    evaluation.cancel()
+    while nextRead < read.count { didEvaluate() }
   }
 
   /// The rows of a backward selection, ascending; empty for other selections.
@@ -48,27 +53,59 @@ final class QueryJob: Job {
   private var nextReversed = 1
 
   func advance(budget: Int) throws(FeedError) -> Bool {
-    left = budget
+    var left = budget
     // Rows are read in order; rows that the path does not select are skipped.
-    while wanted != nil && left > 0 {
-      let read = try read(max: min(left, 64))
-      if read == 0 { break }
-      left -= read
+    while left > 0 {
+      if nextRead < read.count {
+        guard let cost = try evaluateNext() else { return false }
+        left -= cost
+      } else if wanted == nil || source.isFinished {
+        return true
+      } else {
+        left -= readRows(max: min(left, 64))
+      }
     }
-    return wanted == nil || source.isFinished
+    return nextRead == read.count && (wanted == nil || source.isFinished)
   }
 
-  private func read(max: Int) throws(FeedError) -> Int {
-    var failure: FeedError?
-    let read = source.next(max: max) { element, place in
+  /// Evaluates the path over the next element that was read. Returns the units of work; nil if it is left for another turn.
+  private func evaluateNext() throws(FeedError) -> Int? {
+    let (element, place) = read[nextRead]
+    var cost = WorkCost.reading(1, bytes: element.text.count)
+    if !isLong {
+      if let steps = try evaluation.evaluateShort(element.text, place: { _, _ in place }) {
+        cost += WorkCost.steps(steps)
+        didEvaluate()
+        return cost
+      }
+      // It waits until it is its turn on the stack.
+      isLong = true
+      return nil
+    }
+    guard evaluation.canGoOn, try evaluation.evaluateLong(element.text, place: { _, _ in place }) else { return nil }
+    isLong = false
+    didEvaluate()
+    return cost
+  }
+
+  private func didEvaluate() {
+    read[nextRead].element.release()
+    nextRead += 1
+    if nextRead == read.count {
+      read.removeAll(keepingCapacity: true)
+      nextRead = 0
+    }
+  }
+
+  /// Reads up to `max` rows and keeps those that the path selects. Returns the number of rows.
+  private func readRows(max: Int) -> Int {
+    source.next(max: max) { element, place in
       defer { row += 1 }
-      left -= WorkCost.reading(0, bytes: element.count)
-      guard row == wanted, failure == nil else { return }
-      do throws(FeedError) { try evaluate(element, at: place) } catch { failure = error }
+      guard row == wanted else { return }
+      element.retain()
+      read.append((element, place))
       wanted = nextWanted()
     }
-    if let failure { throw failure }
-    return read
   }
 
   private func nextWanted() -> Int? {
@@ -77,17 +114,8 @@ final class QueryJob: Job {
     return nextReversed < reversed.count ? reversed[nextReversed] : nil
   }
 
-  private func evaluate(_ text: UnsafeRawBufferPointer, at place: IndexPath) throws(FeedError) {
-    guard let element = try? scanner.scan(text) else { return }
-    var steps = source.limits.maxQuerySteps
-    nodes.beginGroup()
-    path.evaluate(element, steps: &steps) { nodes.append($0, at: place) }
-    left -= WorkCost.steps(source.limits.maxQuerySteps - steps)
-    try nodes.check(steps: steps)
-  }
-
   func appendResult(to out: inout ByteBuffer) {
-    nodes.appendResult(to: &out, revision: source.revision, backwards: isBackwards)
+    evaluation.nodes.appendResult(to: &out, revision: source.revision, backwards: isBackwards)
   }
 }
 
@@ -110,13 +138,13 @@ final class QuerySource {
 
   /// Calls `body` with up to `max` elements of one section and their places. Returns the number of elements; 0 at the
   /// end.
-  func next(max: Int, _ body: (UnsafeRawBufferPointer, IndexPath) -> Void) -> Int {
+  func next(max: Int, _ body: (ElementText, IndexPath) -> Void) -> Int {
     while section < snapshot.sections.count {
       let rows = snapshot.sections[section]
       let at = UInt32(section)
       var row = UInt32(rows.position)
       let read = rows.next(max: max) {
-        body($0.text, IndexPath(section: at, row: row))
+        body($0.element, IndexPath(section: at, row: row))
         row &+= 1
       }
       if rows.position >= rows.count { section += 1 }
@@ -144,6 +172,26 @@ struct QueryNodes: ~Copyable {
 
   /// The memory in bytes.
   var memory: Int { bytes.capacity + groups.count * 16 + (places?.capacity ?? 0) * 16 }
+
+  /// The bytes of the nodes.
+  var size: Int { bytes.count }
+
+  /// A position between two nodes.
+  struct Position {
+    fileprivate let bytes: Int
+    fileprivate let nodes: Int
+    fileprivate let groups: Int
+  }
+
+  /// The position after the last node.
+  var end: Position { Position(bytes: bytes.count, nodes: places?.count ?? 0, groups: groups.count) }
+
+  /// Discards the nodes after a position.
+  mutating func truncate(to end: Position) {
+    bytes.truncate(to: end.bytes)
+    if let count = places?.count { places?.removeLast(count - end.nodes) }
+    groups.removeLast(groups.count - end.groups)
+  }
 
   mutating func beginGroup() {
     if groups.last?.bytes != bytes.count { groups.append((bytes.count, places?.count ?? 0)) }

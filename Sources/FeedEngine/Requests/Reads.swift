@@ -102,9 +102,10 @@ extension Engine {
     let isSingle = (feed.kind as? ListKind)?.shape == .single
     let places = try parameters.bool("places", default: false)
     if !isSingle, let elementwise = path.elementwise() {
-      start(QueryJob(elementwise, over: source, places: places), for: reply, parameters)
+      start(QueryJob(elementwise, over: source, places: places, on: queryStack), for: reply, parameters)
     } else {
-      start(DocumentQueryJob(path, over: source, isSingle: isSingle, places: places), for: reply, parameters)
+      let job = DocumentQueryJob(path, over: source, isSingle: isSingle, places: places, on: queryStack)
+      start(job, for: reply, parameters)
     }
   }
 

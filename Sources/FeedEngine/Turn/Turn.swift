@@ -40,10 +40,16 @@ public struct Turn: ~Copyable {
   }
 
   /// - Parameter engine: its feeds must have been recovered.
-  /// - Parameter slices: runs long requests in slices; without it each is executed in one turn.
-  public init(_ engine: Engine, log: any CommitLog, slices: (any SliceRunner)? = nil, now: Instant) {
+  /// - Parameters:
+  ///   - slices: runs long requests that change feeds in slices; without it each is executed in one turn.
+  ///   - queries: runs long queries in slices; without it each is evaluated in one turn.
+  public init(
+    _ engine: Engine, log: any CommitLog, slices: (any SliceRunner)? = nil, queries: (any SliceRunner)? = nil,
+    now: Instant
+  ) {
     self.engine = engine
     engine.longWork = LongWork(engine.commit, slices)
+    engine.queryStack = QueryStack(queries)
     nextRelease = now
     reception = Reception(engine)
     dispatcher = Dispatcher(engine, log)
@@ -54,6 +60,7 @@ public struct Turn: ~Copyable {
 
   deinit {
     engine.longWork.finish()
+    engine.queryStack.finish()
   }
 
   /// Whether the last turn had input to decode.

@@ -101,6 +101,9 @@ public struct JSONScanner: ~Copyable {
   /// The size of a tape, in tokens, that `releaseUnused()` keeps in any case: 1 MiB.
   private static let keptCapacity = 1 << 16
 
+  /// The bytes of a token.
+  public static let tokenSize = MemoryLayout<JSONToken>.stride
+
   /// The number of tokens that fit without allocating.
   public var capacity: Int { tape?.capacity ?? 0 }
 

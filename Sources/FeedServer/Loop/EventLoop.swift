@@ -39,7 +39,8 @@ struct EventLoop: ~Copyable {
     for descriptor in signals.descriptors { try link.add(descriptor, as: .signals) }
     if let descriptor = commitLog.descriptor { try link.add(descriptor, as: .commitLog) }
     now = clock.now
-    turn = Turn(engine, log: commitLog, slices: SlicedWork(), now: now)
+    turn = Turn(
+      engine, log: commitLog, slices: SlicedWork("feedd-slices"), queries: SlicedWork("feedd-queries"), now: now)
     self.link = link
     self.signals = signals
     self.clock = clock

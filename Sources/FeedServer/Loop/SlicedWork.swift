@@ -3,18 +3,20 @@ import FeedSystem
 
 /// Runs long work of the engine in slices of a few milliseconds, on a stack of its own.
 public final class SlicedWork: SliceRunner {
-  /// Nanoseconds of a turn for requests that change feeds.
+  /// Nanoseconds of a turn for the work.
   public static let standardSlice: UInt64 = 3_000_000
 
-  private let coroutine = Coroutine("feedd-slices")
+  private let coroutine: Coroutine
   private let slice: UInt64
   public let isEager: Bool
   private var deadline: UInt64 = 0
 
   /// - Parameters:
+  ///   - name: the name of the thread, at most 15 bytes.
   ///   - slice: nanoseconds; with 0, work stops whenever it looks at the clock.
   ///   - isEager: whether each request that changes feeds is sliced as finely as possible.
-  public init(slice: UInt64 = SlicedWork.standardSlice, isEager: Bool = false) {
+  public init(_ name: String, slice: UInt64 = SlicedWork.standardSlice, isEager: Bool = false) {
+    coroutine = Coroutine(name)
     self.slice = slice
     self.isEager = isEager
   }

@@ -15,7 +15,7 @@ import Testing
   }
 
   private static func harness(_ log: Log, limits: Limits = Limits()) -> EngineHarness {
-    EngineHarness(limits: limits, isDurable: log == .array, slices: SlicedWork(slice: 0, isEager: true))
+    EngineHarness(limits: limits, isDurable: log == .array, slices: SlicedWork("slices", slice: 0, isEager: true))
   }
 
   private static func request(_ method: String, _ params: String = "{}", id: Int = 1) -> [UInt8] {
@@ -304,12 +304,94 @@ import Testing
   }
 
   @Test func imageIsMadeBetweenBatchesOnly() {
-    let engine = EngineHarness(isDurable: true, slices: SlicedWork(slice: 0, isEager: true))
+    let engine = EngineHarness(isDurable: true, slices: SlicedWork("slices", slice: 0, isEager: true))
     let writer = engine.connect()
     Self.fill(engine, writer)
     engine.supply(writer, Self.request("define", Self.rebinned))
     let turns = Self.turns(engine, until: writer) { _ in #expect(engine.isWithinBatch) }
     #expect(turns > 20)
     #expect(!engine.isWithinBatch)
+  }
+
+  /// Defines views of `c` whose filters take many steps, and watches them.
+  private static func addViews(_ harness: EngineHarness, _ count: Int, watchedBy watcher: ConnectionID) {
+    for number in 0..<count {
+      _ = harness.ask(
+        watcher, "define",
+        #"{"feed":"v\#(number)","kind":"view","of":"c","filter":"@..[?@..[?@ != \#(number)]] || @.k > 2"}"#)
+      _ = harness.ask(watcher, "watch", #"{"feed":"v\#(number)","initial":false}"#)
+    }
+    _ = harness.take(watcher)
+  }
+
+  @Test(arguments: Log.allCases)
+  func pingsAreAnsweredDuringPublication(_ log: Log) {
+    let (harness, plain) = (Self.harness(log), EngineHarness(isDurable: log == .array))
+    var (pings, reads, stops) = (0, 0, 0)
+    var deltas: [[String]] = []
+    for harness in [harness, plain] {
+      let (writer, watcher) = (harness.connect(), harness.connect())
+      let (other, reader) = (harness.connect(), harness.connect())
+      Self.fill(harness, writer, count: 30)
+      Self.addViews(harness, 5, watchedBy: watcher)
+      let revision = harness.engine.catalog.revision
+      harness.supply(writer, Self.request("update", #"{"feed":"c","elements":\#(Self.elements(20..<50, 1))}"#))
+      let turns = Self.turns(harness, until: writer) { _ in
+        guard harness.isExclusive, harness.engine.catalog.revision > revision else { return }
+        stops += 1
+        harness.supply(other, Self.request("ping"))
+        harness.supply(reader, Self.request("get", #"{"feed":"c","at":[0,0]}"#))
+        pings += harness.take(other).count
+        reads += harness.take(reader).count
+      }
+      #expect(turns > 0)
+      harness.turn()
+      deltas.append(harness.take(watcher))
+    }
+    #expect(stops > 20 && pings >= stops - 1 && reads == 0)
+    #expect(deltas[0] == deltas[1] && deltas[0].count == 5)
+  }
+
+  @Test(arguments: Log.allCases)
+  func shortUpdateBelowSlowViewsTakesSeveralTurns(_ log: Log) {
+    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
+    let (writer, watcher, other) = (harness.connect(), harness.connect(), harness.connect())
+    Self.fill(harness, writer, count: 2)
+    Self.addViews(harness, 60, watchedBy: watcher)
+    let list = (0..<30).map(String.init).joined(separator: ",")
+    harness.supply(
+      writer, Self.request("update", #"{"feed":"c","element":{"id":1,"k":1,"v":[[\#(list)],[\#(list)]]}}"#))
+    var pings = 0
+    let turns = Self.turns(harness, until: writer) { _ in
+      harness.supply(other, Self.request("ping"))
+      pings += harness.take(other).count
+    }
+    #expect(turns > 5 && pings > 3)
+    harness.turn()
+    #expect(harness.take(watcher).count == 60)
+  }
+
+  /// The filters judge the element in slices; meanwhile reads use the collection.
+  @Test(arguments: Log.allCases)
+  func longElementTakesSeveralTurns(_ log: Log) {
+    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
+    let (writer, other) = (harness.connect(), harness.connect())
+    _ = harness.ask(
+      writer, "define", #"{"feed":"c","kind":"collection","bins":[{"name":"x","filter":"!@..[?@ == 2]"},{"name":"y"}]}"#
+    )
+    _ = harness.ask(writer, "update", #"{"feed":"c","elements":\#(Self.elements(0..<10))}"#)
+    let list = Array(repeating: "1", count: 40_000).joined(separator: ", ")
+    harness.supply(writer, Self.request("update", #"{"feed":"c","element":{"id":5,"v":[\#(list)]}}"#))
+    var reads = 0
+    let turns = Self.turns(harness, until: writer) { _ in
+      harness.supply(other, Self.request("get", #"{"feed":"c","id":7}"#))
+      reads += harness.take(other).count
+    }
+    #expect(turns > 6 && reads > 2)
+    harness.turn()
+    _ = (harness.take(writer), harness.take(other))
+    let found = Self.value(harness.ask(other, "get", #"{"feed":"c","id":5}"#))?["result"]?["element"]
+    #expect(found?["v"]?.items.count == 40_000)
+    #expect(Self.value(harness.ask(other, "describe", #"{"feed":"c"}"#))?["result"]?["count"]?.int == 18)
   }
 }
