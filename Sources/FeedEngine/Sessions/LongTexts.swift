@@ -12,7 +12,7 @@ final class LongText {
   }
 
   /// The memory of the tokens in bytes.
-  var memory: Int { scanner.capacity &* QueryJob.tokenSize }
+  var memory: Int { scanner.capacity &* JSONScanner.tokenSize }
 
   /// Scans at most about `count` tokens of the text, which is the same in each call.
   func scan(_ text: UnsafeRawBufferPointer, tokens count: Int) throws(JSONError) {
@@ -24,7 +24,7 @@ final class LongText {
 /// The connections whose next request is so long that its text is scanned in parts, in the order of arrival.
 ///
 /// Users share each turn equally, and a turn scans a part of one text of each user: the tokens take more memory than the text.
-/// Invariant: a session is listed exactly if it has a long text.
+/// Invariant: a session is listed exactly if it has a long text, and only such a session has a turn.
 struct LongTexts {
   /// The bytes of a text that is scanned in one turn.
   private static let shortText = 256 << 10
@@ -32,6 +32,8 @@ struct LongTexts {
   private static let tokensPerTurn = 1 << 17
 
   private var listed: [Session] = []
+  /// The session of each user that has this turn.
+  private var chosen: [UInt32: Session] = [:]
   /// The users of whom a part was scanned in this turn.
   private var served: Set<UInt32> = []
 
@@ -40,9 +42,7 @@ struct LongTexts {
   /// Whether a text of `bytes` bytes is scanned in parts.
   static func isLong(_ bytes: Int) -> Bool { bytes > shortText }
 
-  mutating func beginTurn() { served.removeAll(keepingCapacity: true) }
-
-  /// Returns the long text of a session, which is listed if it was not.
+  /// Returns the long text of a session, which is listed if it was not. O(1).
   mutating func text(of session: Session, maxDepth: Int) -> LongText {
     if let text = session.longText { return text }
     let text = LongText(maxDepth: maxDepth)
@@ -51,19 +51,26 @@ struct LongTexts {
     return text
   }
 
-  /// The first session of each user that `isAble` to go on.
-  func next(where isAble: (Session) -> Bool) -> [Session] {
-    var users: Set<UInt32> = []
-    return listed.filter { !users.contains($0.peer.uid) && isAble($0) && users.insert($0.peer.uid).inserted }
+  /// Begins a turn. Returns the sessions that have it: the first one of each user that `isAble` to go on. O(sessions).
+  mutating func beginTurn(where isAble: (Session) -> Bool) -> [Session] {
+    served.removeAll(keepingCapacity: true)
+    chosen.removeAll(keepingCapacity: true)
+    for session in listed where chosen[session.peer.uid] == nil && isAble(session) {
+      chosen[session.peer.uid] = session
+    }
+    return listed.filter { chosen[$0.peer.uid] === $0 }
   }
 
-  /// Returns the number of tokens of a session's text to scan now; nil if it is not its turn.
-  mutating func takeTurn(_ session: Session, where isAble: (Session) -> Bool) -> Int? {
-    guard !served.contains(session.peer.uid) else { return nil }
-    let sessions = next(where: isAble)
-    guard sessions.contains(where: { $0 === session }) else { return nil }
-    served.insert(session.peer.uid)
-    return Self.tokensPerTurn / sessions.count
+  /// Whether a session `isAble` to go on. O(sessions) if there is none, which is rare.
+  func hasNext(where isAble: (Session) -> Bool) -> Bool { listed.contains(where: isAble) }
+
+  /// Returns the number of tokens of a session's text to scan now; nil if it is not its turn. O(1).
+  mutating func takeTurn(_ session: Session) -> Int? {
+    let uid = session.peer.uid
+    guard !served.contains(uid), chosen[uid].map({ $0 === session }) ?? true else { return nil }
+    chosen[uid] = session
+    served.insert(uid)
+    return Self.tokensPerTurn / chosen.count
   }
 
   /// Removes the text of a session, if it has one.
@@ -71,12 +78,14 @@ struct LongTexts {
     if session.longText == nil { return }
     session.longText = nil
     listed.removeAll { $0 === session }
+    if chosen[session.peer.uid] === session { chosen[session.peer.uid] = nil }
   }
 
   /// Traps in a debug build unless the list equals the set of sessions with a long text. O(connections).
   func checkInvariants(_ sessions: some Sequence<Session>) {
     #if CHECK_INVARIANTS
       precondition(Set(listed.map(ObjectIdentifier.init)).count == listed.count, "a session is listed twice")
+      precondition(chosen.values.allSatisfy { $0.longText != nil }, "a session has a turn and no long text")
       precondition(listed.count == sessions.count { $0.longText != nil } && listed.allSatisfy { $0.longText != nil })
     #endif
   }
@@ -86,12 +95,11 @@ extension Engine {
   /// Begins the part of a turn that scans long texts: takes the input of their connections again.
   func resumeLongTexts() {
     if longTexts.isEmpty { return }
-    longTexts.beginTurn()
-    for session in longTexts.next(where: canScan) { resumeIfPossible(session) }
+    for session in longTexts.beginTurn(where: canScan) { resumeIfPossible(session) }
   }
 
   /// Whether a long text can be scanned on, or taken.
-  var hasLongTextToScan: Bool { !longTexts.isEmpty && !longTexts.next(where: canScan).isEmpty }
+  var hasLongTextToScan: Bool { !longTexts.isEmpty && longTexts.hasNext(where: canScan) }
 
   /// Whether the text of a session can be scanned on, or taken: as the next input, or as a request of a JSON-RPC batch.
   func canScan(_ session: Session) -> Bool {

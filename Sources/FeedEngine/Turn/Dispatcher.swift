@@ -87,8 +87,7 @@ struct Dispatcher: ~Copyable {
   ) throws(JSONError) -> LongText? {
     let long = engine.longTexts.text(of: session, maxDepth: engine.limits.maxDepth)
     if long.isComplete { return long }
-    let engine = engine
-    guard let count = engine.longTexts.takeTurn(session, where: engine.canScan) else { return nil }
+    guard let count = engine.longTexts.takeTurn(session) else { return nil }
     do throws(JSONError) {
       try long.scan(text, tokens: count)
     } catch {
