@@ -24,8 +24,8 @@ public protocol SliceRunner: AnyObject {
 
 /// The request that changes feeds and takes several turns.
 ///
-/// While it is under way, nothing else changes feeds. Others read the state before it, except in the short time in which
-/// its change takes effect: then all that reads feeds waits (``isExclusive``).
+/// While it is under way, nothing else changes feeds. Others read the state before it, except in the time in which its
+/// change takes effect: then all that reads feeds waits (``isExclusive``).
 ///
 /// Without a ``SliceRunner`` all work is done at once. Invariant: the pace of commits stops only while work is under way.
 final class LongWork {
@@ -124,6 +124,7 @@ extension Engine {
   func mayBeLong(_ method: Method, _ parameters: @autoclosure () -> Parameters, bytes: Int) -> Bool {
     guard longWork.isSliced, method.isLogged else { return false }
     if bytes >= Self.longRequest || longWork.isEager { return true }
+    if catalog.mayHaveSlowViews, feed(parameters()).map(catalog.hasSlowViews) ?? false { return true }
     switch method {
     case .update, .patch:
       // Most updates are shorter: for them the feed is not looked up.

@@ -104,6 +104,18 @@ public final class Catalog {
   /// The moment when the next element of any feed expires; nil if none will. O(feeds that retain by time).
   public var nextExpiry: Instant? { expiry.next }
 
+  /// Whether there are views with slow filters.
+  public var mayHaveSlowViews: Bool { commit.graph.slowViews > 0 }
+
+  /// Whether views with slow filters may take many steps for the change of one row of a feed. O(bins).
+  public func hasSlowViews(above feed: Feed) -> Bool {
+    let steps = feed.kind.bins.reduce(commit.graph.stepsAbove(feed.number)) { $0 + commit.graph.stepsAbove($1.number) }
+    return steps >= Self.manySteps
+  }
+
+  /// The steps that take about a millisecond.
+  private static let manySteps = 20_000
+
   /// The feeds that have an expired element at `now`, in order of name.
   public func expired(at now: Instant) -> [Feed] { expiry.due(at: now) }
 

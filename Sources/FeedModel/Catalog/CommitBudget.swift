@@ -115,7 +115,9 @@ struct CommitBudget {
 
   private func useSteps(of feed: FeedNumber, _ element: ElementText) {
     for (judge, paths) in graph.derivations(above: feed).judges {
-      log.didUse(steps: judge.steps(over: element) &* paths)
+      let steps = judge.steps(over: element, log.pace)
+      log.didUse(steps: steps &* paths)
+      log.pace.spend(1 &+ steps / 64)
     }
   }
 }

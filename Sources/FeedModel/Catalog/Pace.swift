@@ -1,3 +1,6 @@
+import FeedJSON
+import FeedQuery
+
 /// Lets a long computation stop between two of its steps, so that its thread can do other work.
 ///
 /// Loops over many rows call ``spend(_:)`` with each step. Without a function to stop, this is one subtraction. The
@@ -12,6 +15,20 @@
 public final class Pace {
   private var left = Int.max
   private var stop: (() -> Int)?
+
+  /// Whether the computation may stop.
+  @inline(__always)
+  var isActive: Bool { stop != nil }
+
+  /// Lets the evaluation of a path or a filter stop; nil if the computation does not stop.
+  @inline(__always)
+  var evaluations: EvaluationPace? { isActive ? evaluationPace : nil }
+
+  private lazy var evaluationPace = EvaluationPace(every: Self.stepsPerStop) { [unowned self] in
+    spend(Self.stepsPerStop / 64)
+    return true
+  }
+  private static let stepsPerStop = 2 << 10
 
   /// From now on, calls `stop` when about `units` units of work are done. It returns the units until the next call.
   ///
@@ -49,6 +66,28 @@ extension Array {
       comparisons &+= 1
       if comparisons & 15 == 0 { pace.spend() }
       return areInIncreasingOrder(a, b)
+    }
+  }
+}
+
+extension JSONScanner {
+  /// The tokens of a text that are scanned between two looks at the clock.
+  private static let tokensAtOnce = 8 << 10
+  /// A shorter text is scanned at once.
+  private static let longText = 64 << 10
+
+  /// Scans a text like `scan`, and lets `pace` stop in a long one.
+  @inline(__always)
+  mutating func scan(_ text: UnsafeRawBufferPointer, _ pace: Pace?) throws(JSONError) -> JSONView {
+    guard text.count >= Self.longText, let pace, pace.isActive else { return try scan(text) }
+    return try scanInParts(text, pace)
+  }
+
+  @inline(never)
+  private mutating func scanInParts(_ text: UnsafeRawBufferPointer, _ pace: Pace) throws(JSONError) -> JSONView {
+    while true {
+      if let view = try scanPart(text, tokens: Self.tokensAtOnce) { return view }
+      pace.spend(Self.tokensAtOnce / 64)
     }
   }
 }

@@ -144,10 +144,13 @@ final class Publisher {
     _ feed: FeedNumber, as revision: UInt64, at moment: Instant, to observer: (any CommitObserver)?
   ) {
     (self.revision, self.moment) = (revision, moment)
-    if !publishAlongRoute(graph.table[feed], to: observer) { publish(to: observer) }
+    // The way along the route does not stop.
+    if log.pace.isActive || !publishAlongRoute(graph.table[feed], to: observer) { publish(to: observer) }
   }
 
   /// Publishes all feeds that have a slot, each after its sources. Feeds that show changed rows get a slot on the way.
+  ///
+  /// A long commit stops between two feeds. Until it ends, nothing else reads feeds.
   private func publish(to observer: (any CommitObserver)?) {
     var order = (0..<changes.count).sorted { rank($0) < rank($1) }
     var next = 0
@@ -155,18 +158,29 @@ final class Publisher {
       let slot = order[next]
       next += 1
       let feed = graph.table[changes[slot].pointee.feed]
-      if let derived = feed.derived { derive(feed, derived, slot) }
+      if let derived = feed.derived {
+        derive(feed, derived, slot)
+        log.pace.spend(1 &+ changes[slot].pointee.change.size)
+      }
       if changes[slot].pointee.change.isEmpty && !feed.isGone { continue }
       let known = changes.count
       propagate(feed, slot)
       for new in known..<changes.count {
         order.insert(new, at: order.lastIndex { rank($0) < rank(new) }.map { $0 + 1 } ?? 0)
       }
+    }
+    // The deltas that were told before a stop are written then, so that they do not add up.
+    for slot in order {
+      let feed = graph.table[changes[slot].pointee.feed]
+      if changes[slot].pointee.change.isEmpty && !feed.isGone { continue }
       announce(feed, slot, shift: 0, updated: nil, to: observer)
       if feed.isGone { observer?.didEnd(feed) }
-      log.pace.spend()
+      log.pace.spend(feed.isWatched ? Self.unitsOfADelta : 1)
     }
   }
+
+  /// The units of work to tell the change of a watched feed, whose length is not known: enough to look at the clock.
+  private static let unitsOfADelta = 256
 
   /// The position in the order of publication. Slots of equal rank are in the order in which they were opened.
   private func rank(_ slot: Int) -> (Int, Int) { (graph.rank(of: changes[slot].pointee.feed), slot) }

@@ -18,14 +18,17 @@ extension CollectionState {
   /// - Throws: `noIdentity` or `limitExceeded`, without any effect.
   func update(_ given: JSONView, index place: Int, at now: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
-    let element = try compact(given, index: place)
+    let element = try compact(given, index: place, log.pace)
     guard let value = definition.id.resolve(element) else {
       throw .noIdentity(feed: feed, index: place, path: definition.id.text, found: "missing")
     }
     let known = try find(value, index: place)
     if let known { touchRows(known) }
     if let known, Self.equal(elements.text(of: known).text, element.text) { return }
-    guard try decide(element, index: place, log) else {
+    let isAccepted = try decide(element, index: place, log)
+    // While the filters judged a large element, reads may have used the memory of the identity.
+    if log.pace.isActive { _ = try find(value, index: place) }
+    guard isAccepted else {
       if let known { remove(known, log) }
       return
     }
@@ -73,8 +76,10 @@ extension CollectionState {
     var any = false
     let allowed = min(limits.maxQuerySteps, log.stepsLeft)
     var steps = allowed
+    let pace = log.pace.evaluations
     for bin in bins.indices {
-      let accepted = !(any && definition.exclusive) && (bins[bin].filter?.accepts(element, steps: &steps) ?? true)
+      let accepted =
+        !(any && definition.exclusive) && (bins[bin].filter?.accepts(element, steps: &steps, pace: pace) ?? true)
       verdicts[bin] = accepted
       any = any || accepted
       if steps < 0 { throw tooManySteps(place, log) }

@@ -41,7 +41,7 @@ struct Rebinning {
     state.deferRows()
     for (place, handle) in handles.enumerated() {
       let record = old.elements.records[Int(handle)]
-      guard let view = try? scanner.scan(record.text.text) else { continue }
+      guard let view = try? scanner.scan(record.text.text, pace) else { continue }
       defer { log.finish() }
       try state.update(view, index: place, at: record.text.changedAt, log)
       guard let successor = try state.find(identityOf: view, index: place) else { continue }

@@ -7,13 +7,15 @@ extension RowStore {
   private var longestType: Int { min(1024, limits.maxFrame / 8) }
 
   /// Returns the element without white space outside strings; the same view if it has none.
-  func compact(_ given: JSONView, index place: Int) throws(FeedError) -> JSONView {
+  ///
+  /// - Parameter pace: lets a long scan stop.
+  func compact(_ given: JSONView, index place: Int, _ pace: Pace? = nil) throws(FeedError) -> JSONView {
     var element = given
     if !given.isCompact {
       compacted.removeAll(keepingCapacity: true)
       compacted.append(compact: given)
       do {
-        element = try scanner.scan(compacted.bytes)
+        element = try scanner.scan(compacted.bytes, pace)
       } catch {
         throw .internalError(reason: "an element did not survive the removal of white space: \(error.message)")
       }

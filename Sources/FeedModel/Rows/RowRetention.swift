@@ -60,10 +60,10 @@ extension RowStore {
     var accepted: [UInt32] = []
     var ranOut = false
     elements.forEach { handle in
-      guard !ranOut, let element = try? scanner.scan(elements.text(of: handle).text) else { return }
+      guard !ranOut, let element = try? scanner.scan(elements.text(of: handle).text, log.pace) else { return }
       let allowed = limits.countsAllWork ? min(limit, log.stepsLeft) : limit
       var steps = allowed
-      if filter.accepts(element, steps: &steps) { accepted.append(handle) }
+      if filter.accepts(element, steps: &steps, pace: log.pace.evaluations) { accepted.append(handle) }
       ranOut = steps < 0
       if limits.countsAllWork { log.didUse(steps: allowed &- steps &+ 1) }
       log.pace.spend(1 &+ (allowed &- steps) / 64)

@@ -39,9 +39,11 @@ final class ViewJudge {
   static func maxSteps(_ limits: Limits) -> Int { min(limits.maxQuerySteps, limits.maxViewSteps) }
 
   /// Whether the view shows the element. If so, ``key`` is its sort key.
-  func accepts(_ text: ElementText) -> Bool {
+  ///
+  /// - Parameter pace: lets the scan of a long element stop.
+  func accepts(_ text: ElementText, _ pace: Pace? = nil) -> Bool {
     keys.removeAll(keepingCapacity: true)
-    guard let view = try? scanner.scan(text.text) else { return false }
+    guard let view = try? scanner.scan(text.text, pace) else { return false }
     if let filter {
       var steps = maxSteps
       let isAccepted = filter.accepts(view, steps: &steps)
@@ -53,8 +55,10 @@ final class ViewJudge {
   }
 
   /// The steps that the filter takes over an element, and one for the element.
-  func steps(over text: ElementText) -> Int {
-    guard let view = try? scanner.scan(text.text) else { return 1 }
+  ///
+  /// - Parameter pace: lets the scan of a long element stop.
+  func steps(over text: ElementText, _ pace: Pace? = nil) -> Int {
+    guard let view = try? scanner.scan(text.text, pace) else { return 1 }
     return steps(over: view)
   }
 
@@ -129,7 +133,7 @@ final class ViewIndex {
       let handle = UInt32(records.count)
       records.append(Record(text: row.element, type: types.code(of: row.type, in: row.element)))
       all.insert(handle, at: all.count)
-      if judge.accepts(row.element) { entries.append(handle, judge) }
+      if judge.accepts(row.element, pace) { entries.append(handle, judge) }
       pace.spend(1 &+ judge.units)
     }
     for (handle, prefix) in entries.sorted(pace) {
@@ -188,7 +192,7 @@ final class ViewIndex {
   /// O(m log n) for m listed rows. The change of one element allocates nothing.
   func follow(_ change: borrowing Change, _ pace: Pace, into result: inout Change) {
     if change.updated.count == 1, change.onlyUpdates {
-      follow(updateOf: Int(change.updated[0].row), into: &result)
+      follow(updateOf: Int(change.updated[0].row), pace, into: &result)
     } else {
       result = followAll(change, pace)
     }
@@ -196,9 +200,9 @@ final class ViewIndex {
   }
 
   /// Applies the change of one element.
-  private func follow(updateOf row: Int, into result: inout Change) {
+  private func follow(updateOf row: Int, _ pace: Pace, into result: inout Change) {
     let handle = all[row]
-    let (known, arrival, stays, differs) = rejudge(handle, plan.source.row(atFlat: row))
+    let (known, arrival, stays, differs) = rejudge(handle, plan.source.row(atFlat: row), pace)
     if !stays, let known { kept.remove(at: known) }
     let place = stays ? known : arrival.map { insert($0) }
     if let known, known == place {
@@ -230,14 +234,14 @@ final class ViewIndex {
       let handle = isMoved ? handles[origin[place]] : add(row)
       all.insert(handle, at: Int(path.row))
       let isEqual = isMoved && !exchange(handle, row)
-      if judge.accepts(row.element) {
+      if judge.accepts(row.element, pace) {
         arrivals.append(Arrival(handle: handle, prefix: judge.prefix, isLong: judge.isLong, keepsElement: isEqual))
       }
       pace.spend(1 &+ judge.units)
     }
     for path in change.updated {
       let handle = all[Int(path.row)]
-      let (known, arrival, stays, differs) = rejudge(handle, plan.source.row(atFlat: Int(path.row)))
+      let (known, arrival, stays, differs) = rejudge(handle, plan.source.row(atFlat: Int(path.row)), pace)
       pace.spend(1 &+ judge.units)
       if stays {
         if differs { updated.append(handle) }
@@ -264,10 +268,10 @@ final class ViewIndex {
   /// Returns the row's place if it is shown; its arrival if it is accepted; whether it stays at its place, because its key
   /// is the same; and whether its element differs.
   private func rejudge(
-    _ handle: UInt32, _ row: Row
+    _ handle: UInt32, _ row: Row, _ pace: Pace
   ) -> (known: Int?, arrival: Arrival?, stays: Bool, differs: Bool) {
     let known = kept.row(of: handle)
-    let isAccepted = judge.accepts(row.element)
+    let isAccepted = judge.accepts(row.element, pace)
     let stays = isAccepted && known.map { hasSameKey(handle, at: $0) } ?? false
     let differs = exchange(handle, row)
     guard isAccepted else { return (known, nil, stays, differs) }

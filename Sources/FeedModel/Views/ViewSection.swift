@@ -95,7 +95,7 @@ final class ViewSection: FeedSection {
     var entries = ViewEntries()
     var row: UInt32 = 0
     source.forEachRow {
-      if judge.accepts($0.element) { entries.append(row, judge) }
+      if judge.accepts($0.element, pace) { entries.append(row, judge) }
       row += 1
       pace.spend(judge.units)
     }
