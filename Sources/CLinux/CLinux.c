@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -65,9 +64,4 @@ void clinux_name_thread(const char *name) {
   char text[16] = {0};
   strncpy(text, name, sizeof text - 1);
   pthread_setname_np(pthread_self(), text);
-}
-
-void clinux_return_memory(int block, int top) {
-  mallopt(M_MMAP_THRESHOLD, block);
-  mallopt(M_TRIM_THRESHOLD, top);
 }

@@ -54,7 +54,6 @@ public enum Daemon {
   private static func start(
     _ options: DaemonOptions, _ environment: Environment, _ notify: Notify, _ log: Log
   ) throws -> EventLoop {
-    ProcessMemory.returnLargeBlocks()
     StandardStreams.ignoreBrokenPipes()
     SignalQueue.ignoreFileSizeLimit()
     SignalQueue.endOnCrash()

@@ -54,8 +54,4 @@ int clinux_open(const char *path, int flags, unsigned int mode);
 /// Whether any part of the file of a descriptor is locked with fcntl(2), by whichever process (F_OFD_GETLK). Locks nothing.
 /// Returns 1 or 0, or -1 and sets errno.
 int clinux_is_locked(int descriptor);
-
-/// mallopt: free(3) returns blocks of `block` bytes and more to the system at once (M_MMAP_THRESHOLD), and the end of the heap
-/// when `top` bytes are unused (M_TRIM_THRESHOLD).
-void clinux_return_memory(int block, int top);
 #endif

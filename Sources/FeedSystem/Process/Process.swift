@@ -138,12 +138,3 @@ public enum Random {
     return String(repeating: "0", count: 16 - text.count) + text
   }
 }
-
-/// The memory of this process.
-public enum ProcessMemory {
-  /// Makes `free` return the memory of blocks of a megabyte and more to the system at once. The C library keeps more and more
-  /// of it otherwise, after the first large block was freed.
-  public static func returnLargeBlocks() {
-    clinux_return_memory(1 << 20, 4 << 20)
-  }
-}
