@@ -4,8 +4,7 @@ import Testing
 
 /// Requests that take long are executed in slices: the daemon answers others meanwhile, from the state before.
 @Suite struct LongRequestTests {
-  /// Elements of a feed, so many that their changes last for many turns also in the optimized build of the long tests.
-  private static let count = TestEffort.count(2100, long: 12_000)
+  private static let count = 12_000
   /// Makes an element as long as most are.
   private static let text = "some text of an element"
   private let directory: TemporaryDirectory
