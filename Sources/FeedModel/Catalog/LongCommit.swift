@@ -62,16 +62,24 @@ public final class LongCommit {
 
   private var hidesForks: Bool { stage == .open && !log.hasStructures && !forks.isEmpty }
 
-  /// Whether an operation on a feed shall change a copy of its rows: this costs more than the operation if it changes
-  /// few.
-  func shallFork(_ feed: FeedNumber, rows: Int, steps: Int?) -> Bool {
-    forks.shallAdd(feed, rows: rows, steps: steps)
-  }
-
-  /// Exchanges the rows of a feed for a copy, which the commit changes.
+  /// Exchanges the rows of a feed for a copy, which the commit changes, unless the copy costs more than the operation because
+  /// that changes few rows.
   ///
-  /// - Parameter exchange: exchanges the rows and the copy.
-  func addFork(of feed: FeedNumber, exchange: @escaping () -> Void) { forks.add(feed, exchange) }
+  /// - Parameters:
+  ///   - steps: the number of elements that the operation changes; nil if the commit knows more.
+  ///   - copy: copies the rows.
+  ///   - exchange: exchanges the rows of the feed and the other ones.
+  func forkIfWorthwhile<Rows: RowStore>(
+    _ feed: FeedNumber, _ rows: Rows, steps: Int?, copy: () -> Rows, exchange: @escaping (inout Rows) -> Void
+  ) {
+    guard forks.shallAdd(feed, rows: rows.elements.count, steps: steps) else { return }
+    var other = copy()
+    forks.add(feed) {
+      let next = other
+      exchange(&other)
+      next.elements.moveAccount(from: other.elements)
+    }
+  }
 
   /// Records that the commit is going to change rows of a feed.
   @inline(__always)

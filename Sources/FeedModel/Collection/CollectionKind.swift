@@ -97,11 +97,9 @@ public final class CollectionKind: FeedKind {
   }
 
   private func forkIfWorthwhile(for commit: Commit, steps: Int?) {
-    guard commit.long.shallFork(number, rows: state.elements.count, steps: steps) else { return }
-    var other = state.copy(commit.pace)
-    commit.long.addFork(of: number) { [unowned self] in
+    commit.long.forkIfWorthwhile(number, state, steps: steps, copy: { state.copy(commit.pace) }) {
+      [unowned self] other in
       swap(&state, &other)
-      state.elements.moveAccount(from: other.elements)
       for (index, bin) in bins.enumerated() { (bin.kind as? BinKind)?.show(state, index: index) }
     }
   }

@@ -97,11 +97,8 @@ public final class ListKind: FeedKind {
   }
 
   private func forkIfWorthwhile(for commit: Commit, steps: Int?) {
-    guard commit.long.shallFork(number, rows: state.rows.count, steps: steps) else { return }
-    var other = state.copy(commit.pace)
-    commit.long.addFork(of: number) { [unowned self] in
-      swap(&state, &other)
-      state.elements.moveAccount(from: other.elements)
+    commit.long.forkIfWorthwhile(number, state, steps: steps, copy: { state.copy(commit.pace) }) { [unowned self] in
+      swap(&state, &$0)
     }
   }
 

@@ -23,8 +23,6 @@ final class ViewJudge {
   private let maxSteps: Int
   private var scanner: JSONScanner
   private var keys = ByteBuffer()
-  /// The work of the last ``accepts(_:)``, in units of ``Pace``.
-  private(set) var units = 1
 
   init(_ definition: ViewDefinition, limits: Limits) {
     filter = definition.filter
@@ -40,15 +38,14 @@ final class ViewJudge {
 
   /// Whether the view shows the element. If so, ``key`` is its sort key.
   ///
-  /// - Parameter pace: lets the scan of a long element stop.
-  func accepts(_ text: ElementText, _ pace: Pace? = nil) -> Bool {
+  /// - Parameter pace: counts the work, and lets the scan of a long element stop.
+  func accepts(_ text: ElementText, _ pace: Pace) -> Bool {
     keys.removeAll(keepingCapacity: true)
     guard let view = try? scanner.scan(text.text, pace) else { return false }
+    var steps = maxSteps
+    defer { pace.spend(2 &+ (maxSteps &- steps) / 64) }
     if let filter {
-      var steps = maxSteps
-      let isAccepted = filter.accepts(view, steps: &steps)
-      units = 1 &+ (maxSteps &- steps) / 64
-      guard isAccepted, steps >= 0 else { return false }
+      guard filter.accepts(view, steps: &steps), steps >= 0 else { return false }
     }
     order?.appendKey(of: view, to: &keys)
     return true
@@ -134,7 +131,6 @@ final class ViewIndex {
       records.append(Record(text: row.element, type: types.code(of: row.type, in: row.element)))
       all.insert(handle, at: all.count)
       if judge.accepts(row.element, pace) { entries.append(handle, judge) }
-      pace.spend(1 &+ judge.units)
     }
     for (handle, prefix) in entries.sorted(pace) {
       kept.insert(handle, at: kept.count, key: prefix)
@@ -237,12 +233,10 @@ final class ViewIndex {
       if judge.accepts(row.element, pace) {
         arrivals.append(Arrival(handle: handle, prefix: judge.prefix, isLong: judge.isLong, keepsElement: isEqual))
       }
-      pace.spend(1 &+ judge.units)
     }
     for path in change.updated {
       let handle = all[Int(path.row)]
       let (known, arrival, stays, differs) = rejudge(handle, plan.source.row(atFlat: Int(path.row)), pace)
-      pace.spend(1 &+ judge.units)
       if stays {
         if differs { updated.append(handle) }
         continue
@@ -372,6 +366,7 @@ final class ViewIndex {
 
   /// O(n log n).
   func checkInvariants() {
+    let pace = Pace()
     precondition(all.count == plan.source.count, "the index has other rows than the source")
     precondition(all.count + free.count == records.count, "a record is lost")
     var last: (prefix: UInt64, key: [UInt8], row: Int)?
@@ -381,8 +376,9 @@ final class ViewIndex {
       let record = records[Int(all[row])]
       precondition(RowStore.equal(record.text.text, source.text), "a row has another element than the source")
       precondition(RowStore.equal(types.type(record.type, of: record.text), source.type), "a row has another type")
-      if other.accepts(record.text) { accepted += 1 }
-      precondition(other.accepts(record.text) == kept.contains(all[row]), "the filter says otherwise")
+      let isAccepted = other.accepts(record.text, pace)
+      if isAccepted { accepted += 1 }
+      precondition(isAccepted == kept.contains(all[row]), "the filter says otherwise")
     }
     precondition(accepted == kept.count, "the number of accepted rows is wrong")
     for index in 0..<kept.count {

@@ -97,7 +97,6 @@ final class ViewSection: FeedSection {
     source.forEachRow {
       if judge.accepts($0.element, pace) { entries.append(row, judge) }
       row += 1
-      pace.spend(judge.units)
     }
     let sorted = entries.sorted(pace)
     let rows = sorted[window.range(of: sorted.count)].map { Int($0.row) }
