@@ -66,6 +66,11 @@ extension TreeReference {
     var feed = try feed(name) { $0.collection != nil || $0.list != nil }
     if feed.collection != nil { return try patchCollection(name, patches) }
     try checkEditable(feed)
+    if feed.list?.isSingle == false && !feed.hasIdentity {
+      // Parameters are judged before any element is looked for.
+      let hasIDs = patches.contains { if case .id = $0.key { true } else { false } }
+      if hasIDs { throw Refusal(code: -32602) }
+    }
     // All are merged first; then each element changes once, in the order of the first patches.
     var merged: [(row: Int, element: TreeElement)] = []
     for patch in patches {
@@ -73,7 +78,6 @@ extension TreeReference {
       switch patch.key {
       case .row(let given): row = given
       case .id(let id):
-        if feed.list?.isSingle == false && !feed.hasIdentity { throw Refusal(code: -32602) }
         guard let found = feed.row(of: id) else { throw Refusal(code: -32010) }
         row = found
       case .only: break

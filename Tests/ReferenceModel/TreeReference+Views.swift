@@ -59,7 +59,9 @@ extension TreeReference {
       return feed.shown.flatMap { child in
         let view = view(child, &views)
         return view.sections.map { section in
-          TreeSection(name: section.name, rows: section.rows.map { feed.row($0, of: view) })
+          TreeSection(
+            name: section.name, rows: section.rows.map { feed.row($0, of: view) },
+            token: feed.token(section.token, of: view.instance))
         }
       }
     case .slots(let slots):
@@ -68,14 +70,21 @@ extension TreeReference {
       let rows = NaiveSlots.list(slots, contents) { type, row in
         TreeRow(
           token: mix(feed.plans, type.token, row.token), text: row.text,
-          type: slots.showsOwnTypes ? row.type : "\"\(type)\"", element: row.element)
+          type: slots.showsOwnTypes ? row.type : "\"\(type)\"", element: row.element,
+          hiddenType: slots.showsOwnTypes ? row.hiddenType : row.type + row.hiddenType)
       }
       return [TreeSection(name: name, rows: rows)]
     case .managed:
       return feed.sets.map { TreeSection(name: $0.name, rows: $0.rows.map(\.row)) }
     case .view(let window):
       let source = view(window.of, &views)
-      return [TreeSection(name: name, rows: window.rows(source.rows).map { feed.row($0, of: source) })]
+      // A view compares what a row shows, so that hidden types do not update it.
+      let rows = window.rows(source.rows).map { row in
+        var shown = feed.row(row, of: source)
+        shown.hiddenType = ""
+        return shown
+      }
+      return [TreeSection(name: name, rows: rows)]
     }
   }
 
@@ -144,7 +153,9 @@ extension TreeFeed {
 
   /// A child's row as a row of this provider.
   func row(_ row: TreeRow, of child: TreeView) -> TreeRow {
-    TreeRow(token: token(row.token, of: child.instance), text: row.text, type: row.type, element: row.element)
+    var row = row
+    row.token = token(row.token, of: child.instance)
+    return row
   }
 
   func token(_ token: UInt64, of child: UInt64) -> UInt64 {

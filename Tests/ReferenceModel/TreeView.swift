@@ -7,8 +7,10 @@ struct TreeRow: Equatable {
   var type: String
   /// What filters judge and sorts compare; nil for a row of `$feeds`, which has none of its members.
   var element: TreeElement?
+  /// The type that the row has in the content of a slots feed, if that shows another. When it changes, the row is updated.
+  var hiddenType = ""
 
-  static func == (a: TreeRow, b: TreeRow) -> Bool { a.token == b.token && a.text == b.text && a.type == b.type }
+  static func == (a: TreeRow, b: TreeRow) -> Bool { a.shows(b) && a.token == b.token && a.hiddenType == b.hiddenType }
 
   func shows(_ other: TreeRow) -> Bool { text == other.text && type == other.type }
 }
@@ -24,6 +26,8 @@ extension TreeRow {
 struct TreeSection: Equatable {
   var name: String
   var rows: [TreeRow]
+  /// The same before and after an operation exactly when it is the same section, which a provider shows through one child.
+  var token: UInt64 = 0
 }
 
 /// Everything that a feed or bin shows.

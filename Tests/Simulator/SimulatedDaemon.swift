@@ -57,7 +57,10 @@ final class SimulatedDaemon {
 
   /// Lets time pass, and a millisecond more: no element is then exactly as old as its limit. The reference counts whole
   /// milliseconds, but in the daemon the steps of a commit are a nanosecond apart.
-  func advance(seconds: Double) { now = now.adding(seconds: seconds + 0.001) }
+  func advance(seconds: Double) {
+    let milliseconds = UInt64((seconds * 1000).rounded()) + 1
+    now = Instant(nanoseconds: now.nanoseconds + milliseconds * 1_000_000)
+  }
 
   /// Whether the daemon would wake up.
   var isDue: Bool {
