@@ -12,13 +12,16 @@
 /// - Precondition: both changes are well formed and `second` fits the feed after `first` (`Change.validate(rowCounts:)`).
 ///
 /// O(size of both changes), independent of the length of the feed.
-public func compose(_ first: Change, _ second: Change) -> Change {
+public func compose(_ first: Change, _ second: Change) -> Change { compose(first, second, step: {}) }
+
+/// Composes two changes, and calls `step` after about each thousand entries.
+func compose(_ first: Change, _ second: Change, step: () -> Void) -> Change {
   if first.isEmpty { return second }
   if second.isEmpty { return first }
   if first.onlyUpdates && second.onlyUpdates {
     return Change(updated: mergeAscending(first.updated, second.updated))
   }
-  return ChangeComposer(first, second).composed()
+  return ChangeComposer(first, second).composed(step)
 }
 
 /// Returns the ascending union of two ascending lists.
@@ -64,32 +67,52 @@ public struct ChangeAccumulator: Sendable {
   /// An upper bound of the size of the composition. O(log n).
   public var size: Int { parts.reduce(0) { $0 + $1.size } }
 
-  /// Adds a change that follows the one added last. Amortised O(log n) for each entry of `change`.
-  public mutating func add(_ change: Change) {
+  /// Adds a change that follows the one added last. Amortised O(log n) for each entry of `change`, and O(1) if only rows
+  /// are added, each behind the ones before.
+  ///
+  /// - Parameter step: called after about each thousand composed entries.
+  public mutating func add(_ change: Change, step: () -> Void = {}) {
     if change.isEmpty { return }
     var last = change
+    if var previous = parts.popLast() {
+      if previous.append(additions: change) { last = previous } else { parts.append(previous) }
+    }
     while let previous = parts.last, previous.size < 2 * last.size {
       parts.removeLast()
-      last = compose(previous, last)
+      last = compose(previous, last, step: step)
     }
     if !last.isEmpty { parts.append(last) }
     checkInvariants()
   }
 
   /// Returns the composition of the changes added since the start or the last `finish()`. More may be added. O(size).
-  public mutating func composed() -> Change {
+  public mutating func composed(step: () -> Void = {}) -> Change {
     guard var result = parts.popLast() else { return .empty }
-    while let previous = parts.popLast() { result = compose(previous, result) }
+    while let previous = parts.popLast() { result = compose(previous, result, step: step) }
     if !result.isEmpty { parts.append(result) }
     return result
   }
 
   /// Returns the composition of the changes added since the start or the last `finish()`, and starts over. O(size).
-  public mutating func finish() -> Change {
-    let result = composed()
+  public mutating func finish(step: () -> Void = {}) -> Change {
+    let result = composed(step: step)
     parts.removeAll(keepingCapacity: true)
     return result
   }
+}
+
+extension Change {
+  /// Composes with a change that only adds rows behind those that this one adds, if this one lists nothing else. Returns
+  /// whether it did.
+  fileprivate mutating func append(additions change: Change) -> Bool {
+    guard onlyAddsRows, change.onlyAddsRows, let last = added.last, let first = change.added.first, last < first else {
+      return false
+    }
+    added.append(contentsOf: change.added)
+    return true
+  }
+
+  private var onlyAddsRows: Bool { !added.isEmpty && size == added.count }
 }
 
 extension ChangeAccumulator {
@@ -131,12 +154,12 @@ struct ChangeComposer {
     self.second = second
   }
 
-  consuming func composed() -> Change {
+  consuming func composed(_ step: () -> Void) -> Change {
     composeSections()
-    composeDeleted()
-    composeAdded()
-    composeUpdated()
-    if !first.moves.isEmpty || !second.moves.isEmpty { composeMoves() }
+    composeDeleted(step)
+    composeAdded(step)
+    composeUpdated(step)
+    if !first.moves.isEmpty || !second.moves.isEmpty { composeMoves(step) }
     return result
   }
 
@@ -166,7 +189,7 @@ struct ChangeComposer {
 
   /// Merges `first.deleted` with those entries of `second.deleted` that existed before `first`, without rows of deleted
   /// sections.
-  private mutating func composeDeleted() {
+  private mutating func composeDeleted(_ step: () -> Void) {
     deletedOfFirst = [UInt32](repeating: Self.none, count: first.deleted.count)
     deletedOfSecond = [UInt32](repeating: Self.none, count: second.deleted.count)
     undone = deletedOfSecond
@@ -184,10 +207,12 @@ struct ChangeComposer {
           composer.result.deleted.append(path)
         }
         next += 1
+        if next & 1023 == 0 { step() }
       }
     }
     var backward = ChangeMap(backward: first)
     for (place, path) in second.deleted.enumerated() {
+      if place & 1023 == 1023 { step() }
       switch backward.map(path) {
       case .at(let before):
         appendOfFirst(before: before, &self)
@@ -203,7 +228,7 @@ struct ChangeComposer {
   }
 
   /// Merges `second.added` with those entries of `first.added` that `second` leaves in place.
-  private mutating func composeAdded() {
+  private mutating func composeAdded(_ step: () -> Void) {
     addedOfFirst = [UInt32](repeating: Self.none, count: first.added.count)
     addedOfSecond = [UInt32](repeating: Self.none, count: second.added.count)
     carried.reserveCapacity(first.added.count)
@@ -216,10 +241,12 @@ struct ChangeComposer {
         composer.addedOfSecond[next] = UInt32(truncatingIfNeeded: composer.result.added.count)
         composer.result.added.append(path)
         next += 1
+        if next & 1023 == 0 { step() }
       }
     }
     var forward = ChangeMap(forward: second)
     for (place, path) in first.added.enumerated() {
+      if place & 1023 == 1023 { step() }
       guard case .at(let after) = forward.map(path) else { continue }
       appendOfSecond(before: after, &self)
       addedOfFirst[place] = UInt32(truncatingIfNeeded: result.added.count)
@@ -231,9 +258,12 @@ struct ChangeComposer {
   }
 
   /// Merges the updates of both changes, without the rows that `first` added.
-  private mutating func composeUpdated() {
+  private mutating func composeUpdated(_ step: () -> Void) {
     var forward = ChangeMap(forward: second)
+    var entries = 0
     let ofFirst = first.updated.compactMap { path -> IndexPath? in
+      entries += 1
+      if entries & 1023 == 0 { step() }
       guard case .at(let after) = forward.map(path) else { return nil }
       return after
     }
@@ -241,6 +271,8 @@ struct ChangeComposer {
     if !carried.isEmpty {
       var next = 0
       ofSecond.removeAll { path in
+        entries += 1
+        if entries & 1023 == 0 { step() }
         while next < carried.count, carried[next] < path { next += 1 }
         guard next < carried.count, carried[next] == path else { return false }
         updatedLater.insert(carriedPlaces[next])
@@ -251,13 +283,14 @@ struct ChangeComposer {
   }
 
   /// Joins the moves of both changes by the indexes found above. A pair is dropped if one of its ends is not listed.
-  private mutating func composeMoves() {
+  private mutating func composeMoves(_ step: () -> Void) {
     /// The target of a row: its index in the result's `added`, and whether it has the same element there.
     typealias Target = (added: UInt32, keepsElement: Bool)
     let nowhere: Target = (Self.none, false)
     let updatedFirst = updatedBeforeMoving()
     var secondMove = [Target](repeating: nowhere, count: second.deleted.count)
-    for move in second.moves {
+    for (place, move) in second.moves.enumerated() {
+      if place & 1023 == 1023 { step() }
       let keeps = move.keepsElement && !updatedFirst.contains(move.deleted)
       secondMove[Int(move.deleted)] = (addedOfSecond[Int(move.added)], keeps)
     }
@@ -271,7 +304,9 @@ struct ChangeComposer {
         target[Int(deletedOfSecond[place])] = secondMove[place]
       }
     }
-    for move in first.moves where deletedOfFirst[Int(move.deleted)] != Self.none {
+    for (place, move) in first.moves.enumerated() {
+      if place & 1023 == 1023 { step() }
+      guard deletedOfFirst[Int(move.deleted)] != Self.none else { continue }
       let next = targetOfAdded[Int(move.added)]
       target[Int(deletedOfFirst[Int(move.deleted)])] = (next.added, next.keepsElement && move.keepsElement)
     }

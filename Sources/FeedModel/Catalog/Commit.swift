@@ -178,7 +178,7 @@ public final class Commit {
 
   /// Adds one step to the current operation, in the coordinates after the previous step.
   @inline(__always)
-  func addStep(_ step: inout Change) { operation.add(&step) }
+  func addStep(_ step: inout Change) { operation.add(&step, log.pace) }
 
   /// Runs an operation of any number of steps on the rows of `feed`. If a step throws, the operation is rolled back.
   ///
@@ -202,7 +202,9 @@ public final class Commit {
   /// Ends an operation that changed rows of `feed` by the steps since `position`.
   @inline(__always)
   func finishOperation(on feed: FeedNumber, _ store: RowStore, since position: UndoLog.Position) {
-    if let composed = operation.composedSteps() { operation.result = store.simplify(composed, log, since: position) }
+    if let composed = operation.composedSteps(log.pace) {
+      operation.result = store.simplify(composed, log, since: position)
+    }
     if let keyed = store.keyed { divide(by: keyed, store, since: position) }
     finishOperation(on: feed)
   }

@@ -32,12 +32,12 @@ struct Operation {
 
   /// Adds a step, in the coordinates after the previous step. Leaves a change in `step` whose memory can be reused.
   @inline(__always)
-  mutating func add(_ step: inout Change) {
+  mutating func add(_ step: inout Change, _ pace: Pace) {
     if step.isEmpty { return }
     stepCount &+= 1
     if stepCount == 1 { return swap(&step, &result) }
     if stepCount == 2 { steps.add(result) }
-    steps.add(step)
+    steps.add(step) { pace.didCompose() }
   }
 
   /// Replaces the result, a change of rows in one section, by the change of the keyed sections that the rows are in.
@@ -47,8 +47,8 @@ struct Operation {
   }
 
   /// The composed steps if there are several; nil if `result` is already complete.
-  mutating func composedSteps() -> Change? {
-    stepCount > 1 ? steps.finish() : nil
+  mutating func composedSteps(_ pace: Pace) -> Change? {
+    stepCount > 1 ? steps.finish { pace.didCompose() } : nil
   }
 
   /// Records that the change was published. `result` stays.

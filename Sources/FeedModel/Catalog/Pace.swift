@@ -52,6 +52,9 @@ public final class Pace {
     if left < 0 { rest() }
   }
 
+  /// Counts about a thousand entries of changes that were composed.
+  func didCompose() { spend(64) }
+
   private func rest() {
     left = stop?() ?? .max
   }

@@ -40,7 +40,7 @@ final class Publisher {
   /// Adds a change of a feed, in the coordinates after its changes before.
   func add(_ change: Change, of feed: FeedNumber) {
     let slot = changes.open(feed)
-    changes[slot].pointee.accumulator.add(change)
+    changes[slot].pointee.accumulator.add(change) { log.pace.didCompose() }
   }
 
   /// Exchanges the result of an operation and the change in a slot.
@@ -95,7 +95,7 @@ final class Publisher {
 
   private func compose(_ slot: Int) {
     let feed = graph.table[changes[slot].pointee.feed]
-    let composed = changes[slot].pointee.accumulator.finish()
+    let composed = changes[slot].pointee.accumulator.finish { log.pace.didCompose() }
     if composed.isEmpty { return }
     guard let store = feed.kind.rows, !rebinned.contains(feed.number) else {
       return changes[slot].pointee.change = composed.normalizingMoves()

@@ -127,11 +127,9 @@ public final class ListKind: FeedKind {
         if place > 0 && descending[place - 1] == row {
           throw .invalidParams(member: "at", reason: "names row \(row) twice; a row can be removed once")
         }
-        try check(row, upTo: state.rows.count - 1, of: state.rows.count + place)
-        state.remove(at: row, commit.log)
-        commit.addStep(&state.step)
-        commit.pace.spend()
+        try check(row, upTo: state.rows.count - 1)
       }
+      remove(descending.reversed().map { state.rows[$0] }, in: commit)
     }
   }
 
@@ -157,38 +155,19 @@ public final class ListKind: FeedKind {
     }
   }
 
-  /// Replaces the content of an array by the elements of a JSON array (method `set`). Without identities,
-  /// `ListState.plan` chooses the rows that stay.
+  /// Replaces the content of an array by the elements of a JSON array (method `set`). O(n log n).
   public func set(_ elements: JSONView, in commit: Commit) throws(FeedError) {
     // Rows beyond those of the wanted list are removed, and all rows are compared.
     try commit.budget.use(rows: max(elements.count, state.rows.count), of: number)
-    let buffer = ElementBuffer(compacting: elements, maxDepth: state.limits.maxDepth)
+    let buffer = ElementBuffer(compacting: elements, maxDepth: state.limits.maxDepth, commit.pace)
     try operate(in: commit, steps: .max) { state throws(FeedError) in
       if hasIdentity {
         try state.setByIdentity(buffer.views, commit.tick, commit.log)
-        commit.addStep(&state.step)
       } else {
-        try follow(state.plan(buffer.views), buffer.views, in: commit)
+        try state.set(buffer.views, commit.tick, commit.log)
       }
+      commit.addStep(&state.step)
       evictExcess(in: commit)
-    }
-  }
-
-  private func follow(_ plan: ListPlan, _ elements: [JSONView], in commit: Commit) throws(FeedError) {
-    for (old, new) in plan.replaced {
-      try state.replace(elements[new], at: old, index: new, now: commit.tick(), commit.log)
-      commit.addStep(&state.step)
-      commit.pace.spend(2)
-    }
-    for row in plan.removed.reversed() {
-      state.remove(at: row, commit.log)
-      commit.addStep(&state.step)
-      commit.pace.spend()
-    }
-    for row in plan.added {
-      try state.insert(elements[row], at: row, index: row, now: commit.tick(), commit.log)
-      commit.addStep(&state.step)
-      commit.pace.spend(2)
     }
   }
 
@@ -207,9 +186,9 @@ public final class ListKind: FeedKind {
     assert(shape == .array || state.rows.count <= 1, "a single holds several elements")
   }
 
-  private func check(_ row: Int, upTo last: Int, of count: Int? = nil) throws(FeedError) {
+  private func check(_ row: Int, upTo last: Int) throws(FeedError) {
     if row < 0 || row > last {
-      throw .indexOutOfRange(feed: state.feed, index: row, count: count ?? state.rows.count, what: .row)
+      throw .indexOutOfRange(feed: state.feed, index: row, count: state.rows.count, what: .row)
     }
   }
 

@@ -1,41 +1,125 @@
 import FeedChange
 import FeedJSON
 
-/// Replacing the content of a list by a small change that is cheap to compute.
+/// Replacing the content of a list without identities by a small change that is cheap to compute.
 extension ListState {
-  /// Plans `set`: which rows stay, which get another element, and which are removed or added.
+  /// Executes `set` and leaves the change in `step`.
   ///
   /// The common prefix and suffix stay. Between them, rows with equal elements stay as far as their order allows. In
-  /// each remaining gap, rows are replaced pairwise before any row is added or removed. O(n log n) in the rows between
-  /// prefix and suffix.
-  func plan(_ wanted: [JSONView]) -> ListPlan {
-    let old = (0..<rows.count).map { elements.text(of: rows[$0]).text }
+  /// each remaining gap, elements are replaced pairwise before any row is added or removed. O(n log n) in the rows
+  /// between prefix and suffix.
+  ///
+  /// - Parameter tick: returns the time of the next step.
+  /// - Throws: `limitExceeded`. The caller rolls back.
+  func set(_ wanted: [JSONView], _ tick: () -> Instant, _ log: UndoLog) throws(FeedError) {
+    let plan = plan(wanted, log.pace)
+    log.reserve(2 * plan.size)
+    var change = Change()
+    change.updated.reserveCapacity(plan.replaced.count)
+    for (old, new) in plan.replaced {
+      let element = try compact(wanted[new], index: new)
+      if try exchange(rows[old], element, now: tick(), log) {
+        change.updated.append(IndexPath(section: 0, row: UInt32(new)))
+      }
+      log.pace.spend(2)
+    }
+    for row in plan.removed.reversed() {
+      remove(at: row, log)
+      log.pace.spend()
+    }
+    for row in plan.added {
+      try addRow(try compact(wanted[row], index: row), at: row, now: tick(), log)
+      log.pace.spend(2)
+    }
+    change.deleted = plan.removed.map { IndexPath(section: 0, row: UInt32($0)) }
+    change.added = plan.added.map { IndexPath(section: 0, row: UInt32($0)) }
+    step = change
+  }
+
+  /// Plans `set`: which rows stay, which get another element, and which are removed or added.
+  private func plan(_ wanted: [JSONView], _ pace: Pace) -> ListPlan {
+    let old = texts(pace)
     var start = 0
-    while start < min(old.count, wanted.count), Self.equal(old[start], wanted[start].text) { start += 1 }
+    while start < min(old.count, wanted.count), Self.equal(old[start], wanted[start].text) {
+      start += 1
+      if start & 31 == 0 { pace.spend() }
+    }
     var end = 0
     while end < min(old.count, wanted.count) - start,
       Self.equal(old[old.count - 1 - end], wanted[wanted.count - 1 - end].text)
-    { end += 1 }
+    {
+      end += 1
+      if end & 31 == 0 { pace.spend() }
+    }
     var plan = ListPlan()
     var (oldNext, newNext) = (start, start)
-    for (oldRow, newRow) in matches(old, wanted, from: start, end: end) + [(old.count - end, wanted.count - end)] {
+    let kept = matches(old[start..<old.count - end], wanted[start..<wanted.count - end], pace)
+    for (oldRow, newRow) in kept + [(old.count - end, wanted.count - end)] {
       plan.fillGap(old: oldNext..<oldRow, new: newNext..<newRow)
       (oldNext, newNext) = (oldRow + 1, newRow + 1)
     }
     return plan
   }
 
-  /// Pairs of equal elements between the common prefix and suffix, ascending on both sides.
-  private func matches(
-    _ old: [UnsafeRawBufferPointer], _ wanted: [JSONView], from start: Int, end: Int
-  ) -> [(Int, Int)] {
-    var places: [[UInt8]: [Int]] = [:]
-    for row in (start..<(old.count - end)).reversed() { places[Array(old[row]), default: []].append(row) }
-    var pairs: [(old: Int, new: Int)] = []
-    for row in start..<(wanted.count - end) {
-      if let match = places[Array(wanted[row].text)]?.popLast() { pairs.append((match, row)) }
+  /// The texts of all rows.
+  private func texts(_ pace: Pace) -> [UnsafeRawBufferPointer] {
+    var texts: [UnsafeRawBufferPointer] = []
+    texts.reserveCapacity(rows.count)
+    for row in 0..<rows.count {
+      texts.append(elements.text(of: rows[row]).text)
+      if row & 7 == 7 { pace.spend() }
     }
-    return longestIncreasing(pairs.map(\.old)).map { pairs[$0] }
+    return texts
+  }
+
+  /// Pairs of rows with equal elements, ascending on both sides. Of equal elements, the first ones are paired.
+  private func matches(
+    _ old: ArraySlice<UnsafeRawBufferPointer>, _ wanted: ArraySlice<JSONView>, _ pace: Pace
+  ) -> [(old: Int, new: Int)] {
+    if old.isEmpty || wanted.isEmpty { return [] }
+    /// The next row with each text, and after each row the next one with the same text; -1 for none.
+    var first = [Text: Int](minimumCapacity: old.count)
+    var next = [Int](repeating: -1, count: old.count)
+    for row in old.indices.reversed() {
+      if let later = first.updateValue(row, forKey: Text(bytes: old[row])) { next[row - old.startIndex] = later }
+      if row & 3 == 3 { pace.spend() }
+    }
+    var pairs: [(old: Int, new: Int)] = []
+    for row in wanted.indices {
+      if row & 3 == 3 { pace.spend() }
+      let text = Text(bytes: wanted[row].text)
+      guard let match = first[text], match >= 0 else { continue }
+      pairs.append((match, row))
+      first[text] = next[match - old.startIndex]
+    }
+    return longestIncreasing(pairs.map(\.old)) { pace.spend() }.map { pairs[$0] }
+  }
+
+  /// A text as a key of a dictionary. The bytes must outlive it.
+  private struct Text: Hashable {
+    let bytes: UnsafeRawBufferPointer
+
+    static func == (a: Text, b: Text) -> Bool { ListState.equal(a.bytes, b.bytes) }
+    func hash(into hasher: inout Hasher) { hasher.combine(bytes: bytes) }
+  }
+}
+
+/// The steps of a `set` on a list.
+private struct ListPlan {
+  /// Old rows that are removed, ascending.
+  private(set) var removed: [Int] = []
+  /// New rows that are added, ascending.
+  private(set) var added: [Int] = []
+  /// Old rows whose elements are replaced, and their new rows; both ascending.
+  private(set) var replaced: [(old: Int, new: Int)] = []
+
+  var size: Int { removed.count + added.count + replaced.count }
+
+  mutating func fillGap(old: Range<Int>, new: Range<Int>) {
+    let common = min(old.count, new.count)
+    for offset in 0..<common { replaced.append((old.lowerBound + offset, new.lowerBound + offset)) }
+    removed.append(contentsOf: old.dropFirst(common))
+    added.append(contentsOf: new.dropFirst(common))
   }
 }
 
@@ -48,24 +132,30 @@ extension ListState {
   /// - Throws: `noIdentity`, `duplicateIdentity` for a repeated identity, `limitExceeded`. The caller rolls back.
   func setByIdentity(_ wanted: [JSONView], _ tick: () -> Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
-    let known = try rowsByIdentity(of: wanted)
+    let pace = log.pace
+    let known = try rowsByIdentity(of: wanted, pace)
     let kept = wanted.indices.filter { known[$0] >= 0 }
-    let staying = Set(longestIncreasing(kept.map { known[$0] }).map { kept[$0] })
-    let stayingBefore = Set(staying.map { known[$0] })
-    let movedBefore = Set(kept.lazy.filter { !staying.contains($0) }.map { known[$0] })
+    let staying = longestIncreasing(kept.map { known[$0] }) { pace.spend() }
+    var fates = [RowFate](repeating: .removed, count: rows.count)
+    for row in kept { fates[known[row]] = .moved }
+    for place in staying { fates[known[kept[place]]] = .stays }
     let handles = known.map { $0 >= 0 ? rows[$0] : ElementTable.none }
 
-    var places: [Int: UInt32] = [:]
-    for row in 0..<rows.count where !stayingBefore.contains(row) {
+    log.reserve(2 * (rows.count + wanted.count - 2 * staying.count))
+    /// The indexes in `deleted` of rows that do not stay.
+    var places = [UInt32](repeating: 0, count: rows.count)
+    for row in fates.indices where fates[row] != .stays {
       places[row] = UInt32(step.deleted.count)
       step.deleted.append(IndexPath(section: 0, row: UInt32(row)))
     }
     for path in step.deleted.reversed() {
       let handle = rows[Int(path.row)]
       removeRow(section: 0, at: Int(path.row), log)
-      if !movedBefore.contains(Int(path.row)) { removeElement(handle, log) }
+      if fates[Int(path.row)] == .removed { removeElement(handle, log) }
+      pace.spend()
     }
     for (row, given) in wanted.enumerated() {
+      pace.spend(2)
       let element = try compact(given, index: row)
       _ = try identities?.find(identityOf: element, index: row)
       let path = IndexPath(section: 0, row: UInt32(row))
@@ -76,48 +166,39 @@ extension ListState {
         continue
       }
       let isChanged = try exchange(handles[row], element, now: now, log)
-      if staying.contains(row) {
+      if fates[known[row]] == .stays {
         if isChanged { step.updated.append(path) }
         continue
       }
       insertRow(handles[row], section: 0, at: row, key: 0, log)
-      let deleted = places[known[row]] ?? 0
-      step.moves.append(Move(deleted: deleted, added: UInt32(step.added.count), keepsElement: !isChanged))
+      step.moves.append(
+        Move(deleted: places[known[row]], added: UInt32(step.added.count), keepsElement: !isChanged))
       step.added.append(path)
     }
-    step.moves.sort { $0.deleted < $1.deleted }
+    step.moves.sort(pace) { $0.deleted < $1.deleted }
+  }
+
+  /// What happens to a row.
+  private enum RowFate {
+    case removed
+    case moved
+    case stays
   }
 
   /// The current row of the identity of each element; -1 for a new element.
   ///
   /// - Throws: `noIdentity`, or `duplicateIdentity` for a repeated identity.
-  private func rowsByIdentity(of wanted: [JSONView]) throws(FeedError) -> [Int] {
+  private func rowsByIdentity(of wanted: [JSONView], _ pace: Pace) throws(FeedError) -> [Int] {
     guard let identities else { return [] }
-    var seen: Set<[UInt8]> = []
+    var seen = Set<[UInt8]>(minimumCapacity: wanted.count)
     var found: [Int] = []
     found.reserveCapacity(wanted.count)
     for (place, element) in wanted.enumerated() {
       let handle = try identities.find(identityOf: element, index: place)
       guard seen.insert(Array(identities.bytes)).inserted else { throw identities.duplicate(element, index: place) }
       found.append(handle.flatMap { rows.row(of: $0) } ?? -1)
+      pace.spend(2)
     }
     return found
-  }
-}
-
-/// The steps of a `set` on a list.
-struct ListPlan {
-  /// Old rows that are removed, ascending.
-  private(set) var removed: [Int] = []
-  /// New rows that are added, ascending.
-  private(set) var added: [Int] = []
-  /// Old rows whose elements are replaced, and their new rows.
-  private(set) var replaced: [(old: Int, new: Int)] = []
-
-  mutating func fillGap(old: Range<Int>, new: Range<Int>) {
-    let common = min(old.count, new.count)
-    for offset in 0..<common { replaced.append((old.lowerBound + offset, new.lowerBound + offset)) }
-    removed.append(contentsOf: old.dropFirst(common))
-    added.append(contentsOf: new.dropFirst(common))
   }
 }

@@ -9,11 +9,21 @@ final class ElementBuffer {
   private var scanner: JSONScanner
   private(set) var views: [JSONView]
 
-  init(compacting array: JSONView, maxDepth: Int) {
+  init(compacting array: JSONView, maxDepth: Int, _ pace: Pace) {
     scanner = JSONScanner(maxDepth: maxDepth)
-    views = Array(array.elements)
+    views = Self.elements(of: array, pace)
     if array.isCompact || views.allSatisfy(\.isCompact) { return }
     bytes.append(compact: array)
-    if let compact = try? scanner.scan(bytes.bytes) { views = Array(compact.elements) }
+    if let compact = try? scanner.scan(bytes.bytes, pace) { views = Self.elements(of: compact, pace) }
+  }
+
+  private static func elements(of array: JSONView, _ pace: Pace) -> [JSONView] {
+    var views: [JSONView] = []
+    views.reserveCapacity(array.count)
+    for view in array.elements {
+      views.append(view)
+      if views.count & 31 == 0 { pace.spend() }
+    }
+    return views
   }
 }

@@ -181,12 +181,12 @@ import Testing
     var operation = Operation()
     operation.begin()
     var step = Change(added: [IndexPath(0, 0)])
-    operation.add(&step)
-    let single = operation.composedSteps()
+    operation.add(&step, Pace())
+    let single = operation.composedSteps(Pace())
     #expect(single == nil && operation.result == Change(added: [IndexPath(0, 0)]))
     step = Change(added: [IndexPath(0, 0)])
-    operation.add(&step)
-    let composed = operation.composedSteps()
+    operation.add(&step, Pace())
+    let composed = operation.composedSteps(Pace())
     #expect(composed == Change(added: [IndexPath(0, 0), IndexPath(0, 1)]))
   }
 
@@ -195,7 +195,7 @@ import Testing
     operation.begin()
     for _ in 0..<3 {
       var step = Change(added: [IndexPath(0, 0)])
-      operation.add(&step)
+      operation.add(&step, Pace())
     }
     operation.abandon()
     #expect(operation.isEmpty && operation.stepCount == 0)
