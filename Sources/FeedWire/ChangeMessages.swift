@@ -4,15 +4,17 @@ import FeedJSON
 /// Writing changes ("The change" in `Protocol/README.md`).
 extension ByteBuffer {
   /// Appends the members of a change: `deleted`, `added`, `updated`, and if they are not empty `sections` and `moves`. O(size).
-  public mutating func append(_ change: borrowing Change) {
+  ///
+  /// - Parameter step: called after each thousand rows.
+  public mutating func append(_ change: borrowing Change, step: () -> Void = {}) {
     append("\"deleted\":")
-    append(change.deleted)
+    append(change.deleted, step: step)
     append(",\"added\":")
-    append(change.added)
+    append(change.added, step: step)
     append(",\"updated\":")
-    append(change.updated)
+    append(change.updated, step: step)
     append(sectionsOf: change)
-    if !change.moves.isEmpty { append(change.moves) }
+    if !change.moves.isEmpty { append(change.moves, step: step) }
   }
 
   /// Appends `,"sections":…` if the change deletes or adds sections.
@@ -23,12 +25,12 @@ extension ByteBuffer {
   }
 
   /// Appends index paths as an array of arrays `[section,row]`.
-  public mutating func append(_ paths: [IndexPath]) {
+  public mutating func append(_ paths: [IndexPath], step: () -> Void = {}) {
     if paths.isEmpty { return append("[]") }
     append(UInt8(ascii: "["))
-    var first = true
-    for path in paths {
-      if first { first = false } else { append(UInt8(ascii: ",")) }
+    for (place, path) in paths.enumerated() {
+      if place > 0 { append(UInt8(ascii: ",")) }
+      if place & 1023 == 1023 { step() }
       append(path)
     }
     append(UInt8(ascii: "]"))
@@ -60,12 +62,11 @@ extension ByteBuffer {
     append("]}")
   }
 
-  private mutating func append(_ moves: [Move]) {
+  private mutating func append(_ moves: [Move], step: () -> Void) {
     append(",\"moves\":[")
-    var first = true
-    for move in moves {
-      append(first ? "[" : ",[")
-      first = false
+    for (place, move) in moves.enumerated() {
+      append(place == 0 ? "[" : ",[")
+      if place & 1023 == 1023 { step() }
       append(integer: move.deleted)
       append(UInt8(ascii: ","))
       append(integer: move.added)

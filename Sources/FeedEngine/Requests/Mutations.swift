@@ -8,6 +8,8 @@ import FeedWire
 extension Engine {
   /// The maximum bytes of a listed row on the wire, including half a move.
   private static let longestListing = 36
+  /// An answer that lists more rows is written in slices.
+  private static let manyRows = 4096
 
   /// Executes one mutating method as one commit.
   func mutate(
@@ -15,12 +17,13 @@ extension Engine {
   ) throws(FeedError) {
     assert(method.rules.effect == .changesFeeds, "\(method) is not logged")
     let listsChange = method.rules.cost == .change
+    var longResult = ByteBuffer()
     catalog.begin(at: time.moment)
     do throws(FeedError) {
       try apply(method, parameters, of: reply.session)
       try commit.useStepsOfViews(limit: limits.maxRequestSteps)
       // Replay makes the same decision: the request alone determines whether there is an answer that must fit.
-      if listsChange && reply.id != nil { try checkFits(reply.room) }
+      if listsChange && reply.id != nil { try writeLongResult(to: &longResult, room: reply.room) }
     } catch {
       rollBack(reply.session)
       throw error
@@ -31,7 +34,11 @@ extension Engine {
       out.append(integer: catalog.revision)
       if listsChange {
         out.append(UInt8(ascii: ","))
-        commit.withResult { out.append($0) }
+        if longResult.count > 0 {
+          out.append(longResult.bytes)
+        } else {
+          commit.withResult { change, _ in out.append(change) }
+        }
       }
     }
   }
@@ -46,7 +53,7 @@ extension Engine {
         try apply(operation, at: place, of: reply.session)
         try commit.useStepsOfViews(limit: limits.maxRequestSteps)
         results.append(place > 0 ? ",{" : "{")
-        commit.withResult { results.append($0) }
+        commit.withResult { results.append($0, step: $1) }
         results.append(UInt8(ascii: "}"))
         // Checked without an id too, because it also bounds the work.
         if results.count > reply.room { throw tooLarge }
@@ -99,13 +106,16 @@ extension Engine {
     }
   }
 
-  /// Throws if the answer of a change would not fit in a frame, while the change can still be rolled back.
-  private func checkFits(_ room: Int) throws(FeedError) {
+  /// Writes the change of the request if it lists many rows. A short one certainly fits in a frame, and is not written.
+  ///
+  /// - Throws: `limitExceeded` if it does not fit, while the change can still be rolled back.
+  private func writeLongResult(to result: inout ByteBuffer, room: Int) throws(FeedError) {
     let size = commit.resultSize
-    if size.sectionsAdded == 0 && size.all <= room / Self.longestListing { return }
-    var result = ByteBuffer()
-    commit.withResult { result.append($0) }
+    if size.sectionsAdded == 0 && size.all <= min(Self.manyRows, room / Self.longestListing) { return }
+    commit.withResult { result.append($0, step: $1) }
     if result.count > room { throw tooLarge }
+    // Publishing completes the change of a redefined feed.
+    if commit.isStructural { result.removeAll(keepingCapacity: true) }
   }
 
   private var tooLarge: FeedError {

@@ -72,7 +72,7 @@ public final class Commit {
   @discardableResult
   public func finish(to observer: (any CommitObserver)? = nil) -> Bool {
     graph.counts.endCommit()
-    let isStructural = log.hasStructures
+    let isStructural = isStructural
     if operation.pending >= 0, publisher.isEmpty, !isStructural {
       finishSingle(to: observer)
       return true
@@ -164,9 +164,12 @@ public final class Commit {
     (operation.result.size, operation.result.sectionsAdded.count)
   }
 
-  /// Calls `body` with ``result`` without copying it.
-  public func withResult(_ body: (borrowing Change) -> Void) {
-    lendValue(of: &operation.result, body)
+  /// Whether an operation redefined a feed or gave it other children. Publishing it may add to ``result``.
+  public var isStructural: Bool { log.hasStructures }
+
+  /// Calls `body` with ``result`` without copying it, and with a function that it calls after about a thousand rows.
+  public func withResult(_ body: (borrowing Change, _ step: () -> Void) -> Void) {
+    lendValue(of: &operation.result) { body($0, pace.didCompose) }
   }
 
   /// Starts the next operation.

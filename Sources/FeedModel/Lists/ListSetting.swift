@@ -55,7 +55,7 @@ extension ListState {
     var (oldNext, newNext) = (start, start)
     let kept = matches(old[start..<old.count - end], wanted[start..<wanted.count - end], pace)
     for (oldRow, newRow) in kept + [(old.count - end, wanted.count - end)] {
-      plan.fillGap(old: oldNext..<oldRow, new: newNext..<newRow)
+      plan.fillGap(old: oldNext..<oldRow, new: newNext..<newRow, pace)
       (oldNext, newNext) = (oldRow + 1, newRow + 1)
     }
     return plan
@@ -115,9 +115,13 @@ private struct ListPlan {
 
   var size: Int { removed.count + added.count + replaced.count }
 
-  mutating func fillGap(old: Range<Int>, new: Range<Int>) {
+  mutating func fillGap(old: Range<Int>, new: Range<Int>, _ pace: Pace) {
+    pace.spend()
     let common = min(old.count, new.count)
-    for offset in 0..<common { replaced.append((old.lowerBound + offset, new.lowerBound + offset)) }
+    for offset in 0..<common {
+      replaced.append((old.lowerBound + offset, new.lowerBound + offset))
+      if offset & 63 == 63 { pace.spend() }
+    }
     removed.append(contentsOf: old.dropFirst(common))
     added.append(contentsOf: new.dropFirst(common))
   }
