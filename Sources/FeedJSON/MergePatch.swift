@@ -10,15 +10,20 @@ public enum MergePatch {
   /// Of several members with one name the last counts, in the target and in the patch. A name that the patch contains occurs
   /// at most once in the result, where its last member was.
   ///
-  /// - Parameter target: nil if there is no value to be patched.
-  public static func apply(_ patch: JSONView, to target: JSONView?, into out: inout ByteBuffer) {
+  /// - Parameters:
+  ///   - target: nil if there is no value to be patched.
+  ///   - step: called after each 64 members.
+  public static func apply(
+    _ patch: JSONView, to target: JSONView?, into out: inout ByteBuffer, step: () -> Void = {}
+  ) {
     guard patch.kind == .object else { return out.append(compact: patch) }
-    var changes = Changes(patch)
+    var changes = Changes(patch, step)
     out.append(UInt8(ascii: "{"))
     var isFirst = true
     if let target, target.kind == .object {
-      changes.findPlaces(in: target)
+      changes.findPlaces(in: target, step)
       for (place, member) in target.members.enumerated() {
+        if place & 63 == 63 { step() }
         guard let change = changes[member.key] else {
           begin(member.key, &isFirst, &out)
           out.append(compact: member.value)
@@ -26,12 +31,12 @@ public enum MergePatch {
         }
         if changes.lastPlace(change) != place || changes.value(change).isNull { continue }
         begin(member.key, &isFirst, &out)
-        apply(changes.value(change), to: member.value, into: &out)
+        apply(changes.value(change), to: member.value, into: &out, step: step)
       }
     }
     changes.forEachNew { member in
       begin(member.key, &isFirst, &out)
-      apply(member.value, to: nil, into: &out)
+      apply(member.value, to: nil, into: &out, step: step)
     }
     out.append(UInt8(ascii: "}"))
   }
@@ -49,8 +54,9 @@ public enum MergePatch {
     private var places: [Int?] = []
     private var indices: [[UInt8]: Int] = [:]
 
-    init(_ patch: JSONView) {
-      for member in patch.members {
+    init(_ patch: JSONView, _ step: () -> Void) {
+      for (place, member) in patch.members.enumerated() {
+        if place & 63 == 63 { step() }
         let name = Self.name(member.key)
         if let index = indices[name] {
           members[index] = member
@@ -70,8 +76,9 @@ public enum MergePatch {
 
     func lastPlace(_ change: Int) -> Int? { places[change] }
 
-    mutating func findPlaces(in target: JSONView) {
+    mutating func findPlaces(in target: JSONView, _ step: () -> Void) {
       for (place, member) in target.members.enumerated() {
+        if place & 63 == 63 { step() }
         if let change = self[member.key] { places[change] = place }
       }
     }

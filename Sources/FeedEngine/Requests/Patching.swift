@@ -19,7 +19,7 @@ extension Engine {
 
   private func patch(_ collection: CollectionKind, of feed: Feed, _ parameters: Parameters) throws(FeedError) {
     let patches = try Patches(parameters, keys: [.id], "the identity of an element")
-    var merged = MergedElements(limits)
+    var merged = MergedElements(limits, commit)
     let path = collection.content.id
     for (index, patch) in patches.entries.enumerated() {
       let key = patch.key
@@ -41,7 +41,7 @@ extension Engine {
     let patches = try Patches(
       parameters, keys: path == nil ? [.at] : [.id, .at],
       path == nil ? "the row of an element" : "the identity of an element, or its row as \"at\"")
-    var merged = MergedElements(limits)
+    var merged = MergedElements(limits, commit)
     let section = feed.section(at: 0)
     var rows: [Int] = []
     var scanner = JSONScanner(maxDepth: limits.maxDepth + 1)
@@ -68,7 +68,7 @@ extension Engine {
     guard section.count > 0 else {
       throw .indexOutOfRange(feed: feed.name, place: section.name, index: 0, count: 0, what: .row)
     }
-    var merged = MergedElements(limits)
+    var merged = MergedElements(limits, commit)
     try merged.merge(patch, into: section.row(at: 0).text, key: 0)
     try merged.withResults { elements throws(FeedError) in
       let element = elements.element(at: 0)
@@ -170,12 +170,14 @@ private struct Patches {
 /// Elements and their merged texts, each once, in the order of their first patch.
 private struct MergedElements: ~Copyable {
   private let limits: Limits
+  /// Charged for the merging, which may stop for its pace.
+  private let commit: Commit
   private var texts: [[UInt8]] = []
   private var indices: [Int: Int] = [:]
   private var scanner: JSONScanner
 
-  init(_ limits: Limits) {
-    self.limits = limits
+  init(_ limits: Limits, _ commit: Commit) {
+    (self.limits, self.commit) = (limits, commit)
     scanner = JSONScanner(maxDepth: limits.maxDepth + 1)
   }
 
@@ -192,12 +194,13 @@ private struct MergedElements: ~Copyable {
   ) throws(FeedError) -> Bool {
     var merged = ByteBuffer()
     let known = indices[key]
+    try commit.useSteps(mergingBytes: known.map { texts[$0].count } ?? text.count, limit: limits.maxRequestSteps)
     if let known {
       var before = ByteBuffer()
       texts[known].withUnsafeBytes { before.append($0) }
-      MergePatch.apply(patch, to: try scan(before.bytes), into: &merged)
+      MergePatch.apply(patch, to: try scan(before.bytes), into: &merged, step: commit.pace.didMerge)
     } else {
-      MergePatch.apply(patch, to: try scan(text), into: &merged)
+      MergePatch.apply(patch, to: try scan(text), into: &merged, step: commit.pace.didMerge)
     }
     try check(try scan(merged.bytes))
     if let known {
@@ -224,7 +227,7 @@ private struct MergedElements: ~Copyable {
   /// An element stored under other limits may nest deeper than `maxDepth`.
   private mutating func scan(_ bytes: UnsafeRawBufferPointer) throws(FeedError) -> JSONView {
     do throws(JSONError) {
-      return try scanner.scan(bytes)
+      return try scanner.scan(bytes, commit.pace)
     } catch {
       throw .limitExceeded(
         limit: "maxDepth", value: limits.maxDepth,

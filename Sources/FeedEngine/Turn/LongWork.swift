@@ -115,6 +115,8 @@ extension Engine {
   private static let longRequest = 16 << 10
   /// The bytes of an element that many filters may judge for longer than a slice.
   private static let longUpdate = 4 << 10
+  /// The bytes of an element that a short patch may take longer than a slice to merge into.
+  private static let longElement = 256 << 10
   /// The rows of a feed that a request may read or replace quickly.
   private static let manyRows = 4096
 
@@ -126,6 +128,7 @@ extension Engine {
     if bytes >= Self.longRequest || longWork.isEager { return true }
     if catalog.mayHaveSlowViews, feed(parameters()).map(catalog.hasSlowViews) ?? false { return true }
     switch method {
+    case .patch where feed(parameters())?.kind.rows?.longestElement ?? 0 >= Self.longElement: return true
     case .update, .patch:
       // Most updates are shorter: for them the feed is not looked up.
       return bytes >= Self.longUpdate && bytes &* (feed(parameters())?.sectionCount ?? 1) >= Self.longRequest

@@ -5,6 +5,9 @@ import FeedWire
 
 /// Converting commits to deltas.
 extension Engine: CommitObserver {
+  /// The buffer of a delta that lists more rows does not grow step by step, which would copy it each time.
+  private static let manyRows = 4096
+
   /// Encodes the delta once for all watches in step, and once for each other live watch. Other watches catch up later.
   public func didChange(_ feed: Feed, by change: borrowing Change, _ publication: Publication) {
     guard let channel = feed.channel as? FeedChannel else { return }
@@ -88,6 +91,7 @@ extension Engine: CommitObserver {
       buffer.bytes.append(sectionsOf: change)
       appendCounts(of: channel.feed, to: &buffer.bytes)
     } else {
+      if change.size > Self.manyRows { buffer.bytes.reserve(limits.maxFrame) }
       buffer.bytes.append(UInt8(ascii: ","))
       buffer.bytes.append(change)
       appendElements(

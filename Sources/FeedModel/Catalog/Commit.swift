@@ -146,6 +146,13 @@ public final class Commit {
     try budget.useStepsOfViews(of: operation.pending, after: operation.result, isFirst: isFirst, limit: limit)
   }
 
+  /// Charges the merging of a patch into an element of so many bytes: a step for each 16 bytes.
+  ///
+  /// - Throws: `limitExceeded`.
+  public func useSteps(mergingBytes bytes: Int, limit: Int) throws(FeedError) {
+    try budget.useSteps(mergingBytes: bytes, limit: limit)
+  }
+
   /// The time of the commit or of its last step.
   var moment: Instant { now }
 

@@ -73,6 +73,20 @@ struct CommitBudget {
         + "with a larger --max-request-steps")
   }
 
+  /// Charges the merging of a patch into an element of so many bytes.
+  ///
+  /// - Throws: `limitExceeded`.
+  func useSteps(mergingBytes bytes: Int, limit: Int) throws(FeedError) {
+    guard countsAllWork else { return }
+    log.didUse(steps: bytes / 16)
+    if log.stepsLeft >= 0 { return }
+    throw .limitExceeded(
+      limit: "maxRequestSteps", value: limit,
+      reason:
+        "the patches take too many steps, one for each 16 bytes of an element and patch; give fewer patches for long elements, "
+        + "or start feedd with a larger --max-request-steps")
+  }
+
   /// Records that an operation changed rows that views may show. Returns whether it is the first of the commit.
   @inline(__always)
   mutating func didChangeRows() -> Bool {

@@ -55,6 +55,9 @@ public final class Pace {
   /// Counts about a thousand entries of changes that were composed.
   func didCompose() { spend(64) }
 
+  /// Counts 64 members of objects that were merged.
+  public func didMerge() { spend(32) }
+
   private func rest() {
     left = stop?() ?? .max
   }
@@ -80,8 +83,7 @@ extension JSONScanner {
   private static let longText = 64 << 10
 
   /// Scans a text like `scan`, and lets `pace` stop in a long one.
-  @inline(__always)
-  mutating func scan(_ text: UnsafeRawBufferPointer, _ pace: Pace?) throws(JSONError) -> JSONView {
+  public mutating func scan(_ text: UnsafeRawBufferPointer, _ pace: Pace?) throws(JSONError) -> JSONView {
     guard text.count >= Self.longText, let pace, pace.isActive else { return try scan(text) }
     return try scanInParts(text, pace)
   }

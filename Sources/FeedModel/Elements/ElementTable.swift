@@ -27,6 +27,8 @@ public final class ElementTable {
   private(set) var count = 0
   /// The bytes of the living elements.
   private(set) var bytes = 0
+  /// The bytes of the longest element that the table ever had.
+  private(set) var longest = 0
   /// The first and last element in the order of change.
   private(set) var oldest = ElementTable.none
   private(set) var newest = ElementTable.none
@@ -77,6 +79,7 @@ public final class ElementTable {
     }
     (copy.used, copy.firstFree, copy.arrivals) = (used, firstFree, arrivals)
     (copy.count, copy.bytes, copy.oldest, copy.newest) = (count, bytes, oldest, newest)
+    copy.longest = longest
     copy.discarded = discarded
     return copy
   }
@@ -97,6 +100,7 @@ public final class ElementTable {
     arrivals &+= 1
     count &+= 1
     bytes &+= text.footprint
+    longest = max(longest, text.footprint)
     charge(1, text.footprint)
     link(handle, before: Self.none)
     sampleInvariants()
@@ -134,6 +138,7 @@ public final class ElementTable {
   func exchange(_ handle: UInt32, _ text: ElementText) -> ElementText {
     let before = records[Int(handle)].text
     bytes &+= text.footprint &- before.footprint
+    longest = max(longest, text.footprint)
     charge(0, text.footprint &- before.footprint)
     records[Int(handle)].text = text
     text.owner = handle

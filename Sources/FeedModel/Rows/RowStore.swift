@@ -45,6 +45,9 @@ public class RowStore {
     scanner = JSONScanner(maxDepth: limits.maxDepth)
   }
 
+  /// The bytes of the longest element that the feed ever had. O(1).
+  public var longestElement: Int { elements.longest }
+
   /// Called when an element was added, or when its removal was undone.
   func didAdd(_ handle: UInt32) {}
   /// Called before an element is removed.

@@ -225,6 +225,12 @@ import Testing
         ("delete", #"{"feed":"c","where":"@.v[?@ == 49]"}"#),
       ]
     },
+    requests("maxRequestSteps", "steps of patches of one long element", nil) { _ in
+      [
+        collection, ("update", #"{"feed":"c","element":{"id":1,"v":\#(list(2000))}}"#),
+        ("patch", #"{"feed":"c","patches":\#(list(9) { #"{"id":1,"patch":{"n":\#($0)}}"# })}"#),
+      ]
+    },
     requests("maxDerivedSteps", "steps of two views", nil) { _ in
       [array("a")] + (0..<2).map { ("define", #"{"feed":"v\#($0)","kind":"view","of":"a","filter":"@..[?@ == 1]"}"#) }
     },

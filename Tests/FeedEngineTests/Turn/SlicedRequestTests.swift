@@ -394,4 +394,33 @@ import Testing
     #expect(found?["v"]?.items.count == 40_000)
     #expect(Self.value(harness.ask(other, "describe", #"{"feed":"c"}"#))?["result"]?["count"]?.int == 18)
   }
+
+  @Test("short patches of a long element, and a new content of an array, take several turns", arguments: Log.allCases)
+  func shortRequests(_ log: Log) {
+    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
+    let (writer, other) = (harness.connect(), harness.connect())
+    let numbers = (0..<80_000).map { "\($0)" }
+    _ = harness.ask(writer, "define", #"{"feed":"c","kind":"collection"}"#)
+    _ = harness.ask(writer, "update", #"{"feed":"c","element":{"id":5,"v":[\#(numbers.joined(separator: ","))]}}"#)
+    _ = harness.ask(writer, "define", #"{"feed":"a","kind":"array"}"#)
+    _ = harness.ask(writer, "set", #"{"feed":"a","elements":[\#(numbers.joined(separator: ","))]}"#)
+    let reversed = numbers.reversed().joined(separator: ",")
+    for (method, params) in [
+      ("patch", #"{"feed":"c","id":5,"patch":{"n":1}}"#), ("set", #"{"feed":"a","elements":[\#(reversed)]}"#),
+    ] {
+      harness.supply(writer, Self.request(method, params))
+      var pings = 0
+      let turns = Self.turns(harness, until: writer) { _ in
+        harness.supply(other, Self.request("ping"))
+        pings += harness.take(other).count
+      }
+      #expect(turns > 6 && pings > 4, "\(method)")
+      harness.turn()
+      _ = (harness.take(writer), harness.take(other))
+    }
+    let found = Self.value(harness.ask(other, "get", #"{"feed":"c","id":5}"#))?["result"]?["element"]
+    #expect(found?["n"]?.int == 1 && found?["v"]?.items.count == 80_000)
+    let rows = Self.value(harness.ask(other, "range", #"{"feed":"a","from":0,"count":80000}"#))?["result"]?["elements"]
+    #expect(rows?.items.map(\.int) == (0..<80_000).reversed().map { $0 })
+  }
 }
