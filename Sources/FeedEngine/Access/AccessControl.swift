@@ -151,11 +151,10 @@ struct AccessControl {
     try check(.read, on: name, rules, peer)
     guard let feed = try? catalog.feed(named: name) else { return }
     if mayRead(feed, peer, asOf: catalog.structureVersion) { return }
-    let hidden = firstHidden(feed.shownFeeds, peer)?.name ?? name
     throw .permissionDenied(
       reason:
-        "uid \(peer.uid) may not read feed \"\(hidden)\", which \"\(name)\" shows; a rule in \"access\" of the daemon's "
-        + "configuration must allow it")
+        "uid \(peer.uid) may not read a feed that \"\(name)\" shows; a rule in \"access\" of the daemon's configuration "
+        + "must allow it")
   }
 
   private mutating func checkOperations(

@@ -18,7 +18,7 @@ extension Engine {
     assert(method.rules.effect == .changesFeeds, "\(method) is not logged")
     let listsChange = method.rules.cost == .change
     var longResult = ByteBuffer()
-    catalog.begin(at: time.moment)
+    begin(for: reply.session)
     do throws(FeedError) {
       try apply(method, parameters, of: reply.session)
       try commit.useStepsOfViews(limit: limits.maxRequestSteps)
@@ -47,7 +47,7 @@ extension Engine {
   func transaction(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let operations = try parameters.array("ops", "an array of operations, each with method and params")
     var results = ByteBuffer()
-    catalog.begin(at: time.moment)
+    begin(for: reply.session)
     do throws(FeedError) {
       for (place, operation) in operations.elements.enumerated() {
         try apply(operation, at: place, of: reply.session)
@@ -70,6 +70,13 @@ extension Engine {
       out.append(results.bytes)
       out.append(UInt8(ascii: "]"))
     }
+  }
+
+  /// Starts a commit whose errors name no feed that the client may not read, unless the request names it.
+  private func begin(for session: Session) {
+    if access.isPrivileged(session.peer) || !access.isRestricted { return catalog.begin(at: time.moment) }
+    let peer = session.peer
+    catalog.begin(at: time.moment) { [unowned self] in access.firstHidden([$0], peer) == nil }
   }
 
   /// Commits the operations and publishes their changes.

@@ -16,7 +16,7 @@ extension Engine {
     let changed: Bool
     if method == .select {
       try checkSelectable((all ? feed.count : paths.count) + feed.selection.count, reply)
-      changed = try feed.select(all ? feed.allPaths : paths)
+      changed = try feed.select(all ? feed.allPaths : paths) { mayRead($0, reply.session.peer) }
     } else {
       changed = all ? feed.deselectAll() : try feed.deselect(paths)
     }

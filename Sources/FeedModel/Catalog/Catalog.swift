@@ -39,7 +39,10 @@ public final class Catalog {
   // MARK: Commits
 
   /// Starts a commit.
-  public func begin(at now: Instant) {
+  ///
+  /// - Parameter mayName: decides which feeds errors may name besides those of the request; nil for all.
+  public func begin(at now: Instant, mayName: ((Feed) -> Bool)? = nil) {
+    table.mayName = mayName
     commit.begin(at: now, maxSteps: limits.maxRequestSteps, maxRows: limits.maxRequestRows)
   }
 

@@ -70,9 +70,9 @@ extension Catalog {
   /// Throws if another feed shows this feed or bin.
   func checkNoParents(_ feed: Feed) throws(FeedError) {
     guard let parent = graph.parents(of: feed.number).first else { return }
+    let name = table.mention(table[parent.feed], or: "another feed")
     throw .definitionConflict(
-      feed: feed.name,
-      reason: "\"\(table[parent.feed].name)\" shows it; remove it there or undefine that feed first")
+      feed: feed.name, reason: "\(name) shows it; remove it there or undefine that feed first")
   }
 
   private func add(_ definition: FeedDefinition, by owner: UInt32?) throws(FeedError) {

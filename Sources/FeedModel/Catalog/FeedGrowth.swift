@@ -19,9 +19,9 @@ extension FeedGraph {
     if limits.maxDerivedSteps < .max { try checkSteps(of: feed, steps, sources: children, limits) }
     let sections = showing.reduce(0) { $0 + $1.sectionCount }
     let bound = children.reduce(0) { saturatingSum($0, repeats(of: $1.number)) }
-    if sections > limits.maxSections { throw tooManySections(name, limits) }
+    if sections > limits.maxSections { throw tooManySections("\"\(name)\"", limits) }
     if bound > limits.maxRepeats && exactRepeats(below: children) > limits.maxRepeats {
-      throw tooManyRepeats(name, limits)
+      throw tooManyRepeats("\"\(name)\"", limits)
     }
     try checkLevels(of: feed, named: name, children: children, limits)
     guard let feed else { return }
@@ -32,7 +32,7 @@ extension FeedGraph {
         repeats = exactRepeats(below: parent.derived?.sources.map(\.feed) ?? [], feed, children)
       }
       setRepeats(of: parent.number, repeats)
-      if repeats > limits.maxRepeats { throw tooManyRepeats(parent.name, limits) }
+      if repeats > limits.maxRepeats { throw tooManyRepeats(mentionAbove(parent), limits) }
     }
   }
 
@@ -77,8 +77,9 @@ extension FeedGraph {
       throw .limitExceeded(
         limit: "maxDerivedSteps", value: limits.maxDerivedSteps,
         reason:
-          "the feeds that show \"\(table[number].name)\" could take \(counted(total, "step")) for each changed row; define fewer views "
-          + "and slots over it, or start feedd with a larger --max-derived-steps")
+          "the feeds that show \(table.mention(table[number], or: "one of its feeds")) could take \(counted(total, "step")) "
+          + "for each changed row; define fewer views and slots over it, or start feedd with a larger --max-derived-steps"
+      )
     }
   }
 
@@ -92,7 +93,9 @@ extension FeedGraph {
     guard let feed, sections > 0, hasParents(feed.number) else { return }
     for (parent, paths) in pathsFromParents(of: feed, throughSections: true) {
       let more = saturatingProduct(paths, sections)
-      if saturatingSum(parent.sectionCount, more) > limits.maxSections { throw tooManySections(parent.name, limits) }
+      if saturatingSum(parent.sectionCount, more) > limits.maxSections {
+        throw tooManySections(mentionAbove(parent), limits)
+      }
     }
   }
 
@@ -124,18 +127,23 @@ extension FeedGraph {
     return roots.reduce(0) { max($0, lengths[$1.number] ?? 0) }
   }
 
-  private func tooManySections(_ name: String, _ limits: Limits) -> FeedError {
+  /// A feed above the changed one in the text of an error.
+  private func mentionAbove(_ feed: Feed) -> String { table.mention(feed, or: "a feed that shows it") }
+
+  /// - Parameter subject: the feed as `FeedTable.mention` gives it.
+  private func tooManySections(_ subject: String, _ limits: Limits) -> FeedError {
     .limitExceeded(
       limit: "maxSections", value: limits.maxSections,
       reason:
-        "\"\(name)\" would have more sections; show fewer feeds in it, or start feedd with a larger --max-sections")
+        "\(subject) would have more sections; show fewer feeds in it, or start feedd with a larger --max-sections")
   }
 
-  private func tooManyRepeats(_ name: String, _ limits: Limits) -> FeedError {
+  /// - Parameter subject: the feed as `FeedTable.mention` gives it.
+  private func tooManyRepeats(_ subject: String, _ limits: Limits) -> FeedError {
     .limitExceeded(
       limit: "maxRepeats", value: limits.maxRepeats,
       reason:
-        "\"\(name)\" would show one feed more than \(counted(limits.maxRepeats, "time")); show feeds in fewer places, or start feedd with a larger --max-repeats"
+        "\(subject) would show one feed more than \(counted(limits.maxRepeats, "time")); show feeds in fewer places, or start feedd with a larger --max-repeats"
     )
   }
 

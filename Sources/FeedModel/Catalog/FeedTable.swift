@@ -21,6 +21,14 @@ final class FeedTable {
     numbered = [list]
   }
 
+  /// Decides which feeds the errors of the open commit may name besides those of its request; nil for all.
+  var mayName: ((Feed) -> Bool)?
+
+  /// A feed in the text of an error: its name in quotes, or `other` if the error may not name it.
+  func mention(_ feed: Feed, or other: String) -> String {
+    mayName?(feed) ?? true ? "\"\(feed.name)\"" : other
+  }
+
   /// The feeds by name; bins are found through their collection.
   var byName: [String: Feed] { named }
   var count: Int { named.count }

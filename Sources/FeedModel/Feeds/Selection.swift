@@ -11,8 +11,9 @@ extension Feed {
   /// Adds rows to the selection, or replaces it if only one row may be selected. Returns whether anything changed.
   /// O(rows · levels).
   ///
+  /// - Parameter mayName: whether errors may name a feed that this one shows.
   /// - Throws: `permissionDenied`, `indexOutOfRange`, `invalidParams` for several rows if only one may be selected.
-  public func select(_ paths: [IndexPath]) throws(FeedError) -> Bool {
+  public func select(_ paths: [IndexPath], mayName: (Feed) -> Bool = { _ in true }) throws(FeedError) -> Bool {
     try checkMaySelect()
     for path in paths { try check(path) }
     let wanted = Set(paths)
@@ -22,10 +23,10 @@ extension Feed {
     }
     if !behaviours.multiple && wanted.isEmpty { return false }
     guard behaviours.multiple else {
-      _ = try checkOrigins(of: wanted)
+      _ = try checkOrigins(of: wanted, mayName)
       return setSelection(wanted.sorted())
     }
-    let replaced = try checkOrigins(of: wanted)
+    let replaced = try checkOrigins(of: wanted, mayName)
     var kept = selection
     if !replaced.isEmpty { kept.removeAll { path in origins(of: path).contains { replaced.contains($0.number) } } }
     return setSelection(Set(kept).union(wanted).sorted())
@@ -44,25 +45,29 @@ extension Feed {
 
   /// Checks rows by the rules of the feeds that they come from. Returns the feeds of which only one row may be
   /// selected.
-  private func checkOrigins(of paths: Set<IndexPath>) throws(FeedError) -> Set<FeedNumber> {
+  private func checkOrigins(
+    of paths: Set<IndexPath>, _ mayName: (Feed) -> Bool
+  ) throws(FeedError) -> Set<FeedNumber> {
     var single: Set<FeedNumber> = []
     if derived == nil { return single }
     for path in paths.sorted() {
       for feed in origins(of: path) {
-        try feed.checkMaySelect()
+        func mention() -> String { mayName(feed) ? "feed \"\(feed.name)\"" : "a feed that \"\(name)\" shows" }
+        try feed.checkMaySelect(mention)
         guard !feed.behaviours.multiple, !single.insert(feed.number).inserted else { continue }
         throw .invalidParams(
-          member: "at", reason: "names several rows of feed \"\(feed.name)\", which is defined with \"multiple\": false"
-        )
+          member: "at", reason: "names several rows of \(mention()), which is defined with \"multiple\": false")
       }
     }
     return single
   }
 
   /// Throws `permissionDenied` if the definition does not allow selection.
-  public func checkMaySelect() throws(FeedError) {
+  public func checkMaySelect() throws(FeedError) { try checkMaySelect { "feed \"\(name)\"" } }
+
+  private func checkMaySelect(_ mention: () -> String) throws(FeedError) {
     guard behaviours.selectable else {
-      throw .permissionDenied(reason: "feed \"\(name)\" is defined with \"selectable\": false")
+      throw .permissionDenied(reason: "\(mention()) is defined with \"selectable\": false")
     }
   }
 

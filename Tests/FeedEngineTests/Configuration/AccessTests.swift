@@ -100,6 +100,67 @@ struct AccessTests {
     #expect(answer?["result"]?["feeds"]?.items.map { $0["feed"]?.string } == ["home", "inbox"])
   }
 
+  private static let hidingFeeds = [
+    #"{"feed":"other","kind":"array"}"#, #"{"feed":"days","kind":"collection","section":"$.day"}"#,
+    #"{"feed":"mail","kind":"collection","bins":[{"name":"new"},{"name":"old"}]}"#,
+    #"{"feed":"mix","kind":"composed","children":["other"]}"#,
+    #"{"feed":"vault","kind":"composed","children":["days","mail/old","mix"]}"#,
+    #"{"feed":"vault-row","kind":"array","selectable":false}"#,
+    #"{"feed":"shelf","kind":"composed","children":["vault-row"]}"#,
+  ]
+
+  private static let hidingRules = """
+    {"access": [{"uid": 2000, "feeds": ["other", "days", "mail", "mix", "shelf"], "allow": ["read", "write", "define"]},
+                {"uid": 3000, "allow": ["read", "write", "define"]}]}
+    """
+
+  /// Requests that fail because of a feed that the request does not name, and whose name begins with "vault".
+  private static let hidingRequests = [
+    ("define", #"{"feed":"mail","kind":"collection","bins":[{"name":"new"}],"replace":true}"#, -32001),
+    ("update", #"{"feed":"days","elements":[{"id":1,"day":1},{"id":2,"day":2}]}"#, -32007),
+    ("insertChild", #"{"feed":"mix","child":"days"}"#, -32007),
+    ("transaction", #"{"ops":[{"method":"insertChild","params":{"feed":"mix","child":"days"}}]}"#, -32007),
+    ("select", #"{"feed":"shelf","at":[0,0]}"#, -32006),
+    ("watch", #"{"feed":"shelf"}"#, -32006),
+  ]
+
+  /// An error names no feed that the client may not read, unless the request names it.
+  @Test(arguments: hidingRequests)
+  func errorsDoNotNameHiddenFeeds(method: String, params: String, code: Int) throws {
+    var limits = Limits()
+    limits.maxSections = 3
+    let harness = EngineHarness(limits: limits)
+    let root = harness.connect(uid: 0)
+    for feed in Self.hidingFeeds { #expect(harness.ask(root, "define", feed).first?.json?["result"] != nil) }
+    try harness.configure(Self.hidingRules)
+    _ = harness.ask(root, "insert", #"{"feed":"vault-row","elements":["x"]}"#)
+    _ = harness.ask(root, "update", #"{"feed":"days","element":{"id":0,"day":0}}"#)
+    let hidden = harness.ask(harness.connect(uid: 2000), method, params).first ?? ""
+    #expect(hidden.json?.errorCode == code, "\(hidden)")
+    #expect(!hidden.contains("vault"), "\(hidden)")
+    if method == "watch" { return }
+    for uid in [0, 3000] as [UInt32] {
+      let named = harness.ask(harness.connect(uid: uid), method, params).first ?? ""
+      #expect(named.json?.errorCode == code && named.contains("vault"), "\(named)")
+    }
+  }
+
+  /// Undefining a feed that a hidden feed shows tells neither its name nor what else it shows.
+  @Test func undefineDoesNotNameAHiddenParent() throws {
+    let harness = EngineHarness()
+    let root = harness.connect(uid: 0)
+    _ = harness.ask(root, "define", #"{"feed":"inbox","kind":"array"}"#)
+    _ = harness.ask(root, "define", #"{"feed":"vault","kind":"composed","children":["inbox"]}"#)
+    try harness.configure(#"{"access": [{"uid": 2000, "feeds": "inbox", "allow": ["read", "define"]}]}"#)
+    let undefine = #"{"feed":"inbox"}"#
+    let answer = harness.ask(harness.connect(uid: 2000), "undefine", undefine).first?.json?["error"]?["message"]?.string
+    #expect(
+      answer == "cannot change feed \"inbox\": another feed shows it; remove it there or undefine that feed first")
+    let named = harness.ask(root, "undefine", undefine).first?.json?["error"]?["message"]?.string
+    #expect(
+      named == "cannot change feed \"inbox\": \"vault\" shows it; remove it there or undefine that feed first")
+  }
+
   /// A watch ends before it receives rows of a feed that its user may not read.
   @Test func watchEndsWhenItsFeedAddsAnUnreadableChild() throws {
     let harness = EngineHarness()
