@@ -47,16 +47,17 @@ extension ByteBuffer {
 
   private mutating func appendSections(_ deleted: [UInt32], _ added: [SectionAddition]) {
     append(",\"sections\":{\"deleted\":[")
-    for (place, section) in deleted.enumerated() {
+    // Iterates by index: an iterator would count references.
+    for place in deleted.indices {
       if place > 0 { append(UInt8(ascii: ",")) }
-      append(integer: section)
+      append(integer: deleted[place])
     }
     append("],\"added\":[")
-    for (place, section) in added.enumerated() {
+    for place in added.indices {
       append(place > 0 ? ",{\"at\":" : "{\"at\":")
-      append(integer: section.at)
+      append(integer: added[place].at)
       append(",\"name\":")
-      appendJSONString(section.name)
+      appendJSONString(added[place].name)
       append(UInt8(ascii: "}"))
     }
     append("]}")

@@ -10,6 +10,10 @@ extension Engine {
   private static let longestListing = 36
   /// An answer that lists more rows is written in slices.
   private static let manyRows = 4096
+  /// The maximum bytes of a byte of a name on the wire.
+  private static let longestEscape = 6
+  /// The maximum bytes of the members of a change without their entries.
+  private static let members = 128
 
   /// Executes one mutating method as one commit.
   func mutate(
@@ -118,7 +122,8 @@ extension Engine {
   /// - Throws: `limitExceeded` if it does not fit, while the change can still be rolled back.
   private func writeLongResult(to result: inout ByteBuffer, room: Int) throws(FeedError) {
     let size = commit.resultSize
-    if size.sectionsAdded == 0 && size.all <= min(Self.manyRows, room / Self.longestListing) { return }
+    let bytes = size.all * Self.longestListing + size.nameBytes * Self.longestEscape + Self.members
+    if size.all <= Self.manyRows && bytes <= room { return }
     commit.withResult { result.append($0, step: $1) }
     if result.count > room { throw tooLarge }
     // Publishing completes the change of a redefined feed.

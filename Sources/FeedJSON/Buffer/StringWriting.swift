@@ -1,6 +1,11 @@
 extension ByteBuffer {
   /// Appends a JSON string with only the escapes that RFC 8259 requires.
   public mutating func appendJSONString(_ string: String) {
+    // Without a copy, whose reference would be counted.
+    let isDone: Void? = string.utf8.withContiguousStorageIfAvailable {
+      appendJSONString(utf8: UnsafeRawBufferPointer($0))
+    }
+    if isDone != nil { return }
     var string = string
     string.withUTF8 { appendJSONString(utf8: UnsafeRawBufferPointer($0)) }
   }

@@ -166,9 +166,13 @@ public final class Commit {
   /// The change of the last operation, in the coordinates before it. Valid until the next operation.
   public var result: Change { operation.result }
 
-  /// The number of rows and sections that ``result`` lists, and the number of sections that it adds.
-  public var resultSize: (all: Int, sectionsAdded: Int) {
-    (operation.result.size, operation.result.sectionsAdded.count)
+  /// The number of rows and sections that ``result`` lists, and the bytes of the names of the sections that it adds.
+  public var resultSize: (all: Int, nameBytes: Int) {
+    var bytes = 0
+    for index in operation.result.sectionsAdded.indices {
+      bytes &+= operation.result.sectionsAdded[index].name.utf8.count
+    }
+    return (operation.result.size, bytes)
   }
 
   /// Whether an operation redefined a feed or gave it other children. Publishing it may add to ``result``.
@@ -223,17 +227,18 @@ public final class Commit {
   /// sections.
   private func divide(by keyed: KeyedSections, _ store: RowStore, since position: UndoLog.Position) {
     let isStep = operation.stepCount <= 1
-    operation.divide(
-      by: keyed, store.divide(operation.result, by: keyed, since: .operation, log, position, isStep: isStep))
+    operation.divide(by: keyed) { flat, change in
+      store.divide(flat, by: keyed, since: .operation, log, position, isStep: isStep, into: &change)
+    }
     tellParents(of: keyed)
   }
 
   /// Updates the feeds that show keyed sections, if sections were added or removed.
   private func tellParents(of keyed: KeyedSections) {
     guard keyed.endOperation() else { return }
-    let feed = graph.table[keyed.number]
-    graph.sectionsDidChange(of: feed)
-    if graph.hasParents(feed.number) { graph.structureDidChange() } else { graph.counts.advance() }
+    guard graph.hasParents(keyed.number) else { return graph.counts.advance() }
+    graph.sectionsDidChange(of: graph.table[keyed.number])
+    graph.structureDidChange()
   }
 
   /// Updates the feeds that show keyed sections after an undo.

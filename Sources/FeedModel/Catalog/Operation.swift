@@ -12,8 +12,10 @@ struct Operation {
   /// The feed that the operation redefined or gave other children; -1 for none. Its rows may change even if the
   /// operation changed none.
   var redefined: FeedNumber = -1
-  /// The keyed sections of the feed `pending`, with the change of its rows as one section; nil for other feeds.
-  private(set) var divided: (sections: KeyedSections, flat: Change)?
+  /// The keyed sections of the feed `pending`; nil for other feeds.
+  private(set) var dividedBy: KeyedSections?
+  /// The change of the rows of `dividedBy`, as one section. Its memory is reused.
+  private(set) var flat = Change()
   private var steps = ChangeAccumulator()
   private(set) var stepCount = 0
 
@@ -27,7 +29,7 @@ struct Operation {
     stepCount = 0
     pending = -1
     redefined = -1
-    if divided != nil { divided = nil }
+    forgetDivision()
   }
 
   /// Adds a step, in the coordinates after the previous step. Leaves a change in `step` whose memory can be reused.
@@ -41,9 +43,21 @@ struct Operation {
   }
 
   /// Replaces the result, a change of rows in one section, by the change of the keyed sections that the rows are in.
-  mutating func divide(by sections: KeyedSections, _ change: Change) {
-    divided = (sections, result)
-    result = change
+  ///
+  /// - Parameter division: converts a change of rows, its first argument, to one of sections, its second, which is empty.
+  @inline(__always)
+  mutating func divide(by sections: KeyedSections, _ division: (borrowing Change, inout Change) -> Void) {
+    dividedBy = sections
+    swap(&flat, &result)
+    assert(result.isEmpty, "a division is left")
+    division(flat, &result)
+  }
+
+  @inline(__always)
+  private mutating func forgetDivision() {
+    if dividedBy == nil { return }
+    dividedBy = nil
+    if flat.size > 65_536 { flat = Change() } else { flat.removeAll(keepingCapacity: true) }
   }
 
   /// The composed steps if there are several; nil if `result` is already complete.
@@ -55,7 +69,7 @@ struct Operation {
   @inline(__always)
   mutating func didPublish() {
     pending = -1
-    if divided != nil { divided = nil }
+    forgetDivision()
   }
 
   /// Discards an operation that was rolled back.

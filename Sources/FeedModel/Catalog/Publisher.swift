@@ -34,7 +34,7 @@ final class Publisher {
   /// Adds the change of an operation that is not the last one.
   func add(_ operation: borrowing Operation) {
     add(operation.result, of: operation.pending)
-    if let divided = operation.divided { divided.sections.operations.add(divided.flat) }
+    if let sections = operation.dividedBy { sections.operations.add(operation.flat) }
   }
 
   /// Adds a change of a feed, in the coordinates after its changes before.
@@ -109,7 +109,9 @@ final class Publisher {
       _ = keyed.operations.finish()
     } else {
       let flat = store.simplify(keyed.operations.finish(), log, since: .start)
-      changes[slot].pointee.change = store.divide(flat, by: keyed, since: .commit, log, .start, isStep: false)
+      var change = Change()
+      store.divide(flat, by: keyed, since: .commit, log, .start, isStep: false, into: &change)
+      changes[slot].pointee.change = change
     }
   }
 
@@ -228,13 +230,12 @@ final class Publisher {
   }
 
   /// Publishes a change of rows of one feed, and its consequences for all feeds that show these rows, along the cached
-  /// route. Returns false, without any effect, if the change affects sections or a watched or shown bin, or the route
-  /// is not whole.
+  /// route. Returns false, without any effect, if the change affects sections that are shown by other feeds, or a watched
+  /// or shown bin, or the route is not whole.
   private func publishAlongRoute(_ feed: Feed, to observer: (any CommitObserver)?) -> Bool {
     let change = changes[0]
-    guard change.pointee.change.sectionsDeleted.isEmpty, change.pointee.change.sectionsAdded.isEmpty else {
-      return false
-    }
+    let keepsSections = change.pointee.change.sectionsDeleted.isEmpty && change.pointee.change.sectionsAdded.isEmpty
+    guard keepsSections || feed.derived == nil && !graph.hasParents(feed.number) else { return false }
     let route = graph.route(of: feed)
     guard route.isWhole, feed.withCollection({ concernsNoBin($0, change) }) ?? true else { return false }
     var updated: ElementText?

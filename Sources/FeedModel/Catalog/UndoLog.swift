@@ -114,8 +114,8 @@ final class UndoLog {
     if !entries.isEmpty { entries.removeAll(keepingCapacity: entries.capacity <= 65_536) }
     if !structures.isEmpty { structures.removeAll() }
     if !keyed.isEmpty {
-      for sections in keyed { sections.endCommit() }
-      keyed.removeAll()
+      for index in keyed.indices { keyed[index].endCommit() }
+      keyed.removeAll(keepingCapacity: true)
     }
   }
 

@@ -35,7 +35,7 @@ extension CollectionState {
     try checkRoom(for: element, isNew: known == nil)
     appendKeys(of: element)
     if let keyed, deferred == nil {
-      try keyed.prepare(SortOrder.key(0, in: keys.bytes), for: known, limits) { sectionName(of: element) }
+      try keyed.prepare(keys.bytes, for: known, isSorted: bins[0].order > 0, limits) { self.place(keys.bytes, in: 0) }
     }
     let text = try makeText(element, identity: identity.bytes, keys: keys.bytes)
     if let known {
@@ -125,7 +125,7 @@ extension CollectionState {
   }
 
   private func arrive(_ handle: UInt32, _ text: ElementText, _ bin: Int, _ log: UndoLog) {
-    let (row, key) = place(text, in: bin)
+    let (row, key) = keyed?.preparedPlace ?? place(text.keys, in: bin)
     insertRow(handle, section: bin, at: row, key: key, log)
     step.added.append(IndexPath(section: UInt32(bin), row: UInt32(row)))
   }
@@ -135,7 +135,7 @@ extension CollectionState {
     guard bins[bin].order >= 0, keyDiffers(handle, text, bin) else {
       return step.updated.append(IndexPath(section: section, row: UInt32(row)))
     }
-    let (found, key) = place(text, in: bin)
+    let (found, key) = keyed?.preparedPlace ?? place(text.keys, in: bin)
     let target = found > row ? found &- 1 : found
     if target == row {
       rekeyRow(section: bin, at: row, handle: handle, key: key, log)
@@ -154,12 +154,13 @@ extension CollectionState {
     return SortOrder.compare(before, SortOrder.key(order, in: text.keys)) != 0
   }
 
-  /// The place of a version in a bin: before the first row that sorts after it, or at the end of an unsorted bin.
-  func place(_ text: ElementText, in bin: Int) -> (row: Int, key: UInt64) {
+  /// The place of a version with these sort keys in a bin: before the first row that sorts after it, or at the end of an
+  /// unsorted bin.
+  private func place(_ keys: UnsafeRawBufferPointer, in bin: Int) -> (row: Int, key: UInt64) {
     let rows = bins[bin].section.rows
     let order = bins[bin].order
     guard order >= 0 else { return (rows.count, 0) }
-    let key = SortOrder.key(order, in: text.keys)
+    let key = SortOrder.key(order, in: keys)
     let prefix = SortOrder.prefix(of: key)
     // No key is a prefix of another, so a key of at most eight bytes equals any other key with the same prefix.
     if key.count <= 8 { return (rows.upperBound(key: prefix) { _ in false }, prefix) }

@@ -44,12 +44,7 @@ extension CollectionState {
         tree.insert(row.handle, at: tree.count, key: row.key)
         if place & 15 == 0 { pace.spend() }
       }
-      guard let keyed else { continue }
-      for row in rows {
-        adoptRow(row.handle)
-        pace.spend()
-      }
-      keyed.didAdopt()
+      keyed?.adopt(pace)
     }
   }
 }

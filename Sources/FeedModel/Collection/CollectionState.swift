@@ -65,7 +65,12 @@ final class CollectionState: RowStore {
       bins.reduce(bins.count) { $0 + ($1.filter?.testCount ?? 0) / 4 } + orders.reduce(0) { $0 + $1.terms.count }
     super.init(
       feed: feed, elements: elements, sections: bins.map(\.section), type: definition.type, limits: limits,
-      keyed: first.isEmpty ? nil : KeyedSections(feed: feed, flat: bins[0].section))
+      keyed: definition.section.map { section in
+        KeyedSections(
+          feed: feed, flat: bins[0].section,
+          names: SectionNames(
+            feed: feed, path: section.by, descending: section.descending, maxDepth: limits.maxDepth))
+      })
     retain(definition.retain, keyIndex: orders.count)
   }
 
@@ -129,18 +134,6 @@ final class CollectionState: RowStore {
   override func key(of handle: UInt32, section: Int) -> UInt64 {
     let order = bins[section].order
     return order >= 0 ? SortOrder.prefix(of: SortOrder.key(order, in: elements.text(of: handle).keys)) : 0
-  }
-
-  override func didRestoreRow(_ handle: UInt32) { adoptRow(handle) }
-
-  /// Counts a row in its section after the row was inserted without the undo log.
-  func adoptRow(_ handle: UInt32) {
-    keyed?.adopt(handle) { text in (try? scanner.scan(text.text)).map(sectionName(of:)) ?? feed }
-  }
-
-  /// The name of the section of an element.
-  func sectionName(of element: JSONView) -> String {
-    SectionName.name(of: definition.section?.by.resolve(element), in: feed)
   }
 
   /// Returns the element with the identity `value`; nil if there is none.

@@ -53,8 +53,8 @@ struct Rebinning {
     state.elements.sortByChange(pace)
     state.placeRows(pace)
     evict(log)
+    _ = state.keyed?.endOperation()
     log.finish()
-    state.keyed?.didAdopt()
     for (successor, source) in sources.enumerated() where source != ElementTable.none {
       successors[Int(source)] = UInt32(successor)
     }

@@ -70,6 +70,16 @@ struct SortOrder: Sendable {
     buffer.append(0)
   }
 
+  /// Calls `body` with the bytes of the string in the key of a single term: all inverted if `descending`, and with a byte
+  /// after each zero. Returns nil for another value.
+  @inline(__always)
+  static func withString<R>(
+    of key: UnsafeRawBufferPointer, descending: Bool, _ body: (UnsafeRawBufferPointer) -> R
+  ) -> R? {
+    guard key.count >= 3, key[0] == (descending ? ~Rank.string : Rank.string) else { return nil }
+    return body(UnsafeRawBufferPointer(rebasing: key[1..<(key.count - 2)]))
+  }
+
   /// The key with this index in the `keys` of an element. O(index).
   static func key(_ index: Int, in keys: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
     var offset = 0

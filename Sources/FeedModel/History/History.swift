@@ -155,12 +155,13 @@ extension History {
     while place < records.count, records[place].to <= revision {
       let record = records[place]
       let end = place + 1 < records.count ? records[place + 1].start : words.end
-      let size = HistoryRecords.headLength + Int(end &- record.start) * 4
+      let count = words.storedCount(from: record.start, to: end)
+      let size = HistoryRecords.headLength + count * 4
       if newest != nil && out.count - start + size > most { break }
       Self.append(record.to, to: &out)
       Self.append(record.at.nanoseconds, to: &out)
-      Self.append(UInt32(truncatingIfNeeded: end &- record.start), to: &out)
-      for position in record.start..<end { Self.append(words[position], to: &out) }
+      Self.append(UInt32(truncatingIfNeeded: count), to: &out)
+      words.forEachStored(from: record.start, to: end) { Self.append($0, to: &out) }
       newest = record.to
       place += 1
     }

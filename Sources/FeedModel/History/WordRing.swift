@@ -66,6 +66,9 @@ extension WordRing {
   /// The bit of a move's second word for `Move.keepsElement`. A change never lists 2^31 rows.
   private static let keepsElement: UInt32 = 1 << 31
 
+  /// The bit of the length of a name whose bytes are four in a word. In stored words each byte has a word.
+  fileprivate static let packedName: UInt32 = 1 << 31
+
   /// Appends a change with `shift` added to its sections. The change is not modified; `inout` avoids reference counting.
   mutating func append(_ change: inout Change, shift: UInt32 = 0) {
     if change.onlyUpdates && change.updated.count == 1 {
@@ -83,12 +86,16 @@ extension WordRing {
     append(change.deleted, shift)
     append(change.added, shift)
     append(change.updated, shift)
-    for move in change.moves {
-      append(move.deleted)
-      append(move.added | (move.keepsElement ? Self.keepsElement : 0))
+    // Iterates by index: an iterator would count references.
+    for index in change.moves.indices {
+      append(change.moves[index].deleted)
+      append(change.moves[index].added | (change.moves[index].keepsElement ? Self.keepsElement : 0))
     }
-    for section in change.sectionsDeleted { append(section &+ shift) }
-    for addition in change.sectionsAdded { append(SectionAddition(at: addition.at &+ shift, name: addition.name)) }
+    for index in change.sectionsDeleted.indices { append(change.sectionsDeleted[index] &+ shift) }
+    for index in change.sectionsAdded.indices {
+      append(change.sectionsAdded[index].at &+ shift)
+      append(name: change.sectionsAdded[index].name)
+    }
   }
 
   /// Whether the words are exactly one packed change, by its counts.
@@ -104,7 +111,7 @@ extension WordRing {
   }
 
   private mutating func append(_ paths: [IndexPath], _ shift: UInt32) {
-    for path in paths { append(path, shift) }
+    for index in paths.indices { append(paths[index], shift) }
   }
 
   private mutating func append(_ path: IndexPath, _ shift: UInt32) {
@@ -121,10 +128,47 @@ extension WordRing {
     end &+= 8
   }
 
-  private mutating func append(_ section: SectionAddition) {
-    append(section.at)
-    append(UInt32(truncatingIfNeeded: section.name.utf8.count))
-    for byte in section.name.utf8 { append(UInt32(byte)) }
+  private mutating func append(name: String) {
+    let count = name.utf8.count
+    reserve(1 &+ (count &+ 3) / 4)
+    append(UInt32(truncatingIfNeeded: count) | Self.packedName)
+    let isDone: Void? = name.utf8.withContiguousStorageIfAvailable { append(packing: UnsafeRawBufferPointer($0)) }
+    if isDone == nil { Array(name.utf8).withUnsafeBytes { append(packing: $0) } }
+  }
+
+  private mutating func append(packing bytes: UnsafeRawBufferPointer) {
+    var place = 0
+    while place &+ 4 <= bytes.count {
+      append(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt32.self)))
+      place &+= 4
+    }
+    if place == bytes.count { return }
+    var word: UInt32 = 0
+    for index in place..<bytes.count { word |= UInt32(bytes[index]) &<< UInt32(8 &* (index &- place)) }
+    append(word)
+  }
+
+  /// The number of words that are stored of the change at `start`, which ends before `end`. O(1) unless it adds sections.
+  func storedCount(from start: UInt64, to end: UInt64) -> Int {
+    if self[start &+ 5] == 0 { return Int(end &- start) }
+    var count = 0
+    forEachStored(from: start, to: end) { _ in count += 1 }
+    return count
+  }
+
+  /// Calls `body` with the words that are stored of the change at `start`, which ends before `end`.
+  func forEachStored(from start: UInt64, to end: UInt64, _ body: (UInt32) -> Void) {
+    let additions = self[start &+ 5]
+    var lists = start &+ 6 &+ UInt64(self[start &+ 4])
+    for list in UInt64(0)..<4 { lists &+= 2 &* UInt64(self[start &+ list]) }
+    for position in start..<(additions == 0 ? end : lists) { body(self[position]) }
+    var reader = WordReader(position: lists)
+    for _ in 0..<additions {
+      body(reader.next(self))
+      let name = reader.bytes(self)
+      body(UInt32(truncatingIfNeeded: name.count))
+      for byte in name { body(UInt32(byte)) }
+    }
   }
 
   /// Reads the change whose words begin at `position`.
@@ -161,7 +205,19 @@ private struct WordReader {
 
   mutating func section(_ ring: borrowing WordRing) -> SectionAddition {
     let at = next(ring)
-    let bytes = (0..<Int(next(ring))).map { _ in UInt8(truncatingIfNeeded: next(ring)) }
-    return SectionAddition(at: at, name: String(decoding: bytes, as: UTF8.self))
+    return SectionAddition(at: at, name: String(decoding: bytes(ring), as: UTF8.self))
+  }
+
+  /// Reads the bytes of a name.
+  mutating func bytes(_ ring: borrowing WordRing) -> [UInt8] {
+    let length = next(ring)
+    guard length & WordRing.packedName != 0 else {
+      return (0..<Int(length)).map { _ in UInt8(truncatingIfNeeded: next(ring)) }
+    }
+    var word: UInt32 = 0
+    return (0..<Int(length & ~WordRing.packedName)).map { place in
+      word = place & 3 == 0 ? next(ring) : word &>> 8
+      return UInt8(truncatingIfNeeded: word)
+    }
   }
 }

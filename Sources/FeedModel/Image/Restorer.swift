@@ -66,14 +66,13 @@ public final class Restorer {
       throw RestoreError(feed: feed.name, reason: "element \(grouped(number)) is in section \(section) twice")
     }
     rows.insert(handle, at: rows.count, key: store.key(of: handle, section: section))
-    store.didRestoreRow(handle)
   }
 
   /// Finishes the feed: sorts its elements by the time of change and by expiry time.
   public func finish() {
     store.elements.sortByChange()
     store.deadlines?.rebuild()
-    store.keyed?.didAdopt()
+    store.keyed?.adopt(Pace())
     graph.sectionsDidChange(of: feed)
     graph.counts.advance()
   }

@@ -27,22 +27,22 @@ extension RowStore {
     return change
   }
 
-  /// Converts a simplified change of all rows as one section to a change of the keyed sections.
+  /// Converts a simplified change of all rows as one section to a change of the keyed sections, in `change`, which is
+  /// empty.
   ///
   /// - Parameters:
   ///   - position: the position in the log where the scope begins.
   ///   - isStep: whether the change is a single step, which needs no simplification.
   func divide(
     _ flat: borrowing Change, by keyed: KeyedSections, since scope: KeyedSections.Scope, _ log: UndoLog,
-    _ position: UndoLog.Position, isStep: Bool
-  ) -> Change {
-    var change = keyed.divide(flat, since: scope)
-    if isStep || change.moves.isEmpty { return change }
+    _ position: UndoLog.Position, isStep: Bool, into change: inout Change
+  ) {
+    keyed.divide(flat, since: scope, into: &change)
+    if isStep || change.moves.isEmpty { return }
     change = change.normalizingMoves()
     let own = Unmanaged.passUnretained(self).toOpaque()
     let entries = log.entries[position.entries...].filter { $0.state.toOpaque() == own }
     dropUnchanged(from: &change.updated, entries[...], log.pace) { keyed.handle(at: $0) }
-    return change
   }
 
   private func pairReturned(_ change: inout Change, _ entries: ArraySlice<UndoLog.Entry>) {

@@ -111,5 +111,6 @@ extension RowStore {
       log.pace.spend()
     }
     rows.removeAll(at: places, log.pace)
+    keyed?.didRemoveAll(log.pace)
   }
 }

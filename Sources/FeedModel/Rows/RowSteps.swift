@@ -6,7 +6,7 @@ extension RowStore {
     sections[section].rows.insert(handle, at: row, key: key)
     var entry = UndoLog.Entry(
       step: .insertedRow, section: UInt32(section), row: UInt32(row), handle: handle, state: reference)
-    if let keyed { entry.other = keyed.didInsert(handle, log) }
+    if let keyed { entry.other = keyed.didInsert(handle, at: row, log) }
     log.append(entry)
   }
 
@@ -16,7 +16,7 @@ extension RowStore {
     let handle = rows.remove(at: row)
     var entry = UndoLog.Entry(
       step: .removedRow, section: UInt32(section), row: UInt32(row), handle: handle, key: key, state: reference)
-    if let keyed { entry.other = keyed.didRemove(handle, log) }
+    if let keyed { entry.other = keyed.didRemove(handle, at: row, log) }
     log.append(entry)
   }
 
@@ -26,7 +26,7 @@ extension RowStore {
     var entry = UndoLog.Entry(
       step: .removedRow, section: UInt32(section), row: UInt32(row), handle: rows[row],
       key: rows.keyed ? rows.key(at: row) : 0, state: reference)
-    if let keyed { entry.other = keyed.didRemove(entry.handle, log) }
+    if let keyed { entry.other = keyed.willRemove(entry.handle, log) }
     log.append(entry)
   }
 
@@ -37,7 +37,7 @@ extension RowStore {
     rows.replace(at: row, with: handle, key: key)
     var entry = UndoLog.Entry(
       step: .rekeyedRow, section: UInt32(section), row: UInt32(row), handle: handle, key: before, state: reference)
-    if let keyed { entry.other = keyed.didRekey(handle, log) }
+    if let keyed { entry.other = keyed.didRekey(handle, at: row, log) }
     log.append(entry)
   }
 
@@ -78,16 +78,13 @@ extension RowStore {
     switch entry.step {
     case .insertedRow:
       _ = sections[Int(entry.section)].rows.remove(at: Int(entry.row))
-      keyed?.remove(entry.handle)
+      keyed?.undoInsertion(of: entry.handle, at: Int(entry.row))
     case .removedRow:
       sections[Int(entry.section)].rows.insert(entry.handle, at: Int(entry.row), key: entry.key)
-      keyed?.add(entry.handle, to: entry.other)
+      keyed?.undoRemoval(of: entry.handle, from: entry.other, at: Int(entry.row))
     case .rekeyedRow:
       sections[Int(entry.section)].rows.replace(at: Int(entry.row), with: entry.handle, key: entry.key)
-      if let keyed {
-        keyed.remove(entry.handle)
-        keyed.add(entry.handle, to: entry.other)
-      }
+      keyed?.undoRekey(of: entry.handle, from: entry.other, at: Int(entry.row))
     case .addedElement:
       willRemove(entry.handle)
       deadlines?.remove(entry.handle)

@@ -59,9 +59,6 @@ public class RowStore {
     return addElement(try makeText(element, identity: none, keys: none), hash: 0, at: changed, log)
   }
 
-  /// Called after a row of an image was inserted.
-  func didRestoreRow(_ handle: UInt32) {}
-
   /// The key prefix of an element in a section; 0 if rows are not sorted.
   func key(of handle: UInt32, section: Int) -> UInt64 { 0 }
 

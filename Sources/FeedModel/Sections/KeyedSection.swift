@@ -1,29 +1,19 @@
 import FeedChange
 
-/// One section of a collection with one section for each value of a key.
+/// One section of a collection with one section for each value of a key, created when it is asked for. Valid until the
+/// next mutation.
 final class KeyedSection: FeedSection {
-  let name: String
-  let id: UInt32
-  /// The key that orders the sections; see `SortOrder`.
-  let key: [UInt8]
-  let prefix: UInt64
-  var count = 0
-  /// The row counts before the open operation and the open commit, valid if `scope` is the current one.
-  var operation: (scope: UInt64, count: Int) = (0, 0)
-  var commit: (scope: UInt64, count: Int) = (0, 0)
-  private unowned let owner: KeyedSections
+  private let id: UInt32
+  private let owner: KeyedSections
 
-  init(id: UInt32, key: [UInt8], name: String, owner: KeyedSections) {
-    (self.id, self.key, self.name, self.owner) = (id, key, name, owner)
-    prefix = key.withUnsafeBytes { SortOrder.prefix(of: $0) }
+  init(id: UInt32, owner: KeyedSections) {
+    (self.id, self.owner) = (id, owner)
   }
 
-  init(_ other: KeyedSection, owner: KeyedSections) {
-    (name, id, key, prefix, self.owner) = (other.name, other.id, other.key, other.prefix, owner)
-    count = other.count
-  }
+  var name: String { owner.name(of: id) }
+  var count: Int { owner.rowCount(of: id) }
 
-  private func row(_ index: Int) -> Int { owner.start(of: self) + index }
+  private func row(_ index: Int) -> Int { owner.start(of: id) + index }
 
   func row(at index: Int) -> Row { owner.flat.row(at: row(index)) }
   func element(at index: Int) -> ElementText { owner.flat.element(at: row(index)) }
@@ -55,8 +45,8 @@ final class KeyedSectionSnapshot: SectionSnapshot {
   private(set) var position = 0
   private let rows: KeyedRows
 
-  init(_ section: KeyedSection, _ rows: KeyedRows) {
-    (name, count, self.rows) = (section.name, section.count, rows)
+  init(name: String, count: Int, _ rows: KeyedRows) {
+    (self.name, self.count, self.rows) = (name, count, rows)
   }
 
   func next(max: Int, _ body: (Row) -> Void) -> Int {

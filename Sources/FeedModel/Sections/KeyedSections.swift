@@ -4,10 +4,11 @@ import FeedJSON
 /// The sections of a collection with one section for each value of a key (`Protocol/README.md`, "Sections by value").
 ///
 /// The rows of all sections are in one tree, ordered by the section key first, so an element costs the same in one
-/// section as in many. A ``KeyedSectionTable`` finds sections by key. A section exists while it has rows.
+/// section as in many. A section exists while it has rows. Its neighbours in the tree tell the section of a new row, and
+/// its first row tells where it begins, so only the search for the place of a row compares keys.
 ///
-/// Operations change rows of the first tree; `divide` converts the change to one of sections. For this purpose, each
-/// section stores its row counts before the operation and before the commit.
+/// Operations change rows of the first tree; `divide` converts the change to one of sections. For this purpose, the table
+/// stores the row counts of the sections before the operation and before the commit.
 ///
 /// Invariant: every row is counted in the section of its key.
 final class KeyedSections {
@@ -17,20 +18,28 @@ final class KeyedSections {
     case commit
   }
 
+  private struct Prepared {
+    /// The section of the row; `KeyedSectionTable.none` for a new one.
+    var section = KeyedSectionTable.none
+    /// The place of the row, if it enters the section.
+    var place: (row: Int, key: UInt64)?
+    /// The index of the section if it has no rows and the row is new, -1 if it is not known.
+    var index = -1
+  }
+
   /// The number of the feed; set by `bind`.
   private(set) var number: FeedNumber = -1
   private unowned var graph: FeedGraph?
   let feed: String
   /// All rows, as one section.
   let flat: RowSection
-  private var table = KeyedSectionTable()
+  private let names: SectionNames
+  private let table: KeyedSectionTable
   /// The section of each row, by handle.
   private var sectionOf: [UInt32] = []
-  /// The section of the next row that is inserted or changed.
-  private var prepared: UInt32 = 0
+  /// The next row that is inserted or changed.
+  private var prepared = Prepared()
 
-  private var scopes: (operation: UInt64, commit: UInt64) = (1, 1)
-  private var touched: (operation: [UInt32], commit: [UInt32]) = ([], [])
   /// The number of sections before the operation.
   private var countBefore = 0
   /// Whether sections were added or removed since the feeds that show them were updated.
@@ -40,9 +49,11 @@ final class KeyedSections {
   /// The composed changes of the operations of the commit, as changes of one section.
   var operations = ChangeAccumulator()
 
-  init(feed: String, flat: RowSection) {
+  init(feed: String, flat: RowSection, names: SectionNames) {
     self.feed = feed
     self.flat = flat
+    self.names = names
+    table = KeyedSectionTable()
   }
 
   /// Returns the same sections over a copy of their rows. The open commit must not have changed them. O(rows).
@@ -50,9 +61,9 @@ final class KeyedSections {
 
   private init(copying other: KeyedSections, _ flat: RowSection, _ pace: Pace) {
     assert(!other.isListed, "the commit has changed the sections")
-    (feed, self.flat, number, graph) = (other.feed, flat, other.number, other.graph)
-    (sectionOf, scopes, countBefore) = (other.sectionOf, other.scopes, other.countBefore)
-    table = other.table.copy(owner: self, pace)
+    (feed, self.flat, names, number, graph) = (other.feed, flat, other.names, other.number, other.graph)
+    (sectionOf, countBefore) = (other.sectionOf, other.countBefore)
+    table = KeyedSectionTable(copying: other.table, pace)
   }
 
   /// Sets the feed of the sections. From now on, new sections must fit in the feeds that show this one.
@@ -67,14 +78,12 @@ final class KeyedSections {
   var rowCount: Int { flat.count }
 
   /// The section at an index in `0..<count`. O(log sections).
-  subscript(index: Int) -> KeyedSection { table[index] }
+  subscript(index: Int) -> KeyedSection { KeyedSection(id: table[index], owner: self) }
 
   private var elements: ElementTable { flat.elements }
 
   /// The handle of an existing row. O(log rows).
-  func handle(at path: IndexPath) -> UInt32 {
-    flat.rows[start(of: self[Int(path.section)]) + Int(path.row)]
-  }
+  func handle(at path: IndexPath) -> UInt32 { flat.rows[start(of: table[Int(path.section)]) + Int(path.row)] }
 
   func element(at path: IndexPath) -> ElementText { elements.text(of: handle(at: path)) }
 
@@ -85,43 +94,76 @@ final class KeyedSections {
   func path(ofFlat row: Int) -> IndexPath { path(ofFlat: row, flat.rows[row]) }
 
   private func path(ofFlat row: Int, _ handle: UInt32) -> IndexPath {
-    let section = table.section(sectionOf[Int(handle)])
-    return IndexPath(section: UInt32(table.index(of: section)), row: UInt32(row - start(of: section)))
+    let id = sectionOf[Int(handle)]
+    return IndexPath(section: UInt32(table.index(of: id)), row: UInt32(row - start(of: id)))
   }
 
-  /// The number of rows before those of a section, which may be empty. O(log rows).
-  func start(of section: KeyedSection) -> Int {
-    section.key.withUnsafeBytes { key in
-      flat.rows.upperBound(key: section.prefix) { other in
-        SortOrder.compare(SortOrder.key(0, in: elements.text(of: other).keys), key) >= 0
-      }
-    }
+  /// The number of rows before those of a section with rows. O(log rows).
+  func start(of id: UInt32) -> Int {
+    guard let row = flat.rows.row(of: table.first(of: id)) else { preconditionFailure("the first row is gone") }
+    return row
+  }
+
+  func rowCount(of id: UInt32) -> Int { table.rowCount(of: id) }
+
+  /// The name of a section with rows.
+  func name(of id: UInt32) -> String { names.name(of: elements.text(of: table.first(of: id))) }
+
+  /// Whether the section key of an element is `key`.
+  private func hasKey(_ handle: UInt32, _ key: UnsafeRawBufferPointer) -> Bool {
+    SortOrder.compare(SortOrder.key(0, in: elements.text(of: handle).keys), key) == 0
+  }
+
+  /// The index where a section begins that has its first row at `row`.
+  private func index(ofSectionAt row: Int) -> Int {
+    row == 0 ? 0 : table.index(of: sectionOf[Int(flat.rows[row - 1])]) + 1
   }
 
   // MARK: Mutations
 
-  /// Finds or creates the section of the next row that is inserted or changed.
+  /// Finds the section of the next row that is inserted or changed.
   ///
   /// - Parameters:
+  ///   - keys: the sort keys of the row.
   ///   - known: the row, if it exists and may leave its section.
-  ///   - name: returns the name of a new section.
+  ///   - isSorted: whether the rows of a section are sorted, so that a row can be the first of its section.
+  ///   - place: returns the place of the row by its keys.
   /// - Throws: `limitExceeded` if there are too many sections here or in a feed that shows this one.
   func prepare(
-    _ key: UnsafeRawBufferPointer, for known: UInt32?, _ limits: Limits, name: () -> String
+    _ keys: UnsafeRawBufferPointer, for known: UInt32?, isSorted: Bool, _ limits: Limits,
+    place: () -> (row: Int, key: UInt64)
   ) throws(FeedError) {
-    let present = known.map { table.section(sectionOf[Int($0)]) }
-    if let present, present.key.withUnsafeBytes({ SortOrder.compare($0, key) == 0 }) {
-      prepared = present.id
+    let key = SortOrder.key(0, in: keys)
+    if let known, hasKey(known, key) {
+      prepared = Prepared(section: sectionOf[Int(known)])
       return
     }
-    if let found = table.find(key).section {
-      prepared = found.id
-      return
+    let place = place()
+    var index = 0
+    if place.row > 0 {
+      let neighbour = flat.rows[place.row - 1]
+      let section = sectionOf[Int(neighbour)]
+      if hasKey(neighbour, key) {
+        prepared = Prepared(section: section, place: place)
+        return
+      }
+      index = known == nil ? table.index(of: section) + 1 : -1
     }
-    let count = present?.count == 1 ? table.count : table.count + 1
-    try checkRoom(for: count, limits)
-    prepared = table.emptySection(key, owner: self, name: name).id
+    if isSorted, place.row < flat.rows.count {
+      let neighbour = flat.rows[place.row]
+      if hasKey(neighbour, key) {
+        prepared = Prepared(section: sectionOf[Int(neighbour)], place: place)
+        return
+      }
+    }
+    let leavesLast = known.map { table.rowCount(of: sectionOf[Int($0)]) == 1 } ?? false
+    try checkRoom(for: leavesLast ? table.count : table.count + 1, limits)
+    prepared = Prepared(section: table.findGone(key), place: place, index: known == nil ? index : -1)
   }
+
+  /// The place of the prepared row if it enters its section. Valid until rows change.
+  @inline(__always)
+  var preparedPlace: (row: Int, key: UInt64)? { prepared.place }
 
   /// Throws if there is no room for this number of sections.
   func checkRoom(for count: Int, _ limits: Limits) throws(FeedError) {
@@ -132,81 +174,126 @@ final class KeyedSections {
           "\(feed) would have \(counted(count, "section")); choose a \"section\" with fewer values, or start feedd with a "
           + "larger --max-sections")
     }
-    try graph?.checkParents(of: graph?.table[number], sections: count - countBefore, limits)
+    guard let graph, graph.hasParents(number) else { return }
+    try graph.checkParents(of: graph.table[number], sections: count - countBefore, limits)
   }
 
-  /// Records that a row of the prepared section was inserted. Returns the section's identifier.
-  func didInsert(_ handle: UInt32, _ log: UndoLog) -> UInt32 {
+  /// Records that a row of the prepared section was inserted at `row`. Returns the section's identifier.
+  func didInsert(_ handle: UInt32, at row: Int, _ log: UndoLog) -> UInt32 {
     note(log)
-    add(handle, to: prepared)
-    return prepared
+    let id = takePrepared()
+    add(handle, to: id, at: row, index: prepared.index)
+    return id
   }
 
-  /// Records that a row was removed or will be removed. Returns the identifier of its section.
-  func didRemove(_ handle: UInt32, _ log: UndoLog) -> UInt32 {
+  private func takePrepared() -> UInt32 {
+    prepared.place = nil
+    if prepared.section == KeyedSectionTable.none { prepared.section = table.make() }
+    return prepared.section
+  }
+
+  /// Records that a row was removed; the rows after it now begin at `row`. Returns the identifier of its section.
+  func didRemove(_ handle: UInt32, at row: Int, _ log: UndoLog) -> UInt32 {
     note(log)
-    return remove(handle)
+    return remove(handle, next: row, version: elements.text(of: handle))
+  }
+
+  /// Records that a row will be removed. `didRemoveAll` must follow when the rows are removed. Returns the identifier of
+  /// its section.
+  func willRemove(_ handle: UInt32, _ log: UndoLog) -> UInt32 {
+    note(log)
+    return remove(handle, next: nil, version: elements.text(of: handle))
+  }
+
+  /// Finds the first rows of the sections after rows were removed. O(rows).
+  func didRemoveAll(_ pace: Pace) {
+    var last = KeyedSectionTable.none
+    var row = 0
+    flat.rows.forEach(in: 0..<flat.count) { handle in
+      let id = sectionOf[Int(handle)]
+      if id != last { table.setFirst(handle, of: id) }
+      last = id
+      row += 1
+      if row & 31 == 0 { pace.spend() }
+    }
   }
 
   /// Whether a row is in the prepared section.
-  func isPrepared(for handle: UInt32) -> Bool { sectionOf[Int(handle)] == prepared }
+  func isPrepared(for handle: UInt32) -> Bool { sectionOf[Int(handle)] == prepared.section }
 
-  /// Records that a row got another key in its place and now belongs to the prepared section. Returns the identifier of
-  /// its previous section.
-  func didRekey(_ handle: UInt32, _ log: UndoLog) -> UInt32 {
+  /// Records that the row at `row` got another key in its place and now belongs to the prepared section. Returns the
+  /// identifier of its previous section.
+  func didRekey(_ handle: UInt32, at row: Int, _ log: UndoLog) -> UInt32 {
     note(log)
-    let former = remove(handle)
-    add(handle, to: prepared)
+    let former = remove(handle, next: row + 1, version: elements.text(of: handle))
+    add(handle, to: takePrepared(), at: row)
     return former
   }
 
-  /// Adds a row to a section. Also undoes `didRemove`.
-  func add(_ handle: UInt32, to id: UInt32) {
+  /// Undoes `didRemove` and `willRemove`: the row is at `row` again.
+  func undoRemoval(of handle: UInt32, from id: UInt32, at row: Int) { add(handle, to: id, at: row) }
+
+  /// Undoes `didInsert`; the rows after it now begin at `row`.
+  func undoInsertion(of handle: UInt32, at row: Int) { remove(handle, next: row, version: nil) }
+
+  /// Undoes `didRekey`.
+  func undoRekey(of handle: UInt32, from id: UInt32, at row: Int) {
+    remove(handle, next: row + 1, version: nil)
+    add(handle, to: id, at: row)
+  }
+
+  /// Adds the row at `row` to a section.
+  ///
+  /// - Parameter index: the index of the section if it has no other rows, -1 if it is not known.
+  private func add(_ handle: UInt32, to id: UInt32, at row: Int, index: Int = -1) {
     while sectionOf.count <= Int(handle) { sectionOf.append(0) }
     sectionOf[Int(handle)] = id
-    let section = table.section(id)
-    touch(section)
-    section.count += 1
-    if section.count > 1 { return }
-    table.didFill(section)
+    if !table.addRow(to: id) {
+      if flat.rows.isItem(table.first(of: id), after: row) { table.setFirst(handle, of: id) }
+      return
+    }
+    assert(index < 0 || index == self.index(ofSectionAt: row), "the prepared index is wrong")
+    table.didFill(id, at: index >= 0 ? index : self.index(ofSectionAt: row), first: handle)
     isRestructured = true
   }
 
-  /// Removes a row from its section. Also undoes `didInsert`. Returns the identifier of the section.
+  /// Removes a row from its section. Returns the identifier of the section.
+  ///
+  /// - Parameters:
+  ///   - next: the row after it; nil if rows will be removed later.
+  ///   - version: see `KeyedSectionTable.didEmpty`.
   @discardableResult
-  func remove(_ handle: UInt32) -> UInt32 {
+  private func remove(_ handle: UInt32, next: Int?, version: ElementText?) -> UInt32 {
     let id = sectionOf[Int(handle)]
-    let section = table.section(id)
-    touch(section)
-    section.count -= 1
-    if section.count > 0 { return id }
-    table.didEmpty(section)
+    if !table.removeRow(from: id) {
+      if let next, table.first(of: id) == handle { table.setFirst(flat.rows[next], of: id) }
+      return id
+    }
+    table.didEmpty(id, version: version)
     isRestructured = true
     return id
   }
 
-  /// Counts a row that was inserted without the undo log: it was restored, or moved to a new state.
-  func adopt(_ handle: UInt32, name: (ElementText) -> String) {
-    let text = elements.text(of: handle)
-    let key = SortOrder.key(0, in: text.keys)
-    add(handle, to: (table.find(key).section ?? table.emptySection(key, owner: self) { name(text) }).id)
-  }
-
-  /// Ends a series of `adopt`.
-  func didAdopt() {
-    _ = endOperation()
-    endCommit()
-  }
-
-  private func touch(_ section: KeyedSection) {
-    if section.operation.scope != scopes.operation {
-      section.operation = (scopes.operation, section.count)
-      touched.operation.append(section.id)
+  /// Finds the sections of all rows, which were inserted without the undo log into an empty list. O(rows).
+  func adopt(_ pace: Pace) {
+    assert(table.count == 0, "there are sections already")
+    var last: (id: UInt32, handle: UInt32)?
+    var row = 0
+    flat.rows.forEach(in: 0..<flat.count) { handle in
+      while sectionOf.count <= Int(handle) { sectionOf.append(0) }
+      var id = last?.id ?? 0
+      if let last, hasKey(last.handle, SortOrder.key(0, in: elements.text(of: handle).keys)) {
+        table.appendRow(to: id)
+      } else {
+        id = table.append(first: handle)
+      }
+      sectionOf[Int(handle)] = id
+      last = (id, handle)
+      row += 1
+      if row & 15 == 0 { pace.spend() }
     }
-    if section.commit.scope != scopes.commit {
-      section.commit = (scopes.commit, section.count)
-      touched.commit.append(section.id)
-    }
+    isRestructured = false
+    countBefore = table.count
   }
 
   private func note(_ log: UndoLog) {
@@ -219,20 +306,18 @@ final class KeyedSections {
 
   /// Ends an operation or its rollback. Returns whether sections were added or removed since the last call.
   func endOperation() -> Bool {
-    scopes.operation += 1
-    touched.operation.removeAll(keepingCapacity: touched.operation.count <= 1024)
+    table.endOperation()
     countBefore = table.count
     defer { isRestructured = false }
     return isRestructured
   }
 
-  /// Ends the commit: releases sections without rows.
+  /// Ends the commit.
   func endCommit() {
     isListed = false
-    scopes.commit += 1
-    touched.commit.removeAll(keepingCapacity: touched.commit.count <= 1024)
+    prepared = Prepared()
     if !operations.isEmpty { operations = ChangeAccumulator() }
-    table.releaseEmpty()
+    table.endCommit()
     #if CHECK_INVARIANTS
       if flat.count <= 64 { checkInvariants() }
     #endif
@@ -240,51 +325,134 @@ final class KeyedSections {
 
   // MARK: Changes
 
-  /// Converts a change of the rows of `flat` since the beginning of a scope to a change of the sections. If the change
-  /// is not a single step, it may list moves of rows that did not move within their section.
+  /// Converts a change of the rows of `flat` since the beginning of a scope to a change of the sections, in `result`,
+  /// which is empty. If the change is not a single step, it may list moves of rows that did not move within their
+  /// section.
   ///
   /// O((rows listed + sections touched) · log).
-  func divide(_ flat: borrowing Change, since scope: Scope) -> Change {
+  func divide(_ flat: borrowing Change, since scope: Scope, into result: inout Change) {
     assert(flat.sectionsDeleted.isEmpty && flat.sectionsAdded.isEmpty, "the rows are in one section")
-    var division = SectionDivision(changedSections(since: scope))
-    if division.isEmpty {
-      return Change(updated: flat.updated.map { place(of: $0) })
+    let touched = scope == .operation ? table.touched.operation : table.touched.commit
+    if touched.isEmpty {
+      for index in flat.updated.indices { result.updated.append(path(ofFlat: Int(flat.updated[index].row))) }
+    } else if touched.count == 1, flat.updated.isEmpty, flat.added.count + flat.deleted.count == 1 {
+      divideRow(flat, touched[0], into: &result)
+    } else {
+      result = divided(flat, touched)
     }
-    for (index, path) in flat.deleted.enumerated() { division.delete(Int(path.row), index) }
-    for (index, path) in flat.added.enumerated() { division.add(place(of: path), index) }
-    for move in flat.moves { division.move(move) }
+  }
+
+  /// Converts a change of one row that was added or deleted.
+  private func divideRow(
+    _ flat: borrowing Change, _ touched: KeyedSectionTable.Touched, into result: inout Change
+  ) {
+    let id = touched.id
+    if table.rowCount(of: id) == 0 {
+      result.sectionsDeleted.append(UInt32(index(ofSectionAt: Int(flat.deleted[0].row))))
+      return
+    }
+    let section = UInt32(table.index(of: id))
+    if touched.before == 0 {
+      result.sectionsAdded.append(SectionAddition(at: section, name: name(of: id)))
+      result.added.append(IndexPath(section: section, row: 0))
+    } else if flat.added.isEmpty {
+      result.deleted.append(IndexPath(section: section, row: flat.deleted[0].row - UInt32(start(of: id))))
+    } else {
+      result.added.append(IndexPath(section: section, row: flat.added[0].row - UInt32(start(of: id))))
+    }
+  }
+
+  private func divided(_ flat: borrowing Change, _ touched: [KeyedSectionTable.Touched]) -> Change {
+    let (changed, ids) = changedSections(touched)
+    var division = SectionDivision(changed) { name(of: ids[$0]) }
+    division.reserve(deleted: flat.deleted.count, added: flat.added.count)
+    for index in flat.deleted.indices { division.delete(Int(flat.deleted[index].row), index) }
+    for index in flat.added.indices { division.add(Int(flat.added[index].row), index) }
+    for index in flat.moves.indices { division.move(flat.moves[index]) }
+    if flat.updated.isEmpty { return division.finish() }
     var map = ChangeMap(backward: copy flat)
-    for path in flat.updated {
-      guard case .at(let before) = map.map(path) else { preconditionFailure("a row is added and updated") }
-      let section = table.section(sectionOf[Int(self.flat.rows[Int(path.row)])])
-      division.update(place(of: path), from: Int(before.row), in: section.id)
+    for index in flat.updated.indices {
+      let row = Int(flat.updated[index].row)
+      guard case .at(let before) = map.map(flat.updated[index]) else {
+        preconditionFailure("a row is added and updated")
+      }
+      if !division.update(row, from: Int(before.row)) { division.update(path(ofFlat: row)) }
     }
     return division.finish()
   }
 
-  private func place(of row: IndexPath) -> IndexPath {
-    path(ofFlat: Int(row.row))
-  }
-
-  /// The sections whose rows changed in a scope, by key.
-  private func changedSections(since scope: Scope) -> [SectionDivision.Changed] {
-    var sections = (scope == .operation ? touched.operation : touched.commit).map(table.section)
-    if sections.count > 1 { sections.sort { $0.key.lexicographicallyPrecedes($1.key) } }
+  /// The sections whose rows changed, in order, with their identifiers.
+  private func changedSections(
+    _ touched: [KeyedSectionTable.Touched]
+  ) -> (changed: [SectionDivision.Changed], ids: [UInt32]) {
+    let places = places(of: touched)
     var changed: [SectionDivision.Changed] = []
+    var ids: [UInt32] = []
+    changed.reserveCapacity(places.count)
+    ids.reserveCapacity(places.count)
     var (rows, gone, new) = (0, 0, 0)
-    for section in sections {
-      let before = scope == .operation ? section.operation.count : section.commit.count
-      if before == 0 && section.count == 0 { continue }
-      let index = section.count > 0 ? table.index(of: section) : table.place(of: section)
+    for (place, index, start) in places {
+      let (before, now) = (touched[place].before, table.rowCount(of: touched[place].id))
       changed.append(
         .init(
-          id: section.id, name: section.name, before: before, now: section.count, indexBefore: index + gone - new,
-          index: index, startBefore: start(of: section) + rows))
-      rows += before - section.count
-      if before > 0 && section.count == 0 { gone += 1 }
+          before: before, now: now, indexBefore: index + gone - new, index: index, startBefore: start + rows,
+          start: start))
+      ids.append(touched[place].id)
+      rows += before - now
+      if now == 0 { gone += 1 }
       if before == 0 { new += 1 }
     }
-    return changed
+    return (changed, ids)
+  }
+
+  /// The places in `touched` of the sections that have or had rows, in order, each with the index and the start that the
+  /// section has, or would have.
+  private func places(of touched: [KeyedSectionTable.Touched]) -> [(place: Int, index: Int, start: Int)] {
+    var having: [(key: Int, place: Int)] = []
+    var gone: [(key: Int, place: Int)] = []
+    having.reserveCapacity(touched.count)
+    for (place, section) in touched.enumerated() {
+      if table.rowCount(of: section.id) > 0 {
+        having.append((table.index(of: section.id), place))
+      } else if section.before > 0 {
+        gone.append((table.goneIndex(of: section.id), place))
+      }
+    }
+    having.sort { $0.key < $1.key }
+    gone.sort { $0.key < $1.key }
+    var places: [(place: Int, index: Int, start: Int)] = []
+    places.reserveCapacity(having.count + gone.count)
+    var next = 0
+    var (row, index) = (0, 0)
+    for (_, place) in gone {
+      guard let key = table.goneKey(of: touched[place].id) else { preconditionFailure("a section has no key") }
+      if !isBefore(key, row: row) {
+        row = firstRow(after: key)
+        index = row < flat.count ? table.index(of: sectionOf[Int(flat.rows[row])]) : table.count
+      }
+      while next < having.count, having[next].key < index {
+        places.append((having[next].place, having[next].key, start(of: touched[having[next].place].id)))
+        next += 1
+      }
+      places.append((place, index, row))
+    }
+    for (index, place) in having[next...] { places.append((place, index, start(of: touched[place].id))) }
+    return places
+  }
+
+  /// Whether a section key is less than that of the row at `row`, or there is no such row.
+  private func isBefore(_ key: UnsafeRawBufferPointer, row: Int) -> Bool {
+    row == flat.count || isAfter(key, flat.rows[row])
+  }
+
+  /// The first row whose section key is greater than `key`, which no row has. O(log rows).
+  private func firstRow(after key: UnsafeRawBufferPointer) -> Int {
+    flat.rows.upperBound(key: SortOrder.prefix(of: key)) { isAfter(key, $0) }
+  }
+
+  /// Whether the section key of an element is greater than `key`.
+  private func isAfter(_ key: UnsafeRawBufferPointer, _ handle: UInt32) -> Bool {
+    SortOrder.compare(SortOrder.key(0, in: elements.text(of: handle).keys), key) > 0
   }
 
   // MARK: Snapshots
@@ -292,7 +460,9 @@ final class KeyedSections {
   /// Returns a snapshot of each section.
   func makeSnapshots() -> [any SectionSnapshot] {
     let rows = KeyedRows(flat.makeSnapshot())
-    return (0..<count).map { KeyedSectionSnapshot(self[$0], rows) }
+    return (0..<count).map { index in
+      KeyedSectionSnapshot(name: name(of: table[index]), count: table.rowCount(of: table[index]), rows)
+    }
   }
 
   // MARK: Invariants
@@ -302,17 +472,16 @@ final class KeyedSections {
     table.checkInvariants()
     var row = 0
     for index in 0..<count {
-      let section = self[index]
-      precondition(section.count > 0 && start(of: section) == row, "a section begins elsewhere")
-      for handle in row..<(row + section.count) {
-        let handle = flat.rows[handle]
-        precondition(sectionOf[Int(handle)] == section.id, "a row is in another section")
-        let isOwn = section.key.withUnsafeBytes {
-          SortOrder.compare(SortOrder.key(0, in: elements.text(of: handle).keys), $0) == 0
-        }
-        precondition(isOwn, "a row has another key than its section")
+      let id = table[index]
+      precondition(rowCount(of: id) > 0 && start(of: id) == row, "a section begins elsewhere")
+      let key = SortOrder.key(0, in: elements.text(of: flat.rows[row]).keys)
+      precondition(row == 0 || !isBefore(key, row: row - 1), "sections are out of order")
+      for row in row..<(row + rowCount(of: id)) {
+        let handle = flat.rows[row]
+        precondition(sectionOf[Int(handle)] == id, "a row is in another section")
+        precondition(hasKey(handle, key), "a row has another key than its section")
       }
-      row += section.count
+      row += rowCount(of: id)
     }
     precondition(row == flat.count, "a row is in no section")
   }

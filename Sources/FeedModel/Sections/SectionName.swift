@@ -1,4 +1,5 @@
 import FeedJSON
+import FeedQuery
 
 /// The names of sections by value: `feed/value`, and the name of the feed for rows without a value.
 enum SectionName {
@@ -28,5 +29,49 @@ enum SectionName {
   /// The name of the section for a text; the name of the feed if the text is empty.
   static func name(_ value: String, in feed: String) -> String {
     value.isEmpty ? feed : "\(feed)/\(value)"
+  }
+}
+
+/// The names of the sections by value of a collection, read from the elements in them.
+final class SectionNames {
+  private let feed: String
+  private let path: SingularPath
+  private let descending: Bool
+  /// The bytes of all names before the value.
+  private let head: [UInt8]
+  private var scanner: JSONScanner
+
+  init(feed: String, path: SingularPath, descending: Bool, maxDepth: Int) {
+    (self.feed, self.path, self.descending) = (feed, path, descending)
+    head = Array("\(feed)/".utf8)
+    scanner = JSONScanner(maxDepth: maxDepth)
+  }
+
+  /// The name of the section of an element with sort keys, the first of which is that of the section.
+  func name(of element: ElementText) -> String {
+    let key = SortOrder.key(0, in: element.keys)
+    if let name = SortOrder.withString(of: key, descending: descending, name(decoding:)) ?? nil { return name }
+    guard let element = try? scanner.scan(element.text) else { return feed }
+    return SectionName.name(of: path.resolve(element), in: feed)
+  }
+
+  /// The name for the bytes of a string, each zero followed by another byte; nil for a string with surrogates.
+  private func name(decoding bytes: UnsafeRawBufferPointer) -> String? {
+    var isValid = true
+    let mask: UInt8 = descending ? 0xFF : 0
+    let name = String(unsafeUninitializedCapacity: head.count + bytes.count) { room in
+      var end = room.update(fromContentsOf: head)
+      var (place, last) = (0, UInt8(0))
+      while place < bytes.count {
+        let byte = bytes[place] ^ mask
+        if last == 0xED && byte >= 0xA0 { isValid = false }
+        room[end] = byte
+        end += 1
+        last = byte
+        place += byte == 0 ? 2 : 1
+      }
+      return end
+    }
+    return isValid ? name : nil
   }
 }
