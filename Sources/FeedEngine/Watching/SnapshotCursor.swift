@@ -10,8 +10,8 @@ final class SnapshotCursor {
   private let withTypes: Bool
   /// Whether only the counts of the rows are sent, in one part.
   private let isCounting: Bool
-  /// Whether the snapshot replaces an earlier state of the watcher's copy (`"reset": true`).
-  private let isReset: Bool
+  /// The names of the sections if the snapshot replaces an earlier state of the watcher's copy (`"reset": true`).
+  private let resetNames: [String]?
   /// Whether the feed was already undefined when the snapshot was made, so that the watch ends with it.
   private let isEnd: Bool
   private var section = 0
@@ -25,12 +25,13 @@ final class SnapshotCursor {
 
   var revision: UInt64 { snapshot.revision }
 
-  init(_ snapshot: FeedSnapshot, of channel: FeedChannel, reset: Bool) {
-    self.snapshot = snapshot
+  /// Creates a cursor for the current rows of a feed.
+  init(of channel: FeedChannel, reset: Bool) {
+    snapshot = channel.feed.makeSnapshot()
     quotedName = channel.quotedName
     isCounting = channel.isCounting
     withTypes = channel.feed.hasTypes && !channel.isCounting
-    isReset = reset
+    resetNames = reset ? channel.feed.sections.map(\.name) : nil
     isEnd = channel.feed.isGone
   }
 
@@ -44,8 +45,8 @@ final class SnapshotCursor {
     quotedName.withUnsafeBytes { out.append($0) }
     out.append(",\"revision\":")
     out.append(integer: snapshot.revision)
-    let startsReset = isReset && !sentAny
-    if startsReset { appendReset(&out) }
+    let startsReset = resetNames != nil && !sentAny
+    if startsReset, let resetNames { appendReset(resetNames, &out) }
     sentAny = true
     if isCounting { section = snapshot.sections.count }
     out.append(",\"at\":")
@@ -123,9 +124,9 @@ final class SnapshotCursor {
     count &+= 1
   }
 
-  private func appendReset(_ out: inout ByteBuffer) {
+  private func appendReset(_ names: [String], _ out: inout ByteBuffer) {
     out.append(",\"reset\":true,\"sections\":")
-    out.appendSectionList(snapshot.sections.map { ($0.name, $0.count) })
+    out.appendSectionList(zip(names, snapshot.sections).map { ($0, $1.count) })
   }
 
   private func skipFinishedSections() {

@@ -145,7 +145,7 @@ extension Engine {
   func beginSnapshot(_ watch: Watch, reset: Bool) {
     giveRest(watch)
     watches.leaveSeat(watch)
-    let cursor = SnapshotCursor(watch.channel.feed.makeSnapshot(), of: watch.channel, reset: reset)
+    let cursor = SnapshotCursor(of: watch.channel, reset: reset)
     watch.progress = .snapshot(cursor)
     watch.queuedRevision = cursor.revision
     status.counters.snapshots &+= 1

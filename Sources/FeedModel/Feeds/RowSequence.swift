@@ -30,7 +30,6 @@ public protocol FeedSection: AnyObject {
 
 /// The rows of one section when the snapshot was made, read once in order.
 public protocol SectionSnapshot: AnyObject {
-  var name: String { get }
   /// The number of rows in the snapshot.
   var count: Int { get }
   /// The index of the row that `next` returns next.

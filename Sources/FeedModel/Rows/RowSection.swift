@@ -51,18 +51,16 @@ public final class RowSection: FeedSection {
         return text.bitPattern
       },
       release: { ElementText(bitPattern: $0)?.release() })
-    return RowSnapshot(name: name, rows: snapshot)
+    return RowSnapshot(snapshot)
   }
 }
 
 /// The stored rows of a section when the snapshot was made.
 final class RowSnapshot: SectionSnapshot {
-  let name: String
   let count: Int
   private let rows: PositionSnapshot
 
-  init(name: String, rows: PositionSnapshot) {
-    self.name = name
+  init(_ rows: PositionSnapshot) {
     self.rows = rows
     count = rows.count
   }

@@ -40,13 +40,12 @@ final class KeyedRows {
 }
 
 final class KeyedSectionSnapshot: SectionSnapshot {
-  let name: String
   let count: Int
   private(set) var position = 0
   private let rows: KeyedRows
 
-  init(name: String, count: Int, _ rows: KeyedRows) {
-    (self.name, self.count, self.rows) = (name, count, rows)
+  init(count: Int, _ rows: KeyedRows) {
+    (self.count, self.rows) = (count, rows)
   }
 
   func next(max: Int, _ body: (Row) -> Void) -> Int {

@@ -37,8 +37,8 @@ final class KeyedSectionTable {
   private var free: [UInt32] = []
   private let order: PositionTree
   private let gone = PositionTree(keyed: true)
-  /// The section that was filled last, and its index; `none` if the order has changed since.
-  private var filled: (id: UInt32, index: Int) = (none, 0)
+  /// The section that was added to the order or removed from it last, and its index.
+  private var latest: (id: UInt32, index: Int) = (none, 0)
   /// The sections that the open operation and the open commit touched, each once.
   private(set) var touched: (operation: [Touched], commit: [Touched]) = ([], [])
 
@@ -65,9 +65,20 @@ final class KeyedSectionTable {
 
   /// The index of a section with rows. O(log sections).
   func index(of id: UInt32) -> Int {
-    if id == filled.id { return filled.index }
+    if id == latest.id { return latest.index }
     guard let index = order.row(of: id) else { preconditionFailure("a section without rows has no index") }
     return index
+  }
+
+  /// The index that a section without rows had, if the order has not changed since.
+  func formerIndex(of id: UInt32) -> Int? { id == latest.id ? latest.index : nil }
+
+  /// The numbers of rows of the sections, in order. O(sections).
+  var rowCounts: [Int] {
+    var counts: [Int] = []
+    counts.reserveCapacity(order.count)
+    order.forEach(in: 0..<order.count) { counts.append(Int(records[Int($0)].count)) }
+    return counts
   }
 
   /// The number of rows of a section.
@@ -91,8 +102,8 @@ final class KeyedSectionTable {
   func append(first: UInt32) -> UInt32 {
     let id = make()
     (records[Int(id)].count, records[Int(id)].first) = (1, first)
+    latest = (id, order.count)
     order.insert(id, at: order.count)
-    filled.id = Self.none
     return id
   }
 
@@ -118,7 +129,7 @@ final class KeyedSectionTable {
   func didFill(_ id: UInt32, at index: Int, first: UInt32) {
     records[Int(id)].first = first
     order.insert(id, at: index)
-    filled = (id, index)
+    latest = (id, index)
     if gone.count > 0, let place = gone.row(of: id) { _ = gone.remove(at: place) }
   }
 
@@ -126,8 +137,9 @@ final class KeyedSectionTable {
   ///
   /// - Parameter version: the version of an element whose key is that of the section; nil if a step is undone.
   func didEmpty(_ id: UInt32, version: ElementText?) {
-    _ = order.remove(at: index(of: id))
-    filled.id = Self.none
+    let index = index(of: id)
+    _ = order.remove(at: index)
+    latest = (id, index)
     if records[Int(id)].version == 0, let version {
       version.retain()
       records[Int(id)].version = version.bitPattern

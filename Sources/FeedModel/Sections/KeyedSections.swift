@@ -348,7 +348,8 @@ final class KeyedSections {
   ) {
     let id = touched.id
     if table.rowCount(of: id) == 0 {
-      result.sectionsDeleted.append(UInt32(index(ofSectionAt: Int(flat.deleted[0].row))))
+      let index = table.formerIndex(of: id) ?? index(ofSectionAt: Int(flat.deleted[0].row))
+      result.sectionsDeleted.append(UInt32(index))
       return
     }
     let section = UInt32(table.index(of: id))
@@ -460,9 +461,7 @@ final class KeyedSections {
   /// Returns a snapshot of each section.
   func makeSnapshots() -> [any SectionSnapshot] {
     let rows = KeyedRows(flat.makeSnapshot())
-    return (0..<count).map { index in
-      KeyedSectionSnapshot(name: name(of: table[index]), count: table.rowCount(of: table[index]), rows)
-    }
+    return table.rowCounts.map { KeyedSectionSnapshot(count: $0, rows) }
   }
 
   // MARK: Invariants

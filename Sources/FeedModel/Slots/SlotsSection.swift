@@ -63,7 +63,7 @@ final class SlotsSection: FeedSection {
       fixed[position] = (row.element, own.code(of: row.type, in: row.element))
     }
     return SlotsSnapshot(
-      name: name, layout: layout, fixed: fixed, contents: plan.contents.map { $0?.makeSnapshot() },
+      layout: layout, fixed: fixed, contents: plan.contents.map { $0?.makeSnapshot() },
       types: plan.showsOwnTypes ? nil : plan.typeNames, own: own)
   }
 
@@ -84,7 +84,6 @@ final class SlotsSection: FeedSection {
 /// A layout shows the rows of each type in order, except fixed rows. So every content is read once in order, and the
 /// few fixed rows are retained from the start.
 final class SlotsSnapshot: SectionSnapshot {
-  let name: String
   let count: Int
   private let layout: SlotsLayout
   private let contents: [FeedSnapshot?]
@@ -100,10 +99,9 @@ final class SlotsSnapshot: SectionSnapshot {
   private let own: TypeTable
 
   init(
-    name: String, layout: SlotsLayout, fixed: [Int: Fixed], contents: [FeedSnapshot?], types: [QuotedName]?,
+    layout: SlotsLayout, fixed: [Int: Fixed], contents: [FeedSnapshot?], types: [QuotedName]?,
     own: TypeTable
   ) {
-    self.name = name
     self.own = own
     count = layout.count
     self.fixed = fixed

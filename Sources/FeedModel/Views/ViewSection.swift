@@ -157,10 +157,10 @@ final class ViewSection: FeedSection {
     if count > Self.smallWindow {
       switch rows {
       case .source(let range):
-        return SkippingSnapshot(name: name, range: range, of: source.makeSnapshot())
+        return SkippingSnapshot(range: range, of: source.makeSnapshot())
       case .index(let index, let range):
         if let snapshot = index.makeSnapshot() {
-          return SkippingSnapshot(name: name, range: range, of: snapshot, index)
+          return SkippingSnapshot(range: range, of: snapshot, index)
         }
       case .preview: break
       }
@@ -171,7 +171,7 @@ final class ViewSection: FeedSection {
       row.element.retain()
       elements.append((row.element, types.code(of: row.type, in: row.element)))
     }
-    return RetainedRows(name: name, elements, types)
+    return RetainedRows(elements, types)
   }
 
   /// O(n log n).
@@ -180,13 +180,11 @@ final class ViewSection: FeedSection {
 
 /// Rows that were retained when the snapshot was made.
 private final class RetainedRows: SectionSnapshot {
-  let name: String
   private let rows: [(text: ElementText, type: TypeTable.Code)]
   private let types: TypeTable
   private(set) var position = 0
 
-  init(name: String, _ rows: [(text: ElementText, type: TypeTable.Code)], _ types: TypeTable) {
-    self.name = name
+  init(_ rows: [(text: ElementText, type: TypeTable.Code)], _ types: TypeTable) {
     self.rows = rows
     self.types = types
   }
@@ -217,22 +215,19 @@ private final class SkippingSnapshot: SectionSnapshot {
     case index(PositionSnapshot, ViewIndex)
   }
 
-  let name: String
   let count: Int
   private(set) var position = 0
   private var skipped: Int
   private var section = 0
   private let rows: Rows
 
-  init(name: String, range: Range<Int>, of feed: FeedSnapshot) {
-    self.name = name
+  init(range: Range<Int>, of feed: FeedSnapshot) {
     count = range.count
     skipped = range.lowerBound
     rows = .feed(feed)
   }
 
-  init(name: String, range: Range<Int>, of snapshot: PositionSnapshot, _ index: ViewIndex) {
-    self.name = name
+  init(range: Range<Int>, of snapshot: PositionSnapshot, _ index: ViewIndex) {
     count = range.count
     skipped = range.lowerBound
     rows = .index(snapshot, index)
