@@ -15,14 +15,16 @@ final class CollectionUnderTest {
   private var random = BenchmarkRandom(seed: 7)
   private var version = 0
 
-  init(bins: String, size: Int) throws {
+  /// - Parameter members: the members of the definition besides the name and the kind, as JSON.
+  init(_ members: String, size: Int) throws {
     var limits = Limits()
     limits.maxElements = max(limits.maxElements, size * 2)
+    limits.maxSections = max(limits.maxSections, size * 2)
     catalog = Catalog(limits: limits, seed: 1)
     self.size = size
     var scanner = JSONScanner()
     var text = ByteBuffer()
-    text.append(string: #"{"feed":"bench","kind":"collection","bins":\#(bins)}"#)
+    text.append(string: #"{"feed":"bench","kind":"collection",\#(members)}"#)
     catalog.begin(at: Instant(nanoseconds: 1))
     try catalog.define(try FeedDefinition(parsing: try scanner.scan(text.bytes), limits: limits), replace: false)
     catalog.finish()
@@ -78,10 +80,10 @@ final class CollectionUnderTest {
     return try commitOnce(texts.array()) { try collection.delete(ids: $0, in: catalog.commit) }
   }
 
-  /// Measures a redefinition with other bins.
-  func redefine(bins: String) throws -> UInt64 {
+  /// Measures a redefinition with other members.
+  func redefine(_ members: String) throws -> UInt64 {
     let texts = Texts()
-    texts.append(#"{"feed":"bench","kind":"collection","bins":\#(bins)}"#)
+    texts.append(#"{"feed":"bench","kind":"collection",\#(members)}"#)
     return try commitOnce(texts.array()) { array in
       for definition in array.elements {
         try catalog.define(try FeedDefinition(parsing: definition, limits: Limits()), replace: true)

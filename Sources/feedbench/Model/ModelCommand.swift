@@ -8,9 +8,9 @@ extension BenchmarkCommand {
     name: "model", summary: "change collections of several sizes; positions; composition",
     about: """
       Measures the model without engine and sockets: commits of one element each into collections of several sizes, in order \
-      of arrival and sorted; operations that change a whole collection; the tree of positions; the composition of changes. \
-      For each size but the first, prints the ratio to the first one. An update of 1,000,000 elements should take at most \
-      three times as long as one of 1,000.
+      of arrival, sorted, and with sections by value; operations that change a whole collection; the tree of positions; the \
+      composition of changes. For each size but the first, prints the ratio to the first one. An update of 1,000,000 \
+      elements should take at most three times as long as one of 1,000.
       """,
     options: [
       count("number of operations per run", default: defaultModelCount),
@@ -40,15 +40,17 @@ struct CatalogMeasures {
   /// A kind of collection to measure.
   private struct Kind {
     let name: String
-    let bins: String
+    /// The members of the definition, as JSON.
+    let members: String
   }
 
   private static let kinds = [
-    Kind(name: "order of arrival", bins: #"[{"name":"all"}]"#),
-    Kind(name: "sorted", bins: #"[{"name":"all","sort":[{"by":"$.at"}]}]"#),
+    Kind(name: "order of arrival", members: #""bins":[{"name":"all"}]"#),
+    Kind(name: "sorted", members: #""bins":[{"name":"all","sort":[{"by":"$.at"}]}]"#),
+    Kind(name: "a section for each element", members: #""section":"$.at""#),
     Kind(
       name: "two filtered bins",
-      bins: #"[{"name":"high","filter":"@.priority >= 5"},{"name":"low","filter":"@.priority < 5"}]"#),
+      members: #""bins":[{"name":"high","filter":"@.priority >= 5"},{"name":"low","filter":"@.priority < 5"}]"#),
   ]
 
   func run(_ report: inout Report) throws {
@@ -56,7 +58,7 @@ struct CatalogMeasures {
       try report.title("a collection, \(kind.name): elements of \(CollectionUnderTest.elementBytes) bytes")
       var table = SizeTable()
       for size in sizes {
-        let collection = try CollectionUnderTest(bins: kind.bins, size: size)
+        let collection = try CollectionUnderTest(kind.members, size: size)
         for operation in [CollectionOperation.update, .insert, .delete] {
           let sample = try collection.measure(operation, count: count, runs: report.runs)
           try table.add(operation.rawValue, size: size, sample.sample, count: sample.count, report)
@@ -82,7 +84,7 @@ struct BulkMeasures {
       }
       try measure("other bins, \(grouped(size))", size, report) { collection in
         try collection.redefine(
-          bins: #"[{"name":"high","filter":"@.priority >= 5"},{"name":"all","sort":[{"by":"$.at"}]}]"#)
+          #""bins":[{"name":"high","filter":"@.priority >= 5"},{"name":"all","sort":[{"by":"$.at"}]}]"#)
       }
     }
   }
@@ -93,7 +95,7 @@ struct BulkMeasures {
   ) throws {
     var times: [Double] = []
     for _ in 0..<report.runs {
-      let collection = try CollectionUnderTest(bins: #"[{"name":"all"}]"#, size: size)
+      let collection = try CollectionUnderTest(#""bins":[{"name":"all"}]"#, size: size)
       times.append(Double(try body(collection)))
     }
     try report.add(name, Sample(times), count: size)
