@@ -77,6 +77,7 @@ struct CommitBudget {
   ///
   /// - Throws: `limitExceeded`.
   func useSteps(mergingBytes bytes: Int, limit: Int) throws(FeedError) {
+    log.pace.spend(bytes / 2048)
     guard countsAllWork else { return }
     log.didUse(steps: bytes / 16)
     if log.stepsLeft >= 0 { return }

@@ -40,6 +40,8 @@ struct Rebinning {
     successors = [UInt32](repeating: ElementTable.none, count: Int(handles.max() ?? 0) + 1)
     state.deferRows()
     for (place, handle) in handles.enumerated() {
+      // Also for an element that no bin accepts.
+      pace.spend(2 &+ state.bins.count / 4)
       let record = old.elements.records[Int(handle)]
       guard let view = try? scanner.scan(record.text.text, pace) else { continue }
       defer { log.finish() }
@@ -47,7 +49,6 @@ struct Rebinning {
       guard let successor = try state.find(identityOf: view, index: place) else { continue }
       while sources.count <= Int(successor) { sources.append(ElementTable.none) }
       sources[Int(successor)] = handle
-      pace.spend(2 &+ state.bins.count / 4)
     }
     request.allow(steps: log.stepsLeft)
     state.elements.sortByChange(pace)
