@@ -25,7 +25,7 @@ func compose(_ first: Change, _ second: Change, step: () -> Void) -> Change {
 }
 
 /// Returns the ascending union of two ascending lists.
-func mergeAscending<Value: Comparable>(_ left: [Value], _ right: [Value]) -> [Value] {
+package func mergeAscending<Value: Comparable>(_ left: [Value], _ right: [Value]) -> [Value] {
   if left.isEmpty { return right }
   if right.isEmpty { return left }
   var merged: [Value] = []

@@ -16,7 +16,10 @@ extension Engine {
     switch conditions.kind {
     case .object: try checkCondition(conditions, "if")
     case .array:
-      for (place, condition) in conditions.elements.enumerated() { try checkCondition(condition, "if[\(place)]") }
+      for (place, condition) in conditions.elements.enumerated() {
+        try checkCondition(condition, "if[\(place)]")
+        if place & 63 == 63 { commit.pace.didReadMembers() }
+      }
     default: throw Self.refuse("if")
     }
   }
@@ -25,16 +28,16 @@ extension Engine {
     .invalidParams(member: member, reason: "must be {\"feed\":NAME,\"revision\":NUMBER or null}, or an array of them")
   }
 
-  private func checkCondition(_ condition: JSONView, _ place: String) throws(FeedError) {
-    guard condition.kind == .object else { throw Self.refuse(place) }
+  private func checkCondition(_ condition: JSONView, _ place: @autoclosure () -> String) throws(FeedError) {
+    guard condition.kind == .object else { throw Self.refuse(place()) }
     guard let name = condition.member("feed")?.truncatedName else {
-      throw .invalidParams(member: "\(place).feed", reason: "must be a string: the name of a feed or bin")
+      throw .invalidParams(member: "\(place()).feed", reason: "must be a string: the name of a feed or bin")
     }
     let wanted = condition.member("revision")
     let revision = wanted?.int.flatMap { UInt64(exactly: $0) }
     guard let wanted, wanted.isNull || revision != nil else {
       throw .invalidParams(
-        member: "\(place).revision", reason: "must be a revision from 0 on, or null for a feed that is not defined")
+        member: "\(place()).revision", reason: "must be a revision from 0 on, or null for a feed that is not defined")
     }
     let feed = try? catalog.feed(named: name)
     if let feed, catalog.containsManagedRows(feed) {

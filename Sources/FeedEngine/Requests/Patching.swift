@@ -198,9 +198,9 @@ private struct MergedElements: ~Copyable {
     if let known {
       var before = ByteBuffer()
       texts[known].withUnsafeBytes { before.append($0) }
-      MergePatch.apply(patch, to: try scan(before.bytes), into: &merged, step: commit.pace.didMerge)
+      MergePatch.apply(patch, to: try scan(before.bytes), into: &merged, step: commit.pace.didReadMembers)
     } else {
-      MergePatch.apply(patch, to: try scan(text), into: &merged, step: commit.pace.didMerge)
+      MergePatch.apply(patch, to: try scan(text), into: &merged, step: commit.pace.didReadMembers)
     }
     try check(try scan(merged.bytes))
     if let known {

@@ -55,8 +55,8 @@ public final class Pace {
   /// Counts about a thousand entries of changes that were composed.
   func didCompose() { spend(64) }
 
-  /// Counts 64 members of objects that were merged.
-  public func didMerge() { spend(32) }
+  /// Counts 64 members of objects that were merged, or 64 conditions that were checked.
+  public func didReadMembers() { spend(32) }
 
   private func rest() {
     left = stop?() ?? .max

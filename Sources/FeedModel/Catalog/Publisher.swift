@@ -89,11 +89,15 @@ final class Publisher {
     {
       lender = slot
     }
-    for slot in 0..<changes.count where slot != lender { compose(slot) }
+    let entries = changes.count > Self.fewFeeds ? log.entriesByStore() : nil
+    for slot in 0..<changes.count where slot != lender { compose(slot, entries) }
     return lender
   }
 
-  private func compose(_ slot: Int) {
+  /// Up to so many feeds, the log is searched for the entries of each.
+  private static let fewFeeds = 8
+
+  private func compose(_ slot: Int, _ entries: UndoLog.EntriesByStore?) {
     let feed = graph.table[changes[slot].pointee.feed]
     let composed = changes[slot].pointee.accumulator.finish { log.pace.didCompose() }
     if composed.isEmpty { return }
@@ -101,14 +105,14 @@ final class Publisher {
       return changes[slot].pointee.change = composed.normalizingMoves()
     }
     guard let keyed = store.keyed else {
-      return changes[slot].pointee.change = store.simplify(composed, log, since: .start)
+      return changes[slot].pointee.change = store.simplify(composed, log, since: .start, entries)
     }
     if feed.isGone {
       // All sections are deleted, whatever happened to their rows before.
       changes[slot].pointee.change = composed.normalizingMoves()
       _ = keyed.operations.finish()
     } else {
-      let flat = store.simplify(keyed.operations.finish(), log, since: .start)
+      let flat = store.simplify(keyed.operations.finish(), log, since: .start, entries)
       var change = Change()
       store.divide(flat, by: keyed, since: .commit, log, .start, isStep: false, into: &change)
       changes[slot].pointee.change = change

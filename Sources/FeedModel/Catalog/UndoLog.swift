@@ -85,6 +85,31 @@ final class UndoLog {
     structures.append((entries.count, undo))
   }
 
+  /// The entries of one store since `position`. O(entries).
+  func entries(of store: Unmanaged<RowStore>, since position: Position) -> ArraySlice<Entry> {
+    let all = entries[position.entries...]
+    // Most operations change one feed. The check avoids a copy of many entries.
+    if all.allSatisfy({ $0.state.toOpaque() == store.toOpaque() }) { return all }
+    return all.filter { $0.state.toOpaque() == store.toOpaque() }[...]
+  }
+
+  /// The entries of each store. O(entries).
+  func entriesByStore() -> EntriesByStore {
+    var groups: [UnsafeMutableRawPointer: [Entry]] = [:]
+    for (place, entry) in entries.enumerated() {
+      groups[entry.state.toOpaque(), default: []].append(entry)
+      if place & 7 == 7 { pace.spend() }
+    }
+    return EntriesByStore(groups: groups)
+  }
+
+  /// The entries of a whole commit, divided by the stores that they changed.
+  struct EntriesByStore {
+    fileprivate let groups: [UnsafeMutableRawPointer: [Entry]]
+
+    subscript(store: Unmanaged<RowStore>) -> ArraySlice<Entry> { (groups[store.toOpaque()] ?? [])[...] }
+  }
+
   /// Undoes all steps since `position`, in reverse. Returns whether any structural step was undone.
   @discardableResult
   func undo(to position: Position) -> Bool {
@@ -112,7 +137,8 @@ final class UndoLog {
       if index & 15 == 15 { pace.spend() }
     }
     if !entries.isEmpty { entries.removeAll(keepingCapacity: entries.capacity <= 65_536) }
-    if !structures.isEmpty { structures.removeAll() }
+    // Each may be the last that holds a feed.
+    if !structures.isEmpty { while structures.popLast() != nil { pace.spend() } }
     if !keyed.isEmpty {
       for index in keyed.indices { keyed[index].endCommit() }
       keyed.removeAll(keepingCapacity: true)

@@ -16,7 +16,7 @@ extension Feed {
   public func select(_ paths: [IndexPath], mayName: (Feed) -> Bool = { _ in true }) throws(FeedError) -> Bool {
     try checkMaySelect()
     for path in paths { try check(path) }
-    let wanted = Set(paths)
+    let wanted = paths.ascending()
     if !behaviours.multiple && wanted.count > 1 {
       throw .invalidParams(
         member: "at", reason: "names several rows, and feed \"\(name)\" is defined with \"multiple\": false")
@@ -24,12 +24,12 @@ extension Feed {
     if !behaviours.multiple && wanted.isEmpty { return false }
     guard behaviours.multiple else {
       _ = try checkOrigins(of: wanted, mayName)
-      return setSelection(wanted.sorted())
+      return setSelection(wanted)
     }
     let replaced = try checkOrigins(of: wanted, mayName)
     var kept = selection
     if !replaced.isEmpty { kept.removeAll { path in origins(of: path).contains { replaced.contains($0.number) } } }
-    return setSelection(Set(kept).union(wanted).sorted())
+    return setSelection(mergeAscending(kept, wanted))
   }
 
   /// The feeds below this one through which a row comes, nearest first.
@@ -43,14 +43,14 @@ extension Feed {
     return found
   }
 
-  /// Checks rows by the rules of the feeds that they come from. Returns the feeds of which only one row may be
+  /// Checks ascending rows by the rules of the feeds that they come from. Returns the feeds of which only one row may be
   /// selected.
   private func checkOrigins(
-    of paths: Set<IndexPath>, _ mayName: (Feed) -> Bool
+    of paths: [IndexPath], _ mayName: (Feed) -> Bool
   ) throws(FeedError) -> Set<FeedNumber> {
     var single: Set<FeedNumber> = []
     if derived == nil { return single }
-    for path in paths.sorted() {
+    for path in paths {
       for feed in origins(of: path) {
         func mention() -> String { mayName(feed) ? "feed \"\(feed.name)\"" : "a feed that \"\(name)\" shows" }
         try feed.checkMaySelect(mention)
@@ -74,7 +74,13 @@ extension Feed {
   /// Removes rows from the selection; rows that are not selected are ignored. Returns whether anything changed.
   public func deselect(_ paths: [IndexPath]) throws(FeedError) -> Bool {
     for path in paths { try check(path) }
-    return setSelection(Set(selection).subtracting(paths).sorted())
+    let gone = paths.ascending()
+    var next = 0
+    return setSelection(
+      selection.filter { path in
+        while next < gone.count, gone[next] < path { next += 1 }
+        return next == gone.count || gone[next] != path
+      })
   }
 
   /// Deselects everything. Returns whether anything changed.
@@ -98,8 +104,9 @@ extension Feed {
       switch map.map(path) {
       case .at(let target): carried.append(target)
       case .listed(let place):
-        if let move = change.moves.first(where: { $0.deleted == UInt32(place) }) {
-          carried.append(change.added[Int(move.added)])
+        let move = change.moves.countOfPrefix { $0.deleted < UInt32(place) }
+        if move < change.moves.count, change.moves[move].deleted == UInt32(place) {
+          carried.append(change.added[Int(change.moves[move].added)])
         }
       case .sectionGone: break
       }
@@ -109,5 +116,15 @@ extension Feed {
 
   private func check(_ path: IndexPath) throws(FeedError) {
     _ = try self.path(section: Int(path.section), row: Int(path.row))
+  }
+}
+
+extension [IndexPath] {
+  /// The same paths in ascending order, each once. O(n) if they are so already, otherwise O(n log n).
+  fileprivate func ascending() -> [IndexPath] {
+    if zip(self, dropFirst()).allSatisfy({ $0 < $1 }) { return self }
+    var result: [IndexPath] = []
+    for path in sorted() where result.last != path { result.append(path) }
+    return result
   }
 }

@@ -12,14 +12,14 @@ extension RowStore {
   /// if its identity is the same, and the move is dropped if it ends where it began. A row whose element equals the one
   /// before the steps is not updated.
   ///
-  /// - Parameter position: the position in the log where the steps begin. The sections have not changed since.
-  func simplify(_ change: Change, _ log: UndoLog, since position: UndoLog.Position) -> Change {
-    let own = Unmanaged.passUnretained(self).toOpaque()
-    var entries = log.entries[position.entries...]
-    // Most operations change one feed. The check avoids a copy of many entries.
-    if !entries.allSatisfy({ $0.state.toOpaque() == own }) {
-      entries = entries.filter { $0.state.toOpaque() == own }[...]
-    }
+  /// - Parameters:
+  ///   - position: the position in the log where the steps begin. The sections have not changed since.
+  ///   - known: the entries of the whole commit, if they were divided already.
+  func simplify(
+    _ change: Change, _ log: UndoLog, since position: UndoLog.Position, _ known: UndoLog.EntriesByStore? = nil
+  ) -> Change {
+    let own = Unmanaged<RowStore>.passUnretained(self)
+    let entries = known?[own] ?? log.entries(of: own, since: position)
     var change = change
     pairReturned(&change, entries)
     change = change.normalizingMoves()
@@ -40,9 +40,8 @@ extension RowStore {
     keyed.divide(flat, since: scope, into: &change)
     if isStep || change.moves.isEmpty { return }
     change = change.normalizingMoves()
-    let own = Unmanaged.passUnretained(self).toOpaque()
-    let entries = log.entries[position.entries...].filter { $0.state.toOpaque() == own }
-    dropUnchanged(from: &change.updated, entries[...], log.pace) { keyed.handle(at: $0) }
+    let entries = log.entries(of: .passUnretained(self), since: position)
+    dropUnchanged(from: &change.updated, entries, log.pace) { keyed.handle(at: $0) }
   }
 
   private func pairReturned(_ change: inout Change, _ entries: ArraySlice<UndoLog.Entry>) {
