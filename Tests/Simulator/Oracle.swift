@@ -79,10 +79,12 @@ struct Oracle {
 
   /// What a feed showed at a revision; nil when it was not there.
   func content(of feed: String, at revision: Int) -> [Mirror.Section]? {
-    contents[feed]?.last { $0.revision <= revision }?.sections
+    if let known = contents[feed]?.last(where: { $0.revision <= revision }) { return known.sections }
+    // It is there from the beginning.
+    return feed == TreeReference.listName ? [Mirror.Section(name: feed, rows: [])] : nil
   }
 
-  func content(of feed: String) -> [Mirror.Section]? { contents[feed]?.last?.sections }
+  func content(of feed: String) -> [Mirror.Section]? { content(of: feed, at: .max) }
 
   /// The revision of a feed or bin; nil when it is not there.
   func revision(of feed: String) -> Int? {
