@@ -20,6 +20,8 @@ final class Simulation {
   private let sabotage: Sabotage?
   /// Whether elements expire as time passes.
   private let expires: Bool
+  /// The batches that failed since one was stored.
+  private var failed: [StoredRequests] = []
   /// What happened to the daemon, so that a run shows that it met what it is made for.
   private var met: [String: Int] = [:]
 
@@ -112,6 +114,7 @@ final class Simulation {
     try daemon.runTurn()
     for (batch, failure) in daemon.log.takeOutcomes() {
       try oracle.execute(batch, failure: failure)
+      if failure == nil { failed = [] } else { failed.append(batch) }
       if failure != nil { met["failed batch", default: 0] += 1 }
     }
     guard Int(daemon.engine.catalog.revision) == oracle.revision else {
@@ -190,6 +193,7 @@ final class Simulation {
   /// `disk`; with `process` the state may be an older one, in a new epoch.
   private func crashOnDisk(_ end: SimulatedDaemon.End) throws {
     guard let disk = daemon.disk else { return }
+    defer { failed = [] }
     // No reference to the log may stay: its files must be closed.
     let inFlight = (daemon.log as? StoredLog)?.inFlight
     let (epoch, selections) = (daemon.epoch, daemon.selections())
@@ -210,6 +214,15 @@ final class Simulation {
       try later.execute(inFlight, failure: nil)
       if (try? daemon.compare(with: later)) != nil {
         met["unacknowledged batch kept", default: 0] += 1
+        return oracle = later
+      }
+    }
+    for batch in isPowerLoss ? failed : [] {
+      // Its sync failed; the disk may have kept what was written.
+      var later = oracle
+      try later.executeKept(batch)
+      if (try? daemon.compare(with: later)) != nil {
+        met["refused batch kept", default: 0] += 1
         return oracle = later
       }
     }
