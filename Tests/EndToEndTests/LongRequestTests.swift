@@ -70,6 +70,17 @@ import Testing
     "others are answered during a long request, from the state before",
     arguments: [Long.bins, .view, .set, .transaction])
   func others(_ long: Long) throws {
+    // How many rounds fit depends on the machine, which may not run this test for as long as the request takes. Without
+    // slices, none ever fits unless the request arrives in parts.
+    for attempt in 1...8 {
+      let rounds = try roundsDuring(long)
+      if rounds > 0 { return }
+      #expect(attempt < 8, "\(long)")
+    }
+  }
+
+  /// Reads, pings, changes and watches beside a long request. Returns how often others were answered before its end.
+  private func roundsDuring(_ long: Long) throws -> Int {
     let daemon = try start()
     let (writer, reader, other) = (try daemon.connect(), try daemon.connect(), try daemon.connect())
     let watchers = [try daemon.connect(), try daemon.connect()]
@@ -95,8 +106,6 @@ import Testing
       default: break
       }
     }
-    // How many rounds fit depends on the machine. Without slices, none fits unless the request arrives in parts.
-    #expect(rounds > 0, "\(long)")
     if rounds < 3 { try other.send(change) }
     let answer = try writer.receiveJSON()["result"]
     #expect(answer.has("revision"), "\(answer)")
@@ -104,6 +113,7 @@ import Testing
     let revision = try #require(answer["revision"].int)
     #expect(later["revision"].int == revision + 1)
     for watcher in isWatched ? watchers : [watchers[0]] { try follow(watcher, to: revision + 1) }
+    return rounds
   }
 
   /// Receives a snapshot and changes until the copy is at a revision. Each change continues the one before.
