@@ -66,9 +66,7 @@ final class LogThread: @unchecked Sendable {
   private let notices = Mutex<[Notice]>([])
   private let hasNotices = Atomic<Bool>(false)
   /// Wakes the engine's thread, the log's thread, and the thread that joins the log's thread.
-  private let noticeWakeUp: WakeUp
-  private let taskWakeUp: WakeUp
-  private let endWakeUp: WakeUp
+  private let wakeUps: (notice: WakeUp, task: WakeUp, end: WakeUp)
   private let isRunning = Atomic<Bool>(false)
   /// Whether `close` timed out. The thread may then wait for the disk forever.
   private let isGivenUp = Atomic<Bool>(false)
@@ -84,15 +82,13 @@ final class LogThread: @unchecked Sendable {
   }
 
   init(_ log: consuming LogDatabase, step: UInt64) throws(SystemError) {
-    noticeWakeUp = try WakeUp()
-    taskWakeUp = try WakeUp()
-    endWakeUp = try WakeUp()
+    wakeUps = (try WakeUp(), try WakeUp(), try WakeUp())
     self.log = LogBox(log)
     self.step = step
   }
 
   /// Readable while there are notices.
-  var descriptor: Int32 { noticeWakeUp.descriptor }
+  var descriptor: Int32 { wakeUps.notice.descriptor }
 
   // MARK: The engine's side
 
@@ -122,7 +118,7 @@ final class LogThread: @unchecked Sendable {
       assert(inbox.batch == nil)
       inbox.batch = batch
     }
-    taskWakeUp.signal()
+    wakeUps.task.signal()
   }
 
   /// Stores a batch on the calling thread if the log's thread is idle.
@@ -136,19 +132,19 @@ final class LogThread: @unchecked Sendable {
       if case .uncertain = notice { needsThread = true } else { needsThread = log.database.needsMaintenance }
       return (true, notice)
     }
-    if needsThread { taskWakeUp.signal() }
+    if needsThread { wakeUps.task.signal() }
     return result ?? (false, nil)
   }
 
   /// Begins an image that covers the journal up to a row. Its parts follow.
   func beginImage(_ image: UInt64, revision: UInt64, at moment: UInt64, journal row: Int64) {
     inbox.withLock { $0.tasks.append(.beginImage(image, revision: revision, at: moment, journal: row)) }
-    taskWakeUp.signal()
+    wakeUps.task.signal()
   }
 
   func write(_ part: ImagePart, of image: UInt64) {
     inbox.withLock { $0.tasks.append(.write(part, of: image)) }
-    taskWakeUp.signal()
+    wakeUps.task.signal()
   }
 
   /// Discards the parts of an image that were sent and not written yet.
@@ -157,7 +153,7 @@ final class LogThread: @unchecked Sendable {
   /// Removes and returns all notices, in order. O(1) if there are none.
   func takeNotices() -> [Notice] {
     guard hasNotices.load(ordering: .relaxed), hasNotices.exchange(false, ordering: .acquiring) else { return [] }
-    noticeWakeUp.clear()
+    wakeUps.notice.clear()
     return notices.withLock { notices in
       defer { notices.removeAll() }
       return notices
@@ -166,7 +162,7 @@ final class LogThread: @unchecked Sendable {
 
   /// Waits until there are notices, or until the timeout.
   func waitForNotices(milliseconds: Int) {
-    _ = try? Readiness.readable.wait(on: noticeWakeUp.descriptor, timeout: .milliseconds(milliseconds))
+    _ = try? Readiness.readable.wait(on: wakeUps.notice.descriptor, timeout: .milliseconds(milliseconds))
   }
 
   /// Stores the batch in flight, records a clean stop and ends the thread. Times out at `deadline`, a time of
@@ -174,9 +170,9 @@ final class LogThread: @unchecked Sendable {
   func close(until deadline: UInt64) {
     guard isRunning.load(ordering: .relaxed) else { return closeHere() }
     inbox.withLock { $0.ending = .clean }
-    taskWakeUp.signal()
+    wakeUps.task.signal()
     isRunning.store(false, ordering: .relaxed)
-    if !Self.wait(for: endWakeUp, until: deadline) { isGivenUp.store(true, ordering: .relaxed) }
+    if !Self.wait(for: wakeUps.end, until: deadline) { isGivenUp.store(true, ordering: .relaxed) }
   }
 
   private func closeHere() {
@@ -191,8 +187,8 @@ final class LogThread: @unchecked Sendable {
     if isGivenUp.load(ordering: .relaxed) { return }
     if isRunning.exchange(false, ordering: .relaxed) {
       inbox.withLock { $0.ending = $0.ending ?? .abandoned }
-      taskWakeUp.signal()
-      endWakeUp.wait()
+      wakeUps.task.signal()
+      wakeUps.end.wait()
     }
     lock.withLock { _ in
       log?.database.stop()
@@ -206,9 +202,9 @@ final class LogThread: @unchecked Sendable {
     while true {
       switch next() {
       case .again: continue
-      case .wait: taskWakeUp.wait()
-      case .pause(let nanoseconds): _ = Self.wait(for: taskWakeUp, until: MonotonicClock.now &+ nanoseconds)
-      case .end: return endWakeUp.signal()
+      case .wait: wakeUps.task.wait()
+      case .pause(let nanoseconds): _ = Self.wait(for: wakeUps.task, until: MonotonicClock.now &+ nanoseconds)
+      case .end: return wakeUps.end.signal()
       }
     }
   }
@@ -317,6 +313,6 @@ final class LogThread: @unchecked Sendable {
   private func post(_ notice: Notice) {
     notices.withLock { $0.append(notice) }
     hasNotices.store(true, ordering: .releasing)
-    noticeWakeUp.signal()
+    wakeUps.notice.signal()
   }
 }

@@ -34,12 +34,7 @@ public final class SQLiteLog: CommitLog, ImageStore {
   private let unchecked: Int64
   private var batches: BatchesInFlight
   private var schedule: ImageSchedule
-  /// The number of the current or last image, counted from 1. Notices about other images are ignored.
-  private var image: UInt64 = 0
-  /// The unread rest of the current image, and the number of parts that may be sent.
-  private var cutter: ImageCutter?
-  private var partsLeft = 0
-  private static let partsInFlight = 2
+  private var image = ImageInFlight()
 
   /// Opens the file at `path`, or creates it with a new epoch.
   /// - Parameters:
@@ -162,14 +157,13 @@ public final class SQLiteLog: CommitLog, ImageStore {
     case .uncertain(let error):
       report(true, "\(error) (the request waits until it is certain that it was not stored)")
     case .partWritten(let image):
-      if image == self.image { partsLeft += 1 }
-      assert(partsLeft <= Self.partsInFlight)
+      if image == self.image.number { self.image.didWritePart() }
     case .imageComplete(let image, let bytes):
-      guard image == self.image else { break }
+      guard image == self.image.number else { break }
       if schedule.didComplete(bytes: bytes, now: now) { report(false, "\(path): images are written again") }
     case .imageFailed(let image, let error):
-      guard image == self.image else { break }
-      cutter = nil
+      guard image == self.image.number else { break }
+      self.image.discard()
       if schedule.didFail(now: now) {
         report(true, "\(error) (nothing is lost: the journal is kept until an image is written)")
       }
@@ -184,41 +178,37 @@ public final class SQLiteLog: CommitLog, ImageStore {
   // MARK: Images
 
   public var imagePause: UInt64? {
-    if cutter != nil { return partsLeft > 0 ? 0 : nil }
+    if image.isUnread { return image.maySend ? 0 : nil }
     return schedule.pause(now: MonotonicClock.now)
   }
 
   public func workOnImage(executed number: UInt64, isBusy: Bool, _ makeImage: () -> CatalogImage) {
     handleNotices()
     var now = MonotonicClock.now
-    if cutter == nil && schedule.wantsImage(now: now) { beginImage(makeImage(), executed: number) }
+    if !image.isUnread && schedule.wantsImage(now: now) { beginImage(makeImage(), executed: number) }
     let deadline = now &+ schedule.policy.step
     while now < deadline, sendPart(), !isBusy { now = MonotonicClock.now }
   }
 
   /// Whether ``workOnImage(executed:isBusy:_:)`` would begin an image.
-  public var wantsImage: Bool { cutter == nil && schedule.wantsImage(now: MonotonicClock.now) }
+  public var wantsImage: Bool { !image.isUnread && schedule.wantsImage(now: MonotonicClock.now) }
 
   private func beginImage(_ content: CatalogImage, executed number: UInt64) {
     schedule.didBegin()
-    image += 1
-    cutter = ImageCutter(content)
-    partsLeft = Self.partsInFlight
+    image.begin(content)
     thread.beginImage(
-      image, revision: content.revision, at: content.at.nanoseconds, journal: batches.row(of: number))
+      image.number, revision: content.revision, at: content.at.nanoseconds, journal: batches.row(of: number))
   }
 
   /// Sends the next part of the current image. Returns false if there is none, or if enough parts are in flight.
   private func sendPart() -> Bool {
-    guard partsLeft > 0, let part = cutter?.next() else { return false }
-    partsLeft -= 1
-    if part.isLast { cutter = nil }
-    thread.write(part, of: image)
+    guard let part = image.next() else { return false }
+    thread.write(part, of: image.number)
     return true
   }
 
   private func discardImage() {
-    cutter = nil
+    image.discard()
     thread.discardImage()
   }
 
@@ -256,6 +246,46 @@ public final class SQLiteLog: CommitLog, ImageStore {
   }
 
   private static let longestWait = 100
+}
+
+/// The image that is being written: its unread rest, and the parts on their way to the log's thread.
+///
+/// Invariant: at most two parts are in flight.
+private struct ImageInFlight: ~Copyable {
+  private static let partsInFlight = 2
+
+  /// The number of the current or last image, counted from 1. Notices about other images are ignored.
+  private(set) var number: UInt64 = 0
+  private var cutter: ImageCutter?
+  /// The number of parts that may be sent.
+  private var partsLeft = 0
+
+  /// Whether parts of the image have not been read yet.
+  var isUnread: Bool { cutter != nil }
+  /// Whether a part may be sent, if one is left.
+  var maySend: Bool { partsLeft > 0 }
+
+  mutating func begin(_ content: CatalogImage) {
+    number += 1
+    cutter = ImageCutter(content)
+    partsLeft = Self.partsInFlight
+  }
+
+  /// Returns the next part, which is then in flight; nil if there is none, or if enough parts are in flight.
+  mutating func next() -> ImagePart? {
+    guard maySend, let part = cutter?.next() else { return nil }
+    partsLeft -= 1
+    if part.isLast { cutter = nil }
+    return part
+  }
+
+  mutating func didWritePart() {
+    partsLeft += 1
+    assert(partsLeft <= Self.partsInFlight, "more parts were written than sent")
+  }
+
+  /// Forgets the unread rest. Parts in flight may still be reported.
+  mutating func discard() { cutter = nil }
 }
 
 /// The batch in flight, the events about batches, and the last journal rows of batches.

@@ -209,8 +209,10 @@ final class SimulatedDaemon {
   /// Nothing is left of connections when all are gone.
   func checkIsEmpty() throws(SimulationFailure) {
     let gauges = [
-      "sessions": engine.sessions.count, "connections": engine.quotas.connections, "watches": engine.watches.count,
-      "users over quota": engine.quotas.hasOverLimit ? 1 : 0, "long answers": engine.longAnswers.sessions.count,
+      "sessions": engine.sessions.count, "connections": engine.sessions.quotas.connections,
+      "watches": engine.watches.count,
+      "users over quota": engine.sessions.quotas.hasOverLimit ? 1 : 0,
+      "long answers": engine.longAnswers.sessions.count,
       "resumable sessions": engine.sessions.hasResumable ? 1 : 0,
     ]
     for (name, count) in gauges where count != 0 {

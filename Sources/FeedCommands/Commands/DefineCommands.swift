@@ -164,8 +164,8 @@ extension Invocation {
     }
     builder.id = options.text("id")
     builder.type = options.text("type")
-    builder.section = options.text("section")
-    builder.sectionOrder = try options.text("section-order").map { word throws(Failure) -> String in
+    builder.section.path = options.text("section")
+    builder.section.order = try options.text("section-order").map { word throws(Failure) -> String in
       guard ["ascending", "descending"].contains(word) else {
         throw usage("--section-order '\(word)': expected ascending or descending")
       }

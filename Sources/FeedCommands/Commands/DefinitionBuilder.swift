@@ -3,7 +3,7 @@ import FeedJSON
 import FeedSystem
 
 /// Builds a feed's definition from the options of `define` (`Protocol/README.md`, "Definitions").
-struct DefinitionBuilder: Equatable {
+struct DefinitionBuilder {
   struct Bin: Equatable {
     var name: String
     var filter: String?
@@ -33,8 +33,7 @@ struct DefinitionBuilder: Equatable {
   var id: String?
   var type: String?
   /// The path of the value that determines the section of an element, and the order of the sections.
-  var section: String?
-  var sectionOrder: String?
+  var section: (path: String?, order: String?)
   var exclusive = false
   var bins: [Bin] = []
   var retention = Retention()
@@ -93,8 +92,8 @@ extension DefinitionBuilder {
     if let type { params.add("type", type) }
     if exclusive { params.add("exclusive", true) }
     if !bins.isEmpty { params.add("bins", json: bins.map(\.json)) }
-    if let section { params.add("section", section) }
-    if let sectionOrder { params.add("sectionOrder", sectionOrder) }
+    if let path = section.path { params.add("section", path) }
+    if let order = section.order { params.add("sectionOrder", order) }
     retention.add(to: &params)
     if !children.isEmpty { params.add("children", json: children.map(Operands.quoted)) }
     if let current { params.add("current", current) }

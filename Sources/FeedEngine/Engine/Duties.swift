@@ -36,7 +36,7 @@ extension Engine {
 
   /// Whether there is work that can continue immediately.
   var hasWork: Bool {
-    quotas.hasOverLimit || hasAnswersToContinue || watches.schedule.readyCount > 0 || sessions.hasResumable
+    sessions.quotas.hasOverLimit || hasAnswersToContinue || watches.schedule.readyCount > 0 || sessions.hasResumable
       || catalog.hasDiscarded || hasLongTextToScan
   }
 

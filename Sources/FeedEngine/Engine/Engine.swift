@@ -50,8 +50,6 @@ struct EngineTime {
 public final class Engine {
   /// The limits in effect.
   public internal(set) var limits: Limits
-  /// The facts for the answer to `hello`.
-  public let identity: ServerIdentity
   /// The catalog of all feeds.
   public let catalog: Catalog
   /// The commit of the catalog, held here too: reaching it through the catalog counts a reference for each request.
@@ -61,15 +59,11 @@ public final class Engine {
   /// Changes by the daemon itself: feeds of the configuration, rows of managed feeds, evictions.
   var ownWork: OwnWork
   var sessions: Sessions
-  var quotas = Quotas()
   var outbox = Outbox()
   var watches: Watches
   var longAnswers = LongAnswers()
-  var longTexts = LongTexts()
   /// The request that changes feeds and takes several turns.
   var longWork: LongWork
-  /// The stack of queries that take several turns.
-  var queryStack = QueryStack()
   var status: Status
   var time: EngineTime
 
@@ -78,12 +72,11 @@ public final class Engine {
   ///   - isDurable: whether the log of the turn stores requests before they are executed.
   public init(limits: Limits, identity: ServerIdentity, seed: UInt64, isDurable: Bool = false, now: Instant) {
     self.limits = limits
-    self.identity = identity
     access = AccessControl(owner: identity.uid)
     ownWork = OwnWork(isStored: isDurable)
     sessions = Sessions(now: now)
     watches = Watches(now: now)
-    status = Status(startedAt: now)
+    status = Status(identity, startedAt: now)
     time = EngineTime(now: now)
     catalog = Catalog(limits: limits, seed: seed)
     commit = catalog.commit
@@ -99,6 +92,8 @@ public final class Engine {
   }
 
   var now: Instant { time.now }
+  /// The facts for the answer to `hello`.
+  public var identity: ServerIdentity { status.identity }
   /// Whether requests that may change something are stored before they are executed.
   public var isDurable: Bool { ownWork.isStored }
 
@@ -124,10 +119,10 @@ public final class Engine {
   func checkInvariants() {
     #if CHECK_INVARIANTS
       sessions.checkInvariants()
-      quotas.checkInvariants(sessions.all)
+      sessions.quotas.checkInvariants(sessions.all)
+      sessions.longTexts.checkInvariants(sessions.all)
       outbox.checkInvariants(sessions.all)
       longAnswers.checkInvariants(sessions.all)
-      longTexts.checkInvariants(sessions.all)
       for session in sessions.all {
         session.line.checkInvariants()
         precondition(!session.isClosing || session.input.held.count == 0, "a closing connection holds input")

@@ -110,8 +110,9 @@ struct ClosingLines {
   }
 }
 
-/// The daemon's counters, its start time, and the sink of events for the log.
+/// The daemon's identity, its start time, its counters, and the sink of events for the log.
 struct Status {
+  let identity: ServerIdentity
   /// The counters. The code that does the counted work increments them.
   var counters = Counters()
   let startedAt: Instant
@@ -123,7 +124,8 @@ struct Status {
   /// Reads the gauges of the process. Set by the owner of the engine.
   var process: () -> ProcessGauges = { ProcessGauges() }
 
-  init(startedAt: Instant) {
+  init(_ identity: ServerIdentity, startedAt: Instant) {
+    self.identity = identity
     self.startedAt = startedAt
   }
 

@@ -58,6 +58,8 @@ struct LongAnswers {
   private static let leastShare = 16
 
   private var listed: [Session] = []
+  /// The stack of queries that take several turns.
+  var queries = QueryStack()
 
   var isEmpty: Bool { listed.isEmpty }
 
@@ -120,7 +122,7 @@ extension Engine {
   /// Continues the unfinished answers.
   func advanceAnswers() {
     let shares = longAnswers.shares()
-    queryStack.beginTurn()
+    longAnswers.queries.beginTurn()
     // The answer that has the stack may end in this turn. Then the next one is the first that wants it.
     var wanting: [Session] = []
     for session in longAnswers.sessions {
@@ -131,7 +133,7 @@ extension Engine {
         run(job, ticket, of: session, budget: shares.share(of: session))
       }
     }
-    for session in wanting where queryStack.canBegin {
+    for session in wanting where longAnswers.queries.canBegin {
       guard let (job, ticket) = session.line.work else { continue }
       run(job, ticket, of: session, budget: shares.share(of: session))
       longAnswers.rotate(session.peer.uid)

@@ -12,9 +12,9 @@ extension Engine {
       out.append("\"users\":[")
       appendUsages(to: &out)
       out.append("],\"total\":{\"connections\":")
-      out.append(integer: quotas.connections)
+      out.append(integer: sessions.quotas.connections)
       out.append(",\"held\":")
-      out.append(integer: quotas.bytes)
+      out.append(integer: sessions.quotas.bytes)
       append(catalog.accounts.total, to: &out)
       out.append("},\"limits\":{")
       for (place, limit) in Limits.all.filter({ Self.quotaLimits.contains($0.name) }).enumerated() {
@@ -36,15 +36,15 @@ extension Engine {
   /// feeds that no user defined.
   private func appendUsages(to out: inout ByteBuffer) {
     let accounts = catalog.accounts
-    var users: [UInt32?] = Set(accounts.owners).union(quotas.connectedUsers).sorted()
+    var users: [UInt32?] = Set(accounts.owners).union(sessions.quotas.connectedUsers).sorted()
     if !accounts.unowned.isEmpty { users.insert(nil, at: 0) }
     for (place, uid) in users.enumerated() {
       out.append(place > 0 ? ",{\"uid\":" : "{\"uid\":")
       if let uid { out.append(integer: uid) } else { out.append("null") }
       out.append(",\"connections\":")
-      out.append(integer: uid.map { quotas.connections(of: $0) } ?? 0)
+      out.append(integer: uid.map { sessions.quotas.connections(of: $0) } ?? 0)
       out.append(",\"held\":")
-      out.append(integer: uid.map { quotas.bytes(of: $0) } ?? 0)
+      out.append(integer: uid.map { sessions.quotas.bytes(of: $0) } ?? 0)
       append(uid.map { accounts.usage(of: $0) } ?? accounts.unowned, to: &out)
       out.append(UInt8(ascii: "}"))
     }

@@ -102,9 +102,9 @@ extension Engine {
     let isSingle = (feed.kind as? ListKind)?.shape == .single
     let places = try parameters.bool("places", default: false)
     if !isSingle, let elementwise = path.elementwise() {
-      start(QueryJob(elementwise, over: source, places: places, on: queryStack), for: reply, parameters)
+      start(QueryJob(elementwise, over: source, places: places, on: longAnswers.queries), for: reply, parameters)
     } else {
-      let job = DocumentQueryJob(path, over: source, isSingle: isSingle, places: places, on: queryStack)
+      let job = DocumentQueryJob(path, over: source, isSingle: isSingle, places: places, on: longAnswers.queries)
       start(job, for: reply, parameters)
     }
   }

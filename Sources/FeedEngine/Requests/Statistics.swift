@@ -27,7 +27,7 @@ extension Engine {
     let gauges: [(StaticString, Int)] = [
       ("revision", Int(truncatingIfNeeded: catalog.revision)),
       ("uptime", Int(now.since(status.startedAt) / 1_000_000_000)),
-      ("connectionsOpen", quotas.connections),
+      ("connectionsOpen", sessions.quotas.connections),
       ("feeds", catalog.feeds.count),
       ("elements", catalog.accounts.total.elements),
       ("elementBytes", catalog.accounts.total.bytes),

@@ -11,12 +11,12 @@ extension Engine {
   func connect(_ peer: Peer) -> Session {
     let session = sessions.open(peer, now: now)
     let reserve = access.isPrivileged(peer) ? limits.reservedConnections : 0
-    if let refusal = quotas.refusal(of: peer, limits: limits, reserve: reserve) {
+    if let refusal = sessions.quotas.refusal(of: peer, limits: limits, reserve: reserve) {
       session.phase.isRefused = true
       status.counters.refusedConnections += 1
       close(session, reason: "limit", message: refusal, level: .warning)
     } else {
-      quotas.admit(session)
+      sessions.quotas.admit(session)
       status.counters.connections += 1
       status.report(.debug, "\(session.description) opened", about: session.subject)
     }
@@ -46,7 +46,7 @@ extension Engine {
     session.input.hasEnded = true
     session.input.partialSince = nil
     session.input.held.removeAll()
-    longTexts.remove(session)
+    sessions.longTexts.remove(session)
     if session.line.isDone { session.phase.isClosing = true }
     recount(session)
     outbox.list(session)
@@ -57,11 +57,11 @@ extension Engine {
     endWatches(of: session)
     session.line.cancelAnswers()
     session.phase.isClosing = true
-    longTexts.remove(session)
+    sessions.longTexts.remove(session)
     sessions.close(session)
     outbox.remove(session)
     longAnswers.remove(session)
-    if !session.phase.isRefused { quotas.release(session) }
+    if !session.phase.isRefused { sessions.quotas.release(session) }
     status.report(
       .debug,
       "\(session.description) closed after \(counted(session.client.requests, "request")), "
@@ -77,7 +77,7 @@ extension Engine {
     session.phase.isClosing = true
     session.phase.closeDeadline = now.adding(seconds: Self.closeGrace)
     session.input.held.removeAll()
-    longTexts.remove(session)
+    sessions.longTexts.remove(session)
     session.line.work = nil
     if let batch = session.line.batch { sendAnswers(of: batch, to: session) }
     session.line.batch = nil
@@ -109,15 +109,15 @@ extension Engine {
       if let text = session.longText { holding &+= text.memory }
     }
     if holding != session.charged && !session.phase.isRefused {
-      quotas.charge(session, holding, limit: limits.maxQueuePerUser)
+      sessions.quotas.charge(session, holding, limit: limits.maxQueuePerUser)
     }
   }
 
   /// Closes the largest connections of users over their quota, until the rest is within the quota.
   func closeOverQuota() {
-    if !quotas.hasOverLimit { return }
-    for uid in quotas.takeOverLimit() {
-      while quotas.bytes(of: uid) > limits.maxQueuePerUser, let session = largestHolder(of: uid) {
+    if !sessions.quotas.hasOverLimit { return }
+    for uid in sessions.quotas.takeOverLimit() {
+      while sessions.quotas.bytes(of: uid) > limits.maxQueuePerUser, let session = largestHolder(of: uid) {
         dropPending(of: session)
         close(session, reason: "quota", message: excess(of: uid), level: .warning)
         recount(session)

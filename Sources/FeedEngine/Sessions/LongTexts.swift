@@ -94,12 +94,12 @@ struct LongTexts {
 extension Engine {
   /// Begins the part of a turn that scans long texts: takes the input of their connections again.
   func resumeLongTexts() {
-    if longTexts.isEmpty { return }
-    for session in longTexts.beginTurn(where: canScan) { resumeIfPossible(session) }
+    if sessions.longTexts.isEmpty { return }
+    for session in sessions.longTexts.beginTurn(where: canScan) { resumeIfPossible(session) }
   }
 
   /// Whether a long text can be scanned on, or taken.
-  var hasLongTextToScan: Bool { !longTexts.isEmpty && longTexts.hasNext(where: canScan) }
+  var hasLongTextToScan: Bool { !sessions.longTexts.isEmpty && sessions.longTexts.hasNext(where: canScan) }
 
   /// Whether the text of a session can be scanned on, or taken: as the next input, or as a request of a JSON-RPC batch.
   func canScan(_ session: Session) -> Bool {

@@ -16,6 +16,10 @@ struct Sessions {
   private var resumable: [SessionHandle] = []
   /// The session in whose name stored requests are executed if their client is gone.
   let nobody: Session
+  /// What the connections of each user hold.
+  var quotas = Quotas()
+  /// The connections whose long request is scanned in parts.
+  var longTexts = LongTexts()
 
   init(now: Instant) {
     nobody = Session(handle: .none, peer: Peer(uid: 0, gid: 0, pid: 0), connectedAt: now)

@@ -85,13 +85,13 @@ struct Dispatcher: ~Copyable {
   private mutating func scanLong(
     _ text: UnsafeRawBufferPointer, of session: Session
   ) throws(JSONError) -> LongText? {
-    let long = engine.longTexts.text(of: session, maxDepth: engine.limits.maxDepth)
+    let long = engine.sessions.longTexts.text(of: session, maxDepth: engine.limits.maxDepth)
     if long.isComplete { return long }
-    guard let count = engine.longTexts.takeTurn(session) else { return nil }
+    guard let count = engine.sessions.longTexts.takeTurn(session) else { return nil }
     do throws(JSONError) {
       try long.scan(text, tokens: count)
     } catch {
-      engine.longTexts.remove(session)
+      engine.sessions.longTexts.remove(session)
       throw error
     }
     return long.isComplete ? long : nil
@@ -103,7 +103,7 @@ struct Dispatcher: ~Copyable {
     if message.kind == .array {
       // The end of the requests before it resumes the connection.
       guard session.line.isEmpty else { return false }
-      engine.longTexts.remove(session)
+      engine.sessions.longTexts.remove(session)
       begin(message, long: (text, payload), of: session)
       return true
     }
@@ -119,7 +119,7 @@ struct Dispatcher: ~Copyable {
       return nil
     }
     let message = commits.open.take(text, of: bytes)
-    engine.longTexts.remove(session)
+    engine.sessions.longTexts.remove(session)
     return message
   }
 

@@ -101,7 +101,7 @@ struct Reception: ~Copyable {
     _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
     session.input.isPaused = true
-    if isDraining { engine.longTexts.remove(session) }
+    if isDraining { engine.sessions.longTexts.remove(session) }
     delivery.updateWatch(session, &link)
     // A peer that stopped reading gets no answers. Discarding them unblocks the rest of its received requests.
     if session.input.isDeaf { delivery.noteWritable(session.id) }

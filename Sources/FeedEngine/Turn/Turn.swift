@@ -49,7 +49,7 @@ public struct Turn: ~Copyable {
   ) {
     self.engine = engine
     engine.longWork = LongWork(engine.commit, slices)
-    engine.queryStack = QueryStack(queries)
+    engine.longAnswers.queries = QueryStack(queries)
     nextRelease = now
     reception = Reception(engine)
     dispatcher = Dispatcher(engine, log)
@@ -60,7 +60,7 @@ public struct Turn: ~Copyable {
 
   deinit {
     engine.longWork.finish()
-    engine.queryStack.finish()
+    engine.longAnswers.queries.finish()
   }
 
   /// Whether the last turn had input to decode.

@@ -24,13 +24,18 @@ struct ScanPass {
   private var most = Int.max
   /// Whether the pass stopped before a value, to be continued.
   private(set) var isPaused = false
-  var depth = 0
-  /// The tape index of the innermost open container.
-  var container = 0
-  /// The number of children of that container so far.
-  var children: UInt32 = 0
-  /// Whether that container is an object.
-  var inObject = false
+  fileprivate(set) var nesting = Nesting()
+
+  /// The containers that are open.
+  struct Nesting {
+    var depth = 0
+    /// The tape index of the innermost open container.
+    var container = 0
+    /// The number of children of that container so far.
+    var children: UInt32 = 0
+    /// Whether that container is an object.
+    var inObject = false
+  }
 
   init(base: UnsafePointer<UInt8>, count: Int, tape: Tape, after kept: Int, maxDepth: Int) {
     self.base = base
@@ -61,7 +66,7 @@ struct ScanPass {
       if _slowPath(next > last) {
         guard growOrPause() else { return false }
       }
-      if inObject {
+      if nesting.inObject {
         guard _fastPath(name()) else { return false }
       }
       let byte = p.pointee
@@ -76,13 +81,13 @@ struct ScanPass {
       } else {
         guard _fastPath(literal(byte)) else { return false }
       }
-      if _fastPath(isFollowed(by: UInt8(ascii: ","))), depth > 0 {
-        children &+= 1
+      if _fastPath(isFollowed(by: UInt8(ascii: ","))), nesting.depth > 0 {
+        nesting.children &+= 1
         p += 1
         continue
       }
       guard closeContainers() else { return false }
-      guard depth > 0 else { return true }
+      guard nesting.depth > 0 else { return true }
     }
   }
 
@@ -103,8 +108,8 @@ struct ScanPass {
   /// Scans what can follow a value: the ends of containers, then a comma, or the end of the text after the outermost value.
   @inline(__always)
   private mutating func closeContainers() -> Bool {
-    while depth > 0 {
-      children &+= 1
+    while nesting.depth > 0 {
+      nesting.children &+= 1
       skipSpaces()
       guard p < end else { return refuse(.truncated) }
       if p.pointee == UInt8(ascii: ",") { return advance() }
@@ -119,22 +124,22 @@ struct ScanPass {
 extension ScanPass {
   /// The byte that closes the innermost container.
   @inline(__always)
-  var closingByte: UInt8 { inObject ? UInt8(ascii: "}") : UInt8(ascii: "]") }
+  var closingByte: UInt8 { nesting.inObject ? UInt8(ascii: "}") : UInt8(ascii: "]") }
 
   /// Opens the container at `p` and advances to its contents, or to its end if it is empty.
   @inline(__always)
   mutating func open() -> Bool {
-    guard depth < maxDepth else { return refuse(.tooDeep) }
-    if depth > 0 { tape.start[container].length = children }
-    inObject = p.pointee == UInt8(ascii: "{")
-    let kind = inObject ? JSONKind.object : JSONKind.array
+    guard nesting.depth < maxDepth else { return refuse(.tooDeep) }
+    if nesting.depth > 0 { tape.start[nesting.container].length = nesting.children }
+    nesting.inObject = p.pointee == UInt8(ascii: "{")
+    let kind = nesting.inObject ? JSONKind.object : JSONKind.array
     next.initialize(
       to: JSONToken(
-        offset: offset(p), length: 0, span: UInt32(truncatingIfNeeded: container), info: UInt32(kind.rawValue)))
-    container = next - tape.start
+        offset: offset(p), length: 0, span: UInt32(truncatingIfNeeded: nesting.container), info: UInt32(kind.rawValue)))
+    nesting.container = next - tape.start
     next += 1
-    depth &+= 1
-    children = 0
+    nesting.depth &+= 1
+    nesting.children = 0
     return advance()
   }
 
@@ -142,19 +147,19 @@ extension ScanPass {
   @inline(__always)
   mutating func close() {
     p += 1
-    let token = tape.start + container
+    let token = tape.start + nesting.container
     let start = token.pointee.offset
     let parent = Int(token.pointee.span)
-    var info = token.pointee.info | (min(children, JSONToken.countLimit) &<< JSONToken.countShift)
+    var info = token.pointee.info | (min(nesting.children, JSONToken.countLimit) &<< JSONToken.countShift)
     if offset(lastSpace) > start { info |= JSONToken.hasSpaces }
     token.initialize(
       to: JSONToken(
         offset: start, length: offset(p) &- start, span: UInt32(truncatingIfNeeded: next - token), info: info))
-    depth &-= 1
-    guard depth > 0 else { return }
-    container = parent
-    children = tape.start[parent].length
-    inObject = tape.start[parent].info & JSONToken.kindMask == UInt32(JSONKind.object.rawValue)
+    nesting.depth &-= 1
+    guard nesting.depth > 0 else { return }
+    nesting.container = parent
+    nesting.children = tape.start[parent].length
+    nesting.inObject = tape.start[parent].info & JSONToken.kindMask == UInt32(JSONKind.object.rawValue)
   }
 }
 
@@ -331,23 +336,20 @@ struct ScanPause {
   private let offset: Int
   private let lastSpace: Int
   private let tokens: Int
-  private let depth: Int
-  private let container: Int
-  private let children: UInt32
-  private let inObject: Bool
+  private let nesting: ScanPass.Nesting
 
   fileprivate init(_ pass: ScanPass) {
     offset = pass.p - pass.base
     lastSpace = pass.lastSpace - pass.base
     tokens = pass.next - pass.tape.start
-    (depth, container, children, inObject) = (pass.depth, pass.container, pass.children, pass.inObject)
+    nesting = pass.nesting
   }
 
   fileprivate func apply(to pass: inout ScanPass) {
     pass.p = pass.base + offset
     pass.lastSpace = pass.base + lastSpace
     pass.next = pass.tape.start + tokens
-    (pass.depth, pass.container, pass.children, pass.inObject) = (depth, container, children, inObject)
+    pass.nesting = nesting
   }
 }
 

@@ -101,6 +101,35 @@ public final class Account {
   }
 }
 
+/// What an account is charged for one feed and its definition.
+///
+/// Invariant: while it is open, the account counts one feed and the bytes.
+struct DefinitionCharge {
+  private(set) var account: Account?
+  /// Bytes of the definition. Kept when the charge is closed, so that an undone removal opens it again.
+  private(set) var bytes = 0
+
+  mutating func open(_ account: Account, bytes: Int) {
+    assert(self.account == nil, "the feed has an account already")
+    self.account = account
+    self.bytes = bytes
+    account.add(feeds: 1, definitionBytes: bytes)
+  }
+
+  /// Takes the feed off the account, which is returned.
+  mutating func close() -> Account? {
+    account?.add(feeds: -1, definitionBytes: -bytes)
+    defer { account = nil }
+    return account
+  }
+
+  /// Charges another definition.
+  mutating func set(bytes: Int) {
+    account?.add(feeds: 0, definitionBytes: bytes - self.bytes)
+    self.bytes = bytes
+  }
+}
+
 /// The accounts of all users.
 public final class Accounts {
   /// The sum of all accounts.

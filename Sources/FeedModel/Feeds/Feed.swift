@@ -28,10 +28,7 @@ public final class Feed {
   public private(set) var behaviours = Behaviours()
   /// The last definition that was given. Since then, other methods may have changed the children or the active child.
   public private(set) var given: FeedDefinition?
-  /// What the feed and its elements are charged to; nil for a bin, and while the feed is not defined.
-  private(set) var account: Account?
-  /// Bytes that the account is charged for the definition.
-  private(set) var definitionBytes = 0
+  private var charge = DefinitionCharge()
   /// Whether the feed was undefined. It then has no sections.
   public private(set) var isGone = false
   /// State that the commit observer keeps for this feed; nil if the feed is not watched. The model only stores it.
@@ -200,33 +197,29 @@ public final class Feed {
 
   // MARK: Account
 
+  /// What the feed and its elements are charged to; nil for a bin, and while the feed is not defined.
+  var account: Account? { charge.account }
+  /// Bytes that the account is charged for the definition.
+  var definitionBytes: Int { charge.bytes }
   /// The user that defined the feed; nil for a feed of the configuration.
   public var owner: UInt32? { account?.owner }
 
   /// Charges the feed and its elements to an account from now on.
   func openAccount(_ account: Account, definitionBytes bytes: Int) {
-    assert(self.account == nil, "the feed has an account already")
-    self.account = account
-    definitionBytes = bytes
-    account.add(feeds: 1, definitionBytes: bytes)
+    charge.open(account, bytes: bytes)
     kind.rows?.elements.openAccount(account)
   }
 
   /// Takes the feed and its elements off their account, which is returned.
   @discardableResult
   func closeAccount() -> Account? {
-    guard let account else { return nil }
+    guard account != nil else { return nil }
     kind.rows?.elements.closeAccount()
-    account.add(feeds: -1, definitionBytes: -definitionBytes)
-    self.account = nil
-    return account
+    return charge.close()
   }
 
   /// Charges the account for another definition.
-  func setDefinitionBytes(_ bytes: Int) {
-    account?.add(feeds: 0, definitionBytes: bytes - definitionBytes)
-    definitionBytes = bytes
-  }
+  func setDefinitionBytes(_ bytes: Int) { charge.set(bytes: bytes) }
 
   // MARK: Definition
 

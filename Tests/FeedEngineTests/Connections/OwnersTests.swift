@@ -91,7 +91,8 @@ import Testing
   }
 
   @Test func logLinesAboutClosedConnectionsAreRateLimited() {
-    var status = Status(startedAt: Self.start)
+    let identity = ServerIdentity(version: "0", epoch: "e", pid: 1, uid: 0, durability: "memory")
+    var status = Status(identity, startedAt: Self.start)
     var lines: [EngineEvent.Level: Int] = [:]
     var events: [EngineEvent] = []
     status.log = { events.append($0) }

@@ -48,10 +48,10 @@ import Testing
     let (harness, observer) = harness(isDurable: isDurable)
     let client = harness.connect(uid: 7)
     begin(harness, client)
-    #expect(harness.engine.quotas.bytes(of: 7) > 10_000)
+    #expect(harness.engine.sessions.quotas.bytes(of: 7) > 10_000)
     harness.turn()
     #expect(harness.take(client).count == 1)
-    #expect(harness.engine.quotas.bytes(of: 7) == 0)
+    #expect(harness.engine.sessions.quotas.bytes(of: 7) == 0)
     #expect(count(harness, observer) == 1)
   }
 
@@ -84,10 +84,10 @@ import Testing
     harness.supply(
       client, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"query","params":{"feed":"a","path":"$..id"}}"#))
     harness.turnOnce()
-    #expect(harness.engine.quotas.bytes(of: 7) > 100_000)
+    #expect(harness.engine.sessions.quotas.bytes(of: 7) > 100_000)
     harness.hangUp(client)
     harness.turnOnce()
-    #expect(harness.engine.quotas.bytes(of: 7) == 0)
+    #expect(harness.engine.sessions.quotas.bytes(of: 7) == 0)
     harness.turn()
     #expect(harness.engine.longAnswers.isEmpty)
   }

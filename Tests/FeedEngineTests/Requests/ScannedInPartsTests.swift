@@ -31,17 +31,17 @@ import Testing
     harness.supply(client, EngineHarness.frame(insert(1, Self.numbers(150_000))))
     harness.supply(client, EngineHarness.frame(#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#))
     var turns = 0
-    while harness.engine.longTexts.isEmpty && turns < 100 {
+    while harness.engine.sessions.longTexts.isEmpty && turns < 100 {
       harness.turnOnce()
       turns += 1
     }
-    #expect(!harness.engine.longTexts.isEmpty, "the text is scanned in part")
+    #expect(!harness.engine.sessions.longTexts.isEmpty, "the text is scanned in part")
     harness.supply(other, EngineHarness.frame(#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#))
     harness.turnOnce()
     #expect(harness.take(other).count == 1)
     harness.turn()
     #expect(harness.take(client).compactMap { $0.json?["id"]?.int } == [1, 2])
-    #expect(harness.engine.longTexts.isEmpty)
+    #expect(harness.engine.sessions.longTexts.isEmpty)
     #expect(count(harness, other) == 1)
   }
 
@@ -68,17 +68,17 @@ import Testing
     #expect(harness.take(client).first?.json?.errorCode == -32600)
     #expect(harness.ask(client, "ping").count == 1)
     #expect(count(harness, other) == 0)
-    #expect(harness.engine.longTexts.isEmpty)
+    #expect(harness.engine.sessions.longTexts.isEmpty)
   }
 
   @Test("a client that disconnects within its text leaves nothing")
   func disconnected() {
     let (harness, client, other) = harness(isDurable: true)
     harness.supply(client, EngineHarness.frame(insert(1, Self.numbers(150_000))))
-    for _ in 0..<100 where harness.engine.longTexts.isEmpty { harness.turnOnce() }
-    #expect(!harness.engine.longTexts.isEmpty)
+    for _ in 0..<100 where harness.engine.sessions.longTexts.isEmpty { harness.turnOnce() }
+    #expect(!harness.engine.sessions.longTexts.isEmpty)
     harness.disconnect(client)
-    #expect(harness.engine.longTexts.isEmpty)
+    #expect(harness.engine.sessions.longTexts.isEmpty)
     #expect(count(harness, other) == 0)
   }
 
