@@ -6,41 +6,35 @@ import FeedWire
 /// `verify`: counts, and the CRC-32 of the compact JSON `[[elements of section 0],…]` of a feed at one revision.
 final class DigestJob: Job {
   private let snapshot: FeedSnapshot
-  private var section = 0
+  private var reader: SectionReader
   private var crc = CRC32()
-
-  /// The number of rows that are read between checks of the budget.
-  private static let rowsAtOnce = 16
+  /// Whether the next row is the first of its section.
+  private var isFirst = true
 
   /// None: the snapshot shares its rows with the feed.
   let memory = 0
 
   init(_ feed: Feed) {
     snapshot = feed.makeSnapshot()
+    reader = SectionReader(snapshot)
     update("[")
   }
 
   func advance(budget: Int) throws(FeedError) -> Bool {
-    var left = budget
-    while section < snapshot.sections.count && left > 0 {
-      let rows = snapshot.sections[section]
-      if rows.position == 0 { update(section == 0 ? "[" : ",[") }
-      var first = rows.position == 0
-      let count = rows.next(max: min(left, Self.rowsAtOnce)) { text in
-        if !first { update(",") }
-        first = false
-        crc.update(text.text)
-        left -= WorkCost.reading(0, bytes: text.text.count)
-      }
-      left -= max(1, count)
-      if rows.position >= rows.count {
-        update("]")
-        section += 1
+    let isDone = reader.advance(budget: budget) { item in
+      switch item {
+      case .begin(let section):
+        update(section == 0 ? "[" : ",[")
+        isFirst = true
+      case .row(let row):
+        if !isFirst { update(",") }
+        isFirst = false
+        crc.update(row.text)
+      case .end: update("]")
       }
     }
-    if section < snapshot.sections.count { return false }
-    update("]")
-    return true
+    if isDone { update("]") }
+    return isDone
   }
 
   func appendResult(to out: inout ByteBuffer) {

@@ -123,34 +123,26 @@ final class QueryJob: Job {
 final class QuerySource {
   let limits: Limits
   /// The number of elements.
-  let count: Int
+  var count: Int { snapshot.count }
   private let snapshot: FeedSnapshot
-  private var section = 0
 
   var revision: UInt64 { snapshot.revision }
-  var isFinished: Bool { section >= snapshot.sections.count }
+  var isFinished: Bool { snapshot.isFinished }
 
   init(_ feed: Feed, limits: Limits) {
     self.limits = limits
     snapshot = feed.makeSnapshot()
-    count = snapshot.sections.reduce(0) { $0 + $1.count }
   }
 
   /// Calls `body` with up to `max` elements of one section and their places. Returns the number of elements; 0 at the
   /// end.
   func next(max: Int, _ body: (ElementText, IndexPath) -> Void) -> Int {
-    while section < snapshot.sections.count {
-      let rows = snapshot.sections[section]
-      let at = UInt32(section)
-      var row = UInt32(rows.position)
-      let read = rows.next(max: max) {
-        body($0.element, IndexPath(section: at, row: row))
-        row &+= 1
-      }
-      if rows.position >= rows.count { section += 1 }
-      if read > 0 { return read }
+    let place = snapshot.place
+    var row = place.row
+    return snapshot.next(max: max) {
+      body($0.element, IndexPath(section: place.section, row: row))
+      row &+= 1
     }
-    return 0
   }
 }
 

@@ -99,7 +99,7 @@ extension Engine {
     if let batch = session.line.batch { return try closeEntry(of: batch, start, session) }
     if buffer.bytes.endFrame(at: start) > limits.maxFrame {
       buffer.bytes.truncate(to: start)
-      throw answerTooLarge
+      throw .answerTooLarge(maxFrame: limits.maxFrame)
     }
     queue(session, buffer, from: start)
   }
@@ -110,14 +110,17 @@ extension Engine {
     if batch.answers.bytes.count + 2 <= limits.maxFrame { return }
     let entry = Array(batch.answers.bytes.bytes[(start > 0 ? start + 1 : 0)...])
     batch.answers.bytes.truncate(to: start)
-    if entry.count + 2 > limits.maxFrame { throw answerTooLarge }
+    if entry.count + 2 > limits.maxFrame { throw .answerTooLarge(maxFrame: limits.maxFrame) }
     sendAnswers(of: batch, to: session)
     entry.withUnsafeBytes { batch.answers.bytes.append($0) }
   }
+}
 
-  private var answerTooLarge: FeedError {
+extension FeedError {
+  /// An answer that does not fit in a frame.
+  static func answerTooLarge(maxFrame: Int) -> FeedError {
     .limitExceeded(
-      limit: "maxFrame", value: limits.maxFrame,
+      limit: "maxFrame", value: maxFrame,
       reason:
         "the answer does not fit a frame; ask for less at a time, watch the feed instead, or start feedd with a larger --max-frame"
     )

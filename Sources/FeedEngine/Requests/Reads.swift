@@ -61,31 +61,42 @@ extension Engine {
     }
     let from = min(first, section.count)
     let count = min(try parameters.count("count", default: section.count - from), section.count - from)
-    try answer(reply) { out in
-      out.append("\"revision\":")
-      out.append(integer: feed.revision)
-      append(section, rows: from..<(from + count), withTypes: true, to: &out, end: out.count + limits.maxFrame)
+    if isAnsweredInParts(rows: count) {
+      let snapshot = feed.makeSnapshot(ofSection: index, rows: from..<from + count)
+      return start(
+        RowsJob(RowsAnswer(rangeOf: feed), of: snapshot, maxFrame: limits.maxFrame), for: reply, parameters)
     }
+    try answer(reply, RowsAnswer(rangeOf: feed), [(section, from..<from + count)])
   }
 
   func snapshot(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let feed = try feed(parameters, of: reply.session)
-    let withTypes = feed.hasTypes
+    if isAnsweredInParts(rows: feed.count) {
+      let job = RowsJob(RowsAnswer(sectionsOf: feed), of: feed.makeSnapshot(), maxFrame: limits.maxFrame)
+      return start(job, for: reply, parameters)
+    }
+    try answer(reply, RowsAnswer(sectionsOf: feed), feed.sections.map { ($0, 0..<$0.count) })
+  }
+
+  private func isAnsweredInParts(rows: Int) -> Bool { rows > RowsJob.fewRows || longAnswers.queries.isEager }
+
+  /// Writes the answer to `range` or `snapshot` at once. Stops early if it is too long; it is refused then.
+  private func answer(
+    _ reply: Reply, _ rows: consuming RowsAnswer, _ sections: [(section: any FeedSection, rows: Range<Int>)]
+  ) throws(FeedError) {
     try answer(reply) { out in
       let end = out.count + limits.maxFrame
-      out.append("\"revision\":")
-      out.append(integer: feed.revision)
-      out.append(",\"sections\":[")
-      for (index, section) in feed.sections.enumerated() {
-        if out.count > end { break }
-        out.append(index > 0 ? ",{\"name\":" : "{\"name\":")
-        out.appendJSONString(section.name)
-        out.append(",\"count\":")
-        out.append(integer: section.count)
-        append(section, rows: 0..<section.count, withTypes: withTypes, to: &out, end: end)
-        out.append(UInt8(ascii: "}"))
+      rows.begin(&out)
+      for (index, (section, range)) in sections.enumerated() where out.count <= end {
+        rows.beginSection(index, count: section.count, &out)
+        withUnsafeMutablePointer(to: &out) { out in
+          section.forEach(in: range) { row in
+            if out.pointee.count + rows.typesSize <= end { rows.append(row, to: &out.pointee) }
+          }
+        }
+        rows.endSection(&out)
       }
-      out.append(UInt8(ascii: "]"))
+      rows.end(&out)
     }
   }
 
@@ -120,38 +131,6 @@ extension Engine {
         reason: "\"\(name)\" has \(grouped(length)) bytes; shorten it, or start feedd with a larger --max-path-bytes")
     }
     return try parameters.string(name, what)
-  }
-
-  /// Appends `,"elements":[…]` and, if requested, `,"types":[…]`. Stops early if `out` is longer than `end`, the
-  /// maximum; the answer is refused then.
-  private func append(_ section: any FeedSection, rows: Range<Int>, withTypes: Bool, to out: inout ByteBuffer, end: Int)
-  {
-    out.append(",\"elements\":[")
-    append(section, rows, to: &out, end: end) { $0.append($1.text) }
-    out.append(UInt8(ascii: "]"))
-    guard withTypes else { return }
-    out.append(",\"types\":[")
-    append(section, rows, to: &out, end: end) { $0.append(typeOf: $1) }
-    out.append(UInt8(ascii: "]"))
-  }
-
-  private func append(
-    _ section: any FeedSection, _ rows: Range<Int>, to out: inout ByteBuffer, end: Int,
-    _ write: (inout ByteBuffer, Row) -> Void
-  ) {
-    var isFirst = true
-    var start = rows.lowerBound
-    while start < rows.upperBound && out.count <= end {
-      let stop = min(start + 256, rows.upperBound)
-      withUnsafeMutablePointer(to: &out) { out in
-        section.forEach(in: start..<stop) { row in
-          if out.pointee.count > end { return }
-          if isFirst { isFirst = false } else { out.pointee.append(UInt8(ascii: ",")) }
-          write(&out.pointee, row)
-        }
-      }
-      start = stop
-    }
   }
 }
 

@@ -148,6 +148,39 @@ public final class Feed {
     FeedSnapshot(sections: isGone ? [] : kind.makeSnapshots(), revision: revision)
   }
 
+  /// Returns a snapshot of rows of one section, with them as its only section. O(log n + rows / 100).
+  public func makeSnapshot(ofSection section: Int, rows: Range<Int>) -> FeedSnapshot {
+    FeedSnapshot(sections: [self.section(at: section).makeSnapshot(of: rows)], revision: revision)
+  }
+
+  /// Returns a snapshot of rows in flattened order. O(sections + log n + rows / 100).
+  func makeSnapshot(ofFlat rows: Range<Int>) -> FeedSnapshot {
+    var sections: [any SectionSnapshot] = []
+    appendSnapshots(ofFlat: rows, to: &sections)
+    return FeedSnapshot(sections: sections, revision: revision)
+  }
+
+  private func appendSnapshots(ofFlat rows: Range<Int>, to snapshots: inout [any SectionSnapshot]) {
+    if isGone || rows.isEmpty { return }
+    var start = 0
+    let within = { (count: Int) in
+      defer { start += count }
+      return rows.clamped(to: start..<start + count).shifted(by: -start)
+    }
+    if let provider = kind as? ProviderKind {
+      for child in provider.shown { child.appendSnapshots(ofFlat: within(child.count), to: &snapshots) }
+    } else if let keyed = collection?.state.keyed {
+      // One snapshot for all sections: each snapshot costs every later change of the rows.
+      snapshots.append(keyed.flat.makeSnapshot(of: rows))
+    } else {
+      for index in 0..<kind.sectionCount {
+        let section = kind.section(at: index)
+        let part = within(section.count)
+        if !part.isEmpty { snapshots.append(section.makeSnapshot(of: part)) }
+      }
+    }
+  }
+
   /// Returns the index path of an existing row.
   ///
   /// - Throws: `indexOutOfRange`, also for negative numbers.

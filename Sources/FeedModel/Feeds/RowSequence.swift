@@ -1,3 +1,5 @@
+import FeedChange
+
 /// One row of a section: an element and its type in this section. Valid until the next mutation.
 @frozen public struct Row {
   public let element: ElementText
@@ -26,9 +28,16 @@ public protocol FeedSection: AnyObject {
   func type(at index: Int) -> UnsafeRawBufferPointer
   /// Calls `body` with the rows of a range in order. O(log n + rows).
   func forEach(in range: Range<Int>, _ body: (Row) -> Void)
+  /// Returns a snapshot of the rows of a range, which can be read while the feed changes. O(log n + rows / 100).
+  func makeSnapshot(of range: Range<Int>) -> any SectionSnapshot
 }
 
-/// The rows of one section when the snapshot was made, read once in order.
+extension FeedSection {
+  /// Returns a snapshot of all rows.
+  func makeSnapshot() -> any SectionSnapshot { makeSnapshot(of: 0..<count) }
+}
+
+/// Rows of one section when the snapshot was made, read once in order.
 public protocol SectionSnapshot: AnyObject {
   /// The number of rows in the snapshot.
   var count: Int { get }
@@ -61,16 +70,52 @@ public struct SectionLists {
   }
 }
 
-/// A feed at one revision, read in parts while the feed changes.
+/// Rows of a feed at one revision, read in parts while the feed changes.
 ///
 /// Making a snapshot copies no rows. Before a later change replaces a row that was not read yet, the snapshot captures
-/// it.
-public final class FeedSnapshot {
+/// it. The sections can be read one after another, or as one section.
+///
+/// Invariant: the current section has rows that were not read, unless all rows of all sections were.
+public final class FeedSnapshot: SectionSnapshot {
   public let sections: [any SectionSnapshot]
   public let revision: UInt64
+  /// The number of rows of all sections.
+  public let count: Int
+  /// The number of rows that were read.
+  public private(set) var position = 0
+  private var section = 0
 
   init(sections: [any SectionSnapshot], revision: UInt64) {
     self.sections = sections
     self.revision = revision
+    count = sections.reduce(0) { $0 + $1.count }
+    skipFinishedSections()
   }
+
+  /// Whether all rows were read.
+  public var isFinished: Bool { section == sections.count }
+
+  /// The place of the next row; `[0,0]` at the end.
+  public var place: IndexPath {
+    if isFinished { return IndexPath(section: 0, row: 0) }
+    return IndexPath(section: UInt32(section), row: UInt32(sections[section].position))
+  }
+
+  /// Calls `body` with up to `max` more rows of one section. Returns the number of rows; 0 at the end.
+  public func next(max: Int, _ body: (Row) -> Void) -> Int {
+    if isFinished { return 0 }
+    let read = sections[section].next(max: max, body)
+    position += read
+    skipFinishedSections()
+    return read
+  }
+
+  private func skipFinishedSections() {
+    while section < sections.count, sections[section].position >= sections[section].count { section += 1 }
+  }
+}
+
+extension Range<Int> {
+  /// The range with an offset added to both bounds.
+  func shifted(by offset: Int) -> Range<Int> { lowerBound + offset..<upperBound + offset }
 }

@@ -1,4 +1,4 @@
-/// The items of a position tree at one moment, read in order and in parts while the tree changes.
+/// Consecutive items of a position tree at one moment, read in order and in parts while the tree changes.
 ///
 /// A snapshot has the ids of the leaves. Before a mutation changes a leaf that is not read yet, the snapshot captures its items
 /// (copy on write); all other leaves are read from the tree. It retains the tree until it is read to the end, cancelled or
@@ -15,6 +15,8 @@ public final class PositionSnapshot {
   private let capture: (UInt32) -> UInt
   private let release: (UInt) -> Void
   private var leaves: [NodeID]
+  /// The number of items of the last leaf up to the end of the snapshot.
+  private let lastCount: Int
   /// The index in `leaves` of the leaf that is read next, and the number of its items, or captured items, that were read.
   private var current = 0
   private var offset = 0
@@ -23,12 +25,19 @@ public final class PositionSnapshot {
   /// The captured items of changed leaves, without those that were read before.
   private var preserved: [NodeID: [UInt]] = [:]
 
+  /// - Parameters:
+  ///   - leaves: the leaves of the items.
+  ///   - offset: the number of items of the first leaf before the snapshot.
+  ///   - lastCount: the number of items of the last leaf up to the end of the snapshot.
   init(
-    of tree: PositionTree, leaves: [NodeID], capture: @escaping (UInt32) -> UInt, release: @escaping (UInt) -> Void
+    of tree: PositionTree, count: Int, leaves: [NodeID], offset: Int, lastCount: Int,
+    capture: @escaping (UInt32) -> UInt, release: @escaping (UInt) -> Void
   ) {
-    count = tree.count
-    self.tree = tree.count > 0 ? tree : nil
+    self.count = count
+    self.tree = count > 0 ? tree : nil
     self.leaves = leaves
+    self.offset = offset
+    self.lastCount = lastCount
     self.capture = capture
     self.release = release
     pending = [UInt64](repeating: 0, count: (Int(tree.leaves.used) + 63) / 64)
@@ -80,13 +89,13 @@ public final class PositionSnapshot {
     setDone(leaf)
     let start = isCurrent(leaf) ? offset : 0
     let items = tree.leaves.items(leaf)
-    preserved[leaf] = (start..<Int(tree.leaves.header(leaf).pointee.count)).map { capture(items[$0]) }
+    preserved[leaf] = (start..<itemCount(of: leaf, tree)).map { capture(items[$0]) }
     if isCurrent(leaf) { offset = 0 }
   }
 
   private func readInTree(_ leaf: NodeID, _ tree: PositionTree, _ goal: Int, _ body: (UInt) -> Void) {
     let items = tree.leaves.items(leaf)
-    let available = Int(tree.leaves.header(leaf).pointee.count)
+    let available = itemCount(of: leaf, tree)
     let end = min(available, offset + goal - position)
     position += end - offset
     while offset < end {
@@ -116,6 +125,11 @@ public final class PositionSnapshot {
     }
   }
 
+  /// The number of items of a pending leaf up to the end of the snapshot.
+  private func itemCount(of leaf: NodeID, _ tree: PositionTree) -> Int {
+    leaf == leaves[leaves.count - 1] ? lastCount : Int(tree.leaves.header(leaf).pointee.count)
+  }
+
   private func advance() {
     current += 1
     offset = 0
@@ -141,7 +155,7 @@ public final class PositionSnapshot {
       guard let tree else { return }
       var left = 0
       for leaf in leaves[current...] {
-        left += isPending(leaf) ? Int(tree.leaves.header(leaf).pointee.count) : (preserved[leaf] ?? []).count
+        left += isPending(leaf) ? itemCount(of: leaf, tree) : (preserved[leaf] ?? []).count
       }
       precondition(left - offset == count - position, "a snapshot lost or gained items")
     }
@@ -152,19 +166,23 @@ extension PositionTree {
   /// Whether there are unfinished snapshots. Without any, the cost for a mutation is one branch.
   public var hasSnapshots: Bool { !snapshots.isEmpty }
 
-  /// Returns a snapshot of the items that are in the tree now. O(n / 64), with four bytes for each leaf.
+  /// Returns a snapshot of the items that are in `rows` now. O(log n + rows / 64), with four bytes for each leaf.
   ///
   /// `capture` returns the value that the snapshot passes on for an item, such as a retained pointer to the element's text.
   /// The value must stay valid until `release` is called with it. `capture` is called when the item is read, or before the
   /// first change of its leaf.
   ///
-  /// - Precondition: the owner of the elements calls `contentWillChange(of:)` before it changes an element in place, and
+  /// - Precondition: `rows` is within `0..<count`. The owner of the elements calls `contentWillChange(of:)` before it changes an element in place, and
   ///   removes an item from the tree before it frees the handle. Neither closure changes the tree.
   public func makeSnapshot(
-    capture: @escaping (UInt32) -> UInt, release: @escaping (UInt) -> Void
+    of rows: Range<Int>, capture: @escaping (UInt32) -> UInt, release: @escaping (UInt) -> Void
   ) -> PositionSnapshot {
-    let snapshot = PositionSnapshot(of: self, leaves: leavesInOrder(), capture: capture, release: release)
-    if count > 0 { snapshots.append(Unmanaged.passUnretained(snapshot)) }
+    precondition(rows.lowerBound >= 0 && rows.upperBound <= count, "rows out of range")
+    let (leaves, offset, lastCount) = leavesInOrder(of: rows)
+    let snapshot = PositionSnapshot(
+      of: self, count: rows.count, leaves: leaves, offset: offset, lastCount: lastCount, capture: capture,
+      release: release)
+    if !rows.isEmpty { snapshots.append(Unmanaged.passUnretained(snapshot)) }
     return snapshot
   }
 
@@ -184,7 +202,7 @@ extension PositionTree {
   }
 
   func preserveAll() {
-    for leaf in leavesInOrder() { preserve(leaf) }
+    for leaf in leavesInOrder(of: 0..<count).leaves { preserve(leaf) }
   }
 
   func remove(_ snapshot: PositionSnapshot) {
@@ -192,14 +210,26 @@ extension PositionTree {
     snapshots.removeAll { $0.toOpaque() == pointer }
   }
 
-  /// The ids of all leaves in order, from the lowest inner nodes. O(n / 64).
-  private func leavesInOrder() -> [NodeID] {
+  /// The ids of the leaves of `rows` in order, from the lowest inner nodes; the number of items of the first leaf before the
+  /// rows, and of the last leaf up to their end. O(log n + rows / 64).
+  private func leavesInOrder(of rows: Range<Int>) -> (leaves: [NodeID], offset: Int, lastCount: Int) {
+    if rows.isEmpty { return ([], 0, 0) }
+    // The first and the last row, counted from the first and the last node.
+    var (first, last) = (UInt32(rows.lowerBound), UInt32(rows.upperBound - 1))
     var nodes = [root]
     for _ in 0..<height {
-      nodes = nodes.flatMap { node in
-        UnsafeBufferPointer(start: inners.children(node), count: Int(inners.header(node).pointee.count))
+      let final = nodes.count - 1
+      let low = inners.slot(of: nodes[0], row: first)
+      let high = inners.slot(of: nodes[final], row: last)
+      first -= inners.starts(nodes[0])[low]
+      last -= inners.starts(nodes[final])[high]
+      var children: [NodeID] = []
+      for (place, node) in nodes.enumerated() {
+        let end = place == final ? high + 1 : Int(inners.header(node).pointee.count)
+        for slot in (place == 0 ? low : 0)..<end { children.append(inners.children(node)[slot]) }
       }
+      nodes = children
     }
-    return nodes
+    return (nodes, Int(first), Int(last) + 1)
   }
 }

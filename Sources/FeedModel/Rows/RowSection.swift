@@ -41,10 +41,11 @@ public final class RowSection: FeedSection {
     }
   }
 
-  /// O(rows / 100). The snapshot retains the versions of elements that change before it has read them.
-  public func makeSnapshot() -> any SectionSnapshot {
+  /// The snapshot retains the versions of elements that change before it has read them.
+  public func makeSnapshot(of range: Range<Int>) -> any SectionSnapshot {
     let elements = elements
     let snapshot = rows.makeSnapshot(
+      of: range,
       capture: { handle in
         let text = elements.text(of: handle)
         text.retain()
@@ -55,13 +56,16 @@ public final class RowSection: FeedSection {
   }
 }
 
-/// The stored rows of a section when the snapshot was made.
+/// Rows in a position tree when the snapshot was made.
 final class RowSnapshot: SectionSnapshot {
   let count: Int
   private let rows: PositionSnapshot
+  /// What owns the elements, if the rows do not retain it.
+  private let owner: AnyObject?
 
-  init(_ rows: PositionSnapshot) {
+  init(_ rows: PositionSnapshot, ownedBy owner: AnyObject? = nil) {
     self.rows = rows
+    self.owner = owner
     count = rows.count
   }
 

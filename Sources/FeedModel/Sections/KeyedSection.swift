@@ -20,8 +20,11 @@ final class KeyedSection: FeedSection {
   func type(at index: Int) -> UnsafeRawBufferPointer { owner.flat.type(at: row(index)) }
 
   func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
-    let start = row(0)
-    owner.flat.forEach(in: (start + range.lowerBound)..<(start + range.upperBound), body)
+    owner.flat.forEach(in: range.shifted(by: row(0)), body)
+  }
+
+  func makeSnapshot(of range: Range<Int>) -> any SectionSnapshot {
+    owner.flat.makeSnapshot(of: range.shifted(by: row(0)))
   }
 }
 

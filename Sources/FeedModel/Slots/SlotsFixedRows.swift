@@ -142,9 +142,6 @@ struct SlotsFixedRows {
     return insertions.positions[index]
   }
 
-  /// The positions of all fixed rows, ascending. O(insertions).
-  var positions: [Int] { insertions.positions.indices.filter(isShown).map { insertions.positions[$0] } }
-
   private func item(of index: Int) -> SlotsItem {
     let place = insertions.places[index]
     return SlotsItem(type: insertions.types[place], index: firsts[place] + insertions.ordinals[index])

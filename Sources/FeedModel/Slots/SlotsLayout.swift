@@ -120,6 +120,24 @@ public final class SlotsLayout: Sendable {
   /// The row that is number `base` without the fixed rows.
   func row(ofBase base: Int) -> Int { base + fixed.count(beforeBase: base) }
 
+  /// The number of rows of a type before the row that is number `base` without the fixed rows, which may be the end. O(log
+  /// (pattern length · types)).
+  ///
+  /// Without the fixed rows, a list shows the rows of each type in order from the first.
+  func count(of type: Int, beforeBase base: Int) -> Int {
+    let place = appearances[type].indices.partitionPoint { runs[appearances[type][$0].run].start < base } - 1
+    guard place >= 0 else { return 0 }
+    let appearance = appearances[type][place]
+    let run = runs[appearance.run]
+    let (pass, slot) = (min(base, run.end) - run.start).quotientAndRemainder(dividingBy: run.emissions.count)
+    return appearance.first + pass * appearance.slots.count + appearance.slots.countOfPrefix { $0 < slot }
+  }
+
+  /// The rows of a type that the list shows in `range`, without fixed rows.
+  func contentRows(of type: Int, in range: Range<Int>) -> Range<Int> {
+    count(of: type, beforeBase: base(of: range.lowerBound))..<count(of: type, beforeBase: base(of: range.upperBound))
+  }
+
   /// The row of an item, without the fixed rows; nil if it is fixed or not shown.
   func base(of item: SlotsItem) -> Int? {
     guard item.index >= 0, item.type >= 0, item.type < appearances.count else { return nil }

@@ -53,18 +53,22 @@ final class SlotsSection: FeedSection {
     for index in range { body(row(for: layout.item(at: index))) }
   }
 
-  func makeSnapshot() -> any SectionSnapshot {
+  func makeSnapshot(of range: Range<Int>) -> any SectionSnapshot {
     let layout = layout
     let own = TypeTable()
     var fixed: [Int: SlotsSnapshot.Fixed] = [:]
-    for position in layout.fixed.positions {
+    var next = layout.fixed.next(at: range.lowerBound)
+    while let position = next, position < range.upperBound {
       let row = row(for: layout.item(at: position))
       row.element.retain()
       fixed[position] = (row.element, own.code(of: row.type, in: row.element))
+      next = layout.fixed.next(at: position + 1)
+    }
+    let contents = plan.contents.enumerated().map { type, feed in
+      feed?.makeSnapshot(ofFlat: layout.contentRows(of: type, in: range))
     }
     return SlotsSnapshot(
-      layout: layout, fixed: fixed, contents: plan.contents.map { $0?.makeSnapshot() },
-      types: plan.showsOwnTypes ? nil : plan.typeNames, own: own)
+      range, of: layout, fixed: fixed, contents: contents, types: plan.showsOwnTypes ? nil : plan.typeNames, own: own)
   }
 
   private func row(for item: SlotsItem) -> Row {
@@ -79,66 +83,56 @@ final class SlotsSection: FeedSection {
   }
 }
 
-/// The rows of a slots feed when the snapshot was made: the layout at that time over snapshots of the contents.
+/// Rows of a slots feed when the snapshot was made: the layout at that time over snapshots of the contents.
 ///
 /// A layout shows the rows of each type in order, except fixed rows. So every content is read once in order, and the
 /// few fixed rows are retained from the start.
 final class SlotsSnapshot: SectionSnapshot {
   let count: Int
+  private(set) var position = 0
+  /// The row of the list that is the first of the snapshot.
+  private let start: Int
   private let layout: SlotsLayout
   private let contents: [FeedSnapshot?]
-  /// For each content, the section that is read next.
-  private var sections: [Int]
   /// The types of rows by content; nil if rows have their own types.
   private let types: [QuotedName]?
-  private var next = 0
   /// A retained element with the code of its type.
   typealias Fixed = (element: ElementText, type: TypeTable.Code)
-  /// The fixed rows by position.
+  /// The fixed rows by row of the list.
   private let fixed: [Int: Fixed]
   private let own: TypeTable
 
+  /// - Parameter contents: the rows that the layout shows in `range`, without fixed rows.
   init(
-    layout: SlotsLayout, fixed: [Int: Fixed], contents: [FeedSnapshot?], types: [QuotedName]?,
+    _ range: Range<Int>, of layout: SlotsLayout, fixed: [Int: Fixed], contents: [FeedSnapshot?], types: [QuotedName]?,
     own: TypeTable
   ) {
     self.own = own
-    count = layout.count
+    count = range.count
+    start = range.lowerBound
     self.fixed = fixed
     self.layout = layout
     self.contents = contents
     self.types = types
-    sections = [Int](repeating: 0, count: contents.count)
   }
 
   deinit {
     for row in fixed.values { row.element.release() }
   }
 
-  var position: Int { next }
-
   func next(max: Int, _ body: (Row) -> Void) -> Int {
-    let end = min(next + Swift.max(max, 0), count)
-    let start = next
-    while next < end {
-      let type = layout.item(at: next).type
-      if let row = fixed[next] {
-        body(Row(element: row.element, type: types?[type].bytes ?? own.type(row.type, of: row.element)))
-      } else {
-        read(type, body)
-      }
-      next += 1
-    }
-    return end - start
-  }
-
-  private func read(_ type: Int, _ body: (Row) -> Void) {
-    guard let content = contents[type] else { return }
-    while sections[type] < content.sections.count {
-      let section = content.sections[sections[type]]
+    let end = min(position + Swift.max(max, 0), count)
+    let first = position
+    while position < end {
+      let type = layout.item(at: start + position).type
       let name = types?[type].bytes
-      if section.next(max: 1, { body(Row(element: $0.element, type: name ?? $0.type)) }) > 0 { return }
-      sections[type] += 1
+      if let row = fixed[start + position] {
+        body(Row(element: row.element, type: name ?? own.type(row.type, of: row.element)))
+      } else {
+        _ = contents[type]?.next(max: 1) { body(Row(element: $0.element, type: name ?? $0.type)) }
+      }
+      position += 1
     }
+    return end - first
   }
 }

@@ -167,11 +167,12 @@ final class ViewIndex {
     return row
   }
 
-  /// Returns a snapshot of the current elements, which can be read while the index changes; nil if rows have types of
-  /// their own.
-  func makeSnapshot() -> PositionSnapshot? {
+  /// Returns a snapshot of the current elements of a range, which can be read while the index changes; nil if rows have
+  /// types of their own. It does not retain the index, which owns the elements.
+  func makeSnapshot(of range: Range<Int>) -> PositionSnapshot? {
     guard types.isEmpty else { return nil }
     return kept.makeSnapshot(
+      of: range,
       capture: { [unowned self] handle in
         let text = records[Int(handle)].text
         text.retain()

@@ -147,27 +147,25 @@ final class ViewSection: FeedSection {
 
   // MARK: Snapshots
 
-  /// A snapshot of at most this many rows is read at once.
+  /// A snapshot of at most this many rows retains each of them.
   private static let smallWindow = 1024
 
-  /// O(rows) for a small window, otherwise O(rows of the source / 100). Rows before the window are skipped while
-  /// reading.
-  func makeSnapshot() -> any SectionSnapshot {
-    let rows = rows
-    if count > Self.smallWindow {
+  /// O(rows) for few rows; otherwise O(log n + rows / 100), and O(sections of the source) without an index.
+  func makeSnapshot(of range: Range<Int>) -> any SectionSnapshot {
+    if range.count > Self.smallWindow {
       switch rows {
-      case .source(let range):
-        return SkippingSnapshot(range: range, of: source.makeSnapshot())
-      case .index(let index, let range):
-        if let snapshot = index.makeSnapshot() {
-          return SkippingSnapshot(range: range, of: snapshot, index)
+      case .source(let window):
+        return source.makeSnapshot(ofFlat: range.shifted(by: window.lowerBound))
+      case .index(let index, let window):
+        if let snapshot = index.makeSnapshot(of: range.shifted(by: window.lowerBound)) {
+          return RowSnapshot(snapshot, ownedBy: index)
         }
       case .preview: break
       }
     }
     var elements: [(text: ElementText, type: TypeTable.Code)] = []
     let types = TypeTable()
-    forEach(in: 0..<count) { row in
+    forEach(in: range) { row in
       row.element.retain()
       elements.append((row.element, types.code(of: row.type, in: row.element)))
     }
@@ -204,59 +202,5 @@ private final class RetainedRows: SectionSnapshot {
       position += 1
     }
     return end - start
-  }
-}
-
-/// A range of the rows of a snapshot. Skips the rows before the range.
-private final class SkippingSnapshot: SectionSnapshot {
-  private enum Rows {
-    case feed(FeedSnapshot)
-    /// The index is retained because it owns the elements.
-    case index(PositionSnapshot, ViewIndex)
-  }
-
-  let count: Int
-  private(set) var position = 0
-  private var skipped: Int
-  private var section = 0
-  private let rows: Rows
-
-  init(range: Range<Int>, of feed: FeedSnapshot) {
-    count = range.count
-    skipped = range.lowerBound
-    rows = .feed(feed)
-  }
-
-  init(range: Range<Int>, of snapshot: PositionSnapshot, _ index: ViewIndex) {
-    count = range.count
-    skipped = range.lowerBound
-    rows = .index(snapshot, index)
-  }
-
-  func next(max: Int, _ body: (Row) -> Void) -> Int {
-    while skipped > 0 {
-      let read = read(skipped) { _ in }
-      if read == 0 { return 0 }
-      skipped -= read
-    }
-    let read = read(min(Swift.max(max, 0), count - position), body)
-    position += read
-    return read
-  }
-
-  private func read(_ most: Int, _ body: (Row) -> Void) -> Int {
-    switch rows {
-    case .index(let snapshot, _):
-      return snapshot.next(max: most) { pattern in
-        if let element = ElementText(bitPattern: pattern) { body(Row(element: element, type: element.type)) }
-      }
-    case .feed(let feed):
-      while section < feed.sections.count {
-        let read = feed.sections[section].next(max: most, body)
-        if read > 0 || most == 0 { return read }
-        section += 1
-      }
-      return 0
-    }
   }
 }

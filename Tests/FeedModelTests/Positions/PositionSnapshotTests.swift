@@ -66,8 +66,10 @@ import Testing
       value += 1
       switch Int.random(in: 0..<12, using: &random) {
       case 0 where readings.count < 4:
-        let expected = captures.values(model.items)
-        readings.append(Reading(snapshot: captures.snapshot(of: model.tree), expected: expected))
+        let end = Int.random(in: 0...model.items.count, using: &random)
+        let rows = step % 3 == 0 ? 0..<model.items.count : Int.random(in: 0...end, using: &random)..<end
+        let expected = captures.values(Array(model.items[rows]))
+        readings.append(Reading(snapshot: captures.snapshot(of: model.tree, rows: rows), expected: expected))
       case 1,
         2 where !readings.isEmpty:
         if readings.isEmpty { continue }
@@ -129,6 +131,27 @@ import Testing
     }
   }
 
+  /// After each mutation of a row, each range reads its rows as they were.
+  @Test func everyRange() {
+    for end in 0...13 {
+      for start in 0...end {
+        for row in 0..<13 {
+          let captures = Captures()
+          var model = filled(13, captures)
+          let rows = start..<end
+          var reading = Reading(
+            snapshot: captures.snapshot(of: model.tree, rows: rows),
+            expected: captures.values(Array(model.items[rows])))
+          _ = reading.advance(rows.count / 2, captures)
+          if row % 2 == 0 { model.remove(at: row) } else { model.insert(at: row) }
+          while reading.advance(3, captures) > 0 {}
+          #expect(reading.read == reading.expected, "rows \(rows), row \(row)")
+          #expect(captures.held.isEmpty && !model.tree.hasSnapshots)
+        }
+      }
+    }
+  }
+
   @Test func captureIsLazy() {
     let captures = Captures()
     var model = filled(40, captures)
@@ -177,8 +200,10 @@ final class Captures {
   /// The number of unreleased captures of each value.
   private(set) var held: [UInt: Int] = [:]
 
-  func snapshot(of tree: PositionTree) -> PositionSnapshot {
+  /// Returns a snapshot of `rows`, or of all rows.
+  func snapshot(of tree: PositionTree, rows: Range<Int>? = nil) -> PositionSnapshot {
     tree.makeSnapshot(
+      of: rows ?? 0..<tree.count,
       capture: { item in
         let payload = UInt(self.elements[item] ?? 0)
         self.held[payload, default: 0] += 1

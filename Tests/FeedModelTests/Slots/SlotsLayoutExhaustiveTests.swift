@@ -23,6 +23,13 @@ import Testing
     for (row, item) in list.enumerated() where layout.item(at: row) != item || layout.row(of: item) != row {
       return false
     }
+    for type in counts.indices {
+      var before = 0
+      for row in 0...list.count {
+        if layout.contentRows(of: type, in: row..<list.count).lowerBound != before { return false }
+        if row < list.count, list[row].type == type, layout.fixed.item(at: row) == nil { before += 1 }
+      }
+    }
     let shown = Set(list)
     for type in counts.indices {
       for index in -1...counts[type] {

@@ -1,0 +1,97 @@
+import FeedChange
+import FeedJSON
+import FeedModel
+
+/// `range` and `snapshot` with many rows: the answer at one revision, written in parts while the feed changes.
+final class RowsJob: Job {
+  /// The largest number of rows that are answered at once.
+  static let fewRows = 4096
+
+  private let maxFrame: Int
+  private let snapshot: FeedSnapshot
+  private var reader: SectionReader
+  private var answer: RowsAnswer
+  private var text = ByteBuffer()
+
+  init(_ answer: consuming RowsAnswer, of snapshot: FeedSnapshot, maxFrame: Int) {
+    self.answer = answer
+    self.maxFrame = maxFrame
+    self.snapshot = snapshot
+    reader = SectionReader(snapshot)
+    self.answer.begin(&text)
+  }
+
+  var memory: Int { text.capacity + answer.memory }
+
+  /// - Throws: `limitExceeded` if the answer does not fit in a frame.
+  func advance(budget: Int) throws(FeedError) -> Bool {
+    let isDone = reader.advance(budget: budget) { item in
+      if isTooLarge { return }
+      switch item {
+      case .begin(let section):
+        answer.beginSection(section, count: snapshot.sections[section].count, &text)
+      case .row(let row): answer.append(row, to: &text)
+      case .end: answer.endSection(&text)
+      }
+    }
+    if isTooLarge { throw .answerTooLarge(maxFrame: maxFrame) }
+    if isDone { answer.end(&text) }
+    return isDone
+  }
+
+  private var isTooLarge: Bool { text.count + answer.typesSize > maxFrame }
+
+  func appendResult(to out: inout ByteBuffer) { out.append(text.bytes) }
+}
+
+/// The members of the answer to `range` or `snapshot`, written one row after another.
+struct RowsAnswer: ~Copyable {
+  private let revision: UInt64
+  /// The names of the sections; nil for `range`, whose only section is not described.
+  private let names: [String]?
+  private var rows: RowsWriter
+
+  /// The answer to `range`.
+  init(rangeOf feed: Feed) {
+    revision = feed.revision
+    names = nil
+    rows = RowsWriter(withTypes: true)
+  }
+
+  /// The answer to `snapshot`.
+  init(sectionsOf feed: Feed) {
+    revision = feed.revision
+    names = feed.sections.map(\.name)
+    rows = RowsWriter(withTypes: feed.hasTypes)
+  }
+
+  /// The memory in bytes.
+  var memory: Int { rows.memory + (names?.count ?? 0) * MemoryLayout<String>.stride }
+
+  /// The bytes of the types that will follow the rows of this section.
+  var typesSize: Int { rows.typesSize }
+
+  func begin(_ out: inout ByteBuffer) {
+    out.append("\"revision\":")
+    out.append(integer: revision)
+    if names != nil { out.append(",\"sections\":[") }
+  }
+
+  mutating func beginSection(_ section: Int, count: Int, _ out: inout ByteBuffer) {
+    if let names { out.appendSection(section, name: names[section], count: count) }
+    rows.begin(&out)
+  }
+
+  @inline(__always) mutating func append(_ row: Row, to out: inout ByteBuffer) {
+    rows.append(row.text, type: row.type, to: &out)
+  }
+
+  mutating func endSection(_ out: inout ByteBuffer) {
+    rows.end(&out)
+    if names != nil { out.append(UInt8(ascii: "}")) }
+  }
+
+  func end(_ out: inout ByteBuffer) {
+    if names != nil { out.append(UInt8(ascii: "]")) }
+  }
+}

@@ -1,0 +1,76 @@
+import FeedJSON
+import FeedModel
+
+/// Writes rows of one section as the members `elements` and, if rows may have types, `types`.
+struct RowsWriter: ~Copyable {
+  let withTypes: Bool
+  /// The types of the rows of this section, separated by commas.
+  private var types = ByteBuffer()
+  /// The number of rows of this section.
+  private(set) var count = 0
+
+  init(withTypes: Bool) {
+    self.withTypes = withTypes
+  }
+
+  /// The memory in bytes.
+  var memory: Int { types.capacity }
+
+  /// The bytes that the rows of this section add to their texts.
+  var typesSize: Int { types.count }
+
+  mutating func begin(_ out: inout ByteBuffer) {
+    types.removeAll(keepingCapacity: true)
+    count = 0
+    out.append(",\"elements\":[")
+  }
+
+  /// Adds a row.
+  ///
+  /// - Parameter type: the type as rows store it.
+  mutating func append(_ text: UnsafeRawBufferPointer, type: UnsafeRawBufferPointer, to out: inout ByteBuffer) {
+    if count > 0 { out.append(UInt8(ascii: ",")) }
+    out.append(text)
+    if withTypes {
+      if count > 0 { types.append(UInt8(ascii: ",")) }
+      types.append(type: type)
+    }
+    count &+= 1
+  }
+
+  mutating func end(_ out: inout ByteBuffer) {
+    out.append(UInt8(ascii: "]"))
+    guard withTypes else { return }
+    out.append(",\"types\":[")
+    out.append(types.bytes)
+    out.append(UInt8(ascii: "]"))
+  }
+}
+
+extension ByteBuffer {
+  /// Appends the type of a row as a JSON string, or null.
+  mutating func append(typeOf row: Row) { append(type: row.type) }
+
+  /// Appends a type as rows store it, or null if it is empty.
+  mutating func append(type: UnsafeRawBufferPointer) {
+    if type.isEmpty { append("null") } else { append(type) }
+  }
+
+  /// Appends `[{"name":…,"count":…},…]`.
+  mutating func appendSectionList(_ sections: [(name: String, count: Int)]) {
+    append(UInt8(ascii: "["))
+    for (place, section) in sections.enumerated() {
+      appendSection(place, name: section.name, count: section.count)
+      append(UInt8(ascii: "}"))
+    }
+    append(UInt8(ascii: "]"))
+  }
+
+  /// Appends the beginning of the object of a section, `{"name":…,"count":…`, after a comma unless it is the first.
+  mutating func appendSection(_ place: Int, name: String, count: Int) {
+    append(place > 0 ? ",{\"name\":" : "{\"name\":")
+    appendJSONString(name)
+    append(",\"count\":")
+    append(integer: count)
+  }
+}
