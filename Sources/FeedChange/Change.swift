@@ -53,17 +53,22 @@ public struct Change: Equatable, Sendable {
 
   /// Empties all lists, and keeps their memory if `keepingCapacity`.
   @inlinable public mutating func removeAll(keepingCapacity: Bool = false) {
-    // Most lists are empty already, and the test is cheaper than the call.
-    if !deleted.isEmpty { deleted.removeAll(keepingCapacity: keepingCapacity) }
-    if !added.isEmpty { added.removeAll(keepingCapacity: keepingCapacity) }
-    if keepingCapacity && updated.count == 1 {
-      updated.removeLast()
-    } else if !updated.isEmpty {
-      updated.removeAll(keepingCapacity: keepingCapacity)
+    Self.empty(&deleted, keepingCapacity)
+    Self.empty(&added, keepingCapacity)
+    Self.empty(&updated, keepingCapacity)
+    Self.empty(&moves, keepingCapacity)
+    Self.empty(&sectionsDeleted, keepingCapacity)
+    Self.empty(&sectionsAdded, keepingCapacity)
+  }
+
+  /// Most lists are empty already, and many have one entry. The tests are cheaper than the call.
+  @inlinable @inline(__always)
+  static func empty<Entry>(_ list: inout [Entry], _ keepingCapacity: Bool) {
+    if keepingCapacity && list.count == 1 {
+      list.removeLast()
+    } else if !list.isEmpty {
+      list.removeAll(keepingCapacity: keepingCapacity)
     }
-    if !moves.isEmpty { moves.removeAll(keepingCapacity: keepingCapacity) }
-    if !sectionsDeleted.isEmpty { sectionsDeleted.removeAll(keepingCapacity: keepingCapacity) }
-    if !sectionsAdded.isEmpty { sectionsAdded.removeAll(keepingCapacity: keepingCapacity) }
   }
 
   /// Whether the change replaces elements only, so that coordinates before and after it are the same.

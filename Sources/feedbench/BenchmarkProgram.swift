@@ -101,7 +101,7 @@ struct BenchmarkCommand: Sendable {
   let run: @Sendable (ParsedOptions, inout Report) throws -> Void
 
   /// Every command.
-  static let all = [json, query, model, engine, tree, view, socket, long]
+  static let all = [json, query, model, sections, engine, tree, view, socket, long]
 
   var table: OptionTable {
     OptionTable(

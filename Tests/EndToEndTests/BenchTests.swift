@@ -17,6 +17,7 @@ import Testing
       ["query", "--count", "50"],
       ["model", "--count", "50", "--elements", "40", "--elements", "300"],
       ["engine", "--count", "600", "--watchers", "0", "--watchers", "3", "--elements", "9"],
+      ["sections", "--count", "50", "--elements", "60"],
       ["tree", "--count", "600", "--levels", "4", "--rows", "50"],
       ["view", "--count", "600", "--elements", "40"],
       ["socket", "--count", "600", "--watchers", "1", "--watchers", "3", "--snapshot", "500"],
@@ -50,7 +51,7 @@ import Testing
   @Test func helpListsCommandsAndOptions() throws {
     let help = try run(["--help"])
     #expect(help.code == 0)
-    for command in ["json", "query", "model", "engine", "tree", "view", "socket", "long"] {
+    for command in ["json", "query", "model", "engine", "sections", "tree", "view", "socket", "long"] {
       #expect(help.output.contains("\n  \(command) "))
       let own = try run([command, "--help"])
       #expect(own.code == 0)

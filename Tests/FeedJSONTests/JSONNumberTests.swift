@@ -167,10 +167,18 @@ extension JSONNumberTests {
     ("100000000000000000000", "100000000000000000000"), ("1e20", "100000000000000000000"), ("1e21", "1e21"),
     ("123456789012345678901234567890", "1.2345678901234567890123456789e29"), ("12.5e1", "125"),
     ("0.000001", "0.000001"),
-    ("0.0000001", "1e-7"), ("-15e299", "-1.5e300"), ("1e99999999999999999999", "1e4611686018427387904"),
+    ("0.0000001", "1e-7"), ("-0.00123e-70", "-1.23e-73"), ("1700000012345", "1700000012345"), ("-15e299", "-1.5e300"),
+    ("1e99999999999999999999", "1e4611686018427387904"),
   ])
   func equalValuesHaveOneText(_ text: String, _ canonical: String) {
     var text = text
     #expect(text.withUTF8 { JSONNumber(UnsafeRawBufferPointer($0)).canonicalText } == canonical)
+    for flip: UInt8 in [0, 0xFF] {
+      var read = ByteBuffer()
+      JSONNumber.key(text).map { $0 ^ flip }.withUnsafeBytes {
+        JSONNumber.appendCanonicalText(ofKey: $0, isInverted: flip != 0, to: &read)
+      }
+      #expect(String(decoding: read.bytes, as: UTF8.self) == canonical)
+    }
   }
 }

@@ -135,18 +135,44 @@ extension JSONNumber {
   /// The value as text, the same for equal values: with all digits as a decimal fraction if it is from 10⁻⁶ to below 10²¹,
   /// otherwise as `1.5e300`.
   public var canonicalText: String {
-    guard digitCount > 0 else { return "0" }
-    let digits = String(decoding: digits.map { $0 &+ UInt8(ascii: "0") }, as: UTF8.self)
-    let sign = isNegative ? "-" : ""
-    func zeros(_ count: Int) -> String { String(repeating: "0", count: count) }
-    switch exponent {
-    case digitCount...max(21, digitCount) where exponent <= 21: return sign + digits + zeros(exponent - digitCount)
-    case 1..<max(1, digitCount) where exponent <= 21:
-      return sign + digits.prefix(exponent) + "." + digits.dropFirst(exponent)
-    case -5...0: return sign + "0." + zeros(-exponent) + digits
-    default:
-      let fraction = digitCount > 1 ? "." + digits.dropFirst() : ""
-      return sign + digits.prefix(1) + fraction + "e\(exponent - 1)"
+    var text = ByteBuffer()
+    appendCanonicalText(to: &text)
+    return String(decoding: text.bytes, as: UTF8.self)
+  }
+
+  /// Appends the ``canonicalText``.
+  public func appendCanonicalText(to buffer: inout ByteBuffer) {
+    Self.appendCanonicalText(digits, count: digitCount, exponent: exponent, isNegative: isNegative, to: &buffer)
+  }
+
+  /// Appends the canonical text of 0.d₁d₂…dₙ × 10^exponent; of 0 if there are no digits.
+  ///
+  /// - Parameter digits: the values of the digits, 0–9. The first and the last are not zero.
+  static func appendCanonicalText(
+    _ digits: some Sequence<UInt8>, count: Int, exponent: Int, isNegative: Bool, to buffer: inout ByteBuffer
+  ) {
+    guard count > 0 else { return buffer.append(UInt8(ascii: "0")) }
+    if isNegative { buffer.append(UInt8(ascii: "-")) }
+    let isFraction = (-5...0).contains(exponent)
+    let isScientific = !isFraction && !(1...21).contains(exponent)
+    if isFraction {
+      buffer.append("0.")
+      for _ in exponent..<0 { buffer.append(UInt8(ascii: "0")) }
+    }
+    var left = isFraction ? -1 : isScientific ? 1 : exponent
+    for digit in digits {
+      if left == 0 { buffer.append(UInt8(ascii: ".")) }
+      buffer.append(digit &+ UInt8(ascii: "0"))
+      left &-= 1
+    }
+    if isScientific {
+      buffer.append(UInt8(ascii: "e"))
+      buffer.append(integer: exponent &- 1)
+    } else if !isFraction {
+      while left > 0 {
+        buffer.append(UInt8(ascii: "0"))
+        left &-= 1
+      }
     }
   }
 

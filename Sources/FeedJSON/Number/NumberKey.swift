@@ -59,6 +59,55 @@ extension JSONNumber {
     buffer.append(flip)
   }
 
+  /// Appends the ``canonicalText`` of the number with a key.
+  ///
+  /// - Parameters:
+  ///   - key: the bytes that `appendOrderedKey(of:to:)` appended.
+  ///   - isInverted: whether all bytes of the key are inverted.
+  public static func appendCanonicalText(
+    ofKey key: UnsafeRawBufferPointer, isInverted: Bool, to buffer: inout ByteBuffer
+  ) {
+    guard key.count > 1 else { return buffer.append(UInt8(ascii: "0")) }
+    var flip: UInt8 = isInverted ? 0xFF : 0
+    let isNegative = key[0] ^ flip < 0x80
+    if isNegative { flip = ~flip }
+    let first = key[0] ^ flip
+    var start = 1
+    var exponent = Int(first) &- 0x82 &+ shortExponents.lowerBound
+    if first == 0x81 || first == 0xFF {
+      start = 9
+      var biased: UInt64 = 0
+      for byte in key[1..<9] { biased = biased &<< 8 | UInt64(byte ^ flip) }
+      exponent = Int(Int64(bitPattern: biased ^ (1 << 63)))
+    }
+    let pairs = UnsafeRawBufferPointer(rebasing: key[start..<(key.count &- 1)])
+    let digits = KeyDigits(pairs: pairs, flip: flip)
+    appendCanonicalText(digits, count: digits.count, exponent: exponent, isNegative: isNegative, to: &buffer)
+  }
+
+  /// The values of the digits in a key, 0–9.
+  private struct KeyDigits: Sequence, IteratorProtocol {
+    /// The bytes of 1–100, each for two digits.
+    let pairs: UnsafeRawBufferPointer
+    let flip: UInt8
+    let count: Int
+    private var place = 0
+
+    init(pairs: UnsafeRawBufferPointer, flip: UInt8) {
+      (self.pairs, self.flip) = (pairs, flip)
+      // The last digit is not zero, so a pair that ends with zero has only one digit.
+      let last = pairs.last.map { ($0 ^ flip) &- 1 } ?? 0
+      count = 2 &* pairs.count &- (last % 10 == 0 ? 1 : 0)
+    }
+
+    mutating func next() -> UInt8? {
+      if place >= count { return nil }
+      let pair = (pairs[place / 2] ^ flip) &- 1
+      defer { place &+= 1 }
+      return place & 1 == 0 ? pair / 10 : pair % 10
+    }
+  }
+
   /// The exponents that fit in the first byte, as 0x82–0xFE.
   private static let shortExponents = -44...80
 }

@@ -140,8 +140,7 @@ final class UndoLog {
     // Each may be the last that holds a feed.
     if !structures.isEmpty { while structures.popLast() != nil { pace.spend() } }
     if !keyed.isEmpty {
-      for index in keyed.indices { keyed[index].endCommit() }
-      keyed.removeAll(keepingCapacity: true)
+      while let sections = keyed.popLast() { sections.endCommit() }
     }
   }
 

@@ -70,14 +70,27 @@ struct SortOrder: Sendable {
     buffer.append(0)
   }
 
-  /// Calls `body` with the bytes of the string in the key of a single term: all inverted if `descending`, and with a byte
-  /// after each zero. Returns nil for another value.
+  /// The value of the key of a single term.
+  enum KeyedValue {
+    case `false`, `true`
+    /// The key of a number, see `JSONNumber.appendOrderedKey(of:to:)`, inverted if the term is descending.
+    case number(UnsafeRawBufferPointer)
+    /// The bytes of a string, inverted if the term is descending, and with a byte after each zero.
+    case string(UnsafeRawBufferPointer)
+    case other
+  }
+
+  /// Returns the value of the key of a single term.
   @inline(__always)
-  static func withString<R>(
-    of key: UnsafeRawBufferPointer, descending: Bool, _ body: (UnsafeRawBufferPointer) -> R
-  ) -> R? {
-    guard key.count >= 3, key[0] == (descending ? ~Rank.string : Rank.string) else { return nil }
-    return body(UnsafeRawBufferPointer(rebasing: key[1..<(key.count - 2)]))
+  static func value(of key: UnsafeRawBufferPointer, descending: Bool) -> KeyedValue {
+    let mask: UInt8 = descending ? 0xFF : 0
+    return switch key.first.map({ $0 ^ mask }) {
+    case Rank.false: .false
+    case Rank.true: .true
+    case Rank.number: .number(UnsafeRawBufferPointer(rebasing: key[1...]))
+    case Rank.string: .string(UnsafeRawBufferPointer(rebasing: key[1..<(key.count - 2)]))
+    default: .other
+    }
   }
 
   /// The key with this index in the `keys` of an element. O(index).

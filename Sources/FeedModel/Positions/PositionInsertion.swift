@@ -5,10 +5,28 @@ extension PositionTree {
   ///   row returned by `upperBound(key:isAfter:)`.
   public func insert(_ item: UInt32, at row: Int, key: UInt64 = 0) {
     precondition(row >= 0 && row <= count, "row out of range")
+    insert(item, into: locateGap(before: row), key: key)
+  }
+
+  /// Inserts `item` directly after another one, and returns its row. O(log n), and faster than by row.
+  ///
+  /// - Precondition: `item` is not in the tree, `other` is. In a keyed tree the keys stay ascending.
+  func insert(_ item: UInt32, after other: UInt32, key: UInt64 = 0) -> Int {
+    let leaf = leafOf[other]
+    precondition(leaf != .none, "the item before is not in the tree")
+    let offset = offset(of: other, in: leaf) &+ 1
+    let row = firstRow(of: leaf) &+ offset
+    insert(item, into: (leaf, offset), key: key)
+    return row
+  }
+
+  /// Inserts `item` into a gap.
+  @inline(__always)
+  private func insert(_ item: UInt32, into gap: Place, key: UInt64) {
     precondition(item != .max && count < Int(UInt32.max) - 1, "too many items")
     precondition(!contains(item), "the item is in the tree already")
     leafOf.reserve(item)
-    var place = locateGap(before: row)
+    var place = gap
     if Int(leaves.header(place.leaf).pointee.count) == leafLimit {
       place = makeRoom(at: place, for: key)
     }

@@ -19,6 +19,27 @@ extension PositionTree {
     return leaves.keys(place.leaf)[place.offset]
   }
 
+  /// An item with its key.
+  typealias Entry = (item: UInt32, key: UInt64)
+
+  /// The items before `row` and at it; nil where there is none. O(log n).
+  ///
+  /// - Precondition: the tree is keyed, and `row` is in `0...count`.
+  func neighbours(of row: Int) -> (before: Entry?, at: Entry?) {
+    precondition(keyed, "the tree has no keys")
+    if row == 0 { return (nil, count > 0 ? entry(at: locate(0)) : nil) }
+    let before = locate(row &- 1)
+    if row == count { return (entry(at: before), nil) }
+    let header = leaves.header(before.leaf)
+    let isLast = before.offset &+ 1 == Int(header.pointee.count)
+    return (entry(at: before), entry(at: isLast ? (header.pointee.next, 0) : (before.leaf, before.offset &+ 1)))
+  }
+
+  @inline(__always)
+  private func entry(at place: Place) -> Entry {
+    (leaves.items(place.leaf)[place.offset], leaves.keys(place.leaf)[place.offset])
+  }
+
   /// Whether `item` is in the tree. O(1).
   public func contains(_ item: UInt32) -> Bool {
     leafOf[item] != .none

@@ -37,7 +37,7 @@ extension RowStore {
     _ flat: borrowing Change, by keyed: KeyedSections, since scope: KeyedSections.Scope, _ log: UndoLog,
     _ position: UndoLog.Position, isStep: Bool, into change: inout Change
   ) {
-    keyed.divide(flat, since: scope, into: &change)
+    KeyedDivision(of: keyed, since: scope, isStep: isStep).divide(flat, into: &change)
     if isStep || change.moves.isEmpty { return }
     change = change.normalizingMoves()
     let entries = log.entries(of: .passUnretained(self), since: position)

@@ -1,16 +1,20 @@
 import FeedChange
 
-/// The sections of a collection with one section for each value of a key, in order.
+/// The sections of a collection with one section for each value of a key, in order, and the section of each row.
 ///
 /// A section takes a few words here; its key and its name are those of its rows.
 ///
 ///     let id = table.make()
-///     if table.addRow(to: id) {                      // the first row
-///       table.didFill(id, at: index, first: handle)  // the section is now at `index`
+///     if table.addRow(handle, to: id) {                        // the first row
+///       table.didFill(id, after: predecessor, first: handle)   // the section now follows its predecessor
 ///     }
 ///
-/// Invariant: `order` has exactly the sections with rows. `gone` has the sections that lost all rows in the open commit
-/// and have a known key, by key. Identifiers of sections without rows are free, or were touched in the open commit.
+/// A section that loses its last row stays without rows: if rows with its key come back in the same commit, they are in
+/// another section. Only an undo gives it rows again. What a change tells of two sections with one key is the concern of
+/// `KeyedDivision`.
+///
+/// Invariant: `order` has exactly the sections with rows. Identifiers of sections without rows are free, or were touched in
+/// the open commit.
 final class KeyedSectionTable {
   /// The identifier of no section.
   static let none = UInt32.max
@@ -20,39 +24,51 @@ final class KeyedSectionTable {
     var count: UInt32 = 0
     /// The handle of the first row, if there are rows.
     var first: UInt32 = 0
-    /// A retained version of an element with the key of the section, set when the section loses its last row; until the
-    /// end of the commit. 0 for none.
-    var version: UInt = 0
-    /// Whether the open operation and the open commit touched the section.
-    var isTouched = (operation: false, commit: false)
+    /// The indices of the section in `touchedInOperation` and `touchedInCommit`, if it has the identifier there.
+    var operation: UInt32 = 0
+    var commit: UInt32 = 0
   }
 
   /// A section that a scope touched, with its row count before the scope.
   struct Touched {
     let id: UInt32
-    let before: Int
+    let before: UInt32
+  }
+
+  /// A section that lost its last row.
+  struct Emptied {
+    let id: UInt32
+    /// The index that it had; -1 if it lost the row with many others.
+    let index: Int
+    /// A version of an element with the key of the section, which the undo log retains until the end of the commit.
+    let version: ElementText
   }
 
   private var records: [Record] = []
   private var free: [UInt32] = []
   private let order: PositionTree
-  private let gone = PositionTree(keyed: true)
-  /// The section that was added to the order or removed from it last, and its index.
+  /// The section of each row, by handle.
+  private var sectionOf: [UInt32] = []
+  /// The section that was added to the order last, and its index.
   private var latest: (id: UInt32, index: Int) = (none, 0)
-  /// The sections that the open operation and the open commit touched, each once.
-  private(set) var touched: (operation: [Touched], commit: [Touched]) = ([], [])
+  /// The sections that the open commit touched, each once.
+  private var touchedInCommit: [Touched] = []
+  /// Those that the open operation touched, unless it is the first of the commit.
+  private var touchedInOperation: [Touched] = []
+  /// Whether no earlier operation of the commit touched a section.
+  private var isFirstOperation = true
+  /// The sections that lost their last row in the open commit, in this order. An undo removes them in reverse.
+  private var emptied: [Emptied] = []
+  /// The number of `emptied` sections before the open operation.
+  private var emptiedBefore = 0
 
   init() { order = PositionTree(keyed: false) }
 
-  /// Creates a table with the same sections. The open commit must not have changed them. O(sections).
+  /// Creates a table with the same sections. The open commit must not have changed them. O(rows).
   init(copying other: KeyedSectionTable, _ pace: Pace) {
-    assert(other.touched.commit.isEmpty, "the commit has changed the sections")
-    (records, free) = (other.records, other.free)
+    assert(other.touchedInCommit.isEmpty, "the commit has changed the sections")
+    (records, free, sectionOf) = (other.records, other.free, other.sectionOf)
     order = other.order.copy(pace)
-  }
-
-  deinit {
-    for section in touched.commit { ElementText(bitPattern: records[Int(section.id)].version)?.release() }
   }
 
   // MARK: Sections with rows
@@ -70,15 +86,9 @@ final class KeyedSectionTable {
     return index
   }
 
-  /// The index that a section without rows had, if the order has not changed since.
-  func formerIndex(of id: UInt32) -> Int? { id == latest.id ? latest.index : nil }
-
-  /// The numbers of rows of the sections, in order. O(sections).
-  var rowCounts: [Int] {
-    var counts: [Int] = []
-    counts.reserveCapacity(order.count)
-    order.forEach(in: 0..<order.count) { counts.append(Int(records[Int($0)].count)) }
-    return counts
+  /// Calls `body` with the sections in order, each with its number of rows. O(sections).
+  func forEach(_ body: (_ id: UInt32, _ count: Int) -> Void) {
+    order.forEach(in: 0..<order.count) { body($0, Int(records[Int($0)].count)) }
   }
 
   /// The number of rows of a section.
@@ -89,6 +99,9 @@ final class KeyedSectionTable {
 
   func setFirst(_ handle: UInt32, of id: UInt32) { records[Int(id)].first = handle }
 
+  /// The section of an existing row.
+  func section(of handle: UInt32) -> UInt32 { sectionOf[Int(handle)] }
+
   // MARK: Mutations
 
   /// Returns the identifier of a new section. Amortized O(1).
@@ -98,26 +111,34 @@ final class KeyedSectionTable {
     return UInt32(records.count - 1)
   }
 
-  /// Appends a new section with one row.
-  func append(first: UInt32) -> UInt32 {
-    let id = make()
-    (records[Int(id)].count, records[Int(id)].first) = (1, first)
-    latest = (id, order.count)
-    order.insert(id, at: order.count)
-    return id
+  /// Appends a row to the last section, or to a new section. Not undoable; for a table that nothing has touched.
+  func append(_ handle: UInt32, toLast isInLast: Bool) {
+    setSection(of: handle, order.count - (isInLast ? 1 : 0))
+    if isInLast {
+      records[records.count - 1].count += 1
+    } else {
+      order.insert(UInt32(records.count), at: order.count)
+      records.append(Record(count: 1, first: handle))
+    }
+  }
+
+  private func setSection(of handle: UInt32, _ id: Int) {
+    let place = Int(handle)
+    if place >= sectionOf.count {
+      sectionOf.append(contentsOf: repeatElement(0, count: place + 1 - sectionOf.count))
+    }
+    sectionOf[place] = UInt32(id)
   }
 
   /// Counts another row. Returns whether it is the only one; the caller must then call `didFill`.
-  func addRow(to id: UInt32) -> Bool {
+  func addRow(_ handle: UInt32, to id: UInt32) -> Bool {
     touch(id)
+    setSection(of: handle, Int(id))
     records[Int(id)].count += 1
     return records[Int(id)].count == 1
   }
 
-  /// Counts another row of a section that was just appended.
-  func appendRow(to id: UInt32) { records[Int(id)].count += 1 }
-
-  /// Counts one row less. Returns whether none is left; the caller must then call `didEmpty`.
+  /// Counts one row less. Returns whether none is left; the caller must then call `didEmpty` or `didEmptyAll`.
   func removeRow(from id: UInt32) -> Bool {
     assert(records[Int(id)].count > 0, "a section has less than no rows")
     touch(id)
@@ -126,93 +147,107 @@ final class KeyedSectionTable {
   }
 
   /// Records that a section got its first row. O(log sections).
-  func didFill(_ id: UInt32, at index: Int, first: UInt32) {
+  ///
+  /// - Parameter predecessor: the section before it; `none` if it is the first one.
+  func didFill(_ id: UInt32, after predecessor: UInt32, first: UInt32) {
     records[Int(id)].first = first
-    order.insert(id, at: index)
+    var index = 0
+    if predecessor == Self.none { order.insert(id, at: 0) } else { index = order.insert(id, after: predecessor) }
     latest = (id, index)
-    if gone.count > 0, let place = gone.row(of: id) { _ = gone.remove(at: place) }
+    // Only an undo gives rows to a section that lost all.
+    if emptied.last?.id == id { emptied.removeLast() }
   }
 
   /// Records that a section lost its last row. O(log sections).
   ///
-  /// - Parameter version: the version of an element whose key is that of the section; nil if a step is undone.
+  /// - Parameter version: the version of an element whose key is that of the section; nil if the creation of the section is
+  ///   undone.
   func didEmpty(_ id: UInt32, version: ElementText?) {
-    let index = index(of: id)
-    _ = order.remove(at: index)
-    latest = (id, index)
-    if records[Int(id)].version == 0, let version {
-      version.retain()
-      records[Int(id)].version = version.bitPattern
+    guard let index = order.remove(id) else { preconditionFailure("a section without rows lost a row") }
+    latest.id = Self.none
+    if let version { emptied.append(Emptied(id: id, index: index, version: version)) }
+  }
+
+  /// Records that a section will lose its last row with many others. `didEmptyAll` must follow.
+  func willEmpty(_ id: UInt32, version: ElementText) {
+    emptied.append(Emptied(id: id, index: -1, version: version))
+  }
+
+  /// Removes the sections without rows. O(sections).
+  func didEmptyAll(_ pace: Pace) {
+    latest.id = Self.none
+    var gone: [Int] = []
+    var index = 0
+    order.forEach(in: 0..<order.count) { id in
+      if records[Int(id)].count == 0 { gone.append(index) }
+      index += 1
     }
-    // Without a version, the section was created in this commit, and its creation is undone.
-    guard let key = goneKey(of: id) else { return }
-    gone.insert(id, at: placeInGone(key), key: SortOrder.prefix(of: key))
+    if !gone.isEmpty { order.removeAll(at: gone, pace) }
   }
 
   private func touch(_ id: UInt32) {
     let record = records[Int(id)]
-    if record.isTouched.operation { return }
-    records[Int(id)].isTouched.operation = true
-    touched.operation.append(Touched(id: id, before: Int(record.count)))
-    if record.isTouched.commit { return }
-    records[Int(id)].isTouched.commit = true
-    touched.commit.append(Touched(id: id, before: Int(record.count)))
-  }
-
-  // MARK: Sections that lost all rows
-
-  /// The key of a section that lost its last row in this commit; nil if it is not known.
-  func goneKey(of id: UInt32) -> UnsafeRawBufferPointer? {
-    ElementText(bitPattern: records[Int(id)].version).map { SortOrder.key(0, in: $0.keys) }
-  }
-
-  /// The place of a section among those that lost all rows, by key. O(log sections).
-  func goneIndex(of id: UInt32) -> Int {
-    guard let index = gone.row(of: id) else { preconditionFailure("a section with rows is not gone") }
-    return index
-  }
-
-  /// The section with a key that lost all rows in this commit; `none` if there is none. O(log sections).
-  func findGone(_ key: UnsafeRawBufferPointer) -> UInt32 {
-    let place = placeInGone(key)
-    guard place > 0, let found = goneKey(of: gone[place - 1]), SortOrder.compare(found, key) == 0 else {
-      return Self.none
+    if !Self.has(touchedInCommit, id, at: record.commit) {
+      records[Int(id)].commit = UInt32(touchedInCommit.count)
+      touchedInCommit.append(Touched(id: id, before: record.count))
     }
-    return gone[place - 1]
+    if isFirstOperation || Self.has(touchedInOperation, id, at: record.operation) { return }
+    records[Int(id)].operation = UInt32(touchedInOperation.count)
+    touchedInOperation.append(Touched(id: id, before: record.count))
   }
 
-  private func placeInGone(_ key: UnsafeRawBufferPointer) -> Int {
-    // Many rows are removed from the last to the first.
-    if gone.count == 0 || isGone(gone[0], after: key) { return 0 }
-    return gone.upperBound(key: SortOrder.prefix(of: key)) { isGone($0, after: key) }
-  }
-
-  private func isGone(_ id: UInt32, after key: UnsafeRawBufferPointer) -> Bool {
-    goneKey(of: id).map { SortOrder.compare($0, key) > 0 } ?? false
+  private static func has(_ list: [Touched], _ id: UInt32, at place: UInt32) -> Bool {
+    Int(place) < list.count && list[Int(place)].id == id
   }
 
   // MARK: Scopes
 
-  /// Ends an operation. O(sections touched).
+  /// The sections that a scope touched, each once.
+  func touched(in scope: KeyedSections.Scope) -> [Touched] {
+    scope == .operation && !isFirstOperation ? touchedInOperation : touchedInCommit
+  }
+
+  /// The number of rows of a section before a scope; nil if the scope has not touched it.
+  func rowCount(of id: UInt32, before scope: KeyedSections.Scope) -> Int? {
+    let record = records[Int(id)]
+    if scope == .operation && !isFirstOperation {
+      guard Self.has(touchedInOperation, id, at: record.operation) else { return nil }
+      return Int(touchedInOperation[Int(record.operation)].before)
+    }
+    guard Self.has(touchedInCommit, id, at: record.commit) else { return nil }
+    return Int(touchedInCommit[Int(record.commit)].before)
+  }
+
+  /// The sections that lost their last row in a scope, also those that the scope created, in the order in which they did.
+  func emptied(in scope: KeyedSections.Scope) -> ArraySlice<Emptied> {
+    emptied[(scope == .operation ? emptiedBefore : 0)...]
+  }
+
+  /// Ends an operation.
   func endOperation() {
-    for index in touched.operation.indices { records[Int(touched.operation[index].id)].isTouched.operation = false }
-    touched.operation.removeAll(keepingCapacity: touched.operation.count <= 1024)
+    Self.empty(&touchedInOperation)
+    isFirstOperation = touchedInCommit.isEmpty
+    emptiedBefore = emptied.count
   }
 
   /// Ends the commit: frees the identifiers of sections without rows. O(sections touched).
   func endCommit() {
-    assert(touched.operation.isEmpty, "the operation has not ended")
-    if gone.count > 64 { gone.removeAll() }
-    while gone.count > 0 { _ = gone.remove(at: gone.count - 1) }
-    for index in touched.commit.indices {
-      let id = touched.commit[index].id
-      let record = records[Int(id)]
-      ElementText(bitPattern: record.version)?.release()
-      records[Int(id)].version = 0
-      records[Int(id)].isTouched.commit = false
-      if record.count == 0 { free.append(id) }
+    for index in touchedInCommit.indices where records[Int(touchedInCommit[index].id)].count == 0 {
+      free.append(touchedInCommit[index].id)
     }
-    touched.commit.removeAll(keepingCapacity: touched.commit.count <= 1024)
+    Self.empty(&touchedInCommit)
+    Self.empty(&emptied)
+    endOperation()
+  }
+
+  /// Most lists have one entry or none, for which `removeAll` is slow.
+  @inline(__always)
+  private static func empty<Entry>(_ list: inout [Entry]) {
+    if list.count == 1 {
+      list.removeLast()
+    } else if !list.isEmpty {
+      list.removeAll(keepingCapacity: list.count <= 1024)
+    }
   }
 
   /// O(sections).
@@ -221,11 +256,15 @@ final class KeyedSectionTable {
     precondition((0..<order.count).allSatisfy { records[Int(order[$0])].count > 0 }, "a section in order has no rows")
     precondition(Set(free).count == free.count, "an identifier is free twice")
     precondition(free.allSatisfy { records[Int($0)].count == 0 }, "a section has a free identifier")
-    if touched.commit.isEmpty {
+    precondition(emptied.allSatisfy { records[Int($0.id)].count == 0 }, "an emptied section has rows")
+    precondition(emptiedBefore <= emptied.count, "the operation began with more emptied sections")
+    if touchedInCommit.isEmpty {
       precondition(free.count + order.count == records.count, "an identifier is lost")
-      precondition(gone.count == 0 && records.allSatisfy { $0.version == 0 }, "a section without rows is left")
+      precondition(emptied.isEmpty, "a section without rows is left")
     }
-    precondition(
-      touched.commit.allSatisfy { records[Int($0.id)].isTouched.commit }, "a touched section is not marked")
+    for (list, place) in [(touchedInOperation, \Record.operation), (touchedInCommit, \Record.commit)] {
+      precondition(
+        list.indices.allSatisfy { Int(records[Int(list[$0].id)][keyPath: place]) == $0 }, "a touched section is lost")
+    }
   }
 }

@@ -7,8 +7,7 @@ import FeedJSON
 /// section as in many. A section exists while it has rows. Its neighbours in the tree tell the section of a new row, and
 /// its first row tells where it begins, so only the search for the place of a row compares keys.
 ///
-/// Operations change rows of the first tree; `divide` converts the change to one of sections. For this purpose, the table
-/// stores the row counts of the sections before the operation and before the commit.
+/// Operations change rows of the first tree; `divide` converts the change to one of sections.
 ///
 /// Invariant: every row is counted in the section of its key.
 final class KeyedSections {
@@ -23,8 +22,8 @@ final class KeyedSections {
     var section = KeyedSectionTable.none
     /// The place of the row, if it enters the section.
     var place: (row: Int, key: UInt64)?
-    /// The index of the section if it has no rows and the row is new, -1 if it is not known.
-    var index = -1
+    /// The section before a new one, `none` if there is none; nil if it is not known.
+    var predecessor: UInt32?
   }
 
   /// The number of the feed; set by `bind`.
@@ -33,12 +32,12 @@ final class KeyedSections {
   let feed: String
   /// All rows, as one section.
   let flat: RowSection
+  let table: KeyedSectionTable
   private let names: SectionNames
-  private let table: KeyedSectionTable
-  /// The section of each row, by handle.
-  private var sectionOf: [UInt32] = []
   /// The next row that is inserted or changed.
   private var prepared = Prepared()
+  /// Whether a bulk removal removes the first row of a section that has others.
+  private var losesFirstRows = false
 
   /// The number of sections before the operation.
   private var countBefore = 0
@@ -62,7 +61,7 @@ final class KeyedSections {
   private init(copying other: KeyedSections, _ flat: RowSection, _ pace: Pace) {
     assert(!other.isListed, "the commit has changed the sections")
     (feed, self.flat, names, number, graph) = (other.feed, flat, other.names, other.number, other.graph)
-    (sectionOf, countBefore) = (other.sectionOf, other.countBefore)
+    countBefore = other.countBefore
     table = KeyedSectionTable(copying: other.table, pace)
   }
 
@@ -80,12 +79,10 @@ final class KeyedSections {
   /// The section at an index in `0..<count`. O(log sections).
   subscript(index: Int) -> KeyedSection { KeyedSection(id: table[index], owner: self) }
 
-  private var elements: ElementTable { flat.elements }
-
   /// The handle of an existing row. O(log rows).
   func handle(at path: IndexPath) -> UInt32 { flat.rows[start(of: table[Int(path.section)]) + Int(path.row)] }
 
-  func element(at path: IndexPath) -> ElementText { elements.text(of: handle(at: path)) }
+  func element(at path: IndexPath) -> ElementText { flat.elements.text(of: handle(at: path)) }
 
   /// The path of a row; nil if the handle has no row. O(log rows).
   func path(of handle: UInt32) -> IndexPath? { flat.rows.row(of: handle).map { path(ofFlat: $0, handle) } }
@@ -94,8 +91,9 @@ final class KeyedSections {
   func path(ofFlat row: Int) -> IndexPath { path(ofFlat: row, flat.rows[row]) }
 
   private func path(ofFlat row: Int, _ handle: UInt32) -> IndexPath {
-    let id = sectionOf[Int(handle)]
-    return IndexPath(section: UInt32(table.index(of: id)), row: UInt32(row - start(of: id)))
+    let id = table.section(of: handle)
+    let isFirst = table.first(of: id) == handle
+    return IndexPath(section: UInt32(table.index(of: id)), row: isFirst ? 0 : UInt32(row - start(of: id)))
   }
 
   /// The number of rows before those of a section with rows. O(log rows).
@@ -107,16 +105,19 @@ final class KeyedSections {
   func rowCount(of id: UInt32) -> Int { table.rowCount(of: id) }
 
   /// The name of a section with rows.
-  func name(of id: UInt32) -> String { names.name(of: elements.text(of: table.first(of: id))) }
+  func name(of id: UInt32) -> String { names.name(of: flat.elements.text(of: table.first(of: id))) }
 
-  /// Whether the section key of an element is `key`.
-  private func hasKey(_ handle: UInt32, _ key: UnsafeRawBufferPointer) -> Bool {
-    SortOrder.compare(SortOrder.key(0, in: elements.text(of: handle).keys), key) == 0
+  /// Compares the section key of an existing row with a key: negative if it is before, 0 if it is equal.
+  ///
+  /// - Parameter row: the row, with its key in the tree.
+  @inline(__always)
+  func compare(_ row: PositionTree.Entry, _ key: SectionKey) -> Int32 {
+    key.comparePrefix(row.key) ?? SortOrder.compare(self.key(of: row.item), key.bytes)
   }
 
-  /// The index where a section begins that has its first row at `row`.
-  private func index(ofSectionAt row: Int) -> Int {
-    row == 0 ? 0 : table.index(of: sectionOf[Int(flat.rows[row - 1])]) + 1
+  /// The section key of an existing row.
+  private func key(of handle: UInt32) -> UnsafeRawBufferPointer {
+    SortOrder.key(0, in: flat.elements.text(of: handle).keys)
   }
 
   // MARK: Mutations
@@ -133,32 +134,28 @@ final class KeyedSections {
     _ keys: UnsafeRawBufferPointer, for known: UInt32?, isSorted: Bool, _ limits: Limits,
     place: () -> (row: Int, key: UInt64)
   ) throws(FeedError) {
-    let key = SortOrder.key(0, in: keys)
-    if let known, hasKey(known, key) {
-      prepared = Prepared(section: sectionOf[Int(known)])
+    let key = SectionKey(SortOrder.key(0, in: keys))
+    if let known, SortOrder.compare(self.key(of: known), key.bytes) == 0 {
+      prepared = Prepared(section: table.section(of: known))
       return
     }
     let place = place()
-    var index = 0
-    if place.row > 0 {
-      let neighbour = flat.rows[place.row - 1]
-      let section = sectionOf[Int(neighbour)]
-      if hasKey(neighbour, key) {
-        prepared = Prepared(section: section, place: place)
-        return
-      }
-      index = known == nil ? table.index(of: section) + 1 : -1
+    let (before, at) = flat.rows.neighbours(of: place.row)
+    if let before, compare(before, key) == 0 {
+      prepared = Prepared(section: table.section(of: before.item), place: place)
+      return
     }
-    if isSorted, place.row < flat.rows.count {
-      let neighbour = flat.rows[place.row]
-      if hasKey(neighbour, key) {
-        prepared = Prepared(section: sectionOf[Int(neighbour)], place: place)
-        return
-      }
+    if isSorted, let at, compare(at, key) == 0 {
+      prepared = Prepared(section: table.section(of: at.item), place: place)
+      return
     }
-    let leavesLast = known.map { table.rowCount(of: sectionOf[Int($0)]) == 1 } ?? false
+    let leavesLast = known.map { table.rowCount(of: table.section(of: $0)) == 1 } ?? false
     try checkRoom(for: leavesLast ? table.count : table.count + 1, limits)
-    prepared = Prepared(section: table.findGone(key), place: place, index: known == nil ? index : -1)
+    prepared = Prepared(place: place)
+    // The row itself leaves before the new section is added.
+    if before?.item != known || known == nil {
+      prepared.predecessor = before.map { table.section(of: $0.item) } ?? KeyedSectionTable.none
+    }
   }
 
   /// The place of the prepared row if it enters its section. Valid until rows change.
@@ -182,7 +179,7 @@ final class KeyedSections {
   func didInsert(_ handle: UInt32, at row: Int, _ log: UndoLog) -> UInt32 {
     note(log)
     let id = takePrepared()
-    add(handle, to: id, at: row, index: prepared.index)
+    add(handle, to: id, at: row, after: prepared.predecessor)
     return id
   }
 
@@ -195,22 +192,35 @@ final class KeyedSections {
   /// Records that a row was removed; the rows after it now begin at `row`. Returns the identifier of its section.
   func didRemove(_ handle: UInt32, at row: Int, _ log: UndoLog) -> UInt32 {
     note(log)
-    return remove(handle, next: row, version: elements.text(of: handle))
+    return remove(handle, next: row, version: flat.elements.text(of: handle))
   }
 
-  /// Records that a row will be removed. `didRemoveAll` must follow when the rows are removed. Returns the identifier of
-  /// its section.
+  /// Records that a row will be removed with many others. `didRemoveAll` must follow when they are removed. Returns the
+  /// identifier of its section.
   func willRemove(_ handle: UInt32, _ log: UndoLog) -> UInt32 {
     note(log)
-    return remove(handle, next: nil, version: elements.text(of: handle))
+    let id = table.section(of: handle)
+    if table.removeRow(from: id) {
+      table.willEmpty(id, version: flat.elements.text(of: handle))
+      isRestructured = true
+    } else if table.first(of: id) == handle {
+      losesFirstRows = true
+    }
+    return id
   }
 
-  /// Finds the first rows of the sections after rows were removed. O(rows).
+  /// Records that many rows were removed. O(rows).
   func didRemoveAll(_ pace: Pace) {
+    if isRestructured { table.didEmptyAll(pace) }
+    if losesFirstRows { findFirstRows(pace) }
+    losesFirstRows = false
+  }
+
+  private func findFirstRows(_ pace: Pace) {
     var last = KeyedSectionTable.none
     var row = 0
     flat.rows.forEach(in: 0..<flat.count) { handle in
-      let id = sectionOf[Int(handle)]
+      let id = table.section(of: handle)
       if id != last { table.setFirst(handle, of: id) }
       last = id
       row += 1
@@ -219,54 +229,61 @@ final class KeyedSections {
   }
 
   /// Whether a row is in the prepared section.
-  func isPrepared(for handle: UInt32) -> Bool { sectionOf[Int(handle)] == prepared.section }
+  func isPrepared(for handle: UInt32) -> Bool { table.section(of: handle) == prepared.section }
 
   /// Records that the row at `row` got another key in its place and now belongs to the prepared section. Returns the
   /// identifier of its previous section.
   func didRekey(_ handle: UInt32, at row: Int, _ log: UndoLog) -> UInt32 {
+    if isPrepared(for: handle) { return prepared.section }
     note(log)
-    let former = remove(handle, next: row + 1, version: elements.text(of: handle))
-    add(handle, to: takePrepared(), at: row)
+    let former = remove(handle, next: row + 1, version: flat.elements.text(of: handle))
+    add(handle, to: takePrepared(), at: row, after: prepared.predecessor)
     return former
   }
 
   /// Undoes `didRemove` and `willRemove`: the row is at `row` again.
-  func undoRemoval(of handle: UInt32, from id: UInt32, at row: Int) { add(handle, to: id, at: row) }
+  func undoRemoval(of handle: UInt32, from id: UInt32, at row: Int) { add(handle, to: id, at: row, after: nil) }
 
   /// Undoes `didInsert`; the rows after it now begin at `row`.
   func undoInsertion(of handle: UInt32, at row: Int) { remove(handle, next: row, version: nil) }
 
   /// Undoes `didRekey`.
   func undoRekey(of handle: UInt32, from id: UInt32, at row: Int) {
+    if table.section(of: handle) == id { return }
     remove(handle, next: row + 1, version: nil)
-    add(handle, to: id, at: row)
+    add(handle, to: id, at: row, after: nil)
   }
 
   /// Adds the row at `row` to a section.
   ///
-  /// - Parameter index: the index of the section if it has no other rows, -1 if it is not known.
-  private func add(_ handle: UInt32, to id: UInt32, at row: Int, index: Int = -1) {
-    while sectionOf.count <= Int(handle) { sectionOf.append(0) }
-    sectionOf[Int(handle)] = id
-    if !table.addRow(to: id) {
+  /// - Parameter predecessor: the section before it if it has no other rows, `KeyedSectionTable.none` if it is the first
+  ///   one; nil if it is not known.
+  private func add(_ handle: UInt32, to id: UInt32, at row: Int, after predecessor: UInt32?) {
+    if !table.addRow(handle, to: id) {
       if flat.rows.isItem(table.first(of: id), after: row) { table.setFirst(handle, of: id) }
       return
     }
-    assert(index < 0 || index == self.index(ofSectionAt: row), "the prepared index is wrong")
-    table.didFill(id, at: index >= 0 ? index : self.index(ofSectionAt: row), first: handle)
+    let known = predecessor ?? self.predecessor(ofSectionAt: row)
+    assert(known == self.predecessor(ofSectionAt: row), "the prepared section is at another place")
+    table.didFill(id, after: known, first: handle)
     isRestructured = true
+  }
+
+  /// The section before the one that has its first row at `row`.
+  private func predecessor(ofSectionAt row: Int) -> UInt32 {
+    row == 0 ? KeyedSectionTable.none : table.section(of: flat.rows[row - 1])
   }
 
   /// Removes a row from its section. Returns the identifier of the section.
   ///
   /// - Parameters:
-  ///   - next: the row after it; nil if rows will be removed later.
+  ///   - next: the row after it.
   ///   - version: see `KeyedSectionTable.didEmpty`.
   @discardableResult
-  private func remove(_ handle: UInt32, next: Int?, version: ElementText?) -> UInt32 {
-    let id = sectionOf[Int(handle)]
+  private func remove(_ handle: UInt32, next: Int, version: ElementText?) -> UInt32 {
+    let id = table.section(of: handle)
     if !table.removeRow(from: id) {
-      if let next, table.first(of: id) == handle { table.setFirst(flat.rows[next], of: id) }
+      if table.first(of: id) == handle { table.setFirst(flat.rows[next], of: id) }
       return id
     }
     table.didEmpty(id, version: version)
@@ -277,18 +294,12 @@ final class KeyedSections {
   /// Finds the sections of all rows, which were inserted without the undo log into an empty list. O(rows).
   func adopt(_ pace: Pace) {
     assert(table.count == 0, "there are sections already")
-    var last: (id: UInt32, handle: UInt32)?
+    var last: SectionKey?
     var row = 0
-    flat.rows.forEach(in: 0..<flat.count) { handle in
-      while sectionOf.count <= Int(handle) { sectionOf.append(0) }
-      var id = last?.id ?? 0
-      if let last, hasKey(last.handle, SortOrder.key(0, in: elements.text(of: handle).keys)) {
-        table.appendRow(to: id)
-      } else {
-        id = table.append(first: handle)
-      }
-      sectionOf[Int(handle)] = id
-      last = (id, handle)
+    flat.rows.forEachWithKey { handle, key in
+      let isInLast = last.map { compare((handle, key), $0) == 0 } ?? false
+      table.append(handle, toLast: isInLast)
+      if !isInLast { last = SectionKey(self.key(of: handle)) }
       row += 1
       if row & 15 == 0 { pace.spend() }
     }
@@ -315,7 +326,6 @@ final class KeyedSections {
   /// Ends the commit.
   func endCommit() {
     isListed = false
-    prepared = Prepared()
     if !operations.isEmpty { operations = ChangeAccumulator() }
     table.endCommit()
     #if CHECK_INVARIANTS
@@ -323,145 +333,15 @@ final class KeyedSections {
     #endif
   }
 
-  // MARK: Changes
-
-  /// Converts a change of the rows of `flat` since the beginning of a scope to a change of the sections, in `result`,
-  /// which is empty. If the change is not a single step, it may list moves of rows that did not move within their
-  /// section.
-  ///
-  /// O((rows listed + sections touched) · log).
-  func divide(_ flat: borrowing Change, since scope: Scope, into result: inout Change) {
-    assert(flat.sectionsDeleted.isEmpty && flat.sectionsAdded.isEmpty, "the rows are in one section")
-    let touched = scope == .operation ? table.touched.operation : table.touched.commit
-    if touched.isEmpty {
-      for index in flat.updated.indices { result.updated.append(path(ofFlat: Int(flat.updated[index].row))) }
-    } else if touched.count == 1, flat.updated.isEmpty, flat.added.count + flat.deleted.count == 1 {
-      divideRow(flat, touched[0], into: &result)
-    } else {
-      result = divided(flat, touched)
-    }
-  }
-
-  /// Converts a change of one row that was added or deleted.
-  private func divideRow(
-    _ flat: borrowing Change, _ touched: KeyedSectionTable.Touched, into result: inout Change
-  ) {
-    let id = touched.id
-    if table.rowCount(of: id) == 0 {
-      let index = table.formerIndex(of: id) ?? index(ofSectionAt: Int(flat.deleted[0].row))
-      result.sectionsDeleted.append(UInt32(index))
-      return
-    }
-    let section = UInt32(table.index(of: id))
-    if touched.before == 0 {
-      result.sectionsAdded.append(SectionAddition(at: section, name: name(of: id)))
-      result.added.append(IndexPath(section: section, row: 0))
-    } else if flat.added.isEmpty {
-      result.deleted.append(IndexPath(section: section, row: flat.deleted[0].row - UInt32(start(of: id))))
-    } else {
-      result.added.append(IndexPath(section: section, row: flat.added[0].row - UInt32(start(of: id))))
-    }
-  }
-
-  private func divided(_ flat: borrowing Change, _ touched: [KeyedSectionTable.Touched]) -> Change {
-    let (changed, ids) = changedSections(touched)
-    var division = SectionDivision(changed) { name(of: ids[$0]) }
-    division.reserve(deleted: flat.deleted.count, added: flat.added.count)
-    for index in flat.deleted.indices { division.delete(Int(flat.deleted[index].row), index) }
-    for index in flat.added.indices { division.add(Int(flat.added[index].row), index) }
-    for index in flat.moves.indices { division.move(flat.moves[index]) }
-    if flat.updated.isEmpty { return division.finish() }
-    var map = ChangeMap(backward: copy flat)
-    for index in flat.updated.indices {
-      let row = Int(flat.updated[index].row)
-      guard case .at(let before) = map.map(flat.updated[index]) else {
-        preconditionFailure("a row is added and updated")
-      }
-      if !division.update(row, from: Int(before.row)) { division.update(path(ofFlat: row)) }
-    }
-    return division.finish()
-  }
-
-  /// The sections whose rows changed, in order, with their identifiers.
-  private func changedSections(
-    _ touched: [KeyedSectionTable.Touched]
-  ) -> (changed: [SectionDivision.Changed], ids: [UInt32]) {
-    let places = places(of: touched)
-    var changed: [SectionDivision.Changed] = []
-    var ids: [UInt32] = []
-    changed.reserveCapacity(places.count)
-    ids.reserveCapacity(places.count)
-    var (rows, gone, new) = (0, 0, 0)
-    for (place, index, start) in places {
-      let (before, now) = (touched[place].before, table.rowCount(of: touched[place].id))
-      changed.append(
-        .init(
-          before: before, now: now, indexBefore: index + gone - new, index: index, startBefore: start + rows,
-          start: start))
-      ids.append(touched[place].id)
-      rows += before - now
-      if now == 0 { gone += 1 }
-      if before == 0 { new += 1 }
-    }
-    return (changed, ids)
-  }
-
-  /// The places in `touched` of the sections that have or had rows, in order, each with the index and the start that the
-  /// section has, or would have.
-  private func places(of touched: [KeyedSectionTable.Touched]) -> [(place: Int, index: Int, start: Int)] {
-    var having: [(key: Int, place: Int)] = []
-    var gone: [(key: Int, place: Int)] = []
-    having.reserveCapacity(touched.count)
-    for (place, section) in touched.enumerated() {
-      if table.rowCount(of: section.id) > 0 {
-        having.append((table.index(of: section.id), place))
-      } else if section.before > 0 {
-        gone.append((table.goneIndex(of: section.id), place))
-      }
-    }
-    having.sort { $0.key < $1.key }
-    gone.sort { $0.key < $1.key }
-    var places: [(place: Int, index: Int, start: Int)] = []
-    places.reserveCapacity(having.count + gone.count)
-    var next = 0
-    var (row, index) = (0, 0)
-    for (_, place) in gone {
-      guard let key = table.goneKey(of: touched[place].id) else { preconditionFailure("a section has no key") }
-      if !isBefore(key, row: row) {
-        row = firstRow(after: key)
-        index = row < flat.count ? table.index(of: sectionOf[Int(flat.rows[row])]) : table.count
-      }
-      while next < having.count, having[next].key < index {
-        places.append((having[next].place, having[next].key, start(of: touched[having[next].place].id)))
-        next += 1
-      }
-      places.append((place, index, row))
-    }
-    for (index, place) in having[next...] { places.append((place, index, start(of: touched[place].id))) }
-    return places
-  }
-
-  /// Whether a section key is less than that of the row at `row`, or there is no such row.
-  private func isBefore(_ key: UnsafeRawBufferPointer, row: Int) -> Bool {
-    row == flat.count || isAfter(key, flat.rows[row])
-  }
-
-  /// The first row whose section key is greater than `key`, which no row has. O(log rows).
-  private func firstRow(after key: UnsafeRawBufferPointer) -> Int {
-    flat.rows.upperBound(key: SortOrder.prefix(of: key)) { isAfter(key, $0) }
-  }
-
-  /// Whether the section key of an element is greater than `key`.
-  private func isAfter(_ key: UnsafeRawBufferPointer, _ handle: UInt32) -> Bool {
-    SortOrder.compare(SortOrder.key(0, in: elements.text(of: handle).keys), key) > 0
-  }
-
   // MARK: Snapshots
 
   /// Returns a snapshot of each section.
   func makeSnapshots() -> [any SectionSnapshot] {
     let rows = KeyedRows(flat.makeSnapshot())
-    return table.rowCounts.map { KeyedSectionSnapshot(count: $0, rows) }
+    var snapshots: [any SectionSnapshot] = []
+    snapshots.reserveCapacity(table.count)
+    table.forEach { _, count in snapshots.append(KeyedSectionSnapshot(count: count, rows)) }
+    return snapshots
   }
 
   // MARK: Invariants
@@ -473,12 +353,14 @@ final class KeyedSections {
     for index in 0..<count {
       let id = table[index]
       precondition(rowCount(of: id) > 0 && start(of: id) == row, "a section begins elsewhere")
-      let key = SortOrder.key(0, in: elements.text(of: flat.rows[row]).keys)
-      precondition(row == 0 || !isBefore(key, row: row - 1), "sections are out of order")
+      let key = SectionKey(key(of: flat.rows[row]))
+      if let before = flat.rows.neighbours(of: row).before {
+        precondition(compare(before, key) < 0, "sections are out of order")
+      }
       for row in row..<(row + rowCount(of: id)) {
         let handle = flat.rows[row]
-        precondition(sectionOf[Int(handle)] == id, "a row is in another section")
-        precondition(hasKey(handle, key), "a row has another key than its section")
+        precondition(table.section(of: handle) == id, "a row is in another section")
+        precondition(compare((handle, flat.rows.key(at: row)), key) == 0, "a row has another key than its section")
       }
       row += rowCount(of: id)
     }

@@ -32,46 +32,55 @@ enum SectionName {
   }
 }
 
-/// The names of the sections by value of a collection, read from the elements in them.
+/// The names of the sections by value of a collection, read from the section keys of the elements in them.
 final class SectionNames {
   private let feed: String
   private let path: SingularPath
   private let descending: Bool
-  /// The bytes of all names before the value.
-  private let head: [UInt8]
   private var scanner: JSONScanner
+  /// The bytes of all names before the value, then those of the last value.
+  private var text = ByteBuffer()
+  private let headLength: Int
 
   init(feed: String, path: SingularPath, descending: Bool, maxDepth: Int) {
     (self.feed, self.path, self.descending) = (feed, path, descending)
-    head = Array("\(feed)/".utf8)
+    text.append(string: "\(feed)/")
+    headLength = text.count
     scanner = JSONScanner(maxDepth: maxDepth)
   }
 
   /// The name of the section of an element with sort keys, the first of which is that of the section.
   func name(of element: ElementText) -> String {
-    let key = SortOrder.key(0, in: element.keys)
-    if let name = SortOrder.withString(of: key, descending: descending, name(decoding:)) ?? nil { return name }
-    guard let element = try? scanner.scan(element.text) else { return feed }
-    return SectionName.name(of: path.resolve(element), in: feed)
+    text.truncate(to: headLength)
+    switch SortOrder.value(of: SortOrder.key(0, in: element.keys), descending: descending) {
+    case .false: text.append("false")
+    case .true: text.append("true")
+    case .number(let key): JSONNumber.appendCanonicalText(ofKey: key, isInverted: descending, to: &text)
+    case .string(let bytes):
+      if !append(decoding: bytes) { return nameInText(of: element) }
+    case .other: return feed
+    }
+    return String(decoding: text.bytes, as: UTF8.self)
   }
 
-  /// The name for the bytes of a string, each zero followed by another byte; nil for a string with surrogates.
-  private func name(decoding bytes: UnsafeRawBufferPointer) -> String? {
-    var isValid = true
+  /// Appends the bytes of a string, each zero followed by another byte. Returns false for a string with surrogates.
+  private func append(decoding bytes: UnsafeRawBufferPointer) -> Bool {
     let mask: UInt8 = descending ? 0xFF : 0
-    let name = String(unsafeUninitializedCapacity: head.count + bytes.count) { room in
-      var end = room.update(fromContentsOf: head)
-      var (place, last) = (0, UInt8(0))
-      while place < bytes.count {
-        let byte = bytes[place] ^ mask
-        if last == 0xED && byte >= 0xA0 { isValid = false }
-        room[end] = byte
-        end += 1
-        last = byte
-        place += byte == 0 ? 2 : 1
-      }
-      return end
+    text.reserve(bytes.count)
+    var (place, last) = (0, UInt8(0))
+    while place < bytes.count {
+      let byte = bytes[place] ^ mask
+      if last == 0xED && byte >= 0xA0 { return false }
+      text.append(byte)
+      last = byte
+      place += byte == 0 ? 2 : 1
     }
-    return isValid ? name : nil
+    return true
+  }
+
+  /// The name of the section of an element, read from its text.
+  private func nameInText(of element: ElementText) -> String {
+    guard let element = try? scanner.scan(element.text) else { return feed }
+    return SectionName.name(of: path.resolve(element), in: feed)
   }
 }

@@ -12,6 +12,7 @@ final class EngineDriver {
   private let watches = Texts()
   private let window: Int
   private let hasWatchers: Bool
+  private var watcher = ConnectionID(rawValue: 0)
   /// The frame to push next.
   private var next = 0
 
@@ -90,6 +91,28 @@ final class EngineDriver {
       next = (next + window) % frames.count
     }
     if hasWatchers && reachesWatchers && link.delivered == 0 { throw BenchmarkError("nothing reached a watcher") }
+  }
+
+  /// Measures the snapshot of the pushed feed for a new watcher, who then unwatches it. ``delivered`` then has its bytes.
+  func watch() throws -> UInt64 {
+    if watches.count == 0 {
+      watcher = connect()
+      watches.append(frame: Texts.request("watch", #"{"feed":"\#(PushJob.feed)"}"#))
+      watches.append(frame: Texts.request("unwatch", #"{"feed":"\#(PushJob.feed)"}"#))
+    }
+    link.delivered = 0
+    let start = ProcessorClock.now
+    deliver(watcher, watches[0])
+    // A snapshot takes several turns.
+    var bytes = -1
+    while link.delivered > bytes {
+      bytes = link.delivered
+      turn.run(&link, now: Instant(nanoseconds: MonotonicClock.now))
+    }
+    let time = ProcessorClock.now - start
+    deliver(watcher, watches[1])
+    link.delivered = bytes
+    return time
   }
 
   private func connect() -> ConnectionID {

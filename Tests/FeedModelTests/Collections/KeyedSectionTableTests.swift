@@ -28,93 +28,119 @@ import Testing
     var count = 0
     /// The counts before the operation and the commit; nil if the scope did not touch the section.
     var before: (operation: Int?, commit: Int?) = (nil, nil)
-    /// Whether the section lost its last row in this commit, with a known key.
-    var isGone = false
   }
 
+  /// Rows have the section of their handle's tens.
   @Test(arguments: 1...6) func randomChangesOfSections(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
-    let texts = try (10..<30).map { try makeText("\($0)") }
-    defer { for text in texts { text.release() } }
-    let table = KeyedSectionTable()
-    var sections: [Int: Expected] = [:]
-    for step in 0..<2000 {
-      let value = Int.random(in: 0..<texts.count, using: &random)
-      let key = SortOrder.key(0, in: texts[value].keys)
-      switch Int.random(in: 0..<10, using: &random) {
-      case 0..<4:
-        if sections[value] == nil {
-          let gone = table.findGone(key)
-          #expect(gone == KeyedSectionTable.none)
-          sections[value] = Expected(id: table.make())
-        } else if sections[value]?.isGone == true {
-          #expect(table.findGone(key) == sections[value]?.id)
-        }
-        guard var section = sections[value] else { continue }
-        section.before = (section.before.operation ?? section.count, section.before.commit ?? section.count)
-        section.count += 1
-        #expect(table.addRow(to: section.id) == (section.count == 1))
-        if section.count == 1 {
-          let index = sections.count { $0.key < value && $0.value.count > 0 }
-          table.didFill(section.id, at: index, first: UInt32(value))
-        }
-        section.isGone = false
-        sections[value] = section
-      case 4..<8:
-        guard var section = sections[value], section.count > 0 else { continue }
-        section.before = (section.before.operation ?? section.count, section.before.commit ?? section.count)
-        section.count -= 1
-        #expect(table.removeRow(from: section.id) == (section.count == 0))
-        if section.count == 0 { table.didEmpty(section.id, version: texts[value]) }
-        section.isGone = section.count == 0
-        sections[value] = section
-      case 8:
-        table.endOperation()
-        for value in sections.keys { sections[value]?.before.operation = nil }
-      default:
-        table.endOperation()
-        table.endCommit()
-        sections = sections.filter { $0.value.count > 0 }
-        for value in sections.keys { sections[value]?.before = (nil, nil) }
-      }
-      table.checkInvariants()
-      try check(table, sections, "seed \(seed), step \(step)")
-    }
-    table.endOperation()
-    table.endCommit()
-    for text in texts { #expect(text.header.pointee.references == 1) }
-  }
-
-  private func check(_ table: KeyedSectionTable, _ sections: [Int: Expected], _ note: Comment) throws {
-    let present = sections.filter { $0.value.count > 0 }.sorted { $0.key < $1.key }
-    #expect((0..<table.count).map { table[$0] } == present.map(\.value.id), note)
-    for (index, section) in present.enumerated() {
-      #expect(table.index(of: section.value.id) == index && table.first(of: section.value.id) == section.key, note)
-      #expect(table.rowCount(of: section.value.id) == section.value.count, note)
-    }
-    let operation = Dictionary(uniqueKeysWithValues: table.touched.operation.map { ($0.id, $0.before) })
-    let commit = Dictionary(uniqueKeysWithValues: table.touched.commit.map { ($0.id, $0.before) })
-    for section in sections.values {
-      #expect(operation[section.id] == section.before.operation && commit[section.id] == section.before.commit, note)
-    }
-    let gone = sections.filter(\.value.isGone).sorted { $0.key < $1.key }
-    #expect(gone.enumerated().allSatisfy { table.goneIndex(of: $1.value.id) == $0 }, note)
-  }
-
-  /// A section whose creation is undone is not found by its key, and its identifier is free after the commit.
-  @Test func undoneSectionIsForgotten() throws {
     let text = try makeText("1")
     defer { text.release() }
     let table = KeyedSectionTable()
+    var sections: [Int: Expected] = [:]
+    // Sections without rows that the open scopes touched, in the order in which they lost their last row.
+    var emptied: (operation: [Expected], commit: [Expected]) = ([], [])
+    for step in 0..<2000 {
+      let value = Int.random(in: 0..<20, using: &random)
+      switch Int.random(in: 0..<10, using: &random) {
+      case 0..<4:
+        var section = sections[value] ?? Expected(id: table.make())
+        section.before = (section.before.operation ?? section.count, section.before.commit ?? section.count)
+        let handle = UInt32(value * 10 + section.count % 10)
+        #expect(table.addRow(handle, to: section.id) == (section.count == 0))
+        #expect(table.section(of: handle) == section.id)
+        if section.count == 0 {
+          let before = sections.filter { $0.key < value }.max { $0.key < $1.key }
+          table.didFill(section.id, after: before?.value.id ?? KeyedSectionTable.none, first: UInt32(value * 10))
+        }
+        section.count += 1
+        sections[value] = section
+      case 4..<8:
+        guard var section = sections[value] else { continue }
+        section.before = (section.before.operation ?? section.count, section.before.commit ?? section.count)
+        section.count -= 1
+        #expect(table.removeRow(from: section.id) == (section.count == 0))
+        if section.count == 0 {
+          let index = sections.count { $0.key < value }
+          table.didEmpty(section.id, version: text)
+          #expect(table.emptied(in: .operation).last?.index == index)
+          emptied.operation.append(section)
+          emptied.commit.append(section)
+        }
+        sections[value] = section.count > 0 ? section : nil
+      case 8:
+        table.endOperation()
+        for value in sections.keys { sections[value]?.before.operation = nil }
+        emptied.operation = []
+      default:
+        table.endOperation()
+        table.endCommit()
+        for value in sections.keys { sections[value]?.before = (nil, nil) }
+        emptied = ([], [])
+      }
+      table.checkInvariants()
+      let note: Comment = "seed \(seed), step \(step)"
+      check(table, sections, note)
+      #expect(table.emptied(in: .operation).map(\.id) == emptied.operation.map(\.id), note)
+      #expect(table.emptied(in: .commit).map(\.id) == emptied.commit.map(\.id), note)
+      for section in emptied.operation {
+        #expect(table.rowCount(of: section.id, before: .operation) == section.before.operation, note)
+        #expect(table.rowCount(of: section.id, before: .commit) == section.before.commit, note)
+      }
+    }
+  }
+
+  private func check(_ table: KeyedSectionTable, _ sections: [Int: Expected], _ note: Comment) {
+    let present = sections.sorted { $0.key < $1.key }
+    #expect((0..<table.count).map { table[$0] } == present.map(\.value.id), note)
+    for (index, section) in present.enumerated() {
+      let id = section.value.id
+      #expect(table.index(of: id) == index && table.first(of: id) == UInt32(section.key * 10), note)
+      #expect(table.rowCount(of: id) == section.value.count, note)
+      #expect(table.rowCount(of: id, before: .operation) == section.value.before.operation, note)
+      #expect(table.rowCount(of: id, before: .commit) == section.value.before.commit, note)
+    }
+  }
+
+  /// A section whose creation is undone is not among the emptied ones, and its identifier is free after the commit. One
+  /// that gets its rows again by an undo is not among them either.
+  @Test func undoneStepsAreForgotten() throws {
+    let text = try makeText("1")
+    defer { text.release() }
+    let table = KeyedSectionTable()
+    table.append(1, toLast: false)
     let id = table.make()
-    #expect(table.addRow(to: id))
-    table.didFill(id, at: 0, first: 5)
+    #expect(table.addRow(2, to: id))
+    table.didFill(id, after: table[0], first: 2)
+    #expect(table.removeRow(from: table[0]))
+    table.didEmpty(table[0], version: text)
+    #expect(table.emptied(in: .commit).map(\.id) == [0])
+    #expect(table.addRow(1, to: 0))
+    table.didFill(0, after: KeyedSectionTable.none, first: 1)
     #expect(table.removeRow(from: id))
     table.didEmpty(id, version: nil)
-    #expect(table.findGone(SortOrder.key(0, in: text.keys)) == KeyedSectionTable.none)
+    #expect(table.emptied(in: .commit).isEmpty && table.count == 1)
+    table.checkInvariants()
     table.endOperation()
     table.endCommit()
     #expect(table.make() == id)
+  }
+
+  /// Many sections lose their rows at once.
+  @Test func sectionsAreEmptiedTogether() throws {
+    let text = try makeText("1")
+    defer { text.release() }
+    let table = KeyedSectionTable()
+    for handle in 0..<UInt32(200) { table.append(handle, toLast: handle % 4 == 1) }
+    #expect(table.count == 150 && table.rowCount(of: table[0]) == 2)
+    let ids = (0..<150).map { table[$0] }
+    for id in ids.reversed() where id % 3 == 1 {
+      #expect(table.removeRow(from: id))
+      table.willEmpty(id, version: text)
+    }
+    table.didEmptyAll(Pace())
+    table.checkInvariants()
+    #expect((0..<table.count).map { table[$0] } == ids.filter { $0 % 3 != 1 })
+    #expect(table.emptied(in: .operation).count == 50)
   }
 
   @Test(

@@ -23,7 +23,11 @@ struct TreeModel {
 
   mutating func insert(at row: Int, key: UInt64 = 0) {
     let item = newItem()
-    tree.insert(item, at: row, key: key)
+    if row > 0, item % 2 == 0 {
+      #expect(tree.insert(item, after: items[row - 1], key: key) == row)
+    } else {
+      tree.insert(item, at: row, key: key)
+    }
     items.insert(item, at: row)
     keys.insert(key, at: row)
   }
@@ -64,6 +68,12 @@ struct TreeModel {
     keys = []
   }
 
+  private func neighboursAgree(_ row: Int) -> Bool {
+    let (before, at) = tree.neighbours(of: row)
+    return before?.item == (row > 0 ? items[row - 1] : nil) && before?.key == (row > 0 ? keys[row - 1] : nil)
+      && at?.item == (row < items.count ? items[row] : nil) && at?.key == (row < items.count ? keys[row] : nil)
+  }
+
   /// Whether all methods that read the tree agree with the array.
   func agrees() -> Bool {
     var walked: [UInt32] = []
@@ -72,5 +82,6 @@ struct TreeModel {
       && items.indices.allSatisfy { tree[$0] == items[$0] && tree.row(of: items[$0]) == $0 && tree.contains(items[$0]) }
       && spare.allSatisfy { tree.row(of: $0) == nil && !tree.contains($0) }
       && (!tree.keyed || keys.indices.allSatisfy { tree.key(at: $0) == keys[$0] })
+      && (!tree.keyed || (0...items.count).allSatisfy(neighboursAgree))
   }
 }
