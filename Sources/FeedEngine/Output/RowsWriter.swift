@@ -66,10 +66,27 @@ extension ByteBuffer {
     append(UInt8(ascii: "]"))
   }
 
+  /// Appends `[{"name":…,"count":…},…]` for the sections of a feed.
+  mutating func appendSectionList(of feed: Feed) {
+    append(UInt8(ascii: "["))
+    var place = 0
+    feed.forEachSection { name, count in
+      appendSection(place, name: name, count: count)
+      append(UInt8(ascii: "}"))
+      place += 1
+    }
+    append(UInt8(ascii: "]"))
+  }
+
   /// Appends the beginning of the object of a section, `{"name":…,"count":…`, after a comma unless it is the first.
   mutating func appendSection(_ place: Int, name: String, count: Int) {
+    var name = name
+    name.withUTF8 { appendSection(place, name: UnsafeRawBufferPointer($0), count: count) }
+  }
+
+  private mutating func appendSection(_ place: Int, name: UnsafeRawBufferPointer, count: Int) {
     append(place > 0 ? ",{\"name\":" : "{\"name\":")
-    appendJSONString(name)
+    appendJSONString(utf8: name)
     append(",\"count\":")
     append(integer: count)
   }

@@ -72,8 +72,6 @@ extension Engine {
     return .wrongKind(feed: feed.name, kind: feed.kindName, wanted: wanted)
   }
 
-  func sections(of feed: Feed) -> [(name: String, count: Int)] { Self.summaries(of: feed.sections) }
-
   static func summaries(of sections: [any FeedSection]) -> [(name: String, count: Int)] {
     sections.map { ($0.name, $0.count) }
   }

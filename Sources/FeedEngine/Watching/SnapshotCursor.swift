@@ -6,14 +6,15 @@ import FeedWire
 /// Sends one snapshot of a feed in parts: holds the position and encodes the next part.
 final class SnapshotCursor {
   private let snapshot: FeedSnapshot
-  private let quotedName: [UInt8]
   /// Whether only the counts of the rows are sent, in one part.
   private let isCounting: Bool
-  /// The names of the sections if the snapshot replaces an earlier state of the watcher's copy (`"reset": true`).
-  private let resetNames: [String]?
+  /// What every part begins with, up to the revision.
+  private var head = ByteBuffer()
+  /// The list of sections if the snapshot replaces an earlier state of the watcher's copy (`"reset": true`), until it is
+  /// sent.
+  private var resetList: ByteBuffer?
   /// Whether the feed was already undefined when the snapshot was made, so that the watch ends with it.
   private let isEnd: Bool
-  private var sentAny = false
   private(set) var isDone = false
   /// Rows that were read and did not fit in the last part: elements and their types.
   private var carried: [(text: [UInt8], type: [UInt8])] = []
@@ -27,25 +28,37 @@ final class SnapshotCursor {
   /// Creates a cursor for the current rows of a feed.
   init(of channel: FeedChannel, reset: Bool) {
     snapshot = channel.feed.makeSnapshot()
-    quotedName = channel.quotedName
     isCounting = channel.isCounting
     rows = RowsWriter(withTypes: channel.feed.hasTypes && !channel.isCounting)
-    resetNames = reset ? channel.feed.sections.map(\.name) : nil
     isEnd = channel.feed.isGone
+    head.beginNotification("snapshot")
+    head.append("\"feed\":")
+    channel.quotedName.withUnsafeBytes { head.append($0) }
+    head.append(",\"revision\":")
+    head.append(integer: snapshot.revision)
+    if reset {
+      var list = ByteBuffer()
+      list.appendSectionList(of: channel.feed)
+      resetList = consume list
+    }
   }
 
-  /// Encodes the next part: a whole frame with rows of one section, about `target` bytes of elements and at most
-  /// `limit` bytes in all.
-  func writePart(to out: inout ByteBuffer, target: Int, limit: Int) {
+  /// Encodes the next parts, at least one: whole frames, each with rows of one section. Stops after about `target` bytes of
+  /// elements. A part with several rows takes at most `limit` bytes.
+  func writeParts(to out: inout ByteBuffer, target: Int, limit: Int) {
+    let start = out.count
+    // A part follows while it cannot make the sum much longer than the target.
+    repeat { writePart(to: &out, target: target, limit: limit) } while !isDone && out.count &- start < target / 2
+  }
+
+  private func writePart(to out: inout ByteBuffer, target: Int, limit: Int) {
     let frame = out.beginFrame()
-    out.beginNotification("snapshot")
-    out.append("\"feed\":")
-    quotedName.withUnsafeBytes { out.append($0) }
-    out.append(",\"revision\":")
-    out.append(integer: snapshot.revision)
-    let startsReset = resetNames != nil && !sentAny
-    if startsReset, let resetNames { appendReset(resetNames, &out) }
-    sentAny = true
+    out.append(head.bytes)
+    let startsReset = resetList != nil
+    if let list = resetList.take() {
+      out.append(",\"reset\":true,\"sections\":")
+      out.append(list.bytes)
+    }
     let place = isCounting ? IndexPath(section: 0, row: 0) : carried.isEmpty ? snapshot.place : carriedPlace
     out.append(",\"at\":")
     out.append(place)
@@ -107,10 +120,5 @@ final class SnapshotCursor {
       return
     }
     rows.append(text, type: type, to: &out)
-  }
-
-  private func appendReset(_ names: [String], _ out: inout ByteBuffer) {
-    out.append(",\"reset\":true,\"sections\":")
-    out.appendSectionList(zip(names, snapshot.sections).map { ($0, $1.count) })
   }
 }

@@ -48,7 +48,7 @@ extension Engine {
       out.append(",\"revision\":")
       out.append(integer: revision)
       out.append(resumed ? ",\"resumed\":true,\"sections\":" : ",\"resumed\":false,\"sections\":")
-      out.appendSectionList(sections(of: feed))
+      out.appendSectionList(of: feed)
     }
   }
 

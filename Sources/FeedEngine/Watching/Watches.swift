@@ -229,7 +229,7 @@ extension Engine {
     while watch.seat == .standing && budget > 0 && !isFull(watch.session) {
       switch watch.progress {
       case .live: preconditionFailure("a live watch waits for nothing")
-      case .snapshot(let cursor): sendPart(of: cursor, to: watch, &budget)
+      case .snapshot(let cursor): sendParts(of: cursor, to: watch, &budget)
       case .behind(let catchUp):
         if now < watch.nextDelta || !self.catchUp(watch, catchUp ?? CatchUp(from: watch.queuedRevision), &budget) {
           return
@@ -238,9 +238,9 @@ extension Engine {
     }
   }
 
-  private func sendPart(of cursor: SnapshotCursor, to watch: Watch, _ budget: inout Int) {
+  private func sendParts(of cursor: SnapshotCursor, to watch: Watch, _ budget: inout Int) {
     let start = answers.bytes.count
-    cursor.writePart(to: &answers.bytes, target: Self.partSize, limit: limits.maxFrame)
+    cursor.writeParts(to: &answers.bytes, target: Self.partSize, limit: limits.maxFrame)
     budget -= answers.bytes.count - start
     queue(watch.session, answers, from: start)
     watch.lastTold = now

@@ -83,35 +83,41 @@ public final class FeedSnapshot: SectionSnapshot {
   public let count: Int
   /// The number of rows that were read.
   public private(set) var position = 0
+  /// The section of the next row, and its index; nil at the end.
+  private var current: (any SectionSnapshot)?
   private var section = 0
 
   init(sections: [any SectionSnapshot], revision: UInt64) {
     self.sections = sections
     self.revision = revision
     count = sections.reduce(0) { $0 + $1.count }
+    current = sections.first
     skipFinishedSections()
   }
 
   /// Whether all rows were read.
-  public var isFinished: Bool { section == sections.count }
+  public var isFinished: Bool { current == nil }
 
   /// The place of the next row; `[0,0]` at the end.
   public var place: IndexPath {
-    if isFinished { return IndexPath(section: 0, row: 0) }
-    return IndexPath(section: UInt32(section), row: UInt32(sections[section].position))
+    guard let current else { return IndexPath(section: 0, row: 0) }
+    return IndexPath(section: UInt32(section), row: UInt32(current.position))
   }
 
   /// Calls `body` with up to `max` more rows of one section. Returns the number of rows; 0 at the end.
   public func next(max: Int, _ body: (Row) -> Void) -> Int {
-    if isFinished { return 0 }
-    let read = sections[section].next(max: max, body)
+    guard let current else { return 0 }
+    let read = current.next(max: max, body)
     position += read
     skipFinishedSections()
     return read
   }
 
   private func skipFinishedSections() {
-    while section < sections.count, sections[section].position >= sections[section].count { section += 1 }
+    while let current, current.position >= current.count {
+      section += 1
+      self.current = section < sections.count ? sections[section] : nil
+    }
   }
 }
 

@@ -107,6 +107,13 @@ final class KeyedSections {
   /// The name of a section with rows.
   func name(of id: UInt32) -> String { names.name(of: flat.elements.text(of: table.first(of: id))) }
 
+  /// Calls `body` with the name, as UTF-8, and the row count of each section in order. O(sections).
+  func forEach(_ body: (_ name: UnsafeRawBufferPointer, _ count: Int) -> Void) {
+    table.forEach { id, count in
+      names.withName(of: flat.elements.text(of: table.first(of: id))) { body($0, count) }
+    }
+  }
+
   /// Compares the section key of an existing row with a key: negative if it is before, 0 if it is equal.
   ///
   /// - Parameter row: the row, with its key in the tree.

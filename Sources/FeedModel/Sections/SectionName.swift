@@ -40,6 +40,8 @@ final class SectionNames {
   private var scanner: JSONScanner
   /// The bytes of all names before the value, then those of the last value.
   private var text = ByteBuffer()
+  /// The last name of a string with surrogates.
+  private var repaired = ByteBuffer()
   private let headLength: Int
 
   init(feed: String, path: SingularPath, descending: Bool, maxDepth: Int) {
@@ -51,16 +53,28 @@ final class SectionNames {
 
   /// The name of the section of an element with sort keys, the first of which is that of the section.
   func name(of element: ElementText) -> String {
+    withName(of: element) { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// Calls `body` with the UTF-8 of the name of the section of an element.
+  @inline(__always)
+  func withName<R>(of element: ElementText, _ body: (UnsafeRawBufferPointer) -> R) -> R { body(write(element)) }
+
+  /// Writes the name of the section of an element. Returns its bytes, valid until the next name is written.
+  private func write(_ element: ElementText) -> UnsafeRawBufferPointer {
     text.truncate(to: headLength)
     switch SortOrder.value(of: SortOrder.key(0, in: element.keys), descending: descending) {
     case .false: text.append("false")
     case .true: text.append("true")
     case .number(let key): JSONNumber.appendCanonicalText(ofKey: key, isInverted: descending, to: &text)
     case .string(let bytes):
-      if !append(decoding: bytes) { return nameInText(of: element) }
-    case .other: return feed
+      if append(decoding: bytes) { break }
+      repaired.removeAll(keepingCapacity: true)
+      repaired.append(string: nameInText(of: element))
+      return repaired.bytes
+    case .other: return UnsafeRawBufferPointer(rebasing: text.bytes[..<(headLength - 1)])
     }
-    return String(decoding: text.bytes, as: UTF8.self)
+    return text.bytes
   }
 
   /// Appends the bytes of a string, each zero followed by another byte. Returns false for a string with surrogates.

@@ -155,7 +155,18 @@ import Testing
       let names = SectionNames(feed: "feed", path: path, descending: descending, maxDepth: 8)
       let text = try makeText(value, descending: descending)
       defer { text.release() }
-      #expect(names.name(of: text) == name)
+      let (number, surrogates, none) = try (
+        makeText("1", descending: descending), makeText(#""\ud800""#, descending: descending),
+        makeText(nil, descending: descending)
+      )
+      defer { for text in [number, surrogates, none] { text.release() } }
+      // Each name is independent of the ones before.
+      for (text, name) in [
+        (text, name), (surrogates, "feed/\u{FFFD}"), (text, name), (none, "feed"), (text, name), (number, "feed/1"),
+      ] {
+        #expect(names.name(of: text) == name)
+        #expect(names.withName(of: text) { String(decoding: $0, as: UTF8.self) } == name)
+      }
     }
   }
 }
