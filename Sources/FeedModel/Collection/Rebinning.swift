@@ -69,24 +69,20 @@ struct Rebinning {
 
   private mutating func compareSections() {
     let (olds, news) = (old.sectionRanges, state.sectionRanges)
-    var names: [String: Int] = [:]
-    for (after, section) in news.enumerated() where names[section.name] == nil { names[section.name] = after }
-    var common: [(before: Int, after: Int)] = []
-    for (before, section) in olds.enumerated() {
-      if let after = names.removeValue(forKey: section.name) { common.append((before, after)) }
-    }
+    let common = Self.sectionsWithOneName(olds, news)
     let kept = longestIncreasing(common.map(\.after)).map { common[$0] }
     let keptBefore = Set(kept.map(\.before))
     change.sectionsDeleted = olds.indices.filter { !keptBefore.contains($0) }.map(UInt32.init)
-    let predecessors = Dictionary(uniqueKeysWithValues: kept.map { ($0.after, $0.before) })
     var placeOf: [Int] = []
-    for (after, section) in news.enumerated() {
-      if after == 0 || section.rows !== news[after - 1].rows { placeOf = section.rows.rowsByItem(pace) }
-      if let before = predecessors[after] {
-        compareRows((before, olds[before]), (after, section), placeOf)
+    var next = 0
+    for after in news.indices {
+      if after == 0 || news[after].rows !== news[after - 1].rows { placeOf = news[after].rows.rowsByItem(pace) }
+      if next < kept.count, kept[next].after == after {
+        compareRows((kept[next].before, olds[kept[next].before]), (after, news[after]), placeOf)
+        next += 1
       } else {
-        change.sectionsAdded.append(SectionAddition(at: UInt32(after), name: section.name))
-        for row in 0..<section.count {
+        change.sectionsAdded.append(SectionAddition(at: UInt32(after), name: news[after].name))
+        for row in 0..<news[after].count {
           change.added.append(IndexPath(section: UInt32(after), row: UInt32(row)))
           if row & 63 == 0 { pace.spend() }
         }
@@ -94,6 +90,24 @@ struct Rebinning {
     }
     if !moved.isEmpty { change.deleted.sort(pace, by: <) }
     pairMoves()
+  }
+
+  /// The old and the new sections with the same name, in the order of the old ones. Of several with one name, only the
+  /// first counts: `"1"` and `1` name sections alike.
+  private static func sectionsWithOneName(
+    _ olds: [SectionRange], _ news: [SectionRange]
+  ) -> [(before: Int, after: Int)] {
+    // Often only one of the two definitions has many sections.
+    let (few, many) = olds.count < news.count ? (olds, news) : (news, olds)
+    var places = [String: Int](minimumCapacity: few.count)
+    for place in few.indices where places[few[place].name] == nil { places[few[place].name] = place }
+    var pairs: [(before: Int, after: Int)] = []
+    for place in many.indices {
+      guard let other = places.removeValue(forKey: many[place].name) else { continue }
+      pairs.append(olds.count < news.count ? (other, place) : (place, other))
+      if places.isEmpty { break }
+    }
+    return pairs.sorted { $0.before < $1.before }
   }
 
   /// Pairs the moved rows with their indices in the finished list of deleted rows. Both lists ascend, because the
@@ -171,16 +185,19 @@ private struct SectionRange {
 }
 
 extension CollectionState {
-  /// The rows of each section. O(sections · log).
+  /// The rows of each section. O(sections).
   fileprivate var sectionRanges: [SectionRange] {
     guard let keyed else {
       return bins.map { SectionRange(name: $0.section.name, rows: $0.section.rows, start: 0, count: $0.section.count) }
     }
+    var ranges: [SectionRange] = []
+    ranges.reserveCapacity(keyed.count)
     var start = 0
-    return (0..<keyed.count).map { index in
-      let section = keyed[index]
-      defer { start += section.count }
-      return SectionRange(name: section.name, rows: keyed.flat.rows, start: start, count: section.count)
+    keyed.forEach { name, count in
+      let name = String(decoding: name, as: UTF8.self)
+      ranges.append(SectionRange(name: name, rows: keyed.flat.rows, start: start, count: count))
+      start += count
     }
+    return ranges
   }
 }
