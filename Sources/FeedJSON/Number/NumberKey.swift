@@ -82,7 +82,32 @@ extension JSONNumber {
     }
     let pairs = UnsafeRawBufferPointer(rebasing: key[start..<(key.count &- 1)])
     let digits = KeyDigits(pairs: pairs, flip: flip)
+    if exponent <= 21 && exponent >= digits.count {
+      return appendInteger(pairs, flip: flip, length: exponent, isNegative: isNegative, to: &buffer)
+    }
     appendCanonicalText(digits, count: digits.count, exponent: exponent, isNegative: isNegative, to: &buffer)
+  }
+
+  /// Appends an integer of `length` digits, of which a key has the first ones.
+  private static func appendInteger(
+    _ pairs: UnsafeRawBufferPointer, flip: UInt8, length: Int, isNegative: Bool, to buffer: inout ByteBuffer
+  ) {
+    if isNegative { buffer.append(UInt8(ascii: "-")) }
+    // The last pair may have a zero beyond the digits.
+    buffer.reserve(length &+ 1)
+    var place = buffer.pointer + buffer.count
+    let end = place + length
+    for byte in pairs {
+      let (tens, ones) = ((byte ^ flip) &- 1).quotientAndRemainder(dividingBy: 10)
+      place[0] = tens &+ UInt8(ascii: "0")
+      place[1] = ones &+ UInt8(ascii: "0")
+      place += 2
+    }
+    while place < end {
+      place.pointee = UInt8(ascii: "0")
+      place += 1
+    }
+    buffer.didWrite(length)
   }
 
   /// The values of the digits in a key, 0–9.

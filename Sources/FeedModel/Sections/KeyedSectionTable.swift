@@ -91,6 +91,9 @@ final class KeyedSectionTable {
     order.forEach(in: 0..<order.count) { body($0, Int(records[Int($0)].count)) }
   }
 
+  /// Whether a pass over all sections is faster than to look up so many.
+  func isDense(_ count: Int) -> Bool { count > 16 && count > order.count / 8 }
+
   /// The number of rows of a section.
   func rowCount(of id: UInt32) -> Int { Int(records[Int(id)].count) }
 

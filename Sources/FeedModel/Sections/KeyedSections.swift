@@ -18,6 +18,8 @@ final class KeyedSections {
   }
 
   private struct Prepared {
+    /// The row, if it exists and keeps its section.
+    var known: UInt32?
     /// The section of the row; `KeyedSectionTable.none` for a new one.
     var section = KeyedSectionTable.none
     /// The place of the row, if it enters the section.
@@ -80,7 +82,10 @@ final class KeyedSections {
   subscript(index: Int) -> KeyedSection { KeyedSection(id: table[index], owner: self) }
 
   /// The handle of an existing row. O(log rows).
-  func handle(at path: IndexPath) -> UInt32 { flat.rows[start(of: table[Int(path.section)]) + Int(path.row)] }
+  func handle(at path: IndexPath) -> UInt32 {
+    let id = table[Int(path.section)]
+    return path.row == 0 ? table.first(of: id) : flat.rows[start(of: id) + Int(path.row)]
+  }
 
   func element(at path: IndexPath) -> ElementText { flat.elements.text(of: handle(at: path)) }
 
@@ -89,6 +94,13 @@ final class KeyedSections {
 
   /// The path of a row of `flat`. O(log rows).
   func path(ofFlat row: Int) -> IndexPath { path(ofFlat: row, flat.rows[row]) }
+
+  /// The path of the row at `row`, which was prepared last and stays in its section. O(log rows).
+  func path(ofPrepared row: Int) -> IndexPath {
+    guard let known = prepared.known else { return path(ofFlat: row) }
+    assert(flat.rows[row] == known && isPrepared(for: known), "another row was prepared")
+    return path(ofFlat: row, known)
+  }
 
   private func path(ofFlat row: Int, _ handle: UInt32) -> IndexPath {
     let id = table.section(of: handle)
@@ -143,7 +155,7 @@ final class KeyedSections {
   ) throws(FeedError) {
     let key = SectionKey(SortOrder.key(0, in: keys))
     if let known, SortOrder.compare(self.key(of: known), key.bytes) == 0 {
-      prepared = Prepared(section: table.section(of: known))
+      prepared = Prepared(known: known, section: table.section(of: known))
       return
     }
     let place = place()

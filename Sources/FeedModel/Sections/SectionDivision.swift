@@ -3,7 +3,7 @@ import FeedJSON
 
 /// Converts the change of one list of rows to the change of the sections that divide it.
 ///
-///     var division = SectionDivision(changed, into: change) { name of changed[$0] }
+///     var division = SectionDivision(changed) { name of the section with the identifier $0 }
 ///     division.delete(row, 0)              // the entries of the list's change
 ///     division.add(row, 0)
 ///     let change = division.finish()
@@ -12,46 +12,38 @@ import FeedJSON
 struct SectionDivision {
   /// A section whose rows changed.
   struct Changed {
+    /// An identifier.
+    let id: UInt32
     /// The row counts before and after the change, not both 0.
-    let before: Int
-    let now: Int
+    let before: UInt32
+    let now: UInt32
     /// The index before the change (for a new section, the index that it would have had), and after it.
-    let indexBefore: Int
-    let index: Int
+    let indexBefore: UInt32
+    let index: UInt32
     /// The number of rows of the list before those of the section, before the change and after it.
-    let startBefore: Int
-    let start: Int
+    let startBefore: UInt32
+    let start: UInt32
   }
 
-  /// A listed row.
-  private struct Listed {
-    let path: IndexPath
-    /// The number of the pair of a deleted and an added row that are the same row; -1 for none.
-    var move: Int
-  }
-
-  /// The sections that had rows, and those that have rows, in order.
-  private let had: [Changed]
-  private let have: [Changed]
-  private var deleted: [Listed] = []
-  private var added: [Listed] = []
-  /// For each entry of the list's `deleted`, its index in this `deleted`; -1 for rows of a deleted section.
-  private var deletedPlaces: [Int] = []
-  /// The sections of the last rows passed to `delete` and `add`.
-  private var next = (had: 0, have: 0)
+  /// All sections that changed, in order. One without rows, before or after the change, begins where the next one does.
+  private let changed: [Changed]
   private var result = Change()
-  private var moves: [Bool] = []
+  /// For each entry of the list's `deleted`, its index in that of the result; -1 for rows of a deleted section.
+  private var deletedPlaces: [Int32] = []
+  /// The indices in `changed` of the sections of the last rows passed to `delete` and `add`.
+  private var next = (delete: 0, add: 0)
+  /// Whether rows that stay in the list but changed their section were appended to `deleted` and `added`.
+  private var isUnsorted = false
 
   /// - Parameters:
   ///   - changed: all sections whose rows changed, in their order.
-  ///   - name: returns the name of the section at an index of `changed`. Called for new sections.
-  init(_ changed: [Changed], name: (Int) -> String) {
-    had = changed.filter { $0.before > 0 }
-    have = changed.filter { $0.now > 0 }
-    for (place, section) in changed.enumerated() {
-      if section.now == 0 { result.sectionsDeleted.append(UInt32(section.indexBefore)) }
+  ///   - name: returns the name of the section with an identifier. Called for new sections.
+  init(_ changed: [Changed], name: (UInt32) -> String) {
+    self.changed = changed
+    for section in changed {
+      if section.now == 0 { result.sectionsDeleted.append(section.indexBefore) }
       if section.before == 0 {
-        result.sectionsAdded.append(SectionAddition(at: UInt32(section.index), name: name(place)))
+        result.sectionsAdded.append(SectionAddition(at: section.index, name: name(section.id)))
       }
     }
   }
@@ -59,65 +51,68 @@ struct SectionDivision {
   /// Reserves capacity for so many rows.
   mutating func reserve(deleted: Int, added: Int) {
     deletedPlaces.reserveCapacity(deleted)
-    self.added.reserveCapacity(added)
+    result.added.reserveCapacity(added)
   }
 
   /// Adds the row that entry `index` of the list's change deletes. Must be called in ascending order.
-  mutating func delete(_ row: Int, _ index: Int) {
+  mutating func delete(_ row: UInt32, _ index: Int) {
     assert(index == deletedPlaces.count, "an entry is left out")
-    while next.had + 1 < had.count, had[next.had + 1].startBefore <= row { next.had += 1 }
-    deletedPlaces.append(list(row, of: had[next.had]))
+    while next.delete + 1 < changed.count, changed[next.delete + 1].startBefore <= row { next.delete += 1 }
+    deletedPlaces.append(list(row, of: changed[next.delete]))
   }
 
   /// Lists a row as deleted unless its section was deleted. Returns its index, or -1.
-  private mutating func list(_ row: Int, of section: Changed) -> Int {
-    assert((0..<section.before).contains(row - section.startBefore), "a row left a section that did not change")
+  @inline(__always)
+  private mutating func list(_ row: UInt32, of section: Changed) -> Int32 {
+    assert(
+      row >= section.startBefore && row - section.startBefore < section.before,
+      "a row left a section that did not change")
     if section.now == 0 { return -1 }
-    let path = IndexPath(section: UInt32(section.indexBefore), row: UInt32(row - section.startBefore))
-    deleted.append(Listed(path: path, move: -1))
-    return deleted.count - 1
+    result.deleted.append(IndexPath(section: section.indexBefore, row: row - section.startBefore))
+    return Int32(truncatingIfNeeded: result.deleted.count - 1)
   }
 
   /// Adds the row that entry `index` of the list's change adds. Must be called in ascending order.
-  mutating func add(_ row: Int, _ index: Int) {
-    assert(index == added.count, "an entry is left out")
-    while next.have + 1 < have.count, have[next.have + 1].start <= row { next.have += 1 }
-    let section = have[next.have]
-    assert((0..<section.now).contains(row - section.start), "a row entered a section that did not change")
-    added.append(Listed(path: path(of: row, in: section), move: -1))
+  mutating func add(_ row: UInt32, _ index: Int) {
+    assert(index == result.added.count, "an entry is left out")
+    while next.add + 1 < changed.count, changed[next.add + 1].start <= row { next.add += 1 }
+    let section = changed[next.add]
+    assert(
+      row >= section.start && row - section.start < section.now, "a row entered a section that did not change")
+    result.added.append(path(of: row, in: section))
   }
 
-  private func path(of row: Int, in section: Changed) -> IndexPath {
-    IndexPath(section: UInt32(section.index), row: UInt32(row - section.start))
+  private func path(of row: UInt32, in section: Changed) -> IndexPath {
+    IndexPath(section: section.index, row: row - section.start)
   }
 
-  /// Adds a pair of entries of the list's change.
+  /// Adds a pair of entries of the list's change. Must be called in ascending order, after all calls of `delete` and
+  /// `add`.
   mutating func move(_ move: Move) {
     let place = deletedPlaces[Int(move.deleted)]
-    if place >= 0 { pair(place, Int(move.added), keepsElement: move.keepsElement) }
-  }
-
-  private mutating func pair(_ deletion: Int, _ addition: Int, keepsElement: Bool) {
-    deleted[deletion].move = moves.count
-    added[addition].move = moves.count
-    moves.append(keepsElement)
+    if place < 0 { return }
+    result.moves.append(Move(deleted: UInt32(place), added: move.added, keepsElement: move.keepsElement))
   }
 
   /// Adds a row that stays in the list with another element. Must be called in ascending order, after all calls of
-  /// `delete` and `add`. Returns false, without any effect, if the section of the row did not change.
+  /// `delete`, `add` and `move`. Returns false, without any effect, if the section of the row did not change.
   ///
   /// - Parameter before: the row before the change.
-  mutating func update(_ row: Int, from before: Int) -> Bool {
-    let place = have.countOfPrefix { $0.start <= row } - 1
-    guard place >= 0, row - have[place].start < have[place].now else { return false }
-    let section = have[place]
-    if (0..<section.before).contains(before - section.startBefore) {
+  mutating func update(_ row: UInt32, from before: UInt32) -> Bool {
+    let place = changed.indices.partitionPoint { changed[$0].start <= row } - 1
+    guard place >= 0, row - changed[place].start < changed[place].now else { return false }
+    let section = changed[place]
+    if before >= section.startBefore, before - section.startBefore < section.before {
       result.updated.append(path(of: row, in: section))
       return true
     }
-    let deletion = list(before, of: had[had.countOfPrefix { $0.startBefore <= before } - 1])
-    added.append(Listed(path: path(of: row, in: section), move: -1))
-    if deletion >= 0 { pair(deletion, added.count - 1, keepsElement: false) }
+    let deletion = list(before, of: changed[changed.indices.partitionPoint { changed[$0].startBefore <= before } - 1])
+    result.added.append(path(of: row, in: section))
+    if deletion >= 0 {
+      result.moves.append(
+        Move(deleted: UInt32(deletion), added: UInt32(result.added.count - 1), keepsElement: false))
+    }
+    isUnsorted = true
     return true
   }
 
@@ -125,21 +120,27 @@ struct SectionDivision {
   mutating func update(_ path: IndexPath) { result.updated.append(path) }
 
   consuming func finish() -> Change {
-    // Both are ascending already unless rows that stay in the list changed their section.
-    deleted.sort { $0.path < $1.path }
-    added.sort { $0.path < $1.path }
-    var places = [UInt32](repeating: 0, count: moves.count)
-    result.added.reserveCapacity(added.count)
-    for (place, row) in added.enumerated() {
-      result.added.append(row.path)
-      if row.move >= 0 { places[row.move] = UInt32(place) }
-    }
-    for (place, row) in deleted.enumerated() {
-      result.deleted.append(row.path)
-      guard row.move >= 0 else { continue }
-      result.moves.append(
-        Move(deleted: UInt32(place), added: places[row.move], keepsElement: moves[row.move]))
-    }
+    if isUnsorted { sort() }
     return result
+  }
+
+  /// Sorts the lists of rows that are not ascending.
+  private mutating func sort() {
+    let deletedPlaces = Self.sort(&result.deleted)
+    let addedPlaces = Self.sort(&result.added)
+    for index in result.moves.indices {
+      result.moves[index].deleted = deletedPlaces[Int(result.moves[index].deleted)]
+      result.moves[index].added = addedPlaces[Int(result.moves[index].added)]
+    }
+    result.moves.sort { $0.deleted < $1.deleted }
+  }
+
+  /// Sorts paths. Returns the new index of each former one.
+  private static func sort(_ paths: inout [IndexPath]) -> [UInt32] {
+    let order = paths.indices.sorted { paths[$0] < paths[$1] }
+    var places = [UInt32](repeating: 0, count: order.count)
+    for (place, former) in order.enumerated() { places[former] = UInt32(place) }
+    paths = order.map { paths[$0] }
+    return places
   }
 }
