@@ -26,6 +26,8 @@ struct EventLoop: ~Copyable {
   private let configurationFile: ConfigurationFile?
   /// The time of this cycle.
   private var now: Instant
+  /// The number of cycles, for the log.
+  private var cycles = 0
 
   init(
     engine: Engine, state: DurableState?, clock: ServerClock, listener: UnixListener,
@@ -72,6 +74,7 @@ struct EventLoop: ~Copyable {
   mutating func cycle() throws(SystemError) {
     let wakes = try link.wait(milliseconds: timeout(), clock)
     now = clock.now
+    cycles &+= 1
     if wakes.contains(.signals) { handleSignals() }
     if wakes.contains(.fileEvents) { sources.readFileEvents(now: now) }
     if wakes.contains(.sourceReports) { sources.applyReports(to: engine, now: now) }
@@ -160,7 +163,7 @@ struct EventLoop: ~Copyable {
     } else {
       log.write(.warning, "ended; \(counted(left, "connection")) did not read the last frame in time")
     }
-    log.write(.debug, "\(counted(link.accepted, "connection")) accepted")
+    log.write(.debug, "\(counted(cycles, "turn")) of the loop, \(counted(link.accepted, "connection")) accepted")
   }
 
   // MARK: Storage
