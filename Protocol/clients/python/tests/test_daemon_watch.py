@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 import unittest
 
 import support
@@ -256,8 +257,11 @@ class Watching(support.DaemonTest):
 class FallingBehind(support.DaemonTest):
     arguments = ("--max-queue", "64K", "--history-bytes", "16K")
 
-    def follow(self, rounds):
-        """A watcher that reads nothing while many large updates are made, and what it then gets."""
+    def follow(self, rounds, trimmed=False):
+        """A watcher that reads nothing while many large updates are made, and what it then gets.
+
+        With trimmed, it reads after the daemon has discarded old history, which it does once a second.
+        """
         self.define({"feed": "list", "kind": "collection"})
         connection = self.daemon.connect("slow")
         self.addCleanup(connection.close)
@@ -266,6 +270,8 @@ class FallingBehind(support.DaemonTest):
             last = self.connection.call("update", feed="list", element={"id": n % 20, "n": n, "text": "z" * 4000})[
                 "revision"
             ]
+        while trimmed and self.connection.call("stats")["historyBytes"] > 32 << 10:
+            time.sleep(0.01)
         mirror, came = feedd.Mirror(watch.result), []
         while not (mirror.whole and mirror.revision >= last):
             came.append(watch.next(PATIENCE))
@@ -282,7 +288,7 @@ class FallingBehind(support.DaemonTest):
         self.assertTrue(wide or resets)
 
     def test_beyond_the_history_it_is_reset(self):
-        came = self.follow(6000)
+        came = self.follow(6000, trimmed=True)
         [first] = [m for m in came if m.params.get("reset")]
         self.assertEqual(first.params["sections"], [{"name": "list/all", "count": 20}])
 
