@@ -87,3 +87,102 @@ public enum QueryLimits {
   /// The largest magnitude of an index or a slice bound: the I-JSON range of exact integers (RFC 9535, section 2.1).
   public static let largestInteger = 9_007_199_254_740_991
 }
+
+/// A condition on an element: a `logical-expr` of RFC 9535, as inside `[?…]`. Both `@` and `$` are the element.
+///
+///     let filter = try Filter(parsing: "@.priority >= 8")
+///     filter.accepts(element)
+public struct Filter: Sendable {
+  /// The source text.
+  public let text: String
+  private let program: Program
+  /// The index of the first test.
+  private let entry: Int32
+  /// The number of tests. An evaluation runs each test at most once for each node that the filter is applied to.
+  public let testCount: Int
+  /// Whether each test looks at one node, and there are few tests. Such a filter takes few steps over most elements.
+  public let isShort: Bool
+
+  /// Parses a filter.
+  ///
+  /// - Throws: if the text is not well-formed and valid by RFC 9535, or exceeds `QueryLimits`.
+  public init(parsing text: String) throws(QueryError) {
+    let parsed = try PathParser.condition(text)
+    var builder = ProgramBuilder()
+    entry = try builder.add(parsed)
+    isShort = builder.isShort
+    testCount = builder.tests.count
+    program = Program(builder)
+    self.text = text
+  }
+
+  /// Whether the filter accepts the element. Comparisons of singular queries and literals allocate nothing.
+  ///
+  /// The work is not bounded by the size of the element (`@..*..*..*`). Use `accepts(_:steps:)` for filters of clients.
+  public func accepts(_ element: JSONView) -> Bool {
+    var steps = Int.max
+    return accepts(element, steps: &steps)
+  }
+
+  /// Like `accepts(_:)`, with at most `steps` steps, about one for each node visited.
+  ///
+  /// `steps` is decremented by the steps taken. If it is below zero afterwards, the steps ran out and the result is invalid.
+  /// The same element always takes the same steps.
+  ///
+  /// - Parameter pace: lets the evaluation stop now and then; nil if it does not.
+  public func accepts(_ element: JSONView, steps: inout Int, pace: EvaluationPace? = nil) -> Bool {
+    withExtendedLifetime(program) {
+      var evaluation = Evaluation(program, root: element, steps: steps, isRepeatable: true, pace: pace)
+      let accepted = evaluation.accepts(entry, current: element)
+      withExtendedLifetime(pace) { steps = evaluation.allSteps }
+      return accepted && steps >= 0
+    }
+  }
+}
+
+/// A singular query of RFC 9535: names and indexes only, so that it selects at most one node.
+public struct SingularPath: Sendable {
+  /// The source text.
+  public let text: String
+  private let program: Program
+  private let query: Int32
+
+  /// Parses a singular query.
+  ///
+  /// - Throws: if the text is not a path, or the path can select several nodes.
+  public init(parsing text: String) throws(QueryError) {
+    let parsed = try PathParser.query(text)
+    if let place = parsed.segments.firstIndex(where: { !$0.isSingular }) {
+      let advice = "use names and indexes only, as in `$.a[0]`"
+      let offset = parsed.segments[place].offset
+      throw QueryError(offset: offset, message: "this segment may select several nodes where one is needed; \(advice)")
+    }
+    var builder = ProgramBuilder()
+    query = try builder.add(parsed)
+    program = Program(builder)
+    self.text = text
+  }
+
+  /// `$.id`, the default path of an element's identity.
+  public static let id = SingularPath(member: "id")
+
+  /// Creates the path `$.member`.
+  ///
+  /// - Parameter member: a name of letters, digits and `_`.
+  init(member: StaticString) {
+    let name = member.withUTF8Buffer { Array($0) }
+    assert(name.allSatisfy { isNameFirst($0) || isDigit($0) }, "the name needs quotes")
+    var builder = ProgramBuilder()
+    query = builder.add(name: name)
+    program = Program(builder)
+    text = "$.\(member)"
+  }
+
+  /// Returns the node, if there is one. O(members visited), without allocation.
+  public func resolve(_ root: JSONView) -> JSONView? {
+    withExtendedLifetime(program) {
+      var evaluation = Evaluation(program, root: root, steps: .max)
+      return evaluation.resolve(query, current: root)
+    }
+  }
+}

@@ -67,3 +67,79 @@ extension ByteBuffer {
     endFrame(at: start)
   }
 }
+
+/// Writing changes ("The change" in `Protocol/README.md`).
+extension ByteBuffer {
+  /// Appends the members of a change: `deleted`, `added`, `updated`, and if they are not empty `sections` and `moves`. O(size).
+  ///
+  /// - Parameter step: called after each thousand rows.
+  public mutating func append(_ change: borrowing Change, step: () -> Void = {}) {
+    append("\"deleted\":")
+    append(change.deleted, step: step)
+    append(",\"added\":")
+    append(change.added, step: step)
+    append(",\"updated\":")
+    append(change.updated, step: step)
+    append(sectionsOf: change)
+    if !change.moves.isEmpty { append(change.moves, step: step) }
+  }
+
+  /// Appends `,"sections":…` if the change deletes or adds sections.
+  public mutating func append(sectionsOf change: borrowing Change) {
+    if !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty {
+      appendSections(change.sectionsDeleted, change.sectionsAdded)
+    }
+  }
+
+  /// Appends index paths as an array of arrays `[section,row]`.
+  public mutating func append(_ paths: [IndexPath], step: () -> Void = {}) {
+    if paths.isEmpty { return append("[]") }
+    append(UInt8(ascii: "["))
+    for (place, path) in paths.enumerated() {
+      if place > 0 { append(UInt8(ascii: ",")) }
+      if place & 1023 == 1023 { step() }
+      append(path)
+    }
+    append(UInt8(ascii: "]"))
+  }
+
+  /// Appends an index path as `[section,row]`.
+  public mutating func append(_ path: IndexPath) {
+    append(UInt8(ascii: "["))
+    append(integer: path.section)
+    append(UInt8(ascii: ","))
+    append(integer: path.row)
+    append(UInt8(ascii: "]"))
+  }
+
+  private mutating func appendSections(_ deleted: [UInt32], _ added: [SectionAddition]) {
+    append(",\"sections\":{\"deleted\":[")
+    // Iterates by index: an iterator would count references.
+    for place in deleted.indices {
+      if place > 0 { append(UInt8(ascii: ",")) }
+      append(integer: deleted[place])
+    }
+    append("],\"added\":[")
+    for place in added.indices {
+      append(place > 0 ? ",{\"at\":" : "{\"at\":")
+      append(integer: added[place].at)
+      append(",\"name\":")
+      appendJSONString(added[place].name)
+      append(UInt8(ascii: "}"))
+    }
+    append("]}")
+  }
+
+  private mutating func append(_ moves: [Move], step: () -> Void) {
+    append(",\"moves\":[")
+    for (place, move) in moves.enumerated() {
+      append(place == 0 ? "[" : ",[")
+      if place & 1023 == 1023 { step() }
+      append(integer: move.deleted)
+      append(UInt8(ascii: ","))
+      append(integer: move.added)
+      append(UInt8(ascii: "]"))
+    }
+    append(UInt8(ascii: "]"))
+  }
+}

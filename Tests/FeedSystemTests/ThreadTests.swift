@@ -92,7 +92,7 @@ struct SystemCallPlacesTests {
     "only one file calls each of these functions",
     arguments: [
       ("pthread_create", "FeedSystem/Threads/Thread.swift"), ("clock_gettime", "FeedSystem/Threads/Clocks.swift"),
-      ("eventfd(", "FeedSystem/Threads/WakeUp.swift"),
+      ("eventfd(", "FeedSystem/Threads/Thread.swift"),
     ])
   func place(call: String, file: String) throws {
     let sources = "\(BuildProducts.packageFolder)/Sources"

@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 
 /// A message from the daemon, read in place: valid until the connection returns the next one.
@@ -89,5 +90,89 @@ extension RemoteError {
     self.init(
       code: error.member("code")?.int ?? -32603, message: error.member("message")?.string ?? "request refused",
       data: error.member("data")?.compactText)
+  }
+}
+
+/// A `delta` notification: the changes of one or more commits in a feed; see "The change" in `Protocol/README.md`.
+public struct Delta: Equatable, Sendable {
+  public var feed: String
+  /// The revision of the watcher's copy before the delta.
+  public var from: UInt64
+  /// The revision of the watcher's copy after the delta.
+  public var revision: UInt64
+  public var change: Change
+  /// The compact JSON texts of the rows of `change.added`, then of `change.updated`.
+  public var elements: [[UInt8]]
+  /// The type of each of the elements; nil if rows have no types.
+  public var types: [String?]?
+  /// The animation hint of the change; nil if there is none.
+  public var animation: String?
+
+  public init(
+    feed: String, from: UInt64, revision: UInt64, change: Change, elements: [[UInt8]], types: [String?]? = nil,
+    animation: String? = nil
+  ) {
+    self.feed = feed
+    self.from = from
+    self.revision = revision
+    self.change = change
+    self.elements = elements
+    self.types = types
+    self.animation = animation
+  }
+
+  /// Reads the `params` of the notification. Does not validate the change. O(bytes).
+  public init(_ params: JSONView) throws(MalformedMessage) {
+    let reader = MemberReader(object: params, place: "delta")
+    feed = try reader.string("feed")
+    from = try reader.revision("from")
+    revision = try reader.revision("revision")
+    change = try Change(params)
+    elements = try reader.texts("elements")
+    types = try reader.types(count: elements.count)
+    animation = params.member("animation")?.string
+  }
+}
+
+extension Change {
+  /// Reads the lists of a change from a delta or from the result of a mutation.
+  init(_ object: JSONView) throws(MalformedMessage) {
+    let reader = MemberReader(object: object, place: "change")
+    self.init(
+      deleted: try reader.paths("deleted"), added: try reader.paths("added"), updated: try reader.paths("updated"))
+    if let pairs = object.member("moves") {
+      for pair in pairs.elements {
+        // A move is encoded like a path: two 32-bit numbers.
+        guard let places = IndexPath(pair) else { throw MalformedMessage("change: \"moves\" is not a list of pairs") }
+        moves.append(Move(deleted: places.section, added: places.row))
+      }
+    }
+    if let sections = object.member("sections") { try readSections(sections) }
+  }
+
+  /// Reads only the sections that were deleted and added.
+  init(sectionsOf object: JSONView) throws(MalformedMessage) {
+    self.init()
+    if let sections = object.member("sections") { try readSections(sections) }
+  }
+
+  private mutating func readSections(_ object: JSONView) throws(MalformedMessage) {
+    let reader = MemberReader(object: object, place: "change: sections")
+    if object.member("deleted") != nil {
+      for index in try reader.array("deleted") {
+        guard let section = index.int.flatMap({ UInt32(exactly: $0) }) else {
+          throw MalformedMessage("change: \"sections.deleted\" is not a list of indexes")
+        }
+        sectionsDeleted.append(section)
+      }
+    }
+    if object.member("added") != nil {
+      for addition in try reader.array("added") {
+        guard let at = addition.member("at")?.int.flatMap({ UInt32(exactly: $0) }),
+          let name = addition.member("name")?.string
+        else { throw MalformedMessage("change: \"sections.added\" is not a list of places and names") }
+        sectionsAdded.append(SectionAddition(at: at, name: name))
+      }
+    }
   }
 }

@@ -1,3 +1,61 @@
+import FeedChange
+import FeedJSON
+import FeedQuery
+
+/// The definition of a `managed` feed: a query on another program's SQLite database (Protocol/config.md, "Managed
+/// feeds").
+///
+/// The model does not read the database: `ManagedKind.set` receives the rows.
+public struct ManagedDefinition: Equatable, Sendable {
+  /// The path of the database file, as given in the configuration.
+  public let database: String
+  /// One SELECT statement. Every row becomes one JSON object with a member for each column.
+  public let query: String
+  /// The column with the identity of a row: a string or a number, unique among the rows.
+  public let id: String
+  /// The column whose values name the sections, in order of first appearance; nil for one section.
+  public let section: String?
+  /// The path of a row's type in its object.
+  public let type: SingularPath?
+
+  public init(database: String, query: String, id: String = "id", section: String? = nil, type: SingularPath? = nil) {
+    self.database = database
+    self.query = query
+    self.id = id
+    self.section = section
+    self.type = type
+  }
+
+  public static func == (a: ManagedDefinition, b: ManagedDefinition) -> Bool {
+    a.database == b.database && a.query == b.query && a.id == b.id && a.section == b.section
+      && a.type?.text == b.type?.text
+  }
+}
+
+extension ManagedDefinition {
+  init(reading reader: DefinitionReader) throws(FeedError) {
+    database = try Self.text("database", "the path of an SQLite database", reader)
+    query = try Self.text("query", "one SELECT statement", reader)
+    id = try Self.column("id", reader) ?? "id"
+    section = try Self.column("section", reader)
+    type = try reader.singularPath("type")
+  }
+
+  private static func text(
+    _ member: StaticString, _ what: String, _ reader: DefinitionReader
+  ) throws(FeedError) -> String {
+    guard let text = try reader.string(member) else { throw reader.refuse("\(member)", "is missing: give \(what)") }
+    guard !text.isEmpty, !text.utf8.contains(0) else { throw reader.refuse("\(member)", "must be \(what)") }
+    return text
+  }
+
+  private static func column(_ member: StaticString, _ reader: DefinitionReader) throws(FeedError) -> String? {
+    guard let text = try reader.string(member) else { return nil }
+    guard !text.isEmpty else { throw reader.refuse("\(member)", "must be the name of a column of the query") }
+    return text
+  }
+}
+
 /// All rows of a query: compact JSON objects in the order of the query, each with its section.
 ///
 /// The reader of the database creates it on any thread and passes it to the model. All texts are in one block of bytes.
@@ -38,5 +96,69 @@ public struct ManagedRows: Sendable, Equatable {
     places[section] = sections.count
     sections.append(section)
     return sections.count - 1
+  }
+}
+
+/// The plan of a `set` on a managed feed: the rows that stay, move, are deleted and are added.
+///
+/// Rows are matched by identity. Sections with the same name stay if they keep their order among each other. In each of
+/// them, the longest sequence of rows that keep their order stays. The plan omits equal rows at both ends of a section.
+/// O(n) for the equal rows, O(m log m) for the m rows between.
+struct ManagedPlan {
+  /// A new row, between the equal ends of its section.
+  struct NewRow {
+    /// The index of the row in the given rows.
+    let entry: Int
+    let path: IndexPath
+    /// The existing row with the same identity; nil if the row is added.
+    let known: UInt32?
+    /// Whether the existing row keeps its order among the rows that stay.
+    var stays = false
+  }
+
+  /// An existing row, between the equal ends of its section.
+  struct OldRow {
+    let handle: UInt32
+    let path: IndexPath
+  }
+
+  /// The names of the new sections.
+  var names: [String] = []
+  /// For every new section, the index of the same old section; nil if the section is added.
+  var before: [Int?] = []
+  /// For every old section, the index of the same new section; nil if the section is deleted.
+  var after: [Int?] = []
+  /// The old rows, ascending.
+  var olds: [OldRow] = []
+  /// The new rows, ascending.
+  var news: [NewRow] = []
+  /// The rows that stay among `olds`.
+  var staying: Set<UInt32> = []
+  /// The rows among `olds` that still exist afterwards.
+  var kept: Set<UInt32> = []
+
+  /// Marks the rows that stay. `paths` has the current paths of the known rows.
+  mutating func chooseStaying(_ paths: [UInt32: IndexPath]) {
+    var start = 0
+    while start < news.count {
+      var end = start
+      while end < news.count, news[end].path.section == news[start].path.section { end += 1 }
+      chooseStaying(in: start..<end, paths)
+      start = end
+    }
+  }
+
+  private mutating func chooseStaying(in range: Range<Int>, _ paths: [UInt32: IndexPath]) {
+    guard let first = range.first, let section = before[Int(news[first].path.section)] else { return }
+    var candidates: [(place: Int, row: UInt32)] = []
+    for place in range {
+      guard let known = news[place].known, let path = paths[known], path.section == UInt32(section) else { continue }
+      candidates.append((place, path.row))
+    }
+    for index in longestIncreasing(candidates.map(\.row)) {
+      let place = candidates[index].place
+      news[place].stays = true
+      if let known = news[place].known { staying.insert(known) }
+    }
   }
 }

@@ -77,3 +77,91 @@ extension PathParser {
     }
   }
 }
+
+/// The functions of RFC 9535, section 2.4.
+enum QueryFunction: String, CaseIterable {
+  case length, count, match, search, value
+
+  /// The number of arguments.
+  var arity: Int {
+    switch self {
+    case .length, .count, .value: 1
+    case .match, .search: 2
+    }
+  }
+}
+
+extension PathParser {
+  /// Parses the arguments of a call, beginning at `(`, and checks their number and types.
+  mutating func call(_ name: String, at start: Int) throws(QueryError) -> Term {
+    guard let function = QueryFunction(rawValue: name) else {
+      let known = QueryFunction.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", ")
+      throw cursor.error(at: start, "unknown function `\(name)`; use one of \(known)")
+    }
+    assert(cursor.byte == UInt8(ascii: "("), "the cursor is not at the arguments")
+    cursor.advance()
+    cursor.skipBlanks()
+    let arguments = try nested { parser throws(QueryError) in try parser.arguments(of: function, at: start) }
+    guard arguments.count == function.arity else {
+      let expected = function.arity == 1 ? "one argument" : "two arguments"
+      throw cursor.error(at: start, "`\(name)` takes \(expected), not \(arguments.count)")
+    }
+    switch function {
+    case .length: return .function(name, .length(try value(arguments[0], of: function)))
+    case .count: return .function(name, .count(try nodes(arguments[0], of: function)))
+    case .value: return .function(name, .value(try nodes(arguments[0], of: function)))
+    case .match, .search:
+      let value = try value(arguments[0], of: function)
+      let pattern = try self.value(arguments[1], of: function)
+      let offset = arguments[1].offset
+      return .pattern(
+        PatternSyntax(isWhole: function == .match, value: value, pattern: pattern, patternOffset: offset))
+    }
+  }
+
+  private typealias Argument = (offset: Int, term: Term)
+
+  private mutating func arguments(of function: QueryFunction, at start: Int) throws(QueryError) -> [Argument] {
+    if cursor.consume(")") { return [] }
+    var arguments: [Argument] = []
+    while true {
+      let offset = cursor.offset
+      if cursor.byte == UInt8(ascii: "(") || cursor.byte == UInt8(ascii: "!") { throw conditionGiven(to: function) }
+      arguments.append((offset, try term()))
+      cursor.skipBlanks()
+      if cursor.consume(")") { return arguments }
+      guard cursor.consume(",") else { throw notAfterArgument(of: function, at: start) }
+      cursor.skipBlanks()
+    }
+  }
+
+  private func notAfterArgument(of function: QueryFunction, at start: Int) -> QueryError {
+    switch cursor.byte {
+    case nil:
+      cursor.error("the `(` of `\(function.rawValue)` at byte \(start) is not closed; add `)`")
+    case UInt8(ascii: "="), UInt8(ascii: "!"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "&"),
+      UInt8(ascii: "|"):
+      conditionGiven(to: function)
+    default:
+      cursor.error("expected `,` or `)` here, found \(cursor.found)")
+    }
+  }
+
+  private func conditionGiven(to function: QueryFunction) -> QueryError {
+    let kind = function == .count || function == .value ? "a query" : "a value"
+    return cursor.error(
+      "`\(function.rawValue)` takes \(kind), not a condition; move the condition out of its parentheses")
+  }
+
+  private func value(_ argument: Argument, of function: QueryFunction) throws(QueryError) -> OperandSyntax {
+    try operand(argument.term, at: argument.offset, of: "`\(function.rawValue)`")
+  }
+
+  private func nodes(_ argument: Argument, of function: QueryFunction) throws(QueryError) -> QuerySyntax {
+    guard case .query(let query) = argument.term else {
+      let name = function.rawValue
+      throw cursor.error(at: argument.offset, "`\(name)` takes a query; write one that begins with `@` or `$`")
+    }
+    return query
+  }
+}

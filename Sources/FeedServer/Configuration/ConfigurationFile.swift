@@ -1,4 +1,6 @@
+import FeedChange
 import FeedEngine
+import FeedJSON
 import FeedModel
 import FeedSystem
 
@@ -65,5 +67,95 @@ enum ConfigurationFileError: Error, CustomStringConvertible {
     case .unreadable(let error): "\(error)"
     case .refused(let path, let error): "\(path):\(error)"
     }
+  }
+}
+
+/// The text of a configuration. Finds the line and column of a member.
+struct ConfigurationText {
+  let bytes: UnsafeRawBufferPointer
+
+  /// The place of an offset. O(offset).
+  func place(_ offset: Int, _ member: String) -> ConfigurationError.Place {
+    var (line, start) = (1, 0)
+    for index in 0..<min(max(offset, 0), bytes.count) where bytes[index] == UInt8(ascii: "\n") {
+      line += 1
+      start = index + 1
+    }
+    return .init(line: line, column: max(offset, 0) - start + 1, member: member)
+  }
+
+  func error(at view: JSONView, _ member: String, _ reason: String) -> ConfigurationError {
+    ConfigurationError(place(view.byteOffset, member), reason)
+  }
+
+  /// The error of a definition or rule at `view` with the path `member`. Points to the offending member inside it, if
+  /// that can be found.
+  func error(_ error: FeedError, in view: JSONView, _ member: String) -> ConfigurationError {
+    switch error {
+    case .invalidParams(let inner, let reason):
+      let found = Self.find(inner, in: view) ?? view
+      return self.error(at: found, "\(member).\(inner)", reason)
+    case .badQuery(let inner, let text, let offset, let reason):
+      let found = Self.find(inner, in: view) ?? view
+      // The offset inside the string, after its quote; exact unless the string has escapes.
+      let isExact = found.kind == .string && !found.hasEscapes
+      let start = found.byteOffset + (isExact ? 1 + offset : 0)
+      return ConfigurationError(
+        place(start, "\(member).\(inner)"), "does not parse at byte \(offset) of \"\(text)\": \(reason)")
+    default: return self.error(at: view, member, error.reason)
+    }
+  }
+
+  /// The value at a path such as `bins[0].filter`, or at the longest prefix of the path that exists.
+  private static func find(_ path: String, in view: JSONView) -> JSONView? {
+    var found: JSONView?
+    var current = view
+    for step in path.split(whereSeparator: { $0 == "." || $0 == "[" }) {
+      let next: JSONView?
+      if step.hasSuffix("]") {
+        next = Int(step.dropLast()).flatMap { current.element(at: $0) }
+      } else {
+        var name = String(step)
+        next = name.withUTF8 { current.member(utf8: UnsafeRawBufferPointer($0)) }
+      }
+      guard let next else { return found }
+      (found, current) = (next, next)
+    }
+    return found
+  }
+}
+
+/// Refuses unknown and repeated members in a configuration file.
+enum FileMembers {
+  static let file = ["feeds", "limits", "access"]
+  static let rule = ["uid", "user", "gid", "group", "feeds", "allow"]
+
+  /// Checks one object of the file.
+  static func check(
+    _ object: JSONView, _ known: [String], _ place: String, _ text: ConfigurationText
+  ) throws(ConfigurationError) {
+    do throws(KnownMembers.Unknown) {
+      try KnownMembers.check(object, known, at: place.isEmpty ? "" : "\(place).", repeats: .refused)
+    } catch {
+      throw explain(error, error.path, text)
+    }
+  }
+
+  /// Checks a definition and the objects in it.
+  static func check(
+    definition object: JSONView, _ place: String, _ text: ConfigurationText
+  ) throws(ConfigurationError) {
+    do throws(KnownMembers.Unknown) {
+      try KnownMembers.check(definition: object, repeats: .refused)
+    } catch {
+      throw explain(error, "\(place).\(error.path)", text)
+    }
+  }
+
+  private static func explain(
+    _ error: KnownMembers.Unknown, _ path: String, _ text: ConfigurationText
+  ) -> ConfigurationError {
+    ConfigurationError(
+      text.place(error.offset, path), error.advice.map { "unknown member; \($0)" } ?? "is given twice")
   }
 }
