@@ -55,11 +55,13 @@ extension CollectionState {
   private func touchRows(_ handle: UInt32) {
     var words: UInt32 = 0
     for bin in bins.indices { words ^= bins[bin].section.rows.touch(handle) }
+    if let keyed, deferred == nil { words ^= keyed.table.touchMemory(of: handle) }
     touched = words
   }
 
   /// Removes an element from all its bins, ascending, and deletes it. Appends the rows to `step`.
   func remove(_ handle: UInt32, _ log: UndoLog) {
+    touchRows(handle)
     for bin in bins.indices {
       guard let row = bins[bin].section.rows.row(of: handle) else { continue }
       step.deleted.append(IndexPath(section: UInt32(bin), row: UInt32(row)))

@@ -105,6 +105,17 @@ final class KeyedSectionTable {
   /// The section of an existing row.
   func section(of handle: UInt32) -> UInt32 { sectionOf[Int(handle)] }
 
+  /// Prefetches the memory of the section of a row. The result has no meaning; see `PositionTree.touch`.
+  @inline(__always)
+  func touchMemory(of handle: UInt32) -> UInt32 {
+    let id = sectionOf[Int(handle)]
+    return records[Int(id)].commit ^ order.touch(id)
+  }
+
+  /// Prefetches the memory of the section that `make` will return.
+  @inline(__always)
+  var nextMemory: UInt32 { free.last.map { records[Int($0)].commit ^ order.touch($0) } ?? 0 }
+
   // MARK: Mutations
 
   /// Returns the identifier of a new section. Amortized O(1).

@@ -38,6 +38,8 @@ final class KeyedSections {
   private let names: SectionNames
   /// The next row that is inserted or changed.
   private var prepared = Prepared()
+  /// Receives the result of prefetches, so that they are not optimized away.
+  private var touched: UInt32 = 0
   /// Whether a bulk removal removes the first row of a section that has others.
   private var losesFirstRows = false
 
@@ -158,6 +160,7 @@ final class KeyedSections {
       prepared = Prepared(known: known, section: table.section(of: known))
       return
     }
+    touched = table.nextMemory
     let place = place()
     let (before, at) = flat.rows.neighbours(of: place.row)
     if let before, compare(before, key) == 0 {
