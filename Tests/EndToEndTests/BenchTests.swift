@@ -60,7 +60,10 @@ import Testing
   }
 
   @Test(arguments: [
-    (["sokcet"], "unknown command 'sokcet': the commands are json, query, model, engine, tree, view, socket, long"),
+    (
+      ["sokcet"],
+      "unknown command 'sokcet': the commands are json, query, model, sections, engine, tree, view, socket, long"
+    ),
     (["json", "--cuont", "1"], "unknown option --cuont; did you mean --count?"),
     (["json", "extra"], "unexpected argument 'extra'"),
     (["engine", "--watchers", "-1"], "--watchers '-1': expected an integer from 0 to 10,000"),
