@@ -15,17 +15,23 @@ struct StateDirectory: ~Copyable {
 
   static func database(in directory: String) -> String { "\(directory)/\(StateFile.name)" }
 
-  /// Creates the directory if it is missing, for this user only, and locks it.
+  /// Creates the directory if it is missing, for this user only, and locks it. Refuses a directory that other users
+  /// control: they could replace its files.
   static func lock(_ path: String) throws(StateDirectoryError) -> StateDirectory {
     let lockPath = lockPath(path)
+    var exposure: DirectoryExposure?
     do throws(SystemError) {
       try PrivateDirectory.make(path)
-      if let lock = try DirectoryLock.acquire(path), let file = try FileLock.acquire(lockPath) {
-        return StateDirectory(path: path, lock: lock, file: file)
+      if let lock = try DirectoryLock.acquire(path) {
+        exposure = try lock.exposure(to: ProcessIdentity.uid)
+        if exposure == nil, let file = try FileLock.acquire(lockPath) {
+          return StateDirectory(path: path, lock: lock, file: file)
+        }
       }
     } catch {
       throw .system(error, path: path)
     }
+    if let exposure { throw .exposed(exposure, path: path) }
     throw .inUse(path: path, pid: FileLock.holder(lockPath))
   }
 
@@ -45,6 +51,8 @@ struct StateDirectory: ~Copyable {
 enum StateDirectoryError: Error, Equatable, CustomStringConvertible {
   /// The directory cannot be created or locked.
   case system(SystemError, path: String)
+  /// Other users control the directory.
+  case exposed(DirectoryExposure, path: String)
   /// Another daemon uses it; the pid if it is known.
   case inUse(path: String, pid: Int32?)
   /// No state directory is configured.
@@ -55,6 +63,12 @@ enum StateDirectoryError: Error, Equatable, CustomStringConvertible {
     case .system(let error, let path):
       "\(error); make \(path) a directory that this user may write, name another with --state, "
         + "or keep nothing with --durability memory"
+    case .exposed(.owned(let uid), let path):
+      "cannot use state directory \(path): it belongs to uid \(uid); change its owner to root or uid \(ProcessIdentity.uid), "
+        + "or name another directory with --state"
+    case .exposed(.writable(let mode), let path):
+      "cannot use state directory \(path): its mode \(String(mode, radix: 8)) lets other users write to it; "
+        + "run chmod go-w, or name another directory with --state"
     case .inUse(let path, let pid):
       "another feedd (\(pid.map { "pid \($0)" } ?? "pid unknown")) uses \(path); stop it, or name another directory with --state"
     case .unknown:

@@ -61,9 +61,25 @@ public struct DirectoryLock: ~Copyable {
     return DirectoryLock(handle: handle)
   }
 
+  /// Returns the reason why other users control the directory; nil if only root and `uid` do.
+  public func exposure(to uid: UInt32) throws(SystemError) -> DirectoryExposure? {
+    var status = stat()
+    guard fstat(handle.rawValue, &status) == 0 else { throw .last("examine the directory") }
+    if status.st_uid != 0 && status.st_uid != uid { return .owned(by: status.st_uid) }
+    return status.st_mode & 0o022 != 0 ? .writable(mode: status.st_mode & 0o7777) : nil
+  }
+
   private init(handle: consuming Descriptor) {
     self.handle = handle
   }
+}
+
+/// The reason why other users control a directory.
+public enum DirectoryExposure: Equatable, Sendable {
+  /// The user that owns it.
+  case owned(by: UInt32)
+  /// The group or all users may write to it.
+  case writable(mode: UInt32)
 }
 
 /// A lock file, locked and finally removed by this value. It contains the pid of its holder.

@@ -40,6 +40,40 @@ struct StartTests {
     }
   }
 
+  @Test("a state directory that other users may write to or own is refused, without a change to it")
+  func exposedStateDirectory() throws {
+    let directory = try TemporaryDirectory()
+    let state = directory.file("state")
+    #expect(mkdir(state, 0o700) == 0)
+    func refusal() throws -> String {
+      let process = try ChildProcess(
+        BuildProducts.program("feedd"), ["--socket", directory.file("s"), "--state", state])
+      #expect(try process.waitForExit() == 1)
+      return String(process.errors.text.split(separator: "\n").first?.split(separator: "error: ").last ?? "")
+    }
+    for allowed in ["720", "702", "1777"] {
+      #expect(chmod(state, mode_t(allowed, radix: 8) ?? 0) == 0)
+      #expect(
+        try refusal()
+          == "cannot use state directory \(state): its mode \(allowed) lets other users write to it; run chmod go-w, "
+          + "or name another directory with --state")
+    }
+    #expect(chmod(state, 0o755) == 0)
+    if getuid() == 0 {
+      #expect(chown(state, 12345, 0) == 0)
+      #expect(
+        try refusal()
+          == "cannot use state directory \(state): it belongs to uid 12345; change its owner to root or uid 0, "
+          + "or name another directory with --state")
+      #expect(chown(state, 0, 0) == 0)
+    }
+    #expect(rmdir(state) == 0, "the directory is still empty")
+    #expect(mkdir(state, 0o755) == 0)
+    let daemon = try DaemonProcess(["--state", state])
+    try daemon.connect().ping(1)
+    #expect(try daemon.stop() == 0)
+  }
+
   @Test func secondDaemonIsRefused() throws {
     let daemon = try DaemonProcess()
     let second = try ChildProcess(BuildProducts.program("feedd"), ["--socket", daemon.socketPath])
