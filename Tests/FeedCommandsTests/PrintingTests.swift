@@ -144,6 +144,32 @@ import Testing
         == "feedclient: the daemon closed the connection: too much\u{FFFD}]0;title\u{FFFD}\u{FFFD}2J\n")
   }
 
+  @Test(
+    "JSON on a terminal has escapes for characters that control it, and is unchanged elsewhere",
+    arguments: [true, false])
+  func hostileJSON(isJSON: Bool) throws {
+    var terminal = Terminal(descriptor: -1, environment: Environment([:]))
+    let text =
+      "{\"a\":\"\u{7F}\u{80}\u{9B}2J\u{A0}é\u{200E}\u{2027}\u{2028}"
+      + "\u{202E}\u{202F}\u{2066}\u{2069}\u{206A}日\u{1F600}\"}"
+    func printed(isTerminal: Bool) throws -> String {
+      terminal.isTerminal = isTerminal
+      let written = Mutex("")
+      let console = Console(terminal: terminal, errorTerminal: terminal, isJSON: isJSON) {
+        bytes, _ throws(SystemError) in written.withLock { $0 += String(decoding: bytes, as: UTF8.self) }
+      }
+      try withJSON(text) { console.print($0) }
+      console.printRaw("\u{1B}[1m\u{85}")
+      try console.flush()
+      return written.withLock { $0 }
+    }
+    #expect(try printed(isTerminal: false) == text + "\n\u{1B}[1m\u{85}")
+    #expect(
+      try printed(isTerminal: true)
+        == #"{"a":"\u007f\u0080\u009b2J\#u{A0}é\u200e\#u{2027}\u2028\u202e\#u{202F}\u2066\u2069\#u{206A}日\#u{1F600}"}"#
+        + "\n\u{1B}[1m\\u0085")
+  }
+
   @Test("metrics of Prometheus have a help, a type and a value") func prometheus() throws {
     let text = try withJSON(#"{"feeds":5,"commits":7,"state":"/x","future":1}"#) { Metrics.text(of: $0) }
     #expect(

@@ -31,6 +31,7 @@ final class Console {
   func flush() throws(Failure) {
     defer { output.removeAll(keepingCapacity: true) }
     if output.isEmpty { return }
+    if terminal.isTerminal { output = TerminalFilter.filtered(output.bytes) }
     do throws(SystemError) {
       try write(output.bytes, StandardStreams.output)
     } catch {
@@ -83,5 +84,43 @@ final class Console {
   /// Returns an empty line as wide as the terminal; without a limit if standard output is not a terminal.
   func line() -> LinePainter {
     LinePainter(width: terminal.isTerminal ? terminal.columns : LinePainter.unlimited, palette: palette)
+  }
+}
+
+/// Escapes characters of JSON strings that could control a terminal: U+007F to U+009F, and characters that change the
+/// direction of text or end a line. JSON has escapes for the other control characters already.
+enum TerminalFilter {
+  /// Replaces each such character by `\u` and four digits.
+  static func filtered(_ bytes: UnsafeRawBufferPointer) -> ByteBuffer {
+    var filtered = ByteBuffer()
+    var copied = 0
+    var index = 0
+    while index < bytes.count {
+      guard let (value, length) = unsafe(bytes[index...]) else {
+        index += 1
+        continue
+      }
+      filtered.append(UnsafeRawBufferPointer(rebasing: bytes[copied..<index]))
+      let digits = String(value, radix: 16)
+      filtered.append(string: "\\u" + String(repeating: "0", count: 4 - digits.utf8.count) + digits)
+      index += length
+      copied = index
+    }
+    filtered.append(UnsafeRawBufferPointer(rebasing: bytes[copied...]))
+    return filtered
+  }
+
+  /// The unsafe character at the beginning of UTF-8 text, and its length in bytes; nil if there is none.
+  private static func unsafe(_ bytes: Slice<UnsafeRawBufferPointer>) -> (value: UInt32, length: Int)? {
+    let first = bytes[bytes.startIndex]
+    let length = first == 0x7F ? 1 : first == 0xC2 ? 2 : first == 0xE2 ? 3 : 0
+    guard length > 0, bytes.count >= length else { return nil }
+    var value = UInt32(first) & (length == 1 ? 0x7F : length == 2 ? 0x1F : 0x0F)
+    for byte in bytes.prefix(length).dropFirst() {
+      guard byte & 0xC0 == 0x80 else { return nil }
+      value = value << 6 | UInt32(byte & 0x3F)
+    }
+    guard let scalar = Unicode.Scalar(value), DisplayWidth.isUnsafe(scalar) else { return nil }
+    return (value, length)
   }
 }
