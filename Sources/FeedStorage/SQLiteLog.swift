@@ -103,12 +103,12 @@ public final class SQLiteLog: CommitLog, ImageStore {
   }
 
   /// Starts without a thread; `step` does its work. For simulations, in which a seed determines every step.
-  func startStepwise(_ limits: Limits) throws(StorageError) {
+  package func startStepwise(_ limits: Limits) throws(StorageError) {
     try thread.withLog { log throws(StorageError) in try log.use(limits) }
   }
 
   /// Does one step of work of the log's thread. Returns false if the thread would wait.
-  func step() -> Bool { thread.runOnce() }
+  package func step() -> Bool { thread.runOnce() }
 
   // MARK: Batches
 

@@ -1,7 +1,7 @@
 import FeedModel
 import FeedServer
 
-@testable import FeedEngine
+import FeedEngine
 @testable import ReferenceModel
 
 /// The shipped turn and engine over a faulty network, a log that is disturbed and a manual clock. It can crash and start again.
@@ -86,12 +86,12 @@ final class SimulatedDaemon {
 
   private func runSlice() throws(SimulationFailure) {
     turns += 1
-    let commits = engine.status.counters.commits
+    let commits = engine.commitCount
     turn.run(&link, now: now)
     engine.checkInvariants()
-    if turn.isWithinBatch { return try checkBudget(commits: engine.status.counters.commits &- commits) }
+    if turn.isWithinBatch { return try checkBudget(commits: engine.commitCount &- commits) }
     (log as? StoredLog)?.workOnImage(executed: turn.executed, isBusy: turn.hadInput) { engine.catalog.makeImage() }
-    try checkBudget(commits: engine.status.counters.commits &- commits)
+    try checkBudget(commits: engine.commitCount &- commits)
   }
 
   func drain() { turn.drain(reason: "shutdown", message: "The daemon is stopping.") }
@@ -158,12 +158,11 @@ final class SimulatedDaemon {
     if commits > UInt64(max(log.longest, 1 << 20)) / 40 * UInt64(log.window) {
       throw SimulationFailure("a turn made \(commits) commits")
     }
-    var queued: Int?
     // What is above the limit came in one turn: the answers to a line of requests, or the frames of one commit.
-    for session in engine.sessions.all where session.output.count > limits.maxQueue + Self.burst {
-      queued = session.output.count
+    let queued = engine.longestQueue
+    if queued > limits.maxQueue + Self.burst {
+      throw SimulationFailure("\(queued) bytes are queued for one connection")
     }
-    if let queued { throw SimulationFailure("\(queued) bytes are queued for one connection") }
   }
 
   /// Bytes that one turn may queue for one connection beyond `maxQueue`, in these histories.
@@ -208,14 +207,7 @@ final class SimulatedDaemon {
 
   /// Nothing is left of connections when all are gone.
   func checkIsEmpty() throws(SimulationFailure) {
-    let gauges = [
-      "sessions": engine.sessions.count, "connections": engine.sessions.quotas.connections,
-      "watches": engine.watches.count,
-      "users over quota": engine.sessions.quotas.hasOverLimit ? 1 : 0,
-      "long answers": engine.longAnswers.sessions.count,
-      "resumable sessions": engine.sessions.hasResumable ? 1 : 0,
-    ]
-    for (name, count) in gauges where count != 0 {
+    for (name, count) in engine.connectionGauges where count != 0 {
       throw SimulationFailure("\(name) is \(count) without connections")
     }
   }

@@ -1,7 +1,7 @@
 import FeedModel
 import TestSupport
 
-@testable import FeedEngine
+import FeedEngine
 @testable import ReferenceModel
 
 /// One history of a daemon and its clients, all of it decided by a seed and the list of its steps.

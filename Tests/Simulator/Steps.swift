@@ -1,6 +1,6 @@
 import FeedModel
 
-@testable import FeedEngine
+import FeedEngine
 @testable import ReferenceModel
 
 /// What may happen in a step.

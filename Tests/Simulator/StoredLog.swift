@@ -4,9 +4,9 @@ import FeedSystem
 import Glibc
 import TestSupport
 
-@testable import FeedEngine
-@testable import FeedServer
-@testable import FeedStorage
+import FeedEngine
+import FeedServer
+import FeedStorage
 @testable import ReferenceModel
 
 /// The shipped log in SQLite on a simulated disk: writes and syncs fail, the disk fills up, and a loss of power tears what was

@@ -116,7 +116,7 @@ public final class Engine {
   }
 
   /// Traps in a debug build if the parts disagree about the sessions. O(connections).
-  func checkInvariants() {
+  package func checkInvariants() {
     #if CHECK_INVARIANTS
       sessions.checkInvariants()
       sessions.quotas.checkInvariants(sessions.all)
@@ -128,5 +128,24 @@ public final class Engine {
         precondition(!session.isClosing || session.input.held.count == 0, "a closing connection holds input")
       }
     #endif
+  }
+}
+
+// MARK: - What the simulator checks
+
+extension Engine {
+  /// The number of commits since the daemon started.
+  package var commitCount: UInt64 { status.counters.commits }
+
+  /// The bytes of the longest queue of output. O(connections).
+  package var longestQueue: Int { sessions.all.reduce(0) { max($0, $1.output.count) } }
+
+  /// Counts that are 0 without connections.
+  package var connectionGauges: [(name: String, count: Int)] {
+    [
+      ("sessions", sessions.count), ("connections", sessions.quotas.connections), ("watches", watches.count),
+      ("users over quota", sessions.quotas.hasOverLimit ? 1 : 0), ("long answers", longAnswers.sessions.count),
+      ("resumable sessions", sessions.hasResumable ? 1 : 0),
+    ]
   }
 }

@@ -55,7 +55,7 @@ struct SessionInput {
 ///
 /// Bytes that the turn does not decode are kept in the ``SessionInput`` of their connection. Invariant: each byte is
 /// either in this memory or in one held buffer, never in both.
-struct Intake: ~Copyable {
+package struct Intake: ~Copyable {
   /// The bytes of one connection that a turn decodes.
   struct Piece {
     let session: SessionHandle
@@ -68,9 +68,9 @@ struct Intake: ~Copyable {
   private(set) var pieces: [Piece] = []
 
   /// The maximum bytes that a turn reads from one connection, so that a fast sender does not delay the others.
-  static let bytesPerTurn = 64 << 10
+  package static let bytesPerTurn = 64 << 10
   /// The maximum bytes that a turn reads from all connections, except for long frames.
-  static let turnCapacity = 1 << 20
+  package static let turnCapacity = 1 << 20
   /// The maximum length of an incomplete frame that is copied in front of new input. A longer one is read into its held
   /// buffer.
   static let shortInput = 4096

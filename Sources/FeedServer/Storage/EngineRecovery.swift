@@ -6,20 +6,23 @@ import FeedSystem
 import Synchronization
 
 /// Restores an engine from the store.
-final class EngineRecovery: RecoveryTarget {
+package final class EngineRecovery: RecoveryTarget {
   private let engine: Engine
   private let reporter: RecoveryReporter?
 
-  init(_ engine: Engine, _ reporter: RecoveryReporter? = nil) {
+  init(_ engine: Engine, _ reporter: RecoveryReporter?) {
     self.engine = engine
     self.reporter = reporter
   }
 
-  var catalog: Catalog { engine.catalog }
+  /// Restores without reports of the progress.
+  package convenience init(_ engine: Engine) { self.init(engine, nil) }
 
-  func use(_ limits: Limits) { engine.use(limits) }
+  package var catalog: Catalog { engine.catalog }
 
-  func replay(_ batch: StoredBatch) throws(ReplayRefusal) {
+  package func use(_ limits: Limits) { engine.use(limits) }
+
+  package func replay(_ batch: StoredBatch) throws(ReplayRefusal) {
     do {
       try engine.replay(
         LogBatch(
@@ -32,7 +35,7 @@ final class EngineRecovery: RecoveryTarget {
     }
   }
 
-  func didRecover(_ progress: RecoveryProgress) { reporter?.note(progress) }
+  package func didRecover(_ progress: RecoveryProgress) { reporter?.note(progress) }
 }
 
 /// Reports the progress of a recovery from its own thread. A single batch may take long, and the service manager times
