@@ -1,8 +1,10 @@
 """The help of the programs, the man pages, the specification and the completions agree."""
 
+import contextlib
 import grp
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -195,6 +197,52 @@ class Completions(unittest.TestCase):
         self.assertEqual(os.listdir(folder.name), ["feedclient"])
         offered = [line.replace("\\", "") for line in done.stdout.splitlines()]
         self.assertEqual(offered, names)
+
+    def test_bash_inserts_one_quoted_word(self):
+        """Completes in an interactive bash, and runs the line: the program receives the name, and nothing is expanded."""
+        names = ["aone two", "b$(touch hostile)", "c`touch hostile`", "d'quote", 'e"quote', "f\\back", "g;touch hostile"]
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for name in names:
+            with open(os.path.join(folder.name, name), "w", encoding="utf-8"):
+                pass
+        programs = os.path.join(folder.name, "programs")
+        os.mkdir(programs)
+        fake = os.path.join(programs, "feedclient")
+        with open(fake, "w", encoding="utf-8") as file:
+            feeds = "\n".join(names)
+            lines = "printf '%s\\n' \"$#\" \"$@\" >&3"
+            file.write(f"#!/bin/bash\n[ -e /dev/fd/3 ] && {{ {lines}; exit; }}\ncat <<'END'\n{feeds}\n  get  x\n  import  x\nEND\n")
+        os.chmod(fake, 0o755)
+        environment = {**os.environ, "PATH": programs + ":" + os.environ["PATH"], "TERM": "dumb", "PS1": "$ "}
+        environment.pop("INPUTRC", None)
+        for command in ("get", "import"):
+            for name in names:
+                for typed in (name[0], "'" + name[0], '"' + name[0]):
+                    with self.subTest(command=command, typed=typed):
+                        self.assertEqual(self.run_completed(folder.name, command, typed, environment), ["2", command, name])
+        self.assertEqual(sorted(os.listdir(folder.name)), sorted([*names, "programs", "out"]))
+
+    def run_completed(self, folder, command, typed, environment):
+        """Returns what the program received when the completed line was executed."""
+        main, terminal = pty.openpty()
+        output = os.path.join(folder, "out")
+        setup = f"source {self.FOLDER}/feedclient.bash; bind 'set bell-style none'\n"
+        keys = setup + f"feedclient {command} {typed}\t 3>out; exit\n"
+        try:
+            bash = subprocess.Popen(
+                ["bash", "--norc", "--noprofile", "-i"], stdin=terminal, stdout=terminal, stderr=terminal, cwd=folder,
+                env=environment, start_new_session=True)
+            os.close(terminal)
+            os.write(main, keys.encode())
+            with contextlib.suppress(OSError):  # EIO: the shell has ended.
+                while os.read(main, 4096):
+                    pass
+            bash.wait()
+        finally:
+            os.close(main)
+        with open(output, encoding="utf-8") as file:
+            return file.read().splitlines()
 
     def test_the_shells_accept_the_scripts(self):
         scripts = [("zsh", "_feedclient"), ("zsh", "_feedd"), ("fish", "feedclient.fish"), ("fish", "feedd.fish")]

@@ -1,15 +1,57 @@
 # Completion of feedclient for bash. Commands, options and feeds are read from feedclient at run time.
 
+# Reads a word as the shell would, without expanding anything. Sets `plain` to its text and `open` to the quote that is not
+# closed. With an open quote, readline replaces only the text after it.
+_feedclient_unquote() {
+  local word=$1 index character
+  plain="" open=""
+  for ((index = 0; index < ${#word}; index++)); do
+    character=${word:index:1}
+    if [[ $open == "'" || -n $open && $character == "$open" ]]; then
+      if [[ $character == "$open" ]]; then open=""; else plain+=$character; fi
+    elif [[ $character == \\ ]]; then
+      ((index++))
+      plain+=${word:index:1}
+    elif [[ -z $open && $character == [\'\"] ]]; then
+      open=$character
+    else
+      plain+=$character
+    fi
+  done
+}
+
+# Quotes a name so that it can follow an open quote, or stand alone without one.
+_feedclient_quote() {
+  local name=$1 quote="'"
+  case $2 in
+    "'") printf %s "${name//$quote/$quote\\$quote$quote}" ;;
+    '"')
+      name=${name//\\/\\\\}
+      name=${name//\"/\\\"}
+      name=${name//\$/\\\$}
+      name=${name//\`/\\\`}
+      # A backslash before an exclamation mark would stay.
+      printf %s "${name//!/\"\'!\'\"}"
+      ;;
+    *) printf %q "$name" ;;
+  esac
+}
+
 # Offers the lines of standard input that begin with the word. They are never expanded, because other programs choose the
 # names of feeds. Characters that a shell would interpret are quoted.
 _feedclient_offer() {
-  local line quoted
+  local line plain open
+  _feedclient_unquote "$1"
+  # A quote that opens within the word: readline would insert the whole name after it.
+  [[ -z $open || $1 == "$open"* ]] || return
   while IFS= read -r line; do
-    [[ -n $line && $line == "$1"* ]] || continue
-    printf -v quoted %q "$line"
-    COMPREPLY+=("$quoted")
+    [[ -n $line && $line == "$plain"* ]] || continue
+    COMPREPLY+=("$(_feedclient_quote "$line" "$open")")
   done
 }
+
+# Lets readline complete the name of a file. It quotes what it inserts.
+_feedclient_files() { compopt -o default 2>/dev/null; }
 
 _feedclient_options() {
   feedclient ${1:+"$1"} --help 2>/dev/null | grep -oE '^ +(-[A-Za-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'
@@ -52,7 +94,7 @@ _feedclient() {
 
   case $previous in
     --socket | --since-file | --state)
-      mapfile -t COMPREPLY < <(compgen -f -- "$word")
+      _feedclient_files
       return
       ;;
     --kind)
@@ -75,7 +117,7 @@ _feedclient() {
   elif [ "$command" = kick ]; then
     _feedclient_offer "$word" < <(_feedclient_connections)
   elif [[ $command =~ ^(import|backup|restore)$ ]]; then
-    mapfile -t COMPREPLY < <(compgen -f -- "$word")
+    _feedclient_files
   elif { [ "$position" -eq 0 ] || [[ $command =~ ^(export|watch)$ ]]; } && [ "$command" != call ]; then
     _feedclient_offer "$word" < <(_feedclient_feeds "$command")
   elif [ "$position" -eq 0 ]; then

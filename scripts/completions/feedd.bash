@@ -3,9 +3,10 @@
 _feedd() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
   COMPREPLY=()
+  # Readline completes names of files, and quotes what it inserts.
   case $previous in
-    --socket | --config | --check-config | --metrics-file) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-    --state) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+    --socket | --config | --check-config | --metrics-file) compopt -o default ;;
+    --state) compopt -o dirnames ;;
     --durability) mapfile -t COMPREPLY < <(compgen -W "memory process disk" -- "$word") ;;
     --log-level) mapfile -t COMPREPLY < <(compgen -W "error warning notice info debug" -- "$word") ;;
     --reload | --check-reload) mapfile -t COMPREPLY < <(compgen -W "$(pgrep -x feedd)" -- "$word") ;;
