@@ -153,4 +153,33 @@ struct TwoUsersTests {
       #expect(try ClientCommand(daemon).run("kick", "1").code != 4)
     }
   }
+
+  @Test(
+    "root connects, and the store works, while another user has all connections that the limit of open files allows")
+  func descriptors() throws {
+    let directory = try TemporaryDirectory()
+    #expect(chmod(directory.path, 0o755) == 0)
+    let path = directory.file("s")
+    let process = try ChildProcess(
+      "sh",
+      [
+        "-c", "ulimit -n 48; exec \"$@\"", "sh", try BuildProducts.program("feedd"), "--socket", path, "--state",
+        directory.file("state"), "--reserved-connections", "4",
+      ])
+    try process.errors.wait(for: "listens at")
+    #expect(chmod(path, 0o666) == 0)
+    // 48 descriptors without 32 for the daemon and 4 in reserve.
+    let others = try (0..<12).map { _ in try OtherUser.connect(path) }
+    for other in others { #expect(try HostileTests.ask(other, "ping").has("result")) }
+    try withExtendedLifetime(others) {
+      let refused = try OtherUser.connect(path).receiveToEnd()
+      #expect(try refused.map { try JSONValue($0)["params"]["reason"].string } == ["limit"])
+      let roots = try (0..<4).map { _ in try RawClient(path: path) }
+      for (number, root) in roots.enumerated() {
+        #expect(try HostileTests.ask(root, "define", #"{"feed":"f\#(number)","kind":"array"}"#).has("result"))
+      }
+    }
+    process.signal(SIGTERM)
+    #expect(try process.waitForExit() == 0)
+  }
 }
