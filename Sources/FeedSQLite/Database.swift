@@ -159,9 +159,11 @@ extension Database {
 
   /// Interrupts a statement with `SQLiteError.interrupted` after about `count` more instructions of SQLite's virtual
   /// machine on this connection. Each call resets the count.
-  public func limitSteps(_ count: Int) {
-    let period: Int32 = 10_000
+  /// - Parameter memory: also interrupts after all connections of the process together took about as many more bytes.
+  public func limitSteps(_ count: Int, memory: Int? = nil) {
+    let period: Int32 = memory == nil ? 10_000 : 10
     steps.periodsLeft = max(count / Int(period), 1)
+    steps.maxMemory = memory.map { sqlite3_memory_used() + Int64($0) }
     sqlite3_progress_handler(
       handle, period,
       { context in
@@ -169,15 +171,29 @@ extension Database {
         return Unmanaged<StepBudget>.fromOpaque(context).takeUnretainedValue().spend() ? 0 : 1
       }, Unmanaged.passUnretained(steps).toOpaque())
   }
+
+  /// Prepares the connection for a file of another program: the schema calls no functions and virtual tables with side
+  /// effects, triggers do not run, no other file is attached, and pages are verified when they are read.
+  /// - Parameter maxStatementBytes: the maximum length of a statement, also of those in the schema; longer ones are
+  ///   `SQLiteError.tooBig`.
+  public func distrustSchema(maxStatementBytes: Int) {
+    csqlite_distrust_schema(handle)
+    sqlite3_limit(handle, SQLITE_LIMIT_SQL_LENGTH, Int32(clamping: maxStatementBytes))
+    sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 0)
+  }
 }
 
-/// The number of instructions that a connection may still execute.
+/// The work that a connection may still do.
 private final class StepBudget {
+  /// The number of periods of instructions.
   var periodsLeft = Int.max
+  /// The maximum of SQLite's memory in this process; nil if it is not limited.
+  var maxMemory: Int64?
 
-  /// Spends one period. Returns false when none is left.
+  /// Spends one period. Returns false when nothing is left.
   func spend() -> Bool {
     if periodsLeft > 0 { periodsLeft -= 1 }
+    if let maxMemory, sqlite3_memory_used() > maxMemory { periodsLeft = 0 }
     return periodsLeft > 0
   }
 }

@@ -14,6 +14,14 @@ struct SourceConnection {
   /// The minimum length limit for one value or row of the database, so that a query may compute with more than it
   /// returns.
   private static let leastLength = 1 << 20
+  /// The maximum number of virtual machine instructions to read a schema, about ten for each table, index and view.
+  private static let schemaSteps = 200_000
+  /// The maximum bytes of memory for a schema.
+  private static let schemaMemory = 64 << 20
+  /// Reads the schema.
+  fileprivate static let schemaQuery = "SELECT count(*) FROM sqlite_schema"
+  /// The suffixes of the files that SQLite opens.
+  private static let suffixes = ["", "-wal", "-shm", "-journal"]
 
   /// The maximum number of virtual machine instructions in one look.
   private let maxSteps: Int
@@ -45,15 +53,17 @@ struct SourceConnection {
 
   private mutating func read(_ specification: SourceSpecification) throws -> SourceReport.Outcome {
     let identity = try FileIdentity(following: specification.database)
+    try Self.checkAreFiles(specification.database)
     if identity != self.identity { close() }
     let database = try self.database ?? Self.open(specification.database)
     self.database = database
     self.identity = identity
-    database.limitLength(bytes: max(specification.maxRowBytes, Self.leastLength))
-    database.limitSteps(maxSteps)
     let current = try database.integer("PRAGMA data_version")
     if let version, version == current { return .unchanged }
     version = nil
+    try Self.readSchema(of: database)
+    database.limitLength(bytes: max(specification.maxRowBytes, Self.leastLength))
+    database.limitSteps(maxSteps)
     // Compiles the query each time, which takes microseconds. A cached statement would return the former columns of
     // altered tables.
     for _ in 0..<Self.maxCompilations {
@@ -70,16 +80,40 @@ struct SourceConnection {
     version = nil
   }
 
+  /// Refuses files that are not regular. Opening a FIFO would block the thread, and opening a device has effects.
+  private static func checkAreFiles(_ path: String) throws {
+    let target = FilePath.resolved(path) ?? path
+    for suffix in suffixes {
+      let file = target + suffix
+      if let identity = try? FileIdentity(following: file), !identity.isRegularFile {
+        throw SourceFault("\(file) is not a regular file; name a database file")
+      }
+    }
+  }
+
   private static func open(_ path: String) throws -> Database {
-    let database = try Database(path: path, access: .readOnly, busyTimeout: patience)
+    let database = try connect(path, .readOnly)
     do {
-      _ = try database.integer("SELECT count(*) FROM sqlite_schema")
+      try readSchema(of: database)
       return database
     } catch  where [SQLiteError.cannotOpen, SQLiteError.readOnly].contains(error.code) {
       // A WAL database in a read-only directory. If there is no log, the file alone is complete.
       guard try isWithoutLog(path) else { throw error }
-      return try Database(path: path, access: .immutable, busyTimeout: patience)
+      return try connect(path, .immutable)
     }
+  }
+
+  private static func connect(_ path: String, _ access: Database.Access) throws(SQLiteError) -> Database {
+    let database = try Database(path: path, access: access, busyTimeout: patience)
+    database.distrustSchema(maxStatementBytes: leastLength)
+    return database
+  }
+
+  /// Reads the schema if it is not known or was changed, within limits. Its statements come from the other program.
+  private static func readSchema(of database: Database) throws(SQLiteError) {
+    database.limitLength(bytes: leastLength)
+    database.limitSteps(schemaSteps, memory: schemaMemory)
+    _ = try database.integer(schemaQuery)
   }
 
   private static func isWithoutLog(_ path: String) throws -> Bool {
@@ -121,6 +155,9 @@ struct SourceFault: Error, Equatable {
       case SQLiteError.busy: "another program has locked \(path); it is read when the lock is released"
       case SQLiteError.notADatabase: "\(path) is not an SQLite database, or it is encrypted"
       case SQLiteError.corrupt: "\(path) is damaged (\(error.message)); restore it or repair it with sqlite3's .recover"
+      case SQLiteError.interrupted where error.sql == SourceConnection.schemaQuery,
+        SQLiteError.tooBig where error.sql == SourceConnection.schemaQuery:
+        "the schema of \(path) is too large; remove tables and views, or name a database with fewer of them"
       case SQLiteError.interrupted:
         "the query on \(path) takes too many steps; add an index or a LIMIT"
       case SQLiteError.tooBig:

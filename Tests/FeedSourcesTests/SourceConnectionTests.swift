@@ -153,4 +153,77 @@ struct SourceConnectionTests {
     #expect(
       look("SELECT column1 AS id FROM (VALUES (1), (2), (3), (4), (5), (6))").contains("returns more than 5 rows"))
   }
+
+  @Test("only regular files are opened, also beside the database", arguments: ["", "-wal", "-shm", "-journal"])
+  func specialFile(suffix: String) throws {
+    let directory = try TemporaryDirectory()
+    _ = try database(directory, "CREATE TABLE t (id); INSERT INTO t VALUES (1)")
+    let path = directory.file("d") + suffix
+    unlink(path)
+    #expect(mkfifo(path, 0o600) == 0)
+    // With both ends open, opening the FIFO does not block a reader that tries.
+    let ends = open(path, O_RDWR)
+    defer { close(ends) }
+    var connection = SourceConnection()
+    #expect(
+      text(connection.look(specification(directory.file("d"), "SELECT id FROM t")))
+        == "\(path) is not a regular file; name a database file")
+  }
+
+  private func tooLarge(_ path: String) -> String {
+    "the schema of \(path) is too large; remove tables and views, or name a database with fewer of them"
+  }
+
+  @Test("a schema with a long statement, with many tables or with much to parse is refused")
+  func largeSchema() throws {
+    let (directory, many, wide) = (try TemporaryDirectory(), try TemporaryDirectory(), try TemporaryDirectory())
+    let comment = String(repeating: "x", count: 2 << 20)
+    _ = try database(directory, "CREATE TABLE t (id /* \(comment) */)")
+    _ = try database(
+      many,
+      """
+      CREATE TABLE t (id); PRAGMA writable_schema = ON; INSERT INTO sqlite_schema
+      WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 30000)
+      SELECT 'view', 'v' || n, 'v' || n, 0, 'CREATE VIEW v' || n || ' AS SELECT 1' FROM n
+      """)
+    let condition = "id IN (" + Array(repeating: "1", count: 400_000).joined(separator: ",") + ")"
+    let statements = (0..<8).map { "CREATE VIEW v\($0) AS SELECT \(condition) FROM t" }
+    _ = try database(wide, statements.joined(separator: ";") + ";CREATE TABLE t (id)")
+    for directory in [directory, many, wide] {
+      var connection = SourceConnection()
+      let path = directory.file("d")
+      #expect(text(connection.look(specification(path, "SELECT id FROM t"))) == tooLarge(path))
+      #expect(text(connection.look(specification(path, "SELECT 1 AS id"))) == tooLarge(path))
+    }
+  }
+
+  @Test("a schema that grows while the connection is open is refused")
+  func growingSchema() throws {
+    let directory = try TemporaryDirectory()
+    let writer = try database(directory, "CREATE TABLE t (id); INSERT INTO t VALUES (1)")
+    let path = directory.file("d")
+    var connection = SourceConnection()
+    let all = specification(path, "SELECT id FROM t")
+    #expect(text(connection.look(all)) == #":{"id":1}"#)
+    try writer.execute("CREATE TABLE u (id /* \(String(repeating: "x", count: 2 << 20)) */)")
+    #expect(text(connection.look(all)) == tooLarge(path))
+    try writer.execute("DROP TABLE u")
+    #expect(text(connection.look(all)) == #":{"id":1}"#)
+  }
+
+  @Test("a view may read tables, but calls no functions with side effects")
+  func untrustedView() throws {
+    let directory = try TemporaryDirectory()
+    _ = try database(
+      directory,
+      """
+      CREATE TABLE t (id); INSERT INTO t VALUES (1); CREATE VIEW v AS SELECT id FROM t;
+      CREATE VIEW w AS SELECT load_extension('x') AS id
+      """)
+    let path = directory.file("d")
+    var connection = SourceConnection()
+    #expect(text(connection.look(specification(path, "SELECT id FROM v"))) == #":{"id":1}"#)
+    #expect(
+      text(connection.look(specification(path, "SELECT id FROM w"))) == "\(path): unsafe use of load_extension()")
+  }
 }
