@@ -72,22 +72,24 @@ extension ByteBuffer {
 extension ByteBuffer {
   /// Appends the members of a change: `deleted`, `added`, `updated`, and if they are not empty `sections` and `moves`. O(size).
   ///
-  /// - Parameter step: called after each thousand rows.
-  public mutating func append(_ change: borrowing Change, step: () -> Void = {}) {
+  /// - Parameters:
+  ///   - namesSections: false to write empty names of added sections.
+  ///   - step: called after each thousand rows.
+  public mutating func append(_ change: borrowing Change, namesSections: Bool = true, step: () -> Void = {}) {
     append("\"deleted\":")
     append(change.deleted, step: step)
     append(",\"added\":")
     append(change.added, step: step)
     append(",\"updated\":")
     append(change.updated, step: step)
-    append(sectionsOf: change)
+    append(sectionsOf: change, namesSections: namesSections)
     if !change.moves.isEmpty { append(change.moves, step: step) }
   }
 
   /// Appends `,"sections":…` if the change deletes or adds sections.
-  public mutating func append(sectionsOf change: borrowing Change) {
+  public mutating func append(sectionsOf change: borrowing Change, namesSections: Bool = true) {
     if !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty {
-      appendSections(change.sectionsDeleted, change.sectionsAdded)
+      appendSections(change.sectionsDeleted, change.sectionsAdded, namesSections)
     }
   }
 
@@ -112,7 +114,7 @@ extension ByteBuffer {
     append(UInt8(ascii: "]"))
   }
 
-  private mutating func appendSections(_ deleted: [UInt32], _ added: [SectionAddition]) {
+  private mutating func appendSections(_ deleted: [UInt32], _ added: [SectionAddition], _ namesSections: Bool) {
     append(",\"sections\":{\"deleted\":[")
     // Iterates by index: an iterator would count references.
     for place in deleted.indices {
@@ -124,7 +126,7 @@ extension ByteBuffer {
       append(place > 0 ? ",{\"at\":" : "{\"at\":")
       append(integer: added[place].at)
       append(",\"name\":")
-      appendJSONString(added[place].name)
+      if namesSections { appendJSONString(added[place].name) } else { append("\"\"") }
       append(UInt8(ascii: "}"))
     }
     append("]}")

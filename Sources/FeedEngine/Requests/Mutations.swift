@@ -33,15 +33,16 @@ extension Engine {
       throw error
     }
     finishCommit()
+    let namesSections = !listsChange || mayNameSections(parameters, reply.session)
     try answer(reply) { out in
       out.append("\"revision\":")
       out.append(integer: catalog.revision)
       if listsChange {
         out.append(UInt8(ascii: ","))
-        if longResult.count > 0 {
+        if longResult.count > 0 && namesSections {
           out.append(longResult.bytes)
         } else {
-          commit.withResult { change, _ in out.append(change) }
+          commit.withResult { change, _ in out.append(change, namesSections: namesSections) }
         }
       }
     }
@@ -51,16 +52,25 @@ extension Engine {
   func transaction(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let operations = try parameters.array("ops", "an array of operations, each with method and params")
     var results = ByteBuffer()
+    // The bytes of names that are withheld. They count, because replay, which withholds nothing, makes the same decisions.
+    var withheld = 0
     begin(for: reply.session)
     do throws(FeedError) {
       for (place, operation) in operations.elements.enumerated() {
         try apply(operation, at: place, of: reply.session)
         try commit.useStepsOfViews(limit: limits.maxRequestSteps)
         results.append(place > 0 ? ",{" : "{")
+        let start = results.count
         commit.withResult { results.append($0, step: $1) }
+        if !mayNameSections(Parameters(object: operation.member("params")), reply.session) {
+          let full = results.count
+          results.truncate(to: start)
+          commit.withResult { results.append($0, namesSections: false, step: $1) }
+          withheld += full - results.count
+        }
         results.append(UInt8(ascii: "}"))
         // Checked without an id too, because it also bounds the work.
-        if results.count > reply.room { throw tooLarge }
+        if results.count + withheld > reply.room { throw tooLarge }
       }
     } catch {
       rollBack(reply.session)
@@ -81,6 +91,18 @@ extension Engine {
     if access.isPrivileged(session.peer) || !access.isRestricted { return catalog.begin(at: time.moment) }
     let peer = session.peer
     catalog.begin(at: time.moment) { [unowned self] in access.firstHidden([$0], peer) == nil }
+  }
+
+  /// Whether the change of a request may name the sections that it adds: names of sections can be names of other feeds, or
+  /// values of elements, so the client must be allowed to read the feed.
+  private func mayNameSections(_ parameters: Parameters, _ session: Session) -> Bool {
+    if access.isPrivileged(session.peer) || !access.isRestricted { return true }
+    var addsSections = false
+    commit.withResult { change, _ in addsSections = !change.sectionsAdded.isEmpty }
+    guard addsSections, let name = parameters.member("feed")?.truncatedName,
+      let feed = try? catalog.feed(named: name)
+    else { return true }
+    return access.firstHidden([feed], session.peer) == nil
   }
 
   /// Commits the operations and publishes their changes.

@@ -161,6 +161,30 @@ struct AccessTests {
       named == "cannot change feed \"inbox\": \"vault\" shows it; remove it there or undefine that feed first")
   }
 
+  /// The answer to a change names the sections that come only if the client may read the feed with all that it shows.
+  @Test(arguments: [(2000, ["", ""]), (0, ["vault/new", "vault/old"])] as [(UInt32, [String])])
+  func answersDoNotNameSectionsOfHiddenFeeds(uid: UInt32, names: [String]) throws {
+    for isTransaction in [false, true] {
+      let harness = EngineHarness()
+      let root = harness.connect(uid: 0)
+      for feed in [
+        #"{"feed":"list","kind":"array"}"#,
+        #"{"feed":"vault","kind":"collection","bins":[{"name":"new"},{"name":"old"}]}"#,
+        #"{"feed":"tabs","kind":"segmented","children":["list","vault"]}"#,
+      ] { _ = harness.ask(root, "define", feed) }
+      try harness.configure(#"{"access": [{"uid": 2000, "feeds": ["list", "tabs"], "allow": ["read", "define"]}]}"#)
+      let remove = #"{"feed":"tabs","child":"list"}"#
+      let client = harness.connect(uid: uid)
+      let answer =
+        isTransaction
+        ? harness.ask(client, "transaction", #"{"ops":[{"method":"removeChild","params":\#(remove)}]}"#)
+        : harness.ask(client, "removeChild", remove)
+      let result = answer.first?.json?["result"]
+      let change = isTransaction ? result?["results"]?.items.first : result
+      #expect(change?["sections"]?["added"]?.items.map { $0["name"]?.string } == names, "\(answer)")
+    }
+  }
+
   /// A watch ends before it receives rows of a feed that its user may not read.
   @Test func watchEndsWhenItsFeedAddsAnUnreadableChild() throws {
     let harness = EngineHarness()
