@@ -79,6 +79,8 @@ public struct Limits: Sendable, Equatable {
   public var maxDerivedSteps = 5_000_000
   /// Rows that one request may change, counted again for each feed that derives a change of its own from them.
   public var maxRequestRows = 1_000_000
+  /// Selected rows of one feed.
+  public var maxSelected = 100_000
   /// Bytes of the path of a query, or of the filter of a `delete`, as JSON.
   public var maxPathBytes = 64 << 10
 
@@ -218,6 +220,9 @@ extension Limits {
       help: "rows that one request changes, counted again for each feed that derives its own change",
       range: 1...1_000_000_000_000, keyPath: \.maxRequestRows),
     .init(
+      name: "maxSelected", flag: "max-selected", help: "selected rows of one feed", range: 1...4_000_000_000,
+      keyPath: \.maxSelected),
+    .init(
       name: "maxPathBytes", flag: "max-path-bytes", help: "bytes of the path of a query or the filter of a delete",
       range: 16...(1 << 30), keyPath: \.maxPathBytes),
     .init(
@@ -235,7 +240,7 @@ extension Limits {
   public static let added: [WritableKeyPath<Limits, Int> & Sendable] = [
     \.maxRequestSteps, \.maxLevels, \.maxFeedsPerUser, \.maxDefinitionBytesPerUser, \.maxTotalDefinitionBytes,
     \.maxElementsPerUser, \.maxTotalElements, \.maxBytesPerUser, \.maxTotalBytes, \.maxRequestRows, \.maxPathBytes,
-    \.maxViewSteps, \.maxDerivedSteps,
+    \.maxViewSteps, \.maxDerivedSteps, \.maxSelected,
   ]
 
   /// Appends all limits as members without braces: `"maxFrame":…,…`.

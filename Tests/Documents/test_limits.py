@@ -92,6 +92,11 @@ REFUSED = {
         define("x", "view", of="a"),
     ),
     "maxRequestRows": ("2", [COLLECTION, update(2)], update(3)),
+    "maxSelected": (
+        "2",
+        [ARRAYS[0], ("insert", {"feed": "a", "elements": [0, 1, 2]}), ("select", {"feed": "a", "at": [[0, 0], [0, 1]]})],
+        ("select", {"feed": "a", "all": True}),
+    ),
     "maxPathBytes": (
         "16",
         [COLLECTION, ("query", {"feed": "c", "path": "$..id"})],

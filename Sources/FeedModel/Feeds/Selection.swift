@@ -1,4 +1,5 @@
 import FeedChange
+import FeedJSON
 
 /// The selection of a feed, shared by all its watchers (Protocol/README.md, "Selection").
 ///
@@ -11,9 +12,14 @@ extension Feed {
   /// Adds rows to the selection, or replaces it if only one row may be selected. Returns whether anything changed.
   /// O(rows · levels).
   ///
-  /// - Parameter mayName: whether errors may name a feed that this one shows.
-  /// - Throws: `permissionDenied`, `indexOutOfRange`, `invalidParams` for several rows if only one may be selected.
-  public func select(_ paths: [IndexPath], mayName: (Feed) -> Bool = { _ in true }) throws(FeedError) -> Bool {
+  /// - Parameters:
+  ///   - most: the number of rows that may be selected, `maxSelected`.
+  ///   - mayName: whether errors may name a feed that this one shows.
+  /// - Throws: `permissionDenied`, `indexOutOfRange`, `invalidParams` for several rows if only one may be selected,
+  ///   `limitExceeded`.
+  public func select(
+    _ paths: [IndexPath], most: Int = .max, mayName: (Feed) -> Bool = { _ in true }
+  ) throws(FeedError) -> Bool {
     try checkMaySelect()
     for path in paths { try check(path) }
     let wanted = paths.ascending()
@@ -29,7 +35,18 @@ extension Feed {
     let replaced = try checkOrigins(of: wanted, mayName)
     var kept = selection
     if !replaced.isEmpty { kept.removeAll { path in origins(of: path).contains { replaced.contains($0.number) } } }
-    return setSelection(mergeAscending(kept, wanted))
+    let merged = mergeAscending(kept, wanted)
+    try checkSelected(merged.count, most: most)
+    return setSelection(merged)
+  }
+
+  /// Throws `limitExceeded` if more than `most` rows would be selected. Each change of the feed carries all of them.
+  public func checkSelected(_ count: Int, most: Int) throws(FeedError) {
+    if count <= most { return }
+    throw .limitExceeded(
+      limit: "maxSelected", value: most,
+      reason: "\(counted(count, "row")) of feed \"\(name)\" would be selected; select fewer, or start feedd with a "
+        + "larger --max-selected")
   }
 
   /// The feeds below this one through which a row comes, nearest first.

@@ -156,6 +156,13 @@ import Testing
       [collection] + (0..<count).map { ("update", #"{"feed":"c","element":{"id":\#($0)}}"#) }
         + [("delete", #"{"feed":"c","where":"@.id >= 0"}"#)]
     },
+    requests("maxSelected", "rows selected at once", 3) { count in
+      [array("a"), ("insert", #"{"feed":"a","elements":\#(list(count))}"#), ("select", #"{"feed":"a","all":true}"#)]
+    },
+    requests("maxSelected", "rows selected one after another", 3) { count in
+      [array("a"), ("insert", #"{"feed":"a","elements":\#(list(count))}"#)]
+        + (0..<count).map { ("select", #"{"feed":"a","at":[0,\#($0)]}"#) }
+    },
     requests("maxPathBytes", "bytes of a path", 40) { count in
       [collection, ("query", #"{"feed":"c","path":"$..\#(String(repeating: "x", count: count - 5))"}"#)]
     },
