@@ -2,6 +2,8 @@
 public struct ImagePolicy: Sendable, Equatable {
   /// The number of journal bytes up to which no image is needed.
   public var journalBytes = 128 << 20
+  /// The number of filter steps up to which no image is needed: replay takes them again, a few seconds.
+  public var steps: UInt64 = 200_000_000
   /// Seconds after which an image is written even if the journal is short.
   public var interval = 6 * 3600
   /// Nanoseconds without a batch after which a cheap image is written, so that the file contains the elements.
@@ -26,8 +28,8 @@ struct ImageSchedule {
 
   private enum State {
     case idle
-    /// An image is being written. `later` counts the bytes of journal since it was begun.
-    case writing(later: Int)
+    /// An image is being written. `later` counts the bytes of journal since it was begun, which was after so many steps.
+    case writing(later: Int, steps: UInt64)
     /// Obsolete rows are being deleted.
     case cleaning
   }
@@ -35,6 +37,8 @@ struct ImageSchedule {
   let policy: ImagePolicy
   /// The bytes of journal that the newest complete image does not cover.
   private(set) var journalBytes = 0
+  /// The filter steps of all requests, and of those that the newest complete image covers.
+  private var steps: (all: UInt64, covered: UInt64) = (0, 0)
   /// Bytes of the newest complete image; 0 before the first.
   private(set) var imageBytes = 0
   private var state = State.idle
@@ -64,9 +68,12 @@ struct ImageSchedule {
   mutating func didAppend(bytes: Int, now: UInt64) {
     let bytes = bytes + Self.rowOverhead
     journalBytes += bytes
-    if case .writing(let later) = state { state = .writing(later: later + bytes) }
+    if case .writing(let later, let steps) = state { state = .writing(later: later + bytes, steps: steps) }
     appendedAt = now
   }
+
+  /// Records how many filter steps all requests so far took. O(1).
+  mutating func didExecute(steps all: UInt64) { steps.all = all }
 
   /// Whether an image should be begun now.
   func wantsImage(now: UInt64) -> Bool {
@@ -81,7 +88,11 @@ struct ImageSchedule {
     return moment > now ? moment - now : 0
   }
 
-  private var isLong: Bool { journalBytes > max(policy.journalBytes, imageBytes) }
+  /// Whether replay would take long. The limits grow with the image, so that images take a part of the work only.
+  private var isLong: Bool {
+    journalBytes > max(policy.journalBytes, imageBytes)
+      || steps.all &- steps.covered > max(policy.steps, UInt64(imageBytes / 2))
+  }
 
   /// The latest time for the next image: soon after the last batch if the image is cheap.
   private var latestMoment: UInt64 {
@@ -100,14 +111,15 @@ struct ImageSchedule {
   /// Whether an image is being written.
   var isWriting: Bool { if case .writing = state { true } else { false } }
 
-  mutating func didBegin() { state = .writing(later: 0) }
+  mutating func didBegin() { state = .writing(later: 0, steps: steps.all) }
 
   /// Records that the image is complete. Returns whether it is the first one after a failure.
   mutating func didComplete(bytes: Int, now: UInt64) -> Bool {
-    guard case .writing(let later) = state else { return false }
+    guard case .writing(let later, let begun) = state else { return false }
     state = .cleaning
     imageBytes = bytes
     journalBytes = later
+    steps.covered = begun
     imagedAt = now
     isUrgent = false
     defer { resumesAt = 0 }

@@ -182,15 +182,16 @@ public final class SQLiteLog: CommitLog, ImageStore {
     return schedule.pause(now: MonotonicClock.now)
   }
 
-  public func workOnImage(executed number: UInt64, isBusy: Bool, _ makeImage: () -> CatalogImage) {
+  public func workOnImage(executed number: UInt64, steps: UInt64, isBusy: Bool, _ makeImage: () -> CatalogImage) {
     handleNotices()
+    schedule.didExecute(steps: steps)
     var now = MonotonicClock.now
     if !image.isUnread && schedule.wantsImage(now: now) { beginImage(makeImage(), executed: number) }
     let deadline = now &+ schedule.policy.step
     while now < deadline, sendPart(), !isBusy { now = MonotonicClock.now }
   }
 
-  /// Whether ``workOnImage(executed:isBusy:_:)`` would begin an image.
+  /// Whether ``workOnImage(executed:steps:isBusy:_:)`` would begin an image.
   public var wantsImage: Bool { !image.isUnread && schedule.wantsImage(now: MonotonicClock.now) }
 
   private func beginImage(_ content: CatalogImage, executed number: UInt64) {

@@ -78,7 +78,9 @@ final class DurableEngine {
 
   /// Does one turn's work on an image.
   func workOnImage(isBusy: Bool = false) {
-    log.workOnImage(executed: loop.executed, isBusy: isBusy) { engine.catalog.makeImage() }
+    log.workOnImage(executed: loop.executed, steps: engine.catalog.stepsTaken, isBusy: isBusy) {
+      engine.catalog.makeImage()
+    }
   }
 
   /// Writes a whole image. Returns false if it failed.

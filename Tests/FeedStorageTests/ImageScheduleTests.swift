@@ -36,6 +36,24 @@ struct ImageScheduleTests {
     #expect(schedule.pause(now: 5 * Self.second) == 0)
   }
 
+  @Test("an image is due at once if replay of a short journal would take many steps")
+  func steps() {
+    var schedule = schedule(idle: 30)
+    schedule.didAppend(bytes: 100, now: 0)
+    schedule.didExecute(steps: 200_000_000)
+    #expect(!schedule.wantsImage(now: 0))
+    schedule.didExecute(steps: 200_000_001)
+    #expect(schedule.wantsImage(now: 0) && schedule.pause(now: 0) == 0)
+    schedule.didBegin()
+    schedule.didAppend(bytes: 100, now: 0)
+    schedule.didExecute(steps: 300_000_000)
+    _ = schedule.didComplete(bytes: 500, now: 0)
+    schedule.didClean()
+    #expect(!schedule.wantsImage(now: 0), "the image covers the steps before it")
+    schedule.didExecute(steps: 400_000_002)
+    #expect(schedule.wantsImage(now: 0))
+  }
+
   @Test("a large image waits for the interval while the journal is short")
   func largeImage() {
     var schedule = schedule()

@@ -100,7 +100,9 @@ private final class LogDriver {
   /// Writes images as long as one is due or begun.
   func writeImages() {
     while let pause = log.imagePause, pause == 0 {
-      log.workOnImage(executed: executed, isBusy: false) { engine.catalog.makeImage() }
+      log.workOnImage(executed: executed, steps: engine.catalog.stepsTaken, isBusy: false) {
+        engine.catalog.makeImage()
+      }
     }
   }
 }
@@ -262,7 +264,9 @@ extension FaultyDiskTests {
         }
         for _ in 0..<requests.number(1..<100) {
           try driver.run(requests.next(), requests.next())
-          driver.log.workOnImage(executed: driver.executed, isBusy: true) { driver.engine.catalog.makeImage() }
+          driver.log.workOnImage(executed: driver.executed, steps: 0, isBusy: true) {
+            driver.engine.catalog.makeImage()
+          }
         }
         content = driver.content
       }

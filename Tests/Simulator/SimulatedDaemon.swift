@@ -90,7 +90,9 @@ final class SimulatedDaemon {
     turn.run(&link, now: now)
     engine.checkInvariants()
     if turn.isWithinBatch { return try checkBudget(commits: engine.commitCount &- commits) }
-    (log as? StoredLog)?.workOnImage(executed: turn.executed, isBusy: turn.hadInput) { engine.catalog.makeImage() }
+    (log as? StoredLog)?.workOnImage(
+      executed: turn.executed, steps: engine.catalog.stepsTaken, isBusy: turn.hadInput
+    ) { engine.catalog.makeImage() }
     try checkBudget(commits: engine.commitCount &- commits)
   }
 

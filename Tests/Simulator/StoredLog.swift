@@ -139,8 +139,8 @@ final class StoredLog: SimulatedLog, ImageStore {
 
   var imagePause: UInt64? { log.imagePause }
 
-  func workOnImage(executed number: UInt64, isBusy: Bool, _ makeImage: () -> CatalogImage) {
-    log.workOnImage(executed: number, isBusy: isBusy, makeImage)
+  func workOnImage(executed number: UInt64, steps: UInt64, isBusy: Bool, _ makeImage: () -> CatalogImage) {
+    log.workOnImage(executed: number, steps: steps, isBusy: isBusy, makeImage)
   }
 
   // MARK: Disturbances

@@ -50,6 +50,9 @@ final class UndoLog {
   private(set) var keyed: [KeyedSections] = []
   /// The number of filter steps that the current request may still take.
   private(set) var stepsLeft = Int.max
+  private var stepsAllowed = Int.max
+  /// The number of filter steps that all requests before the current one took.
+  private(set) var stepsTaken: UInt64 = 0
   /// Structural steps, each with the number of entries before it.
   private var structures: [(position: Int, undo: () -> Void)] = []
 
@@ -62,7 +65,10 @@ final class UndoLog {
   var hasStructures: Bool { !structures.isEmpty }
 
   /// Sets the number of filter steps that the new request may take.
-  func allow(steps: Int) { stepsLeft = steps }
+  func allow(steps: Int) {
+    stepsTaken &+= UInt64(max(0, stepsAllowed &- stepsLeft))
+    (stepsAllowed, stepsLeft) = (steps, steps)
+  }
 
   func didUse(steps: Int) { stepsLeft &-= steps }
 

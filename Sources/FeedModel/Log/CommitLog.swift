@@ -43,16 +43,17 @@ public protocol CommitLog: AnyObject {
 /// Stores images of the state beside a log, so that a start need not replay the whole log. All calls come from the
 /// engine's thread.
 public protocol ImageStore: AnyObject {
-  /// Nanoseconds until ``workOnImage(executed:isBusy:_:)`` should be called without an event; nil if only an event can
+  /// Nanoseconds until ``workOnImage(executed:steps:isBusy:_:)`` should be called without an event; nil if only an event can
   /// create work.
   var imagePause: UInt64? { get }
 
   /// Does a small part of the work on an image, after the output of a turn was written. Starts an image if one is due.
   /// - Parameters:
   ///   - number: the last executed batch. No batch is being executed.
+  ///   - steps: the filter steps of all requests so far (``Catalog/stepsTaken``).
   ///   - isBusy: whether the turn had requests. If so, the part is smaller.
   ///   - makeImage: returns an image of the state after that batch.
-  func workOnImage(executed number: UInt64, isBusy: Bool, _ makeImage: () -> CatalogImage)
+  func workOnImage(executed number: UInt64, steps: UInt64, isBusy: Bool, _ makeImage: () -> CatalogImage)
 }
 
 /// An event of the log.

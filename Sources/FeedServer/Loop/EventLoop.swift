@@ -88,7 +88,10 @@ struct EventLoop: ~Copyable {
   /// Works on an image of the state. None begins while a batch is executed in part.
   private func workOnImage() {
     guard let storage, !turn.isExclusive, !turn.isWithinBatch || !storage.wantsImage else { return }
-    storage.workOnImage(executed: turn.executed, isBusy: turn.hadInput) { engine.catalog.makeImage() }
+    let catalog = engine.catalog
+    storage.workOnImage(executed: turn.executed, steps: catalog.stepsTaken, isBusy: turn.hadInput) {
+      catalog.makeImage()
+    }
   }
 
   /// Milliseconds until the next deadline; -1 if there is none.
