@@ -28,10 +28,12 @@ let testable: [SwiftSetting] = [.unsafeFlags(["-enable-testing"], .when(configur
 let moduleOptimizer = Context.environment["FEEDD_OPTIMIZE"] == nil ? [] : optimizer
 
 /// A library module of the daemon and the modules it may import; the arrows go one way.
+///
+/// - Parameter isHot: whether tests spend time in the module, so that scripts/test optimizes it.
 func module(
-  _ name: String, _ dependencies: [Target.Dependency] = [], settings: [SwiftSetting] = settings
+  _ name: String, _ dependencies: [Target.Dependency] = [], settings: [SwiftSetting] = settings, isHot: Bool = true
 ) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: settings + moduleOptimizer)
+  .target(name: name, dependencies: dependencies, swiftSettings: settings + (isHot ? moduleOptimizer : []))
 }
 
 func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -74,7 +76,8 @@ let package = Package(
       ],
       settings: daemonSettings),
     module("FeedClient", ["FeedJSON", "FeedChange", "FeedWire", "FeedSystem"]),
-    module("FeedCommands", ["FeedJSON", "FeedQuery", "FeedChange", "FeedClient", "FeedWire", "FeedSystem"]),
+    module(
+      "FeedCommands", ["FeedJSON", "FeedQuery", "FeedChange", "FeedClient", "FeedWire", "FeedSystem"], isHot: false),
     program("feedd", ["FeedServer", "FeedEngine", "FeedSystem"]),
     program("feedclient", ["FeedCommands", "FeedStorage", "FeedSystem"]),
     program(
