@@ -59,7 +59,14 @@ struct StopDuringStartTests {
     #expect(unlink("\(state)/feedd.sqlite-mark") == 0)
     let database = try Database(path: "\(state)/feedd.sqlite", access: .readWrite)
     try database.execute("BEGIN IMMEDIATE")
+    let events = try FileEvents()
+    #expect(events.watch(directory: state) != nil)
     let process = try startUntilSocketExists()
+    // From then on the start creates no file until it waits.
+    while FileLock.holder("\(state)/feedd.lock") != process.pid {
+      _ = try Readiness.readable.wait(on: events.descriptor, timeout: testTimeout)
+      events.forEach { _ in }
+    }
     process.signal(signal)
     #expect(try process.waitForExit() == 0, "\(process.errors.text)")
     #expect(process.errors.text.contains("\(SignalQueue.name(signal)) from pid \(getpid())"))
