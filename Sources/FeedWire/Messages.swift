@@ -76,11 +76,16 @@ extension ByteBuffer {
   ///   - namesSections: false to write empty names of added sections.
   ///   - step: called after each thousand rows.
   public mutating func append(_ change: borrowing Change, namesSections: Bool = true, step: () -> Void = {}) {
-    append("\"deleted\":")
-    append(change.deleted, step: step)
-    append(",\"added\":")
-    append(change.added, step: step)
-    append(",\"updated\":")
+    if change.onlyUpdates {
+      // Most changes: one literal instead of five.
+      append("\"deleted\":[],\"added\":[],\"updated\":")
+    } else {
+      append("\"deleted\":")
+      append(change.deleted, step: step)
+      append(",\"added\":")
+      append(change.added, step: step)
+      append(",\"updated\":")
+    }
     append(change.updated, step: step)
     append(sectionsOf: change, namesSections: namesSections)
     if !change.moves.isEmpty { append(change.moves, step: step) }

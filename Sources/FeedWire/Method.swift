@@ -26,7 +26,7 @@ extension Method {
     public let right: Right?
     public let cost: Cost
 
-    init(_ name: StaticString, effect: Effect, right: Right?, cost: Cost) {
+    @inlinable @inline(__always) init(_ name: StaticString, effect: Effect, right: Right?, cost: Cost) {
       self.name = name
       self.effect = effect
       self.right = right
@@ -59,7 +59,9 @@ extension Method {
   }
 
   /// The rules of this method.
-  public var rules: Rules {
+  ///
+  /// Inlined, so that a single rule is read from a table of constants.
+  @inlinable @inline(__always) public var rules: Rules {
     switch self {
     case .update: Rules("update", effect: .changesFeeds, right: .write, cost: .change)
     case .patch: Rules("patch", effect: .changesFeeds, right: .write, cost: .change)
@@ -103,10 +105,10 @@ extension Method {
   public var name: String { "\(rules.name)" }
 
   /// Whether a request may define feeds.
-  public var mayDefine: Bool { self == .define || self == .transaction }
+  @inlinable @inline(__always) public var mayDefine: Bool { self == .define || self == .transaction }
 
   /// Whether a request is always written to the commit log before it executes.
-  public var isLogged: Bool {
+  @inlinable @inline(__always) public var isLogged: Bool {
     switch rules.effect {
     case .logged, .changesFeeds: true
     case .none, .mayBeginHistory: false

@@ -9,7 +9,11 @@ import FeedWire
 /// Invariant: waiting rules differ from those in effect.
 struct AccessControl {
   /// The rules in effect; nil if every client may do everything.
-  private var rules: AccessRules?
+  private var rules: AccessRules? {
+    didSet { isRestricted = rules != nil }
+  }
+  /// Whether there are rules, so that requests must be checked. Stored, because each request asks for it.
+  private(set) var isRestricted = false
   private var waiting: AccessRules??
   /// The uid of the daemon.
   private let owner: UInt32
@@ -31,9 +35,6 @@ struct AccessControl {
   init(owner: UInt32) {
     self.owner = owner
   }
-
-  /// Whether requests must be checked.
-  var isRestricted: Bool { rules != nil }
 
   /// Replaces the rules at the end of the turn, or immediately if no client is connected.
   mutating func replace(with new: AccessRules?, atOnce: Bool) {
@@ -78,7 +79,7 @@ struct AccessControl {
   }
 
   /// Whether what feeds show may have changed since the watches were checked.
-  func isBehind(_ version: UInt64) -> Bool { rules != nil && version != structure }
+  func isBehind(_ version: UInt64) -> Bool { isRestricted && version != structure }
 
   /// Records the version of the feeds' structure. Returns whether read rights may differ since the last call.
   mutating func structureDidChange(to version: UInt64) -> Bool {

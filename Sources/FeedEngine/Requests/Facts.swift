@@ -151,6 +151,6 @@ extension Engine {
     out.append(",\"revision\":")
     out.append(integer: feed.revision)
     out.append(",\"watchers\":")
-    out.append(integer: (feed.channel as? FeedChannel)?.totalWatchCount ?? 0)
+    out.append(integer: feed.watching?.totalWatchCount ?? 0)
   }
 }

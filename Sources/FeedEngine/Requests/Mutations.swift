@@ -33,7 +33,7 @@ extension Engine {
       throw error
     }
     finishCommit()
-    let namesSections = !listsChange || mayNameSections(parameters, reply.session)
+    let namesSections = !listsChange || !access.isRestricted || mayNameSections(parameters, reply.session)
     try answer(reply) { out in
       out.append("\"revision\":")
       out.append(integer: catalog.revision)
@@ -88,7 +88,7 @@ extension Engine {
 
   /// Starts a commit whose errors name no feed that the client may not read, unless the request names it.
   private func begin(for session: Session) {
-    if access.isPrivileged(session.peer) || !access.isRestricted { return catalog.begin(at: time.moment) }
+    if !access.isRestricted || access.isPrivileged(session.peer) { return catalog.begin(at: time.moment) }
     let peer = session.peer
     catalog.begin(at: time.moment) { [unowned self] in access.firstHidden([$0], peer) == nil }
   }
@@ -96,7 +96,7 @@ extension Engine {
   /// Whether the change of a request may name the sections that it adds: names of sections can be names of other feeds, or
   /// values of elements, so the client must be allowed to read the feed.
   private func mayNameSections(_ parameters: Parameters, _ session: Session) -> Bool {
-    if access.isPrivileged(session.peer) || !access.isRestricted { return true }
+    if !access.isRestricted || access.isPrivileged(session.peer) { return true }
     var addsSections = false
     commit.withResult { change, _ in addsSections = !change.sectionsAdded.isEmpty }
     guard addsSections, let name = parameters.member("feed")?.truncatedName,
@@ -191,14 +191,20 @@ extension Engine {
 
   private func update(_ parameters: Parameters, of session: Session) throws(FeedError) {
     let target = try feed(parameters, of: session)
-    guard let feed = target.collection else {
-      return try identifiedArray(target, .update).update(try elements(parameters), in: commit)
+    // No reference to the collection is counted.
+    let done = target.withCollection { collection in
+      Result { () throws(FeedError) in try update(collection, parameters) }
     }
+    if let done { return try done.get() }
+    try identifiedArray(target, .update).update(try elements(parameters), in: commit)
+  }
+
+  private func update(_ collection: CollectionKind, _ parameters: Parameters) throws(FeedError) {
     try parameters.refuseBoth("element", "elements")
     if let element = parameters.member("element") {
-      try feed.update(element, in: commit)
+      try collection.update(element, in: commit)
     } else if parameters.member("elements") != nil {
-      try feed.update(elements: try parameters.array("elements", "an array of elements"), in: commit)
+      try collection.update(elements: try parameters.array("elements", "an array of elements"), in: commit)
     } else {
       throw Parameters.refuse("element", "is missing: give \"element\", or \"elements\" as an array")
     }

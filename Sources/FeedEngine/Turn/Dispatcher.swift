@@ -130,7 +130,8 @@ struct Dispatcher: ~Copyable {
     do throws(FeedError) {
       let (method, request) = try engine.decode(message, id: &id)
       if engine.access.isRestricted { try engine.checkAccess(method, request.params, by: session.peer) }
-      try Admission.checkDefinitions(of: method, request.params, engine.limits)
+      // Asked here, because the call copies the limits.
+      if method.mayDefine { try Admission.checkDefinitions(of: method, request.params, engine.limits) }
       // A peer that stopped reading gets no answers. Its requests that change feeds are still executed.
       if session.input.isDeaf && !method.isLogged { return true }
       if engine.longWork.isExclusive && session.line.isEmpty && !engine.isReadable(method, request) {

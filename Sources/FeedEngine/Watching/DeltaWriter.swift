@@ -10,7 +10,7 @@ extension Engine: CommitObserver {
 
   /// Encodes the delta once for all watches in step, and once for each other live watch. Other watches catch up later.
   public func didChange(_ feed: Feed, by change: borrowing Change, _ publication: Publication) {
-    guard let channel = feed.channel as? FeedChannel else { return }
+    guard let channel = feed.watching else { return }
     if access.isBehind(catalog.structureVersion) { holdBackFromHidden(channel) }
     tell(channel, change, publication)
     if let counting = channel.counting { tell(counting, change, publication) }
@@ -58,7 +58,7 @@ extension Engine: CommitObserver {
   /// the end of the feed.
   public func didEnd(_ feed: Feed) {
     for session in sessions.all { session.named.forgetIfGone() }
-    guard let channel = feed.channel as? FeedChannel else { return }
+    guard let channel = feed.watching else { return }
     for watch in channel.live + (channel.counting?.live ?? []) where watch.isLive { endTold(watch) }
     releaseIfGone(channel)
   }

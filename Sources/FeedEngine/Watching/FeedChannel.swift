@@ -125,3 +125,10 @@ final class FeedChannel {
     #endif
   }
 }
+
+extension Feed {
+  /// The watches of this feed; nil if there were none. O(1).
+  ///
+  /// Nothing but the engine sets ``channel``, so the cast is checked in debug builds only.
+  var watching: FeedChannel? { channel.map { unsafeDowncast($0, to: FeedChannel.self) } }
+}

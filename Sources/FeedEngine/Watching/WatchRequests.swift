@@ -75,7 +75,7 @@ extension Engine {
   }
 
   func channel(of feed: Feed) -> FeedChannel {
-    if let channel = feed.channel as? FeedChannel { return channel }
+    if let channel = feed.watching { return channel }
     let channel = FeedChannel(feed)
     feed.channel = channel
     feed.beginHistory()
@@ -127,7 +127,7 @@ extension Engine {
 
   /// Sends the selection to every live watch, in order with its deltas. Other watches get it when they are live.
   func announceSelection(of feed: Feed) {
-    guard let channel = feed.channel as? FeedChannel else { return }
+    guard let channel = feed.watching else { return }
     channel.selectionDidChange()
     for watch in channel.live { tellSelection(watch) }
   }

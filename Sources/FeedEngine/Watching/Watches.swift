@@ -174,7 +174,7 @@ extension Engine {
 
   /// Breaks the reference cycle of an undefined feed and its channel once no watch is left.
   func releaseIfGone(_ channel: FeedChannel) {
-    guard channel.feed.isGone, let whole = channel.feed.channel as? FeedChannel else { return }
+    guard channel.feed.isGone, let whole = channel.feed.watching else { return }
     if whole.totalWatchCount == 0 { channel.feed.channel = nil }
   }
 

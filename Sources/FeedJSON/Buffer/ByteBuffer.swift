@@ -10,21 +10,25 @@ import Glibc
 ///     out.append(integer: 3)
 ///     out.append(UInt8(ascii: "}"))
 ///
-/// Invariant: `count` is at most `capacity`, which is at least 32.
+/// Invariant: `count` is at most `capacity`; there is a block if and only if `capacity` is above 0.
 @frozen public struct ByteBuffer: ~Copyable {
   @usableFromInline var block: UnsafeMutablePointer<UInt8>
   @usableFromInline var used: Int
   @usableFromInline var room: Int
 
-  /// Creates an empty buffer with room for `capacity` bytes.
-  public init(capacity: Int = 0) {
-    room = max(capacity, Self.smallest)
-    block = Self.allocate(nil, room)
-    used = 0
+  /// Creates an empty buffer with room for `capacity` bytes. Without room it takes no memory.
+  @inlinable public init(capacity: Int = 0) {
+    (block, used, room) = (Self.noBlock, 0, 0)
+    if capacity > 0 { grow(capacity) }
   }
 
-  deinit {
-    free(block)
+  @inlinable deinit {
+    if room > 0 { free(block) }
+  }
+
+  /// The address of a buffer without room. It is never accessed.
+  @usableFromInline static var noBlock: UnsafeMutablePointer<UInt8> {
+    @inlinable get { UnsafeMutablePointer(bitPattern: MemoryLayout<Int>.alignment).unsafelyUnwrapped }
   }
 
   private static let smallest = 32
@@ -51,8 +55,9 @@ import Glibc
   }
 
   @usableFromInline mutating func grow(_ more: Int) {
-    room = max(used + more, room &* 2)
-    block = Self.allocate(block, room)
+    let wanted = max(used + more, room &* 2, Self.smallest)
+    block = Self.allocate(room > 0 ? block : nil, wanted)
+    room = wanted
   }
 
   private static func allocate(_ old: UnsafeMutablePointer<UInt8>?, _ room: Int) -> UnsafeMutablePointer<UInt8> {

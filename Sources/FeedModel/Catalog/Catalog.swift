@@ -42,7 +42,7 @@ public final class Catalog {
   ///
   /// - Parameter mayName: decides which feeds errors may name besides those of the request; nil for all.
   public func begin(at now: Instant, mayName: ((Feed) -> Bool)? = nil) {
-    table.mayName = mayName
+    if mayName != nil || table.mayName != nil { table.mayName = mayName }
     commit.begin(at: now, maxSteps: limits.maxRequestSteps, maxRows: limits.maxRequestRows)
   }
 

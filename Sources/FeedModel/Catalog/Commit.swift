@@ -180,7 +180,7 @@ public final class Commit {
 
   /// Calls `body` with ``result`` without copying it, and with a function that it calls after about a thousand rows.
   public func withResult(_ body: (borrowing Change, _ step: () -> Void) -> Void) {
-    lendValue(of: &operation.result) { body($0, pace.didCompose) }
+    lendValue(of: &operation.result) { change in body(change) { log.pace.didCompose() } }
   }
 
   /// Starts the next operation.

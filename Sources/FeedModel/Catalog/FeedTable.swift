@@ -45,6 +45,10 @@ final class FeedTable {
     return feed
   }
 
+  /// The feed or bin with a number, without a count of references. The table keeps it until the commit under way ends. O(1).
+  @inline(__always)
+  func unretained(_ number: FeedNumber) -> Unmanaged<Feed> { .passUnretained(self[number]) }
+
   /// The feed of that name, or the bin of a collection for `collection/bin`.
   func find(_ name: String) -> Feed? {
     if let feed = named[name] { return feed }
@@ -90,8 +94,12 @@ final class FeedTable {
   func release(_ feed: Feed) { leaving.append(feed.number) }
 
   /// Ends a commit: releases the numbers of feeds that are gone.
+  @inline(__always)
   func recycle() {
-    if leaving.isEmpty { return }
+    if !leaving.isEmpty { releaseNumbers() }
+  }
+
+  private func releaseNumbers() {
     for number in leaving where numbered[number]?.isGone == true {
       numbered[number] = nil
       free.append(number)

@@ -151,7 +151,11 @@ final class Publisher {
   ) {
     (self.revision, self.moment) = (revision, moment)
     // The way along the route does not stop.
-    if log.pace.isActive || !publishAlongRoute(graph.table[feed], to: observer) { publish(to: observer) }
+    if !log.pace.isActive {
+      let isPublished = graph.table.unretained(feed)._withUnsafeGuaranteedRef { publishAlongRoute($0, to: observer) }
+      if isPublished { return }
+    }
+    publish(to: observer)
   }
 
   /// Publishes all feeds that have a slot, each after its sources. Feeds that show changed rows get a slot on the way.
@@ -240,14 +244,14 @@ final class Publisher {
     let change = changes[0]
     let keepsSections = change.pointee.change.sectionsDeleted.isEmpty && change.pointee.change.sectionsAdded.isEmpty
     guard keepsSections || feed.derived == nil && !graph.hasParents(feed.number) else { return false }
-    let route = graph.route(of: feed)
-    guard route.isWhole, feed.withCollection({ concernsNoBin($0, change) }) ?? true else { return false }
+    let route = graph.hasParents(feed.number) ? graph.route(of: feed) : nil
+    guard route?.isWhole ?? true, feed.withCollection({ concernsNoBin($0, change) }) ?? true else { return false }
     var updated: ElementText?
-    if change.pointee.change.onlyUpdates && change.pointee.change.updated.count == 1 {
+    if change.pointee.change.onlyUpdates, change.pointee.change.updated.count == 1, feed.isWatched || route != nil {
       updated = feed.element(at: change.pointee.change.updated[0])
     }
     announce(feed, 0, shift: 0, updated: updated, to: observer)
-    if !route.steps.isEmpty { follow(route, updated, to: observer) }
+    if let route, !route.steps.isEmpty { follow(route, updated, to: observer) }
     return true
   }
 

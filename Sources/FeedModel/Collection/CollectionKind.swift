@@ -107,32 +107,23 @@ public final class CollectionKind: FeedKind {
   /// Upserts one element by identity (method `update`).
   public func update(_ element: JSONView, in commit: Commit) throws(FeedError) {
     fork(for: commit)
-    commit.startOperation()
-    let position = commit.log.position
-    // Read once: each reading of a property that may change counts a reference.
-    let state = state
-    try state.update(element, index: 0, at: commit.tick(), commit.log)
-    commit.addStep(&state.step)
-    if state.hasExcess { evictExcess(in: commit) }
-    commit.finishOperation(on: number, state, since: position)
+    // One call, because each reading of a property that may change counts a reference.
+    try state.operate(on: number, upserting: element, in: commit)
   }
 
   /// Upserts the elements of an array in order, as one operation with one change.
   public func update(elements: JSONView, in commit: Commit) throws(FeedError) {
     fork(for: commit)
     try commit.operate(on: number, state, rows: elements.count) { () throws(FeedError) in
-      try upsert(elements, in: commit)
-      evictExcess(in: commit)
+      try state.upsert(elements, in: commit)
+      state.evictExcess(in: commit)
     }
   }
 
   /// Deletes the element with an identity (method `delete`). An unknown identity is no change.
   public func delete(_ id: JSONView, in commit: Commit) throws(FeedError) {
     fork(for: commit)
-    commit.startOperation()
-    let position = commit.log.position
-    if let handle = try state.find(id, index: 0, isID: true) { remove(handle, in: commit) }
-    commit.finishOperation(on: number, state, since: position)
+    try state.operate(on: number, deleting: id, in: commit)
   }
 
   /// Deletes the elements with the identities of an array, as one operation.
@@ -146,7 +137,7 @@ public final class CollectionKind: FeedKind {
       }
       // The request may name an element twice.
       if handles.count > 1 { handles = Array(Set(handles)).sorted() }
-      remove(handles, in: commit)
+      state.remove(handles, in: commit)
     }
   }
 
@@ -159,7 +150,7 @@ public final class CollectionKind: FeedKind {
     let handles = try state.accepted(by: filter, in: commit)
     try commit.budget.use(rows: handles.count, of: number)
     fork(for: commit, steps: handles.count)
-    try commit.operate(on: number, state) { () throws(FeedError) in remove(handles, in: commit) }
+    try commit.operate(on: number, state) { () throws(FeedError) in state.remove(handles, in: commit) }
   }
 
   /// Replaces the content by the elements of an array, by identity (method `set`): deletes all elements that are not in
@@ -178,41 +169,10 @@ public final class CollectionKind: FeedKind {
         commit.pace.spend()
       }
       try commit.budget.use(rows: leaving.count, of: number)
-      remove(leaving, in: commit)
-      try upsert(elements, in: commit)
-      evictExcess(in: commit)
+      state.remove(leaving, in: commit)
+      try state.upsert(elements, in: commit)
+      state.evictExcess(in: commit)
     }
-  }
-
-  private func upsert(_ elements: JSONView, in commit: Commit) throws(FeedError) {
-    commit.log.reserve(Self.entriesOfAnUpdate * elements.count)
-    for (index, element) in elements.elements.enumerated() {
-      try state.update(element, index: index, at: commit.tick(), commit.log)
-      commit.addStep(&state.step)
-      commit.pace.spend(2 &+ state.bins.count)
-    }
-  }
-
-  /// The entries of the log for most updates of one element: its version or itself, its row, and its place in the order of
-  /// change.
-  private static let entriesOfAnUpdate = 2
-
-  private func remove(_ handle: UInt32, in commit: Commit) {
-    state.step.removeAll(keepingCapacity: true)
-    state.remove(handle, commit.log)
-    commit.addStep(&state.step)
-  }
-
-  private func remove(_ handles: [UInt32], in commit: Commit) {
-    if handles.count == 1 { return remove(handles[0], in: commit) }
-    state.remove(handles, commit.log)
-    commit.addStep(&state.step)
-  }
-
-  /// Evicts elements beyond the retained number.
-  private func evictExcess(in commit: Commit) {
-    let excess = state.excess
-    if !excess.isEmpty { remove(excess, in: commit) }
   }
 
   // MARK: Redefinition

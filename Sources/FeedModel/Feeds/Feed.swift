@@ -15,8 +15,8 @@ public final class Feed {
   /// ``kind`` if it derives its rows from other feeds. Stored because the cast is slow.
   let derived: (any DerivedKind)?
   /// ``kind`` if it is a collection, without a count of references: `kind` keeps it alive. Kept because each update needs it,
-  /// and a cast, a call through the protocol or a reference count is slow.
-  private let unretainedCollection: Unmanaged<CollectionKind>?
+  /// and a cast, a call through the protocol or a reference count is slow. Not private, because ``withCollection`` is inlined.
+  @usableFromInline let unretainedCollection: Unmanaged<CollectionKind>?
 
   /// The revision of the last commit that changed this feed.
   public private(set) var revision: UInt64
@@ -47,8 +47,8 @@ public final class Feed {
   public var collection: CollectionKind? { unretainedCollection?.takeUnretainedValue() }
 
   /// Calls `body` with ``kind`` if it is a collection; returns nil otherwise. Counts no reference.
-  @inline(__always)
-  func withCollection<R>(_ body: (CollectionKind) -> R) -> R? {
+  @inlinable @inline(__always)
+  public func withCollection<R>(_ body: (CollectionKind) -> R) -> R? {
     guard let unretainedCollection else { return nil }
     return unretainedCollection._withUnsafeGuaranteedRef(body)
   }
