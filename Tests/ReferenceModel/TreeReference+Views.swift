@@ -70,20 +70,14 @@ extension TreeReference {
       let rows = NaiveSlots.list(slots, contents) { type, row in
         TreeRow(
           token: mix(feed.plans, type.token, row.token), text: row.text,
-          type: slots.showsOwnTypes ? row.type : "\"\(type)\"", element: row.element,
-          hiddenType: slots.showsOwnTypes ? row.hiddenType : row.type + row.hiddenType)
+          type: slots.showsOwnTypes ? row.type : "\"\(type)\"", element: row.element)
       }
       return [TreeSection(name: name, rows: rows)]
     case .managed:
       return feed.sets.map { TreeSection(name: $0.name, rows: $0.rows.map(\.row)) }
     case .view(let window):
       let source = view(window.of, &views)
-      // A view compares what a row shows, so that hidden types do not update it.
-      let rows = window.rows(source.rows).map { row in
-        var shown = feed.row(row, of: source)
-        shown.hiddenType = ""
-        return shown
-      }
+      let rows = window.rows(source.rows).map { feed.row($0, of: source) }
       return [TreeSection(name: name, rows: rows)]
     }
   }

@@ -7,10 +7,8 @@ struct TreeRow: Equatable {
   var type: String
   /// What filters judge and sorts compare; nil for a row of `$feeds`, which has none of its members.
   var element: TreeElement?
-  /// The type that the row has in the content of a slots feed, if that shows another. When it changes, the row is updated.
-  var hiddenType = ""
 
-  static func == (a: TreeRow, b: TreeRow) -> Bool { a.shows(b) && a.token == b.token && a.hiddenType == b.hiddenType }
+  static func == (a: TreeRow, b: TreeRow) -> Bool { a.shows(b) && a.token == b.token }
 
   func shows(_ other: TreeRow) -> Bool { text == other.text && type == other.type }
 }

@@ -103,11 +103,13 @@ struct ChangeTable: ~Copyable {
   }
 
   /// Calls `body` with the recorded changes of the sources of the feed in a slot, ascending by place, and its change.
+  ///
+  /// - Parameter start: see ``SourceChanges/start``.
   @inline(__always)
-  mutating func derive(_ slot: Int, _ body: (borrowing SourceChanges, inout Change) -> Void) {
+  mutating func derive(_ slot: Int, start: Instant?, _ body: (borrowing SourceChanges, inout Change) -> Void) {
     if !slots[slot].isSorted { sortSources(of: slot) }
     sources.withUnsafeBufferPointer { entries in
-      let changes = SourceChanges(slots: slots, entries: entries, first: slots[slot].firstSource)
+      let changes = SourceChanges(slots: slots, entries: entries, first: slots[slot].firstSource, start: start)
       body(changes, &slots[slot].change)
     }
   }
@@ -187,14 +189,18 @@ func lendValue(of place: UnsafeMutablePointer<Change>, _ body: (borrowing Change
 ///
 ///     changes.forEach { place, shift, change in … }
 struct SourceChanges: ~Copyable {
+  /// The time before the first step of the commit, if it redefined feeds; otherwise nil. A row whose element was last changed
+  /// until then may be listed as updated only because its type changed.
+  let start: Instant?
   private let slots: UnsafeMutablePointer<ChangeTable.Slot>?
   private let entries: UnsafeBufferPointer<ChangeTable.SourceEntry>
   private let first: Int
 
   fileprivate init(
-    slots: UnsafeMutablePointer<ChangeTable.Slot>, entries: UnsafeBufferPointer<ChangeTable.SourceEntry>, first: Int
+    slots: UnsafeMutablePointer<ChangeTable.Slot>, entries: UnsafeBufferPointer<ChangeTable.SourceEntry>, first: Int,
+    start: Instant?
   ) {
-    (self.slots, self.entries, self.first) = (slots, entries, first)
+    (self.slots, self.entries, self.first, self.start) = (slots, entries, first, start)
   }
 
   /// An empty list: no source changed.
@@ -202,6 +208,7 @@ struct SourceChanges: ~Copyable {
     slots = nil
     entries = .init(start: nil, count: 0)
     first = -1
+    start = nil
   }
 
   /// Whether all changes only replace elements of rows.

@@ -25,6 +25,8 @@ public final class Commit {
   /// The time of the current step. It advances by a nanosecond with every step, so no two elements of a feed have the
   /// same time of change.
   private var now = Instant(nanoseconds: 0)
+  /// The time before the first step of the commit.
+  private var start = Instant(nanoseconds: 0)
   private var isOpen = false
   private var operation = Operation()
 
@@ -50,6 +52,7 @@ public final class Commit {
     isOpen = true
     budget.begin(maxSteps: maxSteps, maxRows: maxRows)
     self.now = max(now, self.now)
+    start = self.now
     operation.begin()
   }
 
@@ -82,7 +85,7 @@ public final class Commit {
     if isChanged {
       long.beginPublication()
       revision &+= 1
-      publisher.publish(as: revision, at: now, to: observer)
+      publisher.publish(as: revision, from: start, at: now, to: observer)
     }
     release()
     if let lender { publisher.exchange(&operation, lender) }

@@ -44,7 +44,7 @@ final class FeedListKind: SingleSectionKind {
     if feed.isGone {
       state.remove(feed.name, commit.log)
     } else if let definition = feed.definition {
-      try state.put(definition, at: commit.moment, commit.log)
+      try state.put(definition, at: commit.tick(), commit.log)
     }
     return state.step
   }

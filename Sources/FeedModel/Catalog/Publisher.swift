@@ -10,9 +10,10 @@ final class Publisher {
   private var hints = Hints()
   /// The collections and lists that this commit redefined. Their changes cannot be simplified by the undo log.
   private var rebinned: [FeedNumber] = []
-  /// The revision and the time of the commit that is published.
+  /// The revision and the time of the commit that is published, and the time before its first step.
   private var revision: UInt64 = 0
   private var moment = Instant(nanoseconds: 0)
+  private var start = Instant(nanoseconds: 0)
 
   init(graph: FeedGraph, log: UndoLog) {
     self.graph = graph
@@ -139,12 +140,14 @@ final class Publisher {
   // MARK: Publication
 
   /// Publishes the changes of all feeds under a revision.
-  func publish(as revision: UInt64, at moment: Instant, to observer: (any CommitObserver)?) {
-    (self.revision, self.moment) = (revision, moment)
+  ///
+  /// - Parameter start: the time before the first step of the commit.
+  func publish(as revision: UInt64, from start: Instant, at moment: Instant, to observer: (any CommitObserver)?) {
+    (self.revision, self.start, self.moment) = (revision, start, moment)
     publish(to: observer)
   }
 
-  /// Publishes the change of the only feed that operations changed.
+  /// Publishes the change of the only feed that operations changed. No feed was redefined.
   @inline(__always)
   func publishOnly(
     _ feed: FeedNumber, as revision: UInt64, at moment: Instant, to observer: (any CommitObserver)?
@@ -196,7 +199,7 @@ final class Publisher {
   private func rank(_ slot: Int) -> (Int, Int) { (graph.rank(of: changes[slot].pointee.feed), slot) }
 
   private func derive(_ feed: Feed, _ derived: any DerivedKind, _ slot: Int) {
-    changes.derive(slot) { sources, change in
+    changes.derive(slot, start: log.hasStructures ? start : nil) { sources, change in
       change.removeAll(keepingCapacity: true)
       if feed.isGone {
         change.sectionsDeleted = (0..<derived.publishedSectionCount).map { UInt32($0) }

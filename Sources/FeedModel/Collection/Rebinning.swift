@@ -12,8 +12,8 @@ struct Rebinning {
   private let old: CollectionState
   /// The handle in the new state for every old handle, or `ElementTable.none`.
   private var successors: [UInt32] = []
-  /// Rows that moved within their bin: the old path, and the index in the list of added rows.
-  private var moved: [(from: IndexPath, added: UInt32)] = []
+  /// Rows that moved within their bin: the old path, the index in the list of added rows, and whether the type stays.
+  private var moved: [(from: IndexPath, added: UInt32, keepsType: Bool)] = []
   private let pace: Pace
 
   init(
@@ -115,9 +115,9 @@ struct Rebinning {
   private mutating func pairMoves() {
     var deleted = 0
     change.moves.reserveCapacity(moved.count)
-    for (from, added) in moved {
+    for (from, added, keepsType) in moved {
       while change.deleted[deleted] < from { deleted += 1 }
-      change.moves.append(Move(deleted: UInt32(deleted), added: added))
+      change.moves.append(Move(deleted: UInt32(deleted), added: added, keepsElement: keepsType))
       if added & 31 == 0 { pace.spend() }
     }
   }
@@ -158,7 +158,7 @@ struct Rebinning {
       if stays[place] { continue }
       let from = IndexPath(section: UInt32(before.index), row: UInt32(source.row))
       change.deleted.append(from)
-      moved.append((from, placeInAdded[place]))
+      moved.append((from, placeInAdded[place], !differs(source.handle)))
     }
     for index in staying {
       pace.spend()
@@ -167,10 +167,13 @@ struct Rebinning {
     }
   }
 
+  /// Whether the type of an element differs. Its text is a copy.
   private func differs(_ handle: UInt32) -> Bool {
+    if old.definition.type?.text == state.definition.type?.text { return false }
     let was = old.elements.text(of: handle)
     let now = state.elements.text(of: successors[Int(handle)])
-    return !CollectionState.equal(was.text, now.text) || !CollectionState.equal(was.type, now.type)
+    assert(CollectionState.equal(was.text, now.text), "a copy of an element differs")
+    return !CollectionState.equal(was.type, now.type)
   }
 }
 

@@ -7,7 +7,7 @@ extension ManagedState {
   func apply(
     _ plan: ManagedPlan, _ rows: ManagedRows, of feed: Feed, in commit: Commit
   ) throws(FeedError) -> Change {
-    let (log, now) = (commit.log, commit.moment)
+    let (log, now) = (commit.log, commit.tick())
     var change = Change()
     var places: [UInt32: UInt32] = [:]
     for old in plan.olds where !plan.staying.contains(old.handle) && plan.after[Int(old.path.section)] != nil {
@@ -69,7 +69,9 @@ extension ManagedState {
         return
       }
       insertRow(known, section: section, at: row, key: 0, log)
-      if let place = places[known] { change.moves.append(Move(deleted: place, added: UInt32(change.added.count))) }
+      if let place = places[known] {
+        change.moves.append(Move(deleted: place, added: UInt32(change.added.count), keepsElement: !differs))
+      }
     } else {
       guard try find(identityOf: object, index: new.entry) == nil else { throw notUnique(new.entry) }
       try checkRoom(for: object, isNew: true)
@@ -91,7 +93,7 @@ extension ManagedState {
     let text = try makeText(object)
     let differs = !isEqual || !Self.equal(old.type, text.type)
     preserve(handle)
-    exchangeText(handle, text, at: now, log)
+    exchangeText(handle, text, at: isEqual ? old.changedAt : now, log)
     return differs
   }
 

@@ -7,13 +7,16 @@ extension SlotsLayout {
   /// - Parameters:
   ///   - new: the layout of the changed contents. Its rule may differ, but types must have the same indices.
   ///   - contents: for each type, the change of its content as one flat list; all paths are in section 0.
+  ///   - isReplaced: whether a row of the new list shows another element, if its content lists it so.
   ///
   /// The result is in section 0. A row that moved in its content but not in the list is listed as updated, unless the
   /// move keeps the element.
   ///
   /// O(c · (log c + p) + p · types) for c changed rows and places and a pattern of p types, independent of the lengths
   /// of the list and the contents, and of the fixed rows that stay.
-  public func change(to new: SlotsLayout, contents: [Change]) -> Change {
+  public func change(
+    to new: SlotsLayout, contents: [Change], isReplaced: (Int) -> Bool = { _ in true }
+  ) -> Change {
     let blocks = SlotsDifference(from: self, to: new, contents: contents).blocks
     let byNewRow = blocks.indices.sorted { blocks[$0].new < blocks[$1].new }
 
@@ -38,7 +41,7 @@ extension SlotsLayout {
       row = block.new + block.count
     }
     change.added.append(rows: row..<new.count)
-    let replaced = new.replacedRows(contents)
+    let replaced = new.replacedRows(contents).filter(isReplaced)
     for (index, block) in blocks.enumerated() where !block.stays {
       for step in 0..<block.count {
         let place = replaced.indices.partitionPoint { replaced[$0] < block.new + step }

@@ -93,13 +93,23 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
       changes.forEach { type, shift, source in
         appendUpdates(source, shift: shift, of: type, published, to: &change.updated)
       }
+      if let start = changes.start { change.updated.removeAll { !isReplaced($0.row, since: start) } }
       // Rows of one content are in order, except fixed rows.
       if change.updated.count > 1 { change.updated.sort() }
     } else {
       let contents = flattened(changes)
-      change = published.layout.change(to: shown.layout, contents: contents)
+      let start = changes.start
+      change = published.layout.change(to: shown.layout, contents: contents) { row in
+        start.map { isReplaced(UInt32(row), since: $0) } ?? true
+      }
       published.layout = shown.layout
     }
+  }
+
+  /// Whether a row that a content lists as updated since `start` shows another element or type here. Types of the contents
+  /// may be hidden.
+  private func isReplaced(_ row: UInt32, since start: Instant) -> Bool {
+    plan.showsOwnTypes || shown.element(at: Int(row)).changedAt > start
   }
 
   /// Appends the rows that show updated rows of a content. Requires that no row was added, deleted or moved. O(updates

@@ -159,15 +159,15 @@ extension TreeWorld {
       // Rows of a collection whose bins were redefined among other operations are not compared.
       let isRebinned = operations.count > 1 && reference.rebinned.contains(name)
       if !isRebinned || reference.feeds[name].map({ $0.collection == nil && $0.list == nil }) ?? true {
-        try checkNeed(name, change)
+        try checkNeed(name, change, isTransaction: operations.count > 1)
       }
     }
     return changed
   }
 
-  /// An unchanged row may be listed as updated only if a source lists it: in slots whose content moved a row, or changed its
-  /// type, which slots do not show.
-  private func checkNeed(_ name: String, _ change: TreeChange) throws {
+  /// An unchanged row may be listed as updated only if a source lists it: if a transaction replaced its element and put it
+  /// back.
+  private func checkNeed(_ name: String, _ change: TreeChange, isTransaction: Bool) throws {
     if let feed = reference.feeds[name], case .slots = feed.definition.content, change.change.sectionsDeleted.isEmpty {
       do { try change.checkFewest() } catch { throw fail("\(name): \(error)") }
     }
@@ -178,10 +178,11 @@ extension TreeWorld {
         guard let below = changes[source] else { continue }
         if case .slots(let slots) = feed.definition.content {
           let type = slots.contents.first { $0.feed == source }?.type ?? ""
-          for token in below.kept { allowed.insert(mix(feed.plans, type.token, token)) }
+          let listed = isTransaction ? below.kept : below.needless
+          for token in listed { allowed.insert(mix(feed.plans, type.token, token)) }
         } else {
           let instance = reference.instance(of: source)
-          if case .view = feed.definition.content {
+          if isTransaction, case .view = feed.definition.content {
             for token in below.kept { allowed.insert(feed.token(token, of: instance)) }
           }
           for token in below.needless { allowed.insert(feed.token(token, of: instance)) }

@@ -100,6 +100,64 @@ import Testing
     #expect(elements?.text == #"[{"id":1,"v":1},{"id":3}]"#, "\(snapshot)")
   }
 
+  /// Arrays and collections whose rows get and lose types.
+  static let typed = [
+    #""kind":"array","id":"$.id""#, #""kind":"array""#, #""kind":"collection","bins":[{"name":"x"}]"#,
+    #""kind":"collection","bins":[{"name":"x","sort":[{"by":"$.n"}]}]"#,
+  ]
+
+  @Test(arguments: typed)
+  func typesThatSlotsDoNotShowUpdateNoRowOfThem(_ definition: String) {
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    func define(_ more: String) -> String {
+      ask(pusher, "define", "{\"feed\":\"a\",\(definition)\(more)}")
+    }
+    _ = define(#","type":"$.k""#)
+    let elements = #"{"feed":"a","elements":[{"id":1,"k":"A","n":1},{"id":2,"n":2},{"id":3,"k":"B","n":3}]}"#
+    _ = ask(pusher, definition.contains("array") ? "insert" : "update", elements)
+    let slots = #""kind":"slots","contents":{"T":"a"},"pattern":["T"]"#
+    _ = ask(pusher, "define", "{\"feed\":\"m\",\(slots)}")
+    _ = ask(pusher, "define", "{\"feed\":\"own\",\(slots),\"types\":\"element\"}")
+    _ = ask(pusher, "define", #"{"feed":"v","kind":"view","of":"m","sort":[{"by":"$.n"}],"limit":2}"#)
+    _ = ask(pusher, "define", #"{"feed":"w","kind":"view","of":"m","offset":1}"#)
+    for feed in ["a", "m", "own", "v", "w"] { _ = ask(watcher, "watch", "{\"feed\":\"\(feed)\"}") }
+    let before = revisions(["m", "v", "w"], pusher)
+    _ = define(#","replace":true"#)
+    let deltas = harness.take(watcher).compactMap { $0.json?["params"] }
+    #expect(deltas.compactMap { $0["feed"]?.string }.sorted() == ["a", "own"])
+    #expect(deltas.map { $0["updated"]?.text } == ["[[0,0],[0,2]]", "[[0,0],[0,2]]"])
+    #expect(revisions(["m", "v", "w"], pusher) == before)
+  }
+
+  @Test(arguments: typed)
+  func elementsThatARedefiningTransactionReplacesAreUpdatedInSlots(_ definition: String) {
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = ask(pusher, "define", "{\"feed\":\"a\",\(definition),\"type\":\"$.k\"}")
+    let isArray = definition.contains("array")
+    let elements = #""elements":[{"id":1,"k":"A","n":1},{"id":2,"k":"B","n":2},{"id":3,"k":"C","n":3}]"#
+    _ = ask(pusher, isArray ? "insert" : "update", "{\"feed\":\"a\",\(elements)}")
+    _ = ask(pusher, "define", #"{"feed":"m","kind":"slots","contents":{"T":"a"},"pattern":["T"]}"#)
+    _ = ask(watcher, "watch", #"{"feed":"m"}"#)
+    let other = #"{"id":2,"k":"B","n":2,"v":0}"#
+    let push =
+      isArray
+      ? #"{"method":"replace","params":{"feed":"a","elements":[\#(other)],"at":[1]}}"#
+      : #"{"method":"update","params":{"feed":"a","elements":[\#(other)]}}"#
+    let redefine = "{\"method\":\"define\",\"params\":{\"feed\":\"a\",\(definition),\"replace\":true}}"
+    for operations in ["\(push),\(redefine)", "\(redefine),\(push)"] {
+      _ = ask(pusher, "transaction", "{\"ops\":[\(operations)]}")
+      let delta = harness.take(watcher).last?.json?["params"]
+      #expect(delta?["updated"]?.text == "[[0,1]]", "\(operations)")
+      _ = ask(pusher, "define", "{\"feed\":\"a\",\(definition),\"type\":\"$.k\",\"replace\":true}")
+      _ = ask(pusher, isArray ? "set" : "update", "{\"feed\":\"a\",\(elements)}")
+      _ = harness.take(watcher)
+    }
+  }
+
+  private func revisions(_ feeds: [String], _ id: ConnectionID) -> [Int?] {
+    feeds.map { ask(id, "describe", "{\"feed\":\"\($0)\"}").json?["result"]?["revision"]?.int }
+  }
+
   @Test(arguments: [
     (
       #"{"method":"move","params":{"feed":"a","from":0,"to":2}}"#,

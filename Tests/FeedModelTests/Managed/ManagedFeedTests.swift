@@ -63,6 +63,17 @@ struct ManagedFeedTests {
     #expect(String(decoding: sample.feed.section(at: 0).row(at: 1).type, as: UTF8.self) == #""y""#)
   }
 
+  @Test func viewDoesNotUpdateARowThatMovedOnlyInItsSource() throws {
+    let sample = try ManagedSample(bySection: false)
+    try sample.set([1, 2, 3].map { SampleRow(key: $0) })
+    try sample.define(#"{"feed":"top","kind":"view","of":"people","limit":2}"#)
+    let change = try sample.set([4, 2, 1].map { SampleRow(key: $0) })
+    #expect(change.moves.count == 1)
+    let first = IndexPath(section: 0, row: 0)
+    #expect(sample.mirrors.changes["top"] == Change(deleted: [first], added: [first]))
+    #expect(sample.mirrors.faults == [])
+  }
+
   @Test func limitsApplyToManagedRows() throws {
     let sample = try ManagedSample(bySection: true)
     #expect(throws: FeedError.self) {
