@@ -23,7 +23,7 @@ extension TreeGenerator {
   ) -> TreeDefinition {
     let content: TreeDefinition.Content
     switch name.first {
-    case "a": content = .list(array(name, tree.feeds[given ?? name]?.list))
+    case "a": content = .list(array(name))
     case "s": content = .list(TreeList(isSingle: true, type: pick([nil, "$.k"])))
     case "c": content = .collection(collection())
     case "p": content = .composed(sources(tree, views))
@@ -45,11 +45,10 @@ extension TreeGenerator {
     return retention.isTimed ? retention : TreeRetention(hasTimes: true)
   }
 
-  private mutating func array(_ name: String, _ known: TreeList?) -> TreeList {
+  private mutating func array(_ name: String) -> TreeList {
     var list = TreeList(type: pick([nil, "$.k", "$.n"]))
     list.hasID = chance(name == "a0" ? 10 : 70)
-    // Which rows `set` changed is known only once it was answered, so rows are evicted only where it keeps identities.
-    if list.hasID && known?.hasID ?? true && chance(35) { list.retain = retention() }
+    if chance(35) { list.retain = retention() }
     return list
   }
 

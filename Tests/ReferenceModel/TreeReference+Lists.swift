@@ -136,32 +136,66 @@ extension TreeReference {
     }
   }
 
-  /// `set`. For an array without identity which rows stay is the daemon's choice, so their tokens follow its answer; what a
-  /// good choice is, is checked by whoever compares.
-  mutating func set(_ name: String, _ elements: [TreeElement], _ result: Change?) throws(Refusal) {
+  mutating func set(_ name: String, _ elements: [TreeElement]) throws(Refusal) {
     var feed = try feed(name) { $0.collection != nil || $0.list?.isSingle == false }
     if feed.collection != nil { return try setCollection(name, elements) }
     if feed.hasIdentity { return try setByIdentity(&feed, elements) }
-    var tokens = [feed.items.map(\.token)]
-    if let result {
-      var kept = result
-      kept.updated = []
-      let news = result.added.map { _ in token() }
-      try? FeedChange.apply(kept, to: &tokens, elements: news)
+    let old = feed.items
+    let pairs = Self.rowsThatStay(old.map(\.element), elements)
+    var items = elements.map { TreeFeed.Item(token: 0, element: $0) }
+    for (before, after) in pairs {
+      items[after] = old[before]
+      if old[before].element == elements[after] { continue }
+      items[after].element = elements[after]
+      items[after].changed = tick()
+      items[after].at = moment
     }
-    let known = Dictionary(uniqueKeysWithValues: feed.items.map { ($0.token, $0) })
-    feed.items = elements.enumerated().map { row, element in
-      TreeFeed.Item(token: row < tokens[0].count ? tokens[0][row] : token(), element: element)
-    }
-    // The daemon replaces rows before it adds any.
-    for isKnown in [true, false] {
-      for row in feed.items.indices where (known[feed.items[row].token] != nil) == isKnown {
-        let old = known[feed.items[row].token].flatMap { $0.element == elements[row] ? $0 : nil }
-        feed.items[row].changed = old?.changed ?? tick()
-        feed.items[row].at = old?.at ?? moment
-      }
-    }
+    // Rows are replaced before any is added.
+    for row in items.indices where !pairs.contains(where: { $0.after == row }) { items[row] = newItem(elements[row]) }
+    feed.items = items
+    evictItems(of: &feed)
     feeds[name] = feed
+  }
+
+  /// The rows that `set` of an array without identity keeps, with their new places, both ascending (`Protocol/methods/set.md`).
+  private static func rowsThatStay(_ old: [TreeElement], _ new: [TreeElement]) -> [(before: Int, after: Int)] {
+    let shorter = min(old.count, new.count)
+    let start = (0..<shorter).first { old[$0] != new[$0] } ?? shorter
+    let end = (0..<shorter - start).first { old[old.count - 1 - $0] != new[new.count - 1 - $0] } ?? shorter - start
+    let (oldEnd, newEnd) = (old.count - end, new.count - end)
+
+    // Between them, the nth row with an element is paired with the nth one that has it now.
+    var equal: [(before: Int, after: Int)] = []
+    for after in start..<newEnd {
+      let ordinal = new[start..<after].count { $0 == new[after] }
+      let rows = (start..<oldEnd).filter { old[$0] == new[after] }
+      if ordinal < rows.count { equal.append((rows[ordinal], after)) }
+    }
+    // How many of the pairs up to each can stay, that one included.
+    var lengths: [Int] = []
+    for (place, pair) in equal.enumerated() {
+      lengths.append(1 + ((0..<place).filter { equal[$0].before < pair.before }.map { lengths[$0] }.max() ?? 0))
+    }
+    // From the last one that stays to the first, that which stood foremost.
+    var kept: [(before: Int, after: Int)] = []
+    for length in (1...(lengths.max() ?? 0) + 1).dropLast().reversed() {
+      let next = kept.first?.after ?? newEnd
+      let candidates = equal.indices.filter { lengths[$0] == length && equal[$0].after < next }
+      if let place = candidates.min(by: { equal[$0].before < equal[$1].before }) { kept.insert(equal[place], at: 0) }
+    }
+
+    // In each gap, the first rows are replaced.
+    let fixed = (0..<start).map { ($0, $0) } + kept + (0..<end).map { (oldEnd + $0, newEnd + $0) }
+    var (pairs, before, after) = ([(before: Int, after: Int)](), 0, 0)
+    for (nextBefore, nextAfter) in fixed + [(old.count, new.count)] {
+      while before < nextBefore && after < nextAfter {
+        pairs.append((before, after))
+        (before, after) = (before + 1, after + 1)
+      }
+      pairs.append((nextBefore, nextAfter))
+      (before, after) = (nextBefore + 1, nextAfter + 1)
+    }
+    return pairs.dropLast()
   }
 
   private mutating func setByIdentity(_ feed: inout TreeFeed, _ elements: [TreeElement]) throws(Refusal) {

@@ -34,7 +34,8 @@ struct TreeReference {
 
   /// Carries out an operation.
   ///
-  /// - Parameter result: the change that the daemon says it made, where the rule leaves a choice; nil when it is not known.
+  /// - Parameter result: the change that the daemon says it made, where the rule leaves a choice which bins stay; nil when it is
+  ///   not known.
   mutating func apply(_ operation: TreeOperation, result: Change?) throws(Refusal) {
     let before = feeds[operation.feed]
     try carryOut(operation, result)
@@ -45,7 +46,7 @@ struct TreeReference {
   private mutating func carryOut(_ operation: TreeOperation, _ result: Change?) throws(Refusal) {
     switch operation {
     case .insert, .remove, .replace, .move, .moveByID, .put: try edit(operation)
-    case .set(let name, let elements): try set(name, elements, result)
+    case .set(let name, let elements): try set(name, elements)
     case .update(let name, let elements): try update(name, elements)
     case .patch(let name, let patches): try patch(name, patches)
     case .delete(let name, let ids): try delete(name, ids)

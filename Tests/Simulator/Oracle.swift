@@ -158,7 +158,7 @@ struct Oracle {
     (next.isStructural, next.rebinned) = (false, [])
     for operation in operations {
       do throws(TreeReference.Refusal) {
-        if !next.isSame(operation) { try next.apply(operation, result: nil) }
+        try next.apply(operation, result: nil)
       } catch {
         return .refused(code: error.code)
       }
@@ -221,17 +221,6 @@ struct Oracle {
       return .refused(code: code)
     }
     return .done(revision: revision)
-  }
-}
-
-extension TreeReference {
-  /// Whether an operation is `set` of an array to what it holds. The daemon keeps its rows then; the reference would make
-  /// others.
-  fileprivate func isSame(_ operation: TreeOperation) -> Bool {
-    guard case .set(let name, let elements) = operation, let feed = feeds[name], feed.definition.kind == "array" else {
-      return false
-    }
-    return feed.items.map(\.element) == elements
   }
 }
 

@@ -79,26 +79,21 @@ extension Simulation {
   private func mutation() -> (Oracle.Mutation, method: String, params: String) {
     if generator.chance(6), let feed = anyName { return selection(of: feed) }
     if generator.chance(12) {
-      let operations = (0..<(1 + generator.below(4))).map { _ in self.operation(inTransaction: true) }
+      let operations = (0..<(1 + generator.below(4))).map { _ in self.operation() }
       return (
         .transaction(operations), "transaction", "{\"ops\":[\(operations.map(\.json).joined(separator: ","))]}"
       )
     }
-    let operation = self.operation(inTransaction: false)
+    let operation = self.operation()
     return (.operation(operation), operation.method, operation.params)
   }
 
-  private func operation(inTransaction: Bool) -> TreeOperation {
+  private func operation() -> TreeOperation {
     if oracle.reference.feeds.count < 5 && generator.chance(50) {
       let name = generator.pick(TreeGenerator.names)
       return .define(generator.newDefinition(name, oracle.reference, oracle.views), replace: false)
     }
-    let operation = generator.operation(on: oracle.reference, oracle.views)
-    // Which rows of an array `set` keeps is the daemon's choice; that shows in a transaction that makes it undone.
-    if inTransaction, case .set(let name, let elements) = operation, name.hasPrefix("a") {
-      return .insert(name, elements, at: nil)
-    }
-    return operation
+    return generator.operation(on: oracle.reference, oracle.views)
   }
 
   private func selection(of feed: String) -> (Oracle.Mutation, method: String, params: String) {
