@@ -119,8 +119,9 @@ public final class Catalog {
   /// The steps that take about a millisecond.
   private static let manySteps = 20_000
 
-  /// The number of filter steps that all requests before the last one took, for the schedule of images. O(1).
-  public var stepsTaken: UInt64 { commit.log.stepsTaken }
+  /// The number of filter steps that all requests took, also the refused ones, for the schedule of images: replay takes
+  /// them again. O(1).
+  public var stepsTaken: UInt64 { commit.log.stepsTaken &+ commit.pace.stepsOfViews }
 
   /// The feeds that have an expired element at `now`, in order of name.
   public func expired(at now: Instant) -> [Feed] { expiry.due(at: now) }

@@ -15,6 +15,8 @@ import FeedQuery
 public final class Pace {
   private var left = Int.max
   private var stop: (() -> Int)?
+  /// The number of filter steps that views took to follow their sources. Most of them are charged to no request.
+  private(set) var stepsOfViews: UInt64 = 0
 
   /// Whether the computation may stop.
   @inline(__always)
@@ -51,6 +53,18 @@ public final class Pace {
     left &-= units
     if left < 0 { rest() }
   }
+
+  /// Counts an element that a view judged.
+  ///
+  /// - Parameter steps: the steps that its filter took.
+  @inline(__always)
+  func didJudge(steps: Int) {
+    stepsOfViews &+= UInt64(max(0, steps))
+    spend(2 &+ steps / 64)
+  }
+
+  /// Forgets the steps that views took to be restored: an image does not save them.
+  func didRestoreViews() { stepsOfViews = 0 }
 
   /// Counts about a thousand entries of changes that were composed.
   func didCompose() { spend(64) }

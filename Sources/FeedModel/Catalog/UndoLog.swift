@@ -51,8 +51,8 @@ final class UndoLog {
   /// The number of filter steps that the current request may still take.
   private(set) var stepsLeft = Int.max
   private var stepsAllowed = Int.max
-  /// The number of filter steps that all requests before the current one took.
-  private(set) var stepsTaken: UInt64 = 0
+  /// The number of filter steps that the requests before the current one took.
+  private var stepsOfOthers: UInt64 = 0
   /// Structural steps, each with the number of entries before it.
   private var structures: [(position: Int, undo: () -> Void)] = []
 
@@ -66,9 +66,12 @@ final class UndoLog {
 
   /// Sets the number of filter steps that the new request may take.
   func allow(steps: Int) {
-    stepsTaken &+= UInt64(max(0, stepsAllowed &- stepsLeft))
+    stepsOfOthers = stepsTaken
     (stepsAllowed, stepsLeft) = (steps, steps)
   }
+
+  /// The number of filter steps that all requests took.
+  var stepsTaken: UInt64 { stepsOfOthers &+ UInt64(max(0, stepsAllowed &- stepsLeft)) }
 
   func didUse(steps: Int) { stepsLeft &-= steps }
 

@@ -84,7 +84,11 @@ extension CollectionState {
         !(any && definition.exclusive) && (bins[bin].filter?.accepts(element, steps: &steps, pace: pace) ?? true)
       verdicts[bin] = accepted
       any = any || accepted
-      if steps < 0 { throw tooManySteps(place, log) }
+      if steps < 0 {
+        let error = tooManySteps(place, log)
+        log.didUse(steps: allowed &- steps)
+        throw error
+      }
     }
     log.didUse(steps: allowed &- steps &+ (limits.countsAllWork ? stepsPerElement : bins.count))
     return any

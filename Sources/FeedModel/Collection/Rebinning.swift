@@ -32,6 +32,8 @@ struct Rebinning {
     // If this fails, the whole new state is discarded, so a log for one element at a time is enough.
     let log = UndoLog(pace: request.pace)
     log.allow(steps: request.stepsLeft)
+    // The steps count although the new state may be refused.
+    defer { request.didUse(steps: request.stepsLeft &- log.stepsLeft) }
     var scanner = JSONScanner(maxDepth: state.limits.maxDepth)
     /// The old handle of the element under each new handle.
     var sources: [UInt32] = []
@@ -50,7 +52,6 @@ struct Rebinning {
       while sources.count <= Int(successor) { sources.append(ElementTable.none) }
       sources[Int(successor)] = handle
     }
-    request.allow(steps: log.stepsLeft)
     state.elements.sortByChange(pace)
     state.placeRows(pace)
     evict(log)

@@ -140,5 +140,6 @@ extension Catalog {
     for feed in feeds.values.sorted(by: { graph.rank(of: $0.number) < graph.rank(of: $1.number) }) {
       feed.derived?.sourcesWereRestored()
     }
+    commit.pace.didRestoreViews()
   }
 }

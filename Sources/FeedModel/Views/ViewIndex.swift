@@ -43,7 +43,7 @@ final class ViewJudge {
     keys.removeAll(keepingCapacity: true)
     guard let view = try? scanner.scan(text.text, pace) else { return false }
     var steps = maxSteps
-    defer { pace.spend(2 &+ (maxSteps &- steps) / 64) }
+    defer { pace.didJudge(steps: maxSteps &- steps) }
     if let filter {
       guard filter.accepts(view, steps: &steps), steps >= 0 else { return false }
     }
