@@ -78,9 +78,13 @@ public final class Pace {
 }
 
 extension Array {
+  /// Fewer elements are sorted without a stop.
+  private static var many: Int { 256 }
+
   /// Sorts the elements, and lets `pace` stop between two comparisons. Sixteen of them take about a unit.
   @inline(__always)
   mutating func sort(_ pace: Pace, by areInIncreasingOrder: (Element, Element) -> Bool) {
+    if count < Self.many || !pace.isActive { return sort(by: areInIncreasingOrder) }
     var comparisons = 0
     sort { a, b in
       comparisons &+= 1
