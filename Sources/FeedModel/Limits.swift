@@ -81,6 +81,10 @@ public struct Limits: Sendable, Equatable {
   public var maxRequestRows = 1_000_000
   /// Selected rows of one feed.
   public var maxSelected = 100_000
+  /// Selected rows of all feeds that one user defined and that show rows of others.
+  public var maxSelectedPerUser = 500_000
+  /// Selected rows of all feeds that show rows of others.
+  public var maxTotalSelected = 1_000_000
   /// Bytes of the path of a query, or of the filter of a `delete`, as JSON.
   public var maxPathBytes = 64 << 10
 
@@ -223,6 +227,13 @@ extension Limits {
       name: "maxSelected", flag: "max-selected", help: "selected rows of one feed", range: 1...4_000_000_000,
       keyPath: \.maxSelected),
     .init(
+      name: "maxSelectedPerUser", flag: "max-selected-per-user",
+      help: "selected rows of all feeds that one user defined over others", range: 1...1_000_000_000_000,
+      keyPath: \.maxSelectedPerUser),
+    .init(
+      name: "maxTotalSelected", flag: "max-total-selected", help: "selected rows of all feeds that show others",
+      range: 1...1_000_000_000_000, keyPath: \.maxTotalSelected),
+    .init(
       name: "maxPathBytes", flag: "max-path-bytes", help: "bytes of the path of a query or the filter of a delete",
       range: 16...(1 << 30), keyPath: \.maxPathBytes),
     .init(
@@ -240,7 +251,7 @@ extension Limits {
   public static let added: [WritableKeyPath<Limits, Int> & Sendable] = [
     \.maxRequestSteps, \.maxLevels, \.maxFeedsPerUser, \.maxDefinitionBytesPerUser, \.maxTotalDefinitionBytes,
     \.maxElementsPerUser, \.maxTotalElements, \.maxBytesPerUser, \.maxTotalBytes, \.maxRequestRows, \.maxPathBytes,
-    \.maxViewSteps, \.maxDerivedSteps, \.maxSelected,
+    \.maxViewSteps, \.maxDerivedSteps, \.maxSelected, \.maxSelectedPerUser, \.maxTotalSelected,
   ]
 
   /// Appends all limits as members without braces: `"maxFrame":…,…`.

@@ -23,6 +23,7 @@ public enum Metrics {
     Metric(member: "elements", name: "elements", help: "Elements of all feeds."),
     Metric(member: "elementBytes", name: "element_bytes", help: "Bytes of all elements."),
     Metric(member: "definitionBytes", name: "definition_bytes", help: "Bytes of all definitions."),
+    Metric(member: "selected", name: "selected_rows", help: "Selected rows of feeds that show others."),
     Metric(
       member: "historyBytes", name: "history_bytes", help: "Bytes of changes kept for watches that resume."),
     Metric(member: "watches", name: "watches", help: "Watches of all connections."),
@@ -52,6 +53,7 @@ public enum Metrics {
     Metric(member: "elements", name: "user_elements", help: "Elements of the feeds that a user defined."),
     Metric(member: "elementBytes", name: "user_element_bytes", help: "Bytes of these elements."),
     Metric(member: "definitionBytes", name: "user_definition_bytes", help: "Bytes of the definitions of these feeds."),
+    Metric(member: "selected", name: "user_selected_rows", help: "Selected rows of those that show others."),
   ]
 
   /// Returns the metrics of a result of `stats`. Members that are not numbers or not known are left out.

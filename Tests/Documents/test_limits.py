@@ -36,6 +36,12 @@ ARRAYS = [define("a", "array"), define("b", "array")]
 PARENTS = [define("p", "composed", children=["a"]), define("q", "composed", children=["a"])]
 
 #: For each limit with the error -32007: its value, requests that succeed, and a request that exceeds it.
+SELECTION = [
+    ARRAYS[0],
+    ("insert", {"feed": "a", "elements": [0, 1]}),
+    *(define(name, "view", of="a") for name in "vw"),
+    ("select", {"feed": "v", "all": True}),
+]
 REFUSED = {
     "maxFrame": ("4096", [COLLECTION, update(400)], ("snapshot", {"feed": "c"})),
     "maxDepth": ("8", [COLLECTION], ("update", {"feed": "c", "element": {"id": 1, "deep": [[[[[[[[[]]]]]]]]]}})),
@@ -97,6 +103,8 @@ REFUSED = {
         [ARRAYS[0], ("insert", {"feed": "a", "elements": [0, 1, 2]}), ("select", {"feed": "a", "at": [[0, 0], [0, 1]]})],
         ("select", {"feed": "a", "all": True}),
     ),
+    "maxSelectedPerUser": ("2", SELECTION, ("select", {"feed": "w", "all": True})),
+    "maxTotalSelected": ("2", SELECTION, ("select", {"feed": "w", "all": True})),
     "maxPathBytes": (
         "16",
         [COLLECTION, ("query", {"feed": "c", "path": "$..id"})],

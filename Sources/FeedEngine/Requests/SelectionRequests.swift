@@ -15,11 +15,12 @@ extension Engine {
     let paths = all ? [] : try paths(parameters, of: feed)
     let changed: Bool
     if method == .select {
-      if all && feed.behaviours.multiple { try feed.checkSelected(feed.count, most: limits.maxSelected) }
+      if all && feed.behaviours.multiple { try catalog.checkSelected(feed.count, of: feed) }
       try checkSelectable((all ? feed.count : paths.count) + feed.selection.count, reply)
-      changed = try feed.select(all ? feed.allPaths : paths, most: limits.maxSelected) {
-        mayRead($0, reply.session.peer)
-      }
+      changed = try feed.select(
+        all ? feed.allPaths : paths,
+        checkRoom: { count throws(FeedError) in try catalog.checkSelected(count, of: feed) },
+        mayName: { mayRead($0, reply.session.peer) })
     } else {
       changed = all ? feed.deselectAll() : try feed.deselect(paths)
     }

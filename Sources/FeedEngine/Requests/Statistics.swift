@@ -32,6 +32,7 @@ extension Engine {
       ("elements", catalog.accounts.total.elements),
       ("elementBytes", catalog.accounts.total.bytes),
       ("definitionBytes", catalog.accounts.total.definitionBytes),
+      ("selected", catalog.accounts.total.selected),
       ("historyBytes", catalog.historyBytes),
       ("memoryBytes", process.memoryBytes),
       ("logBytes", process.logBytes),

@@ -6,6 +6,9 @@ import FeedJSON
 /// Elements count for the user that defined their feed, even if another user pushed them. Rows of managed feeds count for
 /// no user: they are read again at each start, and replay of the log must make the same decisions as the daemon.
 ///
+/// Selected rows count for feeds that show rows of others. A feed with rows of its own has no more selected rows than it
+/// stores, but thousands of views can show the same rows.
+///
 /// Invariant: the numbers are the sums over the feeds of the owner; those of `total` are the sums of all accounts.
 public final class Account {
   /// The user; nil for the feeds of the configuration, and for the sum of all accounts.
@@ -16,6 +19,8 @@ public final class Account {
   public private(set) var bytes = 0
   /// Bytes of the definitions.
   public private(set) var definitionBytes = 0
+  /// Selected rows of feeds that show other feeds.
+  public private(set) var selected = 0
   /// The account of all users; nil for that account itself.
   private let total: Account?
 
@@ -45,7 +50,29 @@ public final class Account {
     assert(feeds >= 0 && definitionBytes >= 0, "more was taken off an account than was added")
   }
 
+  /// Adds selected rows, or takes them off with a negative number. O(1).
+  func add(selected count: Int) {
+    selected &+= count
+    total?.add(selected: count)
+    assert(selected >= 0, "more selected rows were taken off an account than were added")
+  }
+
   // MARK: Limits
+
+  /// The limit that leaves no room for more selected rows; nil if there is room.
+  ///
+  /// - Parameter present: the selected rows that count, of the user and of all users.
+  func noRoom(selected added: Int, besides present: (user: Int, all: Int), _ limits: Limits) -> FeedError? {
+    if owner != nil && present.user + added > limits.maxSelectedPerUser {
+      let reason = "\(subject) have \(counted(present.user, "selected row"))"
+      return exceeded(\.maxSelectedPerUser, limits, reason, "deselect rows")
+    }
+    if present.all + added > limits.maxTotalSelected {
+      let reason = "feeds that show others have \(counted(present.all, "selected row"))"
+      return exceeded(\.maxTotalSelected, limits, reason, "deselect rows")
+    }
+    return nil
+  }
 
   /// Whether there is room for an element.
   ///
@@ -93,11 +120,14 @@ public final class Account {
 
   private var subject: String { "the feeds that uid \(owner ?? 0) defined" }
 
-  private func exceeded(_ limit: WritableKeyPath<Limits, Int>, _ limits: Limits, _ reason: String) -> FeedError {
+  private func exceeded(
+    _ limit: WritableKeyPath<Limits, Int>, _ limits: Limits, _ reason: String,
+    _ advice: String = "undefine feeds or delete elements"
+  ) -> FeedError {
     let description = Limits.all.first { $0.keyPath == limit }
     return .limitExceeded(
       limit: description?.name ?? "", value: limits[keyPath: limit],
-      reason: "\(reason); undefine feeds or delete elements, or start feedd with a larger --\(description?.flag ?? "")")
+      reason: "\(reason); \(advice), or start feedd with a larger --\(description?.flag ?? "")")
   }
 }
 
@@ -160,8 +190,10 @@ public final class Accounts {
   /// Checks the sums. O(feeds).
   func checkInvariants(_ feeds: some Sequence<Feed>) {
     var expected: [UInt32?: (feeds: Int, elements: Int, bytes: Int, definitionBytes: Int)] = [:]
+    var selected: [UInt32?: Int] = [:]
     for feed in feeds {
       var sums = expected[feed.account?.owner] ?? (0, 0, 0, 0)
+      if feed.derived != nil { selected[feed.account?.owner, default: 0] += feed.selection.count }
       let table = feed.kind is ManagedKind ? nil : feed.kind.rows?.elements
       sums.feeds += 1
       sums.elements += table?.count ?? 0
@@ -176,6 +208,7 @@ public final class Accounts {
       let sums = expected[account.owner] ?? (0, 0, 0, 0)
       precondition(
         sums == (account.feeds, account.elements, account.bytes, account.definitionBytes), "an account is wrong")
+      precondition(selected[account.owner] ?? 0 == account.selected, "selected rows are counted wrong")
       all = (
         all.feeds + sums.feeds, all.elements + sums.elements, all.bytes + sums.bytes,
         all.definitionBytes + sums.definitionBytes
@@ -183,6 +216,7 @@ public final class Accounts {
     }
     precondition(
       all == (total.feeds, total.elements, total.bytes, total.definitionBytes), "the sum of the accounts is wrong")
+    precondition(selected.values.reduce(0, +) == total.selected, "the sum of the selected rows is wrong")
   }
 }
 

@@ -241,7 +241,7 @@ public final class Feed {
   /// Sets the revision, and discards the history and the selection. No watch can resume across this revision.
   func forgetPast(at revision: UInt64) {
     self.revision = revision
-    selection = []
+    replaceSelection([])
     history?.restart(at: revision)
   }
 
@@ -257,6 +257,7 @@ public final class Feed {
   /// Charges the feed and its elements to an account from now on.
   func openAccount(_ account: Account, definitionBytes bytes: Int) {
     charge.open(account, bytes: bytes)
+    if derived != nil { account.add(selected: selection.count) }
     kind.rows?.elements.openAccount(account)
   }
 
@@ -265,6 +266,7 @@ public final class Feed {
   func closeAccount() -> Account? {
     guard account != nil else { return nil }
     kind.rows?.elements.closeAccount()
+    if derived != nil { account?.add(selected: -selection.count) }
     return charge.close()
   }
 
@@ -292,7 +294,7 @@ public final class Feed {
   func restore(revision: UInt64, selection: [IndexPath], given: FeedDefinition?) {
     history?.restart(at: revision)
     self.revision = revision
-    self.selection = selection
+    replaceSelection(selection)
     self.given = given
   }
 
@@ -303,7 +305,12 @@ public final class Feed {
   func setSelection(_ paths: [IndexPath]) -> Bool {
     assert(zip(paths, paths.dropFirst()).allSatisfy(<), "selected rows are not ascending")
     if paths == selection { return false }
-    selection = paths
+    replaceSelection(paths)
     return true
+  }
+
+  private func replaceSelection(_ paths: [IndexPath]) {
+    if derived != nil { account?.add(selected: paths.count - selection.count) }
+    selection = paths
   }
 }

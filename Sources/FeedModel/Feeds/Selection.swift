@@ -13,12 +13,13 @@ extension Feed {
   /// O(rows · levels).
   ///
   /// - Parameters:
-  ///   - most: the number of rows that may be selected, `maxSelected`.
+  ///   - checkRoom: throws if so many rows may not be selected.
   ///   - mayName: whether errors may name a feed that this one shows.
   /// - Throws: `permissionDenied`, `indexOutOfRange`, `invalidParams` for several rows if only one may be selected,
   ///   `limitExceeded`.
   public func select(
-    _ paths: [IndexPath], most: Int = .max, mayName: (Feed) -> Bool = { _ in true }
+    _ paths: [IndexPath], checkRoom: (_ count: Int) throws(FeedError) -> Void = { _ throws(FeedError) in },
+    mayName: (Feed) -> Bool = { _ in true }
   ) throws(FeedError) -> Bool {
     try checkMaySelect()
     for path in paths { try check(path) }
@@ -30,23 +31,15 @@ extension Feed {
     if !behaviours.multiple && wanted.isEmpty { return false }
     guard behaviours.multiple else {
       _ = try checkOrigins(of: wanted, mayName)
+      try checkRoom(wanted.count)
       return setSelection(wanted)
     }
     let replaced = try checkOrigins(of: wanted, mayName)
     var kept = selection
     if !replaced.isEmpty { kept.removeAll { path in origins(of: path).contains { replaced.contains($0.number) } } }
     let merged = mergeAscending(kept, wanted)
-    try checkSelected(merged.count, most: most)
+    try checkRoom(merged.count)
     return setSelection(merged)
-  }
-
-  /// Throws `limitExceeded` if more than `most` rows would be selected. Each change of the feed carries all of them.
-  public func checkSelected(_ count: Int, most: Int) throws(FeedError) {
-    if count <= most { return }
-    throw .limitExceeded(
-      limit: "maxSelected", value: most,
-      reason: "\(counted(count, "row")) of feed \"\(name)\" would be selected; select fewer, or start feedd with a "
-        + "larger --max-selected")
   }
 
   /// The feeds below this one through which a row comes, nearest first.

@@ -61,6 +61,14 @@ import Testing
 
   private static let collection: Request = ("define", #"{"feed":"c","kind":"collection"}"#)
 
+  /// Selects so many rows in two views of one feed.
+  private static func selections(_ count: Int) -> [Request] {
+    [array("a"), ("insert", #"{"feed":"a","elements":\#(list(count))}"#)]
+      + ["v", "w"].map { ("define", #"{"feed":"\#($0)","kind":"view","of":"a"}"#) }
+      + [("select", #"{"feed":"w","at":[0,0]}"#)]
+      + [("select", #"{"feed":"v","at":\#(list(count - 1) { "[0,\($0)]" })}"#)]
+  }
+
   private static func slots(_ members: String) -> [Request] {
     [array("a"), ("define", #"{"feed":"s","kind":"slots",\#(members)}"#)]
   }
@@ -162,6 +170,12 @@ import Testing
     requests("maxSelected", "rows selected one after another", 3) { count in
       [array("a"), ("insert", #"{"feed":"a","elements":\#(list(count))}"#)]
         + (0..<count).map { ("select", #"{"feed":"a","at":[0,\#($0)]}"#) }
+    },
+    requests("maxSelectedPerUser", "selected rows of two views", 3) { count in
+      selections(count)
+    },
+    requests("maxTotalSelected", "selected rows of two views", 3) { count in
+      selections(count)
     },
     requests("maxPathBytes", "bytes of a path", 40) { count in
       [collection, ("query", #"{"feed":"c","path":"$..\#(String(repeating: "x", count: count - 5))"}"#)]

@@ -151,6 +151,76 @@ import Testing
     #expect(daemon.usage(of: 8) == [0, 0, 0, 0])
   }
 
+  @Test("selected rows of feeds that show others count for the user and for the daemon")
+  func selections() {
+    let daemon = Daemon {
+      $0.maxSelectedPerUser = 3
+      $0.maxTotalSelected = 5
+    }
+    func select(_ feed: String, _ rows: [Int]) -> String? {
+      daemon.limit(
+        daemon.bob, "select", #"{"feed":"\#(feed)","at":[\#(rows.map { "[0,\($0)]" }.joined(separator: ","))]}"#)
+    }
+    func selected() -> [Int] {
+      let accounts = daemon.harness.engine.catalog.accounts
+      return [accounts.usage(of: 7)?.selected ?? 0, accounts.usage(of: 8)?.selected ?? 0, accounts.total.selected]
+    }
+    #expect(daemon.define(daemon.ann, "a") == nil)
+    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2,3,4]}"#) == nil)
+    #expect(daemon.define(daemon.ann, "v", children: ["a"]) == nil)
+    #expect(daemon.define(daemon.ann, "w", children: ["a"]) == nil)
+    #expect(daemon.define(daemon.bob, "x", children: ["a"]) == nil)
+    #expect(select("a", [0, 1, 2, 3]) == nil, "rows of the feed itself are bounded by what it stores")
+    #expect(select("v", [0, 1]) == nil)
+    #expect(select("w", [0, 1]) == "maxSelectedPerUser")
+    #expect(select("w", [0]) == nil)
+    #expect(select("v", [0, 1]) == nil, "these rows are selected already")
+    #expect(select("x", [0, 1, 2]) == "maxTotalSelected")
+    #expect(select("x", [0, 1]) == nil)
+    #expect(selected() == [3, 2, 5])
+    // Rows that are removed, and feeds that are undefined, leave room.
+    #expect(daemon.limit(daemon.ann, "remove", #"{"feed":"a","at":0}"#) == nil)
+    #expect(selected() == [1, 1, 2])
+    #expect(daemon.limit(daemon.bob, "undefine", #"{"feed":"x"}"#) == nil)
+    #expect(selected() == [1, 0, 1])
+    let failing = #"{"ops":[{"method":"undefine","params":{"feed":"v"}},{"method":"undefine","params":{"feed":"y"}}]}"#
+    #expect(daemon.harness.ask(daemon.bob, "transaction", failing).first?.json?.errorCode == -32000)
+    #expect(selected() == [1, 0, 1])
+    #expect(daemon.limit(daemon.bob, "deselect", #"{"feed":"v","all":true}"#) == nil)
+    #expect(selected() == [0, 0, 0])
+  }
+
+  @Test("replay accepts the same selections, although rows of managed feeds are not there")
+  func selectionsBesideManagedRows() throws {
+    let daemon = Daemon(isDurable: true) { $0.maxTotalSelected = 3 }
+    try daemon.harness.configure(
+      #"{"feeds":[{"feed":"m","kind":"managed","database":"d","query":"SELECT id FROM p"}]}"#)
+    var rows = ManagedRows()
+    for id in 0..<2 { Array(#"{"id":\#(id)}"#.utf8).withUnsafeBytes { rows.append($0, section: "m") } }
+    daemon.harness.engine.setManaged("m", rows, now: daemon.harness.now, time: "T")
+    daemon.harness.turn()
+    #expect(daemon.define(daemon.ann, "a") == nil)
+    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#) == nil)
+    for (name, child) in [("v", "m"), ("w", "a"), ("x", "m"), ("y", "a")] {
+      #expect(daemon.define(daemon.ann, name, children: [child]) == nil)
+    }
+    func select(_ feed: String, _ rows: String) -> String? {
+      daemon.limit(daemon.ann, "select", #"{"feed":"\#(feed)","at":\#(rows)}"#)
+    }
+    #expect(select("v", "[[0,0],[0,1]]") == nil)
+    #expect(select("w", "[0,0]") == nil)
+    #expect(select("x", "[0,0]") == "maxTotalSelected")
+    #expect(select("y", "[[0,0],[0,1]]") == nil, "rows of managed feeds do not count for others")
+    #expect(select("w", "[0,1]") == "maxTotalSelected")
+    let again = Daemon(isDurable: true) { $0.maxTotalSelected = 3 }
+    for batch in daemon.harness.stored { try again.harness.engine.replay(batch) }
+    func selected(_ daemon: Daemon, _ feed: String) -> String? {
+      daemon.harness.ask(daemon.bob, "selected", #"{"feed":"\#(feed)"}"#).first?.json?["result"]?["selected"]?.text
+    }
+    #expect(["v", "w", "x", "y"].map { selected(daemon, $0) } == ["[[0,0],[0,1]]", "[[0,0]]", "[]", "[[0,0],[0,1]]"])
+    #expect(["w", "y"].map { selected(again, $0) } == ["[[0,0]]", "[[0,0],[0,1]]"])
+  }
+
   @Test("replay charges the same users and refuses the same requests")
   func replay() throws {
     let daemon = Daemon(isDurable: true) { $0.maxElementsPerUser = 2 }
