@@ -51,6 +51,8 @@ struct TreeFeed {
   struct Bin {
     let instance: UInt64
     let name: String
+    /// Another one when the section of the bin went out and came in again; 0 for sections by value.
+    var section: UInt64 = 0
     var rows: [(id: Int, token: UInt64)] = []
   }
 

@@ -116,7 +116,8 @@ extension TreeReference {
     feed.bins = []
     if collection.section == nil {
       feed.bins = collection.bins.map { bin in
-        .init(instance: old.first { $0.name == bin.name }?.instance ?? token(), name: bin.name)
+        let known = old.first { $0.name == bin.name }
+        return .init(instance: known?.instance ?? token(), name: bin.name, section: known?.section ?? 0)
       }
     }
     for (id, entry) in elements.sorted(by: { $0.value.arrival < $1.value.arrival }) {
@@ -194,13 +195,9 @@ extension TreeReference {
 
   /// Rows of a bin whose section went out and came in again are other rows; one that came to it from another bin is not one
   /// of them.
-  mutating func renew(_ feed: String, _ bin: TreeFeed.Bin) {
-    guard var known = feeds[feed], let place = known.bins.firstIndex(where: { $0.name == bin.name }) else { return }
-    let tokens = Set(bin.rows.map(\.token))
-    for row in known.bins[place].rows.indices where tokens.contains(known.bins[place].rows[row].token) {
-      known.bins[place].rows[row].token = token()
-    }
-    feeds[feed] = known
+  mutating func renew(_ bin: inout TreeFeed.Bin, since before: TreeFeed) {
+    let tokens = Set(before.bins.first { $0.instance == bin.instance }?.rows.map(\.token) ?? [])
+    for row in bin.rows.indices where tokens.contains(bin.rows[row].token) { bin.rows[row].token = token() }
   }
 }
 

@@ -1,9 +1,6 @@
-import FeedChange
-import FeedModel
-
 /// `define` and `undefine`.
 extension TreeReference {
-  mutating func define(_ definition: TreeDefinition, replace: Bool, _ result: Change?) throws(Refusal) {
+  mutating func define(_ definition: TreeDefinition, replace: Bool) throws(Refusal) {
     let name = definition.name
     guard let known = feeds[name] else {
       try check(definition.sources, of: name, others: definition.sources)
@@ -17,14 +14,12 @@ extension TreeReference {
     }
     if known.definition == definition || !replace && known.given == definition { return }
     guard replace, known.definition.kind == definition.kind else { throw Refusal(code: -32001) }
-    try redefine(known, definition, result)
+    try redefine(known, definition)
     feeds[name]?.given = definition
     isStructural = true
   }
 
-  private mutating func redefine(
-    _ known: TreeFeed, _ definition: TreeDefinition, _ result: Change?
-  ) throws(Refusal) {
+  private mutating func redefine(_ known: TreeFeed, _ definition: TreeDefinition) throws(Refusal) {
     var feed = known
     let name = definition.name
     feed.definition = definition
@@ -40,6 +35,7 @@ extension TreeReference {
       }
       if known.definition.content != definition.content {
         rebin(&feed, collection)
+        renewBins(of: &feed, since: known)
         rebinned.insert(name)
       }
     case .composed, .segmented:
@@ -56,15 +52,25 @@ extension TreeReference {
     case .managed: break
     }
     feeds[name] = feed
-    if let result, feed.collection != nil { renewBins(of: name, before: known.bins, result) }
   }
 
-  /// Renews the bins whose sections a change takes away although they are still there.
-  mutating func renewBins(of name: String, before: [TreeFeed.Bin], _ change: Change) {
-    for section in change.sectionsDeleted where before.indices.contains(Int(section)) {
-      let bin = before[Int(section)]
-      if feeds[name]?.bins.contains(where: { $0.instance == bin.instance }) ?? false { renew(name, bin) }
+  /// Renews the bins and sections whose order among each other changed: as few as possible.
+  private mutating func renewBins(of feed: inout TreeFeed, since before: TreeFeed) {
+    let common = before.bins.compactMap { bin in feed.bins.firstIndex { $0.instance == bin.instance } }
+    let staying = common.rising
+    for place in common where !staying.contains(place) {
+      renew(&feed.bins[place], since: before)
+      if feed.collection?.section == nil { feed.bins[place].section = token() }
     }
+  }
+
+  /// Renews the children that a provider shows before and after, but not in the same order: as few as possible.
+  mutating func renewChildren(of name: String, since before: TreeReference) {
+    guard let old = before.feeds[name], let new = feeds[name], old.instance == new.instance else { return }
+    let shown = new.shown.map { instance(of: $0) }
+    let common = old.shown.compactMap { shown.firstIndex(of: before.instance(of: $0)) }
+    let staying = common.rising
+    for place in common where !staying.contains(place) { feeds[name]?.stints[shown[place], default: 0] += 1 }
   }
 
   mutating func undefine(_ name: String) throws(Refusal) {
@@ -78,5 +84,25 @@ extension TreeReference {
 
   func hasParents(_ name: String) -> Bool {
     feeds.values.contains { $0.definition.sources.contains(name) }
+  }
+}
+
+extension [Int] {
+  /// As many of these different numbers as ascend. If there is a choice, the last of them is the least possible, then the one
+  /// before it, and so on.
+  var rising: [Int] {
+    // How many ascend up to each, that one included.
+    var lengths: [Int] = []
+    for (place, number) in enumerated() {
+      lengths.append(1 + (indices.prefix(place).filter { self[$0] < number }.map { lengths[$0] }.max() ?? 0))
+    }
+    var (result, end) = ([Int](), count)
+    for length in stride(from: lengths.max() ?? 0, to: 0, by: -1) {
+      let candidates = indices.prefix(end).filter { lengths[$0] == length }
+      guard let place = candidates.min(by: { self[$0] < self[$1] }) else { break }
+      result.insert(self[place], at: 0)
+      end = place
+    }
+    return result
   }
 }

@@ -1,6 +1,3 @@
-import FeedChange
-import FeedModel
-
 /// Arrays and singles.
 extension TreeReference {
   mutating func edit(_ operation: TreeOperation) throws(Refusal) {
@@ -171,18 +168,8 @@ extension TreeReference {
       let rows = (start..<oldEnd).filter { old[$0] == new[after] }
       if ordinal < rows.count { equal.append((rows[ordinal], after)) }
     }
-    // How many of the pairs up to each can stay, that one included.
-    var lengths: [Int] = []
-    for (place, pair) in equal.enumerated() {
-      lengths.append(1 + ((0..<place).filter { equal[$0].before < pair.before }.map { lengths[$0] }.max() ?? 0))
-    }
-    // From the last one that stays to the first, that which stood foremost.
-    var kept: [(before: Int, after: Int)] = []
-    for length in (1...(lengths.max() ?? 0) + 1).dropLast().reversed() {
-      let next = kept.first?.after ?? newEnd
-      let candidates = equal.indices.filter { lengths[$0] == length && equal[$0].after < next }
-      if let place = candidates.min(by: { equal[$0].before < equal[$1].before }) { kept.insert(equal[place], at: 0) }
-    }
+    let rising = equal.map(\.before).rising
+    let kept = equal.filter { rising.contains($0.before) }
 
     // In each gap, the first rows are replaced.
     let fixed = (0..<start).map { ($0, $0) } + kept + (0..<end).map { (oldEnd + $0, newEnd + $0) }

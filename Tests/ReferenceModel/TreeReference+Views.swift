@@ -53,7 +53,8 @@ extension TreeReference {
       return [TreeSection(name: name, rows: rows)]
     case .collection:
       return feed.bins.map { bin in
-        TreeSection(name: bin.name.isEmpty ? name : "\(name)/\(bin.name)", rows: rows(of: bin, feed))
+        TreeSection(
+          name: bin.name.isEmpty ? name : "\(name)/\(bin.name)", rows: rows(of: bin, feed), token: bin.section)
       }
     case .composed, .segmented:
       return feed.shown.flatMap { child in
@@ -87,7 +88,7 @@ extension TreeReference {
     guard parts.count == 2, let feed = feeds[String(parts[0])],
       let bin = feed.feedBins.first(where: { $0.name == parts[1] })
     else { return [] }
-    return [TreeSection(name: name, rows: rows(of: bin, feed))]
+    return [TreeSection(name: name, rows: rows(of: bin, feed), token: bin.section)]
   }
 
   private func rows(of bin: TreeFeed.Bin, _ feed: TreeFeed) -> [TreeRow] {

@@ -33,17 +33,14 @@ struct TreeReference {
   }
 
   /// Carries out an operation.
-  ///
-  /// - Parameter result: the change that the daemon says it made, where the rule leaves a choice which bins stay; nil when it is
-  ///   not known.
-  mutating func apply(_ operation: TreeOperation, result: Change?) throws(Refusal) {
+  mutating func apply(_ operation: TreeOperation) throws(Refusal) {
     let before = feeds[operation.feed]
-    try carryOut(operation, result)
+    try carryOut(operation)
     if case .define = operation { return }
     if let before, before.hasIdentity { reunite(operation.feed, since: before) }
   }
 
-  private mutating func carryOut(_ operation: TreeOperation, _ result: Change?) throws(Refusal) {
+  private mutating func carryOut(_ operation: TreeOperation) throws(Refusal) {
     switch operation {
     case .insert, .remove, .replace, .move, .moveByID, .put: try edit(operation)
     case .set(let name, let elements): try set(name, elements)
@@ -54,7 +51,7 @@ struct TreeReference {
     case .insertChild(let name, let child, let place): try insertChild(name, child, place)
     case .removeChild(let name, let child): try removeChild(name, child)
     case .activate(let name, let child): try activate(name, child)
-    case .define(let definition, let replace): try define(definition, replace: replace, result)
+    case .define(let definition, let replace): try define(definition, replace: replace)
     case .undefine(let name): try undefine(name)
     }
   }

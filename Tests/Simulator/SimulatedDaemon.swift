@@ -205,6 +205,16 @@ final class SimulatedDaemon {
     for name in oracle.names where content(of: name) != oracle.content(of: name) {
       throw SimulationFailure("\(name) is \(content(of: name) ?? []), not \(oracle.content(of: name) ?? [])")
     }
+    try compareRevisions(with: oracle)
+  }
+
+  /// Each feed and bin has the revision of the last commit that changed what it shows.
+  func compareRevisions(with oracle: Oracle) throws(SimulationFailure) {
+    for name in oracle.names {
+      let revision = (try? engine.catalog.feed(named: name)).map { Int($0.revision) }
+      if revision == oracle.revision(of: name) { continue }
+      throw SimulationFailure("\(name) is at revision \(revision ?? -1), not \(oracle.revision(of: name) ?? -1)")
+    }
   }
 
   /// Nothing is left of connections when all are gone.

@@ -111,6 +111,7 @@ final class Simulation {
   }
 
   private func turn() throws {
+    let before = oracle.revision
     try daemon.runTurn()
     for (batch, failure) in daemon.log.takeOutcomes() {
       try oracle.execute(batch, failure: failure)
@@ -120,6 +121,7 @@ final class Simulation {
     guard Int(daemon.engine.catalog.revision) == oracle.revision else {
       throw SimulationFailure("the daemon is at revision \(daemon.engine.catalog.revision), not \(oracle.revision)")
     }
+    if oracle.revision != before { try daemon.compareRevisions(with: oracle) }
     for client in clients { try receive(client) }
   }
 

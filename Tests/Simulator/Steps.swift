@@ -67,11 +67,9 @@ extension Simulation {
     return text(tag, method, params, hasID: hasID)
   }
 
-  /// A feed and a revision of it: mostly the present one.
-  ///
-  /// Not of a bin: whether new bins give a bin another revision that shows the same rows is the daemon's choice.
+  /// A feed or bin and a revision of it: mostly the present one.
   private func condition() -> (feed: String, revision: Int?)? {
-    guard let feed = generator.chance(10) ? "nobody" : anyName, !feed.contains("/") else { return nil }
+    guard let feed = generator.chance(10) ? "nobody" : anyName else { return nil }
     let revision = oracle.revision(of: feed)
     return (feed, generator.chance(80) ? revision : revision.map { $0 - 1 } ?? 3)
   }

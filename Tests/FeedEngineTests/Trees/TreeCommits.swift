@@ -85,7 +85,6 @@ extension TreeWorld {
       if change.sectionsDeleted.isEmpty { continue }
       if old.collection != nil {
         try checkBins(old, new, change)
-        next.renewBins(of: name, before: old.bins, change)
       } else if old.managed != nil {
         try checkSections(old, new, change)
         next.renewManaged(name, before: old, change)

@@ -109,7 +109,7 @@ final class TreeWorld {
     (next.isStructural, next.rebinned) = (false, [])
     let change = answer["result"].flatMap { $0["deleted"] == nil ? nil : Change($0) }
     do throws(TreeReference.Refusal) {
-      try next.apply(operation, result: change)
+      try next.apply(operation)
     } catch {
       return try expectRefusal(answer, error.code, at: nil)
     }
@@ -140,7 +140,7 @@ final class TreeWorld {
       let operation = generator.operation(on: next, views)
       operations.append(operation)
       do throws(TreeReference.Refusal) {
-        try next.apply(operation, result: nil)
+        try next.apply(operation)
       } catch {
         refusal = (index, error.code)
         break
@@ -156,7 +156,7 @@ final class TreeWorld {
     (next.isStructural, next.rebinned) = (false, [])
     for (operation, result) in zip(operations, results) {
       let before = next
-      try next.apply(operation, result: Change(result))
+      try next.apply(operation)
       try check(Change(result), operation, from: before, to: next, inTransaction: true)
     }
     try settle(next, answer, operations)
