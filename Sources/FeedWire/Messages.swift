@@ -76,16 +76,23 @@ extension ByteBuffer {
   ///   - namesSections: false to write empty names of added sections.
   ///   - step: called after each thousand rows.
   public mutating func append(_ change: borrowing Change, namesSections: Bool = true, step: () -> Void = {}) {
-    if change.onlyUpdates {
-      // Most changes: one literal instead of five.
-      append("\"deleted\":[],\"added\":[],\"updated\":")
+    // Most changes update one row.
+    if change.onlyUpdates, change.updated.count == 1, change.moves.isEmpty {
+      append("\"deleted\":[],\"added\":[],\"updated\":[")
+      append(change.updated[0])
+      append(UInt8(ascii: "]"))
     } else {
-      append("\"deleted\":")
-      append(change.deleted, step: step)
-      append(",\"added\":")
-      append(change.added, step: step)
-      append(",\"updated\":")
+      appendLists(of: change, namesSections, step)
     }
+  }
+
+  @inline(never)
+  private mutating func appendLists(of change: borrowing Change, _ namesSections: Bool, _ step: () -> Void) {
+    append("\"deleted\":")
+    append(change.deleted, step: step)
+    append(",\"added\":")
+    append(change.added, step: step)
+    append(",\"updated\":")
     append(change.updated, step: step)
     append(sectionsOf: change, namesSections: namesSections)
     if !change.moves.isEmpty { append(change.moves, step: step) }

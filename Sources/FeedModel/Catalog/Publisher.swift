@@ -261,6 +261,18 @@ final class Publisher {
   /// Whether no bin with changed rows is watched, shown or selected. If so, these bins only get the new revision.
   private func concernsNoBin(_ collection: CollectionKind, _ slot: UnsafeMutablePointer<ChangeTable.Slot>) -> Bool {
     if !collection.hasBins { return true }
+    guard slot.pointee.change.onlyUpdates, slot.pointee.change.updated.count == 1 else {
+      return concernsNoBinOfMany(collection, slot)
+    }
+    let bin = collection.bins[Int(slot.pointee.change.updated[0].section)]
+    if graph.isSeen(bin) { return false }
+    bin.skip(to: revision)
+    return true
+  }
+
+  @inline(never)
+  private func concernsNoBinOfMany(_ collection: CollectionKind, _ slot: UnsafeMutablePointer<ChangeTable.Slot>) -> Bool
+  {
     // Iterates by index: an iterator would retain each list.
     for index in slot.pointee.change.updated.indices {
       if isSeen(collection, slot.pointee.change.updated[index]) { return false }

@@ -146,11 +146,14 @@ final class UndoLog {
       if index & 15 == 15 { pace.spend() }
     }
     if !entries.isEmpty { entries.removeAll(keepingCapacity: entries.capacity <= 65_536) }
+    if !structures.isEmpty || !keyed.isEmpty { finishStructures() }
+  }
+
+  @inline(never)
+  private func finishStructures() {
     // Each may be the last that holds a feed.
-    if !structures.isEmpty { while structures.popLast() != nil { pace.spend() } }
-    if !keyed.isEmpty {
-      while let sections = keyed.popLast() { sections.endCommit() }
-    }
+    while structures.popLast() != nil { pace.spend() }
+    while let sections = keyed.popLast() { sections.endCommit() }
   }
 
   private func sampleInvariants() {
