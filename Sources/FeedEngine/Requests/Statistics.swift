@@ -82,20 +82,22 @@ extension Engine {
   }
 
   func clients(_ reply: Reply) throws(FeedError) {
+    var readable = access.readableFeeds(by: reply.session.peer)
     try answer(reply) { out in
       out.append("\"clients\":[")
       var isFirst = true
       for session in sessions.all {
         out.append(isFirst ? "{" : ",{")
         isFirst = false
-        append(session, to: &out)
+        append(session, &readable, to: &out)
         out.append(session === reply.session ? ",\"self\":true}" : "}")
       }
       out.append(UInt8(ascii: "]"))
     }
   }
 
-  private func append(_ session: Session, to out: inout ByteBuffer) {
+  /// - Parameter readable: the feeds that the caller may read. Others are not named.
+  private func append(_ session: Session, _ readable: inout ReadableFeeds, to out: inout ByteBuffer) {
     out.appendMember("connection", isFirst: true)
     out.append(integer: session.number)
     out.appendMember("uid", isFirst: false)
@@ -117,8 +119,10 @@ extension Engine {
     out.appendMember("connected", isFirst: false)
     out.append(integer: now.since(session.client.connectedAt) / 1_000_000_000)
     out.append(",\"watches\":[")
-    for (place, watch) in session.watches.enumerated() {
-      if place > 0 { out.append(UInt8(ascii: ",")) }
+    var isFirst = true
+    for watch in session.watches where readable.contains(watch.channel.feed) {
+      if !isFirst { out.append(UInt8(ascii: ",")) }
+      isFirst = false
       watch.channel.quotedName.withUnsafeBytes { out.append($0) }
     }
     out.append(UInt8(ascii: "]"))

@@ -242,8 +242,9 @@ struct Completion: ~Copyable {
           engine.refuse(engine.makeReply(to: session, id: id.text), error.naming(feed))
         }
       } else {
-        // A request that may only begin a history is treated as a read if it could not be stored.
-        engine.perform(entry.method, id, parameters, of: session, checksAccess: failure != nil)
+        // A request that may only begin a history is treated as a read, also if it could not be stored: rules and feeds may
+        // have changed since it was taken.
+        engine.perform(entry.method, id, parameters, of: session, checksAccess: !entry.method.isLogged)
       }
     case .waiting:
       // A peer that stopped reading gets no answers. Its requests that change feeds are still executed.

@@ -58,6 +58,52 @@ struct SurroundingsTests {
     #expect(try HostileTests.ask(other, "kick", #"{"connection":1}"#)["error"]["code"].int == -32006)
   }
 
+  @Test(
+    "a composed feed tells another user nothing of a hidden child, whatever the rules were",
+    .enabled(if: geteuid() == 0))
+  func hiddenChild() throws {
+    try configure(readable: #""secret","shown","top""#)
+    let daemon = try daemon("--config", configuration)
+    let root = try daemon.connect()
+    let watcher = try OtherUser.connect(daemon.socketPath)
+    let watch = try HostileTests.answer(watcher, "watch", #"{"feed":"top"}"#)["result"]
+    let epoch = try #require(watch["epoch"].string)
+    let revision = try #require(watch["revision"].int)
+    func reload(_ readable: String) throws {
+      try configure(readable: readable)
+      daemon.process.signal(SIGHUP)
+      try daemon.notify.wait(for: "RELOADING=1", orEndOf: daemon.process)
+      try daemon.notify.wait(for: "READY=1", orEndOf: daemon.process)
+    }
+    try reload(#""shown","top""#)
+    let told = try watcher.receiveToEnd()
+    #expect(try JSONValue(told.last)["params"]["reason"].string == "access")
+    #expect(!told.joined().contains("secret"))
+    // The history holds the names of the sections that come and go.
+    for _ in 0..<2 {
+      for (method, params) in [
+        ("insert", #"{"feed":"secret","elements":["secret-row"]}"#),
+        ("removeChild", #"{"feed":"shown","child":"secret"}"#), ("insertChild", #"{"feed":"shown","child":"secret"}"#),
+      ] { #expect(try HostileTests.ask(root, method, params).has("result")) }
+    }
+    let other = try OtherUser.connect(daemon.socketPath)
+    let since = #"{"epoch":"\#(epoch)","revision":\#(revision)}"#
+    for feed in ["shown", "top"] {
+      let refused = try HostileTests.answer(other, "watch", #"{"feed":"\#(feed)","since":\#(since)}"#)
+      #expect(refused["error"]["code"].int == -32006)
+      #expect(refused["error"]["message"].string?.contains("secret") == false)
+    }
+    #expect(try HostileTests.ask(root, "removeChild", #"{"feed":"shown","child":"secret"}"#).has("result"))
+    for feed in ["shown", "top"] {
+      _ = try HostileTests.answer(other, "watch", #"{"feed":"\#(feed)","since":\#(since)}"#)
+    }
+    #expect(try HostileTests.ask(root, "define", #"{"feed":"last","kind":"array"}"#).has("result"))
+    #expect(try HostileTests.ask(root, "insertChild", #"{"feed":"shown","child":"secret"}"#).has("result"))
+    let rest = try other.receiveToEnd()
+    #expect(try JSONValue(rest.last)["params"]["reason"].string == "access")
+    #expect(!rest.joined().contains("secret"), "\(rest)")
+  }
+
   @Test("a FIFO in place of the configuration is refused, and the daemon serves on")
   func fifo() throws {
     try configure(readable: #""shown""#)
