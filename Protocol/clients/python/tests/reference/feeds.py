@@ -1,5 +1,7 @@
 """Arrays, singles, and feeds made of feeds: the change of each request, for the feed and for all that show it."""
 
+import itertools
+
 from . import changes, filters, mergepatch
 from .collection import Collection, Refused
 from .sections import Sectioned
@@ -124,20 +126,43 @@ class List:
                 self._put(row, element)
 
     def _set_by_text(self, elements):
-        """Between the common beginning and end, rows are replaced pairwise before any is added or deleted."""
-        old = [row.element.text for row in self.rows]
+        """The rule of Protocol/methods/set.md: common ends, pairs of equal elements, then the gaps between them."""
+        old, new = [row.element.text for row in self.rows], [element.text for element in elements]
         start = end = 0
-        while start < min(len(old), len(elements)) and old[start] == elements[start].text:
+        while start < min(len(old), len(new)) and old[start] == new[start]:
             start += 1
-        while end < min(len(old), len(elements)) - start and old[-1 - end] == elements[-1 - end].text:
+        while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
             end += 1
-        middle = range(start, len(old) - end)
-        assert not {old[i] for i in middle} & {e.text for e in elements[start : len(elements) - end]}, "ambiguous"
-        for row in range(start, min(len(old), len(elements)) - end):
-            self._put(self.rows[row], elements[row])
-        del self.rows[max(start, len(elements) - end) : len(old) - end]
-        for row in range(len(old) - end, len(elements) - end):
-            self._add(elements[row], row)
+        pairs = self._equal_pairs(old, new, range(start, len(old) - end), range(start, len(new) - end))
+        ends = [(len(old) - end + place, len(new) - end + place) for place in range(end)]
+        rows, before = [], 0
+        for kept, place in [(place, place) for place in range(start)] + pairs + ends + [(len(old), len(new))]:
+            for element in elements[len(rows) : place]:
+                rows.append((self.rows[before] if before < kept else None, element))
+                before += 1
+            if place < len(new):
+                rows.append((self.rows[kept], elements[place]))
+            before = kept + 1
+        for row, element in rows:
+            if row:
+                self._put(row, element)
+        self.rows = [row for row, _ in rows if row]
+        for place, (row, element) in enumerate(rows):
+            if row is None:
+                self._add(element, place)
+
+    @staticmethod
+    def _equal_pairs(old, new, rows, places):
+        """Pairs the nth row of each element with its nth new place, and keeps the most that are in order."""
+        pairs = []
+        for text in set(new[places.start : places.stop]):
+            pairs += zip([i for i in rows if old[i] == text], [i for i in places if new[i] == text])
+        pairs.sort(key=lambda pair: pair[1])
+        for count in range(len(pairs), 0, -1):
+            choices = [choice for choice in itertools.combinations(pairs, count) if list(choice) == sorted(choice)]
+            if choices:
+                return list(min(choices, key=lambda choice: [before for before, _ in reversed(choice)]))
+        return []
 
     def put(self, element):
         if element.kind == "null":
