@@ -1,11 +1,12 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
+/// scripts/test sets FEEDD_SANITIZER. The thread sanitizer must see the mutexes (Sources/FeedSystem/Threads/Guarded.swift).
+let sanitizer: [SwiftSetting] = Context.environment["FEEDD_SANITIZER"] == "thread" ? [.define("THREAD_SANITIZER")] : []
+
 /// Invariants are checked after every mutation in debug builds; release builds keep only the cheap assertions.
-let settings: [SwiftSetting] = [
-  .swiftLanguageMode(.v6),
-  .define("CHECK_INVARIANTS", .when(configuration: .debug)),
-]
+let settings: [SwiftSetting] =
+  [.swiftLanguageMode(.v6), .define("CHECK_INVARIANTS", .when(configuration: .debug))] + sanitizer
 
 /// The daemon's own modules are built for release without the checks at run time that accesses to the properties of objects
 /// do not overlap (debug builds and so the tests have them): feedbench engine, an update with 8 watchers, 2011 to 1751 ns

@@ -10,7 +10,7 @@ final class SourceReader: Sendable {
     case end
   }
 
-  private let task = Mutex<Task>(.none)
+  private let task = Guarded<Task>(.none)
   private let wakeUp: WakeUp
   private let mailbox: SourceMailbox
 
@@ -76,7 +76,7 @@ public struct SourceReport: Sendable {
 
 /// The reports that readers post for the loop's thread.
 final class SourceMailbox: Sendable {
-  private let reports = Mutex<[SourceReport]>([])
+  private let reports = Guarded<[SourceReport]>([])
   private let wakeUp: WakeUp
 
   init() throws(SystemError) {

@@ -143,7 +143,7 @@ private final class CheckpointThread: Sendable {
   /// The number of restarts of the WAL. If it changes during a pass, the pass moved no pages of the current WAL.
   private let logNumber = Atomic<Int>(0)
   private let isEnding = Atomic<Bool>(false)
-  private let thread = Mutex<Thread?>(nil)
+  private let thread = Guarded<Thread?>(nil)
   private let wakeUp: WakeUp?
 
   init(path: String, vfs: String?) {

@@ -57,13 +57,13 @@ final class LogThread: @unchecked Sendable {
   /// Nanoseconds between a failed deletion and the next attempt.
   private static let wastePause: UInt64 = 10_000_000_000
 
-  private let lock = Mutex<Void>(())
+  private let lock = Guarded<Void>(())
   /// The log; nil after the end. Guarded by `lock`.
   private var log: LogBox?
   /// A batch that failed to be stored and that a start might still find. Guarded by `lock`.
   private var unsettled: (number: UInt64, error: StorageError, pause: UInt64)?
-  private let inbox = Mutex<Inbox>(Inbox())
-  private let notices = Mutex<[Notice]>([])
+  private let inbox = Guarded<Inbox>(Inbox())
+  private let notices = Guarded<[Notice]>([])
   private let hasNotices = Atomic<Bool>(false)
   /// Wakes the engine's thread, the log's thread, and the thread that joins the log's thread.
   private let wakeUps: (notice: WakeUp, task: WakeUp, end: WakeUp)

@@ -7,7 +7,7 @@ final class WorkerThread: Sendable {
   private let name: String
   /// Nil if the system refused an event descriptor.
   private let wakeUp = try? WakeUp()
-  private let isStarted = Mutex(false)
+  private let isStarted = Guarded(false)
 
   init(_ name: String) {
     self.name = name

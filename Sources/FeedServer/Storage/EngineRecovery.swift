@@ -52,9 +52,9 @@ final class RecoveryReporter: Sendable {
     var isOver = false
   }
 
-  private let state = Mutex(State())
+  private let state = Guarded(State())
   private let wakeUp: WakeUp
-  private let thread = Mutex<Thread?>(nil)
+  private let thread = Guarded<Thread?>(nil)
 
   /// Starts the thread.
   /// - Parameters:
