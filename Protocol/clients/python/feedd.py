@@ -20,6 +20,7 @@ import collections
 import itertools
 import json
 import os
+import re
 import select
 import socket
 import struct
@@ -30,7 +31,24 @@ from decimal import Decimal
 from feedd_mirror import Counts, Gap, Mirror, Section
 from feedd_text import decode, encode
 
-__all__ = ["Closed", "Connection", "Counts", "Gap", "Mirror", "Notification", "Refused", "Section", "Watch", "socket_path"]
+__all__ = [
+    "Closed",
+    "Connection",
+    "Counts",
+    "Gap",
+    "Malformed",
+    "Mirror",
+    "Notification",
+    "Refused",
+    "Section",
+    "Watch",
+    "socket_path",
+]
+
+#: The most bytes of a message: several times the largest message of a daemon with default limits.
+MAX_MESSAGE = 256 << 20
+#: The most bytes of notifications that are kept while the program waits for something else.
+MAX_QUEUED = 64 << 20
 
 
 class Refused(Exception):
@@ -47,6 +65,10 @@ class Closed(ConnectionError):
     def __init__(self, message, reason=None):
         super().__init__(message)
         self.reason = reason
+
+
+class Malformed(Closed):
+    """The daemon sent what violates the protocol, or more than this client keeps. The connection is closed."""
 
 
 Notification = collections.namedtuple("Notification", "method params")
@@ -68,7 +90,9 @@ class Connection:
         self.timeout = timeout
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._input, self._read = bytearray(), 0
-        self._next, self._answers, self._queued = 0, {}, collections.deque()
+        # Ids without an answer, answers that were not asked for yet, notifications with their sizes, and the sum of these.
+        self._next, self._waiting, self._answers = 0, set(), {}
+        self._queued, self._kept = collections.deque(), 0
         try:
             self._socket.connect(socket_path(path))
             self._socket.setblocking(False)
@@ -98,13 +122,16 @@ class Connection:
         message = {"jsonrpc": "2.0", "id": self._next, "method": method}
         if params:
             message["params"] = {name.rstrip("_"): value for name, value in params.items()}
-        self.transmit(encode(message))
+        text = encode(message)
+        self._waiting.add(self._next)
+        self.transmit(text)
         return self._next
 
     def answer(self, id):
-        """Returns the result of the request with that id. Raises Refused for an error."""
+        """Returns the result of the request with that id. Raises Refused for an error, and TimeoutError."""
+        limit = _limit(self.timeout)
         while id not in self._answers:
-            self._sort(self.receive())
+            self._take(self.timeout, limit)
         message = self._answers.pop(id)
         if "error" in message:
             raise Refused(message["error"])
@@ -151,29 +178,33 @@ class Connection:
 
     def watch(self, feed, **options):
         """Starts watching a feed. Options: `since`, `initial`, `throttle`, `elements`. A second watch of the same feed ends the first."""
-        self._queued = collections.deque(m for m in self._queued if m.params.get("feed") != feed)
+        self._queued = collections.deque(entry for entry in self._queued if entry[0].params.get("feed") != feed)
+        self._kept = sum(size for _, size in self._queued)
         return Watch(self, feed, self.call("watch", feed=feed, **options))
 
     def notification(self, feed=None, timeout=None):
         """Returns the next notification, of that feed if given. Raises Closed on `bye`, TimeoutError after `timeout` seconds."""
-        limit = None if timeout is None else time.monotonic() + timeout
+        limit = _limit(timeout)
         while True:
-            for place, message in enumerate(self._queued):
+            for place, (message, size) in enumerate(self._queued):
                 if feed is None or message.method == "bye" or message.params.get("feed") == feed:
                     del self._queued[place]
+                    self._kept -= size
                     if message.method == "bye":
                         raise Closed(message.params.get("message", "bye"), message.params.get("reason"))
                     return message
-            self._sort(self.receive(None if limit is None else max(0, limit - time.monotonic())))
+            self._take(timeout, limit)
 
     def receive(self, timeout=None):
         """Returns the next message of any kind. Raises Closed at the end of the stream, and TimeoutError."""
-        return decode(self.receive_text(timeout))
+        return self._decode(self.receive_text(timeout))
 
     def receive_text(self, timeout=None):
         """Returns the text of the next message, byte for byte."""
         timeout = self.timeout if timeout is None else timeout
-        limit = None if timeout is None else time.monotonic() + timeout
+        return self._text(timeout, _limit(timeout))
+
+    def _text(self, timeout, limit):
         while True:
             frame = self._frame()
             if frame is not None:
@@ -198,25 +229,56 @@ class Connection:
 
     def _drain(self):
         """Reads what the daemon sent before it closed the connection, and raises Closed with the reason of its `bye`."""
+        limit = _limit(self.timeout)
         while True:
-            self._sort(self.receive())
+            self._take(self.timeout, limit)
 
-    def _sort(self, message):
-        if isinstance(message, list):
-            for one in message:
-                self._sort(one)
-        elif "method" in message:
-            self._queued.append(Notification(message["method"], message.get("params", {})))
-        elif message.get("id") is None:
-            raise Refused(message["error"])
-        else:
-            self._answers[message["id"]] = message
+    def _take(self, timeout, limit):
+        """Receives one message, or a batch of answers, and keeps it for whom it concerns. Other messages extend no limit."""
+        text = self._text(timeout if limit is not None else self.timeout, limit or _limit(self.timeout))
+        message = self._decode(text)
+        for one in message if isinstance(message, list) else [message]:
+            self._sort(one, len(text))
+
+    def _sort(self, message, size):
+        if not isinstance(message, dict):
+            raise self._malformed("a message that is not an object")
+        error, id = message.get("error"), message.get("id")
+        if "method" in message:
+            notification = Notification(message["method"], message.get("params", {}))
+            if not isinstance(notification.method, str) or not isinstance(notification.params, dict):
+                raise self._malformed("a notification without a name or with other parameters than an object")
+            self._kept += size
+            if self._kept > MAX_QUEUED:
+                raise self._malformed("more notifications than this client keeps")
+            self._queued.append((notification, size))
+        elif "error" in message and not (isinstance(error, dict) and "code" in error and "message" in error):
+            raise self._malformed("an error without a code and a message")
+        elif "error" not in message and "result" not in message:
+            raise self._malformed("an answer without a result")
+        elif id is None and "error" in message:
+            raise Refused(error)
+        elif isinstance(id, int) and id in self._waiting:
+            self._waiting.remove(id)
+            self._answers[id] = message
+
+    def _decode(self, text):
+        try:
+            return decode(text)
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            raise self._malformed(f"a frame that is not JSON, or too deep: {error}") from None
+
+    def _malformed(self, what):
+        self.close()
+        return Malformed(f"the daemon does not speak this protocol: {what}")
 
     def _frame(self):
         available = len(self._input) - self._read
         if available < 4:
             return None
         (length,) = struct.unpack_from(">I", self._input, self._read)
+        if not 0 < length <= MAX_MESSAGE:
+            raise self._malformed(f"a frame of {length} bytes; the limit is {MAX_MESSAGE}")
         if available < 4 + length:
             return None
         start = self._read + 4
@@ -229,12 +291,17 @@ class Connection:
         except ConnectionResetError:
             data = b""
         if not data:
-            bye = next((m for m in self._queued if m.method == "bye"), Notification("bye", {}))
+            bye = next((m for m, _ in self._queued if m.method == "bye"), Notification("bye", {}))
             raise Closed(bye.params.get("message", "the daemon closed the connection"), bye.params.get("reason"))
         if self._read:
             del self._input[: self._read]
             self._read = 0
         self._input += data
+
+
+def _limit(timeout):
+    """Returns the time at which a wait ends; None for never."""
+    return None if timeout is None else time.monotonic() + timeout
 
 
 class Watch:
@@ -265,6 +332,9 @@ class Watch:
 
 # --- The command ---
 
+#: What must not reach a terminal: control characters and line separators.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
 _USAGE = """usage: feedd.py [--socket PATH] push FEED [ELEMENT...|-]
        feedd.py [--socket PATH] watch FEED [COUNT]     print the notifications, one a line
        feedd.py [--socket PATH] mirror FEED [COUNT]    print revision, counts and digest of a copy after each change
@@ -285,7 +355,7 @@ def main(arguments):
         with Connection(path) as connection:
             commands[arguments[0]](connection, *arguments[1:])
     except (Refused, Gap, ValueError, OSError, TypeError) as error:
-        print(error, file=sys.stderr)
+        print(_CONTROL.sub("\ufffd", str(error)), file=sys.stderr)
         codes = {Refused: 1, Gap: 5, ValueError: 2, TypeError: 2, json.JSONDecodeError: 2}
         return codes.get(type(error), 3)
     return 0
@@ -298,7 +368,10 @@ def _push(connection, feed, *elements):
 
 
 def _print(value):
-    sys.stdout.buffer.write(encode(value) + b"\n")
+    text = encode(value)
+    if sys.stdout.isatty():
+        text = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text.decode("utf-8", "replace")).encode("utf-8")
+    sys.stdout.buffer.write(text + b"\n")
     sys.stdout.buffer.flush()
 
 

@@ -1,12 +1,63 @@
 """A copy of a watched feed, kept up to date by the notifications of its watch."""
 
+import functools
 import json
 import zlib
 from decimal import Decimal
 
 
 class Gap(Exception):
-    """A message does not follow from the messages before it. The copy is wrong; watch again without `since`."""
+    """A message does not follow from the messages before it, or is malformed. The copy is wrong; watch again without `since`."""
+
+
+def _checked(apply):
+    """Makes a method raise Gap for a message without the members that it needs, or with members of another kind."""
+
+    @functools.wraps(apply)
+    def method(self, message):
+        try:
+            return apply(self, message)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise Gap(f"malformed message: {error!r}") from error
+
+    return method
+
+
+def _number(value):
+    """Returns a count, a revision, or the number of a row or section. Numbers below 0 would count from the end."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is not a number of rows or sections, or a revision")
+    return value
+
+
+def _ascending(places):
+    """Returns numbers, or pairs of them, which must be strictly ascending."""
+    for place in places:
+        for number in place if isinstance(place, list) else [place]:
+            _number(number)
+    if any(one >= next for one, next in zip(places, places[1:])):
+        raise ValueError("places that are not ascending")
+    return places
+
+
+def _sections(result):
+    """Returns the names and counts of the sections of a watch or a reset."""
+    return [(_text(section["name"]), _number(section["count"])) for section in result["sections"]]
+
+
+def _text(value):
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a name")
+    return value
+
+
+def _elements(params):
+    """Returns the elements of a message with their types."""
+    elements = params["elements"]
+    types = params.get("types") or [None] * len(elements)
+    if not isinstance(elements, list) or len(types) != len(elements):
+        raise ValueError("elements that are no list, or have another number of types")
+    return list(zip(elements, types))
 
 
 class Section:
@@ -21,27 +72,36 @@ class Section:
 class Counts:
     """The names of the sections of a feed and their numbers of rows, from a watch with `elements=False`."""
 
+    @_checked
     def __init__(self, result):
-        self.names = [section["name"] for section in result["sections"]]
-        self.counts = [section["count"] for section in result["sections"]]
-        self.revision, self.epoch = result["revision"], result["epoch"]
+        self._start(result)
+        self.epoch = result["epoch"]
 
+    def _start(self, result):
+        sections = _sections(result)
+        self.names, self.counts = [name for name, _ in sections], [count for _, count in sections]
+        self.revision = _number(result["revision"])
+
+    @_checked
     def apply(self, message):
         """Applies a notification of the watch. Returns whether the counts are of another revision now."""
         params = message.params
         if params.get("reset"):
-            self.names = [section["name"] for section in params["sections"]]
-            self.counts = [section["count"] for section in params["sections"]]
-        elif message.method != "delta" or params["revision"] <= self.revision:
+            self._start(params)
+            return True
+        if message.method != "delta" or _number(params["revision"]) <= self.revision:
             return False
-        else:
-            structure = params.get("sections", {})
-            for at in reversed(structure.get("deleted", [])):
-                del self.names[at]
-            for addition in structure.get("added", []):
-                self.names.insert(addition["at"], addition["name"])
-            self.counts = params["counts"]
-        self.revision = params["revision"]
+        names, structure = list(self.names), params.get("sections", {})
+        for at in reversed(_ascending(structure.get("deleted", []))):
+            del names[at]
+        for addition in structure.get("added", []):
+            if _number(addition["at"]) > len(names):
+                raise Gap(f"section {addition['at']} of {len(names)}")
+            names.insert(addition["at"], _text(addition["name"]))
+        counts = [_number(count) for count in params["counts"]]
+        if len(counts) != len(names):
+            raise Gap(f"{len(counts)} counts of {len(names)} sections")
+        self.names, self.counts, self.revision = names, counts, params["revision"]
         return True
 
 
@@ -53,6 +113,7 @@ class Mirror:
         self.since = None
         self.restart(result)
 
+    @_checked
     def restart(self, result):
         """Continues with the result of another `watch` of the same feed that was called with `since` of this mirror."""
         if result["resumed"]:
@@ -60,10 +121,11 @@ class Mirror:
                 raise Gap("resumed from a position that this mirror never had")
             self.revision = self.since["revision"]
         else:
-            self.revision, self.whole = result["revision"], False
-            self._clear(result["sections"])
+            self.revision, self.whole = _number(result["revision"]), False
+            self._clear(result)
         self.epoch = result["epoch"]
 
+    @_checked
     def apply(self, message):
         """Applies a notification. Returns whether the mirror is complete and this message changed it."""
         params = message.params
@@ -73,7 +135,7 @@ class Mirror:
             self._part(params)
         elif message.method == "bookmark":
             self._expect(self.whole and params["revision"] == self.revision, "unexpected revision of a bookmark")
-            self.since = {"epoch": params["epoch"], "revision": params["current"]}
+            self.since = {"epoch": params["epoch"], "revision": _number(params["current"])}
         return self.whole and message.method in ("delta", "snapshot")
 
     def values(self):
@@ -96,18 +158,17 @@ class Mirror:
         self.revision, self.whole = revision, True
         self.since = {"epoch": self.epoch, "revision": revision}
 
-    def _clear(self, sections):
-        self.sections = [Section(section["name"], section["count"]) for section in sections]
+    def _clear(self, result):
+        self.sections = [Section(name, count) for name, count in _sections(result)]
 
     def _part(self, part):
         if part.get("reset"):
-            self.revision, self.whole = part["revision"], False
-            self._clear(part["sections"])
+            self.revision, self.whole = _number(part["revision"]), False
+            self._clear(part)
         self._expect(not self.whole and part["revision"] == self.revision, "unexpected part of a snapshot")
-        at, row = part["at"]
-        types = part.get("types") or [None] * len(part["elements"])
+        at, row = _number(part["at"][0]), _number(part["at"][1])
         self._expect(all(len(s.elements) == s.count for s in self.sections[:at]), "missing part of a snapshot")
-        for element, type in zip(part["elements"], types):
+        for element, type in _elements(part):
             while at < len(self.sections) and len(self.sections[at].elements) == self.sections[at].count:
                 at, row = at + 1, 0
             self._expect(at < len(self.sections), "more elements than the counts of the sections")
@@ -121,21 +182,22 @@ class Mirror:
 
     def _delta(self, delta):
         self._expect(self.whole and delta["from"] == self.revision, f"unexpected delta from revision {delta['from']}")
-        added, updated, elements = delta["added"], delta["updated"], delta["elements"]
-        self._expect(len(elements) == len(added) + len(updated), "missing elements in a delta")
-        content = list(zip(elements, delta.get("types") or [None] * len(elements)))
+        self._expect(_number(delta["revision"]) > self.revision, f"delta back to revision {delta['revision']}")
+        added, updated, content = _ascending(delta["added"]), _ascending(delta["updated"]), _elements(delta)
+        self._expect(len(content) == len(added) + len(updated), "missing elements in a delta")
         sections, structure = self.sections, delta.get("sections", {})
         self._expect(
-            all(s < len(sections) and r < len(sections[s].elements) for s, r in delta["deleted"]), "row out of range"
+            all(s < len(sections) and r < len(sections[s].elements) for s, r in _ascending(delta["deleted"])),
+            "row out of range",
         )
         for at, row in reversed(delta["deleted"]):
             del sections[at].elements[row], sections[at].types[row]
-        for at in reversed(structure.get("deleted", [])):
+        for at in reversed(_ascending(structure.get("deleted", []))):
             self._expect(at < len(sections), "section out of range")
             del sections[at]
         for addition in structure.get("added", []):
-            self._expect(addition["at"] <= len(sections), "new section out of range")
-            sections.insert(addition["at"], Section(addition["name"]))
+            self._expect(_number(addition["at"]) <= len(sections), "new section out of range")
+            sections.insert(addition["at"], Section(_text(addition["name"])))
         for (at, row), (element, type) in zip(added, content):
             self._expect(at < len(sections) and row <= len(sections[at].elements), "new row out of range")
             sections[at].elements.insert(row, element)

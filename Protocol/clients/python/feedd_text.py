@@ -7,13 +7,17 @@ import json
 import re
 from decimal import Decimal
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _SCALAR = re.compile(rb"[^,\]}\s]+")
-_NESTING = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+# A string without an end reaches to the end of the text. Otherwise each quote in it would begin another search.
+_NESTING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 _SPACE = re.compile(rb"[ \t\r\n]*")
 
 #: Members whose values are elements: an array of elements, or one element.
 _LISTS, _SINGLES = ("elements", "nodes"), ("element",)
+
+#: The most levels of a message outside its elements: more than any has. Each level is scanned once more.
+_LEVELS = 32
 
 
 def _end(text, at):
@@ -65,19 +69,25 @@ def members(text):
     return result
 
 
-def decode(text):
-    """Decodes a message. Elements remain text, and no number is rounded."""
+def decode(text, levels=_LEVELS):
+    """Decodes a message. Elements remain text, and no number is rounded. Raises ValueError if it is not JSON, or too deep."""
     if text[:1] == b"{":
-        return {name: _member(name, value) for name, value in members(text)}
+        return {name: _member(name, value, levels) for name, value in members(text)}
     if text[:1] == b"[" and (b'"element' in text or b'"nodes"' in text):
-        return [decode(item) for item in items(text)]
+        return [_inner(item, levels) for item in items(text)]
     return json.loads(text, parse_float=Decimal)
 
 
-def _member(name, text):
+def _inner(text, levels):
+    if levels == 0:
+        raise ValueError("a message with too many levels")
+    return decode(text, levels - 1)
+
+
+def _member(name, text, levels):
     if name in _LISTS and text[:1] == b"[":
         return items(text)
-    return text if name in _SINGLES else decode(text)
+    return text if name in _SINGLES else _inner(text, levels)
 
 
 def encode(value):
