@@ -36,6 +36,27 @@ struct ClientTransferTests {
     #expect(try other.run("range", "a", "0", "0", "9").output == client.run("range", "a", "0", "0", "9").output)
   }
 
+  @Test(
+    "an export from a hostile daemon fails with an error",
+    arguments: [
+      (#""sections":[{"name":"a","count":9223372036854775807},{"name":"b","count":9223372036854775807}]"#, "[0,0]"),
+      (#""sections":[{"name":"a","count":1}]"#, "[-1,0]"), (#""sections":[{"name":"a","count":1}]"#, "[0,-1]"),
+      (#""sections":[{"name":"a","count":1}]"#, "[0,9223372036854775807]"),
+    ]) func hostileDaemon(sections: String, at: String) throws
+  {
+    let daemon = try ScriptedDaemon()
+    let export = try ClientCommand(socket: daemon.socketPath).start("export", "f")
+    try daemon.accept()
+    try daemon.answer("feeds", #"{"feeds":[{"feed":"f","kind":"array","revision":1}]}"#)
+    // The elements are read over another connection.
+    try daemon.accept()
+    try daemon.answer("watch", #"{"feed":"f","epoch":"e","revision":4,"resumed":false,\#(sections)}"#)
+    try daemon.notify("snapshot", #"{"feed":"f","revision":4,"at":\#(at),"elements":[1],"last":true}"#)
+    let outcome = try ClientCommand.finish(export)
+    #expect(outcome.code == 3)
+    #expect(outcome.errors.hasPrefix("feedclient: the daemon does not speak this protocol: "))
+  }
+
   @Test("an array with identity is changed, exported and imported by identity") func identities() throws {
     let client = ClientCommand(try DaemonProcess())
     #expect(try client.run("define", "queue", "--kind", "array", "--id", "$.id", "--retain-until", "$.x").code == 0)

@@ -36,6 +36,15 @@ import Testing
     #expect(rows.map { $0[3] } == ["1,000", "1"])
   }
 
+  @Test("counters of a hostile daemon do not stop the program") func extremes() throws {
+    var view = TopView(palette: Palette(isOn: false))
+    view.add(try sample(1, requests: .min, clients: [("one", .min)]))
+    view.add(try sample(2, requests: .max, clients: [("one", .max)]))
+    let lines = view.lines(width: 80, height: 24)
+    #expect(lines[1].hasPrefix("requests") && lines[1].contains("1,000,000,000,000,000/s"))
+    #expect(lines.last?.contains("1,000,000,000,000,000") == true)
+  }
+
   @Test("keys sort, reverse, filter and pause") func keys() throws {
     var view = try view()
     func names() -> [String] {

@@ -50,11 +50,21 @@ package struct MemberReader {
     return paths
   }
 
+  /// A number of rows of each section. Rows have numbers of 32 bits, so that sums of counts do not overflow.
+  package func counts(_ name: StaticString) throws(MalformedMessage) -> [Int] {
+    var counts: [Int] = []
+    for element in try array(name) {
+      guard let count = element.rowCount else { throw malformed(name, "a list of numbers of rows") }
+      counts.append(count)
+    }
+    return counts
+  }
+
   /// The sections of a watch's result or of a reset.
   package func sections(_ name: StaticString) throws(MalformedMessage) -> [SectionSummary] {
     var sections: [SectionSummary] = []
     for element in try array(name) {
-      guard let name = element.member("name")?.string, let count = element.member("count")?.int, count >= 0 else {
+      guard let name = element.member("name")?.string, let count = element.member("count")?.rowCount else {
         throw malformed("sections", "a list of names and counts")
       }
       sections.append(SectionSummary(name: name, count: count))
@@ -93,6 +103,9 @@ extension IndexPath {
 }
 
 extension JSONView {
+  /// The value as the number of rows of a section; nil for anything else.
+  fileprivate var rowCount: Int? { int.flatMap { UInt32(exactly: $0) }.map(Int.init) }
+
   /// A copy of the value's text without white space outside strings.
   package var compactText: [UInt8] {
     if isCompact { return Array(text) }

@@ -138,7 +138,7 @@ public struct FeedCounts: Equatable, Sendable {
         throw MalformedMessage("delta: \"sections\" does not fit \(counted(changed.count, "section"))")
       }
       structure.applySections(to: &changed) { SectionSummary(name: $0.name, count: 0) }
-      let counts = try reader.array("counts").compactMap(\.int)
+      let counts = try reader.counts("counts")
       guard counts.count == changed.count else {
         throw MalformedMessage(
           "delta: \"counts\" has \(counted(counts.count, "number")) for \(counted(changed.count, "section"))")

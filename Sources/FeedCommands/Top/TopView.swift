@@ -212,7 +212,9 @@ struct TopView {
   /// A counter that decreased was reset.
   private static func rate(_ before: Int, _ after: Int, _ nanoseconds: UInt64) -> Int {
     guard nanoseconds > 0, after > before else { return 0 }
-    return Int((Double(after - before) * 1e9 / Double(nanoseconds)).rounded())
+    let rate = ((Double(after) - Double(before)) * 1e9 / Double(nanoseconds)).rounded()
+    // A hostile daemon may send any number.
+    return Int(min(rate, 1e15))
   }
 
   private func rate(of client: TopSample.Client, _ sample: TopSample) -> Int {

@@ -141,7 +141,9 @@ final class FeedCopies {
   /// Waits until the copies have the same revision of the daemon.
   func synchronize() throws(Failure) {
     while true {
-      let revision = try request("sync", "{}") { result in UInt64(result.member("revision")?.int ?? 0) }
+      let revision = try request("sync", "{}") { result throws(MalformedMessage) in
+        try MemberReader(object: result, place: "sync").revision("revision")
+      }
       // Changes after that revision may have arrived before the answer.
       if mirrors.values.allSatisfy({ $0.progress.revision <= revision }) { return }
     }

@@ -86,11 +86,18 @@ struct SnapshotStream {
   private func handOut(
     _ part: JSONView, _ start: WatchStart, _ take: (Row) throws(Failure) -> Void
   ) throws(Failure) {
-    guard let at = part.member("at"), at.count == 2, var section = at.element(at: 0)?.int,
-      var row = at.element(at: 1)?.int, let elements = part.member("elements")
-    else { throw .client(.malformed(MalformedMessage("snapshot: a part without \"at\" or \"elements\""))) }
+    let reader = MemberReader(object: part, place: "snapshot")
+    var (section, row): (Int, Int)
+    let elements: JSONView.Elements
+    do throws(MalformedMessage) {
+      let at = try reader.path("at")
+      (section, row) = (Int(at.section), Int(at.row))
+      elements = try reader.array("elements")
+    } catch {
+      throw .client(.malformed(error))
+    }
     var types = part.member("types")?.elements
-    for element in elements.elements {
+    for element in elements {
       while section < start.sections.count, row >= start.sections[section].count { (section, row) = (section + 1, 0) }
       try take(Row(place: Place(section: section, row: row), element: element, type: types?.next()?.string))
       row += 1

@@ -47,6 +47,7 @@ struct FeedCountsTests {
     "a delta that does not fit is malformed and changes nothing",
     arguments: [
       #"{"revision":8}"#, #"{"revision":8,"counts":[1]}"#, #"{"revision":8,"counts":[1,"2"]}"#,
+      #"{"revision":8,"counts":[1,-1]}"#, #"{"revision":8,"counts":[4294967296,1]}"#,
       #"{"revision":8,"counts":[1],"sections":{"deleted":[2],"added":[]}}"#,
       #"{"revision":8,"counts":[1],"sections":{"deleted":[1,0],"added":[]}}"#,
       #"{"revision":8,"counts":[1,2,3],"sections":{"deleted":[],"added":[{"at":3,"name":"c"}]}}"#,
@@ -55,5 +56,17 @@ struct FeedCountsTests {
     var counts = FeedCounts(Self.start)
     #expect(throws: MalformedMessage.self) { try apply(params, to: &counts) }
     #expect(counts == FeedCounts(Self.start))
+  }
+
+  @Test("more rows than have numbers are malformed", arguments: ["-1", "4294967296", "9223372036854775807"])
+  func sections(count: String) throws {
+    let head = #"{"feed":"f","epoch":"e","revision":7,"resumed":false,"sections":[{"name":"a","count":\#(count)}]}"#
+    var scanner = JSONScanner()
+    try Array(head.utf8).withUnsafeBytes { bytes in
+      let view = try scanner.scan(bytes)
+      #expect(throws: MalformedMessage("watch: \"sections\" is not a list of names and counts")) {
+        try WatchStart(view)
+      }
+    }
   }
 }
