@@ -21,13 +21,15 @@ struct CatchUp {
     case outOfReach
   }
 
-  /// Composes up to `budget` changes of `feed`, with at most `maxSize` rows.
-  mutating func advance(_ feed: Feed, budget: Int, maxSize: Int) -> Outcome {
+  /// Composes changes of `feed` to one with at most `maxSize` rows.
+  /// - Parameter budget: the changes and their rows that may be composed. Each composed one is subtracted. It ends below 0 if
+  ///   the last change has more rows than were left.
+  mutating func advance(_ feed: Feed, budget: inout Int, maxSize: Int) -> Outcome {
     guard let history = feed.history, history.reaches(reached) else { return .outOfReach }
     var place = history.place(after: reached)
-    let stop = min(history.endPlace, place + budget)
-    while place < stop {
+    while place < history.endPlace, budget > 0 {
       guard let (change, to) = history.change(at: place) else { return .outOfReach }
+      budget -= 1 + change.size
       accumulator.add(change)
       reached = to
       place += 1

@@ -198,8 +198,8 @@ extension Engine {
   private static let partBacklog = 256 << 10
   /// The maximum bytes of snapshots in one turn, so that other clients are served in between.
   private static let turnBudget = 512 << 10
-  /// The maximum number of changes that one turn composes for one watch.
-  private static let catchUpBudget = 4096
+  /// The maximum number of changes and their rows that are composed before the next watch has its turn.
+  private static let catchUpBudget = 8192
 
   /// Adds a watch that is not live to the schedule.
   private func wait(_ watch: Watch) {
@@ -267,8 +267,11 @@ extension Engine {
     let feed = watch.channel.feed
     var progress = progress
     watch.progress = .behind(nil)
-    budget -= Self.partSize
-    switch progress.advance(feed, budget: Self.catchUpBudget, maxSize: max(1024, feed.count)) {
+    var left = Self.catchUpBudget
+    let outcome = progress.advance(feed, budget: &left, maxSize: max(1024, feed.count))
+    // One change can have more rows than the budget. It takes the share of several watches.
+    budget -= Self.partSize * max(1, (Self.catchUpBudget - left) / Self.catchUpBudget)
+    switch outcome {
     case .more:
       watch.progress = .behind(progress)
       return false
