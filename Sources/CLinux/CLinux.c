@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -64,4 +65,9 @@ void clinux_name_thread(const char *name) {
   char text[16] = {0};
   strncpy(text, name, sizeof text - 1);
   pthread_setname_np(pthread_self(), text);
+}
+
+void clinux_return_large_blocks(int size, int kept) {
+  mallopt(M_MMAP_THRESHOLD, size);
+  mallopt(M_TRIM_THRESHOLD, kept);
 }

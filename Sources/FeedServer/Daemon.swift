@@ -56,6 +56,7 @@ public enum Daemon {
   private static func start(
     _ options: DaemonOptions, _ environment: Environment, _ notify: Notify, _ log: Log
   ) throws -> EventLoop {
+    ProcessIdentity.returnLargeBlocks()
     StandardStreams.ignoreBrokenPipes()
     SignalQueue.ignoreFileSizeLimit()
     SignalQueue.endOnCrash()

@@ -54,4 +54,8 @@ int clinux_open(const char *path, int flags, unsigned int mode);
 /// Whether any part of the file of a descriptor is locked with fcntl(2), by whichever process (F_OFD_GETLK). Locks nothing.
 /// Returns 1 or 0, or -1 and sets errno.
 int clinux_is_locked(int descriptor);
+
+/// Lets malloc map each block of at least `size` bytes by itself, and return it to the system when it is freed. Other free
+/// memory is returned if more than `kept` bytes of it are at the end of the heap.
+void clinux_return_large_blocks(int size, int kept);
 #endif

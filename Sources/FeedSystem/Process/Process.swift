@@ -26,6 +26,12 @@ public enum ProcessIdentity {
     return (pages ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE)))
   }
 
+  /// Returns large freed blocks to the system at once, for the rest of the process. Call it once, before other threads start.
+  ///
+  /// Otherwise the first large block that is freed teaches malloc to take such blocks from the heap. There they are copied as
+  /// they grow, and smaller blocks behind them keep the memory in use.
+  public static func returnLargeBlocks() { clinux_return_large_blocks(1 << 20, 16 << 20) }
+
   /// Sends a signal to a process.
   public static func send(_ signal: Int32, to pid: Int32) throws(SystemError) {
     guard kill(pid, signal) == 0 else { throw .last("send \(SignalQueue.name(signal)) to process \(pid)") }

@@ -75,6 +75,22 @@ struct HostileTests {
     }
   }
 
+  @Test("memory of long requests is returned to the system when they are discarded")
+  func memoryIsReturned() throws {
+    let daemon = try DaemonProcess(["--max-queue-per-user", "128M"])
+    let other = try daemon.connect()
+    let before = try Footprint(of: daemon.process.pid)
+    // Frames that end grow the heap, and small allocations in between would keep it.
+    for _ in 0..<4 {
+      var attackers = try (0..<6).map { _ in try daemon.connect() }
+      for attacker in attackers { try attacker.send(batch(60_000)) }
+      #expect(try ask(other, "ping").has("result"))
+      attackers.removeAll()
+      #expect(try waitForConnections(1, other))
+    }
+    #expect(try Footprint(of: daemon.process.pid).memory < before.memory + (32 << 20))
+  }
+
   @Test("the answer to hello fits the smallest maxFrame")
   func smallestFrame() throws {
     let daemon = try DaemonProcess(["--max-frame", "4096"])
