@@ -55,6 +55,8 @@ struct Rebinning {
     state.elements.sortByChange(pace)
     state.placeRows(pace)
     evict(log)
+    // Before the sections are compared: each element may have one of its own.
+    if let keyed = state.keyed { try keyed.checkRoom(for: keyed.count, state.limits) }
     _ = state.keyed?.endOperation()
     log.finish()
     for (successor, source) in sources.enumerated() where source != ElementTable.none {
@@ -69,8 +71,8 @@ struct Rebinning {
   }
 
   private mutating func compareSections() {
-    let (olds, news) = (old.sectionRanges, state.sectionRanges)
-    let common = Self.sectionsWithOneName(olds, news)
+    let (olds, news) = (old.sectionRanges(pace), state.sectionRanges(pace))
+    let common = Self.sectionsWithOneName(olds, news, pace)
     let kept = longestIncreasing(common.map(\.after)).map { common[$0] }
     let keptBefore = Set(kept.map(\.before))
     change.sectionsDeleted = olds.indices.filter { !keptBefore.contains($0) }.map(UInt32.init)
@@ -96,14 +98,18 @@ struct Rebinning {
   /// The old and the new sections with the same name, in the order of the old ones. Of several with one name, only the
   /// first counts: `"1"` and `1` name sections alike.
   private static func sectionsWithOneName(
-    _ olds: [SectionRange], _ news: [SectionRange]
+    _ olds: [SectionRange], _ news: [SectionRange], _ pace: Pace
   ) -> [(before: Int, after: Int)] {
     // Often only one of the two definitions has many sections.
     let (few, many) = olds.count < news.count ? (olds, news) : (news, olds)
     var places = [String: Int](minimumCapacity: few.count)
-    for place in few.indices where places[few[place].name] == nil { places[few[place].name] = place }
+    for place in few.indices {
+      pace.spend()
+      if places[few[place].name] == nil { places[few[place].name] = place }
+    }
     var pairs: [(before: Int, after: Int)] = []
     for place in many.indices {
+      pace.spend()
       guard let other = places.removeValue(forKey: many[place].name) else { continue }
       pairs.append(olds.count < news.count ? (other, place) : (place, other))
       if places.isEmpty { break }
@@ -190,7 +196,7 @@ private struct SectionRange {
 
 extension CollectionState {
   /// The rows of each section. O(sections).
-  fileprivate var sectionRanges: [SectionRange] {
+  fileprivate func sectionRanges(_ pace: Pace) -> [SectionRange] {
     guard let keyed else {
       return bins.map { SectionRange(name: $0.section.name, rows: $0.section.rows, start: 0, count: $0.section.count) }
     }
@@ -201,6 +207,7 @@ extension CollectionState {
       let name = String(decoding: name, as: UTF8.self)
       ranges.append(SectionRange(name: name, rows: keyed.flat.rows, start: start, count: count))
       start += count
+      pace.spend()
     }
     return ranges
   }

@@ -196,10 +196,21 @@ extension SectionCounts {
   }
 
   private mutating func carryOut(_ change: borrowing Change, _ first: Int) {
-    for index in change.deleted.indices { add(-1, at: first + Int(change.deleted[index].section)) }
+    add(-1, for: change.deleted, first)
     for index in change.sectionsDeleted.indices.reversed() { remove(at: first + Int(change.sectionsDeleted[index])) }
     for index in change.sectionsAdded.indices { insert(0, at: first + Int(change.sectionsAdded[index].at)) }
-    for index in change.added.indices { add(1, at: first + Int(change.added[index].section)) }
+    add(1, for: change.added, first)
+  }
+
+  /// Adds `difference` for each row, once for all rows of a section. O(rows + sections · log sections).
+  private mutating func add(_ difference: Int, for rows: [IndexPath], _ first: Int) {
+    var start = 0
+    while start < rows.count {
+      let section = rows[start].section
+      let end = rows[start...].firstIndex { $0.section != section } ?? rows.count
+      add(difference * (end - start), at: first + Int(section))
+      start = end
+    }
   }
 }
 

@@ -213,10 +213,16 @@ final class ViewIndex {
   }
 
   private func followAll(_ change: borrowing Change, _ pace: Pace) -> Change {
-    let handles = change.deleted.map { all[Int($0.row)] }
+    var handles: [UInt32] = []
+    handles.reserveCapacity(change.deleted.count)
+    for path in change.deleted {
+      handles.append(all[Int(path.row)])
+      if handles.count & 15 == 0 { pace.spend() }
+    }
     var origin = [Int](repeating: -1, count: change.added.count)
     for move in change.moves { origin[Int(move.added)] = Int(move.deleted) }
-    let staying = Set(change.moves.map(\.deleted))
+    var isStaying = [Bool](repeating: false, count: handles.count)
+    for move in change.moves { isStaying[Int(move.deleted)] = true }
     for path in change.deleted.reversed() {
       all.remove(at: Int(path.row))
       pace.spend()
@@ -224,7 +230,10 @@ final class ViewIndex {
     var arrivals: [Arrival] = []
     var leaving: [(row: Int, handle: UInt32)] = []
     var updated: [UInt32] = []
-    for handle in handles { if let row = kept.row(of: handle) { leaving.append((row, handle)) } }
+    for (place, handle) in handles.enumerated() {
+      if let row = kept.row(of: handle) { leaving.append((row, handle)) }
+      if place & 15 == 0 { pace.spend() }
+    }
     for (place, path) in change.added.enumerated() {
       let row = plan.source.row(atFlat: Int(path.row))
       let isMoved = origin[place] >= 0
@@ -253,8 +262,8 @@ final class ViewIndex {
       insert(arrival)
       pace.spend()
     }
-    for (place, handle) in handles.enumerated() where !staying.contains(UInt32(place)) { release(handle) }
-    let change = makeChange(&leaving, arrivals, updated)
+    for (place, handle) in handles.enumerated() where !isStaying[place] { release(handle) }
+    let change = makeChange(&leaving, arrivals, updated, pace)
     return change.moves.isEmpty ? change : change.normalizingMoves()
   }
 
@@ -302,20 +311,32 @@ final class ViewIndex {
   }
 
   private func makeChange(
-    _ leaving: inout [(row: Int, handle: UInt32)], _ arrivals: [Arrival], _ updated: [UInt32]
+    _ leaving: inout [(row: Int, handle: UInt32)], _ arrivals: [Arrival], _ updated: [UInt32], _ pace: Pace
   ) -> Change {
     var change = Change()
-    if leaving.count > 1 { leaving.sort { $0.row < $1.row } }
+    if leaving.count > 1 { leaving.sort(pace) { $0.row < $1.row } }
     change.deleted = leaving.map { IndexPath(section: 0, row: UInt32($0.row)) }
-    var entering = arrivals.map { (row: kept.row(of: $0.handle) ?? 0, arrival: $0) }
-    if entering.count > 1 { entering.sort { $0.row < $1.row } }
+    var entering: [(row: Int, arrival: Arrival)] = []
+    entering.reserveCapacity(arrivals.count)
+    for arrival in arrivals {
+      entering.append((kept.row(of: arrival.handle) ?? 0, arrival))
+      if entering.count & 15 == 0 { pace.spend() }
+    }
+    if entering.count > 1 { entering.sort(pace) { $0.row < $1.row } }
     change.added = entering.map { IndexPath(section: 0, row: UInt32($0.row)) }
-    change.updated = updated.map { IndexPath(section: 0, row: UInt32(kept.row(of: $0) ?? 0)) }
-    if updated.count > 1 { change.updated.sort() }
+    for handle in updated {
+      change.updated.append(IndexPath(section: 0, row: UInt32(kept.row(of: handle) ?? 0)))
+      if change.updated.count & 15 == 0 { pace.spend() }
+    }
+    if updated.count > 1 { change.updated.sort(pace, by: <) }
     if leaving.isEmpty || entering.isEmpty { return change }
-    var places: [UInt32: Int] = [:]
-    for (place, entry) in entering.enumerated() { places[entry.arrival.handle] = place }
+    var places = [UInt32: Int](minimumCapacity: entering.count)
+    for (place, entry) in entering.enumerated() {
+      places[entry.arrival.handle] = place
+      if place & 15 == 0 { pace.spend() }
+    }
     for (place, entry) in leaving.enumerated() {
+      if place & 15 == 0 { pace.spend() }
       guard let target = places[entry.handle] else { continue }
       change.moves.append(
         Move(
