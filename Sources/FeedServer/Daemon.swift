@@ -6,11 +6,6 @@ import FeedSystem
 
 /// The program `feedd`, from its command line to its exit code.
 public enum Daemon {
-  /// The number of descriptors that are not connections: standard streams, the listener, the event queue, the store.
-  private static let otherDescriptors = 32
-  /// The descriptors of one managed feed: its thread's event, the database, its log, index and journal.
-  private static let descriptorsPerManagedFeed = 6
-
   /// Runs until the daemon ends.
   /// - Parameter arguments: the arguments without the program's name.
   /// - Returns: 0 if it ended on request, 1 if it failed, 2 if the command line is wrong.
@@ -66,7 +61,10 @@ public enum Daemon {
     var options = options
     if let file, let configuration { options.limits = file.limits(configuration) }
     let listener = try listen(options, log)
-    raiseOpenFiles(&options.limits, managedFeeds: configuration.map(managedFeeds(of:)) ?? 0, log)
+    let openFiles = OpenFiles(options.limits)
+    let connections = openFiles.connections(managedFeeds: configuration?.managedFeedCount ?? 0)
+    options.limits.maxConnections = connections.allowed
+    if let shortage = connections.shortage { log.write(.warning, shortage) }
     let guardian = try guardStart(signals, listener, options, environment, notify, log)
     defer { guardian.stop() }
     let state = try openState(options, environment)
@@ -76,7 +74,7 @@ public enum Daemon {
     engine.catalog.forgetManagedHistory()
     var loop = try EventLoop(
       engine: engine, state: state, clock: ServerClock(after: recovered?.newestMoment ?? 0), listener: listener,
-      signals: signals, notify: notify, log: log,
+      signals: signals, notify: notify, log: log, openFiles: openFiles,
       drainTimeout: options.drainTimeout, configurationFile: file,
       metricsPath: options.metricsPath)
     if let file, let configuration { try loop.apply(configuration, file) }
@@ -127,28 +125,6 @@ public enum Daemon {
         .warning, "--socket \(options.socketPath) is not used: the service manager handed over \(listener.path)")
     }
     return listener
-  }
-
-  private static func managedFeeds(of configuration: Configuration) -> Int {
-    configuration.entries.count { entry in
-      if case .managed = entry.definition.content { true } else { false }
-    }
-  }
-
-  /// Raises the limit of open files to what the connections, the store and managed databases need. If it cannot be
-  /// raised, lowers `maxConnections`, so that descriptors remain for the reserved connections and for the store.
-  private static func raiseOpenFiles(_ limits: inout Limits, managedFeeds: Int, _ log: Log) {
-    let others = otherDescriptors + managedFeeds * descriptorsPerManagedFeed
-    let wanted = limits.maxConnections + limits.reservedConnections + others
-    let allowed = OpenFileLimit.raise(to: wanted)
-    guard allowed < wanted else { return }
-    let connections = limits.maxConnections
-    limits.maxConnections = max(allowed - others - limits.reservedConnections, 1)
-    log.write(
-      .warning,
-      "only \(grouped(allowed)) files may be open and \(counted(connections, "connection")) want \(grouped(wanted)): "
-        + "maxConnections is \(grouped(limits.maxConnections)); raise the limit (LimitNOFILE), or lower --max-connections"
-    )
   }
 
   static func makeEngine(_ options: DaemonOptions, _ storage: SQLiteLog?, _ log: Log) throws -> Engine {

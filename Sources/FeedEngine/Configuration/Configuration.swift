@@ -25,6 +25,13 @@ public struct Configuration: Sendable {
   /// The number of feeds that the file defines.
   public var feedCount: Int { entries.count }
 
+  /// The number of managed feeds that the file defines.
+  public var managedFeedCount: Int {
+    entries.count { entry in
+      if case .managed = entry.definition.content { true } else { false }
+    }
+  }
+
   /// Sorts the definitions so that each follows those whose feeds it shows, and otherwise keeps their order.
   ///
   /// - Precondition: the names of the definitions are unique.

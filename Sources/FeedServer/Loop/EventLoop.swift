@@ -24,6 +24,7 @@ struct EventLoop: ~Copyable {
   private var metrics: MetricsFile?
   /// The file that SIGHUP reads again; nil if there is none.
   private let configurationFile: ConfigurationFile?
+  private let openFiles: OpenFiles
   /// The time of this cycle.
   private var now: Instant
   /// The number of cycles, for the log.
@@ -31,8 +32,8 @@ struct EventLoop: ~Copyable {
 
   init(
     engine: Engine, state: DurableState?, clock: ServerClock, listener: UnixListener,
-    signals: consuming Signals, notify: Notify, log: Log, drainTimeout: Duration, configurationFile: ConfigurationFile?,
-    metricsPath: String? = nil
+    signals: consuming Signals, notify: Notify, log: Log, openFiles: OpenFiles? = nil, drainTimeout: Duration,
+    configurationFile: ConfigurationFile?, metricsPath: String? = nil
   ) throws(SystemError) {
     let commitLog: any CommitLog = state?.log ?? NoLog()
     let link = try SocketLink(listener, log)
@@ -47,6 +48,7 @@ struct EventLoop: ~Copyable {
     self.state = state
     self.log = log
     self.configurationFile = configurationFile
+    self.openFiles = openFiles ?? OpenFiles(engine.limits)
     shutdown = Shutdown(drainTimeout: drainTimeout)
     service = ServiceManager(notify, log, now: now)
     if let metricsPath { metrics = MetricsFile(metricsPath, log, now: now) }
@@ -219,7 +221,16 @@ struct EventLoop: ~Copyable {
   mutating func apply(_ configuration: Configuration, _ file: ConfigurationFile) throws(ConfigurationFileError) {
     let changes = try file.apply(configuration, to: engine, now: now)
     log.write(.notice, "\(file.path): \(changes.text)")
+    allowConnections(besideManagedFeeds: configuration.managedFeedCount)
     arrangeSources()
+  }
+
+  /// Keeps descriptors for the databases of managed feeds. Connections that are open stay open.
+  private func allowConnections(besideManagedFeeds count: Int) {
+    let (allowed, shortage) = openFiles.connections(managedFeeds: count)
+    if allowed == engine.limits.maxConnections { return }
+    engine.setMaxConnections(allowed)
+    log.write(.warning, shortage ?? "maxConnections is \(grouped(allowed)) again")
   }
 
   /// Updates the set of databases to that of the current managed feeds, if these may have changed.
@@ -255,7 +266,9 @@ struct EventLoop: ~Copyable {
 
   /// Warns about changed limits, which take effect only at start.
   private func warnOfLimits(_ wanted: Limits) {
-    let others = Limits.all.filter { wanted[keyPath: $0.keyPath] != engine.limits[keyPath: $0.keyPath] }
+    var present = engine.limits
+    present.maxConnections = openFiles.maxConnections
+    let others = Limits.all.filter { wanted[keyPath: $0.keyPath] != present[keyPath: $0.keyPath] }
     guard !others.isEmpty else { return }
     log.write(
       .warning, "other limits take effect when feedd is started again: \(others.map(\.name).joined(separator: ", "))")
