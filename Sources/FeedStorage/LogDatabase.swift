@@ -30,8 +30,8 @@ struct LogDatabase: ~Copyable {
   /// Damage of the files by another program; nil if there is none. After damage nothing is stored, and nothing is moved
   /// from the WAL into the database file.
   private var damage: StorageError?
-  /// The failure of a sync after which the WAL was not emptied. The system may have discarded what was written before it,
-  /// the header of the WAL included, and later syncs succeed without that (fsync(2)).
+  /// The failure of a sync after which the WAL was not emptied, perhaps before this start. The system may have discarded what
+  /// was written before it, the header of the WAL included, and later syncs succeed without that (fsync(2)).
   private var failedSync: StorageError?
 
   init(
@@ -42,6 +42,13 @@ struct LogDatabase: ~Copyable {
     let journal = try Journal.open(database, durability)
     let (pageSize, checkpoints) = try StorageError.naming(path) { () throws(SQLiteError) in
       (try database.integer("PRAGMA page_size") ?? 0, try Checkpoints(database, path: path, vfs: vfs))
+    }
+    // A process that was killed may not have synced the end of its WAL. From now on clients see these batches.
+    if durability == .disk, FileSize.of(path + "-wal") ?? 0 > 0, !checkpoints.emptyLog() {
+      failedSync = StorageError(
+        .other, path: path,
+        reason:
+          "the log of the last run cannot be moved into the database; the disk fails, or another program reads it")
     }
     mark = StateMarkFile(
       StateMark(epoch: epoch, boot: boot, isSynced: durability == .disk, sequence: journal.sequence), of: path)

@@ -36,4 +36,24 @@ extension SimulationTests {
     try daemon.restart(.powerLoss(seed))
     #expect(daemon.content(of: "c") != nil)
   }
+
+  /// A kill leaves a batch whose sync failed; the system may have dropped what it still shows to the next start.
+  @Test("what a start finds behind a failed sync survives a loss of power", arguments: UInt64(1)...12)
+  func startAfterFailedSync(_ seed: UInt64) throws {
+    let disk = try StoredLog.Disk(.disk)
+    let daemon = try SimulatedDaemon(limits: Limits(), window: 1, disk: disk)
+    daemon.link.isCalm = true
+    let line = daemon.link.connect(Peer(uid: 0, gid: 0, pid: 1))
+    try daemon.runTurn()
+    simulated_disk_fail(Int32(FAULTY_DISK_SYNC_AND_WRITE), 0, 20)
+    let request = #"{"jsonrpc":"2.0","id":1,"method":"define","params":{"feed":"a","kind":"array"}}"#
+    daemon.link.send(line, FrameText.frame(request))
+    try daemon.runTurn()
+    daemon.log.work()
+    #expect(simulated_disk_failures() > 0)
+    try daemon.restart(.kill(tail: 0))
+    #expect(daemon.content(of: "a") != nil)
+    try daemon.restart(.powerLoss(seed))
+    #expect(daemon.content(of: "a") != nil)
+  }
 }
