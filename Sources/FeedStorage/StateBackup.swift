@@ -9,13 +9,54 @@ public enum StateBackup {
   ///
   /// The copy is written under a random name in the same directory, and gets its final name when it is complete and
   /// synced. Nothing is overwritten, and no symbolic link is followed. Requires permission to read the state directory.
+  ///
+  /// SQLite opens files by their names. In a directory where another user could put a file of their own under the random
+  /// name, they could read the state; so for such a directory the copy is made in `/var/tmp` first.
   /// - Throws: also if `copy` exists.
   public static func copy(_ path: String, to copy: String) throws(StorageError) {
-    let exists = StorageError(.exists, path: copy, reason: "the file exists")
+    let directory = FilePath.directory(of: copy)
+    if PrivateDirectory.protectsNames(directory) { return try self.copy(path, to: copy, by: directory) }
+    try check(copy)
+    do throws(SystemError) {
+      try SmallFile.checkReplaceable(copy)
+    } catch {
+      throw StorageError(.forbidden, path: copy, reason: "\(error)")
+    }
+    guard PrivateDirectory.protectsNames(staging) else {
+      throw StorageError(
+        .forbidden, path: copy, reason: "other users control its directory, and \(staging) is not safe either")
+    }
+    guard let number = try? Random.hex128() else {
+      throw StorageError(.other, path: copy, reason: "cannot choose a random name")
+    }
+    let temporary = "\(staging)/feedd-\(number)"
+    defer { unlink(temporary) }
+    try self.copy(path, to: temporary, by: staging)
+    do throws(SystemError) {
+      try FileCopy.create(copy, from: InputFile(temporary))
+    } catch {
+      throw error.code == EEXIST ? exists(copy) : StorageError(.inputOutput, path: copy, reason: "\(error)")
+    }
+    try? PrivateDirectory.sync(directory)
+  }
+
+  /// The directory for copies that cannot be made where they shall be.
+  private static let staging = "/var/tmp"
+
+  private static func check(_ copy: String) throws(StorageError) {
     var status = stat()
-    guard lstat(copy, &status) != 0 else { throw exists }
+    guard lstat(copy, &status) != 0 else { throw exists(copy) }
+  }
+
+  private static func exists(_ copy: String) -> StorageError {
+    StorageError(.exists, path: copy, reason: "the file exists")
+  }
+
+  /// - Parameter directory: that of `copy`, in which no other user can replace the file while SQLite writes it.
+  private static func copy(_ path: String, to copy: String, by directory: String) throws(StorageError) {
+    try check(copy)
     let source = try StateFile.openToRead(path).database
-    let temporary = try newFile(beside: copy)
+    let temporary = try newFile(in: FilePath.resolved(directory) ?? directory, for: copy)
     defer { for end in ["", "-wal", "-journal", "-shm"] { unlink(temporary + end) } }
     try StorageError.naming(copy) { () throws(SQLiteError) in
       // VACUUM INTO accepts an existing empty file. This one was created just before.
@@ -29,16 +70,16 @@ public enum StateBackup {
     // link(2) creates the name or fails; unlike rename(2) it replaces nothing.
     guard link(temporary, copy) == 0 else {
       throw errno == EEXIST
-        ? exists
+        ? exists(copy)
         : StorageError(.inputOutput, path: copy, reason: "cannot create the file: \(String(cString: strerror(errno)))")
     }
-    try? PrivateDirectory.sync(FilePath.directory(of: copy))
+    try? PrivateDirectory.sync(directory)
   }
 
-  /// Creates an empty file with an unguessable name in the directory of `copy`.
-  private static func newFile(beside copy: String) throws(StorageError) -> String {
+  /// Creates an empty file with an unguessable name in a directory.
+  private static func newFile(in directory: String, for copy: String) throws(StorageError) -> String {
     do throws(SystemError) {
-      let path = "\(FilePath.directory(of: copy))/.\(FilePath.name(of: copy)).\(try Random.hex128())"
+      let path = "\(directory)/.\(FilePath.name(of: copy)).\(try Random.hex128())"
       let number = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
       guard number >= 0 else { throw SystemError(code: errno, operation: "create", path: path) }
       close(number)
@@ -62,7 +103,7 @@ extension StateBackup {
     let fresh = "\(path).new"
     unlink(fresh)
     do throws(StorageError) {
-      try Self.copy(copy, to: fresh)
+      try Self.copy(copy, to: fresh, by: directory)
       try put(fresh, at: path, in: directory)
     } catch {
       unlink(fresh)

@@ -159,6 +159,27 @@ import Testing
       try database.text(#"SELECT group_concat(section || '/' || "row") FROM rows WHERE feed = 'c'"#) == "0/0,0/1")
   }
 
+  /// Another user could exchange the file that SQLite opens by its name.
+  @Test func backupIntoADirectoryOfOthersIsCopied() throws {
+    try fill(3)
+    let open = directory.file("open")
+    #expect(mkdir(open, 0o700) == 0 && chmod(open, 0o777) == 0)
+    let copy = "\(open)/backup"
+    try StateBackup.copy(path, to: copy)
+    var status = stat()
+    #expect(stat(copy, &status) == 0 && status.st_mode & 0o777 == 0o600 && status.st_nlink == 1)
+    // Nothing else is in the directory.
+    #expect(rename(copy, directory.file("moved")) == 0 && rmdir(open) == 0)
+    let moved = try SQLiteLog.open(
+      directory.file("moved"), durability: .process, freshEpoch: "other", software: "2")
+    #expect(moved.epoch == "other")
+    #expect(mkdir(open, 0o700) == 0 && chmod(open, 0o777) == 0 && symlink(path, copy) == 0)
+    let error = #expect(throws: StorageError.self) { try StateBackup.copy(path, to: copy) }
+    #expect(error?.kind == .exists)
+    let absent = #expect(throws: StorageError.self) { try StateBackup.copy(path, to: "\(open)/none/backup") }
+    #expect(absent?.kind == .forbidden)
+  }
+
   /// A backup is renamed to its final name when it is complete, and follows no symbolic link.
   @Test func backupFollowsNoSymbolicLink() throws {
     try fill(3)

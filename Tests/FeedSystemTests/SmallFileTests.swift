@@ -4,6 +4,24 @@ import Glibc
 import TestSupport
 import Testing
 
+@Suite struct PrivateDirectoryTests {
+  @Test("names are safe where only this user and root may rename files") func protectedNames() throws {
+    let directory = try TemporaryDirectory()
+    let (parent, child) = (directory.file("parent"), directory.file("parent/child"))
+    #expect(mkdir(parent, 0o700) == 0 && mkdir(child, 0o700) == 0)
+    #expect(PrivateDirectory.protectsNames(child))
+    #expect(symlink(child, directory.file("link")) == 0)
+    #expect(PrivateDirectory.protectsNames(directory.file("link")))
+    for (mode, isSafe) in [(0o755, true), (0o777, false), (0o770, false), (0o1777, true)] as [(mode_t, Bool)] {
+      #expect(chmod(parent, mode) == 0)
+      #expect(PrivateDirectory.protectsNames(parent) == isSafe)
+      #expect(PrivateDirectory.protectsNames(child) == isSafe)
+      #expect(PrivateDirectory.protectsNames(directory.file("link")) == isSafe)
+    }
+    #expect(!PrivateDirectory.protectsNames(directory.file("absent")))
+  }
+}
+
 @Suite("Small files")
 struct SmallFileTests {
   @Test func replacedFileIsReadBack() throws {

@@ -29,6 +29,20 @@ public enum PrivateDirectory {
     guard fsync(directory.rawValue) == 0 || currentErrno() == EINVAL else { throw .last("sync directory", path) }
   }
 
+  /// Whether no other user than root can rename or replace a file that this process creates in the directory. It and all
+  /// directories above it belong to root or to the user of this process, and are sticky if others may write to them.
+  public static func protectsNames(_ path: String) -> Bool {
+    guard var directory = FilePath.resolved(path) else { return false }
+    while true {
+      var status = stat()
+      guard stat(directory, &status) == 0, status.st_uid == 0 || status.st_uid == geteuid(),
+        status.st_mode & 0o022 == 0 || status.st_mode & S_ISVTX != 0
+      else { return false }
+      if directory == "/" { return true }
+      directory = FilePath.directory(of: directory)
+    }
+  }
+
   /// Calls `body`, during which new files are accessible to this user only.
   /// - Precondition: no other thread creates files, because the umask belongs to the whole process.
   public static func withPrivateFiles<Result, Failure: Error>(
