@@ -50,8 +50,9 @@ struct ClientTransferTests {
     try daemon.answer("feeds", #"{"feeds":[{"feed":"f","kind":"array","revision":1}]}"#)
     // The elements are read over another connection.
     try daemon.accept()
-    try daemon.answer("watch", #"{"feed":"f","epoch":"e","revision":4,"resumed":false,\#(sections)}"#)
-    try daemon.notify("snapshot", #"{"feed":"f","revision":4,"at":\#(at),"elements":[1],"last":true}"#)
+    try daemon.answer(
+      "watch", #"{"feed":"f","epoch":"e","revision":4,"resumed":false,\#(sections)}"#,
+      then: ("snapshot", #"{"feed":"f","revision":4,"at":\#(at),"elements":[1],"last":true}"#))
     let outcome = try ClientCommand.finish(export)
     #expect(outcome.code == 3)
     #expect(outcome.errors.hasPrefix("feedclient: the daemon does not speak this protocol: "))

@@ -26,20 +26,30 @@ final class ScriptedDaemon {
   }
 
   /// Receives a request of that method and sends its result.
+  ///
+  /// - Parameter notification: sent at once behind the result, for a client that may close the connection when it reads that.
   @discardableResult
-  func answer(_ method: String, _ result: String) throws -> String {
+  func answer(
+    _ method: String, _ result: String, then notification: (method: String, params: String)? = nil
+  ) throws -> String {
     let request = try #require(client).receive(having: "\"method\":\"\(method)\"")
     let id = try #require(request.firstMatch(of: /"id":(\d+)/)).1
-    try say("{\"jsonrpc\":\"2.0\",\"id\":\(id),\"result\":\(result)}")
+    let rest = notification.map { Self.notification($0.method, $0.params) }
+    try say(["{\"jsonrpc\":\"2.0\",\"id\":\(id),\"result\":\(result)}"] + (rest.map { [$0] } ?? []))
     return request
   }
 
   /// Sends a notification.
-  func notify(_ method: String, _ params: String) throws {
-    try say("{\"jsonrpc\":\"2.0\",\"method\":\"\(method)\",\"params\":\(params)}")
+  func notify(_ method: String, _ params: String) throws { try say([Self.notification(method, params)]) }
+
+  private static func notification(_ method: String, _ params: String) -> String {
+    "{\"jsonrpc\":\"2.0\",\"method\":\"\(method)\",\"params\":\(params)}"
   }
 
-  private func say(_ json: String) throws { try #require(client).send(json) }
+  /// Sends messages by one write.
+  private func say(_ messages: [String]) throws {
+    try #require(client).sendBytes(messages.flatMap { RawClient.frame(Array($0.utf8)) })
+  }
 
   /// Closes the connection.
   func hangUp() { client = nil }
