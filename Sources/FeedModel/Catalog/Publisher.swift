@@ -8,7 +8,7 @@ final class Publisher {
   private let log: UndoLog
   private var changes = ChangeTable()
   private var hints = Hints()
-  /// The collections and lists that this commit redefined. Their changes cannot be simplified by the undo log.
+  /// The collections and lists that this commit redefined. The undo log does not pair their rows.
   private var rebinned: [FeedNumber] = []
   /// The revision and the time of the commit that is published, and the time before its first step.
   private var revision: UInt64 = 0
@@ -102,11 +102,14 @@ final class Publisher {
     let feed = graph.table[changes[slot].pointee.feed]
     let composed = changes[slot].pointee.accumulator.finish { log.pace.didCompose() }
     if composed.isEmpty { return }
-    guard let store = feed.kind.rows, !rebinned.contains(feed.number) else {
+    let isRebinned = rebinned.contains(feed.number)
+    // A redefined collection has other rows.
+    guard let store = feed.kind.rows, !isRebinned || feed.collection == nil else {
       return changes[slot].pointee.change = composed.normalizingMoves()
     }
     guard let keyed = store.keyed else {
-      return changes[slot].pointee.change = store.simplify(composed, log, since: .start, entries)
+      return changes[slot].pointee.change = store.simplify(
+        composed, log, since: .start, entries, pairsRows: !isRebinned)
     }
     if feed.isGone {
       // All sections are deleted, whatever happened to their rows before.

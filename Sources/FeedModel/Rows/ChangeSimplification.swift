@@ -15,15 +15,19 @@ extension RowStore {
   /// - Parameters:
   ///   - position: the position in the log where the steps begin. The sections have not changed since.
   ///   - known: the entries of the whole commit, if they were divided already.
+  ///   - pairsRows: false if the path of the identity has changed, so that no row that left has returned.
   func simplify(
-    _ change: Change, _ log: UndoLog, since position: UndoLog.Position, _ known: UndoLog.EntriesByStore? = nil
+    _ change: Change, _ log: UndoLog, since position: UndoLog.Position, _ known: UndoLog.EntriesByStore? = nil,
+    pairsRows: Bool = true
   ) -> Change {
     let own = Unmanaged<RowStore>.passUnretained(self)
     let entries = known?[own] ?? log.entries(of: own, since: position)
     var change = change
-    pairReturned(&change, entries)
+    if pairsRows { pairReturned(&change, entries) }
     change = change.normalizingMoves()
-    dropUnchanged(from: &change.updated, entries, log.pace) { sections[Int($0.section)].rows[Int($0.row)] }
+    dropUnchanged(from: &change.updated, entries, log.pace, pairsRows: pairsRows) {
+      sections[Int($0.section)].rows[Int($0.row)]
+    }
     return change
   }
 
@@ -94,11 +98,11 @@ extension RowStore {
 
   /// Removes rows from `updated` whose element after all steps equals the one before them.
   private func dropUnchanged(
-    from updated: inout [IndexPath], _ entries: ArraySlice<UndoLog.Entry>, _ pace: Pace,
+    from updated: inout [IndexPath], _ entries: ArraySlice<UndoLog.Entry>, _ pace: Pace, pairsRows: Bool = true,
     handleOf: (IndexPath) -> UInt32
   ) {
     if updated.isEmpty { return }
-    let (originals, added) = originals(entries, pace)
+    let (originals, added) = originals(entries, pace, pairsRows: pairsRows)
     updated.removeAll { path in
       let handle = handleOf(path)
       pace.spend()
@@ -111,7 +115,7 @@ extension RowStore {
 
   /// The versions of elements before the entries, by their current handles; and the elements that the entries added.
   private func originals(
-    _ entries: ArraySlice<UndoLog.Entry>, _ pace: Pace
+    _ entries: ArraySlice<UndoLog.Entry>, _ pace: Pace, pairsRows: Bool
   ) -> (originals: [UInt32: ElementText], added: Set<UInt32>) {
     var (exchanges, additions) = (0, 0)
     for (place, entry) in entries.enumerated() {
@@ -131,9 +135,9 @@ extension RowStore {
       if place & 3 == 3 { pace.spend() }
       if entry.step == .addedElement { added.insert(entry.handle) }
       // Only the first removal of an identity refers to the version before the entries.
-      guard entry.step == .removedElement, !added.contains(entry.handle), let now = successor(of: entry.handle) else {
-        continue
-      }
+      guard pairsRows, entry.step == .removedElement, !added.contains(entry.handle),
+        let now = successor(of: entry.handle)
+      else { continue }
       originals[now] = originals[entry.handle] ?? elements.text(of: entry.handle)
     }
     return (originals, added)

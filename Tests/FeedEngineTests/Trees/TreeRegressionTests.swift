@@ -176,4 +176,17 @@ import Testing
     #expect(ask(pusher, "transaction", "{\"ops\":[\(there),\(back)]}").json?["result"]?["revision"]?.int == 2)
     #expect(harness.take(watcher).isEmpty)
   }
+
+  @Test(arguments: [#""type":"$.k""#, #""id":"$.id","type":"$.k""#])
+  func redefinitionThereAndBackListsNoRow(_ members: String) {
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = ask(pusher, "define", #"{"feed":"a","kind":"array"}"#)
+    _ = ask(pusher, "insert", #"{"feed":"a","elements":[{"id":1,"k":"A"},{"id":2,"k":"B"}]}"#)
+    _ = ask(watcher, "watch", #"{"feed":"a"}"#)
+    let there = #"{"method":"define","params":{"feed":"a","kind":"array",\#(members),"replace":true}}"#
+    let back = #"{"method":"define","params":{"feed":"a","kind":"array","multiple":false,"replace":true}}"#
+    _ = ask(pusher, "transaction", "{\"ops\":[\(there),\(back)]}")
+    #expect(revisions(["a"], pusher) == [2])
+    #expect(harness.take(watcher).isEmpty)
+  }
 }
