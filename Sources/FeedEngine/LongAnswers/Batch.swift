@@ -5,7 +5,7 @@ import FeedJSON
 /// Most batches are executed in the turn that decodes them. Otherwise this object keeps a copy of the remaining
 /// requests.
 final class Batch {
-  /// The answers, separated by commas.
+  /// The frame of the answers so far, without its last bracket; empty if there are none.
   let answers = TurnBuffer()
   private var bytes = ByteBuffer()
   private var scanner: JSONScanner
@@ -19,6 +19,31 @@ final class Batch {
 
   /// The memory in bytes: the copy of the requests, its tokens, and the answers.
   var memory: Int { bytes.capacity + scanner.capacity * JSONScanner.tokenSize + answers.bytes.capacity }
+
+  /// Begins an entry in the array of answers. Returns the size of the answers before it.
+  func openEntry() -> Int {
+    let start = answers.bytes.count
+    if start == 0 {
+      _ = answers.bytes.beginFrame()
+      answers.bytes.append(UInt8(ascii: "["))
+    } else {
+      answers.bytes.append(UInt8(ascii: ","))
+    }
+    return start
+  }
+
+  /// The size of the array of answers so far, with its brackets.
+  var answersSize: Int { max(0, answers.bytes.count - Self.head) + 2 }
+
+  /// Removes the last entry, which was opened at `start`, and returns it.
+  func takeEntry(from start: Int) -> [UInt8] {
+    let entry = Array(answers.bytes.bytes[(start > 0 ? start + 1 : Self.head)...])
+    answers.bytes.truncate(to: start)
+    return entry
+  }
+
+  /// The bytes of the frame's length and the first bracket.
+  private static let head = 5
 
   /// Whether requests are left.
   var isUnfinished: Bool { rest != nil }
@@ -64,15 +89,22 @@ final class Batch {
 }
 
 extension Engine {
-  /// Queues the answers so far.
+  /// Queues the answers so far. O(bytes), but O(1) for a long array if it is the first answer of the turn.
   func sendAnswers(of batch: Batch, to session: Session) {
     if batch.answers.bytes.isEmpty { return }
-    let start = answers.bytes.beginFrame()
-    answers.bytes.append(UInt8(ascii: "["))
-    answers.bytes.append(batch.answers.bytes.bytes)
-    answers.bytes.append(UInt8(ascii: "]"))
-    answers.bytes.endFrame(at: start)
+    batch.answers.bytes.append(UInt8(ascii: "]"))
+    batch.answers.bytes.endFrame(at: 0)
+    let start = answers.bytes.count
+    if start == 0 && batch.answers.bytes.count >= Self.longArray {
+      swap(&answers.bytes, &batch.answers.bytes)
+    } else {
+      answers.bytes.append(batch.answers.bytes.bytes)
+    }
     batch.answers.bytes.removeAll(keepingCapacity: false)
     queue(session, answers, from: start)
   }
+
+  /// The smallest array of answers whose memory is taken over. The memory of a shorter one is not worth losing the
+  /// turn's own, which is in the caches of the processor.
+  private static var longArray: Int { 1 << 20 }
 }

@@ -84,12 +84,9 @@ extension Engine {
 
   /// Begins a frame, or an entry of a JSON-RPC batch.
   private func openAnswer(_ buffer: TurnBuffer, _ session: Session) -> Int {
+    if let batch = session.line.batch { return batch.openEntry() }
     let start = buffer.bytes.count
-    if session.line.batch == nil {
-      _ = buffer.bytes.beginFrame()
-    } else if start > 0 {
-      buffer.bytes.append(UInt8(ascii: ","))
-    }
+    _ = buffer.bytes.beginFrame()
     return start
   }
 
@@ -107,11 +104,11 @@ extension Engine {
   /// Ends an entry of a batch. If the array would exceed a frame, it is sent without the entry, which starts the next
   /// array.
   private func closeEntry(of batch: Batch, _ start: Int, _ session: Session) throws(FeedError) {
-    if batch.answers.bytes.count + 2 <= limits.maxFrame { return }
-    let entry = Array(batch.answers.bytes.bytes[(start > 0 ? start + 1 : 0)...])
-    batch.answers.bytes.truncate(to: start)
+    if batch.answersSize <= limits.maxFrame { return }
+    let entry = batch.takeEntry(from: start)
     if entry.count + 2 > limits.maxFrame { throw .answerTooLarge(maxFrame: limits.maxFrame) }
     sendAnswers(of: batch, to: session)
+    _ = batch.openEntry()
     entry.withUnsafeBytes { batch.answers.bytes.append($0) }
   }
 }

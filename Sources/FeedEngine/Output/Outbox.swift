@@ -45,10 +45,19 @@ struct Outbox {
 
   /// Ends the writes of a turn: each listed session keeps its unwritten output, and the memory of the turn is reused.
   mutating func finish(_ body: (Session) -> Void) {
+    var heir: Session?
     for session in listed {
       session.isInOutbox = false
+      if heir == nil && session.output.isMost(of: answers) {
+        heir = session
+        continue
+      }
       session.output.keepRest()
       body(session)
+    }
+    if let heir {
+      heir.output.take(answers)
+      body(heir)
     }
     listed.removeAll(keepingCapacity: true)
     answers.recycle()

@@ -2,8 +2,9 @@ import FeedJSON
 
 /// The unwritten output of one connection: bytes kept from earlier turns, then pieces of this turn's shared buffers.
 ///
-/// Bytes are encoded once and written from the shared buffer. Bytes that the socket does not accept by the end of the
-/// turn are copied into the connection's own memory, so a slow reader retains no shared buffer. Invariant: `fresh` is
+/// Bytes are encoded once and written from the shared buffer. Bytes that are not written by the end of the turn are
+/// copied into the connection's own memory, so a slow reader retains no shared buffer; a connection that has most of a
+/// large buffer takes it over instead. Invariant: `fresh` is
 /// the number of bytes in the pieces from `firstPiece` on.
 struct OutputQueue: ~Copyable {
   /// A part of a buffer of this turn.
@@ -21,7 +22,7 @@ struct OutputQueue: ~Copyable {
   private var fresh = 0
   /// The number of unwritten bytes of the first frame; 0 if the last write ended at the end of a frame.
   private var frameRest = 0
-  /// Whether the last write was incomplete. Set by the turn, which writes.
+  /// Whether output is left that is written when the connection is reported as writable. Set by the turn, which writes.
   var isBlocked = false
 
   /// The number of bytes from earlier turns.
@@ -120,6 +121,31 @@ struct OutputQueue: ~Copyable {
     }
     return 0
   }
+
+  /// Whether the unwritten output is one large part of `source` that fills at least half of its memory, so that
+  /// ``take(_:)`` costs less than a copy and wastes little.
+  func isMost(of source: TurnBuffer, atLeast least: Int = largePart) -> Bool {
+    guard fresh >= least, backlog == 0, firstPiece &+ 1 == pieces.count else { return false }
+    return pieces[firstPiece].source.toOpaque() == Unmanaged.passUnretained(source).toOpaque()
+      && fresh &* 2 >= source.bytes.capacity
+  }
+
+  /// Takes the memory of `source` with the unwritten output, which is not copied. `source` is empty then. O(1).
+  /// - Precondition: ``isMost(of:)``, and no other connection has unwritten output in `source`.
+  mutating func take(_ source: TurnBuffer) {
+    assert(isMost(of: source, atLeast: 0))
+    let piece = pieces[firstPiece]
+    kept.removeAll(keepingCapacity: true)
+    swap(&kept, &source.bytes)
+    kept.truncate(to: piece.end)
+    keptStart = piece.start
+    pieces.removeAll(keepingCapacity: true)
+    firstPiece = 0
+    fresh = 0
+  }
+
+  /// The smallest output that is not copied.
+  private static let largePart = 1 << 20
 
   /// Copies the unwritten rest of this turn's pieces into the connection's own memory.
   mutating func keepRest() {

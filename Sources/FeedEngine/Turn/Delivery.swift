@@ -8,9 +8,19 @@ struct Delivery: ~Copyable {
   /// Connections that may have to be closed at the end of the turn.
   private var ending: [SessionHandle] = []
   private let slices: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>
+  /// The bytes that may still be offered in this turn, besides small output.
+  private var room = 0
+  /// The last connection that was written in its round: the next turn begins with the one after it.
+  private var lastWritten = -1
 
   /// The maximum number of slices in one write.
   private static let slicesPerWrite = 1024
+  /// The maximum bytes of all writes in one turn.
+  private static let turnBudget = 2 << 20
+  /// The maximum bytes for one connection in one turn.
+  private static let share = 512 << 10
+  /// Output of this size is offered whatever the budget.
+  private static let smallOutput = 16 << 10
 
   init(_ engine: Engine) {
     self.engine = engine
@@ -30,25 +40,43 @@ struct Delivery: ~Copyable {
   }
 
   /// Writes to connections that accept bytes again, then to all connections with new output, once each.
+  ///
+  /// A peer that reads on another processor makes room while a write copies, so a write can take as long as all its
+  /// bytes. A turn therefore offers a limited number of bytes: connections with long output take turns, by their
+  /// numbers. O(n log n + bytes) with n writable connections.
   mutating func write(_ link: inout some Link & ~Copyable) {
-    for id in writable {
-      guard let session = engine.sessions[id] else { continue }
-      session.output.isBlocked = false
-      flush(session, &link)
-      engine.outbox.list(session)
-    }
+    room = Self.turnBudget
+    let first = lastWritten
+    if writable.count > 1 { writable.sort { $0.rawValue < $1.rawValue } }
+    for id in writable where id.rawValue > first { flushAgain(id, &link) }
+    for id in writable where id.rawValue <= first { flushAgain(id, &link) }
     writable.removeAll(keepingCapacity: true)
     engine.outbox.forEach { flush($0, &link) }
     engine.finishWrites()
   }
 
-  /// Writes to one connection until all output is written or it accepts no more.
+  /// Writes to a connection that accepts bytes again.
+  private mutating func flushAgain(_ id: ConnectionID, _ link: inout some Link & ~Copyable) {
+    guard let session = engine.sessions[id] else { return }
+    session.output.isBlocked = false
+    if room > 0 { lastWritten = id.rawValue }
+    flush(session, &link)
+    engine.outbox.list(session)
+  }
+
+  /// Writes to one connection until all output is written, it accepts no more or it has had its share of the turn.
   private mutating func flush(_ session: Session, _ link: inout some Link & ~Copyable) {
+    var share = session.output.count <= Self.smallOutput ? Self.smallOutput : min(Self.share, room)
     while !session.output.isBlocked && !session.input.isDeaf {
-      let count = session.output.gather(into: slices)
+      var count = session.output.gather(into: slices)
       if count == 0 { break }
-      var offered = 0
-      for index in 0..<count { offered &+= slices[index].count }
+      if share <= 0 {
+        session.output.isBlocked = true
+        break
+      }
+      let offered = limit(&count, to: share)
+      share &-= offered
+      room &-= offered
       switch link.write(session.id, UnsafeBufferPointer(rebasing: slices[..<count])) {
       case .bytes(let written):
         engine.didWrite(session, written)
@@ -71,6 +99,21 @@ struct Delivery: ~Copyable {
       if session.output.count == 0 { note(session) }
     }
     updateWatch(session, &link)
+  }
+
+  /// Shortens the slices to `allowed` bytes, at least one. Returns the number of bytes in the slices.
+  @inline(__always)
+  private func limit(_ count: inout Int, to allowed: Int) -> Int {
+    var offered = 0
+    for index in 0..<count {
+      let length = slices[index].count
+      offered &+= length
+      guard offered >= allowed else { continue }
+      slices[index] = UnsafeRawBufferPointer(rebasing: slices[index].prefix(length &- (offered &- allowed)))
+      count = index &+ 1
+      return allowed
+    }
+    return offered
   }
 
   /// Lists a connection that may be finished.
