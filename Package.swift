@@ -55,7 +55,7 @@ let package = Package(
   ],
   targets: [
     .target(name: "CLinux"),
-    .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
+    .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
     module("FeedJSON"),
     module("FeedQuery", ["FeedJSON"], settings: daemonSettings),
     module("FeedChange", ["FeedJSON"]),

@@ -130,6 +130,14 @@ extension Database {
 
 /// Transactions.
 extension Database {
+  /// Calls `body` in one read transaction: all its statements see the same rows and the same schema.
+  public func snapshot<Result>(_ body: () throws -> Result) throws -> Result {
+    precondition(!isInTransaction, "transactions do not nest")
+    try execute("BEGIN")
+    defer { rollBack() }
+    return try body()
+  }
+
   /// Executes `body` in one write transaction. Rolls back if `body` throws.
   public func transaction(_ body: () throws(SQLiteError) -> Void) throws(SQLiteError) {
     precondition(!isInTransaction, "transactions do not nest")
@@ -159,11 +167,9 @@ extension Database {
 
   /// Interrupts a statement with `SQLiteError.interrupted` after about `count` more instructions of SQLite's virtual
   /// machine on this connection. Each call resets the count.
-  /// - Parameter memory: also interrupts after all connections of the process together took about as many more bytes.
-  public func limitSteps(_ count: Int, memory: Int? = nil) {
-    let period: Int32 = memory == nil ? 10_000 : 10
+  public func limitSteps(_ count: Int) {
+    let period: Int32 = 10_000
     steps.periodsLeft = max(count / Int(period), 1)
-    steps.maxMemory = memory.map { sqlite3_memory_used() + Int64($0) }
     sqlite3_progress_handler(
       handle, period,
       { context in
@@ -187,13 +193,10 @@ extension Database {
 private final class StepBudget {
   /// The number of periods of instructions.
   var periodsLeft = Int.max
-  /// The maximum of SQLite's memory in this process; nil if it is not limited.
-  var maxMemory: Int64?
 
   /// Spends one period. Returns false when nothing is left.
   func spend() -> Bool {
     if periodsLeft > 0 { periodsLeft -= 1 }
-    if let maxMemory, sqlite3_memory_used() > maxMemory { periodsLeft = 0 }
     return periodsLeft > 0
   }
 }

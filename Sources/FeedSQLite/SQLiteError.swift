@@ -61,6 +61,8 @@ extension SQLiteError {
   public static let permission = SQLITE_PERM
   /// A constraint of the schema is violated.
   public static let constraint = SQLITE_CONSTRAINT
+  /// The system or a ``MemoryBudget`` refuses more memory.
+  public static let outOfMemory = SQLITE_NOMEM
   /// A text, blob or row exceeds the length limit.
   public static let tooBig = SQLITE_TOOBIG
 

@@ -9,8 +9,6 @@ import FeedSystem
 struct SourceConnection {
   /// Milliseconds to wait for a lock of another program before the lock is reported as an error.
   private static let patience: Int32 = 250
-  /// The maximum number of compilations of the query in one look, if the tables are altered concurrently.
-  private static let maxCompilations = 4
   /// The minimum length limit for one value or row of the database, so that a query may compute with more than it
   /// returns.
   private static let leastLength = 1 << 20
@@ -18,6 +16,14 @@ struct SourceConnection {
   private static let schemaSteps = 200_000
   /// The maximum bytes of memory for a schema.
   private static let schemaMemory = 64 << 20
+  /// The maximum bytes and allocations to compile the query with the views that it names. At these limits a compilation
+  /// takes less than a second.
+  private static let queryMemory = 16 << 20
+  private static let queryAllocations = 1_000_000
+  /// The maximum bytes of memory to execute the query, besides those for long values.
+  private static let rowMemory = 64 << 20
+  /// The number of longest values that the execution may hold in memory.
+  private static let heldValues = 16
   /// Reads the schema.
   fileprivate static let schemaQuery = "SELECT count(*) FROM sqlite_schema"
   /// The suffixes of the files that SQLite opens.
@@ -25,6 +31,7 @@ struct SourceConnection {
 
   /// The maximum number of virtual machine instructions in one look.
   private let maxSteps: Int
+  private let memory = MemoryBudget()
   private var database: Database?
   private var specification: SourceSpecification?
   private var identity: FileIdentity?
@@ -38,6 +45,10 @@ struct SourceConnection {
 
   /// Reads the database if there were commits since the last look.
   mutating func look(_ specification: SourceSpecification) -> SourceReport.Outcome {
+    memory.use { lookWithinBudget(specification) }
+  }
+
+  private mutating func lookWithinBudget(_ specification: SourceSpecification) -> SourceReport.Outcome {
     if self.specification != specification { close() }
     self.specification = specification
     do {
@@ -55,23 +66,30 @@ struct SourceConnection {
     let identity = try FileIdentity(following: specification.database)
     try Self.checkAreFiles(specification.database)
     if identity != self.identity { close() }
-    let database = try self.database ?? Self.open(specification.database)
+    let database = try self.database ?? open(specification.database)
     self.database = database
     self.identity = identity
     let current = try database.integer("PRAGMA data_version")
     if let version, version == current { return .unchanged }
     version = nil
-    try Self.readSchema(of: database)
-    database.limitLength(bytes: max(specification.maxRowBytes, Self.leastLength))
+    let rows = try database.snapshot { try readRows(specification, in: database) }
+    version = current
+    return .rows(rows)
+  }
+
+  /// Reads all rows. Called in a transaction, in which the schema stays as it is: SQLite compiles the query only once,
+  /// within the limits for that.
+  private func readRows(_ specification: SourceSpecification, in database: Database) throws -> ManagedRows {
+    try readSchema(of: database)
+    let length = max(specification.maxRowBytes, Self.leastLength)
+    database.limitLength(bytes: length)
     database.limitSteps(maxSteps)
+    memory.limit(moreBytes: Self.queryMemory, allocations: Self.queryAllocations)
     // Compiles the query each time, which takes microseconds. A cached statement would return the former columns of
     // altered tables.
-    for _ in 0..<Self.maxCompilations {
-      guard let rows = try SourceQuery(specification, in: database).rows() else { continue }
-      version = current
-      return .rows(rows)
-    }
-    throw SourceFault("the tables of \(specification.database) are altered faster than they can be read; retrying")
+    let query = try SourceQuery(specification, in: database)
+    memory.limit(moreBytes: Self.rowMemory + Self.heldValues * length)
+    return try query.rows()
   }
 
   private mutating func close() {
@@ -91,15 +109,16 @@ struct SourceConnection {
     }
   }
 
-  private static func open(_ path: String) throws -> Database {
-    let database = try connect(path, .readOnly)
+  private func open(_ path: String) throws -> Database {
+    memory.limit(moreBytes: Self.schemaMemory)
+    let database = try Self.connect(path, .readOnly)
     do {
       try readSchema(of: database)
       return database
     } catch  where [SQLiteError.cannotOpen, SQLiteError.readOnly].contains(error.code) {
       // A WAL database in a read-only directory. If there is no log, the file alone is complete.
-      guard try isWithoutLog(path) else { throw error }
-      return try connect(path, .immutable)
+      guard try Self.isWithoutLog(path) else { throw error }
+      return try Self.connect(path, .immutable)
     }
   }
 
@@ -110,10 +129,12 @@ struct SourceConnection {
   }
 
   /// Reads the schema if it is not known or was changed, within limits. Its statements come from the other program.
-  private static func readSchema(of database: Database) throws(SQLiteError) {
-    database.limitLength(bytes: leastLength)
-    database.limitSteps(schemaSteps, memory: schemaMemory)
-    _ = try database.integer(schemaQuery)
+  private func readSchema(of database: Database) throws(SQLiteError) {
+    database.limitLength(bytes: Self.leastLength)
+    database.limitSteps(Self.schemaSteps)
+    // A schema that is known already is freed before another one is read.
+    memory.limit(moreBytes: max(Self.schemaMemory - memory.usedBytes, 0))
+    _ = try database.integer(Self.schemaQuery)
   }
 
   private static func isWithoutLog(_ path: String) throws -> Bool {
@@ -156,10 +177,13 @@ struct SourceFault: Error, Equatable {
       case SQLiteError.notADatabase: "\(path) is not an SQLite database, or it is encrypted"
       case SQLiteError.corrupt: "\(path) is damaged (\(error.message)); restore it or repair it with sqlite3's .recover"
       case SQLiteError.interrupted where error.sql == SourceConnection.schemaQuery,
+        SQLiteError.outOfMemory where error.sql == SourceConnection.schemaQuery,
         SQLiteError.tooBig where error.sql == SourceConnection.schemaQuery:
         "the schema of \(path) is too large; remove tables and views, or name a database with fewer of them"
       case SQLiteError.interrupted:
         "the query on \(path) takes too many steps; add an index or a LIMIT"
+      case SQLiteError.outOfMemory:
+        "the query on \(path), with the views that it names, takes too much memory; simplify it"
       case SQLiteError.tooBig:
         "the query on \(path) reads a value that is too long (maxElementBytes); select a part of it with substr"
       case SQLiteError.cannotOpen, SQLiteError.permission, SQLiteError.readOnly:

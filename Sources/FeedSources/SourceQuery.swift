@@ -8,7 +8,6 @@ struct SourceQuery {
   private let statement: Statement
   /// `{"name":` for the first column, `,"name":` for the others.
   private let heads: [[UInt8]]
-  private let names: [String]
   private let sectionColumn: Int32?
 
   init(_ specification: SourceSpecification, in database: Database) throws {
@@ -22,7 +21,6 @@ struct SourceQuery {
       throw SourceFault("the query must be one SELECT that changes nothing")
     }
     let names = Self.names(statement)
-    self.names = names
     if let twice = Self.repeated(names) {
       throw SourceFault("the query has two columns named \"\(twice)\"; name one of them with AS")
     }
@@ -55,16 +53,14 @@ struct SourceQuery {
     names.indices.first { names[..<$0].contains(names[$0]) }.map { names[$0] }
   }
 
-  /// Returns all rows. Returns nil if the tables were altered since the compilation, so that the query has other
-  /// columns.
+  /// Returns all rows. The transaction of the compilation must be open.
   ///
   /// Limits are checked after each column, before the next one is read.
-  func rows() throws -> ManagedRows? {
+  func rows() throws -> ManagedRows {
     defer { statement.reset() }
     var rows = ManagedRows()
     var text = ByteBuffer()
     while try statement.step() {
-      if rows.count == 0 && Self.names(statement) != names { return nil }
       text.removeAll(keepingCapacity: true)
       for (column, head) in heads.enumerated() {
         head.withUnsafeBytes { text.append($0) }

@@ -197,6 +197,48 @@ struct SourceConnectionTests {
     }
   }
 
+  /// A view that names the one below twice, at each of `levels`, so that the query names `2 ** levels` tables.
+  private func nestedViews(_ levels: Int, _ body: (String) -> String) -> String {
+    let views = (1...levels).map { "CREATE VIEW v\($0) AS \(body("v\($0 - 1)"))" }
+    return (["CREATE TABLE t (id)", "CREATE VIEW v0 AS SELECT id FROM t"] + views).joined(separator: ";")
+  }
+
+  @Test(
+    "views that double at each level are refused before they are compiled",
+    arguments: [
+      "SELECT a.id FROM $ a, $ b", "SELECT id FROM $ UNION ALL SELECT id FROM $",
+      "SELECT (SELECT id FROM $) + (SELECT id FROM $) AS id", "WITH a AS (SELECT id FROM $) SELECT a.id FROM a, a AS b",
+      "SELECT id + id AS id FROM $",
+    ])
+  func nestedViews(body: String) throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("d")
+    _ = try database(directory, nestedViews(30) { body.replacing("$", with: $0) })
+    var connection = SourceConnection()
+    #expect(
+      text(connection.look(specification(path, "SELECT id FROM v30")))
+        == "the query on \(path), with the views that it names, takes too much memory; simplify it")
+    #expect(text(connection.look(specification(path, "SELECT id FROM v3 WHERE id IS NOT NULL"))) == "")
+  }
+
+  @Test("a query holds at most 64 MiB and 16 long values")
+  func memoryOfTheExecution() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("d")
+    _ = try database(directory, "CREATE TABLE t (id)")
+    // Each maximum holds a value of almost a mebibyte, the length limit.
+    func query(holding count: Int) -> String {
+      let lengths = (1...count).map { "length(max(randomblob(1000000 + \($0))))" }
+      return "SELECT \(lengths.joined(separator: " + ")) > 0 AS id"
+    }
+    var connection = SourceConnection()
+    #expect(text(connection.look(specification(path, query(holding: 60)))) == #":{"id":1}"#)
+    #expect(
+      text(connection.look(specification(path, query(holding: 100))))
+        == "the query on \(path), with the views that it names, takes too much memory; simplify it")
+    #expect(text(connection.look(specification(path, query(holding: 60)))) == #":{"id":1}"#)
+  }
+
   @Test("a schema that grows while the connection is open is refused")
   func growingSchema() throws {
     let directory = try TemporaryDirectory()
