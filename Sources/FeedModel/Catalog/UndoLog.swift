@@ -45,7 +45,7 @@ final class UndoLog {
 
   /// Lets long operations of the commit stop between two steps.
   let pace: Pace
-  private(set) var entries: [Entry] = []
+  private(set) var entries = BlockList<Entry>()
   /// The keyed sections whose rows the commit changed, each once.
   private(set) var keyed: [KeyedSections] = []
   /// The number of filter steps that the current request may still take.
@@ -75,13 +75,6 @@ final class UndoLog {
 
   func didUse(steps: Int) { stepsLeft &-= steps }
 
-  /// Reserves capacity for so many entries, if they are so many that moving them would hold others up.
-  func reserve(_ more: Int) {
-    if more < 1000 { return }
-    let needed = entries.count + more
-    if needed > entries.capacity { entries.reserveCapacity(max(needed, 2 * entries.count)) }
-  }
-
   @inline(__always)
   func append(_ entry: Entry) {
     entries.append(entry)
@@ -95,18 +88,31 @@ final class UndoLog {
   }
 
   /// The entries of one store since `position`. O(entries).
-  func entries(of store: Unmanaged<RowStore>, since position: Position) -> ArraySlice<Entry> {
+  func entries(of store: Unmanaged<RowStore>, since position: Position) -> Slice<BlockList<Entry>> {
     let all = entries[position.entries...]
     // Most operations change one feed. The check avoids a copy of many entries.
-    if all.allSatisfy({ $0.state.toOpaque() == store.toOpaque() }) { return all }
-    return all.filter { $0.state.toOpaque() == store.toOpaque() }[...]
+    if areAll(all, of: store) { return all }
+    var own = BlockList<Entry>()
+    for (place, entry) in all.enumerated() {
+      if entry.state.toOpaque() == store.toOpaque() { own.append(entry) }
+      if place & 31 == 31 { pace.spend() }
+    }
+    return own[...]
+  }
+
+  private func areAll(_ entries: Slice<BlockList<Entry>>, of store: Unmanaged<RowStore>) -> Bool {
+    for (place, entry) in entries.enumerated() {
+      if entry.state.toOpaque() != store.toOpaque() { return false }
+      if place & 63 == 63 { pace.spend() }
+    }
+    return true
   }
 
   /// The entries of each store. O(entries).
   func entriesByStore() -> EntriesByStore {
-    var groups: [UnsafeMutableRawPointer: [Entry]] = [:]
+    var groups: [UnsafeMutableRawPointer: BlockList<Entry>] = [:]
     for (place, entry) in entries.enumerated() {
-      groups[entry.state.toOpaque(), default: []].append(entry)
+      groups[entry.state.toOpaque(), default: BlockList()].append(entry)
       if place & 7 == 7 { pace.spend() }
     }
     return EntriesByStore(groups: groups)
@@ -114,9 +120,9 @@ final class UndoLog {
 
   /// The entries of a whole commit, divided by the stores that they changed.
   struct EntriesByStore {
-    fileprivate let groups: [UnsafeMutableRawPointer: [Entry]]
+    fileprivate let groups: [UnsafeMutableRawPointer: BlockList<Entry>]
 
-    subscript(store: Unmanaged<RowStore>) -> ArraySlice<Entry> { (groups[store.toOpaque()] ?? [])[...] }
+    subscript(store: Unmanaged<RowStore>) -> Slice<BlockList<Entry>> { (groups[store.toOpaque()] ?? BlockList())[...] }
   }
 
   /// Undoes all steps since `position`, in reverse. Returns whether any structural step was undone.
@@ -145,7 +151,7 @@ final class UndoLog {
       entries[index].state._withUnsafeGuaranteedRef { $0.finish(entries[index]) }
       if index & 15 == 15 { pace.spend() }
     }
-    if !entries.isEmpty { entries.removeAll(keepingCapacity: entries.capacity <= 65_536) }
+    while entries.removeLastBlock() { pace.spend(Self.unitsOfABlock) }
     if !structures.isEmpty || !keyed.isEmpty { finishStructures() }
   }
 
@@ -156,6 +162,9 @@ final class UndoLog {
     while let sections = keyed.popLast() { sections.endCommit() }
   }
 
+  /// The units of work to free a block of entries.
+  private static let unitsOfABlock = 32
+
   private func sampleInvariants() {
     #if CHECK_INVARIANTS
       if structures.count <= 1000 { checkInvariants() }
@@ -165,6 +174,7 @@ final class UndoLog {
   /// O(structural steps).
   func checkInvariants() {
     let positions = structures.map(\.position)
+    entries.checkInvariants()
     precondition(zip(positions, positions.dropFirst()).allSatisfy(<=), "structural steps are out of order")
     precondition((positions.last ?? 0) <= entries.count, "a structural step stands beyond the end")
   }

@@ -24,17 +24,12 @@ extension CollectionState {
 
   /// Upserts the elements of an array in order.
   func upsert(_ elements: JSONView, in commit: Commit) throws(FeedError) {
-    commit.log.reserve(Self.entriesOfAnUpdate * elements.count)
     for (index, element) in elements.elements.enumerated() {
       try update(element, index: index, at: commit.tick(), commit.log)
       commit.addStep(&step)
       commit.pace.spend(2 &+ bins.count)
     }
   }
-
-  /// The entries of the log for most updates of one element: its version or itself, its row, and its place in the order of
-  /// change.
-  private static let entriesOfAnUpdate = 2
 
   /// Removes elements from all their bins, and deletes them.
   func remove(_ handles: [UInt32], in commit: Commit) {

@@ -13,7 +13,6 @@ extension ListState {
   /// - Throws: `limitExceeded`. The caller rolls back.
   func set(_ wanted: [JSONView], _ tick: () -> Instant, _ log: UndoLog) throws(FeedError) {
     let plan = plan(wanted, log.pace)
-    log.reserve(2 * plan.size)
     var change = Change()
     change.updated.reserveCapacity(plan.replaced.count)
     for (old, new) in plan.replaced {
@@ -113,8 +112,6 @@ private struct ListPlan {
   /// Old rows whose elements are replaced, and their new rows; both ascending.
   private(set) var replaced: [(old: Int, new: Int)] = []
 
-  var size: Int { removed.count + added.count + replaced.count }
-
   mutating func fillGap(old: Range<Int>, new: Range<Int>, _ pace: Pace) {
     pace.spend()
     let common = min(old.count, new.count)
@@ -145,7 +142,6 @@ extension ListState {
     for place in staying { fates[known[kept[place]]] = .stays }
     let handles = known.map { $0 >= 0 ? rows[$0] : ElementTable.none }
 
-    log.reserve(2 * (rows.count + wanted.count - 2 * staying.count))
     /// The indexes in `deleted` of rows that do not stay.
     var places = [UInt32](repeating: 0, count: rows.count)
     for row in fates.indices where fates[row] != .stays {

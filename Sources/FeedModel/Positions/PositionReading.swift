@@ -150,14 +150,20 @@ extension PositionTree {
 /// Operations on many items.
 extension PositionTree {
   /// The rows of those `items` that are in the tree, ascending. O(n + greatest item).
-  func rows(ofAll items: [UInt32]) -> [Int] {
+  func rows(ofAll items: [UInt32], _ pace: Pace) -> [Int] {
     var isWanted = [Bool](repeating: false, count: Int(items.max() ?? 0) + 1)
-    for item in items { isWanted[Int(item)] = true }
+    for item in items {
+      isWanted[Int(item)] = true
+      if item & 63 == 0 { pace.spend() }
+    }
     var rows: [Int] = []
+    // An array that grows copies everything at once.
+    rows.reserveCapacity(items.count)
     var row = 0
     forEach(in: 0..<count) { item in
       if Int(item) < isWanted.count, isWanted[Int(item)] { rows.append(row) }
       row += 1
+      if row & 31 == 0 { pace.spend() }
     }
     return rows
   }

@@ -23,7 +23,7 @@ extension RowStore {
     let own = Unmanaged<RowStore>.passUnretained(self)
     let entries = known?[own] ?? log.entries(of: own, since: position)
     var change = change
-    if pairsRows { pairReturned(&change, entries) }
+    if pairsRows { pairReturned(&change, entries, log.pace) }
     change = change.normalizingMoves()
     dropUnchanged(from: &change.updated, entries, log.pace, pairsRows: pairsRows) {
       sections[Int($0.section)].rows[Int($0.row)]
@@ -48,10 +48,14 @@ extension RowStore {
     dropUnchanged(from: &change.updated, entries, log.pace) { keyed.handle(at: $0) }
   }
 
-  private func pairReturned(_ change: inout Change, _ entries: ArraySlice<UndoLog.Entry>) {
+  private func pairReturned(_ change: inout Change, _ entries: Slice<BlockList<UndoLog.Entry>>, _ pace: Pace) {
     if change.deleted.isEmpty || change.added.isEmpty { return }
-    let removals = entries.indices.filter { entries[$0].step == .removedRow }
-    guard removals.count * entries.count <= Self.pairingLimit else { return }
+    var removals: [Int] = []
+    for index in entries.indices {
+      if entries[index].step == .removedRow { removals.append(index) }
+      if index & 63 == 63 { pace.spend() }
+      if removals.count * entries.count > Self.pairingLimit { return }
+    }
     var targets = Dictionary(uniqueKeysWithValues: change.moves.map { ($0.deleted, $0.added) })
     var sources = Dictionary(uniqueKeysWithValues: change.moves.map { ($0.added, $0.deleted) })
     for index in removals {
@@ -81,7 +85,7 @@ extension RowStore {
   }
 
   /// The row before the first entry of a row that an entry removed; nil if it was inserted by a later entry. O(index).
-  private func rowBefore(_ entries: ArraySlice<UndoLog.Entry>, _ index: Int) -> Int? {
+  private func rowBefore(_ entries: Slice<BlockList<UndoLog.Entry>>, _ index: Int) -> Int? {
     var row = entries[index].row
     for entry in entries[entries.startIndex..<index].reversed() where entry.section == entries[index].section {
       switch entry.step {
@@ -98,7 +102,7 @@ extension RowStore {
 
   /// Removes rows from `updated` whose element after all steps equals the one before them.
   private func dropUnchanged(
-    from updated: inout [IndexPath], _ entries: ArraySlice<UndoLog.Entry>, _ pace: Pace, pairsRows: Bool = true,
+    from updated: inout [IndexPath], _ entries: Slice<BlockList<UndoLog.Entry>>, _ pace: Pace, pairsRows: Bool = true,
     handleOf: (IndexPath) -> UInt32
   ) {
     if updated.isEmpty { return }
@@ -115,7 +119,7 @@ extension RowStore {
 
   /// The versions of elements before the entries, by their current handles; and the elements that the entries added.
   private func originals(
-    _ entries: ArraySlice<UndoLog.Entry>, _ pace: Pace, pairsRows: Bool
+    _ entries: Slice<BlockList<UndoLog.Entry>>, _ pace: Pace, pairsRows: Bool
   ) -> (originals: [UInt32: ElementText], added: Set<UInt32>) {
     var (exchanges, additions) = (0, 0)
     for (place, entry) in entries.enumerated() {

@@ -129,10 +129,12 @@ extension RowStore {
   private func removeRows(of handles: [UInt32], section: Int, _ log: UndoLog) {
     let rows = sections[section].rows
     let isMany = handles.count > rows.count / 16
-    let places = isMany ? rows.rows(ofAll: handles) : handles.compactMap { rows.row(of: $0) }.sorted()
+    let places = isMany ? rows.rows(ofAll: handles, log.pace) : handles.compactMap { rows.row(of: $0) }.sorted()
     step.deleted.reserveCapacity(step.deleted.count + places.count)
-    for row in places { step.deleted.append(IndexPath(section: UInt32(section), row: UInt32(row))) }
-    log.reserve(places.count + handles.count)
+    for row in places {
+      step.deleted.append(IndexPath(section: UInt32(section), row: UInt32(row)))
+      if row & 63 == 0 { log.pace.spend() }
+    }
     guard places.count > rows.count / 4 else {
       for row in places.reversed() {
         removeRow(section: section, at: row, log)

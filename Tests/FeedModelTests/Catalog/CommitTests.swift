@@ -101,6 +101,30 @@ import Testing
 }
 
 @Suite struct UndoLogTests {
+  /// A request that changes a million rows has millions of entries.
+  @Test func entriesAreReleasedInParts() throws {
+    let elements = ElementTable()
+    let store = RowStore(feed: "c", elements: elements, sections: [], type: nil, limits: Limits())
+    let log = UndoLog()
+    let count = 3 * BlockList<UndoLog.Entry>.blockSize
+    for handle in 0..<count {
+      log.append(.init(step: .insertedRow, handle: UInt32(handle), state: .passUnretained(store)))
+    }
+    #expect(log.entries(of: .passUnretained(store), since: .start).count == count)
+    var stops = 0
+    log.pace.begin(units: 0) {
+      stops += 1
+      return 0
+    }
+    #expect(log.entries(of: .passUnretained(store), since: .start).last?.handle == UInt32(count - 1))
+    #expect(stops == count / 64)
+    log.finish()
+    #expect(stops == count / 64 + count / 16 + 2)
+    log.pace.end()
+    #expect(log.isEmpty)
+    log.checkInvariants()
+  }
+
   @Test func structuralStepsAreUndoneInReverseUpToAMark() {
     let log = UndoLog()
     var undone: [Int] = []

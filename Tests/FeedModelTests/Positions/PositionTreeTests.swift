@@ -23,6 +23,22 @@ import Testing
     }
   }
 
+  @Test func searchForManyItemsStopsBetweenRows() {
+    let tree = PositionTree(keyed: false)
+    for item in 0..<10_000 { tree.insert(UInt32(item), at: tree.count) }
+    let pace = Pace()
+    var stops = 0
+    pace.begin(units: 0) {
+      stops += 1
+      return 0
+    }
+    let rows = tree.rows(ofAll: (0..<5_000).reversed().map { UInt32($0 * 2) }, pace)
+    pace.end()
+    #expect(rows == (0..<5_000).map { $0 * 2 })
+    // Each 32 rows, and each item whose number ends with six zero bits.
+    #expect(stops == 10_000 / 32 + 157)
+  }
+
   @Test(arguments: [false, true])
   func listsGrowingAtAnEndHaveFullLeaves(_ atFront: Bool) {
     var model = TreeModel()
