@@ -4,23 +4,39 @@ import FeedJSON
 @testable import FeedModel
 
 /// A catalog that is changed by JSON texts, and a record of its publications.
-final class CatalogSample: CommitObserver {
+final class CatalogSample {
+  /// The observer of the feeds, which keep it. It does not keep the catalog.
+  private final class Record: CommitObserver {
+    var published: [(feed: String, change: Change, publication: Publication)] = []
+    var ended: [String] = []
+
+    func didChange(_ feed: Feed, by change: borrowing Change, _ publication: Publication) {
+      published.append((feed.name, copy change, publication))
+    }
+    func didCarrySelection(of feed: Feed) {}
+    func didEnd(_ feed: Feed) { ended.append(feed.name) }
+  }
+
   let catalog = Catalog(limits: Limits(), seed: 5)
-  /// The publications since the last `begin`, in order.
-  private(set) var published: [(feed: String, change: Change, publication: Publication)] = []
-  private(set) var ended: [String] = []
+  private let record = Record()
   private var moment: UInt64 = 1_000_000_000
 
   /// Defines feeds in one commit and watches them.
   init(_ definitions: String...) throws {
     try commit { for definition in definitions { try define(definition) } }
     for feed in catalog.feeds.values { watch(feed) }
-    (published, ended) = ([], [])
+    forget()
   }
+
+  /// The publications of the last commit, in order.
+  var published: [(feed: String, change: Change, publication: Publication)] { record.published }
+  var ended: [String] { record.ended }
+
+  private func forget() { (record.published, record.ended) = ([], []) }
 
   func watch(_ feed: Feed) {
     feed.beginHistory()
-    feed.channel = self
+    feed.channel = record
   }
 
   func feed(_ name: String) throws -> Feed { try catalog.feed(named: name) }
@@ -28,7 +44,7 @@ final class CatalogSample: CommitObserver {
   /// Runs operations as one commit. Returns whether anything changed.
   @discardableResult
   func commit(after nanoseconds: UInt64 = 1_000_000_000, _ operations: () throws -> Void) throws -> Bool {
-    (published, ended) = ([], [])
+    forget()
     moment += nanoseconds
     catalog.begin(at: Instant(nanoseconds: moment))
     do {
@@ -38,7 +54,7 @@ final class CatalogSample: CommitObserver {
       catalog.checkInvariants()
       throw error
     }
-    let changed = catalog.finish(to: self)
+    let changed = catalog.finish(to: record)
     catalog.checkInvariants()
     return changed
   }
@@ -90,12 +106,6 @@ final class CatalogSample: CommitObserver {
     var scanner = JSONScanner()
     return try Array(json.utf8).withUnsafeBytes { try body(scanner.scan($0)) }
   }
-
-  func didChange(_ feed: Feed, by change: borrowing Change, _ publication: Publication) {
-    published.append((feed.name, copy change, publication))
-  }
-  func didCarrySelection(of feed: Feed) {}
-  func didEnd(_ feed: Feed) { ended.append(feed.name) }
 }
 
 extension IndexPath {
