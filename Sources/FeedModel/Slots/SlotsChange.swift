@@ -6,7 +6,7 @@ extension SlotsLayout {
   ///
   /// - Parameters:
   ///   - new: the layout of the changed contents. Its rule may differ, but types must have the same indices.
-  ///   - contents: for each type, the change of its content as one flat list; all paths are in section 0.
+  ///   - contents: for each type, the change of its content.
   ///   - isReplaced: whether a row of the new list shows another element, if its content lists it so.
   ///
   /// The result is in section 0. A row that moved in its content but not in the list is listed as updated, unless the
@@ -14,8 +14,8 @@ extension SlotsLayout {
   ///
   /// O(c · (log c + p) + p · types) for c changed rows and places and a pattern of p types, independent of the lengths
   /// of the list and the contents, and of the fixed rows that stay.
-  public func change(
-    to new: SlotsLayout, contents: [Change], isReplaced: (Int) -> Bool = { _ in true }
+  func change(
+    to new: SlotsLayout, contents: [FlatChange], isReplaced: (Int) -> Bool = { _ in true }
   ) -> Change {
     let blocks = SlotsDifference(from: self, to: new, contents: contents).blocks
     let byNewRow = blocks.indices.sorted { blocks[$0].new < blocks[$1].new }
@@ -62,12 +62,11 @@ extension SlotsLayout {
 
   /// The rows of this list, ascending, whose element may differ: updated rows of the contents, and moved rows unless
   /// the move keeps the element.
-  private func replacedRows(_ contents: [Change]) -> [Int] {
+  private func replacedRows(_ contents: [FlatChange]) -> [Int] {
     var rows: [Int] = []
-    for (type, change) in contents.enumerated() {
-      let moved = change.moves.lazy.filter { !$0.keepsElement }.map { change.added[Int($0.added)] }
-      for path in change.updated + moved {
-        if let row = row(of: SlotsItem(type: type, index: Int(path.row))) { rows.append(row) }
+    for type in contents.indices {
+      for index in contents[type].replaced {
+        if let row = row(of: SlotsItem(type: type, index: index)) { rows.append(row) }
       }
     }
     return rows.sorted()
@@ -96,23 +95,23 @@ struct SlotsDifference {
 
   private let old: SlotsLayout
   private let new: SlotsLayout
-  private let maps: [SlotsContentMap]
+  private let contents: [FlatChange]
   /// The positions at which the fixed rows of the lists differ, ascending; nil if the lists have different rules.
   private let fixedDifferences: [Int]?
   private(set) var blocks: [Block] = []
 
-  init(from old: SlotsLayout, to new: SlotsLayout, contents: [Change]) {
+  init(from old: SlotsLayout, to new: SlotsLayout, contents: [FlatChange]) {
     self.old = old
     self.new = new
-    maps = contents.map(SlotsContentMap.init)
-    fixedDifferences = old.fixed.differences(to: new.fixed, maps)
+    self.contents = contents
+    fixedDifferences = old.fixed.differences(to: new.fixed, contents)
     findBlocks()
     markMovedBlocks()
   }
 
   /// The new row of an item of the old list; nil if it is no longer shown.
   private func newRow(of item: SlotsItem) -> Int? {
-    guard let (index, _) = maps[item.type].map(item.index) else { return nil }
+    guard let (index, _) = contents[item.type].map(item.index) else { return nil }
     return new.row(of: SlotsItem(type: item.type, index: index))
   }
 
@@ -171,7 +170,7 @@ struct SlotsDifference {
   }
 
   private func isSame(_ item: SlotsItem, _ newItem: SlotsItem) -> Bool {
-    item.type == newItem.type && maps[item.type].map(item.index)?.index == newItem.index
+    item.type == newItem.type && contents[item.type].map(item.index)?.index == newItem.index
   }
 
   /// The number of rows of the run in which the rows of every type shift by the same distance as its first.
@@ -179,7 +178,7 @@ struct SlotsDifference {
     var reach = Int.max
     for step in 0..<run.emissions.count {
       let item = run.item(at: offset + step)
-      guard let (_, end) = maps[item.type].map(item.index), end < Int.max,
+      guard let (_, end) = contents[item.type].map(item.index), end < Int.max,
         let end = old.base(of: SlotsItem(type: item.type, index: end)), end > base
       else { continue }
       reach = min(reach, end - base)
@@ -222,45 +221,5 @@ struct SlotsDifference {
       blocks[last.block].stays = true
       last.block = previous[last.block]
     }
-  }
-}
-
-/// Maps the rows of one content across a change of that content.
-struct SlotsContentMap {
-  private let deleted: [Int]
-  private let added: [Int]
-  /// The new rows of moved rows, by index in `deleted`.
-  private let moved: [Int: Int]
-
-  /// Only the rows of the paths are used: `change` is that of the content as one flat list.
-  init(_ change: Change) {
-    deleted = change.deleted.map { Int($0.row) }
-    let added = change.added.map { Int($0.row) }
-    self.added = added
-    var moved: [Int: Int] = [:]
-    for move in change.moves { moved[Int(move.deleted)] = added[Int(move.added)] }
-    self.moved = moved
-  }
-
-  /// Whether no row was added, deleted or moved.
-  var isIdentity: Bool { deleted.isEmpty && added.isEmpty }
-
-  /// Maps a row. Returns its new row and the end of the range that shifts with it: all rows from `index` to `end` shift
-  /// by the same distance. Returns nil if the row was deleted. O(log size).
-  func map(_ index: Int) -> (index: Int, end: Int)? {
-    let gone = deleted.countOfPrefix { $0 < index }
-    if gone < deleted.count, deleted[gone] == index {
-      return moved[gone].map { ($0, index + 1) }
-    }
-    let rank = index - gone
-    let come = countOfAdded(upTo: rank)
-    var end = gone < deleted.count ? deleted[gone] : Int.max
-    if come < added.count { end = min(end, index + added[come] - come - rank) }
-    return (rank + come, end)
-  }
-
-  /// The number of added rows before the surviving row with a rank.
-  private func countOfAdded(upTo rank: Int) -> Int {
-    added.indices.partitionPoint { added[$0] - $0 <= rank }
   }
 }

@@ -152,8 +152,8 @@ struct SlotsFixedRows {
   /// The positions, ascending, at which only one of two lists has a fixed row, or at which they show different items; nil if
   /// the lists have different rules. O(types + insertions / 64 + result · log result).
   ///
-  /// - Parameter maps: for each type the map from its rows to those of `new`.
-  func differences(to new: SlotsFixedRows, _ maps: [SlotsContentMap]) -> [Int]? {
+  /// - Parameter contents: for each type the change of its content.
+  func differences(to new: SlotsFixedRows, _ contents: [FlatChange]) -> [Int]? {
     guard insertions === new.insertions else { return nil }
     var indices: [Int] = []
     let (least, most) = (min(cut, new.cut), max(cut, new.cut))
@@ -167,7 +167,7 @@ struct SlotsFixedRows {
         bits &= bits - 1
       }
     }
-    for place in insertions.types.indices { appendMoved(place, to: new, maps[insertions.types[place]], &indices) }
+    for place in insertions.types.indices { appendMoved(place, to: new, contents[insertions.types[place]], &indices) }
     return indices.sorted().map { insertions.positions[$0] }
   }
 
@@ -178,14 +178,14 @@ struct SlotsFixedRows {
   }
 
   /// Appends the insertions of a type that both lists show with different items.
-  private func appendMoved(_ place: Int, to new: SlotsFixedRows, _ map: SlotsContentMap, _ indices: inout [Int]) {
+  private func appendMoved(_ place: Int, to new: SlotsFixedRows, _ content: FlatChange, _ indices: inout [Int]) {
     let (old, other) = (firsts[place], new.firsts[place])
-    if map.isIdentity && old == other { return }
+    if content.isIdentity && old == other { return }
     let all = insertions.ofType[place]
     let count = min(counts[place], new.counts[place])
     var ordinal = 0
     while ordinal < count, all[ordinal] < min(cut, new.cut) {
-      guard let (index, end) = map.map(old + ordinal), index == other + ordinal else {
+      guard let (index, end) = content.map(old + ordinal), index == other + ordinal else {
         indices.append(all[ordinal])
         ordinal += 1
         continue

@@ -97,9 +97,8 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
       // Rows of one content are in order, except fixed rows.
       if change.updated.count > 1 { change.updated.sort() }
     } else {
-      let contents = flattened(changes)
       let start = changes.start
-      change = published.layout.change(to: shown.layout, contents: contents) { row in
+      change = published.layout.change(to: shown.layout, contents: contents(of: changes, published)) { row in
         start.map { isReplaced(UInt32(row), since: $0) } ?? true
       }
       published.layout = shown.layout
@@ -129,11 +128,11 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
     }
   }
 
-  /// The change of each content as a change of one flat list. Also applies the changes to the published row counts.
-  private func flattened(_ changes: borrowing SourceChanges) -> [Change] {
-    var contents = [Change](repeating: .empty, count: plan.contents.count)
+  /// The change of each content. Also applies the changes to the published row counts.
+  private func contents(of changes: borrowing SourceChanges, _ published: Published) -> [FlatChange] {
+    var contents = [FlatChange](repeating: .none, count: plan.contents.count)
     changes.forEach { type, shift, source in
-      contents[type] = published?.counts[type].follow(source, shift: shift) ?? .empty
+      published.counts[type].follow(source, shift: shift) { flat, _ in contents[type] = FlatChange(flat) }
     }
     return contents
   }

@@ -112,9 +112,8 @@ final class ViewKind: DerivedKind, SingleSectionKind {
     let before = shown.publishedRows(of: count, as: former)
     shown.rebuild()
     guard former.source === plan.source else { return replacement(of: before.count) }
-    let map = SlotsContentMap(source)
-    var changed = Set(source.updated.map { Int($0.row) })
-    for move in source.moves where !move.keepsElement { changed.insert(Int(source.added[Int(move.added)].row)) }
+    let map = FlatChange(source)
+    let changed = Set(map.replaced)
     return Change.between(before.map { map.map($0)?.index ?? -1 }, shown.presentRows(), changed: changed)
   }
 }

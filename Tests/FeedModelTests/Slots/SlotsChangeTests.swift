@@ -63,7 +63,7 @@ import Testing
     let list = SlotsReference.list(newRule, after.counts)
     #expect((0..<newLayout.count).map(newLayout.item) == list, "\(note)")
     #expect(list.indices.allSatisfy { newLayout.row(of: list[$0]) == $0 }, "\(note)")
-    let change = layout.change(to: newLayout, contents: changes)
+    let change = layout.change(to: newLayout, contents: changes.map { FlatChange($0) })
 
     let listed = (change.added + change.updated).map { new[Int($0.row)] }
     var mirror = [old]

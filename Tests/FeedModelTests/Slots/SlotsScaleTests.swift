@@ -21,7 +21,7 @@ import Testing
   @Test func appendedRowIsOneChange() {
     let old = SlotsLayout(styles, counts: [many, 10])
     let new = SlotsLayout(styles, counts: [many + 1, 10])
-    let change = old.change(to: new, contents: [Change(added: [row(many)]), .empty])
+    let change = old.change(to: new, contents: [FlatChange(Change(added: [row(many)])), .none])
     #expect(change == Change(added: [row(many + 10)]))
   }
 
@@ -29,26 +29,27 @@ import Testing
     let rule = SlotsRule(pattern: [0, 0, 0, 1])
     let old = SlotsLayout(rule, counts: [many, 10])
     let new = SlotsLayout(rule, counts: [many + 1, 10])
-    #expect(old.change(to: new, contents: [Change(added: [row(many)]), .empty]).isEmpty)
+    #expect(old.change(to: new, contents: [FlatChange(Change(added: [row(many)])), .none]).isEmpty)
   }
 
   @Test func appendedAdvertisementIsOneRowBetweenStyles() {
     let old = SlotsLayout(styles, counts: [many, 10])
     let new = SlotsLayout(styles, counts: [many, 11])
-    #expect(old.change(to: new, contents: [.empty, Change(added: [row(10)])]) == Change(added: [row(43)]))
+    #expect(
+      old.change(to: new, contents: [.none, FlatChange(Change(added: [row(10)]))]) == Change(added: [row(43)]))
   }
 
   @Test func firstAdvertisementShiftsOnlyTheAdvertisements() {
     let old = SlotsLayout(styles, counts: [many, 10])
     let new = SlotsLayout(styles, counts: [many, 11])
-    let change = old.change(to: new, contents: [.empty, Change(added: [row(0)])])
+    let change = old.change(to: new, contents: [.none, FlatChange(Change(added: [row(0)]))])
     #expect(change.added.count == 11 && change.deleted.count == 10 && change.moves.count == 10)
   }
 
   @Test func deletionAndAdditionFarApartAreTwoRows() {
     let old = SlotsLayout(styles, counts: [many, 10])
     let content = Change(deleted: [row(many / 2)], added: [row(many - 1)], updated: [row(7)])
-    let change = old.change(to: old, contents: [content, .empty])
+    let change = old.change(to: old, contents: [FlatChange(content), .none])
     let expected = Change(
       deleted: [row(many / 2 + 10)], added: [row(many + 9)], updated: [row(9)])
     #expect(change == expected)
@@ -58,7 +59,7 @@ import Testing
     let rule = SlotsRule(pattern: [0])
     let layout = SlotsLayout(rule, counts: [many])
     let content = Change(deleted: [row(0)], added: [row(many - 1)])
-    #expect(layout.change(to: layout, contents: [content]) == content)
+    #expect(layout.change(to: layout, contents: [FlatChange(content)]) == content)
   }
 
   @Test("fixed rows that stay are no blocks of their own")
@@ -69,9 +70,9 @@ import Testing
       let old = SlotsLayout(rule, counts: counts)
       for type in 0..<2 {
         for place in [counts[type], counts[type] - 10] {
-          var (after, contents) = (counts, [Change.empty, .empty])
+          var (after, contents) = (counts, [FlatChange.none, .none])
           after[type] += 1
-          contents[type] = Change(added: [row(place)])
+          contents[type] = FlatChange(Change(added: [row(place)]))
           let difference = SlotsDifference(
             from: old, to: SlotsLayout(rule, counts: after, former: old), contents: contents)
           #expect(difference.blocks.count < 50, "type \(type) of \(counts) at \(place)")

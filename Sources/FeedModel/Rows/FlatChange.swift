@@ -1,0 +1,60 @@
+import FeedChange
+
+/// A change of one flat list, which maps the rows of the list across it.
+///
+/// A class, so that an array of changes is copied and searched without counting references to the lists of each.
+final class FlatChange: Sendable {
+  /// The rows after the change that may show other elements: updated ones and moved ones, unless the move keeps
+  /// the element.
+  let replaced: [Int]
+  private let deleted: [Int]
+  private let added: [Int]
+  /// The new rows of moved rows, by index in `deleted`.
+  private let moved: [Int: Int]
+
+  /// The change that changes nothing.
+  static let none = FlatChange(.empty)
+
+  /// Uses the rows of the paths only: all sections are taken for one list. O(size).
+  init(_ change: borrowing Change) {
+    deleted = Self.rows(change.deleted)
+    added = Self.rows(change.added)
+    var replaced = Self.rows(change.updated)
+    var moved: [Int: Int] = [:]
+    for index in change.moves.indices {
+      let move = change.moves[index]
+      let row = Int(change.added[Int(move.added)].row)
+      moved[Int(move.deleted)] = row
+      if !move.keepsElement { replaced.append(row) }
+    }
+    self.replaced = replaced
+    self.moved = moved
+  }
+
+  private static func rows(_ paths: [IndexPath]) -> [Int] {
+    if paths.isEmpty { return [] }
+    return paths.map { Int($0.row) }
+  }
+
+  /// Whether no row was added, deleted or moved.
+  var isIdentity: Bool { deleted.isEmpty && added.isEmpty }
+
+  /// Maps a row. Returns its new row and the end of the range that shifts with it: all rows from `index` to `end` shift
+  /// by the same distance. Returns nil if the row was deleted. O(log size).
+  func map(_ index: Int) -> (index: Int, end: Int)? {
+    let gone = deleted.countOfPrefix { $0 < index }
+    if gone < deleted.count, deleted[gone] == index {
+      return moved[gone].map { ($0, index + 1) }
+    }
+    let rank = index - gone
+    let come = countOfAdded(upTo: rank)
+    var end = gone < deleted.count ? deleted[gone] : Int.max
+    if come < added.count { end = min(end, index + added[come] - come - rank) }
+    return (rank + come, end)
+  }
+
+  /// The number of added rows before the surviving row with a rank.
+  private func countOfAdded(upTo rank: Int) -> Int {
+    added.indices.partitionPoint { added[$0] - $0 <= rank }
+  }
+}
