@@ -85,6 +85,10 @@ public struct Limits: Sendable, Equatable {
   public var maxSelectedPerUser = 500_000
   /// Selected rows of all feeds that show rows of others.
   public var maxTotalSelected = 1_000_000
+  /// Rows in the indexes of the views that one user defined.
+  public var maxViewRowsPerUser = 10_000_000
+  /// Rows in the indexes of all views.
+  public var maxTotalViewRows = 40_000_000
   /// Bytes of the path of a query, or of the filter of a `delete`, as JSON.
   public var maxPathBytes = 64 << 10
 
@@ -234,6 +238,13 @@ extension Limits {
       name: "maxTotalSelected", flag: "max-total-selected", help: "selected rows of all feeds that show others",
       range: 1...1_000_000_000_000, keyPath: \.maxTotalSelected),
     .init(
+      name: "maxViewRowsPerUser", flag: "max-view-rows-per-user",
+      help: "rows that the views of one user keep: those of their sources, for views with a filter or a sort",
+      range: 1...1_000_000_000_000, keyPath: \.maxViewRowsPerUser),
+    .init(
+      name: "maxTotalViewRows", flag: "max-total-view-rows", help: "rows that all views keep",
+      range: 1...1_000_000_000_000, keyPath: \.maxTotalViewRows),
+    .init(
       name: "maxPathBytes", flag: "max-path-bytes", help: "bytes of the path of a query or the filter of a delete",
       range: 16...(1 << 30), keyPath: \.maxPathBytes),
     .init(
@@ -252,6 +263,7 @@ extension Limits {
     \.maxRequestSteps, \.maxLevels, \.maxFeedsPerUser, \.maxDefinitionBytesPerUser, \.maxTotalDefinitionBytes,
     \.maxElementsPerUser, \.maxTotalElements, \.maxBytesPerUser, \.maxTotalBytes, \.maxRequestRows, \.maxPathBytes,
     \.maxViewSteps, \.maxDerivedSteps, \.maxSelected, \.maxSelectedPerUser, \.maxTotalSelected,
+    \.maxViewRowsPerUser, \.maxTotalViewRows,
   ]
 
   /// Appends all limits as members without braces: `"maxFrame":…,…`.

@@ -24,6 +24,7 @@ public enum Metrics {
     Metric(member: "elementBytes", name: "element_bytes", help: "Bytes of all elements."),
     Metric(member: "definitionBytes", name: "definition_bytes", help: "Bytes of all definitions."),
     Metric(member: "selected", name: "selected_rows", help: "Selected rows of feeds that show others."),
+    Metric(member: "viewRows", name: "view_rows", help: "Rows that views keep."),
     Metric(
       member: "historyBytes", name: "history_bytes", help: "Bytes of changes kept for watches that resume."),
     Metric(member: "watches", name: "watches", help: "Watches of all connections."),
@@ -54,6 +55,7 @@ public enum Metrics {
     Metric(member: "elementBytes", name: "user_element_bytes", help: "Bytes of these elements."),
     Metric(member: "definitionBytes", name: "user_definition_bytes", help: "Bytes of the definitions of these feeds."),
     Metric(member: "selected", name: "user_selected_rows", help: "Selected rows of those that show others."),
+    Metric(member: "viewRows", name: "user_view_rows", help: "Rows that the views among these keep."),
   ]
 
   /// Returns the metrics of a result of `stats`. Members that are not numbers or not known are left out.

@@ -42,6 +42,11 @@ SELECTION = [
     *(define(name, "view", of="a") for name in "vw"),
     ("select", {"feed": "v", "all": True}),
 ]
+KEPT = [
+    ARRAYS[0],
+    ("insert", {"feed": "a", "elements": [0, 1]}),
+    define("v", "view", of="a", sort=[{"by": "$"}]),
+]
 REFUSED = {
     "maxFrame": ("4096", [COLLECTION, update(400)], ("snapshot", {"feed": "c"})),
     "maxDepth": ("8", [COLLECTION], ("update", {"feed": "c", "element": {"id": 1, "deep": [[[[[[[[[]]]]]]]]]}})),
@@ -105,6 +110,8 @@ REFUSED = {
     ),
     "maxSelectedPerUser": ("2", SELECTION, ("select", {"feed": "w", "all": True})),
     "maxTotalSelected": ("2", SELECTION, ("select", {"feed": "w", "all": True})),
+    "maxViewRowsPerUser": ("2", KEPT, define("w", "view", of="a", sort=[{"by": "$"}])),
+    "maxTotalViewRows": ("2", KEPT, define("w", "view", of="a", sort=[{"by": "$"}])),
     "maxPathBytes": (
         "16",
         [COLLECTION, ("query", {"feed": "c", "path": "$..id"})],

@@ -30,7 +30,7 @@ extension Engine {
   private static let quotaLimits: Set<String> = [
     "maxConnections", "maxConnectionsPerUser", "maxQueuePerUser", "maxFeeds", "maxFeedsPerUser", "maxTotalElements",
     "maxElementsPerUser", "maxTotalBytes", "maxBytesPerUser", "maxTotalDefinitionBytes", "maxDefinitionBytesPerUser",
-    "maxTotalSelected", "maxSelectedPerUser",
+    "maxTotalSelected", "maxSelectedPerUser", "maxTotalViewRows", "maxViewRowsPerUser",
   ]
 
   /// Appends an object for each user that stores something or is connected, ascending; the first has `uid` null if there are
@@ -63,6 +63,8 @@ extension Engine {
     out.append(integer: account?.definitionBytes ?? 0)
     out.append(",\"selected\":")
     out.append(integer: account?.selected ?? 0)
+    out.append(",\"viewRows\":")
+    out.append(integer: account?.viewRows ?? 0)
   }
 
   /// Closes a connection. What it has not read is discarded, up to the end of a frame that it has begun to read.

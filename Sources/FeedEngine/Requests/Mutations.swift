@@ -26,6 +26,7 @@ extension Engine {
     do throws(FeedError) {
       try apply(method, parameters, of: reply.session)
       try commit.useStepsOfViews(limit: limits.maxRequestSteps)
+      try catalog.checkRowsOfViews()
       // Replay makes the same decision: the request alone determines whether there is an answer that must fit.
       if listsChange && reply.id != nil { try writeLongResult(to: &longResult, room: reply.room) }
     } catch {
@@ -59,6 +60,7 @@ extension Engine {
       for (place, operation) in operations.elements.enumerated() {
         try apply(operation, at: place, of: reply.session)
         try commit.useStepsOfViews(limit: limits.maxRequestSteps)
+        try catalog.checkRowsOfViews()
         results.append(place > 0 ? ",{" : "{")
         let start = results.count
         commit.withResult { results.append($0, step: $1) }

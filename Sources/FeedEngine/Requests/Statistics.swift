@@ -33,6 +33,7 @@ extension Engine {
       ("elementBytes", catalog.accounts.total.bytes),
       ("definitionBytes", catalog.accounts.total.definitionBytes),
       ("selected", catalog.accounts.total.selected),
+      ("viewRows", catalog.accounts.total.viewRows),
       ("historyBytes", catalog.historyBytes),
       ("memoryBytes", process.memoryBytes),
       ("logBytes", process.logBytes),

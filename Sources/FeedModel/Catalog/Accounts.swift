@@ -9,6 +9,8 @@ import FeedJSON
 /// Selected rows count for feeds that show rows of others. A feed with rows of its own has no more selected rows than it
 /// stores, but thousands of views can show the same rows.
 ///
+/// Rows in the indexes of views count for the user that defined the view, as of the last commit; see ``ViewCharge``.
+///
 /// Invariant: the numbers are the sums over the feeds of the owner; those of `total` are the sums of all accounts.
 public final class Account {
   /// The user; nil for the feeds of the configuration, and for the sum of all accounts.
@@ -21,6 +23,8 @@ public final class Account {
   public private(set) var definitionBytes = 0
   /// Selected rows of feeds that show other feeds.
   public private(set) var selected = 0
+  /// Rows in the indexes of views.
+  public private(set) var viewRows = 0
   /// The account of all users; nil for that account itself.
   private let total: Account?
 
@@ -57,7 +61,33 @@ public final class Account {
     assert(selected >= 0, "more selected rows were taken off an account than were added")
   }
 
+  /// Adds rows of views, or takes them off with a negative number. O(1).
+  func add(viewRows count: Int) {
+    viewRows &+= count
+    total?.add(viewRows: count)
+    assert(viewRows >= 0, "more rows of views were taken off an account than were added")
+  }
+
   // MARK: Limits
+
+  /// The limit that leaves no room for more rows of views; nil if there is room.
+  ///
+  /// - Parameters:
+  ///   - added: the rows of views of this user, and those of all users.
+  ///   - present: the rows that count, of the user and of all users.
+  func noRoom(
+    viewRows added: (user: Int, all: Int), besides present: (user: Int, all: Int), _ limits: Limits
+  ) -> FeedError? {
+    let advice = "undefine views, or remove rows that they show"
+    if owner != nil && added.user > 0 && present.user + added.user > limits.maxViewRowsPerUser {
+      let reason = "the views that uid \(owner ?? 0) defined keep \(counted(present.user, "row"))"
+      return exceeded(\.maxViewRowsPerUser, limits, reason, advice)
+    }
+    if present.all + added.all > limits.maxTotalViewRows {
+      return exceeded(\.maxTotalViewRows, limits, "all views keep \(counted(present.all, "row"))", advice)
+    }
+    return nil
+  }
 
   /// The limit that leaves no room for more selected rows; nil if there is room.
   ///
@@ -191,7 +221,12 @@ public final class Accounts {
   func checkInvariants(_ feeds: some Sequence<Feed>) {
     var expected: [UInt32?: (feeds: Int, elements: Int, bytes: Int, definitionBytes: Int)] = [:]
     var selected: [UInt32?: Int] = [:]
+    var viewRows: [UInt32?: Int] = [:]
     for feed in feeds {
+      if let view = feed.kind as? ViewKind {
+        viewRows[feed.account?.owner, default: 0] += view.charge.rows
+        precondition(view.charge.rows == (view.hasIndex ? view.source.count : 0), "a view is charged wrong")
+      }
       var sums = expected[feed.account?.owner] ?? (0, 0, 0, 0)
       if feed.derived != nil { selected[feed.account?.owner, default: 0] += feed.selection.count }
       let table = feed.kind is ManagedKind ? nil : feed.kind.rows?.elements
@@ -209,6 +244,7 @@ public final class Accounts {
       precondition(
         sums == (account.feeds, account.elements, account.bytes, account.definitionBytes), "an account is wrong")
       precondition(selected[account.owner] ?? 0 == account.selected, "selected rows are counted wrong")
+      precondition(viewRows[account.owner] ?? 0 == account.viewRows, "rows of views are counted wrong")
       all = (
         all.feeds + sums.feeds, all.elements + sums.elements, all.bytes + sums.bytes,
         all.definitionBytes + sums.definitionBytes
@@ -217,6 +253,7 @@ public final class Accounts {
     precondition(
       all == (total.feeds, total.elements, total.bytes, total.definitionBytes), "the sum of the accounts is wrong")
     precondition(selected.values.reduce(0, +) == total.selected, "the sum of the selected rows is wrong")
+    precondition(viewRows.values.reduce(0, +) == total.viewRows, "the sum of the rows of views is wrong")
   }
 }
 

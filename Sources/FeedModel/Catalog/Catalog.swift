@@ -191,6 +191,7 @@ public final class Catalog {
     (limits.maxFeeds, limits.maxBins, limits.maxSections, limits.maxRepeats) = (.max, .max, .max, .max)
     (limits.maxLevels, limits.maxFeedsPerUser, limits.maxDerivedSteps) = (.max, .max, .max)
     (limits.maxDefinitionBytesPerUser, limits.maxTotalDefinitionBytes) = (.max, .max)
+    (limits.maxViewRowsPerUser, limits.maxTotalViewRows) = (.max, .max)
     defer { limits = kept }
     return try body()
   }

@@ -83,7 +83,8 @@ extension Catalog {
     }
     let (account, bytes) = (accounts.account(of: owner), definition.storedBytes)
     try account.checkRoom(feeds: 1, definitionBytes: bytes, limits)
-    let feed = try makeFeed(definition)
+    try checkRowsOfViews(above: table.list, added: 1)
+    let feed = try makeFeed(definition, account)
     feed.openAccount(account, definitionBytes: bytes)
     feed.kind.rows?.elements.discarded = discarded
     feed.exchangeDefinition(definition.behaviours, given: definition)
@@ -103,7 +104,7 @@ extension Catalog {
   }
 
   /// Creates a feed of the kind of its definition. All checks precede the creation.
-  private func makeFeed(_ definition: FeedDefinition) throws(FeedError) -> Feed {
+  private func makeFeed(_ definition: FeedDefinition, _ account: Account) throws(FeedError) -> Feed {
     let name = definition.name
     if definition.content.shown.contains(name) {
       throw .definitionConflict(feed: name, reason: "it would show itself, a circle")
@@ -127,7 +128,7 @@ extension Catalog {
       let plan = try plan(slots, for: nil, named: name)
       return make { _ in SlotsKind(name: name, plan: plan, counts: graph.counts) }
     case .view(let view):
-      let plan = try plan(view, for: nil, named: name)
+      let plan = try plan(view, for: nil, named: name, account: account)
       let kind = ViewKind(name: name, plan: plan, counts: graph.counts, limits: limits, discarded, commit.pace)
       // The rows of an image follow later, and those of `$feeds` at the end of the definition.
       if !commit.isRestoring && !graph.isShown(table.list, by: plan.source) { kind.prepare() }
@@ -164,10 +165,17 @@ extension Catalog {
   }
 
   /// Returns the plan of a view after checking its source.
-  func plan(_ view: ViewDefinition, for feed: Feed?, named name: String) throws(FeedError) -> ViewPlan {
+  ///
+  /// - Parameter account: that of the user that defines or defined the view.
+  func plan(
+    _ view: ViewDefinition, for feed: Feed?, named name: String, account: Account?
+  ) throws(FeedError) -> ViewPlan {
     let sources = try checkedChildren([view.of], of: feed, named: name, steps: view.stepsPerRow(limits)) { _ in [] }
     let plan = ViewPlan(view, source: sources[0])
     try commit.budget.use(rows: plan.source.count)
+    if let account {
+      try checkIndex(of: plan, replacing: (feed?.kind as? ViewKind)?.charge.rows ?? 0, account)
+    }
     if view.filter != nil, limits.countsAllWork, !commit.isRestoring { try countSteps(of: plan, named: name) }
     return plan
   }

@@ -169,6 +169,12 @@ public final class Commit {
   /// The change of the last operation, in the coordinates before it. Valid until the next operation.
   public var result: Change { operation.result }
 
+  /// The feed of the last operation, if it changed rows.
+  var changedFeed: Feed? { operation.pending < 0 ? nil : graph.table[operation.pending] }
+
+  /// The number of rows that ``result`` adds or updates.
+  var addedOrUpdated: Int { operation.result.added.count &+ operation.result.updated.count }
+
   /// The number of rows and sections that ``result`` lists, and the bytes of the names of the sections that it adds.
   public var resultSize: (all: Int, nameBytes: Int) {
     var bytes = 0

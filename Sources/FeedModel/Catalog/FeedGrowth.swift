@@ -36,6 +36,12 @@ extension FeedGraph {
     }
   }
 
+  /// Calls `body` with the feeds that show this feed, directly or through others, and the number of ways in which each
+  /// does. O(feeds above).
+  func forEachFeed(above feed: Feed, _ body: (_ parent: Feed, _ paths: Int) -> Void) {
+    for (parent, paths) in pathsFromParents(of: feed) { body(parent, paths) }
+  }
+
   /// The feeds above `feed` that derive changes of their own. O(feeds above).
   func findDerivations(above feed: FeedNumber) -> Derivations {
     var found = Derivations(version: version)

@@ -259,6 +259,7 @@ public final class Feed {
     charge.open(account, bytes: bytes)
     if derived != nil { account.add(selected: selection.count) }
     kind.rows?.elements.openAccount(account)
+    (kind as? ViewKind)?.charge.open(account)
   }
 
   /// Takes the feed and its elements off their account, which is returned.
@@ -266,6 +267,7 @@ public final class Feed {
   func closeAccount() -> Account? {
     guard account != nil else { return nil }
     kind.rows?.elements.closeAccount()
+    (kind as? ViewKind)?.charge.close()
     if derived != nil { account?.add(selected: -selection.count) }
     return charge.close()
   }

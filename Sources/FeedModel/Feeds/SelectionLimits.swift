@@ -30,7 +30,7 @@ extension Catalog {
   }
 
   /// The managed feeds, and all feeds that show them. O(feeds).
-  private func feedsWithManagedRows() -> Set<FeedNumber> {
+  func feedsWithManagedRows() -> Set<FeedNumber> {
     var waiting = feeds.values.filter { $0.kind is ManagedKind }.map(\.number)
     var found = Set(waiting)
     while let next = waiting.popLast() {

@@ -62,6 +62,7 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
     let fresh = try catalog.plan(content, for: feed, named: feed.name)
     let rows = fresh.contents.reduce(count) { $0 + ($1?.count ?? 0) }
     try catalog.commit.budget.use(rows: rows, of: feed.number)
+    try catalog.checkRowsOfViews(above: feed, added: rows - 2 * count)
     install(fresh, feed, catalog.graph)
     catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
     catalog.commit.finishOperation(on: feed.number, result: replacement(of: count))

@@ -17,6 +17,8 @@ final class ViewKind: DerivedKind, SingleSectionKind {
   private let counts: RowCounts
   /// The published state; nil before the first commit.
   private var published: Published?
+  /// The rows of the index that an account is charged.
+  var charge = ViewCharge()
 
   init(name: String, plan: ViewPlan, counts: RowCounts, limits: Limits, _ discarded: DiscardedElements, _ pace: Pace) {
     self.counts = counts
@@ -24,6 +26,9 @@ final class ViewKind: DerivedKind, SingleSectionKind {
   }
 
   private var plan: ViewPlan { shown.plan }
+  var source: Feed { plan.source }
+  /// Whether the view keeps all rows of its source in an index: it has a filter or a sort.
+  var hasIndex: Bool { !plan.definition.isPlain }
 
   /// Evaluates and sorts the rows before the first commit, which may then be short. The rows must not change meanwhile.
   func prepare() { shown.prepare() }
@@ -61,11 +66,13 @@ final class ViewKind: DerivedKind, SingleSectionKind {
     if plan.definition == content { return }
     let pace = catalog.commit.pace
     let (former, before) = (plan, shown.presentRows(pace))
-    let fresh = try catalog.plan(content, for: feed, named: feed.name)
+    let fresh = try catalog.plan(content, for: feed, named: feed.name, account: feed.account)
     install(fresh, feed, catalog.graph)
     catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
+    let after = shown.presentRows(pace)
+    try catalog.checkRowsOfViews(above: feed, added: after.count - before.count)
     let isSame = former.source === fresh.source
-    let change = isSame ? Change.between(before, shown.presentRows(pace)) : replacement(of: before.count)
+    let change = isSame ? Change.between(before, after) : replacement(of: before.count)
     catalog.commit.finishOperation(on: feed.number, result: change)
     catalog.commit.publisher.open(feed.number)
   }
@@ -80,6 +87,11 @@ final class ViewKind: DerivedKind, SingleSectionKind {
 
   private func publish() {
     published = Published(plan: plan, counts: plan.source.sectionCounts)
+    updateCharge()
+  }
+
+  private func updateCharge() {
+    charge.set(rows: hasIndex ? published?.counts.total ?? 0 : 0)
   }
 
   func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
@@ -94,6 +106,7 @@ final class ViewKind: DerivedKind, SingleSectionKind {
           shown.follow(source, before: before, after: after, into: &change)
         }
       }
+      updateCharge()
     } else {
       var source = Change()
       // After a redefinition, `published` may have the row counts of another source.

@@ -69,6 +69,16 @@ import Testing
       + [("select", #"{"feed":"v","at":\#(list(count - 1) { "[0,\($0)]" })}"#)]
   }
 
+  private static func sorted(_ name: String, of source: String) -> Request {
+    ("define", #"{"feed":"\#(name)","kind":"view","of":"\#(source)","sort":[{"by":"$"}]}"#)
+  }
+
+  /// A view of two rows, and a feed whose rows would make `count` with these.
+  private static func viewRows(_ count: Int) -> [Request] {
+    [array("a"), array("b"), ("insert", #"{"feed":"a","elements":[1,2]}"#), sorted("v", of: "a")]
+      + [("insert", #"{"feed":"b","elements":\#(list(count - 2))}"#)]
+  }
+
   private static func slots(_ members: String) -> [Request] {
     [array("a"), ("define", #"{"feed":"s","kind":"slots",\#(members)}"#)]
   }
@@ -176,6 +186,20 @@ import Testing
     },
     requests("maxTotalSelected", "selected rows of two views", 3) { count in
       selections(count)
+    },
+    requests("maxViewRowsPerUser", "rows that a new view keeps", 6) { count in
+      viewRows(count) + [sorted("w", of: "b")]
+    },
+    requests("maxViewRowsPerUser", "rows inserted below a view", 6) { count in
+      [array("a"), sorted("v", of: "a"), ("insert", #"{"feed":"a","elements":\#(list(count))}"#)]
+    },
+    requests("maxTotalViewRows", "rows that a new view keeps", 6) { count in
+      viewRows(count) + [sorted("w", of: "b")]
+    },
+    requests("maxTotalViewRows", "rows inserted below two views", 6) { count in
+      [array("a"), array("b"), ("insert", #"{"feed":"b","elements":\#(list(3))}"#)]
+        + [sorted("v", of: "a"), sorted("w", of: "b")]
+        + [("insert", #"{"feed":"a","elements":\#(list(count - 3))}"#)]
     },
     requests("maxPathBytes", "bytes of a path", 40) { count in
       [collection, ("query", #"{"feed":"c","path":"$..\#(String(repeating: "x", count: count - 5))"}"#)]

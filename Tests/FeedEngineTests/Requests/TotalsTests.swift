@@ -221,6 +221,123 @@ import Testing
     #expect(["w", "y"].map { selected(again, $0) } == ["[[0,0]]", "[[0,0],[0,1]]"])
   }
 
+  // MARK: Rows that views keep
+
+  private func view(_ daemon: Daemon, _ client: ConnectionID, _ name: String, of source: String, _ more: String)
+    -> String?
+  {
+    daemon.limit(client, "define", #"{"feed":"\#(name)","kind":"view","of":"\#(source)"\#(more)}"#)
+  }
+
+  private func viewRows(_ daemon: Daemon) -> [Int] {
+    let accounts = daemon.harness.engine.catalog.accounts
+    return [accounts.usage(of: 7)?.viewRows ?? 0, accounts.usage(of: 8)?.viewRows ?? 0, accounts.total.viewRows]
+  }
+
+  private let sort = #","sort":[{"by":"$"}]"#
+
+  @Test("views with a filter or a sort count the rows of their sources for the user that defined them")
+  func rowsOfViews() {
+    let daemon = Daemon {
+      $0.maxViewRowsPerUser = 6
+      $0.maxTotalViewRows = 12
+    }
+    #expect(daemon.define(daemon.ann, "a") == nil)
+    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2,3]}"#) == nil)
+    #expect(view(daemon, daemon.ann, "v", of: "a", sort) == nil)
+    #expect(view(daemon, daemon.ann, "w", of: "a", #","filter":"@ > 9","limit":1"#) == nil)
+    #expect(viewRows(daemon) == [6, 0, 6], "rows that are not shown count too")
+    #expect(view(daemon, daemon.ann, "x", of: "a", sort) == "maxViewRowsPerUser")
+    #expect(view(daemon, daemon.ann, "x", of: "a", #","limit":1"#) == nil, "a window alone keeps no rows")
+    let other = #"{"feed":"v","kind":"view","of":"a","replace":true,"sort":[{"by":"$","order":"descending"}]}"#
+    #expect(daemon.limit(daemon.ann, "define", other) == nil, "another sort takes no more room")
+    // The source cannot grow, whoever pushes to it. Other changes are possible.
+    #expect(daemon.limit(daemon.bob, "insert", #"{"feed":"a","element":4}"#) == "maxViewRowsPerUser")
+    #expect(daemon.limit(daemon.bob, "replace", #"{"feed":"a","element":4,"at":0}"#) == nil)
+    #expect(daemon.limit(daemon.bob, "move", #"{"feed":"a","from":0,"to":2}"#) == nil)
+    #expect(daemon.limit(daemon.ann, "remove", #"{"feed":"a","at":0}"#) == nil)
+    #expect(viewRows(daemon) == [4, 0, 4])
+    // Views of others do not count for the user of the feed, until all views have too many rows.
+    #expect(view(daemon, daemon.bob, "y", of: "a", sort) == nil)
+    #expect(view(daemon, daemon.bob, "z", of: "a", sort) == nil)
+    #expect(view(daemon, daemon.bob, "zz", of: "a", sort) == nil)
+    #expect(viewRows(daemon) == [4, 6, 10])
+    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","element":5}"#) == "maxTotalViewRows")
+    #expect(daemon.limit(daemon.bob, "undefine", #"{"feed":"zz"}"#) == nil)
+    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","element":5}"#) == nil)
+    #expect(viewRows(daemon) == [6, 6, 12])
+    let failing =
+      #"{"ops":[{"method":"undefine","params":{"feed":"y"}},{"method":"undefine","params":{"feed":"none"}}]}"#
+    #expect(daemon.harness.ask(daemon.bob, "transaction", failing).first?.json?.errorCode == -32000)
+    #expect(viewRows(daemon) == [6, 6, 12])
+    for feed in ["v", "w", "x", "y", "z"] {
+      #expect(daemon.limit(daemon.bob, "undefine", #"{"feed":"\#(feed)"}"#) == nil)
+    }
+    #expect(viewRows(daemon) == [0, 0, 0])
+  }
+
+  @Test("rows that come to be shown below a view count, also without an insertion")
+  func rowsThatComeToBeShown() {
+    let daemon = Daemon { $0.maxViewRowsPerUser = 6 }
+    func ask(_ method: String, _ params: String) -> String? { daemon.limit(daemon.ann, method, params) }
+    for feed in ["a", "b"] { #expect(daemon.define(daemon.ann, feed) == nil) }
+    #expect(ask("insert", #"{"feed":"a","elements":[1,2,3]}"#) == nil)
+    #expect(ask("insert", #"{"feed":"b","elements":[4,5]}"#) == nil)
+    // A view over a view: an update lets its source show the row.
+    #expect(view(daemon, daemon.ann, "v", of: "a", #","filter":"@ > 8""#) == nil)
+    #expect(view(daemon, daemon.ann, "w", of: "v", sort) == nil)
+    #expect(viewRows(daemon) == [3, 0, 3])
+    for row in 0..<3 { #expect(ask("replace", #"{"feed":"a","element":9,"at":\#(row)}"#) == nil) }
+    #expect(viewRows(daemon) == [6, 0, 6])
+    #expect(view(daemon, daemon.ann, "y", of: "w", sort) == "maxViewRowsPerUser")
+    #expect(ask("undefine", #"{"feed":"w"}"#) == nil)
+    // A composed feed gets another child.
+    #expect(daemon.define(daemon.ann, "c", children: ["b"]) == nil)
+    #expect(view(daemon, daemon.ann, "w", of: "c", sort) == nil)
+    #expect(viewRows(daemon) == [5, 0, 5])
+    #expect(ask("insertChild", #"{"feed":"c","child":"a"}"#) == "maxViewRowsPerUser")
+    #expect(
+      ask("define", #"{"feed":"c","kind":"composed","children":["b","a"],"replace":true}"#) == "maxViewRowsPerUser")
+    #expect(ask("insert", #"{"feed":"b","element":6}"#) == nil)
+    #expect(ask("insert", #"{"feed":"b","element":7}"#) == "maxViewRowsPerUser")
+    #expect(viewRows(daemon) == [6, 0, 6])
+  }
+
+  @Test("definitions are refused for the views of the list of feeds")
+  func rowsOfViewsOfTheList() {
+    let daemon = Daemon { $0.maxTotalViewRows = 3 }
+    for feed in ["a", "b"] { #expect(daemon.define(daemon.ann, feed) == nil) }
+    #expect(view(daemon, daemon.ann, "v", of: "$feeds", sort) == nil)
+    #expect(viewRows(daemon) == [3, 0, 3])
+    #expect(daemon.define(daemon.bob, "c") == "maxTotalViewRows")
+    #expect(daemon.limit(daemon.ann, "undefine", #"{"feed":"a"}"#) == nil)
+    #expect(daemon.define(daemon.bob, "c") == nil)
+  }
+
+  @Test("replay accepts the same views, although rows of managed feeds are not there")
+  func rowsOfViewsBesideManagedRows() throws {
+    func make() -> Daemon { Daemon(isDurable: true) { $0.maxTotalViewRows = 4 } }
+    let daemon = make()
+    try daemon.harness.configure(
+      #"{"feeds":[{"feed":"m","kind":"managed","database":"d","query":"SELECT id FROM p"}]}"#)
+    var rows = ManagedRows()
+    for id in 0..<5 { Array(#"{"id":\#(id)}"#.utf8).withUnsafeBytes { rows.append($0, section: "m") } }
+    daemon.harness.engine.setManaged("m", rows, now: daemon.harness.now, time: "T")
+    daemon.harness.turn()
+    #expect(daemon.define(daemon.ann, "a") == nil)
+    #expect(view(daemon, daemon.ann, "v", of: "m", sort) == nil)
+    #expect(view(daemon, daemon.ann, "w", of: "a", sort) == nil)
+    #expect(viewRows(daemon) == [5, 0, 5])
+    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#) == nil)
+    #expect(view(daemon, daemon.ann, "x", of: "a", sort) == nil)
+    #expect(view(daemon, daemon.ann, "y", of: "a", sort) == "maxTotalViewRows")
+    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","element":3}"#) == "maxTotalViewRows")
+    let again = make()
+    for batch in daemon.harness.stored { try again.harness.engine.replay(batch) }
+    #expect(viewRows(again) == [4, 0, 4])
+    #expect(again.harness.engine.catalog.feeds.keys.sorted() == daemon.harness.engine.catalog.feeds.keys.sorted())
+  }
+
   @Test("replay charges the same users and refuses the same requests")
   func replay() throws {
     let daemon = Daemon(isDurable: true) { $0.maxElementsPerUser = 2 }
