@@ -53,6 +53,11 @@ public final class PositionTree {
     root = leaves.allocate()
   }
 
+  /// Reserves memory for the handles below `count`, so that their table has no more.
+  func reserve(handles count: Int) {
+    if count > 0 { leafOf.reserve(UInt32(count - 1)) }
+  }
+
   /// Returns a tree with the same items, without the snapshots. O(n / 64), with the bytes of the tree.
   func copy(_ pace: Pace) -> PositionTree {
     let copy = PositionTree(keyed: keyed, leafLimit: leafLimit, innerLimit: innerLimit)

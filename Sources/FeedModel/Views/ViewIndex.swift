@@ -89,16 +89,10 @@ final class ViewJudge {
 ///
 /// Every row of the source has a handle. Invariant: `all` has the handles of all rows of the source in flattened order,
 /// as of the last change that was followed; `kept` has those that the filter accepts, ascending by sort key, then by
-/// order in `all`; each record holds the element of the row.
+/// order in `all`; `texts` has the element of each row by handle, retained, and `codes` the type.
 ///
-/// Memory: about 40 bytes for each row of the source. Only the engine's thread may use it.
+/// Memory: about 32 bytes for each row of the source. Only the engine's thread may use it.
 final class ViewIndex {
-  private struct Record {
-    /// Retained.
-    var text: ElementText
-    var type: TypeTable.Code
-  }
-
   private struct Arrival {
     let handle: UInt32
     let prefix: UInt64
@@ -110,7 +104,9 @@ final class ViewIndex {
   let plan: ViewPlan
   private let all = PositionTree(keyed: false)
   private let kept = PositionTree(keyed: true)
-  private var records: [Record] = []
+  private var texts: [ElementText] = []
+  /// The types of the rows by handle; empty as long as each row has the type of its element.
+  private var codes: [TypeTable.Code] = []
   private var free: [UInt32] = []
   private let types = TypeTable()
   private let judge: ViewJudge
@@ -125,40 +121,43 @@ final class ViewIndex {
     judge = ViewJudge(plan.definition, limits: limits)
     other = ViewJudge(plan.definition, limits: limits)
     var entries = ViewEntries()
+    let count = plan.source.count
+    texts.reserveCapacity(count)
+    all.reserve(handles: count)
     plan.source.forEachRow { row in
-      row.element.retain()
-      let handle = UInt32(records.count)
-      records.append(Record(text: row.element, type: types.code(of: row.type, in: row.element)))
+      let handle = add(row)
       all.insert(handle, at: all.count)
       if judge.accepts(row.element, pace) { entries.append(handle, judge) }
     }
-    for (handle, prefix) in entries.sorted(pace) {
+    let sorted = entries.sorted(pace)
+    if sorted.count > count / 2 { kept.reserve(handles: count) }
+    for (handle, prefix) in sorted {
       kept.insert(handle, at: kept.count, key: prefix)
       if handle & 15 == 0 { pace.spend() }
     }
   }
 
   deinit {
-    var isUsed = [Bool](repeating: true, count: records.count)
+    var isUsed = [Bool](repeating: true, count: texts.count)
     for handle in free { isUsed[Int(handle)] = false }
     var next = 0
-    let release = { [records, isUsed] (count: Int) in
-      let end = count < records.count - next ? next + count : records.count
-      for handle in next..<end where isUsed[handle] { records[handle].text.release() }
+    let release = { [texts, isUsed] (count: Int) in
+      let end = count < texts.count - next ? next + count : texts.count
+      for handle in next..<end where isUsed[handle] { texts[handle].release() }
       next = end
-      return end == records.count
+      return end == texts.count
     }
-    if records.count >= DiscardedElements.many { discarded.add(release) } else { _ = release(.max) }
+    if texts.count >= DiscardedElements.many { discarded.add(release) } else { _ = release(.max) }
   }
 
   /// The number of rows that the filter accepts.
   var count: Int { kept.count }
 
-  func element(at index: Int) -> ElementText { records[Int(kept[index])].text }
+  func element(at index: Int) -> ElementText { texts[Int(kept[index])] }
 
   func type(at index: Int) -> UnsafeRawBufferPointer {
-    let record = records[Int(kept[index])]
-    return types.type(record.type, of: record.text)
+    let handle = kept[index]
+    return types.type(code(of: handle), of: texts[Int(handle)])
   }
 
   /// The flattened row of the source that is shown at `index`. O(log n).
@@ -174,7 +173,7 @@ final class ViewIndex {
     return kept.makeSnapshot(
       of: range,
       capture: { [unowned self] handle in
-        let text = records[Int(handle)].text
+        let text = texts[Int(handle)]
         text.retain()
         return text.bitPattern
       },
@@ -288,7 +287,7 @@ final class ViewIndex {
   private func hasSameKey(_ handle: UInt32, at row: Int) -> Bool {
     guard kept.key(at: row) == judge.prefix else { return false }
     if !judge.isLong { return true }
-    other.makeKey(records[Int(handle)].text)
+    other.makeKey(texts[Int(handle)])
     return SortOrder.compare(other.key, judge.key) == 0
   }
 
@@ -296,11 +295,11 @@ final class ViewIndex {
   /// n) among equal keys.
   @discardableResult
   private func insert(_ arrival: Arrival) -> Int {
-    if arrival.isLong { judge.makeKey(records[Int(arrival.handle)].text) }
+    if arrival.isLong { judge.makeKey(texts[Int(arrival.handle)]) }
     let place = all.row(of: arrival.handle) ?? 0
     let row = kept.upperBound(key: arrival.prefix) { item in
       if arrival.isLong {
-        other.makeKey(records[Int(item)].text)
+        other.makeKey(texts[Int(item)])
         let order = SortOrder.compare(other.key, judge.key)
         if order != 0 { return order > 0 }
       }
@@ -345,36 +344,42 @@ final class ViewIndex {
     return change
   }
 
-  // MARK: Records
+  // MARK: Elements and types
+
+  private func code(of handle: UInt32) -> TypeTable.Code { codes.isEmpty ? TypeTable.own : codes[Int(handle)] }
+
+  private func setCode(_ code: TypeTable.Code, of handle: UInt32) {
+    if codes.isEmpty && code == TypeTable.own { return }
+    if codes.count < texts.count { codes += repeatElement(TypeTable.own, count: texts.count - codes.count) }
+    codes[Int(handle)] = code
+  }
 
   private func add(_ row: Row) -> UInt32 {
     row.element.retain()
-    let record = Record(text: row.element, type: types.code(of: row.type, in: row.element))
-    if let handle = free.popLast() {
-      records[Int(handle)] = record
-      return handle
-    }
-    records.append(record)
-    return UInt32(records.count - 1)
+    let handle = free.popLast() ?? UInt32(texts.count)
+    if handle == texts.count { texts.append(row.element) } else { texts[Int(handle)] = row.element }
+    setCode(types.code(of: row.type, in: row.element), of: handle)
+    return handle
   }
 
   private func release(_ handle: UInt32) {
-    records[Int(handle)].text.release()
+    texts[Int(handle)].release()
     free.append(handle)
   }
 
   /// Replaces the element of a row by the current one. Returns whether its text or type changed.
   private func exchange(_ handle: UInt32, _ row: Row) -> Bool {
-    let former = records[Int(handle)]
+    let (former, formerType) = (texts[Int(handle)], code(of: handle))
     let type = types.code(of: row.type, in: row.element)
-    if former.text == row.element && former.type == type { return false }
+    if former == row.element && formerType == type { return false }
     let differs =
-      !RowStore.equal(former.text.text, row.element.text)
-      || !RowStore.equal(types.type(former.type, of: former.text), row.type)
+      !RowStore.equal(former.text, row.element.text)
+      || !RowStore.equal(types.type(formerType, of: former), row.type)
     kept.contentWillChange(of: handle)
     row.element.retain()
-    records[Int(handle)] = Record(text: row.element, type: type)
-    former.text.release()
+    texts[Int(handle)] = row.element
+    setCode(type, of: handle)
+    former.release()
     return differs
   }
 
@@ -390,15 +395,16 @@ final class ViewIndex {
   func checkInvariants() {
     let pace = Pace()
     precondition(all.count == plan.source.count, "the index has other rows than the source")
-    precondition(all.count + free.count == records.count, "a record is lost")
+    precondition(all.count + free.count == texts.count, "an element is lost")
+    precondition(codes.isEmpty || codes.count == texts.count, "a type is lost")
     var last: (prefix: UInt64, key: [UInt8], row: Int)?
     var accepted = 0
     for row in 0..<all.count {
       let source = plan.source.row(atFlat: row)
-      let record = records[Int(all[row])]
-      precondition(RowStore.equal(record.text.text, source.text), "a row has another element than the source")
-      precondition(RowStore.equal(types.type(record.type, of: record.text), source.type), "a row has another type")
-      let isAccepted = other.accepts(record.text, pace)
+      let (handle, text) = (all[row], texts[Int(all[row])])
+      precondition(RowStore.equal(text.text, source.text), "a row has another element than the source")
+      precondition(RowStore.equal(types.type(code(of: handle), of: text), source.type), "a row has another type")
+      let isAccepted = other.accepts(text, pace)
       if isAccepted { accepted += 1 }
       precondition(isAccepted == kept.contains(all[row]), "the filter says otherwise")
     }
