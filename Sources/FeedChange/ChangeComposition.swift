@@ -73,15 +73,12 @@ public struct ChangeAccumulator: Sendable {
   /// - Parameter step: called after about each thousand composed entries.
   public mutating func add(_ change: Change, step: () -> Void = {}) {
     if change.isEmpty { return }
-    var last = change
-    if var previous = parts.popLast() {
-      if previous.append(additions: change) { last = previous } else { parts.append(previous) }
+    if parts.isEmpty || !parts[parts.count - 1].append(additions: change) { parts.append(change) }
+    while parts.count > 1, parts[parts.count - 2].size < 2 * parts[parts.count - 1].size {
+      let last = parts.removeLast()
+      let composition = compose(parts.removeLast(), last, step: step)
+      if !composition.isEmpty { parts.append(composition) }
     }
-    while let previous = parts.last, previous.size < 2 * last.size {
-      parts.removeLast()
-      last = compose(previous, last, step: step)
-    }
-    if !last.isEmpty { parts.append(last) }
     checkInvariants()
   }
 
@@ -102,6 +99,9 @@ public struct ChangeAccumulator: Sendable {
 }
 
 extension Change {
+  /// Whether no section is added or deleted.
+  fileprivate var hasSameSections: Bool { sectionsDeleted.isEmpty && sectionsAdded.isEmpty }
+
   /// Composes with a change that only adds rows behind those that this one adds, if this one lists nothing else. Returns
   /// whether it did.
   fileprivate mutating func append(additions change: Change) -> Bool {
@@ -164,6 +164,7 @@ struct ChangeComposer {
   }
 
   private mutating func composeSections() {
+    if first.hasSameSections && second.hasSameSections { return }
     let addedByFirst = first.sectionsAdded.map(\.at)
     let addedBySecond = second.sectionsAdded.map(\.at)
     var backward = SectionMap(removed: addedByFirst, inserted: first.sectionsDeleted)

@@ -22,6 +22,7 @@ final class CollectionUnderTest {
     var limits = Limits()
     limits.maxElements = max(limits.maxElements, size * 2)
     limits.maxSections = max(limits.maxSections, size * 2)
+    limits.maxRequestRows = max(limits.maxRequestRows, size * 4)
     catalog = Catalog(limits: limits, seed: 1)
     self.size = size
     var scanner = JSONScanner()
