@@ -19,7 +19,7 @@ public final class Catalog {
   /// The open commit, which operations take as a parameter.
   public let commit: Commit
   private var expiry = Expiry()
-  /// The elements of feeds that are gone and of states that were replaced.
+  /// The elements of feeds that are gone and of states that were replaced, and names of sections.
   let discarded = DiscardedElements()
 
   /// Creates a catalog without feeds.
@@ -28,7 +28,7 @@ public final class Catalog {
     self.seed = seed
     table = FeedTable(limits: limits, revision: revision)
     graph = FeedGraph(table: table)
-    commit = Commit(graph: graph, revision: revision)
+    commit = Commit(graph: graph, revision: revision, discarded)
   }
 
   /// The revision of the last commit.

@@ -21,6 +21,7 @@ public final class Commit {
   public let long: LongCommit
   /// The work that operations may still do for the request.
   var budget: CommitBudget
+  private let discarded: DiscardedElements
 
   /// The time of the current step. It advances by a nanosecond with every step, so no two elements of a feed have the
   /// same time of change.
@@ -30,8 +31,9 @@ public final class Commit {
   private var isOpen = false
   private var operation = Operation()
 
-  init(graph: FeedGraph, revision: UInt64) {
+  init(graph: FeedGraph, revision: UInt64, _ discarded: DiscardedElements) {
     self.graph = graph
+    self.discarded = discarded
     self.revision = revision
     publisher = Publisher(graph: graph, log: log)
     long = LongCommit(graph: graph, log: log)
@@ -53,6 +55,7 @@ public final class Commit {
     budget.begin(maxSteps: maxSteps, maxRows: maxRows)
     self.now = max(now, self.now)
     start = self.now
+    if let sections = operation.takeManySections() { discarded.add(sections) }
     operation.begin()
   }
 

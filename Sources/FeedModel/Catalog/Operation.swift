@@ -32,6 +32,16 @@ struct Operation {
     forgetDivision()
   }
 
+  /// Takes the sections that the last operation added out of its change, if freeing their names takes long. The change is no
+  /// longer valid.
+  @inline(__always)
+  mutating func takeManySections() -> [SectionAddition]? {
+    if result.sectionsAdded.count < DiscardedElements.many { return nil }
+    var sections: [SectionAddition] = []
+    swap(&sections, &result.sectionsAdded)
+    return sections
+  }
+
   /// Adds a step, in the coordinates after the previous step. Leaves a change in `step` whose memory can be reused.
   @inline(__always)
   mutating func add(_ step: inout Change, _ pace: Pace) {

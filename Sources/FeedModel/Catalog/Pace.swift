@@ -81,15 +81,56 @@ extension Array {
   /// Fewer elements are sorted without a stop.
   private static var many: Int { 256 }
 
-  /// Sorts the elements, and lets `pace` stop between two comparisons. Sixteen of them take about a unit.
+  /// Sorts the elements, which are plain values, and lets `pace` stop between two comparisons. Sixteen of them take about a
+  /// unit. Equal elements keep their order.
   @inline(__always)
   mutating func sort(_ pace: Pace, by areInIncreasingOrder: (Element, Element) -> Bool) {
     if count < Self.many || !pace.isActive { return sort(by: areInIncreasingOrder) }
-    var comparisons = 0
-    sort { a, b in
-      comparisons &+= 1
-      if comparisons & 15 == 0 { pace.spend() }
-      return areInIncreasingOrder(a, b)
+    if isSorted(pace, by: areInIncreasingOrder) { return }
+    withUnsafeMutableBufferPointer { elements in
+      for start in stride(from: 0, to: elements.count, by: Self.many) {
+        let run = start..<Swift.min(start + Self.many, elements.count)
+        var part = UnsafeMutableBufferPointer(rebasing: elements[run])
+        part.sort(by: areInIncreasingOrder)
+        pace.spend(run.count / 2)
+      }
+    }
+    mergeRuns(pace, by: areInIncreasingOrder)
+  }
+
+  @inline(__always)
+  private func isSorted(_ pace: Pace, by areInIncreasingOrder: (Element, Element) -> Bool) -> Bool {
+    for place in 1..<count {
+      if areInIncreasingOrder(self[place], self[place - 1]) { return false }
+      if place & 15 == 0 { pace.spend() }
+    }
+    return true
+  }
+
+  /// Merges sorted runs of `many` elements. The sort of the library would copy half of the elements in one step.
+  @inline(__always)
+  private mutating func mergeRuns(_ pace: Pace, by areInIncreasingOrder: (Element, Element) -> Bool) {
+    var merged: [Element] = []
+    merged.reserveCapacity(count)
+    var width = Self.many
+    while width < count {
+      for start in stride(from: 0, to: count, by: 2 * width) {
+        let (middle, end) = (Swift.min(start + width, count), Swift.min(start + 2 * width, count))
+        var (left, right) = (start, middle)
+        while left < middle || right < end {
+          if right == end || left < middle && !areInIncreasingOrder(self[right], self[left]) {
+            merged.append(self[left])
+            left += 1
+          } else {
+            merged.append(self[right])
+            right += 1
+          }
+          if merged.count & 15 == 0 { pace.spend() }
+        }
+      }
+      swap(&self, &merged)
+      merged.removeAll(keepingCapacity: true)
+      width *= 2
     }
   }
 }

@@ -1,9 +1,13 @@
 /// Bulk loading of an empty collection: rows are sorted once at the end. This costs a fraction of finding each place in
 /// a large tree.
 extension CollectionState {
-  /// Starts deferred mode: updates only record which bins hold an element.
-  func deferRows() {
-    deferred = DeferredRows(bins: bins.count)
+  /// Starts deferred mode of an empty state: updates only record which bins hold an element.
+  ///
+  /// - Parameter count: the number of elements that are expected. What grows to it later would be moved at once.
+  func deferRows(count: Int, _ pace: Pace) {
+    deferred = DeferredRows(bins: bins.count, count: count)
+    elements.reserve(count)
+    index.reserve(count, pace)
   }
 
   /// Records the verdicts of the bins; the deferred form of `settle`.
@@ -24,6 +28,7 @@ extension CollectionState {
     self.deferred = nil
     for bin in bins.indices {
       var rows: [(key: UInt64, arrival: UInt32, handle: UInt32)] = []
+      rows.reserveCapacity(elements.count)
       elements.forEach { handle in
         let arrival = deferred.arrival(of: handle, in: bin)
         if arrival > 0 { rows.append((key(of: handle, section: bin), arrival, handle)) }
@@ -58,8 +63,9 @@ struct DeferredRows {
   private var arrivals: [[UInt32]]
   private var last: UInt32 = 0
 
-  init(bins: Int) {
+  init(bins: Int, count: Int) {
     arrivals = [[UInt32]](repeating: [], count: bins)
+    for bin in arrivals.indices { arrivals[bin].reserveCapacity(count) }
   }
 
   func holds(_ handle: UInt32, in bin: Int) -> Bool { arrival(of: handle, in: bin) > 0 }

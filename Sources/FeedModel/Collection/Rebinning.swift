@@ -40,7 +40,8 @@ struct Rebinning {
     state.elements.discarded = old.elements.discarded
     let handles = old.elements.inOrderOfArrival(pace)
     successors = [UInt32](repeating: ElementTable.none, count: Int(handles.max() ?? 0) + 1)
-    state.deferRows()
+    state.deferRows(count: handles.count, pace)
+    sources.reserveCapacity(handles.count)
     for (place, handle) in handles.enumerated() {
       // Also for an element that no bin accepts.
       pace.spend(2 &+ state.bins.count / 4)
@@ -71,11 +72,14 @@ struct Rebinning {
   }
 
   private mutating func compareSections() {
-    let (olds, news) = (old.sectionRanges(pace), state.sectionRanges(pace))
+    var (olds, news) = (old.sectionRanges(pace), state.sectionRanges(pace))
     let common = Self.sectionsWithOneName(olds, news, pace)
     let kept = longestIncreasing(common.map(\.after)).map { common[$0] }
     let keptBefore = Set(kept.map(\.before))
     change.sectionsDeleted = olds.indices.filter { !keptBefore.contains($0) }.map(UInt32.init)
+    // An array that grows copies everything at once.
+    change.deleted.reserveCapacity(olds.reduce(0) { $0 + $1.count })
+    change.added.reserveCapacity(news.reduce(0) { $0 + $1.count })
     var placeOf: [Int] = []
     var next = 0
     for after in news.indices {
@@ -93,6 +97,9 @@ struct Rebinning {
     }
     if !moved.isEmpty { change.deleted.sort(pace, by: <) }
     pairMoves()
+    // Each range may be the last that holds its name.
+    while olds.popLast() != nil { pace.spend() }
+    while news.popLast() != nil { pace.spend() }
   }
 
   /// The old and the new sections with the same name, in the order of the old ones. Of several with one name, only the
@@ -137,6 +144,8 @@ struct Rebinning {
   ) {
     var places: [Int] = []
     var sources: [(row: Int, handle: UInt32)] = []
+    places.reserveCapacity(before.rows.count)
+    sources.reserveCapacity(before.rows.count)
     var row = 0
     before.rows.rows.forEach(in: before.rows.range) { handle in
       let successor = Int(successors[Int(handle)])

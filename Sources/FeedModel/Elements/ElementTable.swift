@@ -189,12 +189,16 @@ public final class ElementTable {
     return UInt32(used &- 1)
   }
 
-  private func grow() {
-    let larger = UnsafeMutablePointer<Record>.allocate(capacity: capacity &* 2)
+  private func grow() { reserve(capacity &* 2) }
+
+  /// Makes room for so many elements.
+  func reserve(_ count: Int) {
+    if count <= capacity { return }
+    let larger = UnsafeMutablePointer<Record>.allocate(capacity: count)
     larger.moveInitialize(from: records, count: used)
     records.deallocate()
     records = larger
-    capacity &*= 2
+    capacity = count
   }
 
   private func link(_ handle: UInt32, before newer: UInt32) {

@@ -88,6 +88,21 @@ struct IdentityIndex: ~Copyable {
     return copy
   }
 
+  /// Makes room for so many elements in an empty index, so that it does not grow at once later. O(count).
+  mutating func reserve(_ count: Int, _ pace: Pace) {
+    assert(self.count == 0, "the index has elements")
+    var capacity = mask &+ 1
+    while count &* 4 >= capacity &* 3 { capacity &*= 2 }
+    if capacity == mask &+ 1 { return }
+    words.deallocate()
+    words = .allocate(capacity: capacity)
+    for slot in 0..<capacity {
+      (words + slot).initialize(to: 0)
+      if slot & 1023 == 0 { pace.spend() }
+    }
+    mask = capacity &- 1
+  }
+
   /// The element of `table` with this identity, if there is one.
   func find(_ identity: UnsafeRawBufferPointer, hash: UInt32, in table: ElementTable) -> UInt32? {
     var slot = Int(hash) & mask

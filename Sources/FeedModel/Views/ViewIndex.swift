@@ -455,7 +455,13 @@ struct ViewEntries: ~Copyable {
       }
       return a.row < b.row
     }
-    return entries.map { ($0.row, $0.prefix) }
+    var rows: [(row: UInt32, prefix: UInt64)] = []
+    rows.reserveCapacity(entries.count)
+    for entry in entries {
+      rows.append((entry.row, entry.prefix))
+      if rows.count & 31 == 0 { pace.spend() }
+    }
+    return rows
   }
 }
 
