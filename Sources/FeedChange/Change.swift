@@ -109,17 +109,3 @@ public struct Move: Hashable, Sendable {
     hasher.combine(added)
   }
 }
-
-/// A section that a change inserts.
-public struct SectionAddition: Hashable, Sendable {
-  /// The section's index after the change.
-  public var at: UInt32
-  /// The section's name: that of the feed or the bin whose rows it holds.
-  public var name: String
-
-  /// Creates the insertion of the section `name` at index `at`.
-  public init(at: UInt32, name: String) {
-    self.at = at
-    self.name = name
-  }
-}

@@ -183,7 +183,7 @@ struct ChangeComposer {
         result.sectionsAdded.append(second.sectionsAdded[next])
         next += 1
       }
-      result.sectionsAdded.append(SectionAddition(at: at, name: addition.name))
+      result.sectionsAdded.append(addition.moved(to: at))
     }
     result.sectionsAdded.append(contentsOf: second.sectionsAdded[next...])
   }

@@ -73,9 +73,7 @@ extension Change {
           deleted: move.deleted &+ deletedCount, added: move.added &+ addedCount, keepsElement: move.keepsElement))
     }
     for section in child.sectionsDeleted { sectionsDeleted.append(section &+ before) }
-    for section in child.sectionsAdded {
-      sectionsAdded.append(SectionAddition(at: section.at &+ after, name: section.name))
-    }
+    for section in child.sectionsAdded { sectionsAdded.append(section.moved(to: section.at &+ after)) }
   }
 
   /// Appends `count` sections, the first of which is `section`, to `sectionsDeleted`, and advances `section` by `count`.

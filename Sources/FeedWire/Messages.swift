@@ -138,7 +138,7 @@ extension ByteBuffer {
       append(place > 0 ? ",{\"at\":" : "{\"at\":")
       append(integer: added[place].at)
       append(",\"name\":")
-      if namesSections { appendJSONString(added[place].name) } else { append("\"\"") }
+      if namesSections { added[place].withNameBytes { appendJSONString(utf8: $0) } } else { append("\"\"") }
       append(UInt8(ascii: "}"))
     }
     append("]}")

@@ -33,6 +33,8 @@ extension ByteBuffer {
           continue
         }
         p += Words.firstIndex(stops)
+      } else if utf8.count >= 8, Words.stringStops(Words.load(end - 8)) == 0 {
+        break
       }
       let length = p.pointee < 0x80 ? (Self.isPlain(p.pointee) ? 1 : 0) : UTF8Check.sequenceLength(p, end)
       if length > 0 {

@@ -97,10 +97,11 @@ extension JSONNumber {
     buffer.reserve(length &+ 1)
     var place = buffer.pointer + buffer.count
     let end = place + length
-    for byte in pairs {
-      let (tens, ones) = ((byte ^ flip) &- 1).quotientAndRemainder(dividingBy: 10)
-      place[0] = tens &+ UInt8(ascii: "0")
-      place[1] = ones &+ UInt8(ascii: "0")
+    let table = ByteBuffer.pairs.utf8Start
+    for index in pairs.indices {
+      let digits = table + 2 &* Int((pairs[index] ^ flip) &- 1)
+      place[0] = digits[0]
+      place[1] = digits[1]
       place += 2
     }
     while place < end {

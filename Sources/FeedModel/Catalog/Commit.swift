@@ -182,7 +182,7 @@ public final class Commit {
   public var resultSize: (all: Int, nameBytes: Int) {
     var bytes = 0
     for index in operation.result.sectionsAdded.indices {
-      bytes &+= operation.result.sectionsAdded[index].name.utf8.count
+      bytes &+= operation.result.sectionsAdded[index].nameLength
     }
     return (operation.result.size, bytes)
   }

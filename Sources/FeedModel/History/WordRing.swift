@@ -94,7 +94,7 @@ extension WordRing {
     for index in change.sectionsDeleted.indices { append(change.sectionsDeleted[index] &+ shift) }
     for index in change.sectionsAdded.indices {
       append(change.sectionsAdded[index].at &+ shift)
-      append(name: change.sectionsAdded[index].name)
+      change.sectionsAdded[index].withNameBytes { append(name: $0) }
     }
   }
 
@@ -128,24 +128,26 @@ extension WordRing {
     end &+= 8
   }
 
-  private mutating func append(name: String) {
-    let count = name.utf8.count
+  private mutating func append(name: UnsafeRawBufferPointer) {
+    let count = name.count
     reserve(1 &+ (count &+ 3) / 4)
-    append(UInt32(truncatingIfNeeded: count) | Self.packedName)
-    let isDone: Void? = name.utf8.withContiguousStorageIfAvailable { append(packing: UnsafeRawBufferPointer($0)) }
-    if isDone == nil { Array(name.utf8).withUnsafeBytes { append(packing: $0) } }
-  }
-
-  private mutating func append(packing bytes: UnsafeRawBufferPointer) {
+    storage[Int(end & mask)] = UInt32(truncatingIfNeeded: count) | Self.packedName
+    end &+= 1
     var place = 0
-    while place &+ 4 <= bytes.count {
-      append(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt32.self)))
+    while place &+ 4 <= count {
+      storage[Int(end & mask)] = UInt32(littleEndian: name.loadUnaligned(fromByteOffset: place, as: UInt32.self))
+      end &+= 1
       place &+= 4
     }
-    if place == bytes.count { return }
-    var word: UInt32 = 0
-    for index in place..<bytes.count { word |= UInt32(bytes[index]) &<< UInt32(8 &* (index &- place)) }
-    append(word)
+    if place == count { return }
+    var (word, shift) = (UInt32(0), UInt32(0))
+    while place < count {
+      word |= UInt32(name[place]) &<< shift
+      shift &+= 8
+      place &+= 1
+    }
+    storage[Int(end & mask)] = word
+    end &+= 1
   }
 
   /// The number of words that are stored of the change at `start`, which ends before `end`. O(1) unless it adds sections.
@@ -205,7 +207,7 @@ private struct WordReader {
 
   mutating func section(_ ring: borrowing WordRing) -> SectionAddition {
     let at = next(ring)
-    return SectionAddition(at: at, name: String(decoding: bytes(ring), as: UTF8.self))
+    return bytes(ring).withUnsafeBytes { SectionAddition(at: at, name: $0) }
   }
 
   /// Reads the bytes of a name.

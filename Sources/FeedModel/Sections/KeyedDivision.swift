@@ -52,7 +52,7 @@ struct KeyedDivision {
     }
     let section = UInt32(table.index(of: id))
     if touched.before == 0 {
-      result.sectionsAdded.append(SectionAddition(at: section, name: sections.name(of: id)))
+      result.sectionsAdded.append(sections.addition(of: id, at: section))
       result.added.append(IndexPath(section: section, row: 0))
     } else if flat.added.isEmpty {
       result.deleted.append(IndexPath(section: section, row: flat.deleted[0].row - UInt32(sections.start(of: id))))
@@ -88,7 +88,7 @@ struct KeyedDivision {
       result.deleted.append(
         IndexPath(section: UInt32(isShifted && isNew ? index - 1 : index), row: from - startBefore))
     }
-    if isNew { result.sectionsAdded.append(SectionAddition(at: UInt32(section), name: sections.name(of: entered))) }
+    if isNew { result.sectionsAdded.append(sections.addition(of: entered, at: UInt32(section))) }
     result.added.append(IndexPath(section: UInt32(section), row: to - start))
     if !result.deleted.isEmpty { result.moves.append(Move(deleted: 0, added: 0, keepsElement: keepsElement)) }
   }
@@ -121,7 +121,7 @@ struct KeyedDivision {
 
   private func divided(_ flat: borrowing Change, _ touched: [KeyedSectionTable.Touched]) -> Change {
     let changed = ChangedSections(of: sections, since: scope).find(touched)
-    var division = SectionDivision(changed) { sections.name(of: $0) }
+    var division = SectionDivision(changed) { sections.addition(of: $0, at: $1) }
     division.reserve(deleted: flat.deleted.count, added: flat.added.count)
     for index in flat.deleted.indices { division.delete(flat.deleted[index].row, index) }
     for index in flat.added.indices { division.add(flat.added[index].row, index) }

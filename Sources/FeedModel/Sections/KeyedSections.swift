@@ -121,6 +121,11 @@ final class KeyedSections {
   /// The name of a section with rows.
   func name(of id: UInt32) -> String { names.name(of: flat.elements.text(of: table.first(of: id))) }
 
+  /// The insertion of a section with rows at an index.
+  func addition(of id: UInt32, at index: UInt32) -> SectionAddition {
+    names.withName(of: flat.elements.text(of: table.first(of: id))) { SectionAddition(at: index, name: $0) }
+  }
+
   /// Calls `body` with the name, as UTF-8, and the row count of each section in order. O(sections).
   func forEach(_ body: (_ name: UnsafeRawBufferPointer, _ count: Int) -> Void) {
     table.forEach { id, count in

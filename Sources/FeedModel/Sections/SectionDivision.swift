@@ -3,7 +3,7 @@ import FeedJSON
 
 /// Converts the change of one list of rows to the change of the sections that divide it.
 ///
-///     var division = SectionDivision(changed) { name of the section with the identifier $0 }
+///     var division = SectionDivision(changed) { addition of the section with the identifier $0 at index $1 }
 ///     division.delete(row, 0)              // the entries of the list's change
 ///     division.add(row, 0)
 ///     let change = division.finish()
@@ -37,14 +37,12 @@ struct SectionDivision {
 
   /// - Parameters:
   ///   - changed: all sections whose rows changed, in their order.
-  ///   - name: returns the name of the section with an identifier. Called for new sections.
-  init(_ changed: [Changed], name: (UInt32) -> String) {
+  ///   - addition: returns the insertion of the section with an identifier at an index. Called for new sections.
+  init(_ changed: [Changed], addition: (_ id: UInt32, _ at: UInt32) -> SectionAddition) {
     self.changed = changed
     for section in changed {
       if section.now == 0 { result.sectionsDeleted.append(section.indexBefore) }
-      if section.before == 0 {
-        result.sectionsAdded.append(SectionAddition(at: section.index, name: name(section.id)))
-      }
+      if section.before == 0 { result.sectionsAdded.append(addition(section.id, section.index)) }
     }
   }
 

@@ -21,7 +21,8 @@ import Testing
     }
     if Int.random(in: 0..<5, using: &random) == 0 {
       change.sectionsDeleted = [0, .max]
-      change.sectionsAdded = ["", "inbox/urgent", "é😀"].enumerated().map { SectionAddition(at: UInt32($0), name: $1) }
+      let names = ["", "inbox/urgent", "é😀", String(repeating: "é", count: 17)]
+      change.sectionsAdded = names.enumerated().map { SectionAddition(at: UInt32($0), name: $1) }
     }
     return change
   }

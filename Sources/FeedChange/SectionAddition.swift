@@ -1,0 +1,69 @@
+/// A section that a change inserts.
+///
+/// A short name is held in place, so that most additions take no memory of their own.
+public struct SectionAddition: Hashable, Sendable {
+  /// The section's index after the change.
+  public var at: UInt32
+  /// The bytes of a name held in place; 0 for a longer one.
+  private let shortLength: UInt32
+  private let short: ShortText
+  /// A name that is not held in place; empty otherwise.
+  private let long: String
+
+  /// Creates the insertion of the section `name` at index `at`.
+  ///
+  /// - Parameter name: UTF-8.
+  public init(at: UInt32, name: UnsafeRawBufferPointer) {
+    self.at = at
+    if name.count <= ShortText.capacity {
+      (shortLength, short, long) = (UInt32(truncatingIfNeeded: name.count), ShortText(name), "")
+    } else {
+      (shortLength, short, long) = (0, ShortText(), String(decoding: name, as: UTF8.self))
+    }
+  }
+
+  /// Creates the insertion of the section `name` at index `at`.
+  public init(at: UInt32, name: String) {
+    var name = name
+    self = name.withUTF8 { SectionAddition(at: at, name: UnsafeRawBufferPointer($0)) }
+  }
+
+  /// The section's name: that of the feed or the bin whose rows it holds.
+  public var name: String { long.isEmpty ? withNameBytes { String(decoding: $0, as: UTF8.self) } : long }
+
+  /// The length of the name in bytes of UTF-8.
+  public var nameLength: Int { shortLength > 0 ? Int(shortLength) : long.utf8.count }
+
+  /// Calls `body` with the name as UTF-8.
+  public func withNameBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    if shortLength > 0 || long.isEmpty {
+      return withUnsafeBytes(of: short) { body(UnsafeRawBufferPointer(rebasing: $0[..<Int(shortLength)])) }
+    }
+    var name = long
+    return name.withUTF8 { body(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// The insertion of the same section at another index.
+  @usableFromInline package func moved(to index: UInt32) -> SectionAddition {
+    var result = self
+    result.at = index
+    return result
+  }
+}
+
+/// A few bytes, padded with zeros.
+private struct ShortText: Hashable, Sendable {
+  static let capacity = 4 * MemoryLayout<UInt64>.size
+
+  private var words = (UInt64(0), UInt64(0), UInt64(0), UInt64(0))
+
+  init() {}
+
+  init(_ bytes: UnsafeRawBufferPointer) {
+    withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) }
+  }
+
+  static func == (left: ShortText, right: ShortText) -> Bool { left.words == right.words }
+
+  func hash(into hasher: inout Hasher) { withUnsafeBytes(of: words) { hasher.combine(bytes: $0) } }
+}
