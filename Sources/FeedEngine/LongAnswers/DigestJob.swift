@@ -41,9 +41,9 @@ final class DigestJob: Job {
     out.append("\"revision\":")
     out.append(integer: snapshot.revision)
     out.append(",\"counts\":[")
-    for (place, section) in snapshot.sections.enumerated() {
+    for (place, count) in snapshot.sectionCounts.enumerated() {
       if place > 0 { out.append(UInt8(ascii: ",")) }
-      out.append(integer: section.count)
+      out.append(integer: count)
     }
     out.append("],\"digest\":\"")
     out.append(string: crc.hex8)

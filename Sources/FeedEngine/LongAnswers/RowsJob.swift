@@ -29,7 +29,7 @@ final class RowsJob: Job {
       if isTooLarge { return }
       switch item {
       case .begin(let section):
-        answer.beginSection(section, count: snapshot.sections[section].count, &text)
+        answer.beginSection(section, count: Int(snapshot.sectionCounts[section]), &text)
       case .row(let row): answer.append(row, to: &text)
       case .end: answer.endSection(&text)
       }

@@ -26,26 +26,29 @@ struct SectionReader {
   /// Reads for about `budget` units of work, but at least one row. Returns whether everything was read.
   mutating func advance(budget: Int, _ body: (Item) -> Void) -> Bool {
     var left = max(1, budget)
-    while section < snapshot.sections.count && left > 0 {
+    while section < snapshot.sectionCounts.count && left > 0 {
       if !hasBegun {
         hasBegun = true
         left -= 1
         body(.begin(section: section))
       }
       var (longest, bytes) = (0, 0)
-      let count = snapshot.sections[section].next(max: min(max(1, left), step)) { row in
-        longest = max(longest, row.text.count)
-        bytes += row.text.count
-        body(.row(row))
+      // Sections without rows are not read.
+      if section == snapshot.section {
+        let count = snapshot.next(max: min(max(1, left), step)) { row in
+          longest = max(longest, row.text.count)
+          bytes += row.text.count
+          body(.row(row))
+        }
+        left -= WorkCost.reading(count, bytes: bytes)
       }
-      left -= WorkCost.reading(count, bytes: bytes)
       step = longest > Self.longRow ? 1 : Self.rowsAtOnce
-      if snapshot.sections[section].position >= snapshot.sections[section].count {
+      if section < snapshot.section {
         body(.end)
         section += 1
         hasBegun = false
       }
     }
-    return section == snapshot.sections.count
+    return section == snapshot.sectionCounts.count
   }
 }

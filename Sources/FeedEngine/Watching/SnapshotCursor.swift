@@ -83,8 +83,9 @@ final class SnapshotCursor {
   ) {
     let start = out.count
     withUnsafeMutablePointer(to: &out) { out in
-      let waiting = carried
-      carried.removeAll()
+      // Most parts have no such rows.
+      let waiting = carried.isEmpty ? [] : carried
+      if !waiting.isEmpty { carried.removeAll() }
       for (text, type) in waiting {
         text.withUnsafeBytes { text in
           type.withUnsafeBytes { add(text, $0, to: &out.pointee, from: place, end: end, mayBeEmpty) }

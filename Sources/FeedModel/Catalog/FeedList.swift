@@ -16,7 +16,7 @@ final class FeedListKind: SingleSectionKind {
 
   var wireName: String { "feeds" }
   var definedAs: FeedDefinition.Content? { nil }
-  func makeSnapshots() -> [any SectionSnapshot] { [shown.makeSnapshot()] }
+  func makeSnapshots() -> [SectionsSnapshot] { [SectionsSnapshot(shown.makeSnapshot())] }
   var hasTypes: Bool { false }
   /// The rows are not stored in images, because they follow from the definitions.
   var rows: RowStore? { state }

@@ -26,7 +26,7 @@ final class BinKind: DerivedKind, SingleSectionKind {
 
   var wireName: String { "bin" }
   var definedAs: FeedDefinition.Content? { nil }
-  func makeSnapshots() -> [any SectionSnapshot] { [shown.makeSnapshot()] }
+  func makeSnapshots() -> [SectionsSnapshot] { [SectionsSnapshot(shown.makeSnapshot())] }
   var hasTypes: Bool { state.definition.type != nil }
   var rows: RowStore? { nil }
 

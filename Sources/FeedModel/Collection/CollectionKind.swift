@@ -73,8 +73,9 @@ public final class CollectionKind: FeedKind {
     }
     return (bin, row)
   }
-  public func makeSnapshots() -> [any SectionSnapshot] {
-    state.keyed?.makeSnapshots() ?? state.bins.map { $0.section.makeSnapshot() }
+  public func makeSnapshots() -> [SectionsSnapshot] {
+    if let keyed = state.keyed { return [keyed.makeSnapshot()] }
+    return state.bins.map { SectionsSnapshot($0.section.makeSnapshot()) }
   }
   public func type(at path: IndexPath) -> UnsafeRawBufferPointer { element(at: path).type }
   public var hasTypes: Bool { content.type != nil }

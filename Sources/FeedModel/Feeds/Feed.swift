@@ -162,22 +162,22 @@ public final class Feed {
 
   /// Returns a snapshot of the current content, which can be read in parts while the feed changes. O(rows / 100).
   public func makeSnapshot() -> FeedSnapshot {
-    FeedSnapshot(sections: isGone ? [] : kind.makeSnapshots(), revision: revision)
+    FeedSnapshot(isGone ? [] : kind.makeSnapshots(), revision: revision)
   }
 
   /// Returns a snapshot of rows of one section, with them as its only section. O(log n + rows / 100).
   public func makeSnapshot(ofSection section: Int, rows: Range<Int>) -> FeedSnapshot {
-    FeedSnapshot(sections: [self.section(at: section).makeSnapshot(of: rows)], revision: revision)
+    FeedSnapshot([SectionsSnapshot(self.section(at: section).makeSnapshot(of: rows))], revision: revision)
   }
 
   /// Returns a snapshot of rows in flattened order. O(sections + log n + rows / 100).
   func makeSnapshot(ofFlat rows: Range<Int>) -> FeedSnapshot {
-    var sections: [any SectionSnapshot] = []
-    appendSnapshots(ofFlat: rows, to: &sections)
-    return FeedSnapshot(sections: sections, revision: revision)
+    var parts: [SectionsSnapshot] = []
+    appendSnapshots(ofFlat: rows, to: &parts)
+    return FeedSnapshot(parts, revision: revision)
   }
 
-  private func appendSnapshots(ofFlat rows: Range<Int>, to snapshots: inout [any SectionSnapshot]) {
+  private func appendSnapshots(ofFlat rows: Range<Int>, to snapshots: inout [SectionsSnapshot]) {
     if isGone || rows.isEmpty { return }
     var start = 0
     let within = { (count: Int) in
@@ -188,12 +188,12 @@ public final class Feed {
       for child in provider.shown { child.appendSnapshots(ofFlat: within(child.count), to: &snapshots) }
     } else if let keyed = collection?.state.keyed {
       // One snapshot for all sections: each snapshot costs every later change of the rows.
-      snapshots.append(keyed.flat.makeSnapshot(of: rows))
+      snapshots.append(SectionsSnapshot(keyed.flat.makeSnapshot(of: rows)))
     } else {
       for index in 0..<kind.sectionCount {
         let section = kind.section(at: index)
         let part = within(section.count)
-        if !part.isEmpty { snapshots.append(section.makeSnapshot(of: part)) }
+        if !part.isEmpty { snapshots.append(SectionsSnapshot(section.makeSnapshot(of: part))) }
       }
     }
   }

@@ -19,8 +19,9 @@ public protocol FeedKind: AnyObject {
   func locate(_ index: Int) -> (section: any FeedSection, row: Int)
   /// The path of the row at an index in `0..<rowCount` of the flattened order.
   func path(ofFlat index: Int) -> IndexPath
-  /// Returns a snapshot of each section. They must be read one after another, and can be read while the feed changes.
-  func makeSnapshots() -> [any SectionSnapshot]
+  /// Returns a snapshot of all sections, in parts. They must be read one after another, and can be read while the feed
+  /// changes.
+  func makeSnapshots() -> [SectionsSnapshot]
   /// The element at the path of an existing row. O(log n).
   func element(at path: IndexPath) -> ElementText
   /// The type at the path of an existing row, as a JSON string; empty if it has none. O(log n).

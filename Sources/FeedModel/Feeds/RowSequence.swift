@@ -70,6 +70,24 @@ public struct SectionLists {
   }
 }
 
+/// Rows of consecutive sections when the snapshot was made.
+public struct SectionsSnapshot {
+  /// The rows of all these sections, one section after another.
+  let rows: any SectionSnapshot
+  /// The number of rows of each section.
+  let counts: [UInt32]
+
+  /// - Precondition: the sum of the counts is that of `rows`.
+  init(_ rows: any SectionSnapshot, counts: [UInt32]) {
+    (self.rows, self.counts) = (rows, counts)
+  }
+
+  /// All rows as one section.
+  init(_ rows: any SectionSnapshot) {
+    self.init(rows, counts: [UInt32(rows.count)])
+  }
+}
+
 /// Rows of a feed at one revision, read in parts while the feed changes.
 ///
 /// Making a snapshot copies no rows. Before a later change replaces a row that was not read yet, the snapshot captures
@@ -77,47 +95,59 @@ public struct SectionLists {
 ///
 /// Invariant: the current section has rows that were not read, unless all rows of all sections were.
 public final class FeedSnapshot: SectionSnapshot {
-  public let sections: [any SectionSnapshot]
   public let revision: UInt64
   /// The number of rows of all sections.
   public let count: Int
+  /// The number of rows of each section.
+  public let sectionCounts: [UInt32]
   /// The number of rows that were read.
   public private(set) var position = 0
-  /// The section of the next row, and its index; nil at the end.
-  private var current: (any SectionSnapshot)?
-  private var section = 0
+  /// The index of the section of the next row; the number of sections at the end.
+  public private(set) var section = 0
+  /// The rows of sections that were not read to their end, those of the next row last, each with the index after its last
+  /// section.
+  private var sources: [(rows: any SectionSnapshot, end: Int)] = []
+  /// The number of rows of the current section that were read.
+  private var row = 0
 
-  init(sections: [any SectionSnapshot], revision: UInt64) {
-    self.sections = sections
+  init(_ parts: [SectionsSnapshot], revision: UInt64) {
     self.revision = revision
-    count = sections.reduce(0) { $0 + $1.count }
-    current = sections.first
+    count = parts.reduce(0) { $0 + $1.rows.count }
+    sectionCounts = parts.count == 1 ? parts[0].counts : parts.flatMap(\.counts)
+    var start = 0
+    for part in parts {
+      start += part.counts.count
+      sources.append((part.rows, start))
+    }
+    sources.reverse()
     skipFinishedSections()
   }
 
   /// Whether all rows were read.
-  public var isFinished: Bool { current == nil }
+  public var isFinished: Bool { section == sectionCounts.count }
 
   /// The place of the next row; `[0,0]` at the end.
   public var place: IndexPath {
-    guard let current else { return IndexPath(section: 0, row: 0) }
-    return IndexPath(section: UInt32(section), row: UInt32(current.position))
+    isFinished ? IndexPath(section: 0, row: 0) : IndexPath(section: UInt32(section), row: UInt32(row))
   }
 
   /// Calls `body` with up to `max` more rows of one section. Returns the number of rows; 0 at the end.
   public func next(max: Int, _ body: (Row) -> Void) -> Int {
-    guard let current else { return 0 }
-    let read = current.next(max: max, body)
+    guard let source = sources.last else { return 0 }
+    let left = Int(sectionCounts[section]) - row
+    let read = source.rows.next(max: min(max, left), body)
     position += read
-    skipFinishedSections()
+    row += read
+    if read == left { skipFinishedSections() }
     return read
   }
 
   private func skipFinishedSections() {
-    while let current, current.position >= current.count {
+    while section < sectionCounts.count, row == sectionCounts[section] {
       section += 1
-      self.current = section < sections.count ? sections[section] : nil
+      row = 0
     }
+    while let source = sources.last, source.end <= section { sources.removeLast() }
   }
 }
 

@@ -28,7 +28,7 @@ public final class ListKind: FeedKind {
   public var rowCount: Int { state.sections[0].count }
   public func locate(_ index: Int) -> (section: any FeedSection, row: Int) { (state.sections[0], index) }
   public func path(ofFlat index: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(index)) }
-  public func makeSnapshots() -> [any SectionSnapshot] { [state.sections[0].makeSnapshot()] }
+  public func makeSnapshots() -> [SectionsSnapshot] { [SectionsSnapshot(state.sections[0].makeSnapshot())] }
   public func element(at path: IndexPath) -> ElementText { state.sections[0].element(at: Int(path.row)) }
   public func type(at path: IndexPath) -> UnsafeRawBufferPointer { element(at: path).type }
   public var hasTypes: Bool { state.type != nil }

@@ -46,7 +46,7 @@ public final class ManagedKind: FeedKind {
     }
     return IndexPath(section: UInt32(section), row: UInt32(rest))
   }
-  public func makeSnapshots() -> [any SectionSnapshot] { state.sections.map { $0.makeSnapshot() } }
+  public func makeSnapshots() -> [SectionsSnapshot] { state.sections.map { SectionsSnapshot($0.makeSnapshot()) } }
   public func element(at path: IndexPath) -> ElementText {
     state.sections[Int(path.section)].element(at: Int(path.row))
   }

@@ -100,7 +100,7 @@ public final class ProviderKind: DerivedKind {
     return (children[place], IndexPath(section: path.section - UInt32(starts[place]), row: path.row))
   }
 
-  public func makeSnapshots() -> [any SectionSnapshot] { shownPlaces.flatMap { children[$0].kind.makeSnapshots() } }
+  public func makeSnapshots() -> [SectionsSnapshot] { shownPlaces.flatMap { children[$0].kind.makeSnapshots() } }
 
   public func element(at path: IndexPath) -> ElementText {
     let place = place(ofSection: Int(path.section))

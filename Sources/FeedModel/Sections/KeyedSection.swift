@@ -27,35 +27,3 @@ final class KeyedSection: FeedSection {
     owner.flat.makeSnapshot(of: range.shifted(by: row(0)))
   }
 }
-
-/// The rows of all sections when the snapshot was made. The snapshots of the sections read them one after another.
-final class KeyedRows {
-  private let rows: any SectionSnapshot
-  private(set) var position = 0
-
-  init(_ rows: any SectionSnapshot) { self.rows = rows }
-
-  func next(max: Int, _ body: (Row) -> Void) -> Int {
-    let read = rows.next(max: max, body)
-    position += read
-    return read
-  }
-}
-
-final class KeyedSectionSnapshot: SectionSnapshot {
-  let count: Int
-  private(set) var position = 0
-  private let rows: KeyedRows
-
-  init(count: Int, _ rows: KeyedRows) {
-    (self.count, self.rows) = (count, rows)
-  }
-
-  func next(max: Int, _ body: (Row) -> Void) -> Int {
-    let most = min(Swift.max(max, 0), count - position)
-    if most == 0 { return 0 }
-    let read = rows.next(max: most, body)
-    position += read
-    return read
-  }
-}

@@ -362,13 +362,12 @@ final class KeyedSections {
 
   // MARK: Snapshots
 
-  /// Returns a snapshot of each section.
-  func makeSnapshots() -> [any SectionSnapshot] {
-    let rows = KeyedRows(flat.makeSnapshot())
-    var snapshots: [any SectionSnapshot] = []
-    snapshots.reserveCapacity(table.count)
-    table.forEach { _, count in snapshots.append(KeyedSectionSnapshot(count: count, rows)) }
-    return snapshots
+  /// Returns a snapshot of all sections. O(sections + rows / 100).
+  func makeSnapshot() -> SectionsSnapshot {
+    var counts: [UInt32] = []
+    counts.reserveCapacity(table.count)
+    table.forEach { _, count in counts.append(UInt32(count)) }
+    return SectionsSnapshot(flat.makeSnapshot(), counts: counts)
   }
 
   // MARK: Invariants

@@ -29,7 +29,7 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
 
   var wireName: String { "slots" }
   var definedAs: FeedDefinition.Content? { .slots(plan.definition) }
-  func makeSnapshots() -> [any SectionSnapshot] { [shown.makeSnapshot()] }
+  func makeSnapshots() -> [SectionsSnapshot] { [SectionsSnapshot(shown.makeSnapshot())] }
   var hasTypes: Bool { !plan.showsOwnTypes || plan.contents.contains { $0?.hasTypes ?? false } }
   var rows: RowStore? { nil }
 

@@ -35,7 +35,7 @@ final class ViewKind: DerivedKind, SingleSectionKind {
 
   var wireName: String { "view" }
   var definedAs: FeedDefinition.Content? { .view(plan.definition) }
-  func makeSnapshots() -> [any SectionSnapshot] { [shown.makeSnapshot()] }
+  func makeSnapshots() -> [SectionsSnapshot] { [SectionsSnapshot(shown.makeSnapshot())] }
   var hasTypes: Bool { plan.source.hasTypes }
   var rows: RowStore? { nil }
 

@@ -88,9 +88,7 @@ struct ManagedFeedTests {
     let snapshot = sample.feed.makeSnapshot()
     try sample.set([SampleRow(key: 7, section: "odd", version: 2)])
     var texts: [String] = []
-    for section in snapshot.sections {
-      while section.next(max: 7, { texts.append(String(decoding: $0.text, as: UTF8.self)) }) > 0 {}
-    }
+    while snapshot.next(max: 7, { texts.append(String(decoding: $0.text, as: UTF8.self)) }) > 0 {}
     #expect(texts.count == 300)
     #expect(texts.first == SampleRow(key: 0, section: "even").text)
     #expect(texts.last == SampleRow(key: 299, section: "odd").text)
