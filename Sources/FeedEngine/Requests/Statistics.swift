@@ -39,7 +39,7 @@ extension Engine {
       ("logBytes", process.logBytes),
       ("watches", watches.count),
       ("queuedBytes", sessions.all.reduce(0) { $0 + $1.output.count }),
-      ("heldBytes", sessions.all.reduce(0) { $0 + $1.input.held.count + $1.line.memory }),
+      ("heldBytes", sessions.all.reduce(0) { $0 + $1.held }),
     ]
     let totals: [(StaticString, UInt64)] = [
       ("connections", status.counters.connections), ("refusedConnections", status.counters.refusedConnections),
@@ -110,7 +110,7 @@ extension Engine {
     out.appendMember("queued", isFirst: false)
     out.append(integer: session.output.count)
     out.appendMember("held", isFirst: false)
-    out.append(integer: session.input.held.count + session.line.memory)
+    out.append(integer: session.held)
     out.appendMember("lag", isFirst: false)
     out.append(integer: session.watches.map(\.lag).max() ?? 0)
     out.appendMember("resets", isFirst: false)

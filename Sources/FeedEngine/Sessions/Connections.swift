@@ -107,10 +107,7 @@ extension Engine {
   /// Charges the user of a session for the memory of the session, if that changed. O(1).
   @inline(__always) func recount(_ session: Session) {
     var holding = 0
-    if !session.isClosing {
-      holding = session.output.backlog &+ session.input.held.count &+ session.line.memory
-      if let text = session.longText { holding &+= text.memory }
-    }
+    if !session.isClosing { holding = session.output.backlog &+ session.held }
     if holding != session.charged && !session.phase.isRefused {
       sessions.quotas.charge(session, holding, limit: limits.maxQueuePerUser)
     }

@@ -224,7 +224,7 @@ struct Completion: ~Copyable {
 
   private static func removeFromLine(_ entry: RequestBatch.Entry, of session: Session) {
     session.line.remove(
-      bytes: Int(entry.length), isRead: entry.kind != .logged,
+      bytes: entry.memory, isRead: entry.kind != .logged,
       isHeld: entry.kind == .array || entry.method.rules.cost == .long)
   }
 

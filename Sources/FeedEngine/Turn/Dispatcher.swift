@@ -180,12 +180,11 @@ struct Dispatcher: ~Copyable {
     of session: Session
   ) {
     if method.mayDefine { commits.open.charge(to: session.peer.uid, isLogged: isLogged) }
-    if isLogged {
-      commits.open.log(method, request, message, of: session.handle, payload: payload)
-    } else {
-      commits.open.wait(method, request, message, of: session.handle, payload: payload)
-    }
-    session.line.add(bytes: payload.count, isRead: !isLogged, isHeld: method.rules.cost == .long)
+    let memory =
+      isLogged
+      ? commits.open.log(method, request, message, of: session.handle, payload: payload)
+      : commits.open.wait(method, request, message, of: session.handle, payload: payload)
+    session.line.add(bytes: memory, isRead: !isLogged, isHeld: method.rules.cost == .long)
   }
 
   /// Writes an error response, after the answers of earlier requests.

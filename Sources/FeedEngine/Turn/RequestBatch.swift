@@ -38,9 +38,14 @@ final class RequestBatch {
     /// The tokens of its id and its parameters; `none` if absent.
     let id: UInt32
     let params: UInt32
+    /// The size of the tape that a long text brought along, in tokens; 0 for other texts.
+    var tape: UInt32 = 0
 
     static let none = UInt32.max
     var index: Int { Int(token) }
+    /// The memory in bytes that its connection is charged: the payload, and the tokens of a long text, which take several
+    /// times as much.
+    var memory: Int { Int(length) &+ Int(tape) &* JSONScanner.tokenSize }
   }
 
   /// An error response that is written after the answers of earlier requests.
@@ -72,8 +77,9 @@ final class RequestBatch {
   /// The revision before the batch, if it was known.
   private(set) var revision: UInt64?
 
-  /// The memory in bytes that a batch keeps for later requests.
+  /// The memory in bytes, and the room for tokens, that a batch keeps for later requests.
   private static let keptCapacity = 1 << 20
+  private static let keptTokens = 1 << 18
 
   init(maxDepth: Int) {
     scanner = JSONScanner(maxDepth: maxDepth)
@@ -105,26 +111,26 @@ final class RequestBatch {
 
   // MARK: Adding
 
-  /// Adds the request that was just scanned, to be stored by the log.
+  /// Adds the request that was just scanned, to be stored by the log. Returns the memory to charge for it.
   func log(
     _ method: Method, _ request: Request, _ message: JSONView, of session: SessionHandle,
     payload: UnsafeRawBufferPointer
-  ) {
+  ) -> Int {
     let frame = frameBytes.beginFrame()
     let start = frameBytes.count
     frameBytes.append(payload)
     frameBytes.endFrame(at: frame)
-    add(.logged, method, request, message, of: session, start: start, length: payload.count)
+    return add(.logged, method, request, message, of: session, start: start, length: payload.count)
   }
 
-  /// Adds the request that was just scanned, after others of its connection.
+  /// Adds the request that was just scanned, after others of its connection. Returns the memory to charge for it.
   func wait(
     _ method: Method, _ request: Request, _ message: JSONView, of session: SessionHandle,
     payload: UnsafeRawBufferPointer
-  ) {
+  ) -> Int {
     let start = waitingBytes.count
     waitingBytes.append(payload)
-    add(.waiting, method, request, message, of: session, start: start, length: payload.count)
+    return add(.waiting, method, request, message, of: session, start: start, length: payload.count)
   }
 
   /// Adds the JSON-RPC batch that was just scanned, after requests of its connection.
@@ -175,15 +181,18 @@ final class RequestBatch {
   private func add(
     _ kind: Entry.Kind, _ method: Method, _ request: Request, _ message: JSONView, of session: SessionHandle,
     start: Int, length: Int
-  ) {
+  ) -> Int {
     let id = request.id.map { UInt32(truncatingIfNeeded: scanner.place(of: $0)) } ?? Entry.none
     let params = request.params.map { UInt32(truncatingIfNeeded: scanner.place(of: $0)) } ?? Entry.none
-    append(
-      Entry(
-        session: session, kind: kind, method: method, start: UInt32(truncatingIfNeeded: start),
-        length: UInt32(truncatingIfNeeded: length), token: UInt32(truncatingIfNeeded: scanner.place(of: message)),
-        id: id, params: params))
+    // The tape of a long text holds no other tokens.
+    let tape = kept == 0 && LongTexts.isLong(length) ? scanner.capacity : 0
+    let entry = Entry(
+      session: session, kind: kind, method: method, start: UInt32(truncatingIfNeeded: start),
+      length: UInt32(truncatingIfNeeded: length), token: UInt32(truncatingIfNeeded: scanner.place(of: message)),
+      id: id, params: params, tape: UInt32(truncatingIfNeeded: tape))
+    append(entry)
     kept = scanner.tokenCount
+    return entry.memory
   }
 
   private func append(_ entry: Entry) {
@@ -222,7 +231,7 @@ final class RequestBatch {
     return UnsafeRawBufferPointer(start: memory + Int(entry.start), count: Int(entry.length))
   }
 
-  /// Empties the batch for reuse.
+  /// Empties the batch for reuse. Frees what long requests took.
   func removeAll() {
     frameBytes.removeAll(keepingCapacity: frameBytes.capacity <= Self.keptCapacity)
     waitingBytes.removeAll(keepingCapacity: waitingBytes.capacity <= Self.keptCapacity)
@@ -231,6 +240,7 @@ final class RequestBatch {
     if !internals.isEmpty { internals.removeAll() }
     owner = nil
     kept = 0
+    scanner.releaseMemory(beyond: Self.keptTokens)
     number = 0
     revision = nil
   }

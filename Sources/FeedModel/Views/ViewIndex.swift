@@ -91,7 +91,7 @@ final class ViewJudge {
 /// as of the last change that was followed; `kept` has those that the filter accepts, ascending by sort key, then by
 /// order in `all`; `texts` has the element of each row by handle, retained, and `codes` the type.
 ///
-/// Memory: about 32 bytes for each row of the source. Only the engine's thread may use it.
+/// Memory: about 40 bytes for each row of the source. Only the engine's thread may use it.
 final class ViewIndex {
   private struct Arrival {
     let handle: UInt32

@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedModel
 import Testing
 
@@ -108,6 +109,29 @@ import Testing
     harness.disconnect(pusher)
     harness.deliver(watcher, half(8000))
     #expect(harness.isOpen(watcher))
+  }
+
+  /// The tokens of a long request count until it is executed, and are freed then.
+  @Test func tokensOfAStoredRequestCount() {
+    let harness = EngineHarness(isDurable: true)
+    let (sender, observer) = (harness.connect(uid: 7), harness.connect(uid: 9))
+    _ = harness.ask(sender, "define", #"{"feed":"a","kind":"array"}"#)
+    harness.log?.isHeld = true
+    let elements = String(repeating: "1,", count: 400_000) + "1"
+    let request = #"{"jsonrpc":"2.0","id":1,"method":"insert","params":{"feed":"a","elements":[\#(elements)]}}"#
+    harness.send(sender, request)
+    let least = request.utf8.count + 400_000 * JSONScanner.tokenSize
+    #expect(harness.log?.inFlight.count == 1)
+    #expect(harness.engine.sessions.quotas.bytes(of: 7) >= least)
+    #expect(gauge(harness, observer, "heldBytes").map { $0 >= least } == true)
+    harness.log?.isHeld = false
+    harness.log?.store()
+    harness.turn()
+    #expect(harness.take(sender).count == 1)
+    #expect(harness.engine.sessions.quotas.bytes(of: 7) == 0)
+    // Two more batches reuse the one that held the tokens.
+    for _ in 0..<2 { _ = harness.ask(sender, "insert", #"{"feed":"a","element":1}"#) }
+    #expect(harness.tapeCapacity < 300_000)
   }
 
   /// The token tape of a huge frame is released, whether its sender stays or disconnects.

@@ -17,9 +17,9 @@ import Testing
       let request = try Request(reading: message, id: &id)
       let method = try #require(Method(request.method))
       if isLogged {
-        batch.log(method, request, message, of: handle, payload: payload)
+        _ = batch.log(method, request, message, of: handle, payload: payload)
       } else {
-        batch.wait(method, request, message, of: handle, payload: payload)
+        _ = batch.wait(method, request, message, of: handle, payload: payload)
       }
     }
   }
