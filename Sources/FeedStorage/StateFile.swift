@@ -59,6 +59,7 @@ public enum StateFile {
   static func openToWrite(_ path: String, boot: String, vfs: String?) throws(StorageError) -> Opened {
     let mark = StateMarkFile.read(of: path)
     try refuseEmptied(path, mark, boot: boot)
+    try refuseLinked(path)
     let database = try StorageError.naming(path) { () throws(SQLiteError) in
       try Database(path: path, access: .create, busyTimeout: Checkpoints.busyTimeout, vfs: vfs)
     }
@@ -154,6 +155,13 @@ public enum StateFile {
       reason:
         "feedd \(facts.software ?? "of another version") left \(counted(waiting, "row")) of journal that need its rules "
         + "(\(facts.rules)), and this one has others (\(Schema.rules))")
+  }
+
+  /// Refuses a database file with several names. Another daemon could use it by another name: the lock of a daemon is that
+  /// of its directory, and SQLite's log belongs to a name.
+  private static func refuseLinked(_ path: String) throws(StorageError) {
+    guard let count = FileNames.count(of: path), count > 1 else { return }
+    throw StorageError(.linked, path: path, reason: "the database file has \(count) names")
   }
 
   /// Refuses a missing or empty database file if a WAL or a mark shows that there was content. SQLite would start over

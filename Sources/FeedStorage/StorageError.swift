@@ -37,6 +37,8 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case busy
     /// A daemon uses the directory.
     case inUse
+    /// The database file has another name, by which another daemon may use it.
+    case linked
     /// There is a state that would be replaced.
     case occupied
     /// Anything else.
@@ -60,9 +62,8 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
   /// The next step, as a clause.
   public var remedy: String {
     switch kind {
-    case .noSpace: "free space on its file system, or raise the quota; writing resumes by itself"
-    case .inputOutput:
-      "check the disk, quotas and limits, and the system's log; writing resumes by itself when the disk works"
+    case .noSpace: "free space on its file system, or raise the quota"
+    case .inputOutput: "check the disk, quotas and limits, and the system's log"
     case .forbidden: "give the user of this process read and write access to the directory and its files"
     case .vanished:
       "put the same files back; the daemon loses its state when it stops, so save it first (feedclient snapshot FEED)"
@@ -84,8 +85,10 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case .doesNotFit:
       "nothing was changed; keep the files, and restore a backup or use another --state directory"
     case .noSuchBatch: "nothing was changed; start without --skip-batch"
-    case .busy: "stop the program that uses it; writing resumes by itself"
+    case .busy: "stop the program that uses it"
     case .inUse: "stop the daemon first"
+    case .linked:
+      "nothing was changed; remove its other names (find DIRECTORY -samefile \(path)), or give --state a copy of the files"
     case .occupied: "give --replace to replace it"
     case .other: "run '\(check)'"
     }

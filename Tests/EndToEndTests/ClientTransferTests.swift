@@ -58,6 +58,26 @@ struct ClientTransferTests {
     #expect(outcome.errors.hasPrefix("feedclient: the daemon does not speak this protocol: "))
   }
 
+  @Test("an export ends if the daemon's revision stays behind its feeds") func revisionThatStaysBehind() throws {
+    let daemon = try ScriptedDaemon()
+    let export = try ClientCommand(socket: daemon.socketPath).start("export", "--timeout", "0.5", "--all")
+    try daemon.accept()
+    let feeds = ["f", "g"].map { #"{"feed":"\#($0)","kind":"array","revision":1}"# }.joined(separator: ",")
+    try daemon.answer("feeds", "{\"feeds\":[\(feeds)]}")
+    for feed in ["f", "g"] {
+      try daemon.answer(
+        "watch",
+        #"{"feed":"\#(feed)","epoch":"e","revision":4,"resumed":false,"sections":[{"name":"\#(feed)","count":1}]}"#,
+        then: ("snapshot", #"{"feed":"\#(feed)","revision":4,"at":[0,0],"elements":[1],"last":true}"#))
+    }
+    // The export asks again and again until its time is over.
+    while (try? daemon.answer("sync", #"{"revision":3}"#)) != nil {}
+    let outcome = try ClientCommand.finish(export)
+    #expect(outcome.code == 4)
+    #expect(outcome.output.isEmpty)
+    #expect(outcome.errors == "feedclient: timed out after 500 ms\n")
+  }
+
   @Test("an array with identity is changed, exported and imported by identity") func identities() throws {
     let client = ClientCommand(try DaemonProcess())
     #expect(try client.run("define", "queue", "--kind", "array", "--id", "$.id", "--retain-until", "$.x").code == 0)

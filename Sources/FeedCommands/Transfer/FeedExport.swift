@@ -138,14 +138,17 @@ final class FeedCopies {
     while mirrors[feed]?.progress.isLive == false { try receive() }
   }
 
-  /// Waits until the copies have the same revision of the daemon.
+  /// Waits until the copies have the same revision of the daemon, which changes that arrive in between may delay, up to
+  /// the deadline of a request.
   func synchronize() throws(Failure) {
+    let deadline = invocation.deadline()
     while true {
       let revision = try request("sync", "{}") { result throws(MalformedMessage) in
         try MemberReader(object: result, place: "sync").revision("revision")
       }
       // Changes after that revision may have arrived before the answer.
       if mirrors.values.allSatisfy({ $0.progress.revision <= revision }) { return }
+      if MonotonicClock.now >= deadline { throw invocation.failure(.timedOut) }
     }
   }
 

@@ -41,6 +41,15 @@ public enum FileSize {
   }
 }
 
+/// The number of names (hard links) of a file.
+public enum FileNames {
+  /// Returns the number of names of the file at `path`; nil if it cannot be examined.
+  public static func count(of path: String) -> Int? {
+    var status = stat()
+    return stat(path, &status) == 0 ? Int(status.st_nlink) : nil
+  }
+}
+
 /// The state of a file at a moment. Equal stamps mean that the file was not written in between.
 public struct FileStamp: Equatable, Sendable {
   private let identity: FileIdentity

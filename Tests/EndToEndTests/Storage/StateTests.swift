@@ -132,6 +132,20 @@ import Testing
     try fill(first)
   }
 
+  @Test("a database with a second name in another directory is used by no second daemon") func linkedDatabase() throws {
+    let first = try daemon()
+    try fill(first)
+    let other = directory.file("other")
+    #expect(mkdir(other, 0o700) == 0)
+    #expect(link("\(state)/feedd.sqlite", "\(other)/feedd.sqlite") == 0)
+    let second = try run("feedd", ["--socket", directory.file("other.sock"), "--state", other])
+    #expect(second.code == 1)
+    #expect(
+      second.errors.contains(
+        "\(other)/feedd.sqlite: the database file has 2 names; nothing was changed; remove its other names"))
+    #expect(try ask(first, "update", #"{"feed":"f","element":{"id":3}}"#).has("result"))
+  }
+
   @Test func checkReportsTheState() throws {
     do {
       let daemon = try daemon()
