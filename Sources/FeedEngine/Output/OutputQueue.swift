@@ -42,6 +42,20 @@ struct OutputQueue: ~Copyable {
     }
   }
 
+  /// Queues all bytes of a buffer, whole frames. Takes their memory if nothing else is queued; otherwise copies them.
+  mutating func append(taking source: TurnBuffer) {
+    guard count == 0 else { return append(copyOf: source.bytes.bytes) }
+    keepRest()
+    swap(&kept, &source.bytes)
+    source.bytes.removeAll(keepingCapacity: false)
+  }
+
+  /// Queues a copy of whole frames.
+  mutating func append(copyOf frames: UnsafeRawBufferPointer) {
+    keepRest()
+    kept.append(frames)
+  }
+
   /// Fills `slices` with the unwritten bytes, in order. Returns the number of slices.
   func gather(into slices: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>) -> Int {
     var used = 0

@@ -6,9 +6,12 @@ import FeedWire
 /// Converting commits to deltas.
 extension Engine: CommitObserver {
   /// The buffer of a delta that lists more rows does not grow step by step, which would copy it each time.
-  private static let manyRows = 4096
+  private static let manyRows = LongDelta.fewRows
+  /// The bytes of the paths of a thousand rows.
+  private static let bytesOfRows = 16 << 10
 
-  /// Encodes the delta once for all watches in step, and once for each other live watch. Other watches catch up later.
+  /// Encodes the delta once for all watches in step, and once for each other live watch. Other watches catch up later. A
+  /// delta with many rows is encoded when all feeds have their new state.
   public func didChange(_ feed: Feed, by change: borrowing Change, _ publication: Publication) {
     guard let channel = feed.watching else { return }
     if access.isBehind(catalog.structureVersion) { holdBackFromHidden(channel) }
@@ -24,6 +27,7 @@ extension Engine: CommitObserver {
   }
 
   private func tell(_ channel: FeedChannel, _ change: borrowing Change, _ publication: Publication) {
+    if isLong(change, of: channel) { return tellInParts(channel, change, publication) }
     if !channel.inStep.isEmpty { publish(change, of: channel, publication) }
     for watch in channel.solo {
       if watch.session.output.backlog > limits.maxQueue || watch.throttle > 0 && now < watch.nextDelta {
@@ -66,6 +70,11 @@ extension Engine: CommitObserver {
   /// Queues a delta that was just encoded for a solo watch.
   func tell(_ watch: Watch, _ source: TurnBuffer, _ range: Range<Int>) {
     queue(watch.session, source, from: range.lowerBound)
+    didTell(watch)
+  }
+
+  /// Records that a delta to the feed's revision was queued for a watch alone, or for some that are not in step.
+  func didTell(_ watch: Watch) {
     watch.queuedRevision = watch.channel.feed.revision
     watch.lastTold = now
     if watch.throttle > 0 { watch.nextDelta = now.adding(nanoseconds: watch.throttle) }
@@ -73,12 +82,16 @@ extension Engine: CommitObserver {
   }
 
   /// Writes a delta frame. Returns an empty range if it does not fit a frame.
-  /// - Parameter publication: nil for a composed change of several commits.
+  /// - Parameters:
+  ///   - publication: nil for a composed change of several commits.
+  ///   - pace: lets the writing stop between two rows. Nothing may then change feeds, or use the buffer.
   func appendDelta(
     to buffer: TurnBuffer, _ channel: FeedChannel, from: UInt64, _ change: borrowing Change,
-    _ publication: Publication? = nil
+    _ publication: Publication? = nil, _ pace: Pace? = nil
   ) -> Range<Int> {
     let start = buffer.bytes.count
+    let hasManyRows = !channel.isCounting && change.size > Self.manyRows
+    if hasManyRows && isFarTooLarge(change, channel.feed) { return start..<start }
     let frame = buffer.bytes.beginFrame()
     buffer.bytes.beginNotification("delta")
     buffer.bytes.append("\"feed\":")
@@ -91,12 +104,16 @@ extension Engine: CommitObserver {
       buffer.bytes.append(sectionsOf: change)
       appendCounts(of: channel.feed, to: &buffer.bytes)
     } else {
-      if change.size > Self.manyRows { buffer.bytes.reserve(limits.maxFrame) }
+      if hasManyRows { buffer.bytes.reserve(limits.maxFrame) }
       buffer.bytes.append(UInt8(ascii: ","))
-      buffer.bytes.append(change)
+      if let pace {
+        buffer.bytes.append(change) { pace.didWrite(bytes: Self.bytesOfRows) }
+      } else {
+        buffer.bytes.append(change)
+      }
       appendElements(
         to: &buffer.bytes, channel, change, publication?.updatedElement,
-        end: start + Frame.headerLength + limits.maxFrame)
+        end: start + Frame.headerLength + limits.maxFrame, pace)
     }
     if let hint = publication?.hint {
       buffer.bytes.append(",\"animation\":")
@@ -111,6 +128,25 @@ extension Engine: CommitObserver {
     return start..<buffer.bytes.count
   }
 
+  /// Whether a delta with many rows does not fit a frame although only half of its elements counted, if they are as long as
+  /// half of those that are looked at. Without the estimate a whole frame would be written to find that out.
+  private func isFarTooLarge(_ change: borrowing Change, _ feed: Feed) -> Bool {
+    let count = change.added.count &+ change.updated.count
+    if count == 0 { return false }
+    var lengths: [Int] = []
+    for sample in 0..<Self.samples {
+      let place = count &* sample / Self.samples
+      let isAdded = place < change.added.count
+      let path = isAdded ? change.added[place] : change.updated[place &- change.added.count]
+      lengths.append(feed.element(at: path).text.count)
+    }
+    lengths.sort()
+    return lengths[Self.samples / 2] &* (count / 2) > limits.maxFrame
+  }
+
+  /// The elements that are looked at to estimate the length of a delta.
+  private static let samples = 64
+
   /// Appends `,"counts":[…]`: the number of rows of each section.
   private func appendCounts(of feed: Feed, to out: inout ByteBuffer) {
     out.append(",\"counts\":[")
@@ -124,7 +160,8 @@ extension Engine: CommitObserver {
   /// Appends the elements of `added`, then of `updated`, and their types if rows may have types. Stops early if the
   /// frame would not end before `end`; the frame is then discarded.
   private func appendElements(
-    to out: inout ByteBuffer, _ channel: FeedChannel, _ change: borrowing Change, _ updated: ElementText?, end: Int
+    to out: inout ByteBuffer, _ channel: FeedChannel, _ change: borrowing Change, _ updated: ElementText?, end: Int,
+    _ pace: Pace?
   ) {
     let feed = channel.feed
     out.append(",\"elements\":[")
@@ -134,16 +171,51 @@ extension Engine: CommitObserver {
       out.append(element.text)
       isFirst = false
     } else {
-      for path in change.added where out.count <= end { append(feed, path, &isFirst, to: &out) }
-      for path in change.updated where out.count <= end { append(feed, path, &isFirst, to: &out) }
+      var steps = Steps(pace, out.count)
+      for path in change.added where out.count <= end {
+        append(feed, path, &isFirst, to: &out)
+        steps.didWrite(upTo: out.count)
+      }
+      for path in change.updated where out.count <= end {
+        append(feed, path, &isFirst, to: &out)
+        steps.didWrite(upTo: out.count)
+      }
     }
     out.append(UInt8(ascii: "]"))
     if isFirst || !channel.hasTypes(asOf: catalog.structureVersion) { return }
     out.append(",\"types\":[")
     isFirst = true
-    for path in change.added { appendType(feed, path, &isFirst, to: &out) }
-    for path in change.updated { appendType(feed, path, &isFirst, to: &out) }
+    var steps = Steps(pace, out.count)
+    for path in change.added {
+      appendType(feed, path, &isFirst, to: &out)
+      steps.didWrite(upTo: out.count)
+    }
+    for path in change.updated {
+      appendType(feed, path, &isFirst, to: &out)
+      steps.didWrite(upTo: out.count)
+    }
     out.append(UInt8(ascii: "]"))
+  }
+
+  /// Counts the rows that are written, if the writing may stop between two of them.
+  private struct Steps {
+    private let pace: Pace?
+    private var rows = 0
+    private var end: Int
+
+    init(_ pace: Pace?, _ end: Int) {
+      self.pace = pace
+      self.end = end
+    }
+
+    @inline(__always)
+    mutating func didWrite(upTo count: Int) {
+      guard let pace else { return }
+      rows &+= 1
+      if rows & 63 > 0 { return }
+      pace.didWrite(bytes: count &- end)
+      end = count
+    }
   }
 
   @inline(__always)

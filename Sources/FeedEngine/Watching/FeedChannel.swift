@@ -94,7 +94,8 @@ final class FeedChannel {
     switch watch.seat {
     case .inStep: Self.remove(watch, from: &inStep)
     case .solo: Self.remove(watch, from: &solo)
-    case .ready, .throttled, .blocked, .standing, .ended: preconditionFailure("the watch is in no list of its channel")
+    case .ready, .throttled, .blocked, .awaiting, .standing, .ended:
+      preconditionFailure("the watch is in no list of its channel")
     }
     watch.seat = .standing
   }

@@ -10,8 +10,8 @@ import FeedModel
 ///      └──────────────────── catching up ──────────────────────────▶ live
 /// ```
 ///
-/// A watch has exactly one seat: a list of its `FeedChannel` if it is live, otherwise a list of `WatchSchedule`. A
-/// watch that is not live costs nothing while its feed changes: the missed changes are composed when they can be sent.
+/// A watch has exactly one seat: a list of its `FeedChannel` if it is live, otherwise a list of `WatchSchedule` or of a
+/// `LongDelta`. A watch that is not live costs nothing while its feed changes: the missed changes are composed when they can be sent.
 /// Only the engine's thread may use it.
 final class Watch: Timed {
   enum Progress {
@@ -20,6 +20,8 @@ final class Watch: Timed {
     /// The copy is at `revision`. Later changes are composed once the queue has room and the throttle allows it, over
     /// several turns if there are many.
     case behind(CatchUp?)
+    /// The copy is at `revision`. The next delta is being encoded in parts.
+    case awaiting(LongDelta)
     /// A snapshot is being sent in parts.
     case snapshot(SnapshotCursor)
   }
@@ -35,6 +37,8 @@ final class Watch: Timed {
     case throttled
     /// The schedule's list of watches whose connection is full.
     case blocked
+    /// The receivers of a delta that is being encoded in parts.
+    case awaiting
     /// No list: the watch is being advanced, or moves between lists.
     case standing
     /// No list. The watch never gets another seat.

@@ -4,7 +4,6 @@ import FeedModel
 ///
 /// A turn visits only the ready watches and those whose throttle has expired, so a watch that cannot advance costs
 /// nothing. Adding and removing a watch is O(1), or O(log n) for throttled watches.
-/// turn anything. Adding and removing a watch is O(1), or O(log n) for throttled ones.
 ///
 /// Invariant: a watch is in the list that its seat names, at its place, and in no other.
 struct WatchSchedule {
@@ -65,7 +64,8 @@ struct WatchSchedule {
         blocked[number][watch.place] = last
       }
       blockedCount -= 1
-    case .inStep, .solo, .standing, .ended: preconditionFailure("the watch is in no list of the schedule")
+    case .inStep, .solo, .awaiting, .standing, .ended:
+      preconditionFailure("the watch is in no list of the schedule")
     }
     watch.seat = .standing
   }

@@ -14,6 +14,8 @@ struct Watches {
   private(set) var changed: [FeedChannel] = []
   /// The number of deltas made for watches in step. A connection that has the same number was given all of them.
   private(set) var madeDeltas: UInt64 = 0
+  /// The deltas that are being encoded in parts, or will be after the first one.
+  private(set) var longDeltas: [LongDelta] = []
   private var bookmarks: Timers<Watch>
 
   init(now: Instant) {
@@ -43,6 +45,7 @@ struct Watches {
     switch watch.seat {
     case .inStep, .solo: watch.channel.remove(watch)
     case .ready, .throttled, .blocked: schedule.remove(watch)
+    case .awaiting: if case .awaiting(let delta) = watch.progress { delta.remove(watch) }
     case .standing: break
     case .ended: preconditionFailure("the watch has ended")
     }
@@ -54,6 +57,26 @@ struct Watches {
     if channel.isDirty { return }
     channel.isDirty = true
     changed.append(channel)
+  }
+
+  /// Lets a live watch wait for the long delta of its channel from its revision, which `make` makes unless there is one.
+  mutating func await(_ watch: Watch, _ make: () -> LongDelta) {
+    leaveSeat(watch)
+    var delta = longDeltas.last { $0.channel === watch.channel && $0.from == watch.queuedRevision }
+    if delta == nil {
+      let made = make()
+      longDeltas.append(made)
+      delta = made
+    }
+    guard let delta else { return }
+    delta.add(watch)
+    watch.progress = .awaiting(delta)
+  }
+
+  /// Removes the first long delta, which has no receivers left.
+  mutating func removeFirstDelta() {
+    let delta = longDeltas.removeFirst()
+    precondition(delta.receivers.isEmpty, "a watch waits for a delta that is gone")
   }
 
   /// Reuses the buffers of the channels, whose bytes have been given out and written.
@@ -75,7 +98,9 @@ struct Watches {
       bookmarks.checkInvariants()
       for channel in channels { channel.checkInvariants() }
       let live = channels.reduce(0) { $0 + $1.inStep.count + $1.solo.count }
-      assert(live + schedule.readyCount + schedule.throttledCount + schedule.blockedCount == count)
+      for delta in longDeltas { delta.checkInvariants() }
+      let awaiting = longDeltas.reduce(0) { $0 + $1.receivers.count }
+      assert(live + schedule.readyCount + schedule.throttledCount + schedule.blockedCount + awaiting == count)
       assert(channels.reduce(0) { $0 + $1.watchCount } == count)
       assert(bookmarks.count == count)
     #endif
@@ -119,7 +144,7 @@ extension Engine {
   }
 
   /// Gives a watch in step the deltas made so far. It may fall behind, and then is no longer in step.
-  private func giveRest(_ watch: Watch) {
+  func giveRest(_ watch: Watch) {
     if watch.seat == .inStep { give(watch) }
   }
 
@@ -202,7 +227,7 @@ extension Engine {
   private static let catchUpBudget = 8192
 
   /// Adds a watch that is not live to the schedule.
-  private func wait(_ watch: Watch) {
+  func wait(_ watch: Watch) {
     watches.schedule.add(watch, isConnectionFull: isFull(watch.session), now: now)
   }
 
@@ -228,7 +253,7 @@ extension Engine {
   private func advance(_ watch: Watch, _ budget: inout Int) {
     while watch.seat == .standing && budget > 0 && !isFull(watch.session) {
       switch watch.progress {
-      case .live: preconditionFailure("a live watch waits for nothing")
+      case .live, .awaiting: preconditionFailure("the watch waits for nothing here")
       case .snapshot(let cursor): sendParts(of: cursor, to: watch, &budget)
       case .behind(let catchUp):
         if now < watch.nextDelta || !self.catchUp(watch, catchUp ?? CatchUp(from: watch.queuedRevision), &budget) {
@@ -248,7 +273,7 @@ extension Engine {
   }
 
   /// Makes a watch that has everything up to `queuedRevision` live, unless the feed has changed since.
-  private func becomeLive(_ watch: Watch) {
+  func becomeLive(_ watch: Watch) {
     if watch.queuedRevision < watch.channel.feed.revision {
       watch.progress = .behind(nil)
       return

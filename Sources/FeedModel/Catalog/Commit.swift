@@ -90,7 +90,7 @@ public final class Commit {
       revision &+= 1
       publisher.publish(as: revision, from: start, at: now, to: observer)
     }
-    release()
+    release(to: observer)
     if let lender { publisher.exchange(&operation, lender) }
     close()
     return isChanged
@@ -105,14 +105,15 @@ public final class Commit {
     publisher.exchange(&operation, slot)
     publisher.publishOnly(operation.pending, as: revision, at: now, to: observer)
     publisher.exchange(&operation, slot)
-    release()
+    release(to: observer)
     close()
   }
 
-  /// Frees what the commit kept for its rollback. Others can read the new state meanwhile.
+  /// Frees what the commit kept for its rollback, after the observer has told others. They can read the new state meanwhile.
   @inline(__always)
-  private func release() {
+  private func release(to observer: (any CommitObserver)?) {
     long.endPublication()
+    if log.pace.isActive { observer?.didPublish() }
     log.finish()
   }
 

@@ -18,4 +18,7 @@ public protocol CommitObserver: AnyObject {
   func didCarrySelection(of feed: Feed)
   /// `feed` was undefined. Its last change, which deletes all sections, was published before this call.
   func didEnd(_ feed: Feed)
+  /// All feeds have the new state of a commit that may stop between two steps. Nothing changes them until this call ends,
+  /// even if it stops, and everybody can read them.
+  func didPublish()
 }

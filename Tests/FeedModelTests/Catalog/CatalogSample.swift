@@ -15,6 +15,7 @@ final class CatalogSample {
     }
     func didCarrySelection(of feed: Feed) {}
     func didEnd(_ feed: Feed) { ended.append(feed.name) }
+    func didPublish() {}
   }
 
   let catalog = Catalog(limits: Limits(), seed: 5)

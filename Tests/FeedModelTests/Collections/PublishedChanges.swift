@@ -12,6 +12,7 @@ extension CollectionPair {
       changes[feed.name] = copy change
     }
     func didEnd(_ feed: Feed) { ended.append(feed.name) }
+    func didPublish() {}
     func didCarrySelection(of feed: Feed) {}
   }
 

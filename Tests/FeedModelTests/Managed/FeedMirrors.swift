@@ -67,4 +67,5 @@ final class FeedMirrors: CommitObserver {
 
   func didCarrySelection(of feed: Feed) {}
   func didEnd(_ feed: Feed) {}
+  func didPublish() {}
 }

@@ -1,0 +1,119 @@
+import FeedChange
+import FeedJSON
+import FeedModel
+
+/// A delta with many rows, which is encoded in parts, once for all watches that it brings from one revision to another.
+///
+/// It is made by a commit that takes several turns, and encoded when that commit has taken effect. Until the end of the
+/// encoding nothing changes feeds, and everybody can read them.
+///
+/// Invariant: each receiver has the seat `.awaiting`, its place in the list, and a copy at `from`.
+final class LongDelta {
+  /// A delta that lists at most so many rows is encoded at once.
+  static let fewRows = 4096
+
+  let channel: FeedChannel
+  /// The revision of the watchers' copies before the delta.
+  let from: UInt64
+  let change: Change
+  let publication: Publication
+  private(set) var receivers: [Watch] = []
+
+  init(of channel: FeedChannel, from: UInt64, _ change: Change, _ publication: Publication) {
+    self.channel = channel
+    self.from = from
+    self.change = change
+    self.publication = publication
+  }
+
+  /// Adds a watch that stands nowhere.
+  func add(_ watch: Watch) {
+    precondition(watch.seat == .standing && watch.queuedRevision == from, "a watch is in one list")
+    watch.seat = .awaiting
+    watch.place = receivers.count
+    receivers.append(watch)
+  }
+
+  /// Removes a receiver. O(1).
+  func remove(_ watch: Watch) {
+    precondition(watch.seat == .awaiting && receivers[watch.place] === watch, "the watch does not wait for this delta")
+    let last = receivers.removeLast()
+    if last !== watch {
+      last.place = watch.place
+      receivers[watch.place] = last
+    }
+    watch.seat = .standing
+  }
+
+  /// Traps in a debug build unless each receiver is at its position. O(receivers).
+  func checkInvariants() {
+    #if DEBUG
+      for (place, watch) in receivers.enumerated() {
+        assert(watch.seat == .awaiting && watch.place == place && !watch.isLive && watch.queuedRevision == from)
+      }
+    #endif
+  }
+}
+
+/// Deltas with many rows.
+extension Engine {
+  /// Whether the delta of a commit is encoded in parts.
+  @inline(__always)
+  func isLong(_ change: borrowing Change, of channel: FeedChannel) -> Bool {
+    commit.long.isAnnounced && change.size > (longWork.isEager ? 0 : LongDelta.fewRows) && !channel.isCounting
+      && !channel.feed.isGone
+  }
+
+  /// Lets all live watches wait for a delta with many rows. A watch that is not told now falls behind.
+  func tellInParts(_ channel: FeedChannel, _ change: borrowing Change, _ publication: Publication) {
+    if channel.live.isEmpty { return }
+    let change = copy change
+    for watch in channel.live {
+      giveRest(watch)
+      switch watch.seat {
+      case .inStep: watch.queuedRevision = publication.from
+      case .solo where watch.throttle == 0 || now >= watch.nextDelta: break
+      case .solo:
+        fallBehind(watch)
+        continue
+      default: continue
+      }
+      watches.await(watch) { LongDelta(of: channel, from: watch.queuedRevision, change, publication) }
+    }
+  }
+
+  public func didPublish() {
+    while let delta = watches.longDeltas.first {
+      if !delta.receivers.isEmpty { encode(delta) }
+      watches.removeFirstDelta()
+    }
+  }
+
+  /// Encodes a delta and queues it for its receivers. Others work between two steps; receivers may leave meanwhile.
+  private func encode(_ delta: LongDelta) {
+    let frame = TurnBuffer()
+    let range = appendDelta(
+      to: frame, delta.channel, from: delta.from, delta.change, delta.publication, commit.pace)
+    while let watch = delta.receivers.first {
+      watches.leaveSeat(watch)
+      watch.progress = .behind(nil)
+      if range.isEmpty {
+        restart(watch)
+      } else if watch.session.output.backlog <= limits.maxQueue {
+        queue(watch.session, frame, isLast: delta.receivers.isEmpty)
+        didTell(watch)
+        becomeLive(watch)
+      }
+      if watch.seat == .standing { wait(watch) }
+      commit.pace.didWrite(bytes: range.count)
+    }
+  }
+
+  /// Queues all bytes of a buffer that outlives the turn, after the deltas that the connection's watches have not been given
+  /// yet. Takes its memory if this is the last connection.
+  private func queue(_ session: Session, _ frame: TurnBuffer, isLast: Bool) {
+    giveAll(to: session)
+    if isLast { session.output.append(taking: frame) } else { session.output.append(copyOf: frame.bytes.bytes) }
+    outbox.list(session)
+  }
+}
