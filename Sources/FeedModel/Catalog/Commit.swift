@@ -287,8 +287,10 @@ public final class Commit {
   }
 
   /// Logs a structural step that was made, with the closure that undoes it.
-  func logStructure(undo: @escaping () -> Void) {
-    log.append(undo: undo)
+  ///
+  /// - Parameter position: the position of its first step on rows; nil if there was none. These are undone before it.
+  func logStructure(before position: UndoLog.Position? = nil, undo: @escaping () -> Void) {
+    log.append(before: position ?? log.position, undo: undo)
     graph.structureDidChange()
   }
 

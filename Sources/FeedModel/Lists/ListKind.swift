@@ -57,19 +57,12 @@ public final class ListKind: FeedKind {
     guard case .list(let list) = definition.content, list.shape == shape else {
       throw conflict(of: feed, with: definition)
     }
-    let (state, commit) = (state, catalog.commit)
+    let commit = catalog.commit
     if state.definition == list { return }
+    if commit.long.isAnnounced { forkIfWorthwhile(for: commit, steps: .max) }
+    let state = state
     let (former, position) = (state.rules, commit.log.position)
-    state.adopt(list)
-    catalog.refreshExpiry()
-    // Rows removed under the previous identity path are not paired with rows added under this one.
-    let isRebinned = former.hasOtherIdentity(than: list)
-    if isRebinned { commit.publisher.didRebin(number) }
-    commit.logStructure { [unowned catalog] in
-      state.restore(former)
-      catalog.refreshExpiry()
-      if isRebinned { catalog.commit.publisher.undoRebin() }
-    }
+    state.adopt(list, commit.pace)
     do throws(FeedError) {
       var change = Change()
       for row in 0..<state.rows.count {
@@ -79,7 +72,19 @@ public final class ListKind: FeedKind {
       commit.addStep(&change)
       evictExcess(in: commit)
     } catch {
-      throw commit.abandon(error, to: position)
+      let refusal = commit.abandon(error, to: position)
+      state.restore(former)
+      throw refusal
+    }
+    // Rows removed under the previous identity path are not paired with rows added under this one.
+    let isRebinned = former.hasOtherIdentity(than: list)
+    if isRebinned { commit.publisher.didRebin(number) }
+    catalog.refreshExpiry()
+    // Logged only now: a structural step hides all feeds from others until the commit ends.
+    commit.logStructure(before: position) { [unowned catalog] in
+      state.restore(former)
+      catalog.refreshExpiry()
+      if isRebinned { catalog.commit.publisher.undoRebin() }
     }
     commit.finishOperation(on: number, state, since: position)
   }

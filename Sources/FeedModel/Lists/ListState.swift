@@ -179,11 +179,11 @@ extension ListState {
   var rules: Rules { Rules(definition: definition, identities: identities, deadlines: deadlines) }
 
   /// Sets the definition. If it is not the first, the caller must rewrite each row.
-  func adopt(_ definition: ListDefinition) {
+  func adopt(_ definition: ListDefinition, _ pace: Pace = Pace()) {
     self.definition = definition
     type = definition.type
     identities = definition.id.map { ListIdentities(path: $0, feed: feed, elements: elements, seed: seed) }
-    retain(definition.retain, keyIndex: 0)
+    retain(definition.retain, keyIndex: 0, pace)
   }
 
   /// Restores a previous definition, after the rows got their previous texts.

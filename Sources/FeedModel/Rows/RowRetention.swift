@@ -41,9 +41,9 @@ extension RowStore {
   /// Sets the retention. The caller must then rewrite the texts of existing elements with their expiry times.
   ///
   /// - Parameter keyIndex: the number of sort keys before the expiry time.
-  func retain(_ retention: Retention?, keyIndex: Int) {
+  func retain(_ retention: Retention?, keyIndex: Int, _ pace: Pace = Pace()) {
     // Only retention needs the order of change.
-    if self.retention == nil && retention != nil { elements.sortByChange() }
+    if self.retention == nil && retention != nil { elements.sortByChange(pace) }
     self.retention = retention
     deadlines = retention?.until.map { Deadlines(path: $0, elements: elements, keyIndex: keyIndex) }
   }

@@ -107,6 +107,7 @@ import Testing
       ("update", #"{"feed":"a","elements":\#(Self.elements(20..<50, 2))}"#),
       ("delete", #"{"feed":"a","where":"@.k < 5"}"#), ("remove", #"{"feed":"a","at":[0,5,7]}"#),
       ("move", #"{"feed":"a","id":7,"to":1}"#),
+      ("define", #"{"feed":"a","kind":"array","id":"$.id","type":"$.k","retain":{"count":40},"replace":true}"#),
       (
         "transaction",
         #"{"ops":[{"method":"set","params":{"feed":"a","elements":\#(Self.elements(10..<70, 3))}},"#
