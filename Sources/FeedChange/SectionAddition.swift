@@ -1,19 +1,19 @@
 /// A section that a change inserts.
 ///
 /// A short name is held in place, so that most additions take no memory of their own.
-public struct SectionAddition: Hashable, Sendable {
+@frozen public struct SectionAddition: Hashable, Sendable {
   /// The section's index after the change.
   public var at: UInt32
   /// The bytes of a name held in place; 0 for a longer one.
-  private let shortLength: UInt32
-  private let short: ShortText
+  @usableFromInline let shortLength: UInt32
+  @usableFromInline let short: ShortText
   /// A name that is not held in place; empty otherwise.
-  private let long: String
+  @usableFromInline let long: String
 
   /// Creates the insertion of the section `name` at index `at`.
   ///
   /// - Parameter name: UTF-8.
-  public init(at: UInt32, name: UnsafeRawBufferPointer) {
+  @inlinable public init(at: UInt32, name: UnsafeRawBufferPointer) {
     self.at = at
     if name.count <= ShortText.capacity {
       (shortLength, short, long) = (UInt32(truncatingIfNeeded: name.count), ShortText(name), "")
@@ -32,10 +32,10 @@ public struct SectionAddition: Hashable, Sendable {
   public var name: String { long.isEmpty ? withNameBytes { String(decoding: $0, as: UTF8.self) } : long }
 
   /// The length of the name in bytes of UTF-8.
-  public var nameLength: Int { shortLength > 0 ? Int(shortLength) : long.utf8.count }
+  @inlinable public var nameLength: Int { shortLength > 0 ? Int(shortLength) : long.utf8.count }
 
   /// Calls `body` with the name as UTF-8.
-  public func withNameBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+  @inlinable public func withNameBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     if shortLength > 0 || long.isEmpty {
       return withUnsafeBytes(of: short) { body(UnsafeRawBufferPointer(rebasing: $0[..<Int(shortLength)])) }
     }
@@ -52,18 +52,21 @@ public struct SectionAddition: Hashable, Sendable {
 }
 
 /// A few bytes, padded with zeros.
-private struct ShortText: Hashable, Sendable {
-  static let capacity = 4 * MemoryLayout<UInt64>.size
+@frozen @usableFromInline struct ShortText: Hashable, Sendable {
+  @usableFromInline static var capacity: Int {
+    @inlinable get { MemoryLayout<ShortText>.size }
+  }
 
-  private var words = (UInt64(0), UInt64(0), UInt64(0), UInt64(0))
+  @usableFromInline var words = (UInt64(0), UInt64(0), UInt64(0), UInt64(0))
 
-  init() {}
+  @inlinable init() {}
 
-  init(_ bytes: UnsafeRawBufferPointer) {
+  /// - Precondition: there are at most `capacity` bytes.
+  @inlinable init(_ bytes: UnsafeRawBufferPointer) {
     withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) }
   }
 
-  static func == (left: ShortText, right: ShortText) -> Bool { left.words == right.words }
+  @usableFromInline static func == (left: ShortText, right: ShortText) -> Bool { left.words == right.words }
 
-  func hash(into hasher: inout Hasher) { withUnsafeBytes(of: words) { hasher.combine(bytes: $0) } }
+  @usableFromInline func hash(into hasher: inout Hasher) { withUnsafeBytes(of: words) { hasher.combine(bytes: $0) } }
 }

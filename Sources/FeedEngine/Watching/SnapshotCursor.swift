@@ -93,7 +93,7 @@ final class SnapshotCursor {
       }
       // Rows are read one at a time until they are known to be small, because rows that do not fit must be carried.
       var step = 1
-      while carried.isEmpty && !snapshot.isFinished && snapshot.place.section == place.section,
+      while carried.isEmpty && !snapshot.isFinished && snapshot.section == place.section,
         out.pointee.count &- start < target
       {
         _ = snapshot.next(max: step) { row in

@@ -81,6 +81,9 @@ extension JSONNumber {
       exponent = Int(Int64(bitPattern: biased ^ (1 << 63)))
     }
     let pairs = UnsafeRawBufferPointer(rebasing: key[start..<(key.count &- 1)])
+    if exponent <= 21 && exponent >= 2 &* pairs.count {
+      return appendInteger(pairs, flip: flip, length: exponent, isNegative: isNegative, to: &buffer)
+    }
     let digits = KeyDigits(pairs: pairs, flip: flip)
     if exponent <= 21 && exponent >= digits.count {
       return appendInteger(pairs, flip: flip, length: exponent, isNegative: isNegative, to: &buffer)
@@ -97,12 +100,16 @@ extension JSONNumber {
     buffer.reserve(length &+ 1)
     var place = buffer.pointer + buffer.count
     let end = place + length
-    let table = ByteBuffer.pairs.utf8Start
-    for index in pairs.indices {
-      let digits = table + 2 &* Int((pairs[index] ^ flip) &- 1)
-      place[0] = digits[0]
-      place[1] = digits[1]
-      place += 2
+    let table = UnsafeRawPointer(ByteBuffer.pairs.utf8Start)
+    if var pair = pairs.baseAddress {
+      let last = pair + pairs.count
+      while pair < last {
+        let value = (pair.load(as: UInt8.self) ^ flip) &- 1
+        let digits = table.loadUnaligned(fromByteOffset: 2 &* Int(value), as: UInt16.self)
+        UnsafeMutableRawPointer(place).storeBytes(of: digits, as: UInt16.self)
+        pair += 1
+        place += 2
+      }
     }
     while place < end {
       place.pointee = UInt8(ascii: "0")

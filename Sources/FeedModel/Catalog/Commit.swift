@@ -238,6 +238,7 @@ public final class Commit {
 
   /// Replaces the result of the current operation, a change of rows in one section, by the change of the keyed
   /// sections.
+  @inline(never)
   private func divide(by keyed: KeyedSections, _ store: RowStore, since position: UndoLog.Position) {
     let isStep = operation.stepCount <= 1
     operation.divide(by: keyed) { flat, change in
