@@ -131,9 +131,9 @@ extension CollectionState {
   }
 
   private func arrive(_ handle: UInt32, _ text: ElementText, _ bin: Int, _ log: UndoLog) {
-    let (row, key) = keyed?.preparedPlace ?? place(text.keys, in: bin)
-    insertRow(handle, section: bin, at: row, key: key, log)
-    step.added.append(IndexPath(section: UInt32(bin), row: UInt32(row)))
+    let (gap, key) = keyed?.preparedPlace ?? place(text.keys, in: bin)
+    insertRow(handle, section: bin, into: gap, key: key, log)
+    step.added.append(IndexPath(section: UInt32(bin), row: UInt32(gap.row)))
   }
 
   private func stay(_ handle: UInt32, _ text: ElementText, _ bin: Int, _ row: Int, _ log: UndoLog) {
@@ -141,8 +141,8 @@ extension CollectionState {
     guard bins[bin].order >= 0, keyDiffers(handle, text, bin) else {
       return step.updated.append(IndexPath(section: section, row: UInt32(row)))
     }
-    let (found, key) = keyed?.preparedPlace ?? place(text.keys, in: bin)
-    let target = found > row ? found &- 1 : found
+    let (gap, key) = keyed?.preparedPlace ?? place(text.keys, in: bin)
+    let target = gap.row > row ? gap.row &- 1 : gap.row
     if target == row {
       rekeyRow(section: bin, at: row, handle: handle, key: key, log)
       return step.updated.append(IndexPath(section: section, row: UInt32(row)))
@@ -162,17 +162,17 @@ extension CollectionState {
 
   /// The place of a version with these sort keys in a bin: before the first row that sorts after it, or at the end of an
   /// unsorted bin.
-  private func place(_ keys: UnsafeRawBufferPointer, in bin: Int) -> (row: Int, key: UInt64) {
+  private func place(_ keys: UnsafeRawBufferPointer, in bin: Int) -> (gap: PositionTree.Gap, key: UInt64) {
     let rows = bins[bin].section.rows
     let order = bins[bin].order
-    guard order >= 0 else { return (rows.count, 0) }
+    guard order >= 0 else { return (rows.gap(before: rows.count), 0) }
     let key = SortOrder.key(order, in: keys)
     let prefix = SortOrder.prefix(of: key)
     // No key is a prefix of another, so a key of at most eight bytes equals any other key with the same prefix.
-    if key.count <= 8 { return (rows.upperBound(key: prefix) { _ in false }, prefix) }
-    let row = rows.upperBound(key: prefix) { other in
+    if key.count <= 8 { return (rows.gap(key: prefix) { _ in false }, prefix) }
+    let gap = rows.gap(key: prefix) { other in
       SortOrder.isAfter(SortOrder.key(order, in: elements.text(of: other).keys), key)
     }
-    return (row, prefix)
+    return (gap, prefix)
   }
 }

@@ -44,11 +44,7 @@ extension CollectionState {
         }
         return a.arrival < b.arrival
       }
-      let tree = bins[bin].section.rows
-      for (place, row) in rows.enumerated() {
-        tree.insert(row.handle, at: tree.count, key: row.key)
-        if place & 15 == 0 { pace.spend() }
-      }
+      bins[bin].section.rows.append(rows.count, pace) { (rows[$0].handle, rows[$0].key) }
       keyed?.adopt(pace)
     }
   }

@@ -2,6 +2,14 @@ extension PositionTree {
   /// The position of an item: its leaf, and its offset in the leaf.
   typealias Place = (leaf: NodeID, offset: Int)
 
+  /// The place between two rows for a new item: after the item before it, and at the beginning of the tree. Valid until the
+  /// tree changes.
+  struct Gap {
+    /// The row that a new item would have.
+    let row: Int
+    let place: Place
+  }
+
   /// The item at `row`. O(log n).
   ///
   /// - Precondition: `row` is in `0..<count`.
@@ -22,17 +30,17 @@ extension PositionTree {
   /// An item with its key.
   typealias Entry = (item: UInt32, key: UInt64)
 
-  /// The items before `row` and at it; nil where there is none. O(log n).
+  /// The items before a gap and after it; nil where there is none. O(1).
   ///
-  /// - Precondition: the tree is keyed, and `row` is in `0...count`.
-  func neighbours(of row: Int) -> (before: Entry?, at: Entry?) {
-    precondition(keyed, "the tree has no keys")
-    if row == 0 { return (nil, count > 0 ? entry(at: locate(0)) : nil) }
-    let before = locate(row &- 1)
-    if row == count { return (entry(at: before), nil) }
-    let header = leaves.header(before.leaf)
-    let isLast = before.offset &+ 1 == Int(header.pointee.count)
-    return (entry(at: before), entry(at: isLast ? (header.pointee.next, 0) : (before.leaf, before.offset &+ 1)))
+  /// - Precondition: the tree is keyed and has not changed since the gap was found.
+  func neighbours(of gap: Gap) -> (before: Entry?, after: Entry?) {
+    assert(keyed && gap.place == locateGap(before: gap.row), "the gap is another one")
+    let (leaf, offset) = gap.place
+    let header = leaves.header(leaf)
+    let before = offset > 0 ? entry(at: (leaf, offset &- 1)) : nil
+    if offset < Int(header.pointee.count) { return (before, entry(at: gap.place)) }
+    let next = header.pointee.next
+    return (before, next == .none ? nil : entry(at: (next, 0)))
   }
 
   @inline(__always)
@@ -183,7 +191,7 @@ extension PositionTree {
     return rows
   }
 
-  /// Removes the items at `rows`, which ascend, by rebuilding the tree. O(n log n).
+  /// Removes the items at `rows`, which ascend, by rebuilding the tree. O(n).
   ///
   /// - Parameter pace: lets the removal stop; nothing may then read the tree.
   func removeAll(at rows: [Int], _ pace: Pace = Pace()) {
@@ -202,10 +210,7 @@ extension PositionTree {
       if row & 31 == 0 { pace.spend() }
     }
     removeAll()
-    for (place, (item, key)) in staying.enumerated() {
-      insert(item, at: count, key: key)
-      if place & 15 == 0 { pace.spend() }
-    }
+    append(staying.count, pace) { staying[$0] }
   }
 
   /// Calls `body` with each item and its key, which is 0 in a tree without keys, in order. O(n).

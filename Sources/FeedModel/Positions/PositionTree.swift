@@ -163,7 +163,11 @@ extension PositionTree {
   /// - Precondition: the tree is keyed. Keys ascend and, among equal keys, items for which `isAfter` is true come last.
   ///
   /// O(log n).
-  public func upperBound(key: UInt64, isAfter: (UInt32) -> Bool) -> Int {
+  @inline(__always)
+  public func upperBound(key: UInt64, isAfter: (UInt32) -> Bool) -> Int { gap(key: key, isAfter: isAfter).row }
+
+  /// Returns the gap before the row that `upperBound(key:isAfter:)` returns. O(log n).
+  func gap(key: UInt64, isAfter: (UInt32) -> Bool) -> Gap {
     precondition(keyed, "the tree has no keys")
     var node = root
     var level = height
@@ -181,7 +185,8 @@ extension PositionTree {
     }
     let items = leaves.items(node)
     let count = Int(leaves.header(node).pointee.count)
-    return row + Self.boundary(leaves.keys(node), from: 0, to: count, key: key) { isAfter(items[$0]) }
+    let offset = Self.boundary(leaves.keys(node), from: 0, to: count, key: key) { isAfter(items[$0]) }
+    return Gap(row: row + offset, place: (node, offset))
   }
 
   /// The first index of ascending `keys` whose key is greater than `key`, or equal while `isAfter` is true.

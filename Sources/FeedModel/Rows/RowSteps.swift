@@ -4,6 +4,17 @@ extension RowStore {
 
   func insertRow(_ handle: UInt32, section: Int, at row: Int, key: UInt64, _ log: UndoLog) {
     sections[section].rows.insert(handle, at: row, key: key)
+    didInsertRow(handle, section: section, at: row, log)
+  }
+
+  /// - Parameter gap: a gap of the section, found since its rows changed last.
+  func insertRow(_ handle: UInt32, section: Int, into gap: PositionTree.Gap, key: UInt64, _ log: UndoLog) {
+    sections[section].rows.insert(handle, into: gap, key: key)
+    didInsertRow(handle, section: section, at: gap.row, log)
+  }
+
+  @inline(__always)
+  private func didInsertRow(_ handle: UInt32, section: Int, at row: Int, _ log: UndoLog) {
     var entry = UndoLog.Entry(
       step: .insertedRow, section: UInt32(section), row: UInt32(row), handle: handle, state: reference)
     if let keyed { entry.other = keyed.didInsert(handle, at: row, log) }

@@ -127,10 +127,10 @@ struct ChangedSections {
   /// O(log rows).
   private func locate(_ gone: inout Gone) {
     let (rows, key) = (sections.flat.rows, gone.key)
-    let start = rows.upperBound(key: key.greatest) { sections.compare(($0, key.greatest), key) > 0 }
-    let (before, at) = rows.neighbours(of: start)
-    gone.start = UInt32(start)
-    gone.index = UInt32(at.map { table.index(of: table.section(of: $0.item)) } ?? table.count)
+    let start = rows.gap(key: key.greatest) { sections.compare(($0, key.greatest), key) > 0 }
+    let (before, after) = rows.neighbours(of: start)
+    gone.start = UInt32(start.row)
+    gone.index = UInt32(after.map { table.index(of: table.section(of: $0.item)) } ?? table.count)
     if let before, sections.compare(before, key) == 0 { gone.successor = table.section(of: before.item) }
   }
 

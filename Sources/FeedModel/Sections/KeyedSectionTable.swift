@@ -125,23 +125,33 @@ final class KeyedSectionTable {
     return UInt32(records.count - 1)
   }
 
-  /// Appends a row to the last section, or to a new section. Not undoable; for a table that nothing has touched.
+  /// Appends a row to the last section, or to a new section, which `didAppendAll` makes one with rows. Not undoable; for a
+  /// table that nothing has touched.
   func append(_ handle: UInt32, toLast isInLast: Bool) {
-    setSection(of: handle, order.count - (isInLast ? 1 : 0))
+    setSection(of: handle, records.count - (isInLast ? 1 : 0))
     if isInLast {
       records[records.count - 1].count += 1
     } else {
-      order.insert(UInt32(records.count), at: order.count)
       records.append(Record(count: 1, first: handle))
     }
   }
 
+  /// Records that all rows were appended. O(sections).
+  func didAppendAll(_ pace: Pace) {
+    assert(order.count == 0, "sections were appended before")
+    order.append(records.count, pace) { (UInt32($0), 0) }
+  }
+
   private func setSection(of handle: UInt32, _ id: Int) {
     let place = Int(handle)
-    if place >= sectionOf.count {
-      sectionOf.append(contentsOf: repeatElement(0, count: place + 1 - sectionOf.count))
-    }
+    if place >= sectionOf.count { growSectionOf(to: place + 1) }
     sectionOf[place] = UInt32(id)
+  }
+
+  /// Adds entries for more handles, as many as there is memory for.
+  private func growSectionOf(to count: Int) {
+    sectionOf.reserveCapacity(count > sectionOf.capacity ? max(count, 2 * sectionOf.capacity) : 0)
+    sectionOf.append(contentsOf: repeatElement(0, count: sectionOf.capacity - sectionOf.count))
   }
 
   /// Counts another row. Returns whether it is the only one; the caller must then call `didFill`.

@@ -23,7 +23,7 @@ final class KeyedSections {
     /// The section of the row; `KeyedSectionTable.none` for a new one.
     var section = KeyedSectionTable.none
     /// The place of the row, if it enters the section.
-    var place: (row: Int, key: UInt64)?
+    var place: (gap: PositionTree.Gap, key: UInt64)?
     /// The section before a new one, `none` if there is none; nil if it is not known.
     var predecessor: UInt32?
   }
@@ -158,7 +158,7 @@ final class KeyedSections {
   /// - Throws: `limitExceeded` if there are too many sections here or in a feed that shows this one.
   func prepare(
     _ keys: UnsafeRawBufferPointer, for known: UInt32?, isSorted: Bool, _ limits: Limits,
-    place: () -> (row: Int, key: UInt64)
+    place: () -> (gap: PositionTree.Gap, key: UInt64)
   ) throws(FeedError) {
     let key = SectionKey(SortOrder.key(0, in: keys))
     if let known, SortOrder.compare(self.key(of: known), key.bytes) == 0 {
@@ -167,13 +167,13 @@ final class KeyedSections {
     }
     touched = table.nextMemory
     let place = place()
-    let (before, at) = flat.rows.neighbours(of: place.row)
+    let (before, after) = flat.rows.neighbours(of: place.gap)
     if let before, compare(before, key) == 0 {
       prepared = Prepared(section: table.section(of: before.item), place: place)
       return
     }
-    if isSorted, let at, compare(at, key) == 0 {
-      prepared = Prepared(section: table.section(of: at.item), place: place)
+    if isSorted, let after, compare(after, key) == 0 {
+      prepared = Prepared(section: table.section(of: after.item), place: place)
       return
     }
     let leavesLast = known.map { table.rowCount(of: table.section(of: $0)) == 1 } ?? false
@@ -187,7 +187,7 @@ final class KeyedSections {
 
   /// The place of the prepared row if it enters its section. Valid until rows change.
   @inline(__always)
-  var preparedPlace: (row: Int, key: UInt64)? { prepared.place }
+  var preparedPlace: (gap: PositionTree.Gap, key: UInt64)? { prepared.place }
 
   /// Throws if there is no room for this number of sections.
   func checkRoom(for count: Int, _ limits: Limits) throws(FeedError) {
@@ -330,6 +330,7 @@ final class KeyedSections {
       row += 1
       if row & 15 == 0 { pace.spend() }
     }
+    table.didAppendAll(pace)
     isRestructured = false
     countBefore = table.count
   }
@@ -380,7 +381,7 @@ final class KeyedSections {
       let id = table[index]
       precondition(rowCount(of: id) > 0 && start(of: id) == row, "a section begins elsewhere")
       let key = SectionKey(key(of: flat.rows[row]))
-      if let before = flat.rows.neighbours(of: row).before {
+      if let before = flat.rows.neighbours(of: flat.rows.gap(before: row)).before {
         precondition(compare(before, key) < 0, "sections are out of order")
       }
       for row in row..<(row + rowCount(of: id)) {

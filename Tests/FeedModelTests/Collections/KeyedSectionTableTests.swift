@@ -108,6 +108,7 @@ import Testing
     defer { text.release() }
     let table = KeyedSectionTable()
     table.append(1, toLast: false)
+    table.didAppendAll(Pace())
     let id = table.make()
     #expect(table.addRow(2, to: id))
     table.didFill(id, after: table[0], first: 2)
@@ -131,6 +132,7 @@ import Testing
     defer { text.release() }
     let table = KeyedSectionTable()
     for handle in 0..<UInt32(200) { table.append(handle, toLast: handle % 4 == 1) }
+    table.didAppendAll(Pace())
     #expect(table.count == 150 && table.rowCount(of: table[0]) == 2)
     let ids = (0..<150).map { table[$0] }
     for id in ids.reversed() where id % 3 == 1 {

@@ -59,6 +59,20 @@ import Testing
     #expect(model.agrees())
   }
 
+  @Test(arguments: [false, true])
+  func appendsManyAtOnce(_ keyed: Bool) {
+    for before in 0..<20 {
+      for more in 0..<40 {
+        var model = TreeModel(keyed: keyed, leafLimit: 4, innerLimit: 4)
+        for row in 0..<before { model.insert(at: row) }
+        model.append(more, key: 7)
+        #expect(model.agrees())
+        while model.items.count > 3 { model.remove(at: model.items.count / 2) }
+        #expect(model.agrees())
+      }
+    }
+  }
+
   @Test func largeHandles() {
     let tree = PositionTree(keyed: false)
     tree.insert(1_000_000, at: 0)

@@ -32,6 +32,13 @@ struct TreeModel {
     keys.insert(key, at: row)
   }
 
+  mutating func append(_ more: Int, key: UInt64 = 0) {
+    let new = (0..<more).map { _ in newItem() }
+    tree.append(more) { (new[$0], key) }
+    items += new
+    keys += [UInt64](repeating: key, count: more)
+  }
+
   mutating func insertSorted(key: UInt64, isAfter: (UInt32) -> Bool) -> Int {
     let row = tree.upperBound(key: key, isAfter: isAfter)
     insert(at: row, key: key)
@@ -69,7 +76,7 @@ struct TreeModel {
   }
 
   private func neighboursAgree(_ row: Int) -> Bool {
-    let (before, at) = tree.neighbours(of: row)
+    let (before, at) = tree.neighbours(of: tree.gap(before: row))
     return before?.item == (row > 0 ? items[row - 1] : nil) && before?.key == (row > 0 ? keys[row - 1] : nil)
       && at?.item == (row < items.count ? items[row] : nil) && at?.key == (row < items.count ? keys[row] : nil)
   }
