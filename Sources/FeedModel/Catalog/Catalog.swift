@@ -198,7 +198,7 @@ public final class Catalog {
 
   private func sampleInvariants() {
     #if CHECK_INVARIANTS
-      if table.count <= 8 { accounts.checkInvariants(table.byName.values) }
+      if table.count <= 8 { accounts.checkInvariants(table.byName.values, isRestoring: commit.isRestoring) }
     #endif
   }
 
@@ -206,6 +206,6 @@ public final class Catalog {
   func checkInvariants() {
     commit.checkInvariants()
     expiry.checkInvariants(table)
-    accounts.checkInvariants(feeds.values)
+    accounts.checkInvariants(feeds.values, isRestoring: false)
   }
 }
