@@ -283,22 +283,39 @@ struct ChangeComposer {
     result.updated = mergeAscending(ofFirst, ofSecond)
   }
 
-  /// Joins the moves of both changes by the indexes found above. A pair is dropped if one of its ends is not listed.
-  private mutating func composeMoves(_ step: () -> Void) {
-    /// The target of a row: its index in the result's `added`, and whether it has the same element there.
-    typealias Target = (added: UInt32, keepsElement: Bool)
-    let nowhere: Target = (Self.none, false)
-    let updatedFirst = updatedBeforeMoving()
-    var secondMove = [Target](repeating: nowhere, count: second.deleted.count)
-    for (place, move) in second.moves.enumerated() {
-      if place & 1023 == 1023 { step() }
-      let keeps = move.keepsElement && !updatedFirst.contains(move.deleted)
-      secondMove[Int(move.deleted)] = (addedOfSecond[Int(move.added)], keeps)
+  /// The target of a row that moves: its index in the result's `added`, and whether it has the same element there.
+  private struct Target {
+    static let nowhere = Target(bits: .max)
+    private let bits: UInt32
+
+    private init(bits: UInt32) { self.bits = bits }
+
+    init(_ added: UInt32, keepsElement: Bool) {
+      self = added == none ? .nowhere : Target(bits: added << 1 | (keepsElement ? 1 : 0))
     }
 
-    var targetOfAdded: [Target] = addedOfFirst.map { ($0, !updatedLater.contains($0)) }
-    var target = [Target](repeating: nowhere, count: result.deleted.count)
-    for place in second.deleted.indices where secondMove[place].added != Self.none {
+    var isNowhere: Bool { bits == .max }
+    var added: UInt32 { bits >> 1 }
+    var keepsElement: Bool { bits & 1 == 1 }
+
+    func keepingElement(_ keeps: Bool) -> Target { keeps || isNowhere ? self : Target(bits: bits & ~1) }
+  }
+
+  /// Joins the moves of both changes by the indexes found above. A pair is dropped if one of its ends is not listed.
+  private mutating func composeMoves(_ step: () -> Void) {
+    let updatedFirst = updatedBeforeMoving()
+    var secondMove = [Target](repeating: .nowhere, count: second.deleted.count)
+    for (place, move) in second.moves.enumerated() {
+      if place & 1023 == 1023 { step() }
+      let keeps = move.keepsElement && (updatedFirst.isEmpty || !updatedFirst.contains(move.deleted))
+      secondMove[Int(move.deleted)] = Target(addedOfSecond[Int(move.added)], keepsElement: keeps)
+    }
+
+    var targetOfAdded = addedOfFirst.map {
+      Target($0, keepsElement: updatedLater.isEmpty || !updatedLater.contains($0))
+    }
+    var target = [Target](repeating: .nowhere, count: result.deleted.count)
+    for place in second.deleted.indices where !secondMove[place].isNowhere {
       if undone[place] != Self.none {
         targetOfAdded[Int(undone[place])] = secondMove[place]
       } else if deletedOfSecond[place] != Self.none {
@@ -308,13 +325,13 @@ struct ChangeComposer {
     for (place, move) in first.moves.enumerated() {
       if place & 1023 == 1023 { step() }
       guard deletedOfFirst[Int(move.deleted)] != Self.none else { continue }
-      let next = targetOfAdded[Int(move.added)]
-      target[Int(deletedOfFirst[Int(move.deleted)])] = (next.added, next.keepsElement && move.keepsElement)
+      target[Int(deletedOfFirst[Int(move.deleted)])] =
+        targetOfAdded[Int(move.added)].keepingElement(move.keepsElement)
     }
-    for (deleted, target) in target.enumerated() where target.added != Self.none {
+    result.moves.reserveCapacity(first.moves.count + second.moves.count)
+    for (deleted, target) in target.enumerated() where !target.isNowhere {
       result.moves.append(
-        Move(
-          deleted: UInt32(truncatingIfNeeded: deleted), added: target.added, keepsElement: target.keepsElement))
+        Move(deleted: UInt32(truncatingIfNeeded: deleted), added: target.added, keepsElement: target.keepsElement))
     }
   }
 
