@@ -62,8 +62,12 @@ extension BlockList: RandomAccessCollection {
   var startIndex: Int { 0 }
   var endIndex: Int { full.count << Self.shift &+ open.count }
 
+  @inline(__always)
   subscript(index: Int) -> Element {
     let block = index >> Self.shift
-    return block < full.count ? full[block][index & (Self.blockSize - 1)] : open[index & (Self.blockSize - 1)]
+    return block < full.count ? inFull(index) : open[index & (Self.blockSize - 1)]
   }
+
+  @inline(never)
+  private func inFull(_ index: Int) -> Element { full[index >> Self.shift][index & (Self.blockSize - 1)] }
 }

@@ -152,7 +152,8 @@ final class UndoLog {
   func finish() {
     // Iterates by index: an iterator would retain the entries.
     for index in entries.indices {
-      entries[index].state._withUnsafeGuaranteedRef { $0.finish(entries[index]) }
+      let entry = entries[index]
+      entry.state._withUnsafeGuaranteedRef { $0.finish(entry) }
       if index & 15 == 15 { pace.spend() }
     }
     while entries.removeLastBlock() { pace.spend(Self.unitsOfABlock) }
