@@ -23,6 +23,8 @@ struct LogDatabase: ~Copyable {
   private let database: Database
   private var files: DatabaseFiles
   private let mark: StateMarkFile
+  /// Whether batches are synced before they are reported as stored.
+  private let isDurable: Bool
   private let checkpoints: Checkpoints
   private var journal: Journal
   private var waste: WasteRemover
@@ -44,14 +46,23 @@ struct LogDatabase: ~Copyable {
       (try database.integer("PRAGMA page_size") ?? 0, try Checkpoints(database, path: path, vfs: vfs))
     }
     // A process that was killed may not have synced the end of its WAL. From now on clients see these batches.
+    var unsynced: StorageError?
     if durability == .disk, FileSize.of(path + "-wal") ?? 0 > 0, !checkpoints.emptyLog() {
-      failedSync = StorageError(
+      unsynced = StorageError(
         .other, path: path,
         reason:
           "the log of the last run cannot be moved into the database; the disk fails, or another program reads it")
     }
-    mark = StateMarkFile(
-      StateMark(epoch: epoch, boot: boot, isSynced: durability == .disk, sequence: journal.sequence), of: path)
+    let mark = StateMarkFile(
+      StateMark(epoch: epoch, boot: boot, isSynced: durability == .disk && unsynced == nil, sequence: journal.sequence),
+      of: path)
+    // The mark of the last run says that the disk has all batches. With it, a loss of power would go unnoticed.
+    if unsynced != nil, !mark.sync() {
+      throw StorageError(.inputOutput, path: path, reason: "neither the log of the last run nor the mark can be synced")
+    }
+    self.mark = mark
+    failedSync = unsynced
+    isDurable = durability == .disk
     self.path = path
     self.database = database
     self.journal = journal
@@ -84,6 +95,7 @@ struct LogDatabase: ~Copyable {
       guard checkpoints.emptyLog() else { return .refused(failedSync) }
       logWasEmptied()
       self.failedSync = nil
+      if isDurable { mark.didSync() }
     }
     do throws(SQLiteError) {
       try journal.append(revision: revision, at: moment, requests: requests)

@@ -94,7 +94,7 @@ struct StateMark: Equatable {
 /// fewer rows. Invariant: the mark never exceeds the last stored row.
 final class StateMarkFile {
   private let file: RecordFile?
-  private let mark: StateMark
+  private var mark: StateMark
   private var last: Int64
 
   static func path(of database: String) -> String { database + "-mark" }
@@ -127,6 +127,17 @@ final class StateMarkFile {
       _ = file.write(UnsafeRawBufferPointer(digits), at: mark.offsetOfSequence)
     }
   }
+
+  /// Records that all batches so far are synced, and that later ones will be.
+  func didSync() {
+    if mark.isSynced { return }
+    mark.isSynced = true
+    mark.sequence = last
+    if let file { Self.write(mark, file) }
+  }
+
+  /// Syncs the mark to the disk. Returns whether that succeeded, or there is no mark.
+  func sync() -> Bool { file?.sync() ?? true }
 
   /// Records a clean stop: all rows up to this one are synced.
   func end(at sequence: Int64) {

@@ -24,6 +24,8 @@ final class StoredLog: SimulatedLog, ImageStore {
     private let journalBytes: Int
     private var losesMark = false
     private let losesSyncs: Bool
+    /// What fails from the next start on, and how often; nil for nothing.
+    var failureAtStart: (kind: Int, count: Int)?
 
     /// - Parameters:
     ///   - journalBytes: bytes of journal above which an image is written.
@@ -55,7 +57,9 @@ final class StoredLog: SimulatedLog, ImageStore {
     var mayLoseChanges: Bool { durability == .process }
 
     fileprivate func open() throws -> SQLiteLog {
-      simulated_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
+      let failure = failureAtStart ?? (FAULTY_DISK_NOTHING, 0)
+      failureAtStart = nil
+      simulated_disk_fail(Int32(failure.kind), 0, Int32(failure.count))
       simulated_disk_ignore_syncs(losesSyncs ? 1 : 0)
       epochs += 1
       var policy = ImagePolicy()
