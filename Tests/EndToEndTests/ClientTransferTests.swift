@@ -58,8 +58,8 @@ struct ClientTransferTests {
     #expect(outcome.errors.hasPrefix("feedclient: the daemon does not speak this protocol: "))
   }
 
-  @Test("an export ends if the daemon's revision stays behind its feeds") func revisionThatStaysBehind() throws {
-    let daemon = try ScriptedDaemon()
+  /// Begins an export of two feeds, whose copies have revision 4, with a time limit.
+  private func export(from daemon: ScriptedDaemon) throws -> ChildProcess {
     let export = try ClientCommand(socket: daemon.socketPath).start("export", "--timeout", "0.5", "--all")
     try daemon.accept()
     let feeds = ["f", "g"].map { #"{"feed":"\#($0)","kind":"array","revision":1}"# }.joined(separator: ",")
@@ -70,12 +70,30 @@ struct ClientTransferTests {
         #"{"feed":"\#(feed)","epoch":"e","revision":4,"resumed":false,"sections":[{"name":"\#(feed)","count":1}]}"#,
         then: ("snapshot", #"{"feed":"\#(feed)","revision":4,"at":[0,0],"elements":[1],"last":true}"#))
     }
-    // The export asks again and again until its time is over.
-    while (try? daemon.answer("sync", #"{"revision":3}"#)) != nil {}
+    return export
+  }
+
+  private func expectTimeout(_ export: ChildProcess) throws {
     let outcome = try ClientCommand.finish(export)
     #expect(outcome.code == 4)
     #expect(outcome.output.isEmpty)
-    #expect(outcome.errors == "feedclient: timed out after 500 ms\n")
+    #expect(
+      outcome.errors == "feedclient: timed out after 500 ms; give a longer --timeout, or export fewer feeds\n")
+  }
+
+  @Test("an export ends if the daemon's revision stays behind its feeds") func revisionThatStaysBehind() throws {
+    let daemon = try ScriptedDaemon()
+    let export = try export(from: daemon)
+    // The export asks again and again until its time is over.
+    while (try? daemon.answer("sync", #"{"revision":3}"#)) != nil {}
+    try expectTimeout(export)
+  }
+
+  @Test("an export ends if the daemon sends much and does not answer") func syncWithoutAnswer() throws {
+    let daemon = try ScriptedDaemon()
+    let export = try export(from: daemon)
+    while (try? daemon.notify("bookmark", #"{"feed":"h"}"#)) != nil {}
+    try expectTimeout(export)
   }
 
   @Test("an array with identity is changed, exported and imported by identity") func identities() throws {

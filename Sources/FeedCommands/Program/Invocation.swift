@@ -45,11 +45,12 @@ struct Invocation {
   func usage(_ text: String) -> Failure { .usage("\(command.name): \(text)") }
 
   /// Returns the failure of a client operation. A timeout names its duration.
-  func failure(_ error: ClientError) -> Failure {
+  /// - Parameter advice: the next step after a timeout; nil for none.
+  func failure(_ error: ClientError, advice: String? = nil) -> Failure {
     guard error == .timedOut else { return .client(error) }
     let time = TimeSpan.text(timeout ?? .seconds(30))
     let digits = time.prefix { $0.isNumber }
-    console.say("timed out after \(digits) \(time.dropFirst(digits.count))")
+    console.say("timed out after \(digits) \(time.dropFirst(digits.count))" + (advice.map { "; \($0)" } ?? ""))
     return .told(.timedOut)
   }
 

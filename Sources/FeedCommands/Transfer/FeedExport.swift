@@ -133,9 +133,11 @@ final class FeedCopies {
   func add(_ feed: String) throws(Failure) {
     var params = ParameterWriter()
     params.add("feed", feed)
-    let start = try request("watch", params.finish()) { result throws(MalformedMessage) in try WatchStart(result) }
+    let start = try request("watch", params.finish(), deadline: invocation.deadline()) {
+      result throws(MalformedMessage) in try WatchStart(result)
+    }
     mirrors[feed] = Mirror(start)
-    while mirrors[feed]?.progress.isLive == false { try receive() }
+    while mirrors[feed]?.progress.isLive == false { try receive(deadline: invocation.deadline()) }
   }
 
   /// Waits until the copies have the same revision of the daemon, which changes that arrive in between may delay, up to
@@ -143,17 +145,18 @@ final class FeedCopies {
   func synchronize() throws(Failure) {
     let deadline = invocation.deadline()
     while true {
-      let revision = try request("sync", "{}") { result throws(MalformedMessage) in
+      let revision = try request("sync", "{}", deadline: deadline) { result throws(MalformedMessage) in
         try MemberReader(object: result, place: "sync").revision("revision")
       }
       // Changes after that revision may have arrived before the answer.
       if mirrors.values.allSatisfy({ $0.progress.revision <= revision }) { return }
-      if MonotonicClock.now >= deadline { throw invocation.failure(.timedOut) }
+      if MonotonicClock.now >= deadline { throw failure(.timedOut) }
     }
   }
 
+  /// Sends a request and waits for its answer. What arrives before that does not extend the deadline.
   private func request<Result>(
-    _ method: String, _ params: String, _ read: (JSONView) throws(MalformedMessage) -> Result
+    _ method: String, _ params: String, deadline: UInt64, _ read: (JSONView) throws(MalformedMessage) -> Result
   ) throws(Failure) -> Result {
     let id = connection.send(method) { $0.append(string: params) }
     while true {
@@ -166,12 +169,12 @@ final class FeedCopies {
         case .notification(let notification): try apply(notification)
         }
       }
-      try wait()
+      try wait(until: deadline)
     }
   }
 
-  private func receive() throws(Failure) {
-    guard let message = try next() else { return try wait() }
+  private func receive(deadline: UInt64) throws(Failure) {
+    guard let message = try next() else { return try wait(until: deadline) }
     switch message {
     case .notification(let notification): try apply(notification)
     case .response(_, .failure(let error)): throw .client(.refused(error))
@@ -180,17 +183,21 @@ final class FeedCopies {
   }
 
   private func next() throws(Failure) -> Message? {
-    do throws(ClientError) { return try connection.next() } catch { throw invocation.failure(error) }
+    do throws(ClientError) { return try connection.next() } catch { throw failure(error) }
   }
 
-  private func wait() throws(Failure) {
+  private func wait(until deadline: UInt64) throws(Failure) {
     do throws(ClientError) {
       try connection.flush()
-      guard try connection.wait(until: invocation.deadline()) else { throw .timedOut }
+      guard MonotonicClock.now < deadline, try connection.wait(until: deadline) else { throw .timedOut }
       try connection.fill()
     } catch {
-      throw invocation.failure(error)
+      throw failure(error)
     }
+  }
+
+  private func failure(_ error: ClientError) -> Failure {
+    invocation.failure(error, advice: "give a longer --timeout, or export fewer feeds")
   }
 
   private func apply(_ notification: Notification) throws(Failure) {
