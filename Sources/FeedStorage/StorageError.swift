@@ -39,6 +39,8 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case inUse
     /// The database file has another name, by which another daemon may use it.
     case linked
+    /// The database file is a symbolic link to a file that another daemon may use.
+    case redirected
     /// There is a state that would be replaced.
     case occupied
     /// Anything else.
@@ -89,6 +91,7 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case .inUse: "stop the daemon first"
     case .linked:
       "nothing was changed; remove its other names (find DIRECTORY -samefile \(path)), or give --state a copy of the files"
+    case .redirected: "nothing was changed; give --state the directory that holds the file itself"
     case .occupied: "give --replace to replace it"
     case .other: "run '\(check)'"
     }

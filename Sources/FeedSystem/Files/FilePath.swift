@@ -48,6 +48,12 @@ public enum FileNames {
     var status = stat()
     return stat(path, &status) == 0 ? Int(status.st_nlink) : nil
   }
+
+  /// Whether `path` itself is a symbolic link.
+  public static func isSymbolicLink(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
+  }
 }
 
 /// The state of a file at a moment. Equal stamps mean that the file was not written in between.

@@ -146,6 +146,22 @@ import Testing
     #expect(try ask(first, "update", #"{"feed":"f","element":{"id":3}}"#).has("result"))
   }
 
+  @Test("symbolic links to the files of a database give no second daemon access") func symbolicLinks() throws {
+    let first = try daemon()
+    try fill(first)
+    let other = directory.file("other")
+    #expect(mkdir(other, 0o700) == 0)
+    for end in ["", "-wal", "-shm", "-mark"] {
+      #expect(symlink("\(state)/feedd.sqlite\(end)", "\(other)/feedd.sqlite\(end)") == 0)
+    }
+    let second = try run("feedd", ["--socket", directory.file("other.sock"), "--state", other])
+    #expect(second.code == 1)
+    #expect(
+      second.errors.contains(
+        "\(other)/feedd.sqlite: the database file is a symbolic link; nothing was changed; give --state the directory"))
+    #expect(try ask(first, "update", #"{"feed":"f","element":{"id":3}}"#).has("result"))
+  }
+
   @Test func checkReportsTheState() throws {
     do {
       let daemon = try daemon()
