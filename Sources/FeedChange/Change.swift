@@ -43,7 +43,7 @@ public struct Change: Equatable, Sendable {
 
   /// Whether the change lists no row and no section. O(1).
   @inlinable public var isEmpty: Bool {
-    deleted.isEmpty && added.isEmpty && updated.isEmpty && sectionsDeleted.isEmpty && sectionsAdded.isEmpty
+    deleted.isEmpty && added.isEmpty && updated.isEmpty && hasSameSections
   }
 
   /// The number of rows and sections listed. A move counts twice. O(1).
@@ -71,10 +71,11 @@ public struct Change: Equatable, Sendable {
     }
   }
 
+  /// Whether no section is added or deleted. O(1).
+  @inlinable public var hasSameSections: Bool { sectionsDeleted.isEmpty && sectionsAdded.isEmpty }
+
   /// Whether the change replaces elements only, so that coordinates before and after it are the same.
-  @inlinable public var onlyUpdates: Bool {
-    deleted.isEmpty && added.isEmpty && sectionsDeleted.isEmpty && sectionsAdded.isEmpty
-  }
+  @inlinable public var onlyUpdates: Bool { deleted.isEmpty && added.isEmpty && hasSameSections }
 }
 
 /// A moved row of a change, as its indexes in the change's `deleted` and `added`.

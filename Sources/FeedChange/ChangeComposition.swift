@@ -99,9 +99,6 @@ public struct ChangeAccumulator: Sendable {
 }
 
 extension Change {
-  /// Whether no section is added or deleted.
-  fileprivate var hasSameSections: Bool { sectionsDeleted.isEmpty && sectionsAdded.isEmpty }
-
   /// Composes with a change that only adds rows behind those that this one adds, if this one lists nothing else. Returns
   /// whether it did.
   fileprivate mutating func append(additions change: Change) -> Bool {

@@ -29,7 +29,7 @@ extension Change {
 extension Change {
   /// Whether the section at index `before` has index `after` after this change. O(sections listed).
   package func keepsSection(from before: Int, as after: Int) -> Bool {
-    if sectionsDeleted.isEmpty && sectionsAdded.isEmpty { return before == after }
+    if hasSameSections { return before == after }
     if sectionsDeleted.contains(UInt32(before)) || sectionsAdded.contains(where: { $0.at == UInt32(after) }) {
       return false
     }

@@ -100,7 +100,7 @@ extension ByteBuffer {
 
   /// Appends `,"sections":…` if the change deletes or adds sections.
   public mutating func append(sectionsOf change: borrowing Change, namesSections: Bool = true) {
-    if !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty {
+    if !change.hasSameSections {
       appendSections(change.sectionsDeleted, change.sectionsAdded, namesSections)
     }
   }

@@ -86,7 +86,7 @@ struct LiveList {
       cursorLine = tops.indices.contains(Int(cursor.section)) ? Int(cursor.row) - tops[Int(cursor.section)] : 0
       leaveRows(of: change)
     }
-    if !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty { moveSections(change) }
+    if !change.hasSameSections { moveSections(change) }
     for path in change.added { recent[last].tallies[Int(path.section)].added += 1 }
     for move in change.moves {
       recent[last].tallies[Int(change.added[Int(move.added)].section)].added -= 1
@@ -425,7 +425,7 @@ extension Change {
       for move in moves where deleted[Int(move.deleted)] == path { return added[Int(move.added)] }
     }
     var sections = [path.section]
-    if !sectionsDeleted.isEmpty || !sectionsAdded.isEmpty {
+    if !hasSameSections {
       guard !sectionsDeleted.contains(path.section) else { return nil }
       sections[0] -= UInt32(sectionsDeleted.count { $0 < path.section })
       for addition in sectionsAdded where addition.at <= sections[0] { sections[0] += 1 }

@@ -44,7 +44,7 @@ extension ManagedState {
     for (section, before) in plan.before.enumerated() where before == nil {
       change.sectionsAdded.append(SectionAddition(at: UInt32(section), name: plan.names[section]))
     }
-    if change.sectionsDeleted.isEmpty && change.sectionsAdded.isEmpty { return }
+    if change.hasSameSections { return }
     let former = sections
     sections = plan.before.enumerated().map { section, before in
       before.map { former[$0] } ?? RowSection(name: plan.names[section], elements: elements, keyed: false)

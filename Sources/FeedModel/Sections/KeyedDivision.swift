@@ -24,7 +24,7 @@ struct KeyedDivision {
   ///
   /// O((rows listed + sections touched) · log).
   func divide(_ flat: borrowing Change, into result: inout Change) {
-    assert(flat.sectionsDeleted.isEmpty && flat.sectionsAdded.isEmpty, "the rows are in one section")
+    assert(flat.hasSameSections, "the rows are in one section")
     let touched = table.touched(in: scope)
     if touched.isEmpty {
       divideUpdates(flat, into: &result)

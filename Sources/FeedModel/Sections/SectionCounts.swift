@@ -150,7 +150,7 @@ extension SectionCounts {
   /// it. The change of a feed with one section is not copied.
   @inline(__always)
   mutating func follow(_ change: borrowing Change, shift: UInt32, _ body: (borrowing Change, Int) -> Void) {
-    if count == 1, change.sectionsDeleted.isEmpty, change.sectionsAdded.isEmpty {
+    if count == 1, change.hasSameSections {
       assert(shift == 0, "the feed has one section")
       if change.added.count != change.deleted.count { add(change.added.count - change.deleted.count, at: 0) }
       body(change, total)
