@@ -124,7 +124,7 @@ extension Engine {
     for watch in session.watches where readable.contains(watch.channel.feed) {
       if !isFirst { out.append(UInt8(ascii: ",")) }
       isFirst = false
-      watch.channel.quotedName.withUnsafeBytes { out.append($0) }
+      out.appendJSONString(watch.channel.feed.name)
     }
     out.append(UInt8(ascii: "]"))
   }

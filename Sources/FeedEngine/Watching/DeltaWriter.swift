@@ -93,11 +93,7 @@ extension Engine: CommitObserver {
     let hasManyRows = !channel.isCounting && change.size > Self.manyRows
     if hasManyRows && isFarTooLarge(change, channel.feed) { return start..<start }
     let frame = buffer.bytes.beginFrame()
-    buffer.bytes.beginNotification("delta")
-    buffer.bytes.append("\"feed\":")
-    channel.quotedName.withUnsafeBytes { buffer.bytes.append($0) }
-    buffer.bytes.append(",\"from\":")
-    buffer.bytes.append(integer: from)
+    channel.beginDelta(from: from, to: &buffer.bytes)
     buffer.bytes.append(",\"revision\":")
     buffer.bytes.append(integer: channel.feed.revision)
     if channel.isCounting {

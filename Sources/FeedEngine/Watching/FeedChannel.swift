@@ -1,5 +1,6 @@
 import FeedJSON
 import FeedModel
+import FeedWire
 
 /// The watches of one feed, and the deltas that this turn made for them.
 ///
@@ -18,8 +19,8 @@ final class FeedChannel {
   let buffer = TurnBuffer()
   /// Whether the channel is in the list of changed channels, whose buffers must be given out and recycled.
   var isDirty = false
-  /// The feed's name as JSON.
-  let quotedName: [UInt8]
+  /// The beginning of each delta, up to the member `from`.
+  private let head: [UInt8]
   /// Whether the watches get counts of rows instead of rows (Protocol/README.md, "Counts").
   let isCounting: Bool
   /// The channel of the same feed for watches that get counts; nil until there is one. Owned by the channel for rows.
@@ -32,9 +33,18 @@ final class FeedChannel {
   init(_ feed: Feed, isCounting: Bool = false) {
     self.feed = feed
     self.isCounting = isCounting
-    var quoted = ByteBuffer()
-    quoted.appendJSONString(feed.name)
-    quotedName = Array(quoted.bytes)
+    var head = ByteBuffer()
+    head.beginNotification("delta")
+    head.append("\"feed\":")
+    head.appendJSONString(feed.name)
+    head.append(",\"from\":")
+    self.head = Array(head.bytes)
+  }
+
+  /// Appends the beginning of a delta from a revision. The caller appends the other members and calls `endMessage`.
+  func beginDelta(from revision: UInt64, to out: inout ByteBuffer) {
+    head.withUnsafeBytes { out.append($0) }
+    out.append(integer: revision)
   }
 
   /// Whether rows of the feed may have a type. Cached, because the feed must ask every feed whose rows it shows.

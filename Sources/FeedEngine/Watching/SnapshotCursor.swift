@@ -33,7 +33,7 @@ final class SnapshotCursor {
     isEnd = channel.feed.isGone
     head.beginNotification("snapshot")
     head.append("\"feed\":")
-    channel.quotedName.withUnsafeBytes { head.append($0) }
+    head.appendJSONString(channel.feed.name)
     head.append(",\"revision\":")
     head.append(integer: snapshot.revision)
     if reset {

@@ -111,7 +111,7 @@ extension Engine {
     let frame = answers.bytes.beginFrame()
     answers.bytes.beginNotification("bookmark")
     answers.bytes.append("\"feed\":")
-    watch.channel.quotedName.withUnsafeBytes { answers.bytes.append($0) }
+    answers.bytes.appendJSONString(watch.channel.feed.name)
     answers.bytes.append(",\"epoch\":")
     answers.bytes.appendJSONString(identity.epoch)
     answers.bytes.append(",\"revision\":")
@@ -145,7 +145,7 @@ extension Engine {
     let frame = answers.bytes.beginFrame()
     answers.bytes.beginNotification("selection")
     answers.bytes.append("\"feed\":")
-    channel.quotedName.withUnsafeBytes { answers.bytes.append($0) }
+    answers.bytes.appendJSONString(channel.feed.name)
     answers.bytes.append(",\"revision\":")
     answers.bytes.append(integer: watch.revision)
     answers.bytes.append(",\"selected\":")

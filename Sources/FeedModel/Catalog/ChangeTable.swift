@@ -34,9 +34,6 @@ struct ChangeTable: ~Copyable {
     var hint = 0
   }
 
-  /// Larger changes release their memory when they are closed.
-  private static let keptSize = 65_536
-
   private var slots: UnsafeMutablePointer<Slot>
   private var capacity: Int
   private(set) var count = 0
@@ -131,11 +128,9 @@ struct ChangeTable: ~Copyable {
     slots[slot].isSorted = true
   }
 
-  /// Calls `body` with the change of a slot. Nothing is retained for the call.
-  @inline(__always)
-  func lend(_ slot: Int, _ body: (borrowing Change) -> Void) {
-    assert(slot >= 0 && slot < count, "slot \(slot) is not in use")
-    lendValue(of: &slots[slot].change, body)
+  /// The change in a slot. The pointer is valid until the next slot is opened.
+  func change(_ slot: Int) -> UnsafeMutablePointer<Change> {
+    withUnsafeMutablePointer(to: &self[slot].pointee.change) { $0 }
   }
 
   /// Empties all slots and detaches them from their feeds.
@@ -145,18 +140,14 @@ struct ChangeTable: ~Copyable {
       let slot = slots + count
       slotOf[slot.pointee.feed] = -1
       slot.pointee.feed = -1
-      if !slot.pointee.change.isEmpty { empty(&slot.pointee.change) }
+      if !slot.pointee.change.isEmpty { slot.pointee.change.recycle() }
       if !slot.pointee.accumulator.isEmpty { slot.pointee.accumulator = ChangeAccumulator() }
       slot.pointee.firstSource = -1
       slot.pointee.lastSource = -1
       slot.pointee.isSorted = true
       slot.pointee.hint = 0
     }
-    if !sources.isEmpty { sources.removeAll(keepingCapacity: sources.capacity <= Self.keptSize) }
-  }
-
-  private func empty(_ change: inout Change) {
-    if change.size > Self.keptSize { change = Change() } else { change.removeAll(keepingCapacity: true) }
+    if !sources.isEmpty { sources.removeAll(keepingCapacity: sources.capacity <= Change.keptSize) }
   }
 
   /// O(slots + feeds).
@@ -172,6 +163,16 @@ struct ChangeTable: ~Copyable {
     }
     precondition(slotOf.count { $0 >= 0 } == count, "a feed has the slot of another")
     precondition(count > 0 || sources.isEmpty, "sources are left without slots")
+  }
+}
+
+extension Change {
+  /// Changes with more entries do not keep their memory.
+  fileprivate static let keptSize = 65_536
+
+  /// Empties all lists. Their memory is kept for the next change unless it is large.
+  mutating func recycle() {
+    if size > Self.keptSize { self = Change() } else { removeAll(keepingCapacity: true) }
   }
 }
 

@@ -96,15 +96,11 @@ public final class Commit {
     return isChanged
   }
 
-  /// Finishes a commit of one operation on one feed without structural steps, the common case. The change is swapped
-  /// between slots; nothing is allocated.
+  /// Finishes a commit of one operation on one feed without structural steps, the common case. Nothing is allocated.
   private func finishSingle(to observer: (any CommitObserver)?) {
     long.beginPublication()
     revision &+= 1
-    let slot = publisher.open(operation.pending)
-    publisher.exchange(&operation, slot)
-    publisher.publishOnly(operation.pending, as: revision, at: now, to: observer)
-    publisher.exchange(&operation, slot)
+    publisher.publishOnly(&operation, as: revision, at: now, to: observer)
     release(to: observer)
     close()
   }

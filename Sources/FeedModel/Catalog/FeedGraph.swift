@@ -29,6 +29,8 @@ final class FeedGraph {
   private(set) var version: UInt64 = 0
   /// The number of linked views whose filters may take many steps.
   private(set) var slowViews = 0
+  /// The number of linked views that keep the rows of their sources in an index.
+  private(set) var indexedViews = 0
   /// By feed number.
   private var nodes: [Node] = []
 
@@ -86,7 +88,7 @@ final class FeedGraph {
   func link(_ feed: Feed) {
     guard let derived = feed.derived else { return }
     var repeats = 0
-    if (derived as? ViewKind)?.isSlow == true { slowViews += 1 }
+    if let view = derived as? ViewKind { count(view, 1) }
     let steps = nodes[feed.number].steps + derived.stepsPerRow
     for (place, source) in derived.sources {
       assert(!isShown(feed, by: source), "\(feed.name) and \(source.name) would form a circle")
@@ -101,12 +103,17 @@ final class FeedGraph {
   /// Reverts `link`.
   func unlink(_ feed: Feed) {
     guard let derived = feed.derived else { return }
-    if (derived as? ViewKind)?.isSlow == true { slowViews -= 1 }
+    if let view = derived as? ViewKind { count(view, -1) }
     let steps = nodes[feed.number].steps + derived.stepsPerRow
     for (_, source) in derived.sources {
       nodes[source.number].parents.removeAll { $0.feed == feed.number }
       addSteps(-steps, to: source)
     }
+  }
+
+  private func count(_ view: ViewKind, _ difference: Int) {
+    if view.isSlow { slowViews += difference }
+    if view.hasIndex { indexedViews += difference }
   }
 
   /// Adds steps of feeds above to a feed, and to those below it once for each path.

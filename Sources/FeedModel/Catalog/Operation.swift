@@ -67,7 +67,7 @@ struct Operation {
   private mutating func forgetDivision() {
     if dividedBy == nil { return }
     dividedBy = nil
-    if flat.size > 65_536 { flat = Change() } else { flat.removeAll(keepingCapacity: true) }
+    flat.recycle()
   }
 
   /// The composed steps if there are several; nil if `result` is already complete.

@@ -8,6 +8,8 @@ final class Publisher {
   private let log: UndoLog
   private var changes = ChangeTable()
   private var hints = Hints()
+  /// A change of which a feed shows the sections after others. Its memory is reused; empty between two feeds.
+  private var shifted = Change()
   /// The collections and lists that this commit redefined. The undo log does not pair their rows.
   private var rebinned: [FeedNumber] = []
   /// The revision and the time of the commit that is published, and the time before its first step.
@@ -58,8 +60,7 @@ final class Publisher {
     let number = hints.add(text)
     setHint(number, of: operation.pending)
     guard let collection = graph.table[operation.pending].collection, collection.hasBins else { return }
-    let keepsSections = operation.result.sectionsDeleted.isEmpty && operation.result.sectionsAdded.isEmpty
-    if keepsSections && !collection.bins.isEmpty {
+    if operation.result.hasSameSections && !collection.bins.isEmpty {
       for paths in [operation.result.deleted, operation.result.added, operation.result.updated] {
         for path in paths { setHint(number, of: collection.bins[Int(path.section)].number) }
       }
@@ -150,18 +151,24 @@ final class Publisher {
     publish(to: observer)
   }
 
-  /// Publishes the change of the only feed that operations changed. No feed was redefined.
+  /// Publishes the change of the only operation, which redefined no feed.
   @inline(__always)
   func publishOnly(
-    _ feed: FeedNumber, as revision: UInt64, at moment: Instant, to observer: (any CommitObserver)?
+    _ operation: inout Operation, as revision: UInt64, at moment: Instant, to observer: (any CommitObserver)?
   ) {
     (self.revision, self.moment) = (revision, moment)
-    // The way along the route does not stop.
-    if !log.pace.isActive {
-      let isPublished = graph.table.unretained(feed)._withUnsafeGuaranteedRef { publishAlongRoute($0, to: observer) }
-      if isPublished { return }
+    let feed = graph.table.unretained(operation.pending)
+    // Neither way stops for others.
+    let mayStop = log.pace.isActive
+    if !mayStop, !graph.hasParents(operation.pending),
+      feed._withUnsafeGuaranteedRef({ publishUnshown($0, &operation.result, to: observer) })
+    {
+      return
     }
-    publish(to: observer)
+    let slot = open(operation.pending)
+    exchange(&operation, slot)
+    if mayStop || !feed._withUnsafeGuaranteedRef({ publishAlongRoute($0, to: observer) }) { publish(to: observer) }
+    exchange(&operation, slot)
   }
 
   /// Publishes all feeds that have a slot, each after its sources. Feeds that show changed rows get a slot on the way.
@@ -221,7 +228,7 @@ final class Publisher {
     }
     guard let collection = feed.collection, collection.hasBins else { return }
     let change = changes[slot].pointee.change
-    if feed.isGone || collection.bins.isEmpty || !change.sectionsDeleted.isEmpty || !change.sectionsAdded.isEmpty {
+    if feed.isGone || collection.bins.isEmpty || !change.hasSameSections {
       for bin in collection.takeGoneBins() + collection.bins { propagate(from: slot, toBin: bin) }
       return
     }
@@ -243,53 +250,68 @@ final class Publisher {
     if hint > changes[target].pointee.hint { changes[target].pointee.hint = hint }
   }
 
-  /// Publishes a change of rows of one feed, and its consequences for all feeds that show these rows, along the cached
-  /// route. Returns false, without any effect, if the change affects sections that are shown by other feeds, or a watched
-  /// or shown bin, or the route is not whole.
-  private func publishAlongRoute(_ feed: Feed, to observer: (any CommitObserver)?) -> Bool {
-    let change = changes[0]
-    let keepsSections = change.pointee.change.sectionsDeleted.isEmpty && change.pointee.change.sectionsAdded.isEmpty
-    guard keepsSections || feed.derived == nil && !graph.hasParents(feed.number) else { return false }
-    let route = graph.hasParents(feed.number) ? graph.route(of: feed) : nil
-    guard route?.isWhole ?? true, feed.withCollection({ concernsNoBin($0, change) }) ?? true else { return false }
-    var updated: ElementText?
-    if change.pointee.change.onlyUpdates, change.pointee.change.updated.count == 1, feed.isWatched || route != nil {
-      updated = feed.element(at: change.pointee.change.updated[0])
-    }
-    announce(feed, 0, shift: 0, updated: updated, to: observer)
-    if let route, !route.steps.isEmpty { follow(route, updated, to: observer) }
+  /// Publishes a change of a feed that no feed shows. Returns false, without any effect, if the change concerns a watched or
+  /// shown bin, or changes the sections of a derived feed.
+  private func publishUnshown(
+    _ feed: Feed, _ change: UnsafeMutablePointer<Change>, to observer: (any CommitObserver)?
+  ) -> Bool {
+    guard change.pointee.hasSameSections || feed.derived == nil,
+      feed.withCollection({ concernsNoBin($0, change) }) ?? true
+    else { return false }
+    let updated = feed.isWatched ? onlyUpdatedElement(of: feed, change) : nil
+    announce(feed, change, hint: 0, shift: 0, updated: updated, to: observer)
     return true
   }
 
+  /// Publishes the change in the first slot, and its consequences for all feeds that show the changed rows, along the cached
+  /// route. Returns false, without any effect, if the change adds or removes sections or concerns a watched or shown bin,
+  /// or the route is not whole.
+  private func publishAlongRoute(_ feed: Feed, to observer: (any CommitObserver)?) -> Bool {
+    let change = changes.change(0)
+    guard change.pointee.hasSameSections else { return false }
+    let route = graph.hasParents(feed.number) ? graph.route(of: feed) : nil
+    guard let route, route.isWhole, feed.withCollection({ concernsNoBin($0, change) }) ?? true else { return false }
+    let updated = onlyUpdatedElement(of: feed, change)
+    announce(feed, 0, shift: 0, updated: updated, to: observer)
+    if !route.steps.isEmpty { follow(route, updated, to: observer) }
+    return true
+  }
+
+  /// The element of the row that a change lists; nil unless it is the update of one row.
+  @inline(__always)
+  private func onlyUpdatedElement(of feed: Feed, _ change: UnsafeMutablePointer<Change>) -> ElementText? {
+    guard change.pointee.onlyUpdates, change.pointee.updated.count == 1 else { return nil }
+    return feed.element(at: change.pointee.updated[0])
+  }
+
   /// Whether no bin with changed rows is watched, shown or selected. If so, these bins only get the new revision.
-  private func concernsNoBin(_ collection: CollectionKind, _ slot: UnsafeMutablePointer<ChangeTable.Slot>) -> Bool {
+  private func concernsNoBin(_ collection: CollectionKind, _ change: UnsafeMutablePointer<Change>) -> Bool {
     if !collection.hasBins { return true }
-    guard slot.pointee.change.onlyUpdates, slot.pointee.change.updated.count == 1 else {
-      return concernsNoBinOfMany(collection, slot)
+    guard change.pointee.onlyUpdates, change.pointee.updated.count == 1 else {
+      return concernsNoBinOfMany(collection, change)
     }
-    let bin = collection.bins[Int(slot.pointee.change.updated[0].section)]
+    let bin = collection.bins[Int(change.pointee.updated[0].section)]
     if graph.isSeen(bin) { return false }
     bin.skip(to: revision)
     return true
   }
 
   @inline(never)
-  private func concernsNoBinOfMany(_ collection: CollectionKind, _ slot: UnsafeMutablePointer<ChangeTable.Slot>) -> Bool
-  {
+  private func concernsNoBinOfMany(_ collection: CollectionKind, _ change: UnsafeMutablePointer<Change>) -> Bool {
     // Iterates by index: an iterator would retain each list.
-    for index in slot.pointee.change.updated.indices {
-      if isSeen(collection, slot.pointee.change.updated[index]) { return false }
+    for index in change.pointee.updated.indices {
+      if isSeen(collection, change.pointee.updated[index]) { return false }
     }
-    for index in slot.pointee.change.added.indices {
-      if isSeen(collection, slot.pointee.change.added[index]) { return false }
+    for index in change.pointee.added.indices {
+      if isSeen(collection, change.pointee.added[index]) { return false }
     }
-    for index in slot.pointee.change.deleted.indices {
-      if isSeen(collection, slot.pointee.change.deleted[index]) { return false }
+    for index in change.pointee.deleted.indices {
+      if isSeen(collection, change.pointee.deleted[index]) { return false }
     }
-    for path in slot.pointee.change.deleted { collection.bins[Int(path.section)].skip(to: revision) }
-    for path in slot.pointee.change.added { collection.bins[Int(path.section)].skip(to: revision) }
-    for index in slot.pointee.change.updated.indices {
-      collection.bins[Int(slot.pointee.change.updated[index].section)].skip(to: revision)
+    for path in change.pointee.deleted { collection.bins[Int(path.section)].skip(to: revision) }
+    for path in change.pointee.added { collection.bins[Int(path.section)].skip(to: revision) }
+    for index in change.pointee.updated.indices {
+      collection.bins[Int(change.pointee.updated[index].section)].skip(to: revision)
     }
     return true
   }
@@ -319,27 +341,34 @@ final class Publisher {
     }
   }
 
-  /// Records the change of a slot, its sections shifted, as the change of `feed`, and notifies the observer.
+  @inline(__always)
   private func announce(
     _ feed: Feed, _ slot: Int, shift: UInt32, updated: ElementText?, to observer: (any CommitObserver)?
   ) {
+    announce(
+      feed, changes.change(slot), hint: changes[slot].pointee.hint, shift: shift, updated: updated, to: observer)
+  }
+
+  /// Records a change, its sections shifted, as the change of `feed`, and notifies the observer.
+  private func announce(
+    _ feed: Feed, _ source: UnsafeMutablePointer<Change>, hint: Int, shift: UInt32, updated: ElementText?,
+    to observer: (any CommitObserver)?
+  ) {
     let from = feed.revision
-    let source = changes[slot]
-    let isRecorded = feed.record(&source.pointee.change, shift: shift, revision: revision, at: moment)
+    let isRecorded = feed.record(&source.pointee, shift: shift, revision: revision, at: moment)
     let tells = isRecorded && feed.isWatched && observer != nil
     guard tells || !feed.selection.isEmpty else { return }
     if shift == 0 {
-      changes.lend(slot) { tell(of: feed, $0) }
+      lendValue(of: source) { tell(of: feed, $0) }
     } else {
-      var change = Change()
-      change.append(source.pointee.change, before: Int(shift), after: Int(shift))
-      tell(of: feed, change)
+      shifted.append(source.pointee, before: Int(shift), after: Int(shift))
+      lendValue(of: &shifted) { tell(of: feed, $0) }
+      shifted.recycle()
     }
 
     func tell(of feed: Feed, _ change: borrowing Change) {
       if tells {
-        observer?.didChange(
-          feed, by: change, Publication(from: from, updatedElement: updated, hint: hints[source.pointee.hint]))
+        observer?.didChange(feed, by: change, Publication(from: from, updatedElement: updated, hint: hints[hint]))
       }
       if !feed.isGone, feed.carrySelection(across: change) { observer?.didCarrySelection(of: feed) }
     }
@@ -348,6 +377,7 @@ final class Publisher {
   /// Checks the invariants that hold between commits. O(feeds).
   func checkInvariants() {
     precondition(changes.count == 0 && hints.isEmpty && rebinned.isEmpty, "changes are left of the commit")
+    precondition(shifted.isEmpty, "a change is left that was told")
     changes.checkInvariants()
   }
 }

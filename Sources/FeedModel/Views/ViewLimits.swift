@@ -23,7 +23,13 @@ extension Catalog {
   }
 
   /// Throws if views would keep too many rows after the last operation of the commit.
+  @inline(__always)
   public func checkRowsOfViews() throws(FeedError) {
+    if commit.graph.indexedViews > 0 { try checkRowsOfLinkedViews() }
+  }
+
+  @inline(never)
+  private func checkRowsOfLinkedViews() throws(FeedError) {
     let listed = commit.addedOrUpdated
     guard listed > 0, let feed = commit.changedFeed, mayExceed(rows: listed, of: feed) else { return }
     let (added, shown) = commit.growth(of: feed)
@@ -110,7 +116,7 @@ extension Commit {
       found[Int(path.section)].shown += 1
     }
     for path in change.updated { found[Int(path.section)].shown += 1 }
-    if change.sectionsAdded.isEmpty && change.sectionsDeleted.isEmpty {
+    if change.hasSameSections {
       for path in change.deleted { found[Int(path.section)].added -= 1 }
     }
     return found
