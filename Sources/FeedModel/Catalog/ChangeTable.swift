@@ -111,6 +111,13 @@ struct ChangeTable: ~Copyable {
     }
   }
 
+  /// Calls `body` with the change of the only source that changed, which is not recorded, and the change of the feed in a slot.
+  @inline(__always)
+  func derive(_ slot: Int, from source: SourceEntry, _ body: (borrowing SourceChanges, inout Change) -> Void) {
+    assert(slots[slot].firstSource < 0, "a source is recorded")
+    body(SourceChanges(slots: slots, only: source), &slots[slot].change)
+  }
+
   private mutating func sortSources(of slot: Int) {
     var numbers: [Int] = []
     var next = slots[slot].firstSource
@@ -194,45 +201,54 @@ struct SourceChanges: ~Copyable {
   /// until then may be listed as updated only because its type changed.
   let start: Instant?
   private let slots: UnsafeMutablePointer<ChangeTable.Slot>?
+  /// The first source; the others follow in `entries`.
+  private let first: ChangeTable.SourceEntry?
   private let entries: UnsafeBufferPointer<ChangeTable.SourceEntry>
-  private let first: Int
 
   fileprivate init(
     slots: UnsafeMutablePointer<ChangeTable.Slot>, entries: UnsafeBufferPointer<ChangeTable.SourceEntry>, first: Int,
     start: Instant?
   ) {
-    (self.slots, self.entries, self.first, self.start) = (slots, entries, first, start)
+    self.slots = slots
+    self.entries = entries
+    self.start = start
+    self.first = first < 0 ? nil : entries[first]
+  }
+
+  fileprivate init(slots: UnsafeMutablePointer<ChangeTable.Slot>, only source: ChangeTable.SourceEntry) {
+    self.slots = slots
+    first = source
+    entries = .init(start: nil, count: 0)
+    start = nil
   }
 
   /// An empty list: no source changed.
   init() {
     slots = nil
+    first = nil
     entries = .init(start: nil, count: 0)
-    first = -1
     start = nil
   }
 
   /// Whether all changes only replace elements of rows.
   var onlyUpdates: Bool {
-    guard let slots else { return true }
-    var next = first
-    while next >= 0 {
-      if !slots[entries[next].slot].change.onlyUpdates { return false }
-      next = entries[next].next
+    guard let slots, var entry = first else { return true }
+    while true {
+      if !slots[entry.slot].change.onlyUpdates { return false }
+      if entry.next < 0 { return true }
+      entry = entries[entry.next]
     }
-    return true
   }
 
   /// Calls `body` for each source that changed, ascending by place. `shift` is the number of sections of the source
   /// before those of `change`.
   @inline(__always)
   func forEach(_ body: (_ place: Int, _ shift: UInt32, _ change: borrowing Change) -> Void) {
-    guard let slots else { return }
-    var next = first
-    while next >= 0 {
-      let entry = entries[next]
+    guard let slots, var entry = first else { return }
+    while true {
       lendValue(of: &slots[entry.slot].change) { body(entry.place, entry.shift, $0) }
-      next = entry.next
+      if entry.next < 0 { return }
+      entry = entries[entry.next]
     }
   }
 }

@@ -327,14 +327,16 @@ final class Publisher {
         if step.derives {
           let slot = changes.open(feed.number)
           assert(slot == step.slot, "the route and the change table disagree")
-          if changes[step.sourceSlot].pointee.change.isEmpty { return }
-          changes.note(.init(place: step.place, slot: step.sourceSlot, shift: step.sourceShift), for: slot)
-          if let derived = feed.derived { derive(feed, derived, slot) }
+          if changes.change(step.sourceSlot).pointee.isEmpty { return }
+          // The slot is new, so its change is empty.
+          let source = ChangeTable.SourceEntry(place: step.place, slot: step.sourceSlot, shift: step.sourceShift)
+          changes.derive(slot, from: source) { feed.derive($0, into: &$1) }
         }
         // If the source did not change, this feed did not change either.
-        if !changes[step.slot].pointee.change.isEmpty {
+        let change = changes.change(step.slot)
+        if !change.pointee.isEmpty {
           // A feed that derives its change may list rows other than the updated one.
-          let isUpdate = changes[step.slot].pointee.change.onlyUpdates
+          let isUpdate = change.pointee.onlyUpdates
           announce(feed, step.slot, shift: step.shift, updated: isUpdate ? updated : nil, to: observer)
         }
       }

@@ -20,8 +20,8 @@ public final class Feed {
 
   /// The revision of the last commit that changed this feed.
   public private(set) var revision: UInt64
-  /// The recorded changes; nil until the feed is watched for the first time.
-  public private(set) var history: History?
+  /// The history, retained once until the feed is freed. Each commit uses it: to count a reference then is slow.
+  private var retainedHistory: Unmanaged<History>?
   /// The selected rows, ascending, as of the last commit.
   public private(set) var selection: [IndexPath] = []
   /// The operations that are allowed on the rows. For a bin, those of its collection.
@@ -43,6 +43,8 @@ public final class Feed {
     self.revision = revision
   }
 
+  deinit { retainedHistory?.release() }
+
   /// ``kind`` if it is a collection.
   public var collection: CollectionKind? { unretainedCollection?.takeUnretainedValue() }
 
@@ -52,6 +54,11 @@ public final class Feed {
     guard let unretainedCollection else { return nil }
     return unretainedCollection._withUnsafeGuaranteedRef(body)
   }
+
+  /// Derives the change of a feed that shows others; see ``DerivedKind/derive(_:into:)``. A call, because the optimizer counts
+  /// a reference to ``derived`` elsewhere.
+  @inline(never)
+  func derive(_ changes: borrowing SourceChanges, into change: inout Change) { derived?.derive(changes, into: &change) }
 
   /// The name of the kind in requests and answers; `bin` for a bin of a collection.
   public var kindName: String { kind.wireName }
@@ -214,15 +221,18 @@ public final class Feed {
 
   // MARK: Changes
 
+  /// The recorded changes; nil until the feed is watched for the first time.
+  public var history: History? { retainedHistory?.takeUnretainedValue() }
+
   /// Whether changes of this feed are recorded, because it is or was watched.
-  public var isObserved: Bool { history != nil }
+  public var isObserved: Bool { retainedHistory != nil }
 
   /// Whether the commit observer receives the changes of this feed.
   var isWatched: Bool { channel != nil }
 
   /// Starts recording changes, so that a watch that falls behind or resumes can catch up.
   public func beginHistory() {
-    if history == nil { history = History(base: revision) }
+    if !isObserved { restore(History(base: revision)) }
   }
 
   /// Sets the revision and records the change of a commit, with `shift` added to its sections. Returns false if the
@@ -232,7 +242,9 @@ public final class Feed {
   @inline(__always)
   func record(_ change: inout Change, shift: UInt32, revision: UInt64, at moment: Instant) -> Bool {
     self.revision = revision
-    return history?.append(&change, shift: shift, to: revision, at: moment) != nil
+    guard let retainedHistory else { return false }
+    retainedHistory._withUnsafeGuaranteedRef { $0.append(&change, shift: shift, to: revision, at: moment) }
+    return true
   }
 
   /// Sets the revision of a commit whose change of this feed is not observed.
@@ -301,7 +313,10 @@ public final class Feed {
   }
 
   func restore(revision: UInt64) { self.revision = revision }
-  func restore(_ history: History) { self.history = history }
+  func restore(_ history: History) {
+    retainedHistory?.release()
+    retainedHistory = .passRetained(history)
+  }
 
   /// Replaces the selection. Returns whether it changed.
   func setSelection(_ paths: [IndexPath]) -> Bool {
