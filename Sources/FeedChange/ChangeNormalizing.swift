@@ -8,8 +8,10 @@ extension Change {
   /// move keeps its element; then the row is not listed.
   ///
   /// O(size + m log m) for m moves.
-  public func normalizingMoves() -> Change {
-    let withoutEffect = movesWithoutEffect()
+  ///
+  /// - Parameter step: called after each eight moves that are compared.
+  public func normalizingMoves(step: () -> Void = {}) -> Change {
+    let withoutEffect = movesWithoutEffect(step)
     if withoutEffect.isEmpty { return self }
 
     var removed = (
@@ -33,7 +35,7 @@ extension Change {
   }
 
   /// The indexes of a largest set of moves whose rows keep their order among each other and among the rows that stay.
-  private func movesWithoutEffect() -> [Int] {
+  private func movesWithoutEffect(_ step: () -> Void) -> [Int] {
     if moves.isEmpty { return [] }
     let gapBefore = deleted.gaps()
     let gapAfter = added.gaps()
@@ -43,7 +45,7 @@ extension Change {
       let section = map.map(deleted[Int(move.deleted)].section)
       return section == added[Int(move.added)].section && gapBefore[Int(move.deleted)] == gapAfter[Int(move.added)]
     }
-    let order = longestIncreasing(candidates.map { moves[$0].added })
+    let order = longestIncreasing(candidates.map { moves[$0].added }, step: step)
     return order.map { candidates[$0] }
   }
 }

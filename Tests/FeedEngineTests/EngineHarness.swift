@@ -19,14 +19,14 @@ final class EngineHarness {
 
   init(
     limits: Limits = Limits(), epoch: String = "test", seed: UInt64 = 7, isDurable: Bool = false, window: Int = 1,
-    slices: (any SliceRunner)? = nil, queries: (any SliceRunner)? = nil
+    slices: (any SliceRunner)? = nil, queries: (any SliceRunner)? = nil, deltas: (any SliceRunner)? = nil
   ) {
     let identity = ServerIdentity(
       version: "0", epoch: epoch, pid: 1, uid: 0, durability: isDurable ? "process" : "memory")
     let log = isDurable ? ArrayLog(window: window) : nil
     self.log = log
     engine = Engine(limits: limits, identity: identity, seed: seed, isDurable: isDurable, now: now)
-    loop = Turn(engine, log: log ?? NoLog(), slices: slices, queries: queries, now: now)
+    loop = Turn(engine, log: log ?? NoLog(), slices: slices, queries: queries, deltas: deltas, now: now)
     engine.log = { [unowned self] in events.append($0) }
   }
 

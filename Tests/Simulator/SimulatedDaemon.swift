@@ -42,7 +42,9 @@ final class SimulatedDaemon {
     self.disk = disk
     log = MemoryLog(window: window)
     engine = Self.makeEngine(limits, epoch: epoch, seed: 1, now: now)
-    turn = Turn(engine, log: log, slices: Self.slices(isSliced), queries: Self.slices(isSliced), now: now)
+    turn = Turn(
+      engine, log: log, slices: Self.slices(isSliced), queries: Self.slices(isSliced), deltas: Self.slices(isSliced),
+      now: now)
     if let disk { try start(disk) }
   }
 
@@ -141,7 +143,9 @@ final class SimulatedDaemon {
   private func replace(_ engine: Engine, _ log: any SimulatedLog) {
     self.engine = engine
     self.log = log
-    turn = Turn(engine, log: log, slices: Self.slices(isSliced), queries: Self.slices(isSliced), now: now)
+    turn = Turn(
+      engine, log: log, slices: Self.slices(isSliced), queries: Self.slices(isSliced), deltas: Self.slices(isSliced),
+      now: now)
   }
 
   // MARK: Auditing

@@ -37,7 +37,7 @@ extension Engine {
   /// Whether there is work that can continue immediately.
   var hasWork: Bool {
     sessions.quotas.hasOverLimit || hasAnswersToContinue || watches.schedule.readyCount > 0 || sessions.hasResumable
-      || catalog.hasDiscarded || hasLongTextToScan
+      || catalog.hasDiscarded || hasLongTextToScan || watches.catchUps.hasWork
   }
 
   /// Evicts expired elements, a bounded number in each turn.

@@ -43,13 +43,15 @@ public struct Turn: ~Copyable {
   /// - Parameters:
   ///   - slices: runs long requests that change feeds in slices; without it each is executed in one turn.
   ///   - queries: runs long queries in slices; without it each is evaluated in one turn.
+  ///   - deltas: composes long deltas for watches that fell behind in slices; without it each is composed in one turn.
   public init(
     _ engine: Engine, log: any CommitLog, slices: (any SliceRunner)? = nil, queries: (any SliceRunner)? = nil,
-    now: Instant
+    deltas: (any SliceRunner)? = nil, now: Instant
   ) {
     self.engine = engine
     engine.longWork = LongWork(engine.commit, slices)
     engine.longAnswers.queries = QueryStack(queries)
+    engine.watches.catchUps = LongCatchUps(deltas)
     nextRelease = now
     reception = Reception(engine)
     dispatcher = Dispatcher(engine, log)
@@ -61,6 +63,7 @@ public struct Turn: ~Copyable {
   deinit {
     engine.longWork.finish()
     engine.longAnswers.queries.finish()
+    engine.watches.catchUps.finish()
   }
 
   /// Whether the last turn had input to decode.

@@ -7,9 +7,6 @@ import FeedWire
 extension Engine: CommitObserver {
   /// The buffer of a delta that lists more rows does not grow step by step, which would copy it each time.
   private static let manyRows = LongDelta.fewRows
-  /// The bytes of the paths of a thousand rows.
-  private static let bytesOfRows = 16 << 10
-
   /// Encodes the delta once for all watches in step, and once for each other live watch. Other watches catch up later. A
   /// delta with many rows is encoded when all feeds have their new state.
   public func didChange(_ feed: Feed, by change: borrowing Change, _ publication: Publication) {
@@ -70,12 +67,12 @@ extension Engine: CommitObserver {
   /// Queues a delta that was just encoded for a solo watch.
   func tell(_ watch: Watch, _ source: TurnBuffer, _ range: Range<Int>) {
     queue(watch.session, source, from: range.lowerBound)
-    didTell(watch)
+    didTell(watch, watch.channel.feed.revision)
   }
 
-  /// Records that a delta to the feed's revision was queued for a watch alone, or for some that are not in step.
-  func didTell(_ watch: Watch) {
-    watch.queuedRevision = watch.channel.feed.revision
+  /// Records that a delta to a revision was queued for a watch alone, or for some that are not in step.
+  func didTell(_ watch: Watch, _ revision: UInt64) {
+    watch.queuedRevision = revision
     watch.lastTold = now
     if watch.throttle > 0 { watch.nextDelta = now.adding(nanoseconds: watch.throttle) }
     status.counters.deltas &+= 1
@@ -92,10 +89,7 @@ extension Engine: CommitObserver {
     let start = buffer.bytes.count
     let hasManyRows = !channel.isCounting && change.size > Self.manyRows
     if hasManyRows && isFarTooLarge(change, channel.feed) { return start..<start }
-    let frame = buffer.bytes.beginFrame()
-    channel.beginDelta(from: from, to: &buffer.bytes)
-    buffer.bytes.append(",\"revision\":")
-    buffer.bytes.append(integer: channel.feed.revision)
+    let frame = beginDelta(in: buffer, channel, from: from, to: channel.feed.revision)
     if channel.isCounting {
       buffer.bytes.append(sectionsOf: change)
       appendCounts(of: channel.feed, to: &buffer.bytes)
@@ -103,7 +97,7 @@ extension Engine: CommitObserver {
       if hasManyRows { buffer.bytes.reserve(limits.maxFrame) }
       buffer.bytes.append(UInt8(ascii: ","))
       if let pace {
-        buffer.bytes.append(change) { pace.didWrite(bytes: Self.bytesOfRows) }
+        buffer.bytes.append(change) { pace.didWriteRows() }
       } else {
         buffer.bytes.append(change)
       }
@@ -115,13 +109,29 @@ extension Engine: CommitObserver {
       buffer.bytes.append(",\"animation\":")
       hint.withUnsafeBytes { buffer.bytes.append($0) }
     }
-    if channel.feed.isGone { buffer.bytes.append(",\"ended\":true") }
+    return endDelta(in: buffer, frame, isEnd: channel.feed.isGone)
+  }
+
+  /// Begins a delta frame. Returns its start.
+  @inline(__always)
+  func beginDelta(in buffer: TurnBuffer, _ channel: FeedChannel, from: UInt64, to revision: UInt64) -> Int {
+    let frame = buffer.bytes.beginFrame()
+    channel.beginDelta(from: from, to: &buffer.bytes)
+    buffer.bytes.append(",\"revision\":")
+    buffer.bytes.append(integer: revision)
+    return frame
+  }
+
+  /// Ends a delta frame. Removes it and returns an empty range if it is too long.
+  @inline(__always)
+  func endDelta(in buffer: TurnBuffer, _ frame: Int, isEnd: Bool) -> Range<Int> {
+    if isEnd { buffer.bytes.append(",\"ended\":true") }
     buffer.bytes.endMessage()
     if buffer.bytes.endFrame(at: frame) > limits.maxFrame {
-      buffer.bytes.truncate(to: start)
-      return start..<start
+      buffer.bytes.truncate(to: frame)
+      return frame..<frame
     }
-    return start..<buffer.bytes.count
+    return frame..<buffer.bytes.count
   }
 
   /// Whether a delta with many rows does not fit a frame although only half of its elements counted, if they are as long as
@@ -194,7 +204,7 @@ extension Engine: CommitObserver {
   }
 
   /// Counts the rows that are written, if the writing may stop between two of them.
-  private struct Steps {
+  struct Steps {
     private let pace: Pace?
     private var rows = 0
     private var end: Int

@@ -4,26 +4,32 @@ import FeedModel
 
 /// A delta with many rows, which is encoded in parts, once for all watches that it brings from one revision to another.
 ///
-/// It is made by a commit that takes several turns, and encoded when that commit has taken effect. Until the end of the
-/// encoding nothing changes feeds, and everybody can read them.
+/// It is made by a commit that takes several turns, and encoded when that commit has taken effect: until the end of the
+/// encoding nothing changes feeds, and everybody can read them. Or it is composed for watches that fell behind, while feeds
+/// change; see ``LongCatchUps``.
 ///
 /// Invariant: each receiver has the seat `.awaiting`, its place in the list, and a copy at `from`.
 final class LongDelta {
   /// A delta that lists at most so many rows is encoded at once.
   static let fewRows = 4096
 
+  enum Content {
+    /// The change of one commit.
+    case published(Change, Publication)
+    /// The changes since `from`, of which some are composed.
+    case missed(CatchUp)
+  }
+
   let channel: FeedChannel
   /// The revision of the watchers' copies before the delta.
   let from: UInt64
-  let change: Change
-  let publication: Publication
+  let content: Content
   private(set) var receivers: [Watch] = []
 
-  init(of channel: FeedChannel, from: UInt64, _ change: Change, _ publication: Publication) {
+  init(of channel: FeedChannel, from: UInt64, _ content: Content) {
     self.channel = channel
     self.from = from
-    self.change = change
-    self.publication = publication
+    self.content = content
   }
 
   /// Adds a watch that stands nowhere.
@@ -78,7 +84,7 @@ extension Engine {
         continue
       default: continue
       }
-      watches.await(watch) { LongDelta(of: channel, from: watch.queuedRevision, change, publication) }
+      watches.await(watch) { LongDelta(of: channel, from: watch.queuedRevision, .published(change, publication)) }
     }
   }
 
@@ -91,21 +97,28 @@ extension Engine {
 
   /// Encodes a delta and queues it for its receivers. Others work between two steps; receivers may leave meanwhile.
   private func encode(_ delta: LongDelta) {
+    guard case .published(let change, let publication) = delta.content else { return }
     let frame = TurnBuffer()
-    let range = appendDelta(
-      to: frame, delta.channel, from: delta.from, delta.change, delta.publication, commit.pace)
+    _ = appendDelta(to: frame, delta.channel, from: delta.from, change, publication, commit.pace)
+    deliver(delta, frame, revision: delta.channel.feed.revision, commit.pace)
+  }
+
+  /// Queues an encoded delta for its receivers, which need a new snapshot if it is empty. Others work between two of them;
+  /// receivers may leave meanwhile.
+  func deliver(_ delta: LongDelta, _ frame: TurnBuffer, revision: UInt64, _ pace: Pace) {
+    let length = frame.bytes.count
     while let watch = delta.receivers.first {
       watches.leaveSeat(watch)
       watch.progress = .behind(nil)
-      if range.isEmpty {
+      if length == 0 {
         restart(watch)
       } else if watch.session.output.backlog <= limits.maxQueue {
         queue(watch.session, frame, isLast: delta.receivers.isEmpty)
-        didTell(watch)
+        didTell(watch, revision)
         becomeLive(watch)
       }
       if watch.seat == .standing { wait(watch) }
-      commit.pace.didWrite(bytes: range.count)
+      pace.didWrite(bytes: length)
     }
   }
 

@@ -20,7 +20,7 @@ final class Watch: Timed {
     /// The copy is at `revision`. Later changes are composed once the queue has room and the throttle allows it, over
     /// several turns if there are many.
     case behind(CatchUp?)
-    /// The copy is at `revision`. The next delta is being encoded in parts.
+    /// The copy is at `revision`. The next delta is being encoded in parts, or composed and encoded.
     case awaiting(LongDelta)
     /// A snapshot is being sent in parts.
     case snapshot(SnapshotCursor)

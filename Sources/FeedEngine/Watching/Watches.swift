@@ -16,6 +16,8 @@ struct Watches {
   private(set) var madeDeltas: UInt64 = 0
   /// The deltas that are being encoded in parts, or will be after the first one.
   private(set) var longDeltas: [LongDelta] = []
+  /// The deltas that are being composed and encoded in parts for watches that fell behind.
+  var catchUps = LongCatchUps()
   private var bookmarks: Timers<Watch>
 
   init(now: Instant) {
@@ -99,7 +101,8 @@ struct Watches {
       for channel in channels { channel.checkInvariants() }
       let live = channels.reduce(0) { $0 + $1.inStep.count + $1.solo.count }
       for delta in longDeltas { delta.checkInvariants() }
-      let awaiting = longDeltas.reduce(0) { $0 + $1.receivers.count }
+      catchUps.checkInvariants()
+      let awaiting = (longDeltas + catchUps.deltas).reduce(0) { $0 + $1.receivers.count }
       assert(live + schedule.readyCount + schedule.throttledCount + schedule.blockedCount + awaiting == count)
       assert(channels.reduce(0) { $0 + $1.watchCount } == count)
       assert(bookmarks.count == count)
@@ -245,6 +248,7 @@ extension Engine {
       advance(watch, &budget)
       if watch.seat == .standing { wait(watch) }
     }
+    advanceLongCatchUps()
     #if DEBUG
       if status.counters.requests % 32 == 0 { checkWatches() }
     #endif
@@ -293,12 +297,16 @@ extension Engine {
     var progress = progress
     watch.progress = .behind(nil)
     var left = Self.catchUpBudget
-    let outcome = progress.advance(feed, budget: &left, maxSize: max(1024, feed.count))
+    let fewRows = watch.channel.isCounting ? .max : watches.catchUps.fewRows
+    let outcome = progress.advance(feed, budget: &left, maxSize: maxCatchUp(feed), fewRows: fewRows)
     // One change can have more rows than the budget. It takes the share of several watches.
     budget -= Self.partSize * max(1, (Self.catchUpBudget - left) / Self.catchUpBudget)
     switch outcome {
     case .more:
       watch.progress = .behind(progress)
+      return false
+    case .long:
+      watches.catchUps.add(watch, progress)
       return false
     case .outOfReach:
       restart(watch)

@@ -18,6 +18,9 @@ public final class Pace {
   /// The number of filter steps that views took to follow their sources. Most of them are charged to no request.
   private(set) var stepsOfViews: UInt64 = 0
 
+  /// Creates a pace that does not stop.
+  public init() {}
+
   /// Whether the computation may stop.
   @inline(__always)
   var isActive: Bool { stop != nil }
@@ -67,13 +70,22 @@ public final class Pace {
   func didRestoreViews() { stepsOfViews = 0 }
 
   /// Counts about a thousand entries of changes that were composed.
-  func didCompose() { spend(64) }
+  public func didCompose() { spend(64) }
+
+  /// Counts eight moves that were compared.
+  public func didCompareMoves() { spend() }
+
+  /// Counts up to a thousand rows of a snapshot that were passed over.
+  public func didSkipRows() { spend(16) }
 
   /// Counts 64 members of objects that were merged, or 64 conditions that were checked.
   public func didReadMembers() { spend(32) }
 
   /// Counts bytes of a message that were written, from some rows.
   public func didWrite(bytes: Int) { spend(16 &+ bytes >> 11) }
+
+  /// Counts the paths of a thousand rows that were written.
+  public func didWriteRows() { didWrite(bytes: 16 << 10) }
 
   private func rest() {
     left = stop?() ?? .max

@@ -45,6 +45,8 @@ public protocol SectionSnapshot: AnyObject {
   var position: Int { get }
   /// Calls `body` with up to `max` more rows, each valid during its call. Returns the number of rows; 0 at the end.
   func next(max: Int, _ body: (Row) -> Void) -> Int
+  /// Passes over up to `max` more rows. Returns the number of rows; 0 at the end. Costs less than reading them.
+  func skip(max: Int) -> Int
 }
 
 /// The sections of many feeds, listed one after the other.
@@ -134,8 +136,36 @@ public final class FeedSnapshot: SectionSnapshot {
   /// Calls `body` with up to `max` more rows of one section. Returns the number of rows; 0 at the end.
   public func next(max: Int, _ body: (Row) -> Void) -> Int {
     guard let source = sources.last else { return 0 }
-    let left = Int(sectionCounts[section]) - row
-    let read = source.rows.next(max: min(max, left), body)
+    let left = rowsLeft
+    return didRead(source.rows.next(max: min(max, left), body), of: left)
+  }
+
+  /// Passes over up to `max` more rows of one section. Returns the number of rows; 0 at the end.
+  public func skip(max: Int) -> Int {
+    guard let source = sources.last else { return 0 }
+    let left = rowsLeft
+    return didRead(source.rows.skip(max: min(max, left)), of: left)
+  }
+
+  /// Passes over the rows before a path.
+  ///
+  /// - Precondition: the path is that of the next row or of one after it.
+  /// - Parameter step: called after each section and each thousand rows.
+  public func skip(to path: IndexPath, step: () -> Void) {
+    while section < path.section || section == path.section && row < path.row {
+      let rows = section < path.section ? rowsLeft : Int(path.row) - row
+      guard skip(max: min(rows, Self.rowsPerStep)) > 0 else { preconditionFailure("there is no row at the path") }
+      step()
+    }
+    precondition(section == path.section && row == path.row, "the path was passed")
+  }
+
+  private static let rowsPerStep = 1024
+
+  /// The number of rows of the current section that were not read.
+  private var rowsLeft: Int { Int(sectionCounts[section]) - row }
+
+  private func didRead(_ read: Int, of left: Int) -> Int {
     position += read
     row += read
     if read == left { skipFinishedSections() }

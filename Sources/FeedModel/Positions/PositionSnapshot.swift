@@ -70,6 +70,32 @@ public final class PositionSnapshot {
     return goal - start
   }
 
+  /// Passes over up to `max` items, and returns their number; 0 at the end. O(leaves), without a look at their items.
+  ///
+  /// - Precondition: `max` is not negative.
+  public func skip(max: Int) -> Int {
+    precondition(max >= 0, "a negative number of items")
+    guard let tree else { return 0 }
+    let goal = position + min(max, count - position)
+    let start = position
+    while position < goal {
+      let leaf = leaves[current]
+      let isInTree = isPending(leaf)
+      let payloads = isInTree ? [] : preserved[leaf] ?? []
+      let available = isInTree ? itemCount(of: leaf, tree) : payloads.count
+      let end = min(available, offset + goal - position)
+      position += end - offset
+      if !isInTree { for payload in payloads[offset..<end] { release(payload) } }
+      offset = end
+      if offset == available {
+        if isInTree { setDone(leaf) } else { preserved[leaf] = nil }
+        advance()
+      }
+    }
+    if position == count { cancel() }
+    return goal - start
+  }
+
   /// Releases the captured items that were not read, and the tree. Later reads return no items.
   public func cancel() {
     guard let tree else { return }

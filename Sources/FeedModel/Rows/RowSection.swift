@@ -77,4 +77,6 @@ final class RowSnapshot: SectionSnapshot {
       body(Row(element: element, type: element.type))
     }
   }
+
+  func skip(max: Int) -> Int { rows.skip(max: max) }
 }

@@ -135,4 +135,14 @@ final class SlotsSnapshot: SectionSnapshot {
     }
     return end - first
   }
+
+  func skip(max: Int) -> Int {
+    let end = min(position + Swift.max(max, 0), count)
+    let first = position
+    while position < end {
+      if fixed[start + position] == nil { _ = contents[layout.item(at: start + position).type]?.skip(max: 1) }
+      position += 1
+    }
+    return end - first
+  }
 }

@@ -203,4 +203,10 @@ private final class RetainedRows: SectionSnapshot {
     }
     return end - start
   }
+
+  func skip(max: Int) -> Int {
+    let skipped = min(Swift.max(max, 0), count - position)
+    position += skipped
+    return skipped
+  }
 }

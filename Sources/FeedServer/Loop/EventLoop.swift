@@ -41,7 +41,8 @@ struct EventLoop: ~Copyable {
     if let descriptor = commitLog.descriptor { try link.add(descriptor, as: .commitLog) }
     now = clock.now
     turn = Turn(
-      engine, log: commitLog, slices: SlicedWork("feedd-slices"), queries: SlicedWork("feedd-queries"), now: now)
+      engine, log: commitLog, slices: SlicedWork("feedd-slices"), queries: SlicedWork("feedd-queries"),
+      deltas: SlicedWork("feedd-deltas"), now: now)
     self.link = link
     self.signals = signals
     self.clock = clock
