@@ -128,7 +128,7 @@ struct SourceConnection {
     return database
   }
 
-  /// Reads the schema if it is not known or was changed, within limits. Its statements come from the other program.
+  /// Reads the schema if it is unknown or has changed, within limits. Its statements come from the other program.
   private func readSchema(of database: Database) throws(SQLiteError) {
     database.limitLength(bytes: Self.leastLength)
     database.limitSteps(Self.schemaSteps)

@@ -4,8 +4,9 @@ import FeedJSON
 ///
 /// Bytes are encoded once and written from the shared buffer. Bytes that are not written by the end of the turn are
 /// copied into the connection's own memory, so a slow reader retains no shared buffer; a connection that has most of a
-/// large buffer takes it over instead. Invariant: `fresh` is
-/// the number of bytes in the pieces from `firstPiece` on.
+/// large buffer takes it over instead.
+///
+/// Invariant: `fresh` is the number of bytes in the pieces from `firstPiece` on.
 struct OutputQueue: ~Copyable {
   /// A part of a buffer of this turn.
   struct Piece {

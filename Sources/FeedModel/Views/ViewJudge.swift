@@ -1,0 +1,85 @@
+import FeedChange
+import FeedJSON
+import FeedQuery
+
+/// The definition of a view and its source. Compared by identity.
+final class ViewPlan {
+  let definition: ViewDefinition
+  let source: Feed
+
+  init(_ definition: ViewDefinition, source: Feed) {
+    self.definition = definition
+    self.source = source
+  }
+}
+
+/// Evaluates the filter of a view and computes sort keys.
+///
+/// An element for which the filter takes more than `maxSteps` steps is not accepted. The filter must not fail, because
+/// the view follows a change that has already taken effect.
+final class ViewJudge {
+  private let filter: Filter?
+  private let order: SortOrder?
+  private let maxSteps: Int
+  private var scanner: JSONScanner
+  private var keys = ByteBuffer()
+
+  init(_ definition: ViewDefinition, limits: Limits) {
+    filter = definition.filter
+    order =
+      definition.sort.isEmpty
+      ? nil : SortOrder(terms: definition.sort.map { .init(path: $0.by, descending: $0.descending) })
+    maxSteps = Self.maxSteps(limits)
+    scanner = JSONScanner(maxDepth: limits.maxDepth)
+  }
+
+  /// The steps that the filter of a view may take over one element.
+  static func maxSteps(_ limits: Limits) -> Int { min(limits.maxQuerySteps, limits.maxViewSteps) }
+
+  /// Whether the view shows the element. If so, ``key`` is its sort key.
+  ///
+  /// - Parameter pace: counts the work, and lets the scan of a long element stop.
+  func accepts(_ text: ElementText, _ pace: Pace) -> Bool {
+    keys.removeAll(keepingCapacity: true)
+    guard let view = try? scanner.scan(text.text, pace) else { return false }
+    var steps = maxSteps
+    defer { pace.didJudge(steps: maxSteps &- steps) }
+    if let filter {
+      guard filter.accepts(view, steps: &steps), steps >= 0 else { return false }
+    }
+    order?.appendKey(of: view, to: &keys)
+    return true
+  }
+
+  /// The steps that the filter takes over an element, and one for the element.
+  ///
+  /// - Parameter pace: lets the scan of a long element stop.
+  func steps(over text: ElementText, _ pace: Pace? = nil) -> Int {
+    guard let view = try? scanner.scan(text.text, pace) else { return 1 }
+    return steps(over: view)
+  }
+
+  func steps(over element: JSONView) -> Int {
+    guard let filter else { return 1 }
+    var steps = maxSteps
+    _ = filter.accepts(element, steps: &steps)
+    return maxSteps - max(steps, 0) + 1 + filter.testCount >> 2
+  }
+
+  /// Computes ``key`` for an element that was accepted before.
+  func makeKey(_ text: ElementText) {
+    keys.removeAll(keepingCapacity: true)
+    guard let order, let view = try? scanner.scan(text.text) else { return }
+    order.appendKey(of: view, to: &keys)
+  }
+
+  /// The key of the last element; empty without a sort. Valid until the next call.
+  var key: UnsafeRawBufferPointer {
+    order == nil ? UnsafeRawBufferPointer(start: nil, count: 0) : SortOrder.key(0, in: keys.bytes)
+  }
+
+  /// The first bytes of ``key``. No key is a prefix of another, so equal prefixes of keys that are not long mean equal
+  /// keys.
+  var prefix: UInt64 { order == nil ? 0 : SortOrder.prefix(of: key) }
+  var isLong: Bool { key.count > 8 }
+}
