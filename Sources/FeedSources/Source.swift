@@ -18,6 +18,8 @@ final class Source {
   private var isLooking = false
   /// Whether the files changed during the running look.
   private var isDirty = false
+  /// Whether the next look reads the database also without commits.
+  private var readsAgain = false
   private var failures: UInt64 = 0
   private var lastDuration: UInt64 = 0
   /// When to look next; nil while a look is running.
@@ -49,13 +51,20 @@ final class Source {
     }
   }
 
+  /// Schedules a look that reads the database also without commits.
+  func readAgain(now: UInt64) {
+    readsAgain = true
+    touch(now: now)
+  }
+
   /// Starts a look.
   func look() {
     assert(!isLooking, "one look at a time")
     isLooking = true
     isDirty = false
     nextLook = nil
-    reader.look(specification, generation: generation)
+    reader.look(specification, generation: generation, again: readsAgain)
+    readsAgain = false
   }
 
   /// Ends a look. Returns whether the report is about the current specification.

@@ -44,8 +44,11 @@ struct SourceConnection {
   }
 
   /// Reads the database if there were commits since the last look.
-  mutating func look(_ specification: SourceSpecification) -> SourceReport.Outcome {
-    memory.use { lookWithinBudget(specification) }
+  ///
+  /// - Parameter again: whether it is read also without commits.
+  mutating func look(_ specification: SourceSpecification, again: Bool = false) -> SourceReport.Outcome {
+    if again { version = nil }
+    return memory.use { lookWithinBudget(specification) }
   }
 
   private mutating func lookWithinBudget(_ specification: SourceSpecification) -> SourceReport.Outcome {

@@ -6,7 +6,7 @@ import Synchronization
 final class SourceReader: Sendable {
   private enum Task: Sendable {
     case none
-    case look(SourceSpecification, generation: Int)
+    case look(SourceSpecification, generation: Int, again: Bool)
     case end
   }
 
@@ -21,8 +21,10 @@ final class SourceReader: Sendable {
   }
 
   /// Requests a look. The report is posted to the mailbox. Replaces a request that has not started.
-  func look(_ specification: SourceSpecification, generation: Int) {
-    task.withLock { $0 = .look(specification, generation: generation) }
+  ///
+  /// - Parameter again: whether the database is read also without commits since the last look.
+  func look(_ specification: SourceSpecification, generation: Int, again: Bool) {
+    task.withLock { $0 = .look(specification, generation: generation, again: again) }
     wakeUp.signal()
   }
 
@@ -43,9 +45,9 @@ final class SourceReader: Sendable {
       switch next {
       case .none: continue
       case .end: return
-      case .look(let specification, let generation):
+      case .look(let specification, let generation, let again):
         let start = MonotonicClock.now
-        let outcome = connection.look(specification)
+        let outcome = connection.look(specification, again: again)
         mailbox.post(
           SourceReport(
             name: specification.name, generation: generation, outcome: outcome, duration: MonotonicClock.now - start))

@@ -26,6 +26,9 @@ public final class SourceSet {
   /// Readable when there are reports. Then call `takeReports`.
   public var reportDescriptor: Int32 { mailbox.descriptor }
 
+  /// Schedules a look at a database that reads it also without commits since the last look.
+  public func readAgain(_ name: String, now: UInt64) { sources[name]?.readAgain(now: now) }
+
   /// Replaces the set of databases. Unchanged ones continue.
   public func arrange(_ specifications: [SourceSpecification], now: UInt64) throws(SystemError) {
     let names = Set(specifications.map(\.name))

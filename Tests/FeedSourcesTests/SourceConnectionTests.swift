@@ -92,6 +92,8 @@ struct SourceConnectionTests {
     try other.execute("INSERT INTO t VALUES (1)")
     #expect(text(connection.look(all)) == #":{"id":1}"#)
     #expect(text(connection.look(all)) == "unchanged")
+    #expect(text(connection.look(all, again: true)) == #":{"id":1}"#)
+    #expect(text(connection.look(all)) == "unchanged")
     // An altered table shows its new columns at once.
     try other.execute("ALTER TABLE t ADD COLUMN v DEFAULT 2")
     #expect(text(connection.look(all)) == #":{"id":1,"v":2}"#)

@@ -57,6 +57,11 @@ extension Engine {
     catalog.feeds.values.compactMap { $0.kind as? ManagedKind }.sorted { $0.name < $1.name }
   }
 
+  /// Whether the rows of a managed feed are not those of its database.
+  public func hasSourceError(_ name: String) -> Bool {
+    (catalog.feeds[name]?.kind as? ManagedKind)?.source.state == .error
+  }
+
   /// Sets the rows of a managed feed as one commit, and sets the status of its source to `ok`. If the feed refuses the
   /// rows, it is unchanged and its source gets the error.
   ///
@@ -75,19 +80,22 @@ extension Engine {
   /// Sets the waiting rows of a feed. In replay there are none; only the revision advances.
   func setRows(of name: String, isLogged: Bool) {
     let before = catalog.revision
-    if let (rows, time) = ownWork.managed.take(name), let feed = catalog.feeds[name]?.kind as? ManagedKind {
+    if let (rows, time) = ownWork.managed.take(name), let feed = catalog.feeds[name] {
       setRows(rows, of: feed, time: time)
     }
     // A stored request counts as one commit in replay, whatever it changed.
     if isLogged { catalog.skip(to: before &+ 1) }
   }
 
-  private func setRows(_ rows: ManagedRows, of feed: ManagedKind, time: String) {
+  private func setRows(_ rows: ManagedRows, of feed: Feed, time: String) {
+    guard let kind = feed.kind as? ManagedKind else { return }
     catalog.begin(at: self.time.moment)
+    let before = feed.count
     do throws(FeedError) {
-      try feed.set(rows, in: commit)
+      try kind.set(rows, in: commit)
+      try catalog.checkRowsOfViews(aboveManaged: feed, rows: before)
       if catalog.finish(to: self) { status.counters.commits &+= 1 }
-      if feed.source.state != .ok {
+      if kind.source.state != .ok {
         status.report(.info, "managed feed \(feed.name): \(counted(rows.count, "row"))", about: .init(feed: feed.name))
       }
       setSource(feed.name, SourceStatus(.ok, since: time))

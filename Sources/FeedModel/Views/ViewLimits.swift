@@ -42,6 +42,17 @@ extension Catalog {
     try checkRows(above: [(feed, added, added)], of: feed)
   }
 
+  /// Throws if views would keep too many rows after a managed feed got other rows by the last operation of the commit.
+  ///
+  /// Replay does not judge it again: these rows are not stored. So rows of managed feeds count too.
+  ///
+  /// - Parameter before: the rows of the feed before.
+  public func checkRowsOfViews(aboveManaged feed: Feed, rows before: Int) throws(FeedError) {
+    let listed = commit.addedOrUpdated
+    guard listed > 0, mayExceed(rows: listed, of: feed) else { return }
+    try checkRows(above: [(feed, feed.count - before, listed)], of: feed)
+  }
+
   /// Whether a limit may be exceeded if views keep so many more rows of a feed, as often as `maxDerivedSteps` allows. O(1).
   private func mayExceed(rows: Int, of feed: Feed) -> Bool {
     if commit.isRestoring || limits.maxTotalViewRows == .max && limits.maxViewRowsPerUser == .max { return false }
@@ -60,7 +71,7 @@ extension Catalog {
   /// views over these. O(feeds).
   private func checkRows(above growth: [(feed: Feed, added: Int, shown: Int)], of feed: Feed) throws(FeedError) {
     let account = account(of: feed) ?? accounts.unowned
-    let unstable = feedsWithManagedRows()
+    let unstable = feed.kind is ManagedKind ? [] : feedsWithManagedRows()
     var (user, all) = (0, 0)
     for (feed, added, shown) in growth {
       graph.forEachFeed(above: feed) { parent, paths in

@@ -34,7 +34,9 @@ struct ManagedSources {
   func applyReports(to engine: Engine, now: Instant) {
     for report in sources?.takeReports(now: now.nanoseconds) ?? [] {
       switch report.outcome {
-      case .unchanged: break
+      case .unchanged:
+        // The feed refused the rows. There may be room for them now.
+        if engine.hasSourceError(report.name) { sources?.readAgain(report.name, now: now.nanoseconds) }
       case .rows(let rows): engine.setManaged(report.name, rows, now: now, time: WallClock.text)
       case .failed(let reason):
         engine.setSource(report.name, SourceStatus(.error, message: reason, since: WallClock.text))

@@ -338,6 +338,62 @@ import Testing
     #expect(again.harness.engine.catalog.feeds.keys.sorted() == daemon.harness.engine.catalog.feeds.keys.sorted())
   }
 
+  private func managedRows(_ count: Int, value: Int = 0) -> ManagedRows {
+    var rows = ManagedRows()
+    for id in 0..<count {
+      Array(#"{"id":\#(id),"v":\#(value)}"#.utf8).withUnsafeBytes { rows.append($0, section: "m") }
+    }
+    return rows
+  }
+
+  @Test("rows of a managed feed are refused if views above it would keep too many", arguments: [false, true])
+  func rowsOfViewsAboveManagedRows(isDurable: Bool) throws {
+    let daemon = Daemon(isDurable: isDurable) {
+      $0.maxViewRowsPerUser = 5
+      $0.maxTotalViewRows = 12
+    }
+    let harness = daemon.harness
+    try harness.configure(
+      #"{"feeds":[{"feed":"m","kind":"managed","database":"d","query":"SELECT id, v FROM p"},{"feed":"n","kind":"managed","database":"d","query":"SELECT id, v FROM p"}]}"#
+    )
+    func set(_ feed: String, _ rows: ManagedRows) {
+      harness.engine.setManaged(feed, rows, now: harness.now, time: "T")
+      harness.turn()
+    }
+    func source(_ feed: String) -> String? {
+      let status = harness.ask(daemon.ann, "describe", #"{"feed":"\#(feed)"}"#).first?.json?["result"]?["source"]
+      return status?["status"]?.string.map { "\($0) \(status?["error"]?.string ?? "")" }
+    }
+    func rows(_ feed: String) -> Int? { try? harness.engine.catalog.feed(named: feed).count }
+    set("m", managedRows(3))
+    #expect(daemon.define(daemon.ann, "a") == nil)
+    #expect(view(daemon, daemon.ann, "v", of: "m", sort) == nil)
+    #expect(view(daemon, daemon.bob, "w", of: "m", #","filter":"@.v > 0""#) == nil)
+    #expect(viewRows(daemon) == [3, 3, 6])
+    // Feeds of the configuration belong to no user: only the sum counts.
+    set("m", managedRows(6))
+    #expect(viewRows(daemon) == [6, 6, 12])
+    #expect(source("m") == "ok ")
+    let refused =
+      "error limit maxTotalViewRows (12) exceeded: all views keep 12 rows; undefine views, or remove rows that they show, or start feedd with a larger "
+      + "--max-total-view-rows"
+    let revision = harness.engine.catalog.feeds["m"]?.revision
+    set("m", managedRows(7, value: 1))
+    #expect(source("m") == refused)
+    #expect(rows("m") == 6 && viewRows(daemon) == [6, 6, 12])
+    #expect(harness.engine.catalog.feeds["m"]?.revision == revision)
+    // Everything else goes on: other feeds, and rows that take no more room.
+    set("n", managedRows(9))
+    #expect(rows("n") == 9 && source("n") == "ok ")
+    #expect(daemon.limit(daemon.bob, "insert", #"{"feed":"a","element":1}"#) == nil)
+    set("m", managedRows(6, value: 2))
+    #expect(source("m") == "ok ")
+    #expect(daemon.limit(daemon.bob, "undefine", #"{"feed":"w"}"#) == nil)
+    set("m", managedRows(8, value: 3))
+    #expect(source("m") == "ok " && rows("m") == 8)
+    #expect(viewRows(daemon) == [8, 0, 8])
+  }
+
   @Test("replay charges the same users and refuses the same requests")
   func replay() throws {
     let daemon = Daemon(isDurable: true) { $0.maxElementsPerUser = 2 }

@@ -115,4 +115,23 @@ struct ManagedSectionTests {
     try other.execute("DELETE FROM person WHERE name = 'Dad'")
     _ = try client.receive(having: "Again")
   }
+
+  /// Rows that leave no room for views above are refused until there is room.
+  @Test func refusedRowsAreReadAgain() throws {
+    let set = try ConfiguredDaemon(
+      Self.configuration, contacts: Self.contacts, arguments: ["--max-total-view-rows", "3"])
+    let client = try set.watch("people")
+    _ = try client.receive(having: "people/friends")
+    let view = #"{"feed":"sorted","kind":"view","of":"people","sort":[{"by":"$.name"}]}"#
+    #expect(try set.ask("define", view)["result"]["revision"].int != nil)
+    try set.open().execute("INSERT INTO person VALUES (4, 'Kim', 'work')")
+    try set.daemon.process.errors.wait(
+      for: "managed feed people: limit maxTotalViewRows (3) exceeded: all views keep 3 rows")
+    #expect(try set.ask("describe", #"{"feed":"people"}"#)["result"]["count"].int == 3)
+    #expect(try set.ask("undefine", #"{"feed":"sorted"}"#)["result"]["revision"].int != nil)
+    // The changed modification time makes the daemon look at the database, as it does once a minute.
+    #expect(utimes(set.database, nil) == 0)
+    _ = try client.receive(having: "people/work", "Kim")
+    #expect(try set.ask("describe", #"{"feed":"people"}"#)["result"]["source"]["status"].string == "ok")
+  }
 }
