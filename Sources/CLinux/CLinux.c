@@ -55,6 +55,10 @@ int clinux_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
 
 int clinux_open(const char *path, int flags, unsigned int mode) { return open(path, flags | O_CLOEXEC, mode); }
 
+int clinux_create_unnamed(const char *directory, unsigned int mode) {
+  return open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+}
+
 int clinux_is_locked(int descriptor) {
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   if (fcntl(descriptor, F_OFD_GETLK, &lock) != 0) return -1;

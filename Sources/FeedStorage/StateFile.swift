@@ -160,7 +160,7 @@ public enum StateFile {
   /// Refuses a database file with several names. Another daemon could use it by another name: the lock of a daemon is that
   /// of its directory, and SQLite's log belongs to a name.
   private static func refuseLinked(_ path: String) throws(StorageError) {
-    if FileNames.isSymbolicLink(path) {
+    if FileIdentity(at: path)?.isSymbolicLink == true {
       throw StorageError(.redirected, path: path, reason: "the database file is a symbolic link")
     }
     guard let count = FileNames.count(of: path), count > 1 else { return }

@@ -26,6 +26,42 @@ public struct Descriptor: ~Copyable, Sendable {
     return number
   }
 
+  /// Writes all of the bytes to the descriptor `number`. Waits for room, also if the descriptor is nonblocking.
+  /// - Parameters:
+  ///   - operation: the words after "cannot" in an error.
+  ///   - path: the file in an error.
+  static func writeAll(
+    _ bytes: UnsafeRawBufferPointer, to number: Int32, _ operation: String, _ path: String? = nil
+  ) throws(SystemError) {
+    var rest = bytes
+    while !rest.isEmpty {
+      let count = retryingInterrupts { Glibc.write(number, rest.baseAddress, rest.count) }
+      if count >= 0 {
+        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+      } else if currentErrno() == EAGAIN {
+        // Another process that shares the descriptor has made it nonblocking.
+        _ = try Readiness.writable.wait(on: number)
+      } else {
+        throw .last(operation, path)
+      }
+    }
+  }
+
+  /// Writes all of the bytes to the descriptor `number`; see the method for raw bytes.
+  static func writeAll(
+    _ bytes: ArraySlice<UInt8>, to number: Int32, _ operation: String, _ path: String? = nil
+  ) throws(SystemError) {
+    let failure = bytes.withUnsafeBytes { bytes -> SystemError? in
+      do throws(SystemError) {
+        try writeAll(bytes, to: number, operation, path)
+        return nil
+      } catch {
+        return error
+      }
+    }
+    if let failure { throw failure }
+  }
+
   /// Selects whether reads and writes return at once instead of blocking.
   public func setNonblocking(_ on: Bool) throws(SystemError) {
     guard clinux_set_nonblocking(rawValue, on ? 1 : 0) == 0 else { throw .last("change the mode of a descriptor") }

@@ -51,6 +51,10 @@ void clinux_name_thread(const char *name);
 /// open(2) with O_CLOEXEC and a mode. Returns the descriptor, or -1 and sets errno.
 int clinux_open(const char *path, int flags, unsigned int mode);
 
+/// Creates a regular file without a name on the file system of a directory and opens it to read and write (O_TMPFILE), with
+/// O_CLOEXEC. Returns the descriptor, or -1 and sets errno.
+int clinux_create_unnamed(const char *directory, unsigned int mode);
+
 /// Whether any part of the file of a descriptor is locked with fcntl(2), by whichever process (F_OFD_GETLK). Locks nothing.
 /// Returns 1 or 0, or -1 and sets errno.
 int clinux_is_locked(int descriptor);

@@ -15,6 +15,11 @@ public enum FilePath {
     path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
   }
 
+  /// Returns the path of a temporary file in `directory`, or in that of `path`: hidden, and with a name that nobody can guess.
+  public static func temporary(for path: String, in directory: String? = nil) throws(SystemError) -> String {
+    "\(directory ?? self.directory(of: path))/.\(name(of: path)).\(try Random.hex128())"
+  }
+
   /// Returns the absolute path; a relative one starts at the working directory. Symbolic links are not resolved.
   public static func absolute(_ path: String) -> String {
     if path.hasPrefix("/") { return path }
@@ -47,12 +52,6 @@ public enum FileNames {
   public static func count(of path: String) -> Int? {
     var status = stat()
     return stat(path, &status) == 0 ? Int(status.st_nlink) : nil
-  }
-
-  /// Whether `path` itself is a symbolic link.
-  public static func isSymbolicLink(_ path: String) -> Bool {
-    var status = stat()
-    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
   }
 }
 
@@ -122,4 +121,5 @@ public struct FileIdentity: Equatable, Sendable {
   public var isRegularFile: Bool { type == S_IFREG }
   public var isDirectory: Bool { type == S_IFDIR }
   public var isSocket: Bool { type == S_IFSOCK }
+  public var isSymbolicLink: Bool { type == S_IFLNK }
 }

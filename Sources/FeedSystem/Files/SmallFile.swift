@@ -68,14 +68,7 @@ public enum SmallFile {
     guard number >= 0 else { throw .last("create", path) }
     let file = Descriptor(owning: number)
     if isPublic, fchmod(file.rawValue, 0o644) != 0 { throw .last("make readable", path) }
-    var written = 0
-    while written < contents.count {
-      let count = contents.withUnsafeBytes { bytes in
-        retryingInterrupts { Glibc.write(file.rawValue, bytes.baseAddress.map { $0 + written }, bytes.count - written) }
-      }
-      guard count >= 0 else { throw .last("write", path) }
-      written += count
-    }
+    try Descriptor.writeAll(contents[...], to: file.rawValue, "write", path)
     if durable, fsync(file.rawValue) != 0 { throw .last("sync", path) }
   }
 }

@@ -10,18 +10,7 @@ public enum StandardStreams {
   /// Writes all of the bytes. Waits for room, also if the descriptor is nonblocking.
   /// - Throws: `EPIPE` if the reader has closed the pipe; see ``ignoreBrokenPipes()``.
   public static func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) throws(SystemError) {
-    var rest = bytes
-    while !rest.isEmpty {
-      let count = retryingInterrupts { Glibc.write(descriptor, rest.baseAddress, rest.count) }
-      if count >= 0 {
-        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-      } else if currentErrno() == EAGAIN {
-        // Another process that shares the descriptor has made it nonblocking.
-        _ = try Readiness.writable.wait(on: descriptor)
-      } else {
-        throw .last("write to standard \(descriptor == error ? "error" : "output")")
-      }
-    }
+    try Descriptor.writeAll(bytes, to: descriptor, "write to standard \(descriptor == error ? "error" : "output")")
   }
 
   /// Writes the UTF-8 of a text; see ``writeAll(_:to:)``.
