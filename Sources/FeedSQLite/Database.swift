@@ -24,6 +24,7 @@ public final class Database {
   /// The path as given to `init`.
   public let path: String
   private let steps = StepBudget()
+  private var cancellation: Cancellation?
 
   /// Opens a file. Symbolic links in `path` are followed.
   /// - Parameters:
@@ -178,6 +179,19 @@ extension Database {
       }, Unmanaged.passUnretained(steps).toOpaque())
   }
 
+  /// Interrupts statements with `SQLiteError.interrupted` when `isCancelled` returns true. It is called every 1,000
+  /// instructions of SQLite's virtual machine on this connection, and replaces ``limitSteps(_:)``.
+  public func interrupt(when isCancelled: @escaping () -> Bool) {
+    let cancellation = Cancellation(isCancelled)
+    self.cancellation = cancellation
+    sqlite3_progress_handler(
+      handle, 1000,
+      { context in
+        guard let context else { return 0 }
+        return Unmanaged<Cancellation>.fromOpaque(context).takeUnretainedValue().isCancelled() ? 1 : 0
+      }, Unmanaged.passUnretained(cancellation).toOpaque())
+  }
+
   /// Prepares the connection for a file of another program: the schema calls no functions and virtual tables with side
   /// effects, triggers do not run, no other file is attached, and pages are verified when they are read.
   /// - Parameter maxStatementBytes: the maximum length of a statement, also of those in the schema; longer ones are
@@ -187,6 +201,13 @@ extension Database {
     sqlite3_limit(handle, SQLITE_LIMIT_SQL_LENGTH, Int32(clamping: maxStatementBytes))
     sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 0)
   }
+}
+
+/// Whether the work of a connection is still wanted.
+private final class Cancellation {
+  let isCancelled: () -> Bool
+
+  init(_ isCancelled: @escaping () -> Bool) { self.isCancelled = isCancelled }
 }
 
 /// The work that a connection may still do.

@@ -12,10 +12,15 @@ public enum StateBackup {
   ///
   /// SQLite opens files by their names. In a directory where another user could put a file of their own under the random
   /// name, they could read the state; so for such a directory the copy is made in `/var/tmp` first.
+  /// - Parameter isCancelled: called often. When it returns true, the copy is abandoned and its files are removed.
   /// - Throws: also if `copy` exists.
-  public static func copy(_ path: String, to copy: String) throws(StorageError) {
+  public static func copy(
+    _ path: String, to copy: String, isCancelled: @escaping () -> Bool = { false }
+  ) throws(StorageError) {
     let directory = FilePath.directory(of: copy)
-    if PrivateDirectory.protectsNames(directory) { return try self.copy(path, to: copy, by: directory) }
+    if PrivateDirectory.protectsNames(directory) {
+      return try self.copy(path, to: copy, by: directory, isCancelled)
+    }
     try check(copy)
     do throws(SystemError) {
       try SmallFile.checkReplaceable(copy)
@@ -31,9 +36,9 @@ public enum StateBackup {
     }
     let temporary = "\(staging)/feedd-\(number)"
     defer { unlink(temporary) }
-    try self.copy(path, to: temporary, by: staging)
+    try self.copy(path, to: temporary, by: staging, isCancelled)
     do throws(SystemError) {
-      try FileCopy.create(copy, from: InputFile(temporary))
+      try FileCopy.create(copy, from: InputFile(temporary), isCancelled: isCancelled)
     } catch {
       throw error.code == EEXIST ? exists(copy) : StorageError(.inputOutput, path: copy, reason: "\(error)")
     }
@@ -53,12 +58,15 @@ public enum StateBackup {
   }
 
   /// - Parameter directory: that of `copy`, in which no other user can replace the file while SQLite writes it.
-  private static func copy(_ path: String, to copy: String, by directory: String) throws(StorageError) {
+  private static func copy(
+    _ path: String, to copy: String, by directory: String, _ isCancelled: @escaping () -> Bool
+  ) throws(StorageError) {
     try check(copy)
     let source = try StateFile.openToRead(path).database
     let temporary = try newFile(in: FilePath.resolved(directory) ?? directory, for: copy)
     defer { for end in ["", "-wal", "-journal", "-shm"] { unlink(temporary + end) } }
     try StorageError.naming(copy) { () throws(SQLiteError) in
+      source.interrupt(when: isCancelled)
       // VACUUM INTO accepts an existing empty file. This one was created just before.
       let copying = try source.prepare("VACUUM INTO ?", isKept: false)
       try copying.bind(temporary, at: 1)
@@ -67,6 +75,7 @@ public enum StateBackup {
       try made.execute("PRAGMA journal_mode = DELETE; INSERT OR REPLACE INTO meta VALUES ('backup', 1)")
       made.syncFile()
     }
+    if isCancelled() { throw StorageError(.other, path: copy, reason: "the copy was cancelled") }
     // link(2) creates the name or fails; unlike rename(2) it replaces nothing.
     guard link(temporary, copy) == 0 else {
       throw errno == EEXIST
@@ -79,7 +88,7 @@ public enum StateBackup {
   /// Creates an empty file with an unguessable name in a directory.
   private static func newFile(in directory: String, for copy: String) throws(StorageError) -> String {
     do throws(SystemError) {
-      let path = "\(directory)/.\(FilePath.name(of: copy)).\(try Random.hex128())"
+      let path = try FilePath.temporary(for: copy, in: directory)
       let number = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
       guard number >= 0 else { throw SystemError(code: errno, operation: "create", path: path) }
       close(number)
@@ -92,8 +101,12 @@ public enum StateBackup {
 
 extension StateBackup {
   /// Copies `copy` to the state of `directory`, which no daemon may use. `copy` is not changed.
-  /// - Parameter replaces: whether an existing state may be replaced.
-  public static func restore(_ copy: String, to directory: String, replacing replaces: Bool) throws(StorageError) {
+  /// - Parameters:
+  ///   - replaces: whether an existing state may be replaced.
+  ///   - isCancelled: called often. When it returns true before the state is replaced, nothing is changed.
+  public static func restore(
+    _ copy: String, to directory: String, replacing replaces: Bool, isCancelled: @escaping () -> Bool = { false }
+  ) throws(StorageError) {
     let path = "\(directory)/\(StateFile.name)"
     _ = try StateFile.openToRead(copy)
     let lock = try lock(directory)
@@ -103,7 +116,7 @@ extension StateBackup {
     let fresh = "\(path).new"
     unlink(fresh)
     do throws(StorageError) {
-      try Self.copy(copy, to: fresh, by: directory)
+      try Self.copy(copy, to: fresh, by: directory, isCancelled)
       try put(fresh, at: path, in: directory)
     } catch {
       unlink(fresh)

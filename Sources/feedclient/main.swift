@@ -4,9 +4,15 @@ import FeedSystem
 import Glibc
 
 /// Runs an action whose files are, like the state, for nobody else to read. Returns what failed, or nil.
-@Sendable func privately(_ action: () throws(StorageError) -> Void) -> String? {
+///
+/// A signal cancels the action, which removes its files, and then ends the process. A write beyond the limit on the size of
+/// files fails, so that the files are removed then, too.
+@Sendable func privately(_ action: (_ isCancelled: @escaping () -> Bool) throws(StorageError) -> Void) -> String? {
+  SignalQueue.ignoreFileSizeLimit()
+  let signals = DelayedSignals()
+  defer { signals.deliver() }
   do throws(StorageError) {
-    try PrivateDirectory.withPrivateFiles(action)
+    try PrivateDirectory.withPrivateFiles { () throws(StorageError) in try action { signals.arePending } }
     return nil
   } catch {
     return error.description
@@ -15,9 +21,13 @@ import Glibc
 
 let states = StateActions(
   copy: { directory, file in
-    privately { () throws(StorageError) in try StateBackup.copy("\(directory)/\(StateFile.name)", to: file) }
+    privately { isCancelled throws(StorageError) in
+      try StateBackup.copy("\(directory)/\(StateFile.name)", to: file, isCancelled: isCancelled)
+    }
   },
   restore: { file, directory, replaces in
-    privately { () throws(StorageError) in try StateBackup.restore(file, to: directory, replacing: replaces) }
+    privately { isCancelled throws(StorageError) in
+      try StateBackup.restore(file, to: directory, replacing: replaces, isCancelled: isCancelled)
+    }
   })
 exit(Program.run(ProcessIdentity.arguments, environment: .current, states: states).rawValue)

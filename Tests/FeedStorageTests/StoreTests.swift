@@ -1,5 +1,7 @@
 import FeedModel
 import FeedSQLite
+import FeedSystem
+import Foundation
 import Glibc
 import TestSupport
 import Testing
@@ -178,6 +180,26 @@ import Testing
     #expect(error?.kind == .exists)
     let absent = #expect(throws: StorageError.self) { try StateBackup.copy(path, to: "\(open)/none/backup") }
     #expect(absent?.kind == .forbidden)
+  }
+
+  /// Whether others control the directory decides where the temporary files are.
+  @Test("a cancelled backup removes its files", arguments: [false, true]) func cancelledBackup(isOpen: Bool) throws {
+    try fill(2000)
+    let target = directory.file("target")
+    let name = "backup-\(try Random.hex128())"
+    #expect(mkdir(target, 0o700) == 0 && chmod(target, isOpen ? 0o777 : 0o700) == 0)
+    let staging = isOpen ? "/var/tmp" : target
+    func files() -> Set<String> { Set((try? FileManager.default.contentsOfDirectory(atPath: staging)) ?? []) }
+    let before = files()
+    var made: Set<String> = []
+    #expect(throws: StorageError.self) {
+      try StateBackup.copy(path, to: "\(target)/\(name)") {
+        made = files().subtracting(before)
+        return !made.isEmpty
+      }
+    }
+    #expect(!made.isEmpty && files().isDisjoint(with: made))
+    #expect(rmdir(target) == 0)
   }
 
   /// A backup is renamed to its final name when it is complete, and follows no symbolic link.

@@ -278,6 +278,42 @@ import Testing
     #expect(nobody.code == 3)
   }
 
+  /// Stops a backup while its temporary file exists. Returns false if the backup was complete before.
+  private func stop(_ backup: ChildProcess, in folder: String) throws -> Bool {
+    while try !FileManager.default.contentsOfDirectory(atPath: folder).contains(where: { $0.hasPrefix(".") }) {
+      if access("\(folder)/backup", F_OK) == 0 { return false }
+    }
+    backup.signal(SIGSTOP)
+    var state = siginfo_t()
+    try #require(waitid(P_PID, id_t(backup.pid), &state, WSTOPPED | WEXITED | WNOWAIT) == 0)
+    return state.si_code == CLD_STOPPED && access("\(folder)/backup", F_OK) != 0
+  }
+
+  @Test("a backup that a signal ends removes its files", arguments: [SIGINT, SIGTERM, SIGHUP])
+  func interruptedBackup(_ signal: Int32) throws {
+    let daemon = try daemon()
+    try fill(daemon)
+    let text = String(repeating: "x", count: 200)
+    for batch in 0..<20 {
+      let elements = (0..<1000).map { #"{"id":\#(batch * 1000 + $0),"t":"\#(text)"}"# }.joined(separator: ",")
+      #expect(try ask(daemon, "update", #"{"feed":"f","elements":[\#(elements)]}"#).has("result"))
+    }
+    let folder = directory.file("copies")
+    #expect(mkdir(folder, 0o700) == 0)
+    var wasStopped = false
+    while !wasStopped {
+      let backup = try ChildProcess(
+        BuildProducts.program("feedclient"), ["backup", "\(folder)/backup", "--state", state])
+      wasStopped = try stop(backup, in: folder)
+      backup.signal(signal)
+      backup.signal(SIGCONT)
+      let code = try backup.waitForExit()
+      unlink("\(folder)/backup")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
+      if wasStopped { #expect(code == 128 + signal && backup.errors.text == "") }
+    }
+  }
+
   @Test func daemonWithoutStateCannotBeBackedUp() throws {
     let daemon = try DaemonProcess(["--durability", "memory"], directory: directory)
     let made = try run("feedclient", ["--socket", daemon.socketPath, "backup", directory.file("b")])
