@@ -7,31 +7,9 @@ import FeedJSON
 /// Without a cursor the list scrolls to the latest change; with a cursor it scrolls only to keep the cursor visible.
 /// Pure: returns lines; ``Screen`` writes them.
 struct LiveList {
-  /// Nanoseconds for which a change stays marked.
-  static let highlightTime: UInt64 = 2_000_000_000
-
-  /// The numbers of recent changes of one section, for its heading.
-  private struct Tally: Equatable {
-    var added = 0
-    var updated = 0
-    var moved = 0
-    var deleted = 0
-  }
-
-  /// The changes of a tenth of a second, so that a busy feed has a short list.
-  private struct Moment {
-    /// The time of the first change.
-    var time: UInt64
-    /// The revision of the first change.
-    var revision: UInt64
-    var tallies: [Tally]
-  }
-
-  private static let momentTime: UInt64 = 100_000_000
-
   let templates: Templates
-  /// Recent changes, oldest first.
-  private var recent: [Moment] = []
+  /// The changes that are marked.
+  private var recent = RecentChanges()
   /// The first visible row of each section, and the row to scroll to.
   private var tops: [Int] = []
   private var focus: [Int?] = []
@@ -59,11 +37,11 @@ struct LiveList {
   init(templates: Templates) { self.templates = templates }
 
   /// The time when the oldest mark expires; nil if nothing is marked.
-  var deadline: UInt64? { recent.first.map { $0.time &+ Self.highlightTime } }
+  var deadline: UInt64? { recent.deadline }
 
   /// Resets the list after all rows were replaced.
   mutating func reset() {
-    recent = []
+    recent = RecentChanges()
     if cursor == nil { tops = [] }
     focus = []
     unseen = []
@@ -75,24 +53,12 @@ struct LiveList {
     let before = max(sections + change.sectionsDeleted.count - change.sectionsAdded.count, 0)
     tops.resize(to: before, with: 0)
     focus.resize(to: before, with: nil)
-    if recent.last.map({ now >= $0.time &+ Self.momentTime }) ?? true {
-      recent.append(Moment(time: now, revision: revision, tallies: Array(repeating: Tally(), count: before)))
-    }
-    let last = recent.count - 1
-    for path in change.deleted { recent[last].tallies[Int(path.section)].deleted += 1 }
-    // A moved row counts neither as added nor as deleted.
-    for move in change.moves { recent[last].tallies[Int(change.deleted[Int(move.deleted)].section)].deleted -= 1 }
+    recent.note(change, revision: revision, sections: before, now: now)
     if let cursor {
       cursorLine = tops.indices.contains(Int(cursor.section)) ? Int(cursor.row) - tops[Int(cursor.section)] : 0
       leaveRows(of: change)
     }
     if !change.hasSameSections { moveSections(change) }
-    for path in change.added { recent[last].tallies[Int(path.section)].added += 1 }
-    for move in change.moves {
-      recent[last].tallies[Int(change.added[Int(move.added)].section)].added -= 1
-      recent[last].tallies[Int(change.added[Int(move.added)].section)].moved += 1
-    }
-    for path in change.updated { recent[last].tallies[Int(path.section)].updated += 1 }
     guard let row = cursor else {
       for path in change.updated + change.added {
         focus[Int(path.section)] = Int(path.row)
@@ -173,14 +139,10 @@ struct LiveList {
       change.applySections(to: &unseen) { _ in Unseen() }
       change.applySections(to: &rooms) { _ in 0 }
     }
-    for place in recent.indices { change.applySections(to: &recent[place].tallies) { _ in Tally() } }
   }
 
   /// Removes expired marks.
-  mutating func expire(now: UInt64) {
-    let old = recent.prefix { now >= $0.time &+ Self.highlightTime }
-    recent.removeFirst(old.count)
-  }
+  mutating func expire(now: UInt64) { recent.expire(now: now) }
 }
 
 extension LiveList {
@@ -269,13 +231,7 @@ extension LiveList {
     }
     line.add(LinePainter.cut(LinePainter.safe(name), to: max(width - 1 - count.count, 1)), .title)
     line.addWhole(count, .bold)
-    var tally = Tally()
-    for moment in recent where moment.tallies.indices.contains(place) {
-      tally.added += moment.tallies[place].added
-      tally.updated += moment.tallies[place].updated
-      tally.moved += moment.tallies[place].moved
-      tally.deleted += moment.tallies[place].deleted
-    }
+    let tally = recent.tally(of: place)
     let signs: [(String, Int, Palette.Role)] = [
       ("+", tally.added, .added), ("~", tally.updated, .updated), (">", tally.moved, .moved),
       ("-", tally.deleted, .deleted),
@@ -296,8 +252,7 @@ extension LiveList {
     _ row: FeedClient.Row, _ mark: String, isAtCursor: Bool, width: Int, palette: Palette
   ) -> LinePainter {
     var line = LinePainter(width: width, palette: palette)
-    let isRecent = recent.first.map { row.revision >= $0.revision } ?? false
-    switch isRecent ? row.origin : .snapshot {
+    switch recent.contains(revision: row.revision) ? row.origin : .snapshot {
     case .snapshot: line.add(" ")
     case .added: line.add("+", .added)
     case .moved: line.add(">", .moved)
@@ -440,55 +395,5 @@ extension Array {
   fileprivate mutating func resize(to count: Int, with element: Element) {
     if self.count > count { removeLast(self.count - count) }
     while self.count < count { append(element) }
-  }
-}
-
-/// The visible sections, and the number of visible rows of each.
-///
-/// If there is room for a heading and a row of every section, all sections are visible: short ones are complete, and
-/// long ones share the rest equally. Otherwise as many sections are visible as have room for a few rows, around the
-/// section with the focus.
-struct LiveLayout: Equatable {
-  /// The index of the first visible section.
-  private(set) var first = 0
-  /// The number of visible rows of each visible section.
-  private(set) var rooms: [Int] = []
-  /// The number of sections that do not fit.
-  private(set) var hiddenSections = 0
-
-  /// The visible sections.
-  var shown: Range<Int> { first..<first + rooms.count }
-
-  /// - Parameters:
-  ///   - first: the first visible section of the last drawing.
-  ///   - focus: a section that must be visible.
-  init(counts: [Int], height: Int, first previous: Int = 0, focus: Int? = nil) {
-    var left = height
-    let needed = counts.reduce(0) { $0 + min($1, 1) + 1 }
-    if needed <= height {
-      rooms = [Int](repeating: 0, count: counts.count)
-    } else {
-      // One line shows the number of hidden sections.
-      left = max(height - 1, 0)
-      rooms = [Int](repeating: 0, count: min(left == 0 ? 0 : max(left / 3, 1), counts.count))
-      hiddenSections = counts.count - rooms.count
-      if hiddenSections == 0 { left = height }
-      first = previous
-      if let focus { first = max(min(first, focus), focus - rooms.count + 1) }
-      first = max(0, min(first, hiddenSections))
-    }
-    left -= rooms.count
-    var open = shown.sorted { counts[$0] < counts[$1] }[...]
-    // Shortest section first: the rows that it does not need are for longer ones.
-    while let section = open.first {
-      rooms[section - first] = min(counts[section], left / open.count)
-      left -= rooms[section - first]
-      open = open.dropFirst()
-    }
-    // Distributes the remainder of the division.
-    for section in shown where left > 0 && rooms[section - first] < counts[section] {
-      rooms[section - first] += 1
-      left -= 1
-    }
   }
 }
