@@ -34,7 +34,11 @@ final class ViewSection: FeedSection {
   private var source: Feed { plan.source }
 
   /// Sets another plan. The index keeps the previous plan until `rebuild`.
-  func install(_ plan: ViewPlan) { self.plan = plan }
+  func install(_ plan: ViewPlan) {
+    self.plan = plan
+    // Its plan keeps its source alive, which may show this view once that plan is undone.
+    preview = nil
+  }
 
   // MARK: Rows
 

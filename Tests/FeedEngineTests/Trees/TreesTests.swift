@@ -2,6 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
+@testable import FeedModel
 @testable import ReferenceModel
 
 /// Random trees of all kinds of feeds under random mutations, with a watcher of every feed, compared with a reference that
@@ -33,16 +34,22 @@ import Testing
   private func run(seed: UInt64, operations: Int) {
     var statistics: [String: Int] = [:]
     for life in 0..<max(1, operations / Self.life) {
-      let world = TreeWorld(seed: seed &+ UInt64(life) << 32, expires: true)
-      for step in 0..<Self.life {
-        do {
-          try world.step()
-        } catch {
-          Issue.record("seed \(seed), life \(life), step \(step): \(error)")
-          return
+      // Elements of all feeds refer to it, so it is freed only if every feed is.
+      weak var discarded: DiscardedElements?
+      do {
+        let world = TreeWorld(seed: seed &+ UInt64(life) << 32, expires: true)
+        discarded = world.harness.engine.catalog.discarded
+        for step in 0..<Self.life {
+          do {
+            try world.step()
+          } catch {
+            Issue.record("seed \(seed), life \(life), step \(step): \(error)")
+            return
+          }
         }
+        statistics.merge(world.statistics) { $0 + $1 }
       }
-      statistics.merge(world.statistics) { $0 + $1 }
+      #expect(discarded == nil, "seed \(seed), life \(life): a feed is not freed with its catalog")
     }
     // A short run of a fresh seed need not include every kind of operation.
     guard operations >= Self.life * 4 else { return }
