@@ -55,6 +55,12 @@ int clinux_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
 
 int clinux_open(const char *path, int flags, unsigned int mode) { return open(path, flags | O_CLOEXEC, mode); }
 
+int clinux_open_at(int directory, const char *name, int flags, unsigned int mode) {
+  return openat(directory, name, flags | O_CLOEXEC, mode);
+}
+
+int clinux_open_directory(const char *path) { return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC); }
+
 int clinux_create_unnamed(const char *directory, unsigned int mode) {
   return open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
 }

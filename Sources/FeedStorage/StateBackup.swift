@@ -23,7 +23,8 @@ public enum StateBackup {
     }
     try check(copy)
     do throws(SystemError) {
-      try SmallFile.checkReplaceable(copy)
+      // Fails before the long copy, not after it.
+      _ = try ReplaceableFile(copy)
     } catch {
       throw StorageError(.forbidden, path: copy, reason: "\(error)")
     }

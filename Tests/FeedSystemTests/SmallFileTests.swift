@@ -29,7 +29,7 @@ struct SmallFileTests {
     let path = directory.file("f")
     for size in [0, 1, 100_000, 3] {
       let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
-      try SmallFile.replace(path, with: bytes, durable: size == 3)
+      try SmallFile.replace(path, with: bytes)
       #expect(try SmallFile.read(path) == bytes)
     }
     #expect(#expect(throws: SystemError.self) { try SmallFile.read(path, limit: 2) }?.code == EFBIG)
@@ -49,23 +49,42 @@ struct SmallFileTests {
     }
   }
 
-  @Test("read follows a symbolic link on request; replace replaces the link itself")
+  @Test("read follows a symbolic link; a replaceable file refuses to read one and replaces it")
   func links() throws {
     let directory = try TemporaryDirectory()
     let (target, link) = (directory.file("target"), directory.file("link"))
     try SmallFile.replace(target, with: [1])
     #expect(symlink(target, link) == 0)
     #expect(try SmallFile.read(link) == [1])
-    #expect(#expect(throws: SystemError.self) { try SmallFile.read(link, followsLinks: false) }?.code == ELOOP)
-    try SmallFile.replace(link, with: [2])
+    let file = try ReplaceableFile(link)
+    let error = #expect(throws: SystemError.self) { try file.read(limit: 9) }
+    #expect(error?.code == ELOOP)
+    #expect(error?.path == link)
+    try file.replace(with: [2])
     #expect(try SmallFile.read(target) == [1])
-    #expect(try SmallFile.read(link, followsLinks: false) == [2])
+    #expect(try file.read(limit: 9) == [2])
+    #expect(FileIdentity(at: link)?.isRegularFile == true)
+  }
+
+  @Test("a replaceable file stays in its directory when another one takes the directory's name")
+  func exchangedDirectory() throws {
+    let directory = try TemporaryDirectory()
+    let (own, moved, other) = (directory.file("own"), directory.file("moved"), directory.file("other"))
+    #expect(mkdir(own, 0o700) == 0 && mkdir(other, 0o700) == 0)
+    let file = try ReplaceableFile("\(own)/f")
+    #expect(try file.read(limit: 9) == nil)
+    try SmallFile.replace("\(other)/f", with: [7])
+    #expect(rename(own, moved) == 0 && symlink(other, own) == 0)
+    #expect(try file.read(limit: 9) == nil)
+    try file.replace(with: [1])
+    #expect(try SmallFile.read("\(moved)/f") == [1])
+    #expect(try SmallFile.read("\(other)/f") == [7])
   }
 
   @Test("no temporary file remains after success or failure")
   func noLeftovers() throws {
     let directory = try TemporaryDirectory()
-    try SmallFile.replace(directory.file("f"), with: [1], durable: true)
+    try SmallFile.replace(directory.file("f"), with: [1])
     #expect(throws: SystemError.self) { try SmallFile.replace(directory.path, with: [1]) }
     let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)
     #expect(names == ["f"])

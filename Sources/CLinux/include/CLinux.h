@@ -51,6 +51,12 @@ void clinux_name_thread(const char *name);
 /// open(2) with O_CLOEXEC and a mode. Returns the descriptor, or -1 and sets errno.
 int clinux_open(const char *path, int flags, unsigned int mode);
 
+/// openat(2) with O_CLOEXEC and a mode. Returns the descriptor, or -1 and sets errno.
+int clinux_open_at(int directory, const char *name, int flags, unsigned int mode);
+
+/// Opens a directory to name files in it, not to list it (O_PATH), with O_CLOEXEC. Returns the descriptor, or -1 and sets errno.
+int clinux_open_directory(const char *path);
+
 /// Creates a regular file without a name on the file system of a directory and opens it to read and write (O_TMPFILE), with
 /// O_CLOEXEC. Returns the descriptor, or -1 and sets errno.
 int clinux_create_unnamed(const char *directory, unsigned int mode);

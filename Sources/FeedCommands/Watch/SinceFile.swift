@@ -1,28 +1,26 @@
 import FeedClient
 import FeedJSON
 import FeedSystem
-import Glibc
 
 /// The file of `watch --since-file`: the revisions from which a later watch of the same feeds resumes, one line for each
 /// feed. It is replaced atomically, so it is valid even if the program or the machine stops at any time.
-struct SinceFile: Equatable {
-  let path: String
+struct SinceFile {
+  private let file: ReplaceableFile
   /// The watched feeds, in the order of their lines.
   let feeds: [String]
   /// The positions in the file. A feed without one starts with a snapshot.
   private(set) var positions: [String: FeedPosition] = [:]
 
   /// Reads the file. A missing or empty file has no positions.
-  /// - Throws: also if the file could not be replaced later.
+  /// - Throws: also if the file could not be replaced later, and for a symbolic link, which a later save would replace.
   init(path: String, feeds: [String]) throws(Failure) {
-    self.path = path
     self.feeds = feeds
-    var bytes: [UInt8] = []
+    let bytes: [UInt8]
     do throws(SystemError) {
-      try SmallFile.checkReplaceable(path)
-      bytes = try SmallFile.read(path, limit: 64 << 10)
+      file = try ReplaceableFile(path)
+      bytes = try file.read(limit: 64 << 10) ?? []
     } catch {
-      guard error.code == ENOENT, error.path == path else { throw .system(error) }
+      throw .system(error)
     }
     for text in Self.texts(bytes) {
       let (feed, position) = try Self.parse(Array(text), path, feeds)
@@ -72,7 +70,7 @@ struct SinceFile: Equatable {
       text += object.finish() + "\n"
     }
     do throws(SystemError) {
-      try SmallFile.replace(path, with: Array(text.utf8))
+      try file.replace(with: Array(text.utf8))
     } catch {
       throw .system(error)
     }

@@ -3,20 +3,25 @@ import Glibc
 
 /// Reads and replaces whole files that fit in memory, such as configuration, lock and bookmark files.
 public enum SmallFile {
-  /// Returns the bytes of the regular file at `path`. Never blocks on a FIFO or a device.
-  /// - Parameters:
-  ///   - limit: the maximum size of the file in bytes.
-  ///   - followsLinks: whether `path` can be a symbolic link.
-  /// - Throws: `EISDIR` for a directory, `EINVAL` for any other file that is not regular, `EFBIG` for a larger file,
-  ///   `ELOOP` for a link that must not be followed.
-  public static func read(
-    _ path: String, limit: Int = 16 << 20, followsLinks: Bool = true
-  ) throws(SystemError) -> [UInt8] {
-    let flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | (followsLinks ? 0 : O_NOFOLLOW)
-    let number = retryingInterrupts { clinux_open(path, flags, 0) }
+  /// Returns the bytes of the regular file at `path`. Never blocks on a FIFO or a device. Symbolic links are followed.
+  /// - Parameter limit: the maximum size of the file in bytes.
+  /// - Throws: `EISDIR` for a directory, `EINVAL` for any other file that is not regular, `EFBIG` for a larger file.
+  public static func read(_ path: String, limit: Int = 16 << 20) throws(SystemError) -> [UInt8] {
+    let number = retryingInterrupts { clinux_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0) }
     guard number >= 0 else { throw .last("open", path) }
-    let file = Descriptor(owning: number)
-    guard let identity = FileIdentity(of: number) else { throw .last("examine", path) }
+    return try contents(of: Descriptor(owning: number), path, limit)
+  }
+
+  /// Replaces or creates the file at `path` atomically; see ``ReplaceableFile/replace(with:isPublic:)``.
+  public static func replace(_ path: String, with contents: [UInt8], isPublic: Bool = false) throws(SystemError) {
+    try ReplaceableFile(path).replace(with: contents, isPublic: isPublic)
+  }
+
+  /// Returns the bytes of a regular file that was opened without blocking.
+  fileprivate static func contents(
+    of file: consuming Descriptor, _ path: String, _ limit: Int
+  ) throws(SystemError) -> [UInt8] {
+    guard let identity = FileIdentity(of: file.rawValue) else { throw .last("examine", path) }
     guard identity.isRegularFile else {
       throw SystemError(
         code: identity.isDirectory ? EISDIR : EINVAL, operation: "read", path: path, advice: "pass a regular file")
@@ -33,43 +38,64 @@ public enum SmallFile {
       guard contents.count <= limit else { throw SystemError(code: EFBIG, operation: "read", path: path) }
     }
   }
+}
 
-  /// Replaces or creates the file at `path` atomically: a reader sees the old bytes or the new ones. The new bytes are
-  /// written to a temporary file in the same directory, which is then renamed. A symbolic link at `path` is replaced, not
-  /// followed.
-  /// - Parameters:
-  ///   - durable: whether to sync the file and its directory to the disk.
-  ///   - isPublic: whether every user may read the file, whatever the umask of the process is.
-  public static func replace(
-    _ path: String, with contents: [UInt8], durable: Bool = false, isPublic: Bool = false
-  ) throws(SystemError) {
-    let temporary = "\(path).\(try Random.hex128()).new"
+/// A small file that is read once and then replaced again and again.
+///
+/// Its directory is opened once. All reads and writes stay in that directory, even if another user exchanges a directory of
+/// the path for another one or for a symbolic link.
+public final class ReplaceableFile {
+  public let path: String
+  private let name: String
+  private let directory: Descriptor
+
+  /// Opens the directory of `path`.
+  /// - Throws: also if files cannot be created in the directory. The error has the path of the directory.
+  public init(_ path: String) throws(SystemError) {
+    self.path = path
+    name = FilePath.name(of: path)
+    let place = FilePath.directory(of: path)
+    let number = retryingInterrupts { clinux_open_directory(place) }
+    guard number >= 0 else { throw .last("write in", place) }
+    directory = Descriptor(owning: number)
+    guard faccessat(number, ".", W_OK | X_OK, 0) == 0 else { throw .last("write in", place) }
+  }
+
+  /// Returns the bytes of the file; nil if there is none.
+  /// - Parameter limit: the maximum size of the file in bytes.
+  /// - Throws: `ELOOP` for a symbolic link, and the errors of ``SmallFile/read(_:limit:)``.
+  public func read(limit: Int) throws(SystemError) -> [UInt8]? {
+    let flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW
+    let number = retryingInterrupts { clinux_open_at(directory.rawValue, name, flags, 0) }
+    guard number >= 0 else {
+      let code = currentErrno()
+      if code == ENOENT { return nil }
+      let advice = code == ELOOP ? "pass the path of the file that the symbolic link names" : nil
+      throw SystemError(code: code, operation: "open", path: path, advice: advice)
+    }
+    return try SmallFile.contents(of: Descriptor(owning: number), path, limit)
+  }
+
+  /// Replaces or creates the file atomically: a reader sees the old bytes or the new ones. The new bytes are written to a
+  /// temporary file in the same directory, which is then renamed. A symbolic link is replaced, not followed.
+  /// - Parameter isPublic: whether every user may read the file, whatever the umask of the process is.
+  public func replace(with contents: [UInt8], isPublic: Bool = false) throws(SystemError) {
+    let temporary = "\(name).\(try Random.hex128()).new"
+    let number = retryingInterrupts {
+      clinux_open_at(directory.rawValue, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o644)
+    }
+    guard number >= 0 else { throw .last("create a file beside", path) }
+    let file = Descriptor(owning: number)
     do throws(SystemError) {
-      try write(contents, to: temporary, durable: durable, isPublic: isPublic)
-      guard rename(temporary, path) == 0 else { throw SystemError.last("replace", path) }
+      if isPublic, fchmod(file.rawValue, 0o644) != 0 { throw SystemError.last("make readable", path) }
+      try Descriptor.writeAll(contents[...], to: file.rawValue, "write", path)
+      guard renameat(directory.rawValue, temporary, directory.rawValue, name) == 0 else {
+        throw SystemError.last("replace", path)
+      }
     } catch {
-      if error.code != EEXIST { unlink(temporary) }
+      unlinkat(directory.rawValue, temporary, 0)
       throw error
     }
-    if durable { try PrivateDirectory.sync(FilePath.directory(of: path)) }
-  }
-
-  /// Checks that ``replace(_:with:durable:isPublic:)`` can create files in the directory of `path`.
-  /// - Throws: an error with the path of the directory.
-  public static func checkReplaceable(_ path: String) throws(SystemError) {
-    let directory = FilePath.directory(of: path)
-    guard access(directory, W_OK | X_OK) == 0 else { throw .last("write in", directory) }
-  }
-
-  private static func write(
-    _ contents: [UInt8], to path: String, durable: Bool, isPublic: Bool
-  ) throws(SystemError) {
-    let number = retryingInterrupts { clinux_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o644) }
-    guard number >= 0 else { throw .last("create", path) }
-    let file = Descriptor(owning: number)
-    if isPublic, fchmod(file.rawValue, 0o644) != 0 { throw .last("make readable", path) }
-    try Descriptor.writeAll(contents[...], to: file.rawValue, "write", path)
-    if durable, fsync(file.rawValue) != 0 { throw .last("sync", path) }
   }
 }
 
