@@ -280,11 +280,14 @@ import Testing
 
   /// Stops a backup while its temporary file exists. Returns false if the backup was complete before.
   private func stop(_ backup: ChildProcess, in folder: String) throws -> Bool {
+    var state = siginfo_t()
     while try !FileManager.default.contentsOfDirectory(atPath: folder).contains(where: { $0.hasPrefix(".") }) {
       if access("\(folder)/backup", F_OK) == 0 { return false }
+      try #require(waitid(P_PID, id_t(backup.pid), &state, WEXITED | WNOHANG | WNOWAIT) == 0)
+      try #require(
+        state.si_signo == 0 || access("\(folder)/backup", F_OK) == 0, "the backup failed: \(backup.errors.text)")
     }
     backup.signal(SIGSTOP)
-    var state = siginfo_t()
     try #require(waitid(P_PID, id_t(backup.pid), &state, WSTOPPED | WEXITED | WNOWAIT) == 0)
     return state.si_code == CLD_STOPPED && access("\(folder)/backup", F_OK) != 0
   }
