@@ -48,19 +48,20 @@ struct FeedRecovery {
 
   /// Defines the feed of a row.
   private func define(_ head: ImagePart.FeedHead) throws(StorageError) -> Feed {
-    var scanner = JSONScanner()
-    var other = JSONScanner()
+    let revisions = list(head.binRevisions) { $0.int.flatMap(UInt64.init(exactly:)) }
+    let selection = list(head.selection) { path -> IndexPath? in
+      guard let section = path.element(at: 0)?.int.flatMap(UInt32.init(exactly:)),
+        let row = path.element(at: 1)?.int.flatMap(UInt32.init(exactly:))
+      else { return nil }
+      return IndexPath(section: section, row: row)
+    }
+    guard let revisions, let selection else {
+      let what = revisions == nil ? "revisions of the bins" : "selection"
+      throw StorageError(.corrupt, path: path, reason: "feed \"\(head.name)\": the \(what) cannot be read")
+    }
     do {
-      let revisions = try scan(head.binRevisions, with: &scanner) { list in
-        list.elements.map { UInt64(clamping: $0.int ?? 0) }
-      }
-      let selection = try scan(head.selection, with: &scanner) { list in
-        list.elements.map { path in
-          IndexPath(
-            section: UInt32(clamping: path.element(at: 0)?.int ?? 0),
-            row: UInt32(clamping: path.element(at: 1)?.int ?? 0))
-        }
-      }
+      var scanner = JSONScanner()
+      var other = JSONScanner()
       var (definition, given) = (head.definition, head.given)
       return try definition.withUTF8 { definition in
         try given.withUTF8 { given in
@@ -75,11 +76,19 @@ struct FeedRecovery {
     }
   }
 
-  private func scan<Result>(
-    _ text: String, with scanner: inout JSONScanner, _ read: (JSONView) -> Result
-  ) throws -> Result {
+  /// Returns the items of a JSON array; nil if it is none, or if an item is not valid.
+  private func list<Item>(_ text: String, _ item: (JSONView) -> Item?) -> [Item]? {
     var text = text
-    return try text.withUTF8 { read(try scanner.scan(UnsafeRawBufferPointer($0))) }
+    return text.withUTF8 { bytes in
+      var scanner = JSONScanner()
+      guard let array = try? scanner.scan(UnsafeRawBufferPointer(bytes)), array.kind == .array else { return nil }
+      var items: [Item] = []
+      for element in array.elements {
+        guard let item = item(element) else { return nil }
+        items.append(item)
+      }
+      return items
+    }
   }
 
   private func fill(
@@ -118,9 +127,10 @@ struct FeedRecovery {
         let numbers = try? scanner.scan(rows.textBytes(3)), numbers.kind == .array
       else { throw missing(feed, "the rows of section \(section) from \(count) on") }
       for number in numbers.elements {
-        try checked { () throws(RestoreError) in
-          try restorer.appendRow(section: Int(section), element: UInt32(clamping: number.int ?? -1))
+        guard let element = number.int.flatMap(UInt32.init(exactly:)) else {
+          throw missing(feed, "the rows of section \(section) from \(count) on")
         }
+        try checked { () throws(RestoreError) in try restorer.appendRow(section: Int(section), element: element) }
       }
       count += numbers.count
       expected += 1
@@ -141,11 +151,10 @@ struct FeedRecovery {
       guard let part = HistoryRecords.read(read.blobBytes(1)) else { continue }
       records[Int(clamping: read.integer(0)), default: []] += part
     }
-    var scanner = JSONScanner()
-    let found = try? scan(bases ?? "[]", with: &scanner) { list in
-      list.elements.map { base in
-        (bin: base.element(at: 0)?.int ?? -1, base: UInt64(clamping: base.element(at: 1)?.int ?? 0))
-      }
+    let found = list(bases ?? "[]") { base -> (bin: Int, base: UInt64)? in
+      guard let bin = base.element(at: 0)?.int, let revision = base.element(at: 1)?.int.flatMap(UInt64.init(exactly:))
+      else { return nil }
+      return (bin, revision)
     }
     for (bin, base) in found ?? [] {
       let dump = HistoryDump(base: base, records: (records[bin] ?? []).filter { $0.to > base })
@@ -157,7 +166,7 @@ struct FeedRecovery {
     do throws(RestoreError) {
       try body()
     } catch {
-      throw StorageError(.corrupt, path: path, reason: "feed \"\(error.feed)\": \(error.reason)")
+      throw StorageError(error, path: path)
     }
   }
 

@@ -140,7 +140,11 @@ struct Recovery: ~Copyable {
     guard !isChecked || find.integer(6) == sum.value else {
       throw StorageError(.corrupt, path: path, reason: "image \(head.id) does not match its checksum")
     }
-    target.catalog.finishRestoring(revision: head.revision, at: Instant(nanoseconds: head.at))
+    do throws(RestoreError) {
+      try target.catalog.finishRestoring(revision: head.revision, at: Instant(nanoseconds: head.at))
+    } catch {
+      throw StorageError(error, path: path)
+    }
   }
 
   /// Replays the batches after the image. Returns the last row of the journal.

@@ -1,4 +1,5 @@
 import FeedJSON
+import FeedModel
 import FeedSQLite
 import FeedSystem
 
@@ -57,6 +58,11 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     self.kind = kind
     self.path = path
     self.reason = reason
+  }
+
+  /// Creates the error of a stored feed that cannot be restored.
+  init(_ error: RestoreError, path: String) {
+    self.init(.corrupt, path: path, reason: "feed \"\(error.feed)\": \(error.reason)")
   }
 
   public var description: String { "\(path): \(reason); \(remedy)" }

@@ -154,6 +154,30 @@ import Testing
     #expect(try difference(DurableEngine(path, durability: .disk).engine.content, state) == nil)
   }
 
+  /// The rows of the first schema have no checksums, so their readers refuse what no daemon wrote.
+  @Test(
+    "a selection or a revision that no daemon wrote is refused",
+    arguments: [
+      ("selection = '[[1,2]]'", "the selection is not a list of rows of the feed in ascending order"),
+      ("selection = '[[0,1],[0,0]]'", "the selection is not a list of rows of the feed in ascending order"),
+      ("selection = '[[0,0],[0,0]]'", "the selection is not a list of rows of the feed in ascending order"),
+      ("selection = '[0,1]'", "the selection cannot be read"), ("selection = '[[0]]'", "the selection cannot be read"),
+      ("selection = '[[0,-1]]'", "the selection cannot be read"), ("selection = ''", "the selection cannot be read"),
+      ("bin_revisions = '[1.5]'", "the revisions of the bins cannot be read"),
+      ("bin_revisions = '{}'", "the revisions of the bins cannot be read"),
+    ])
+  func alteredSelectionIsRefused(_ change: String, _ reason: String) throws {
+    let corpus = FilePath.directory(of: #filePath) + "/Corpus/both/"
+    for end in ["", "-wal", "-mark"] {
+      try SmallFile.replace(path + end, with: try SmallFile.read(corpus + "feedd.sqlite" + end))
+    }
+    try Database(path: path, access: .readWrite).execute("UPDATE image_feed SET \(change) WHERE name = 'list'")
+    let error = #expect(throws: StorageError.self) { try StateCheck.run(path, into: Filler(Self.emptyEngine)) }
+    #expect(error?.kind == .corrupt)
+    #expect(error?.reason == "feed \"list\": \(reason)")
+    #expect(throws: StorageError.self) { try DurableEngine(path, durability: .disk) }
+  }
+
   /// States of the first schema: killed without an image, stopped cleanly, and killed after an image.
   @Test(arguments: ["journal", "image", "both"]) func statesOfTheFirstSchemaOpen(_ name: String) throws {
     let corpus = FilePath.directory(of: #filePath) + "/Corpus/\(name)/"

@@ -202,10 +202,11 @@ public final class Catalog {
     #endif
   }
 
-  /// Checks the invariants that hold between commits. O(feeds).
+  /// Checks the invariants that hold between commits. O(feeds + selected).
   func checkInvariants() {
     commit.checkInvariants()
     expiry.checkInvariants(table)
     accounts.checkInvariants(feeds.values, isRestoring: false)
+    for feed in feeds.values { precondition(feed.hasValidSelection, "feed \"\(feed.name)\" has an invalid selection") }
   }
 }

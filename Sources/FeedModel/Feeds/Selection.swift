@@ -124,6 +124,12 @@ extension Feed {
     return setSelection(carried.sorted())
   }
 
+  /// Whether the selected rows exist, in ascending order. O(selected).
+  var hasValidSelection: Bool {
+    zip(selection, selection.dropFirst()).allSatisfy(<)
+      && selection.allSatisfy { (try? path(section: Int($0.section), row: Int($0.row))) != nil }
+  }
+
   private func check(_ path: IndexPath) throws(FeedError) {
     _ = try self.path(section: Int(path.section), row: Int(path.row))
   }

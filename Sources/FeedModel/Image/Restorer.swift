@@ -134,12 +134,19 @@ extension Catalog {
   }
 
   /// Finishes restoring: sets the revision and time of the last commit, and publishes the feeds that show other feeds.
-  public func finishRestoring(revision: UInt64, at moment: Instant) {
+  /// - Throws: if a feed's selection names rows that it has not.
+  public func finishRestoring(revision: UInt64, at moment: Instant) throws(RestoreError) {
     commit.restore(revision: revision, at: moment)
     if table.list.revision == 0 { table.list.forgetPast(at: revision) }
     for feed in feeds.values.sorted(by: { graph.rank(of: $0.number) < graph.rank(of: $1.number) }) {
       feed.derived?.sourcesWereRestored()
     }
     commit.pace.didRestoreViews()
+    for feed in feeds.values {
+      guard feed.hasValidSelection else {
+        throw RestoreError(
+          feed: feed.name, reason: "the selection is not a list of rows of the feed in ascending order")
+      }
+    }
   }
 }
