@@ -123,7 +123,7 @@ let package = Package(
     tests(
       "FeedServerTests",
       [
-        "FaultySockets", "FeedServer", "FeedEngine", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem",
+        "FaultySockets", "FeedServer", "FeedEngine", "FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem",
         "ReferenceModel", "feedd",
       ]),
     tests("FeedClientTests", ["FeedClient", "FeedJSON", "FeedChange", "FeedWire", "FeedSystem", "feedd"]),

@@ -20,13 +20,18 @@ public enum Daemon {
       case .reload(let pid, let signals): return reload(pid, signals: signals)
       }
     } catch {
-      try? StandardStreams.writeAll("feedd: \(error)\nTry 'feedd --help'.\n", to: StandardStreams.error)
+      try? write(["feedd: \(error)", "Try 'feedd --help'."], to: StandardStreams.error)
       return 2
     }
   }
 
   private static func print(_ text: String) -> Int32 {
     (try? StandardStreams.writeAll(text, to: StandardStreams.output)) == nil ? 1 : 0
+  }
+
+  /// Writes lines in which characters that control a terminal are replaced: lines quote arguments and files.
+  static func write(_ lines: [String], to descriptor: Int32) throws(SystemError) {
+    try StandardStreams.writeAll(lines.map { $0.inLine + "\n" }.joined(), to: descriptor)
   }
 
   private static func run(_ options: DaemonOptions, _ environment: Environment) -> Int32 {
@@ -42,7 +47,7 @@ public enum Daemon {
     } catch {
       log.write(.error, "\(error)")
       // The service manager shows this text with the failed unit.
-      try? notify.send(.status("\(error)"))
+      try? notify.send(.status("\(error)".inLine))
       return 1
     }
   }

@@ -19,30 +19,30 @@ extension Daemon {
       let engine = Engine(
         limits: options.limits, identity: identity, seed: try Random.number(), now: Instant(nanoseconds: 0))
       let found = try StateCheck.run(file, into: EngineRecovery(engine))
-      try StandardStreams.writeAll(text(of: found, file, engine), to: StandardStreams.output)
+      try write(lines(of: found, file, engine), to: StandardStreams.output)
       return 0
     } catch {
-      try? StandardStreams.writeAll("feedd: \(error)\n", to: StandardStreams.error)
+      try? write(["feedd: \(error)"], to: StandardStreams.error)
       return 1
     }
   }
 
-  private static func text(of found: StateCheck.Findings, _ file: String, _ engine: Engine) -> String {
+  private static func lines(of found: StateCheck.Findings, _ file: String, _ engine: Engine) -> [String] {
     let catalog = engine.catalog
-    var text = """
-      \(file): sound
-      epoch \(found.epoch), schema \(found.schema), written by feedd \(found.software)
-      revision \(grouped(catalog.revision)): image of revision \(grouped(found.recovery.imageRevision)) with \
-      \(counted(found.recovery.elements, "element")), \(counted(found.recovery.batches, "batch", plural: "batches")) \
-      (\(counted(found.recovery.batchBytes, "byte"))) of journal after it
-      \(counted(catalog.feeds.count, "feed"))
-
-      """
-    if found.beginning != .continued { text += "the next start begins a new epoch\n" }
+    var lines = [
+      "\(file): sound",
+      "epoch \(found.epoch), schema \(found.schema), written by feedd \(found.software)",
+      "revision \(grouped(catalog.revision)): image of revision \(grouped(found.recovery.imageRevision)) with "
+        + "\(counted(found.recovery.elements, "element")), \(counted(found.recovery.batches, "batch", plural: "batches")) "
+        + "(\(counted(found.recovery.batchBytes, "byte"))) of journal after it",
+      counted(catalog.feeds.count, "feed"),
+    ]
+    if found.beginning != .continued { lines.append("the next start begins a new epoch") }
     for feed in catalog.feeds.values.sorted(by: { $0.name < $1.name }) {
-      text += "  \(feed.name): \(feed.kindName), \(counted(feed.count, "row")), revision \(grouped(feed.revision))\n"
+      lines.append(
+        "  \(feed.name): \(feed.kindName), \(counted(feed.count, "row")), revision \(grouped(feed.revision))")
     }
-    return text
+    return lines
   }
 }
 
@@ -57,10 +57,10 @@ extension Daemon {
         configuration.access.map { counted($0.count, "access rule") }
         ?? "no access rules: every client may do everything"
       let (feeds, limits) = (counted(configuration.feedCount, "feed"), counted(configuration.limits.count, "limit"))
-      try StandardStreams.writeAll("\(file.path): ok: \(feeds), \(limits), \(rules)\n", to: StandardStreams.output)
+      try write(["\(file.path): ok: \(feeds), \(limits), \(rules)"], to: StandardStreams.output)
       return 0
     } catch {
-      try? StandardStreams.writeAll("\(error)\n", to: StandardStreams.error)
+      try? write(["\(error)"], to: StandardStreams.error)
       return 1
     }
   }
@@ -86,7 +86,7 @@ extension Daemon {
       if signals { try ProcessIdentity.send(SignalQueue.hangUp, to: Int32(pid)) }
       return 0
     } catch {
-      try? StandardStreams.writeAll("feedd: \(error)\n", to: StandardStreams.error)
+      try? write(["feedd: \(error)"], to: StandardStreams.error)
       return 1
     }
   }

@@ -29,7 +29,7 @@ extension FeedError {
   /// The message: one line with what failed, the reason and the next step. Long quoted values are truncated.
   public var message: String {
     // A control character takes more bytes when it is replaced.
-    text.clipped(to: Self.longestMessage).onOneLine.clipped(to: Self.longestMessage)
+    text.clipped(to: Self.longestMessage).inLine.clipped(to: Self.longestMessage)
   }
 
   private static let longestMessage = 1024
@@ -183,9 +183,6 @@ private struct DataMembers {
 }
 
 extension String {
-  /// The text in one line. Names in requests may have control characters.
-  fileprivate var onOneLine: String { String(String.UnicodeScalarView(unicodeScalars.map(\.inLine))) }
-
   /// Returns the text, or a prefix of at most `most` bytes of UTF-8 and an ellipsis. It ends at a character boundary of
   /// Unicode scalars.
   fileprivate func clipped(to most: Int) -> String {

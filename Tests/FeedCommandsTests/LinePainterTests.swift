@@ -33,8 +33,6 @@ import Testing
     #expect(
       line(40) { $0.add("a\u{1B}[31mb\u{7}\u{9B}c\n\u{202E}d\u{7F}") }
         == "a\u{FFFD}[31mb\u{FFFD}\u{FFFD}c\u{FFFD}\u{FFFD}d\u{FFFD}")
-    #expect(LinePainter.safe("a\rb") == "a\u{FFFD}b")
-    #expect(LinePainter.safe("plain é 日") == "plain é 日")
   }
 
   @Test func coloursDependOnTheKindOfValue() throws {

@@ -60,9 +60,9 @@ struct LogTests {
   @Test func controlCharactersAreEscaped() throws {
     let pipe = try Pipe()
     let log = Log(threshold: .info, style: .journal, descriptor: pipe.writingNumber)
-    log.write(.info, "client a\n<0>all is lost\r\u{1B}[2J\u{85}\u{2028}é")
+    log.write(.info, "client a\n<0>all is lost\r\u{1B}[2J\u{85}\u{2028}\u{202E}é")
     let text = try contents(pipe)
-    #expect(text == "<6>client a\u{FFFD}<0>all is lost\u{FFFD}\u{FFFD}[2J\u{FFFD}\u{FFFD}é\n")
+    #expect(text == "<6>client a\u{FFFD}<0>all is lost\u{FFFD}\u{FFFD}[2J\u{FFFD}\u{FFFD}\u{FFFD}é\n")
     log.write(.info, String(repeating: "é", count: 100_000))
     let long = try contents(pipe)
     #expect(long.utf8.count == 4004)

@@ -69,7 +69,7 @@ final class Console {
   /// the input of other programs. Ignores a write error.
   func say(_ message: String) {
     try? flush()
-    sayRaw("feedclient: \(LinePainter.safe(message))\n")
+    sayRaw("feedclient: \(message.inLine)\n")
   }
 
   /// Writes text to standard error unchanged.
@@ -120,7 +120,7 @@ enum TerminalFilter {
       guard byte & 0xC0 == 0x80 else { return nil }
       value = value << 6 | UInt32(byte & 0x3F)
     }
-    guard let scalar = Unicode.Scalar(value), DisplayWidth.isUnsafe(scalar) else { return nil }
+    guard let scalar = Unicode.Scalar(value), scalar.controlsTerminal else { return nil }
     return (value, length)
   }
 }

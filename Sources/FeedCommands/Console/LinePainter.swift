@@ -28,7 +28,7 @@ struct LinePainter {
     if isCut { return }
     var shown = ""
     for scalar in piece.unicodeScalars {
-      let safe = DisplayWidth.isUnsafe(scalar) ? "\u{FFFD}" : scalar
+      let safe = scalar.inLine
       let needed = DisplayWidth.columns(of: safe)
       // The last column is reserved for the ellipsis, because more text may follow.
       if columns + needed > width - 1 {
@@ -47,13 +47,13 @@ struct LinePainter {
 
   /// Appends text only if all of it fits.
   mutating func addWhole(_ piece: String, _ role: Palette.Role = .plain) {
-    if columns + DisplayWidth.columns(of: Self.safe(piece)) <= width - 1 { add(piece, role) }
+    if columns + DisplayWidth.columns(of: piece.inLine) <= width - 1 { add(piece, role) }
   }
 
   /// Appends words while they fit; the rest becomes an ellipsis. The first word of a line is truncated if it does not
   /// fit.
   mutating func addWords(_ piece: String, _ role: Palette.Role = .plain) {
-    let piece = Self.safe(piece)
+    let piece = piece.inLine
     if isCut { return }
     if columns + DisplayWidth.columns(of: piece) <= width - 1 { return add(piece, role) }
     var fitting = piece[...]
@@ -97,15 +97,6 @@ extension LinePainter {
     var line = LinePainter(width: width, palette: Palette(isOn: false))
     line.add(text)
     return line.text
-  }
-
-  /// Replaces every character that could control a terminal by U+FFFD.
-  static func safe(_ text: String) -> String {
-    guard text.unicodeScalars.contains(where: DisplayWidth.isUnsafe) else { return text }
-    var safe = ""
-    safe.unicodeScalars.append(
-      contentsOf: text.unicodeScalars.map { DisplayWidth.isUnsafe($0) ? "\u{FFFD}" : $0 })
-    return safe
   }
 }
 
@@ -203,7 +194,7 @@ struct Palette: Equatable, Sendable {
   }
 }
 
-/// The width of characters on a terminal, and the characters that must not be written to one.
+/// The width of characters on a terminal.
 enum DisplayWidth {
   /// 0 for combining marks, 2 for East Asian wide characters and emoji, 1 for the rest.
   static func columns(of scalar: Unicode.Scalar) -> Int {
@@ -218,15 +209,6 @@ enum DisplayWidth {
 
   /// The columns of a text whose scalars are all printable.
   static func columns(of text: String) -> Int { text.unicodeScalars.reduce(0) { $0 + columns(of: $1) } }
-
-  /// Whether a character could control a terminal: control characters, and characters that change the direction of
-  /// text.
-  static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
-    switch scalar.value {
-    case 0..<0x20, 0x7F..<0xA0, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: true
-    default: false
-    }
-  }
 
   /// The Unicode blocks with wide or full-width characters (EastAsianWidth), approximately.
   private static func isWide(_ value: UInt32) -> Bool {

@@ -25,7 +25,7 @@ struct PrettyPrinter {
     var separator = ""
     text += view.kind == .object ? "{" : "["
     for member in view.members {
-      text += separator + margin + palette.paint(LinePainter.safe(member.key.source), .key) + ": "
+      text += separator + margin + palette.paint(member.key.source.inLine, .key) + ": "
       add(member.value, indent: indent + 1, to: &text)
       separator = ","
     }

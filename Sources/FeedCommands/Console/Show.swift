@@ -160,7 +160,7 @@ extension Show {
 
   /// Prints the names of feeds and bins, one on each line.
   static func feedNames(_ result: JSONView, _ console: Console) {
-    for name in names(ofFeeds: result) { console.print(console.isJSON ? name : LinePainter.safe(name)) }
+    for name in names(ofFeeds: result) { console.print(console.isJSON ? name : name.inLine) }
   }
 
   /// The names of feeds and bins in the result of `feeds`.
@@ -185,7 +185,7 @@ extension Show {
     if list.count == 0 {
       return console.print(console.palette.paint("no feeds; make one with feedclient define NAME", .dim))
     }
-    let names = list.elements.map { LinePainter.safe($0.member("feed")?.string ?? "") }
+    let names = list.elements.map { ($0.member("feed")?.string ?? "").inLine }
     let width = names.map(DisplayWidth.columns(of:)).max() ?? 0
     for (name, feed) in zip(names, list.elements) {
       var line = console.line()
@@ -206,7 +206,7 @@ extension Show {
     for (place, section) in sections.enumerated() {
       let margin = place == 0 ? "" : "  "
       let count = section.name == feed ? counted(section.count, "row") : grouped(section.count)
-      var name = section.name == feed ? "" : LinePainter.safe(section.name) + " "
+      var name = section.name == feed ? "" : section.name.inLine + " "
       if name.hasPrefix("\(feed)/") { name.removeFirst(feed.count + 1) }
       let columns = DisplayWidth.columns(of: margin + name + count)
       // If more sections follow, two columns are needed for the ellipsis; the painter reserves the last column.

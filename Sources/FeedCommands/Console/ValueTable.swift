@@ -106,7 +106,7 @@ struct ValueTable {
   /// Formats a value: strings without quotes, integers with grouped digits, everything else as JSON.
   private static func shown(_ value: JSONView, of name: String) -> String {
     if let number = value.int, !names.contains(name) { return grouped(number) }
-    return LinePainter.safe(value.string ?? value.source(limit: 60))
+    return (value.string ?? value.source(limit: 60)).inLine
   }
 }
 

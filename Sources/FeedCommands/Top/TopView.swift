@@ -267,7 +267,7 @@ struct TopView {
         )
       })
     func shown(_ name: String) -> String {
-      let name = LinePainter.safe(name)
+      let name = name.inLine
       // On a narrow screen, only the command of `feedclient` is shown.
       return width < 60 && name.hasPrefix("feedclient/") ? String(name.dropFirst("feedclient/".count)) : name
     }

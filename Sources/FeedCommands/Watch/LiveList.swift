@@ -229,7 +229,7 @@ extension LiveList {
     if DisplayWidth.columns(of: name) + count.count > width - 8, name.hasPrefix("\(mirror.feed)/") {
       name.removeFirst(mirror.feed.count + 1)
     }
-    line.add(LinePainter.cut(LinePainter.safe(name), to: max(width - 1 - count.count, 1)), .title)
+    line.add(LinePainter.cut(name.inLine, to: max(width - 1 - count.count, 1)), .title)
     line.addWhole(count, .bold)
     let tally = recent.tally(of: place)
     let signs: [(String, Int, Palette.Role)] = [

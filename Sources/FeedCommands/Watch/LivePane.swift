@@ -52,7 +52,7 @@ struct LivePane {
   private func heading(_ state: WatchState, width: Int, _ focus: LiveFocus, _ palette: Palette) -> LinePainter {
     var line = LinePainter(width: width, palette: palette)
     if focus != .only { line.add(focus == .other ? " " : "▸", .bold) }
-    line.add(LinePainter.cut(LinePainter.safe(state.feed), to: max(width - 2, 1)), focus == .other ? .dim : .bold)
+    line.add(LinePainter.cut(state.feed.inLine, to: max(width - 2, 1)), focus == .other ? .dim : .bold)
     if case .one(let place, let count) = focus { line.addWhole("  \(grouped(place)) of \(grouped(count))", .dim) }
     if let paused { line.addWhole("  paused, \(counted(paused.changes, "change"))", .updated) }
     if let complaint = state.complaint { line.addWords("  \(complaint)", .error) }

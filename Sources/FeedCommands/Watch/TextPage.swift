@@ -1,3 +1,4 @@
+import FeedJSON
 /// A text that temporarily covers the list: help, or an element. Lines are wrapped at the width, and the text can be
 /// scrolled.
 struct TextPage: Equatable {
@@ -39,7 +40,7 @@ struct TextPage: Equatable {
 
   /// Wraps a line between words, or inside a word that is longer than a line.
   static func wrap(_ line: String, _ width: Int, _ hanging: Int? = nil) -> [String] {
-    let line = LinePainter.safe(line)
+    let line = line.inLine
     guard DisplayWidth.columns(of: line) > width else { return [line] }
     let own = line.prefix { $0 == " " }.count
     var indent = hanging ?? own + 2

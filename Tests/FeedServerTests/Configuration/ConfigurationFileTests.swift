@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedSystem
 import Glibc
 import TestSupport
@@ -55,6 +56,36 @@ struct ConfigurationFileTests {
       #expect(
         process.errors.text.contains("\(path):2:13: feeds[0].feed: must be 1 to 128 of"), "\(process.errors.text)")
     }
+  }
+
+  @Test("names that control a terminal are replaced in the messages of feedd")
+  func hostileNames() throws {
+    let directory = try TemporaryDirectory()
+    let (hostile, shown) = ("c\u{1B}[2J\n\u{202E}", "c\u{FFFD}[2J\u{FFFD}\u{FFFD}")
+    let path = directory.file(hostile)
+    func run(_ arguments: String...) throws -> (code: Int32, output: String, errors: String) {
+      let process = try ChildProcess(BuildProducts.program("feedd"), arguments)
+      let code = try process.waitForExit()
+      try process.output.waitForEnd()
+      try process.errors.waitForEnd()
+      return (code, process.output.text, process.errors.text)
+    }
+    try SmallFile.replace(path, with: Array("{}".utf8))
+    let rules = "no access rules: every client may do everything"
+    #expect(try run("--check-config", path) == (0, "\(directory.file(shown)): ok: 0 feeds, 0 limits, \(rules)\n", ""))
+    try SmallFile.replace(path, with: Array("[]".utf8))
+    let invalid = try run("--check-config", path)
+    #expect(invalid.code == 1)
+    #expect(invalid.errors.hasPrefix("\(directory.file(shown)):1:1: "))
+    #expect(invalid.errors.unicodeScalars.filter(\.controlsTerminal) == ["\n"])
+    let missing = try run("--check", "--state", directory.file("no\(hostile)"))
+    #expect(missing.code == 1)
+    #expect(missing.errors.hasPrefix("feedd: "))
+    #expect(missing.errors.unicodeScalars.filter(\.controlsTerminal) == ["\n"])
+    let usage = try run("--\(hostile)")
+    #expect(usage.code == 2)
+    #expect(usage.errors.hasPrefix("feedd: "))
+    #expect(usage.errors.unicodeScalars.filter(\.controlsTerminal) == ["\n", "\n"])
   }
 
   @Test func checkConfigReportsTheContents() throws {
