@@ -1,3 +1,4 @@
+import FeedSystem
 import TestSupport
 import Testing
 
@@ -23,10 +24,10 @@ struct ClientTransferTests {
       all.lines == [
         """
         {"feed":"inbox","kind":"collection","id":"$.id","exclusive":false,"bins":[{"name":"urgent","filter":"@.p > 5",\
-        "sort":[{"by":"$.p","order":"descending"}]},{"name":"all"}],"count":4}
+        "sort":[{"by":"$.p","order":"descending"}]},{"name":"all"}],"count":4,"following":2}
         """,
         "{\"id\":1,\"p\":9}", "{\"id\":2,\"p\":1}", "{\"id\":3,\"p\":9}", "{\"id\":0,\"p\":7}",
-        "{\"feed\":\"list\",\"kind\":\"array\",\"count\":3}", "[1,2]", "null", "\"x\"",
+        "{\"feed\":\"list\",\"kind\":\"array\",\"count\":3,\"following\":1}", "[1,2]", "null", "\"x\"",
         "{\"feed\":\"a\",\"kind\":\"composed\",\"children\":[\"inbox/urgent\",\"list\"]}",
       ])
     let other = ClientCommand(try DaemonProcess())
@@ -111,7 +112,8 @@ struct ClientTransferTests {
     let export = try client.run("export", "top").lines
     #expect(
       export == [
-        #"{"feed":"queue","kind":"array","id":"$.id","retain":{"until":"$.x"},"count":2}"#, #"{"id":"b"}"#,
+        #"{"feed":"queue","kind":"array","id":"$.id","retain":{"until":"$.x"},"count":2,"following":1}"#,
+        #"{"id":"b"}"#,
         #"{"id":3,"v":7}"#, #"{"feed":"top","kind":"view","of":"queue","limit":2}"#,
       ])
     let other = ClientCommand(try DaemonProcess())
@@ -155,17 +157,73 @@ struct ClientTransferTests {
     #expect(try client.run("stats").json["elements"].int == 2)
   }
 
-  @Test("a truncated or malformed export is refused with the line number") func malformedExports() throws {
+  @Test(
+    "an export that is not whole is refused before the first change",
+    arguments: [
+      ("", "the file is empty; feedclient export writes a line for each feed"),
+      (#"{"id":1}"#, "line 1: expected the definition of a feed, as feedclient export writes it"),
+      (
+        #"{"feed":"f","kind":"array","count":2,"following":1}"# + "\n1",
+        "the file ends early: 'f', defined in line 1, lacks 1 element"
+      ),
+      (
+        #"{"feed":"f","kind":"array","count":1,"following":2}"# + "\n1",
+        "the file ends early: 2 feeds should follow 'f', defined in line 1"
+      ),
+      (
+        #"{"feed":"f","kind":"array","count":0,"following":2}"# + "\n" + #"{"feed":"g","kind":"array","count":0}"#,
+        "line 2: \"following\" must be 1, by the line before; a part of the file is missing"
+      ),
+      (#"{"feed":"f","kind":"array","count":-1}"#, "line 1: \"count\" must be a number from 0"),
+      (#"{"feed":"f","kind":"array","count":1}"# + "\n1]", "line 2, column 2: not JSON: expected a value"),
+      (
+        #"{"feed":"f","kind":"array","count":1}"# + "\n[\(String(repeating: "1,", count: 2000))1]",
+        "the element in line 2 is longer than the daemon's frames"
+      ),
+    ])
+  func malformedExports(text: String, message: String) throws {
+    let client = ClientCommand(try DaemonProcess(["--max-frame", "4096", "--max-element-bytes", "1024"]))
+    let directory = try TemporaryDirectory()
+    let file = directory.file("export")
+    try SmallFile.replace(file, with: Array(text.utf8))
+    // From a pipe and from a file.
+    for refused in [try client.run("import", input: text), try client.run("import", file)] {
+      #expect(refused.code == 2)
+      #expect(refused.errors == "feedclient: import: \(message)\n")
+    }
+    #expect(try client.run("feeds").lines == [])
+  }
+
+  @Test("a feed with elements is found before the first change") func fullFeedChangesNothing() throws {
     let client = ClientCommand(try DaemonProcess())
-    let heading = "{\"feed\":\"f\",\"kind\":\"collection\",\"count\":2}\n"
-    let cut = try client.run("import", input: heading + "{\"id\":1}\n")
-    #expect(cut.code == 2)
-    #expect(cut.errors == "feedclient: the file ends early: 'f', defined in line 1, lacks 1 element\n")
-    let foreign = try client.run("import", input: "{\"id\":1}\n")
-    #expect(foreign.code == 2)
-    #expect(foreign.errors.contains("line 1: expected the definition of a feed"))
-    #expect(try client.run("export", "nowhere").code == 1)
+    #expect(try client.run("push", "g", "--define", "{\"id\":1}").code == 0)
+    let text =
+      #"{"feed":"f","kind":"array","count":1,"following":1}"# + "\n1\n" + #"{"feed":"g","kind":"collection","count":0}"#
+    let refused = try client.run("import", input: text)
+    #expect(refused.code == 1)
+    #expect(refused.errors == "feedclient: 'g' has 1 element; give --replace to remove or --merge to keep them\n")
+    #expect(try client.run("describe", "f").code == 1)
+    #expect(try client.run("import", "--merge", input: text + "\n" + text).code == 0)
+    #expect(try client.run("range", "f", "0", "0", "9").lines == ["1", "1"])
+  }
+
+  @Test("an export that cannot be written ends with 2") func unwritableOutput() throws {
+    let client = ClientCommand(try DaemonProcess())
+    let lines = (0..<20_000).map { "{\"id\":\($0),\"text\":\"some text of an element\"}" }
+    #expect(try client.run("push", "f", "--define", input: lines.joined(separator: "\n")).code == 0)
     #expect(try client.run("export").code == 2)
+    #expect(try client.run("export", "nowhere").code == 1)
+    let shell = { (command: String) in
+      try ClientCommand.finish(
+        ChildProcess(
+          "/bin/sh",
+          ["-c", "\(command)", "sh", BuildProducts.program("feedclient"), client.socket]))
+    }
+    let full = try shell("\"$1\" --socket \"$2\" export f > /dev/full")
+    #expect(full.code == 2)
+    #expect(full.errors == "feedclient: cannot write to standard output: no space left on device\n")
+    let closed = try shell("{ \"$1\" --socket \"$2\" export f; echo $? >&2; } | head -n 1 > /dev/null")
+    #expect(closed.errors == "feedclient: the export is not complete: its reader has closed the pipe\n2\n")
   }
 
   @Test("feeds larger than a frame are exported, imported and queried") func largeFeeds() throws {

@@ -12,7 +12,7 @@ extension Command {
     about: """
       Writes feeds of any size to standard output, all of one revision: for each feed a line with its definition and \
       the number of its elements, then its elements, one a line. The feeds that a feed shows come before it. The \
-      selection and managed feeds are left out.
+      selection and managed feeds are left out. Ends with 2 if not everything was written.
       """,
     options: [OptionDescription("all", help: "export every feed")], operands: 0...Int.max
   ) { invocation throws(Failure) in
@@ -30,9 +30,10 @@ extension Command {
       gunzip < all.ndjson.gz | feedclient import --replace
       """,
     about: """
-      Defines the feeds of an export and pushes their elements, from FILE or standard input. Elements that the daemon \
-      refuses are reported with their line, and the others are imported. A feed with elements is refused unless an \
-      option says what to do with them.
+      Defines the feeds of an export and pushes their elements, from FILE or standard input. All of the file is read \
+      before the first change: one that is empty, cut or malformed changes nothing, and neither does one with a feed \
+      that has elements already, unless an option says what to do with them. Elements that the daemon refuses are \
+      reported with their line, and the others are imported.
       """,
     options: [
       OptionDescription("replace", help: "redefine feeds, and remove their elements first"),
@@ -45,17 +46,16 @@ extension Command {
     if replaces, merges { throw invocation.usage("--replace and --merge exclude each other") }
     let policy: FeedImport.Policy = replaces ? .replace : merges ? .merge : .refuse
     let file = invocation.operands.first ?? "-"
-    let input: InputFile?
+    let (connection, hello) = try invocation.connect(deadline: invocation.deadline())
+    let export: ExportLines
     do throws(SystemError) {
-      input = file == "-" ? nil : try InputFile(file)
+      let input = try RepeatableInput(
+        file == "-" ? nil : file, copyIn: invocation.environment.nonEmpty("TMPDIR") ?? "/tmp")
+      export = ExportLines(input, maxFrame: hello.maxFrame)
     } catch {
       throw .system(error)
     }
-    let (connection, hello) = try invocation.connect(deadline: invocation.deadline())
-    let transfer = FeedImport(invocation, connection, maxFrame: hello.maxFrame, policy: policy)
-    return try withExtendedLifetime(input) { () throws(Failure) in
-      try transfer.run(input?.descriptor ?? StandardStreams.input)
-    }
+    return try FeedImport(invocation, connection, maxFrame: hello.maxFrame, policy: policy).run(export)
   }
 
   static let backup = Command(

@@ -13,6 +13,8 @@ final class Console {
   /// Whether `--json` was given.
   let wantsJSON: Bool
   private var output = ByteBuffer()
+  /// The first error of standard output: whatever is written after it would be incomplete.
+  private var failure: Failure?
   private let write: (UnsafeRawBufferPointer, Int32) throws(SystemError) -> Void
 
   /// - Parameter write: writes bytes to a descriptor; tests collect them.
@@ -28,14 +30,18 @@ final class Console {
   }
 
   /// Writes the buffered output. Blocks until the reader accepts it.
+  /// - Throws: the first error of any write.
   func flush() throws(Failure) {
     defer { output.removeAll(keepingCapacity: true) }
+    if let failure { throw failure }
     if output.isEmpty { return }
     if terminal.isTerminal { output = TerminalFilter.filtered(output.bytes) }
     do throws(SystemError) {
       try write(output.bytes, StandardStreams.output)
     } catch {
-      throw error.code == EPIPE ? .readerGone : .system(error)
+      let failure: Failure = error.code == EPIPE ? .readerGone : .system(error)
+      self.failure = failure
+      throw failure
     }
   }
 

@@ -55,7 +55,8 @@ package enum Program {
       try invocation.console.flush()
       return status
     } catch {
-      if error != .readerGone { try invocation.console.flush() }
+      // The first error is the one to report.
+      try? invocation.console.flush()
       guard case .client(.refused(let refusal)) = error else { throw error }
       Explanation(error).tell(refusal, invocation)
       throw .told(.refused)
@@ -162,7 +163,7 @@ extension Program {
     Exit status:
       0  success
       1  the daemon refused the request, or nothing was found
-      2  usage error, unreadable file, or an element that is not JSON
+      2  usage error, unusable file, failed output, or an element that is not JSON
       3  no daemon answers
       4  timed out
       5  the local copy of a feed differs from the daemon's

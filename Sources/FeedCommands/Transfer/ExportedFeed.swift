@@ -3,8 +3,9 @@ import FeedJSON
 
 /// A feed in an export: its definition, and the feeds that must be defined before it.
 ///
-/// An export has one JSON value on each line: for each feed its definition with the number of its elements, then the
-/// elements. A feed follows the feeds that it shows.
+/// An export has one JSON value on each line: for each feed its heading, then its elements. A heading is a definition with
+/// the members `count`, the number of the feed's elements, if it may have some, and `following`, the number of the feeds after
+/// it, if there are any. So ``ExportLines`` notices the end of a file that was cut. A feed follows the feeds that it shows.
 struct ExportedFeed {
   let name: String
   let kind: String
@@ -16,9 +17,9 @@ struct ExportedFeed {
   let overlaps: Bool
   let sortedBins: [Bool]
 
-  /// The members that `describe` adds to a definition; see `Protocol/methods/describe.md`.
+  /// The members that `describe` adds to a definition (see `Protocol/methods/describe.md`), and those of a heading.
   private static let status: Set<String> = [
-    "shows", "sections", "counts", "count", "revision", "watchers", "source",
+    "shows", "sections", "counts", "count", "revision", "watchers", "source", "following",
   ]
 
   /// Parses an entry of the result of `feeds`, or a line of an export.
@@ -40,7 +41,11 @@ struct ExportedFeed {
   var hasElements: Bool { ["collection", "array", "single"].contains(kind) }
 
   /// Returns the line before the elements.
-  func heading(count: Int) -> String { hasElements ? "{\(definition),\"count\":\(count)}" : "{\(definition)}" }
+  /// - Parameter following: the number of the feeds after this one.
+  func heading(count: Int, following: Int) -> String {
+    let elements = hasElements ? ",\"count\":\(count)" : ""
+    return "{\(definition)\(elements)\(following > 0 ? ",\"following\":\(following)" : "")}"
+  }
 
   /// Returns the parameters of `define`.
   func parameters(replace: Bool, animation: String? = nil) -> String {

@@ -28,11 +28,18 @@ final class FeedExport {
       console.say("'\(feed.name)' is left out: only the daemon's configuration can define a managed feed")
     }
     let exported = feeds.filter { $0.kind != "managed" }
+    if exported.isEmpty { console.say("nothing is exported: there are no feeds") }
     let full = exported.filter(\.hasElements)
-    if full.count == 1, !full[0].overlaps {
-      try stream(exported, connection)
-    } else {
-      try copy(exported, full, connection)
+    do throws(Failure) {
+      if full.count == 1, !full[0].overlaps {
+        try stream(exported, connection)
+      } else {
+        try copy(exported, full, connection)
+      }
+      try console.flush()
+    } catch {
+      // Half an export is an error, also if its reader wanted no more.
+      throw error == .readerGone ? .state("the export is not complete: its reader has closed the pipe") : error
     }
     if let progress { console.sayRaw(progress.summary("exported", written)) }
   }
@@ -53,9 +60,10 @@ final class FeedExport {
 
   /// Streams feeds of which at most one has elements.
   private func stream(_ feeds: [ExportedFeed], _ connection: Connection) throws(Failure) {
-    for feed in feeds {
+    for (place, feed) in feeds.enumerated() {
+      let following = feeds.count - place - 1
       guard feed.hasElements else {
-        console.print(feed.heading(count: 0))
+        console.print(feed.heading(count: 0, following: following))
         continue
       }
       var total = 0
@@ -63,7 +71,7 @@ final class FeedExport {
         feed.name,
         begin: { start throws(Failure) in
           total = start.sections.reduce(0) { $0 + $1.count }
-          console.print(feed.heading(count: total))
+          console.print(feed.heading(count: total, following: following))
         }
       ) { row throws(Failure) in
         console.print(row.element)
@@ -79,7 +87,7 @@ final class FeedExport {
     for feed in full { try copies.add(feed.name) }
     try copies.synchronize()
     try check(feeds, connection)
-    for feed in feeds {
+    for (place, feed) in feeds.enumerated() {
       let mirror = copies.mirror(of: feed.name)
       var elements: [[UInt8]]?
       if feed.overlaps, let mirror {
@@ -90,7 +98,7 @@ final class FeedExport {
         elements = merge.merged()
       }
       let count = elements?.count ?? mirror?.count ?? 0
-      console.print(feed.heading(count: count))
+      console.print(feed.heading(count: count, following: feeds.count - place - 1))
       if let elements {
         for element in elements { try write(element, feed.name, of: count) }
       } else if let mirror {

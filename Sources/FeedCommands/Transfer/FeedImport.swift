@@ -2,7 +2,7 @@ import FeedClient
 import FeedJSON
 import FeedSystem
 
-/// Reads the lines of an export: the action of `import`. See ``ExportedFeed`` for the format.
+/// Defines the feeds of an export and pushes their elements: the action of `import`.
 final class FeedImport {
   /// The treatment of a feed that exists and is not empty.
   enum Policy: Equatable {
@@ -16,21 +16,14 @@ final class FeedImport {
   /// The limits that a smaller request respects.
   private static let limits: Set = ["maxFrame", "maxRequestRows"]
 
-  /// The feed whose elements are being read.
-  private struct Current {
-    var target: PushTarget
-    /// The number of elements that are still expected.
-    var missing: Int
-    var line: Int
-  }
-
   private let invocation: Invocation
   private let connection: Connection
   private let policy: Policy
   /// The animation hint of each request.
   private let animation: String?
   private let maxFrame: Int
-  private var current: Current?
+  /// The feed whose elements are being pushed.
+  private var target: PushTarget?
   private var pusher = Pusher()
   private var pushed = 0
   private var feeds = 0
@@ -48,19 +41,20 @@ final class FeedImport {
     if invocation.console.errorTerminal.canRedraw { progress = TransferProgress() }
   }
 
-  /// Imports all lines from a descriptor.
-  func run(_ input: Int32) throws(Failure) -> ExitStatus {
-    var reader = ElementReader(limit: max(maxFrame - 256, 1), opensArrays: false)
-    while true {
-      let count: Int
-      do throws(SystemError) {
-        count = try StandardStreams.read(into: reader.room(), from: input)
-      } catch {
-        throw .system(error)
+  /// Imports an export. Judges all of it before the first change.
+  func run(_ export: borrowing ExportLines) throws(Failure) -> ExitStatus {
+    var filled: [String] = []
+    try export.read { line throws(Failure) in
+      if case .feed(let heading) = line, heading.count != nil { filled.append(heading.feed.name) }
+    }
+    if policy == .refuse {
+      for feed in filled { try checkIsEmpty(feed) }
+    }
+    try export.read { line throws(Failure) in
+      switch line {
+      case .feed(let heading): try begin(heading)
+      case .element(let view, let line): try push(view, line)
       }
-      count == 0 ? reader.finish() : reader.didFill(count)
-      while let item = reader.next() { try take(item) }
-      if count == 0 { break }
     }
     try endFeed()
     if let progress { console.sayRaw(progress.summary("imported", pushed)) }
@@ -74,53 +68,49 @@ final class FeedImport {
     return refused > 0 ? .refused : .done
   }
 
-  private func take(_ item: ElementReader.Item) throws(Failure) {
-    switch item {
-    case .tooLong(let line): throw invocation.usage("the element in line \(line) is longer than the daemon's frames")
-    case .malformed(let line, let column, let reason):
-      throw invocation.usage("line \(line), column \(column): not JSON: \(reason)")
-    case .element(let view, let line):
-      guard let target = current?.target, (current?.missing ?? 0) > 0 else { return try begin(view, line) }
-      current?.missing -= 1
-      pusher.add(view.text, line: line, alone: target.mustTravelAlone(view))
-      try send()
-      while !pusher.wantsLines { try receive() }
-      if let line = progress?.line("imported", target.feed, pushed + pusher.pushed, console.errorTerminal.columns) {
-        console.sayRaw(line)
-      }
+  /// Throws if a feed exists and has elements.
+  private func checkIsEmpty(_ feed: String) throws(Failure) {
+    let held: Int
+    do throws(Failure) {
+      held = try describe(feed) { $0.member("count")?.int ?? 0 }
+    } catch .client(.refused(let error)) where error.code == RemoteError.unknownFeed {
+      return
+    }
+    guard held > 0 else { return }
+    console.say("'\(feed)' has \(counted(held, "element")); give --replace to remove or --merge to keep them")
+    throw .told(.refused)
+  }
+
+  private func describe<Result>(_ feed: String, _ read: (JSONView) -> Result) throws(Failure) -> Result {
+    var params = ParameterWriter()
+    params.add("feed", feed)
+    return try invocation.call(connection, "describe", params.finish(), deadline: invocation.deadline(), read)
+  }
+
+  private func push(_ element: JSONView, _ line: Int) throws(Failure) {
+    guard let target else { return }
+    pusher.add(element.text, line: line, alone: target.mustTravelAlone(element))
+    try send()
+    while !pusher.wantsLines { try receive() }
+    if let line = progress?.line("imported", target.feed, pushed + pusher.pushed, console.errorTerminal.columns) {
+      console.sayRaw(line)
     }
   }
 
-  /// Defines the feed of a line.
-  private func begin(_ view: JSONView, _ line: Int) throws(Failure) {
+  /// Defines a feed, and prepares it for its elements.
+  private func begin(_ heading: ExportLines.Heading) throws(Failure) {
     try endFeed()
-    guard let feed = view.member("feed")?.string, view.member("kind")?.string != nil else {
-      throw invocation.usage("line \(line): expected the definition of a feed, as feedclient export writes it")
-    }
-    let count = view.member("count")?.int ?? 0
-    let definition = ExportedFeed(view).parameters(replace: policy == .replace, animation: animation)
+    let definition = heading.feed.parameters(replace: policy == .replace, animation: animation)
     try invocation.call(connection, "define", definition, deadline: invocation.deadline()) { _ in }
     feeds += 1
-    guard view.member("count") != nil else { return }
-    var params = ParameterWriter()
-    params.add("feed", feed)
-    let name = params.finish()
-    var (target, held) = try invocation.call(connection, "describe", name, deadline: invocation.deadline()) {
-      (PushTarget($0), $0.member("count")?.int ?? 0)
-    }
+    guard heading.count != nil else { return }
+    var (target, held) = try describe(heading.feed.name) { (PushTarget($0), $0.member("count")?.int ?? 0) }
     target.animation = animation
-    switch policy {
-    case .merge: break
-    case .replace: try empty(target, rows: held)
-    case .refuse where held > 0:
-      console.say("'\(feed)' has \(counted(held, "element")); give --replace to remove or --merge to keep them")
-      throw .told(.refused)
-    case .refuse: break
-    }
+    if policy == .replace { try empty(target, rows: held) }
     var window = Pusher.Window()
     window.batchBytes = min(window.batchBytes, max(maxFrame - target.envelopeBytes, 1))
     pusher = Pusher(window: window)
-    current = Current(target: target, missing: count, line: line)
+    self.target = target
   }
 
   /// Removes all elements of a feed with this number of rows: in one request, unless its answer would not fit a frame.
@@ -182,24 +172,18 @@ final class FeedImport {
 
   /// Waits until every element of the current feed was answered.
   private func endFeed() throws(Failure) {
-    guard let current else { return }
+    if target == nil { return }
     while !pusher.isIdle {
       try send()
       try receive()
     }
     pushed += pusher.pushed
-    self.current = nil
+    target = nil
     pusher = Pusher()
-    guard current.missing == 0 else {
-      console.say(
-        "the file ends early: '\(current.target.feed)', defined in line \(current.line), lacks "
-          + counted(current.missing, "element"))
-      throw .told(.usage)
-    }
   }
 
   private func send() throws(Failure) {
-    guard let target = current?.target else { return }
+    guard let target else { return }
     while connection.outputCount < 1 << 20, let batch = pusher.next() {
       connection.send(target.method) { target.append(batch, to: &$0) }
     }

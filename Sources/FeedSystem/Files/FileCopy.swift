@@ -24,6 +24,21 @@ public enum FileCopy {
     try fill(Descriptor(owning: number), path, source, isCancelled)
   }
 
+  /// Copies all that a descriptor gives to a file without a name in `directory`.
+  static func unnamed(_ source: Int32, in directory: String) throws(SystemError) -> Descriptor {
+    var number = retryingInterrupts { clinux_create_unnamed(directory, 0o600) }
+    if number < 0 {
+      // Not every file system can create a file without a name.
+      let temporary = try FilePath.temporary(for: "copy", in: directory)
+      number = retryingInterrupts { clinux_open(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600) }
+      guard number >= 0 else { throw .last("create a file in", directory) }
+      unlink(temporary)
+    }
+    let file = Descriptor(owning: number)
+    try copy(source, to: file.rawValue, "a file in \(directory)") { false }
+    return file
+  }
+
   /// Copies the source to a new file, and gives it its name.
   private static func fill(
     _ file: consuming Descriptor, _ path: String, _ source: InputFile, _ isCancelled: () -> Bool
