@@ -93,6 +93,30 @@ public final class Pace {
 }
 
 extension Array {
+  /// The elements that are written between two stops, to memory that was not touched before.
+  private static var chunk: Int { 1024 }
+
+  /// Creates an array of one value, and lets `pace` stop in between.
+  init(repeating value: Element, count: Int, _ pace: Pace) {
+    self.init()
+    reserveCapacity(count)
+    while self.count < count {
+      append(contentsOf: repeatElement(value, count: Swift.min(Self.chunk, count - self.count)))
+      pace.spend(4)
+    }
+  }
+
+  /// Returns what `transform` makes of each element, and lets `pace` stop in between.
+  func map<Result>(_ pace: Pace, _ transform: (Element) -> Result) -> [Result] {
+    var results: [Result] = []
+    results.reserveCapacity(count)
+    for element in self {
+      results.append(transform(element))
+      if results.count % Self.chunk == 0 { pace.spend(4) }
+    }
+    return results
+  }
+
   /// Fewer elements are sorted without a stop.
   private static var many: Int { 256 }
 

@@ -233,7 +233,14 @@ final class Publisher {
       return
     }
     var concerned = Set<UInt32>()
-    for paths in [change.deleted, change.added, change.updated] { for path in paths { concerned.insert(path.section) } }
+    for paths in [change.deleted, change.added, change.updated] {
+      // The rows of a section follow each other.
+      var last: UInt32?
+      for path in paths where path.section != last {
+        concerned.insert(path.section)
+        last = path.section
+      }
+    }
     for section in concerned.sorted() {
       let bin = collection.bins[Int(section)]
       if graph.isSeen(bin) { propagate(from: slot, toBin: bin) } else { bin.skip(to: revision) }

@@ -39,7 +39,7 @@ struct Rebinning {
     var sources: [UInt32] = []
     state.elements.discarded = old.elements.discarded
     let handles = old.elements.inOrderOfArrival(pace)
-    successors = [UInt32](repeating: ElementTable.none, count: Int(handles.max() ?? 0) + 1)
+    successors = [UInt32](repeating: ElementTable.none, count: Int(handles.max() ?? 0) + 1, pace)
     state.deferRows(count: handles.count, pace)
     sources.reserveCapacity(handles.count)
     for (place, handle) in handles.enumerated() {
@@ -62,6 +62,7 @@ struct Rebinning {
     log.finish()
     for (successor, source) in sources.enumerated() where source != ElementTable.none {
       successors[Int(source)] = UInt32(successor)
+      if successor & 63 == 0 { pace.spend() }
     }
   }
 
@@ -80,10 +81,12 @@ struct Rebinning {
     // An array that grows copies everything at once.
     change.deleted.reserveCapacity(olds.reduce(0) { $0 + $1.count })
     change.added.reserveCapacity(news.reduce(0) { $0 + $1.count })
-    var placeOf: [Int] = []
+    var placeOf: [UInt32] = []
     var next = 0
     for after in news.indices {
-      if after == 0 || news[after].rows !== news[after - 1].rows { placeOf = news[after].rows.rowsByItem(pace) }
+      if after == 0 || news[after].rows !== news[after - 1].rows {
+        placeOf = news[after].rows.rowsByItem(upTo: state.elements.endHandle, pace)
+      }
       if next < kept.count, kept[next].after == after {
         compareRows((kept[next].before, olds[kept[next].before]), (after, news[after]), placeOf)
         next += 1
@@ -138,9 +141,9 @@ struct Rebinning {
 
   /// Adds the changes of the rows of a section that stays.
   ///
-  /// - Parameter placeOf: the row of each new handle in the tree of the new section; -1 if it has none.
+  /// - Parameter placeOf: the row of each new handle in the tree of the new section; `UInt32.max` if it has none.
   private mutating func compareRows(
-    _ before: (index: Int, rows: SectionRange), _ after: (index: Int, rows: SectionRange), _ placeOf: [Int]
+    _ before: (index: Int, rows: SectionRange), _ after: (index: Int, rows: SectionRange), _ placeOf: [UInt32]
   ) {
     var places: [Int] = []
     var sources: [(row: Int, handle: UInt32)] = []
@@ -149,7 +152,7 @@ struct Rebinning {
     var row = 0
     before.rows.rows.forEach(in: before.rows.range) { handle in
       let successor = Int(successors[Int(handle)])
-      let place = successor < placeOf.count ? placeOf[successor] : -1
+      let place = successor < placeOf.count ? Int(placeOf[successor]) : -1
       if after.rows.range.contains(place) {
         places.append(place - after.rows.start)
         sources.append((row, handle))
@@ -160,9 +163,12 @@ struct Rebinning {
       if row & 15 == 0 { pace.spend() }
     }
     let staying = longestIncreasing(places) { pace.spend() }
-    var stays = [Bool](repeating: false, count: after.rows.count)
-    for index in staying { stays[places[index]] = true }
-    var placeInAdded = [UInt32](repeating: 0, count: stays.count)
+    var stays = [Bool](repeating: false, count: after.rows.count, pace)
+    for (number, index) in staying.enumerated() {
+      stays[places[index]] = true
+      if number & 63 == 0 { pace.spend() }
+    }
+    var placeInAdded = [UInt32](repeating: 0, count: stays.count, pace)
     for row in stays.indices {
       if row & 31 == 0 { pace.spend() }
       if stays[row] { continue }

@@ -1,4 +1,5 @@
 import FeedChange
+import Glibc
 
 /// The elements of one feed, addressed by handles: small numbers that do not change while an element lives.
 ///
@@ -21,6 +22,8 @@ public final class ElementTable {
   private(set) var records: UnsafeMutablePointer<Record>
   private(set) var capacity: Int
   private var used = 0
+  /// The number after the greatest handle that was ever used.
+  var endHandle: Int { used }
   private var firstFree = ElementTable.none
   private var arrivals: UInt64 = 0
   /// The number of living elements.
@@ -42,13 +45,13 @@ public final class ElementTable {
 
   init() {
     capacity = 16
-    records = .allocate(capacity: capacity)
+    records = Self.room(nil, capacity)
   }
 
   deinit {
     guard count >= DiscardedElements.many, let discarded else {
       forEach { handle in records[Int(handle)].text.release() }
-      return records.deallocate()
+      return Glibc.free(records)
     }
     var next = oldest
     discarded.add { [records] count in
@@ -58,7 +61,7 @@ public final class ElementTable {
         next = records[Int(next)].newer
         left -= 1
       }
-      if next == Self.none { records.deallocate() }
+      if next == Self.none { Glibc.free(records) }
       return next == Self.none
     }
   }
@@ -66,9 +69,7 @@ public final class ElementTable {
   /// Returns a table with the same handles and texts, in the same order. The texts are shared. O(n).
   func copy(_ pace: Pace) -> ElementTable {
     let copy = ElementTable()
-    copy.records.deallocate()
-    copy.records = .allocate(capacity: capacity)
-    copy.capacity = capacity
+    copy.reserve(capacity)
     for handle in 0..<used {
       (copy.records + handle).initialize(to: records[handle])
       if handle & 255 == 0 { pace.spend() }
@@ -194,11 +195,16 @@ public final class ElementTable {
   /// Makes room for so many elements.
   func reserve(_ count: Int) {
     if count <= capacity { return }
-    let larger = UnsafeMutablePointer<Record>.allocate(capacity: count)
-    larger.moveInitialize(from: records, count: used)
-    records.deallocate()
-    records = larger
+    // Records are plain bytes. The system moves the pages of a large block without copying them.
+    records = Self.room(records, count)
     capacity = count
+  }
+
+  /// Resizes the records, or allocates them.
+  private static func room(
+    _ records: UnsafeMutablePointer<Record>?, _ count: Int
+  ) -> UnsafeMutablePointer<Record> {
+    resized(records, byteCount: count * MemoryLayout<Record>.stride).assumingMemoryBound(to: Record.self)
   }
 
   private func link(_ handle: UInt32, before newer: UInt32) {
@@ -329,6 +335,6 @@ extension ElementTable {
       if handle & 7 == 0 { pace.spend() }
     }
     if !isSorted { keys.sort(pace) { ($0.number, $0.arrival) < ($1.number, $1.arrival) } }
-    return keys.map(\.handle)
+    return keys.map(pace, \.handle)
   }
 }

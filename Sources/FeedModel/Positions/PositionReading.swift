@@ -176,14 +176,11 @@ extension PositionTree {
     return rows
   }
 
-  /// The row of each item up to the greatest one in the tree, -1 for items that are not in it. O(n + greatest item).
-  func rowsByItem(_ pace: Pace) -> [Int] {
-    var rows: [Int] = []
-    var row = 0
+  /// The row of each item below `end`, `UInt32.max` for items that are not in the tree. O(n + end).
+  func rowsByItem(upTo end: Int, _ pace: Pace) -> [UInt32] {
+    var rows = [UInt32](repeating: .max, count: end, pace)
+    var row: UInt32 = 0
     forEach(in: 0..<count) { item in
-      if rows.count <= Int(item) {
-        rows.append(contentsOf: repeatElement(-1, count: max(Int(item) + 1 - rows.count, rows.count)))
-      }
       rows[Int(item)] = row
       row += 1
       if row & 31 == 0 { pace.spend() }

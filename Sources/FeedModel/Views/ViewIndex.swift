@@ -37,8 +37,8 @@ final class ViewIndex {
     self.discarded = discarded
     judge = ViewJudge(plan.definition, limits: limits)
     other = ViewJudge(plan.definition, limits: limits)
-    var entries = ViewEntries()
     let count = plan.source.count
+    var entries = ViewEntries(most: count)
     texts.reserveCapacity(count)
     all.reserve(handles: count)
     plan.source.forEachRow { row in
@@ -350,6 +350,9 @@ struct ViewEntries: ~Copyable {
   private var entries: [Entry] = []
   /// The long keys.
   private var keys = ByteBuffer()
+
+  /// - Parameter most: the number of rows that may be added. An array that grows copies everything at once.
+  init(most: Int) { entries.reserveCapacity(most) }
 
   /// Adds the row that `judge` accepted last. Rows must be added in the order of the source.
   mutating func append(_ row: UInt32, _ judge: ViewJudge) {

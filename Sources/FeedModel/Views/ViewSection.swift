@@ -96,7 +96,7 @@ final class ViewSection: FeedSection {
     if plan.definition.isPlain { return Array(window.range(of: source.count)) }
     if let preview, preview.plan === plan, preview.version == counts.version { return preview.rows }
     let judge = ViewJudge(plan.definition, limits: limits)
-    var entries = ViewEntries()
+    var entries = ViewEntries(most: source.count)
     var row: UInt32 = 0
     source.forEachRow {
       if judge.accepts($0.element, pace) { entries.append(row, judge) }
