@@ -89,11 +89,10 @@ import Testing
   }
 
   @Test func unwritableFileIsAnError() throws {
-    let failure = #expect(throws: Failure.self) {
-      try SinceFile(path: directory.file("absent/since"), feeds: ["f"])
-    }
-    #expect(failure?.status == .usage)
     let folder = directory.file("absent")
-    #expect(failure.map { Explanation($0).lines } == ["cannot write in \(folder): no such file or directory"])
+    let failure = #expect(throws: Failure.self) { try SinceFile(path: "\(folder)/since", feeds: ["f"]) }
+    #expect(failure?.status == .usage)
+    let error = "cannot write \(folder)/since: no such file or directory; create the directory \(folder)"
+    #expect(failure.map { Explanation($0).lines } == [error])
   }
 }

@@ -50,15 +50,19 @@ public final class ReplaceableFile {
   private let directory: Descriptor
 
   /// Opens the directory of `path`.
-  /// - Throws: also if files cannot be created in the directory. The error has the path of the directory.
+  /// - Throws: also if files cannot be created in the directory. The error has `path`, and names a missing directory.
   public init(_ path: String) throws(SystemError) {
     self.path = path
     name = FilePath.name(of: path)
     let place = FilePath.directory(of: path)
     let number = retryingInterrupts { clinux_open_directory(place) }
-    guard number >= 0 else { throw .last("write in", place) }
+    guard number >= 0 else {
+      let code = currentErrno()
+      let advice = code == ENOENT ? "create the directory \(place)" : nil
+      throw SystemError(code: code, operation: "write", path: path, advice: advice)
+    }
     directory = Descriptor(owning: number)
-    guard faccessat(number, ".", W_OK | X_OK, 0) == 0 else { throw .last("write in", place) }
+    guard faccessat(number, ".", W_OK | X_OK, 0) == 0 else { throw .last("write", path) }
   }
 
   /// Returns the bytes of the file; nil if there is none.
