@@ -10,6 +10,7 @@ public enum Daemon {
   /// - Parameter arguments: the arguments without the program's name.
   /// - Returns: 0 if it ended on request, 1 if it failed, 2 if the command line is wrong.
   public static func main(_ arguments: [String], environment: Environment) -> Int32 {
+    StandardStreams.occupyClosed()
     do throws(UsageError) {
       let terminal = Terminal(descriptor: StandardStreams.output, environment: environment)
       switch try DaemonOptions.parse(arguments, environment: environment, width: terminal.columns) {

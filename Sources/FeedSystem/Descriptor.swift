@@ -26,6 +26,39 @@ public struct Descriptor: ~Copyable, Sendable {
     return number
   }
 
+  /// Reads the available bytes of the descriptor `number`, after waiting for at least one, also if the descriptor is
+  /// nonblocking.
+  /// - Parameters:
+  ///   - deadline: the time of ``MonotonicClock`` at which to stop, even if bytes are available; nil for no limit.
+  ///   - operation: the words after "cannot" in an error.
+  ///   - path: the file in an error.
+  /// - Returns: the number of bytes; 0 at the end of the stream.
+  /// - Throws: `ETIMEDOUT` at the deadline.
+  static func readSome(
+    into buffer: UnsafeMutableRawBufferPointer, from number: Int32, until deadline: UInt64? = nil,
+    _ operation: String, _ path: String? = nil
+  ) throws(SystemError) -> Int {
+    while true {
+      if deadline != nil { try waitForInput(number, until: deadline, operation, path) }
+      let count = retryingInterrupts { Glibc.read(number, buffer.baseAddress, buffer.count) }
+      if count >= 0 { return count }
+      guard currentErrno() == EAGAIN else { throw .last(operation, path) }
+      try waitForInput(number, until: deadline, operation, path)
+    }
+  }
+
+  private static func waitForInput(
+    _ number: Int32, until deadline: UInt64?, _ operation: String, _ path: String?
+  ) throws(SystemError) {
+    var list = WaitList()
+    list.add(number, .readable)
+    repeat {
+      if let deadline, MonotonicClock.now >= deadline {
+        throw SystemError(code: ETIMEDOUT, operation: operation, path: path)
+      }
+    } while try !list.wait(until: deadline)
+  }
+
   /// Writes all of the bytes to the descriptor `number`. Waits for room, also if the descriptor is nonblocking.
   /// - Parameters:
   ///   - operation: the words after "cannot" in an error.

@@ -60,6 +60,27 @@ struct ClientExitTests {
     #expect(!outcome.errors.isEmpty)
   }
 
+  /// Without a file in their place, the connection would be standard output, and the daemon would read the results.
+  @Test("closed standard streams are errors, and nothing else gets their numbers") func closedStreams() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
+    for command in ["feeds", "export f", "watch f", "help", "--version"] {
+      let outcome = try ClientCommand.finish(client.startShell("$0 \(command) >&-"))
+      #expect(outcome.code == 2, "\(command)")
+      #expect(outcome.errors == "feedclient: cannot write to standard output: bad file descriptor\n", "\(command)")
+    }
+    for command in ["push f -", "set f -"] {
+      let outcome = try ClientCommand.finish(client.startShell("$0 \(command) <&-"))
+      #expect(outcome.code == 2, "\(command)")
+      #expect(outcome.errors.contains("cannot read from standard input: bad file descriptor\n"), "\(command)")
+    }
+    let silent = try ClientCommand.finish(client.startShell("$0 get f 1 2>&-; $0 get f 2 2>&-; echo $?"))
+    #expect(silent.lines.last == "1")
+    try daemon.stop()
+    #expect(!daemon.log.contains("warning"))
+  }
+
   @Test func exitStatusIs1ForARefusedRequest() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)

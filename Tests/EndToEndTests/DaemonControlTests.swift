@@ -55,4 +55,28 @@ import Testing
       + "create the directory /nonexistent"
     #expect(daemon.log.split(separator: "\n").filter { $0.hasSuffix(error) }.count == 1)
   }
+
+  @Test("a daemon without standard streams writes its log into no file of its own") func closedStreams() throws {
+    let directory = try TemporaryDirectory()
+    let notify = try NotifyReceiver(directory.file("notify"))
+    let process = try ChildProcess(
+      "sh",
+      [
+        "-c", "exec \"$0\" --socket \"$1/s\" --state \"$1/state\" <&- >&- 2>&-", BuildProducts.program("feedd"),
+        directory.path,
+      ],
+      environment: ["NOTIFY_SOCKET": notify.socketName])
+    while try !notify.next().contains("READY=1") {}
+    for number in 0...2 {
+      #expect(FilePath.resolved("/proc/\(process.pid)/fd/\(number)") == "/dev/null")
+    }
+    let client = ClientCommand(socket: directory.file("s"))
+    #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
+    for lock in ["s.lock", "state/feedd.lock"] {
+      let text = String(decoding: try SmallFile.read(directory.file(lock)), as: UTF8.self)
+      #expect(text.trimmingCharacters(in: .newlines) == "\(process.pid)", "\(lock)")
+    }
+    process.signal(SIGTERM)
+    #expect(try process.waitForExit() == 0)
+  }
 }

@@ -14,6 +14,7 @@ package enum Program {
   package static func run(
     _ arguments: [String], environment: Environment, states: StateActions
   ) -> ExitStatus {
+    StandardStreams.occupyClosed()
     StandardStreams.ignoreBrokenPipes()
     let console = makeConsole(json: false, environment)
     do throws(Failure) {

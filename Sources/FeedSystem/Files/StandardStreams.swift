@@ -28,15 +28,21 @@ public enum StandardStreams {
   }
 
   /// Reads the available bytes, after waiting for at least one.
+  /// - Parameter deadline: the time of ``MonotonicClock`` at which to stop, even if bytes are available; nil for no limit.
   /// - Returns: the number of bytes; 0 at the end of the stream.
+  /// - Throws: `ETIMEDOUT` at the deadline.
   public static func read(
-    into buffer: UnsafeMutableRawBufferPointer, from descriptor: Int32 = input
+    into buffer: UnsafeMutableRawBufferPointer, from descriptor: Int32 = input, until deadline: UInt64? = nil
   ) throws(SystemError) -> Int {
-    while true {
-      let count = retryingInterrupts { Glibc.read(descriptor, buffer.baseAddress, buffer.count) }
-      if count >= 0 { return count }
-      guard currentErrno() == EAGAIN else { throw .last("read from standard input") }
-      _ = try Readiness.readable.wait(on: descriptor)
+    try Descriptor.readSome(into: buffer, from: descriptor, until: deadline, "read from standard input")
+  }
+
+  /// Opens `/dev/null` in place of each standard stream that is closed, so that no file or socket that is opened later
+  /// gets its number. Reading or writing the stream fails with `EBADF`. Call it before anything is opened.
+  public static func occupyClosed() {
+    for stream in [input, output, error] where fcntl(stream, F_GETFD) == -1 {
+      // open(2) returns the lowest free number, which is that of the stream.
+      _ = clinux_open("/dev/null", stream == input ? O_WRONLY : O_RDONLY, 0)
     }
   }
 
