@@ -71,7 +71,10 @@ extension Daemon {
   /// - Returns: 0 if the file is valid and the signal was sent, otherwise 1.
   static func reload(_ pid: Int, signals: Bool) -> Int32 {
     do {
-      guard try SmallFile.read("/proc/\(pid)/comm") == SmallFile.read("/proc/self/comm") else {
+      guard let name = try? SmallFile.read("/proc/\(pid)/comm") else {
+        throw UsageError("cannot reload process \(pid): there is no such process")
+      }
+      guard try name == SmallFile.read("/proc/self/comm") else {
         throw UsageError("cannot reload process \(pid): it is not feedd")
       }
       let words = try SmallFile.read("/proc/\(pid)/cmdline").split(separator: 0, omittingEmptySubsequences: false)

@@ -79,4 +79,16 @@ import Testing
     process.signal(SIGTERM)
     #expect(try process.waitForExit() == 0)
   }
+
+  @Test("reloading a process that does not exist or is not feedd is refused") func reloadOfOthers() throws {
+    func errors(_ pid: Int32) throws -> String {
+      let process = try ChildProcess(BuildProducts.program("feedd"), ["--check-reload", "\(pid)"])
+      #expect(try process.waitForExit() == 1)
+      return process.errors.text
+    }
+    let own = getpid()
+    #expect(try errors(own) == "feedd: cannot reload process \(own): it is not feedd\n")
+    // The greatest process ID that Linux assigns is one less.
+    #expect(try errors(4_194_304) == "feedd: cannot reload process 4194304: there is no such process\n")
+  }
 }
