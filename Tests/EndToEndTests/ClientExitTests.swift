@@ -24,7 +24,7 @@ struct ClientExitTests {
     #expect(watcher.code == 4)
     #expect(watcher.lines.count == 1)
     // Standard input stays open without data.
-    for words in [["push", "f"], ["push", "f", "-"], ["set", "f"], ["set", "f", "-"], ["define", "-"]] {
+    for words in [["push", "f"], ["push", "f", "-"], ["set", "f"], ["set", "f", "-"], ["define", "-"], ["import"]] {
       let waiting = try client.start(words + ["--timeout", "100ms"])
       #expect(try waiting.waitForExit() == 4, "\(words)")
       #expect(waiting.errors.text == "feedclient: timed out after 100 ms\n")

@@ -194,6 +194,22 @@ struct ClientTransferTests {
     #expect(try client.run("feeds").lines == [])
   }
 
+  @Test("a directory and a missing place for the copy are errors that name them") func unreadableInputs() throws {
+    let directory = try TemporaryDirectory()
+    var client = ClientCommand(try DaemonProcess())
+    let folder = try client.run("import", directory.path)
+    #expect(folder.code == 2)
+    #expect(folder.errors == "feedclient: cannot read \(directory.path): is a directory; pass a file\n")
+    let input = try ClientCommand.finish(client.startShell("$0 import < \(directory.path)"))
+    #expect(input.code == 2)
+    #expect(input.errors == "feedclient: cannot read standard input: is a directory; pass a file\n")
+    client.environment["TMPDIR"] = directory.file("absent")
+    let pipe = try client.run("import", input: "{}")
+    #expect(pipe.code == 2)
+    #expect(
+      pipe.errors == "feedclient: cannot create a file in \(directory.file("absent")): no such file or directory\n")
+  }
+
   @Test("a feed with elements is found before the first change") func fullFeedChangesNothing() throws {
     let client = ClientCommand(try DaemonProcess())
     #expect(try client.run("push", "g", "--define", "{\"id\":1}").code == 0)

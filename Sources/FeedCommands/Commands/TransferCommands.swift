@@ -1,5 +1,6 @@
 import FeedClient
 import FeedSystem
+import Glibc
 
 /// Commands that copy feeds and states.
 extension Command {
@@ -50,10 +51,10 @@ extension Command {
     let export: ExportLines
     do throws(SystemError) {
       let input = try RepeatableInput(
-        file == "-" ? nil : file, copyIn: invocation.environment.nonEmpty("TMPDIR") ?? "/tmp")
+        file == "-" ? nil : file, copyIn: invocation.environment.nonEmpty("TMPDIR") ?? "/tmp", until: invocation.end)
       export = ExportLines(input, maxFrame: hello.maxFrame)
     } catch {
-      throw .system(error)
+      throw error.code == ETIMEDOUT ? invocation.failure(.timedOut) : .system(error)
     }
     return try FeedImport(invocation, connection, maxFrame: hello.maxFrame, policy: policy).run(export)
   }

@@ -1,5 +1,6 @@
 import FeedClient
 import FeedSystem
+import Glibc
 
 /// Standard input, for commands that read all of it before they start.
 enum StandardInput {
@@ -7,22 +8,10 @@ enum StandardInput {
   /// - Parameter deadline: in nanoseconds of ``MonotonicClock``; nil for no limit.
   static func read(into buffer: UnsafeMutableRawBufferPointer, until deadline: UInt64?) throws(Failure) -> Int {
     do throws(SystemError) {
-      if try isReady(until: deadline) { return try StandardStreams.read(into: buffer) }
+      return try StandardStreams.read(into: buffer, until: deadline)
     } catch {
-      throw .system(error)
+      throw error.code == ETIMEDOUT ? .client(.timedOut) : .system(error)
     }
-    throw .client(.timedOut)
-  }
-
-  /// Waits for input or its end. Returns false on timeout.
-  private static func isReady(until deadline: UInt64?) throws(SystemError) -> Bool {
-    guard let deadline else { return true }
-    while MonotonicClock.now < deadline {
-      var list = WaitList()
-      list.add(StandardStreams.input, .readable)
-      if try list.wait(until: deadline) { return true }
-    }
-    return false
   }
 
   /// Reads all input as text.

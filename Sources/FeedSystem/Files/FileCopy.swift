@@ -7,9 +7,9 @@ public enum FileCopy {
 
   /// Copies a file to a new one with mode 0600 at `path`, and syncs it.
   ///
-  /// The file has its name once it is complete. Before that it has no name, so nothing is left if the process is killed; or,
-  /// if the file system cannot do that, a random one. Nothing is overwritten. The file is never opened by its name, so whoever
-  /// controls the directory cannot read it or have other bytes under its name.
+  /// The file gets its name when it is complete. Before that it has no name, so nothing is left if the process is killed; on
+  /// file systems without such files it has a random name. Nothing is overwritten. The file is never opened by its name, so a
+  /// user who controls the directory can neither read it nor substitute other bytes.
   /// - Parameter isCancelled: called before each part of the file is copied.
   /// - Throws: `EEXIST` if there is a file at `path`; `EINTR` after a cancellation.
   public static func create(
@@ -24,8 +24,15 @@ public enum FileCopy {
     try fill(Descriptor(owning: number), path, source, isCancelled)
   }
 
-  /// Copies all that a descriptor gives to a file without a name in `directory`.
-  static func unnamed(_ source: Int32, in directory: String) throws(SystemError) -> Descriptor {
+  /// Copies the rest of a pipe or file to a new file without a name in `directory`. Returns it, at its beginning.
+  /// - Parameters:
+  ///   - source: the descriptor of the pipe or file.
+  ///   - name: its name in an error.
+  ///   - deadline: the time of ``MonotonicClock`` at which to stop reading; nil for no limit.
+  /// - Throws: `ETIMEDOUT` at the deadline.
+  static func unnamed(
+    _ source: Int32, _ name: String, in directory: String, until deadline: UInt64? = nil
+  ) throws(SystemError) -> Descriptor {
     var number = retryingInterrupts { clinux_create_unnamed(directory, 0o600) }
     if number < 0 {
       // Not every file system can create a file without a name.
@@ -35,7 +42,8 @@ public enum FileCopy {
       unlink(temporary)
     }
     let file = Descriptor(owning: number)
-    try copy(source, to: file.rawValue, "a file in \(directory)") { false }
+    try copy(source, name, to: file.rawValue, "a file in \(directory)", until: deadline) { false }
+    lseek(file.rawValue, 0, SEEK_SET)
     return file
   }
 
@@ -43,24 +51,23 @@ public enum FileCopy {
   private static func fill(
     _ file: consuming Descriptor, _ path: String, _ source: InputFile, _ isCancelled: () -> Bool
   ) throws(SystemError) {
-    try copy(source.descriptor, to: file.rawValue, path, isCancelled)
+    try copy(source.descriptor, "the source of \(path)", to: file.rawValue, path, isCancelled)
     guard fsync(file.rawValue) == 0 else { throw .last("sync", path) }
     let opened = "/proc/self/fd/\(file.rawValue)"
     guard linkat(AT_FDCWD, opened, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 else { throw .last("create", path) }
   }
 
   private static func copy(
-    _ source: Int32, to file: Int32, _ path: String, _ isCancelled: () -> Bool
+    _ source: Int32, _ name: String, to file: Int32, _ path: String, until deadline: UInt64? = nil,
+    _ isCancelled: () -> Bool
   ) throws(SystemError) {
-    var buffer = [UInt8](repeating: 0, count: chunk)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: chunk, alignment: 1)
+    defer { buffer.deallocate() }
     while true {
       if isCancelled() { throw SystemError(code: EINTR, operation: "write", path: path) }
-      let count = buffer.withUnsafeMutableBytes { space in
-        retryingInterrupts { read(source, space.baseAddress, space.count) }
-      }
-      guard count >= 0 else { throw .last("read the source of", path) }
+      let count = try Descriptor.readSome(into: buffer, from: source, until: deadline, "read", name)
       if count == 0 { return }
-      try Descriptor.writeAll(buffer[..<count], to: file, "write", path)
+      try Descriptor.writeAll(UnsafeRawBufferPointer(rebasing: buffer[..<count]), to: file, "write", path)
     }
   }
 }

@@ -3,32 +3,37 @@ import Glibc
 
 /// Input that can be read several times, from its beginning.
 ///
-/// A regular file is read in its place. What a pipe or a terminal gives is copied to a file first. That file has no name, so
-/// nobody else can open it, and nothing of it is left when the process ends.
+/// A regular file is read in place. Input from a pipe or a terminal is first copied to a file without a name: no other
+/// process can open it, and the system removes it when this process ends.
 public struct RepeatableInput: ~Copyable {
   private let file: Descriptor
   /// The offset of the first byte of the input in the file.
   private let start: Int
+  /// The name of the input in an error.
+  private let name: String
 
   /// Opens a file, or standard input.
   /// - Parameters:
-  ///   - path: nil for standard input, from its present offset.
+  ///   - path: nil for standard input, from its current offset.
   ///   - directory: the directory of the copy, if one is needed.
-  public init(_ path: String?, copyIn directory: String) throws(SystemError) {
-    let source = try Self.open(path)
-    file = try Self.repeatable(source, directory)
-    start = max(0, lseek(file.rawValue, 0, SEEK_CUR))
+  ///   - deadline: the time of ``MonotonicClock`` at which to stop copying; nil for no limit.
+  /// - Throws: `EISDIR` for a directory, `ETIMEDOUT` at the deadline.
+  public init(_ path: String?, copyIn directory: String, until deadline: UInt64? = nil) throws(SystemError) {
+    name = path ?? "standard input"
+    file = try Self.repeatable(Self.open(path), name, directory, deadline)
+    start = Int(lseek(file.rawValue, 0, SEEK_CUR))
   }
 
-  /// Returns the descriptor of the regular file itself, or of a copy, at the offset of the first byte of the input.
-  private static func repeatable(_ source: borrowing Descriptor, _ directory: String) throws(SystemError) -> Descriptor
-  {
-    guard FileIdentity(of: source.rawValue)?.isRegularFile != true else {
-      return try Descriptor(duplicating: source.rawValue)
+  /// Returns the descriptor of a regular file, or that of a copy, at the first byte of the input.
+  private static func repeatable(
+    _ source: consuming Descriptor, _ name: String, _ directory: String, _ deadline: UInt64?
+  ) throws(SystemError) -> Descriptor {
+    let identity = FileIdentity(of: source.rawValue)
+    if identity?.isRegularFile == true { return source }
+    guard identity?.isDirectory != true else {
+      throw SystemError(code: EISDIR, operation: "read", path: name, advice: "pass a file")
     }
-    let copy = try FileCopy.unnamed(source.rawValue, in: directory)
-    lseek(copy.rawValue, 0, SEEK_SET)
-    return copy
+    return try FileCopy.unnamed(source.rawValue, name, in: directory, until: deadline)
   }
 
   private static func open(_ path: String?) throws(SystemError) -> Descriptor {
@@ -41,7 +46,7 @@ public struct RepeatableInput: ~Copyable {
   /// Fills `space` with bytes from an offset. Returns their number; 0 at the end.
   public func read(into space: UnsafeMutableRawBufferPointer, at offset: Int) throws(SystemError) -> Int {
     let count = retryingInterrupts { pread(file.rawValue, space.baseAddress, space.count, off_t(start + offset)) }
-    guard count >= 0 else { throw .last("read the input") }
+    guard count >= 0 else { throw .last("read", name) }
     return count
   }
 }
