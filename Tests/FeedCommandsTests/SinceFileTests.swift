@@ -95,4 +95,12 @@ import Testing
     let error = "cannot write \(folder)/since: no such file or directory; create the directory \(folder)"
     #expect(failure.map { Explanation($0).lines } == [error])
   }
+
+  @Test func pathWithoutNameIsAnError() throws {
+    let folder = directory.path + "/"
+    let failure = #expect(throws: Failure.self) { try SinceFile(path: folder, feeds: ["f"]) }
+    #expect(failure?.status == .usage)
+    let error = "cannot write \(folder): is a directory; pass the path of a file"
+    #expect(failure.map { Explanation($0).lines } == [error])
+  }
 }

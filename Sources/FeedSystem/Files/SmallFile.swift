@@ -54,6 +54,9 @@ public final class ReplaceableFile {
   public init(_ path: String) throws(SystemError) {
     self.path = path
     name = FilePath.name(of: path)
+    guard !name.isEmpty else {
+      throw SystemError(code: EISDIR, operation: "write", path: path, advice: "pass the path of a file")
+    }
     let place = FilePath.directory(of: path)
     let number = retryingInterrupts { clinux_open_directory(place) }
     guard number >= 0 else {
