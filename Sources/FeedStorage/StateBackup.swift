@@ -26,7 +26,7 @@ public enum StateBackup {
       // Fails before the long copy, not after it.
       _ = try ReplaceableFile(copy)
     } catch {
-      throw StorageError(.forbidden, path: copy, reason: "\(error)")
+      throw StorageError(error.isMissing ? .noDirectory : .forbidden, path: copy, reason: error.reason)
     }
     guard PrivateDirectory.protectsNames(staging) else {
       throw StorageError(

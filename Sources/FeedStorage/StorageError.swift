@@ -12,6 +12,8 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case inputOutput
     /// The file or its directory may not be read or written.
     case forbidden
+    /// The directory of the file to be created does not exist.
+    case noDirectory
     /// The file or its directory was removed or replaced while it is open.
     case vanished
     /// Another program shortened or overwrote the files while they are open.
@@ -73,6 +75,7 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case .noSpace: "free space on its file system, or raise the quota"
     case .inputOutput: "check the disk, quotas and limits, and the system's log"
     case .forbidden: "give the user of this process read and write access to the directory and its files"
+    case .noDirectory: "create the directory \(FilePath.directory(of: path)), or choose another one"
     case .vanished:
       "put the same files back; the daemon loses its state when it stops, so save it first (feedclient snapshot FEED)"
     case .damaged:

@@ -179,7 +179,10 @@ import Testing
     let error = #expect(throws: StorageError.self) { try StateBackup.copy(path, to: copy) }
     #expect(error?.kind == .exists)
     let absent = #expect(throws: StorageError.self) { try StateBackup.copy(path, to: "\(open)/none/backup") }
-    #expect(absent?.kind == .forbidden)
+    #expect(absent?.kind == .noDirectory)
+    #expect(
+      absent?.description
+        == "\(open)/none/backup: no such file or directory; create the directory \(open)/none, or choose another one")
   }
 
   /// Whether others control the directory decides where the temporary files are.
