@@ -43,6 +43,22 @@ struct ClientTerminalTests {
     try screen.wait(for: "\u{1B}[?25h\u{1B}[?1049l", after: before)
   }
 
+  @Test(
+    "a command that waits for input from the terminal says so",
+    arguments: [
+      ("push f", "JSON elements"), ("set f", "JSON elements"), ("insert f -", "JSON elements"), ("import", "an export"),
+      ("define -", "the definition"), ("call ping -", "PARAMS"),
+    ])
+  func announcedInput(words: String, what: String) throws {
+    let daemon = try DaemonProcess()
+    #expect(try ClientCommand(daemon).run("define", "f").code == 0)
+    let terminal = try PseudoTerminal(columns: 60, rows: 10)
+    let process = try start(words, on: terminal, daemon)
+    try process.errors.wait(for: "feedclient: reading \(what) from the terminal; end with Ctrl-D\n")
+    try TerminalReader(terminal).type("\u{4}")
+    _ = try process.waitForExit()
+  }
+
   @Test func suspendRestoresTheScreen() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)

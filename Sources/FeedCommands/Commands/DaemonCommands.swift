@@ -200,6 +200,7 @@ extension Invocation {
   /// Returns an operand that is a JSON object; `-` reads it from standard input.
   func json(_ word: String, what: String) throws(Failure) -> String {
     let text: String
+    if word == "-" { announceInput(what) }
     do throws(Failure) {
       text = word == "-" ? try StandardInput.readAll(until: end) : word
     } catch {

@@ -145,9 +145,7 @@ extension Invocation {
     let (connection, hello) = try connect(deadline: deadline)
     var target = try pushTarget(connection, deadline: deadline)
     target.animation = options.text("animation")
-    if Terminal(descriptor: StandardStreams.input, environment: environment).isTerminal {
-      console.say("reading JSON elements from the terminal; end with Ctrl-D")
-    }
+    announceInput("JSON elements")
     let stream = PushStream(
       self, connection, target, maxFrame: hello.maxFrame, showsProgress: console.errorTerminal.canRedraw)
     return try stream.run(deadline: end)

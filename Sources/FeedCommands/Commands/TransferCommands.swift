@@ -48,6 +48,7 @@ extension Command {
     let policy: FeedImport.Policy = replaces ? .replace : merges ? .merge : .refuse
     let file = invocation.operands.first ?? "-"
     let (connection, hello) = try invocation.connect(deadline: invocation.deadline())
+    if file == "-" { invocation.announceInput("an export") }
     let export: ExportLines
     do throws(SystemError) {
       let input = try RepeatableInput(

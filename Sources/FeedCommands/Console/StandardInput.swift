@@ -75,10 +75,17 @@ enum ElementArguments {
 }
 
 extension Invocation {
+  /// Tells a person at a terminal that the command waits for input.
+  func announceInput(_ what: String) {
+    guard Terminal(descriptor: StandardStreams.input, environment: environment).isTerminal else { return }
+    console.say("reading \(what) from the terminal; end with Ctrl-D")
+  }
+
   /// Returns the elements from operand `first` on. With `-` or without any, reads them from standard input.
   func elements(from first: Int) throws(Failure) -> [String] {
     let words = Array(operands.dropFirst(first))
     if words.isEmpty || words == ["-"] {
+      announceInput("JSON elements")
       do throws(Failure) {
         return try ElementArguments.readAll(for: command.name, until: end)
       } catch {
