@@ -150,7 +150,7 @@ import Testing
   func hostileJSON(isJSON: Bool) throws {
     var terminal = Terminal(descriptor: -1, environment: Environment([:]))
     let text =
-      "{\"a\":\"\u{7F}\u{80}\u{9B}2J\u{A0}é\u{200E}\u{2027}\u{2028}"
+      "{\"a\":\"\u{7F}\u{80}\u{9B}2J\u{A0}é\u{600}\u{61C}\u{200E}\u{2027}\u{2028}"
       + "\u{202E}\u{202F}\u{2066}\u{2069}\u{206A}日\u{1F600}\"}"
     func printed(isTerminal: Bool) throws -> String {
       terminal.isTerminal = isTerminal
@@ -166,7 +166,7 @@ import Testing
     #expect(try printed(isTerminal: false) == text + "\n\u{1B}[1m\u{85}")
     #expect(
       try printed(isTerminal: true)
-        == #"{"a":"\u007f\u0080\u009b2J\#u{A0}é\u200e\#u{2027}\u2028\u202e\#u{202F}\u2066\u2069\#u{206A}日\#u{1F600}"}"#
+        == #"{"a":"\u007f\u0080\u009b2J\#u{A0}é\#u{600}\u061c\u200e\#u{2027}\u2028\u202e\#u{202F}\u2066\u2069\#u{206A}日\#u{1F600}"}"#
         + "\n\u{1B}[1m\\u0085")
   }
 

@@ -25,7 +25,7 @@ struct PlainTextTests {
       ("plain é 日 👍🏽 e\u{301}\u{200D}", "plain é 日 👍🏽 e\u{301}\u{200D}"), ("", ""),
       ("a\r\nb\tc", "a\u{FFFD}\u{FFFD}b\u{FFFD}c"),
       ("\u{1B}[2J\u{9B}\u{7F}\u{0}", "\u{FFFD}[2J\u{FFFD}\u{FFFD}\u{FFFD}"), ("\u{2028}\u{2029}", "\u{FFFD}\u{FFFD}"),
-      ("\u{200E}\u{200F}\u{202A}\u{202E}\u{2066}\u{2069}", String(repeating: "\u{FFFD}", count: 6)),
+      ("\u{61C}\u{200E}\u{200F}\u{202A}\u{202E}\u{2066}\u{2069}", String(repeating: "\u{FFFD}", count: 7)),
     ])
   func textForPeople(text: String, shown: String) {
     #expect(text.inLine == shown)

@@ -94,7 +94,7 @@ final class Console {
 }
 
 /// Escapes characters of JSON strings that could control a terminal: U+007F to U+009F, and characters that change the
-/// direction of text or end a line. JSON has escapes for the other control characters already.
+/// direction of text or end a line. The other control characters are always escaped in JSON.
 enum TerminalFilter {
   /// Replaces each such character by `\u` and four digits.
   static func filtered(_ bytes: UnsafeRawBufferPointer) -> ByteBuffer {
@@ -119,7 +119,7 @@ enum TerminalFilter {
   /// The unsafe character at the beginning of UTF-8 text, and its length in bytes; nil if there is none.
   private static func unsafe(_ bytes: Slice<UnsafeRawBufferPointer>) -> (value: UInt32, length: Int)? {
     let first = bytes[bytes.startIndex]
-    let length = first == 0x7F ? 1 : first == 0xC2 ? 2 : first == 0xE2 ? 3 : 0
+    let length = first == 0x7F ? 1 : first == 0xC2 || first == 0xD8 ? 2 : first == 0xE2 ? 3 : 0
     guard length > 0, bytes.count >= length else { return nil }
     var value = UInt32(first) & (length == 1 ? 0x7F : length == 2 ? 0x1F : 0x0F)
     for byte in bytes.prefix(length).dropFirst() {
