@@ -64,9 +64,9 @@ extension TreeReference {
     throw Refusal(code: exists(child) ? -32602 : -32000)
   }
 
-  /// Refuses sources that are not there, stand twice or would close a circle.
+  /// Refuses sources that are not there, stand twice or would close a cycle.
   func check(_ sources: [String], of name: String, others: [String]) throws(Refusal) {
-    // A new feed that shows itself is a circle, although it does not exist yet.
+    // A new feed that shows itself is a cycle, although it does not exist yet.
     if !exists(name) && sources.contains(name) { throw Refusal(code: -32001) }
     if others.contains(where: { !exists($0) }) { throw Refusal(code: -32000) }
     if Set(sources).count < sources.count || sources.contains(where: { shows($0, name) }) {

@@ -148,7 +148,7 @@ private struct DependencyOrder {
       case .new:
         visits[next] = .open
         stack.append((next, shown(by: next)))
-      case .open: throw circle(stack.map(\.index), closedBy: next)
+      case .open: throw cycle(stack.map(\.index), closedBy: next)
       }
     }
   }
@@ -160,11 +160,11 @@ private struct DependencyOrder {
     }
   }
 
-  private func circle(_ stack: [Int], closedBy next: Int) -> ConfigurationError {
+  private func cycle(_ stack: [Int], closedBy next: Int) -> ConfigurationError {
     let members = stack.drop { $0 != next } + [next]
     let names = members.map { "\"\(entries[$0].definition.name)\"" }
     return ConfigurationError(
       entries[next].place,
-      "\(names.joined(separator: " shows ")), which is a circle; take one of them out of the other")
+      "\(names.joined(separator: " shows ")), which is a cycle; take one of them out of the other")
   }
 }

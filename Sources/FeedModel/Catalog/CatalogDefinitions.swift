@@ -107,7 +107,7 @@ extension Catalog {
   private func makeFeed(_ definition: FeedDefinition, _ account: Account) throws(FeedError) -> Feed {
     let name = definition.name
     if definition.content.shown.contains(name) {
-      throw .definitionConflict(feed: name, reason: "it would show itself, a circle")
+      throw .definitionConflict(feed: name, reason: "it would show itself, which is a cycle")
     }
     func make(_ kind: (FeedNumber) -> any FeedKind) -> Feed {
       graph.makeFeed(name: name, rank: 0, revision: revision &+ 1, kind)
@@ -159,7 +159,7 @@ extension Catalog {
       }
       if let feed, graph.isShown(feed, by: child) {
         throw .definitionConflict(
-          feed: name, reason: "\"\(child.name)\" shows \"\(name)\" already, so the two would form a circle")
+          feed: name, reason: "\"\(child.name)\" shows \"\(name)\" already, so the two would form a cycle")
       }
     }
   }

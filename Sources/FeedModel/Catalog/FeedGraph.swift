@@ -91,7 +91,7 @@ final class FeedGraph {
     if let view = derived as? ViewKind { count(view, 1) }
     let steps = nodes[feed.number].steps + derived.stepsPerRow
     for (place, source) in derived.sources {
-      assert(!isShown(feed, by: source), "\(feed.name) and \(source.name) would form a circle")
+      assert(!isShown(feed, by: source), "\(feed.name) and \(source.name) would form a cycle")
       addSteps(steps, to: source)
       nodes[source.number].parents.append(Parent(feed: feed.number, place: place))
       raiseRank(of: feed.number, above: nodes[source.number].rank)

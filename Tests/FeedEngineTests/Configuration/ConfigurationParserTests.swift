@@ -73,7 +73,7 @@ struct ConfigurationParserTests {
       ),
       (
         #"{"feeds": [{"feed": "a", "kind": "composed", "children": ["b"]}, {"feed": "b", "kind": "composed", "children": ["a"]}]}"#,
-        "1:12: feeds[0]: \"a\" shows \"b\" shows \"a\", which is a circle"
+        "1:12: feeds[0]: \"a\" shows \"b\" shows \"a\", which is a cycle"
       ),
       (
         #"{"feeds": [{"feed": "a", "kind": "managed", "query": "SELECT 1"}]}"#,
