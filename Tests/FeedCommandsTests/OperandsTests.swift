@@ -69,7 +69,7 @@ import Testing
     #expect(throws: Failure.usage("missing argument FEED\nusage: feedclient push FEED [ELEMENT...|-]")) {
       try Program.check([], of: try Program.find("push"))
     }
-    #expect(throws: Failure.usage("unexpected argument 'x'\nusage: feedclient feeds ")) {
+    #expect(throws: Failure.usage("unexpected argument 'x'\nusage: feedclient feeds")) {
       try Program.check(["x"], of: try Program.find("feeds"))
     }
     try Program.check(["f", "0", "0", "1"], of: range)

@@ -35,7 +35,7 @@ extension Command {
   static let clients = Command(
     name: "clients", usage: [""], summary: "list the connections", examples: "feedclient clients",
     about: """
-      Lists the connections with user, process, name, bytes queued for it, bytes held of incomplete frames, lag, and \
+      Lists the connections: user, process, name, queued bytes, bytes held for incomplete and waiting requests, lag, and \
       number of resets.
       """,
     operands: 0...0

@@ -30,7 +30,7 @@ extension Command {
       OptionDescription(
         "sort", value: .text("[BIN=]PATH[:desc]"), help: "sort key of a bin, or of a view; later ones break ties",
         defaultText: "order of arrival or of the source", repeats: true),
-      OptionDescription("exclusive", help: "put an element into the first bin that accepts it only"),
+      OptionDescription("exclusive", help: "put an element only into the first bin that accepts it"),
       OptionDescription(
         "id", value: .text("PATH"), help: "path of the identity", defaultText: "$.id, for an array: none"),
       OptionDescription("type", value: .text("PATH"), help: "path of the type of a row"),
@@ -95,7 +95,7 @@ extension Command {
   static let undefine = Command(
     name: "undefine", usage: ["FEED"], summary: "remove a feed and its elements",
     examples: "feedclient undefine inbox",
-    about: "Removes a feed and its elements. The child of another feed cannot be removed.",
+    about: "Removes a feed and its elements. A feed that another feed shows cannot be removed.",
     options: changing, operands: 1...1
   ) { invocation throws(Failure) in
     let params = try invocation.changeParameters()

@@ -13,7 +13,7 @@ extension Command {
     about: """
       Writes feeds of any size to standard output, all of one revision: for each feed a line with its definition and \
       the number of its elements, then its elements, one a line. The feeds that a feed shows come before it. The \
-      selection and managed feeds are left out. Ends with 2 if not everything was written.
+      selection and managed feeds are left out. Exits with status 2 unless everything was written.
       """,
     options: [OptionDescription("all", help: "export every feed")], operands: 0...Int.max
   ) { invocation throws(Failure) in
@@ -31,10 +31,10 @@ extension Command {
       gunzip < all.ndjson.gz | feedclient import --replace
       """,
     about: """
-      Defines the feeds of an export and pushes their elements, from FILE or standard input. All of the file is read \
-      before the first change: one that is empty, cut or malformed changes nothing, and neither does one with a feed \
-      that has elements already, unless an option says what to do with them. Elements that the daemon refuses are \
-      reported with their line, and the others are imported.
+      Defines the feeds of an export and pushes their elements, from FILE or standard input. The whole input is \
+      checked before the first change: if it is empty, truncated or malformed, nothing is changed. The same holds if \
+      one of the feeds already has elements, unless --replace or --merge is given. Elements that the daemon refuses \
+      are reported with their line, and the others are imported.
       """,
     options: [
       OptionDescription("replace", help: "redefine feeds, and remove their elements first"),

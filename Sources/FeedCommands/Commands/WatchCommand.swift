@@ -32,7 +32,8 @@ extension Command {
         help: "end after this many changes of each feed; a snapshot is one, in JSON each of its parts"),
       OptionDescription("snapshot-only", help: "end when the snapshot is complete"),
       OptionDescription(
-        "no-initial", help: "start with the first change instead of a snapshot; on a terminal a line a row"),
+        "no-initial",
+        help: "start with the first change instead of a snapshot; on a terminal, print a line for each changed row"),
       OptionDescription("wait", help: "wait for the daemon and for the feed to be defined"),
       OptionDescription("reconnect", help: "connect again after a lost connection and resume"),
       OptionDescription(

@@ -88,7 +88,8 @@ package enum Program {
   /// - Throws: a usage error that names the missing or extra operand.
   static func check(_ operands: [String], of command: Command) throws(Failure) {
     guard !command.operands.contains(operands.count) else { return }
-    let usage = command.usage.map { "usage: feedclient \(command.name) \($0)" }.joined(separator: "\n")
+    let usage = command.usage
+      .map { "usage: feedclient \(command.name)" + ($0.isEmpty ? "" : " \($0)") }.joined(separator: "\n")
     if operands.count > command.operands.upperBound {
       throw .usage("unexpected argument '\(operands[command.operands.upperBound])'\n\(usage)")
     }
@@ -169,5 +170,6 @@ extension Program {
       4  timed out
       5  the local copy of a feed differs from the daemon's
     A command that a signal such as Ctrl-C interrupts ends by that signal.
+    A command whose reader closes the pipe ends with 0, an incomplete export with 2.
     """
 }
