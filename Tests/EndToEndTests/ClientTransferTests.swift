@@ -172,7 +172,7 @@ struct ClientTransferTests {
       ),
       (
         #"{"feed":"f","kind":"array","count":0,"following":2}"# + "\n" + #"{"feed":"g","kind":"array","count":0}"#,
-        "line 2: \"following\" must be 1, by the line before; a part of the file is missing"
+        "line 2: \"following\" is 0, not 1: a part of the file is missing"
       ),
       (#"{"feed":"f","kind":"array","count":-1}"#, "line 1: \"count\" must be a number from 0"),
       (#"{"feed":"f","kind":"array","count":1}"# + "\n1]", "line 2, column 2: not JSON: expected a value"),

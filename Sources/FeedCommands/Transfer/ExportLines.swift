@@ -4,8 +4,8 @@ import FeedSystem
 
 /// The lines of an export, which can be read several times; see ``ExportedFeed`` for the format.
 ///
-/// Each reading judges the file as a whole: whether each line is JSON and fits a frame, and whether all feeds and elements are
-/// there that the headings announce.
+/// Each reading validates the whole file: every line is JSON that fits a frame, and all feeds and elements that the headings
+/// announce are there.
 struct ExportLines: ~Copyable {
   enum Line {
     case feed(Heading)
@@ -31,10 +31,10 @@ struct ExportLines: ~Copyable {
   }
 
   /// Calls `take` with each line.
-  /// - Throws: a usage error for a file that is not a whole export, and what `take` throws.
+  /// - Throws: a usage error for an incomplete or malformed file, and what `take` throws.
   func read(_ take: (Line) throws(Failure) -> Void) throws(Failure) {
     var reader = ElementReader(limit: max(maxFrame - 256, 1), opensArrays: false)
-    var judge = ExportJudge()
+    var validator = ExportValidator()
     var offset = 0
     while true {
       let count: Int
@@ -45,19 +45,19 @@ struct ExportLines: ~Copyable {
       }
       offset += count
       count == 0 ? reader.finish() : reader.didFill(count)
-      while let item = reader.next() { try take(judge.line(item)) }
+      while let item = reader.next() { try take(validator.line(item)) }
       if count == 0 { break }
     }
-    try judge.end()
+    try validator.end()
   }
 }
 
-/// Knows what must follow in an export.
-private struct ExportJudge {
+/// Counts the feeds and elements of an export that are still expected.
+private struct ExportValidator {
   private var heading: ExportLines.Heading?
   /// The number of elements of the last feed that are still expected.
   private var missingElements = 0
-  /// The number of feeds that are still expected. After the last one another export may begin.
+  /// The number of feeds that are still expected. After the last one, another export may follow.
   private var missingFeeds = 0
 
   /// Returns the line of an item.
@@ -82,7 +82,7 @@ private struct ExportJudge {
     let following = try number("following", of: view, line) ?? 0
     guard missingFeeds == 0 || following == missingFeeds - 1 else {
       throw .usage(
-        "import: line \(line): \"following\" must be \(missingFeeds - 1), by the line before; a part of the file is missing"
+        "import: line \(line): \"following\" is \(following), not \(missingFeeds - 1): a part of the file is missing"
       )
     }
     missingElements = count ?? 0
@@ -101,7 +101,7 @@ private struct ExportJudge {
     return number
   }
 
-  /// Throws unless everything that was announced has been read.
+  /// Throws unless the file has everything that its headings announce.
   func end() throws(Failure) {
     guard let heading else {
       throw .usage("import: the file is empty; feedclient export writes a line for each feed")
