@@ -39,7 +39,7 @@ struct Rebinning {
     var sources: [UInt32] = []
     state.elements.discarded = old.elements.discarded
     let handles = old.elements.inOrderOfArrival(pace)
-    successors = [UInt32](repeating: ElementTable.none, count: Int(handles.max() ?? 0) + 1, pace)
+    successors = [UInt32](repeating: ElementTable.none, count: old.elements.endHandle, pace)
     state.deferRows(count: handles.count, pace)
     sources.reserveCapacity(handles.count)
     for (place, handle) in handles.enumerated() {
