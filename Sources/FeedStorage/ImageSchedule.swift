@@ -2,7 +2,7 @@
 public struct ImagePolicy: Sendable, Equatable {
   /// The number of journal bytes up to which no image is needed.
   public var journalBytes = 128 << 20
-  /// The number of filter steps up to which no image is needed: replay takes them again, a few seconds.
+  /// The number of filter steps up to which no image is needed: replay repeats them within a few seconds.
   public var steps: UInt64 = 200_000_000
   /// Seconds after which an image is written even if the journal is short.
   public var interval = 6 * 3600

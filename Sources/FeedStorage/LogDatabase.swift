@@ -155,7 +155,7 @@ struct LogDatabase: ~Copyable {
       return files.acceptShorterDatabase(pages: pages, size: size)
         ? nil : recordDamage("the database file was cut to \(counted(size, "byte")) by another program")
     case .shortenedLog(let size):
-      // Another program may have emptied the WAL by a checkpoint, which is harmless. SQLite tells its pages after a commit
+      // Another program may have emptied the WAL by a checkpoint, which is harmless. SQLite reports its pages after a commit
       // of one page.
       if (try? journal.commitNothing()) != nil, files.hasRoom(for: checkpoints.pages - 1, inLogOf: size) {
         files.logWasEmptied()
@@ -202,7 +202,7 @@ struct LogDatabase: ~Copyable {
     do throws(SQLiteError) { try journal.use(limits: limits.storedText) } catch {
       throw StorageError(error, path: path)
     }
-    // SQLite tells the length of the WAL after a commit only. From now on, a WAL that becomes shorter is noticed.
+    // SQLite reports the length of the WAL only after a commit. From now on, a WAL that becomes shorter is noticed.
     try? journal.commitNothing()
     if let damage = verifyCommit() { throw damage }
   }

@@ -10,8 +10,8 @@ public enum StateBackup {
   /// The copy is written under a random name in the same directory, and gets its final name when it is complete and
   /// synced. Nothing is overwritten, and no symbolic link is followed. Requires permission to read the state directory.
   ///
-  /// SQLite opens files by their names. In a directory where another user could put a file of their own under the random
-  /// name, they could read the state; so for such a directory the copy is made in `/var/tmp` first.
+  /// SQLite opens files by their names. Another user who may replace files in the directory could put a file under the
+  /// random name and read the state. For such a directory the copy is first made in `/var/tmp`.
   /// - Parameter isCancelled: called often. When it returns true, the copy is abandoned and its files are removed.
   /// - Throws: also if `copy` exists.
   public static func copy(
@@ -46,7 +46,7 @@ public enum StateBackup {
     try? PrivateDirectory.sync(directory)
   }
 
-  /// The directory for copies that cannot be made where they shall be.
+  /// The directory for copies that cannot be made in their final directory.
   private static let staging = "/var/tmp"
 
   private static func check(_ copy: String) throws(StorageError) {

@@ -3,10 +3,10 @@ import FeedStorage
 import FeedSystem
 import Glibc
 
-/// Runs an action whose files are, like the state, for nobody else to read. Returns what failed, or nil.
+/// Runs an action whose files only this user may read, like those of the state. Returns what failed, or nil.
 ///
 /// A signal cancels the action, which removes its files, and then ends the process. A write beyond the limit on the size of
-/// files fails, so that the files are removed then, too.
+/// files is an error of the action, which removes its files then, too.
 @Sendable func privately(_ action: (_ isCancelled: @escaping () -> Bool) throws(StorageError) -> Void) -> String? {
   SignalQueue.ignoreFileSizeLimit()
   let signals = DelayedSignals()

@@ -53,7 +53,7 @@ final class ClientWorker: Sendable {
       answer(ticket, .failure(CancellationError()))
     }
     #if THREAD_SANITIZER
-      // It does not see that the thread's work is done before the task resumes.
+      // Shows the sanitizer that the work of the thread is done before the task resumes.
       state.withLock { _ in }
     #endif
     return try received.get()

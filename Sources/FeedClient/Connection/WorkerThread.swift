@@ -2,7 +2,7 @@ import FeedSystem
 import Glibc
 import Synchronization
 
-/// A thread of the client that starts when it is needed first, and the wake-up that it waits on.
+/// A thread of the client that starts when it is first needed, and the wake-up that it waits on.
 final class WorkerThread: Sendable {
   private let name: String
   /// Nil if the system refused an event descriptor.
@@ -36,7 +36,7 @@ final class WorkerThread: Sendable {
   /// Wakes the thread, if it was started.
   func wake() { wakeUp?.signal() }
 
-  /// Waits on the thread itself until it is woken, a descriptor is ready, or the moment has come.
+  /// Waits on the thread itself until it is woken, a descriptor is ready, or the deadline has passed.
   func wait(for descriptor: Int32?, _ interest: Readiness = .readable, until deadline: UInt64? = nil)
     throws(ClientError)
   {

@@ -46,7 +46,7 @@ final class FeedWorker<Course: UpdateCourse>: Sendable {
       stop()
     }
     #if THREAD_SANITIZER
-      // It does not see that the thread's work is done before the task resumes.
+      // Shows the sanitizer that the work of the thread is done before the task resumes.
       state.withLock { _ in }
     #endif
     return received

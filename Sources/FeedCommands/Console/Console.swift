@@ -13,7 +13,7 @@ final class Console {
   /// Whether `--json` was given.
   let wantsJSON: Bool
   private var output = ByteBuffer()
-  /// The first error of standard output: whatever is written after it would be incomplete.
+  /// The first error of standard output. Nothing is written after it.
   private var failure: Failure?
   private let write: (UnsafeRawBufferPointer, Int32) throws(SystemError) -> Void
 

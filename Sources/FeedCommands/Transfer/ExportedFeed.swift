@@ -3,9 +3,10 @@ import FeedJSON
 
 /// A feed in an export: its definition, and the feeds that must be defined before it.
 ///
-/// An export has one JSON value on each line: for each feed its heading, then its elements. A heading is a definition with
-/// the members `count`, the number of the feed's elements, if it may have some, and `following`, the number of the feeds after
-/// it, if there are any. So ``ExportLines`` notices the end of a file that was cut. A feed follows the feeds that it shows.
+/// An export has one JSON value on each line: for each feed its heading, then its elements. A feed follows the feeds that it
+/// shows. A heading is the definition with two more members, by which ``ExportLines`` detects a truncated file: `count`, the
+/// number of elements, for a feed that has elements of its own; and `following`, the number of feeds after this one, unless
+/// it is 0.
 struct ExportedFeed {
   let name: String
   let kind: String

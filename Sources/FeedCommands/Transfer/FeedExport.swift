@@ -38,7 +38,7 @@ final class FeedExport {
       }
       try console.flush()
     } catch {
-      // Half an export is an error, also if its reader wanted no more.
+      // An incomplete export must not pass for a complete one, even if its reader closed the pipe on purpose.
       throw error == .readerGone ? .state("the export is not complete: its reader has closed the pipe") : error
     }
     if let progress { console.sayRaw(progress.summary("exported", written)) }
@@ -148,8 +148,8 @@ final class FeedCopies {
     while mirrors[feed]?.progress.isLive == false { try receive(deadline: invocation.deadline()) }
   }
 
-  /// Waits until the copies have the same revision of the daemon, which changes that arrive in between may delay, up to
-  /// the deadline of a request.
+  /// Waits until all copies have the same revision of the daemon. Changes that arrive meanwhile may delay this, up to the
+  /// deadline of a request.
   func synchronize() throws(Failure) {
     let deadline = invocation.deadline()
     while true {

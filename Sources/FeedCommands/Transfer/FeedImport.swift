@@ -41,7 +41,7 @@ final class FeedImport {
     if invocation.console.errorTerminal.canRedraw { progress = TransferProgress() }
   }
 
-  /// Imports an export. Judges all of it before the first change.
+  /// Imports an export. Validates all of it before the first change.
   func run(_ export: borrowing ExportLines) throws(Failure) -> ExitStatus {
     var filled: [String] = []
     try export.read { line throws(Failure) in

@@ -11,7 +11,7 @@ struct LocalQuery {
   private let invocation: Invocation
   private let path: JSONPath
   private let templates: Templates
-  /// Whether to print the place of the element that each node is in.
+  /// Whether to print the place of each node's element.
   private let hasPlaces: Bool
 
   init(_ invocation: Invocation, _ path: String, _ templates: Templates, hasPlaces: Bool) throws(Failure) {
@@ -82,7 +82,7 @@ struct LocalQuery {
   private func runOverDocument(_ feed: String) throws(Failure) {
     var document = ByteBuffer()
     document.append(UInt8(ascii: "["))
-    // The elements' places and where their texts begin, in the order of both.
+    // The place of each element and the offset of its text, in the order of the elements.
     var elements: [(start: Int, place: SnapshotStream.Place)] = []
     try SnapshotStream(invocation).read(feed) { row throws(Failure) in
       if document.count > 1 { document.append(UInt8(ascii: ",")) }

@@ -1,4 +1,5 @@
 import FeedJSON
+
 /// A text that temporarily covers the list: help, or an element. Lines are wrapped at the width, and the text can be
 /// scrolled.
 struct TextPage: Equatable {

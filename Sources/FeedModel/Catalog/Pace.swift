@@ -93,7 +93,7 @@ public final class Pace {
 }
 
 extension Array {
-  /// The elements that are written between two stops, to memory that was not touched before.
+  /// The number of elements that are written to untouched memory between two stops.
   private static var chunk: Int { 1024 }
 
   /// Creates an array of one value, and lets `pace` stop in between.

@@ -134,7 +134,7 @@ extension Catalog {
   }
 
   /// Finishes restoring: sets the revision and time of the last commit, and publishes the feeds that show other feeds.
-  /// - Throws: if a feed's selection names rows that it has not.
+  /// - Throws: if a selected row does not exist.
   public func finishRestoring(revision: UInt64, at moment: Instant) throws(RestoreError) {
     commit.restore(revision: revision, at: moment)
     if table.list.revision == 0 { table.list.forgetPast(at: revision) }

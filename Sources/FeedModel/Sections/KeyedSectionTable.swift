@@ -9,9 +9,8 @@ import FeedChange
 ///       table.didFill(id, after: predecessor, first: handle)   // the section now follows its predecessor
 ///     }
 ///
-/// A section that loses its last row stays without rows: if rows with its key come back in the same commit, they are in
-/// another section. Only an undo gives it rows again. What a change tells of two sections with one key is the concern of
-/// `KeyedDivision`.
+/// A section that loses its last row stays without rows: rows with its key that come back in the same commit are in a new
+/// section. Only an undo gives it rows again. `KeyedDivision` reports two sections with one key as one.
 ///
 /// Invariant: `order` has exactly the sections with rows. Identifiers of sections without rows are free, or were touched in
 /// the open commit.

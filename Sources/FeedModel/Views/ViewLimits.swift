@@ -44,7 +44,7 @@ extension Catalog {
 
   /// Throws if views would keep too many rows after a managed feed got other rows by the last operation of the commit.
   ///
-  /// Replay does not judge it again: these rows are not stored. So rows of managed feeds count too.
+  /// Replay does not check it again, because these rows are not stored. So rows of managed feeds count too.
   ///
   /// - Parameter before: the rows of the feed before.
   public func checkRowsOfViews(aboveManaged feed: Feed, rows before: Int) throws(FeedError) {
@@ -67,8 +67,8 @@ extension Catalog {
 
   /// - Parameter growth: rows that a feed got, and rows that it may show to feeds which select among its rows.
   ///
-  /// The feeds of others do not count towards the limit of the user: nobody can keep another user from changing feeds by
-  /// views over these. O(feeds).
+  /// Views of other users do not count towards the limit of the user. Otherwise they could keep the user from changing
+  /// feeds by views over these feeds. O(feeds).
   private func checkRows(above growth: [(feed: Feed, added: Int, shown: Int)], of feed: Feed) throws(FeedError) {
     let account = account(of: feed) ?? accounts.unowned
     let unstable = feed.kind is ManagedKind ? [] : feedsWithManagedRows()

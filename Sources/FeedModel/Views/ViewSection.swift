@@ -36,7 +36,7 @@ final class ViewSection: FeedSection {
   /// Sets another plan. The index keeps the previous plan until `rebuild`.
   func install(_ plan: ViewPlan) {
     self.plan = plan
-    // Its plan keeps its source alive, which may show this view once that plan is undone.
+    // It retains the source of the previous plan. If that source shows this view, neither would ever be freed.
     preview = nil
   }
 

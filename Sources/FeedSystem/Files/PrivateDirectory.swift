@@ -29,8 +29,8 @@ public enum PrivateDirectory {
     guard fsync(directory.rawValue) == 0 || currentErrno() == EINVAL else { throw .last("sync directory", path) }
   }
 
-  /// Whether no other user than root can rename or replace a file that this process creates in the directory. It and all
-  /// directories above it belong to root or to the user of this process, and are sticky if others may write to them.
+  /// Whether only root and the user of this process can rename or replace a file that this process creates in the
+  /// directory. The directory and those above it belong to these users, and are sticky if others may write to them.
   public static func protectsNames(_ path: String) -> Bool {
     guard var directory = FilePath.resolved(path) else { return false }
     while true {

@@ -42,15 +42,15 @@ public enum SmallFile {
 
 /// A small file that is read once and then replaced again and again.
 ///
-/// Its directory is opened once. All reads and writes stay in that directory, even if another user exchanges a directory of
-/// the path for another one or for a symbolic link.
+/// Its directory is opened once. All reads and writes stay in that directory, even if another user replaces a directory of the
+/// path by another one or by a symbolic link.
 public final class ReplaceableFile {
   public let path: String
   private let name: String
   private let directory: Descriptor
 
   /// Opens the directory of `path`.
-  /// - Throws: also if files cannot be created in the directory. The error has `path`, and names a missing directory.
+  /// - Throws: an error with `path`, also if the directory is not writable. If it is missing, the advice names it.
   public init(_ path: String) throws(SystemError) {
     self.path = path
     name = FilePath.name(of: path)
@@ -143,7 +143,7 @@ public final class InputFile: Sendable {
     file = Descriptor(owning: number)
   }
 
-  /// To be read from as long as this object lives.
+  /// The descriptor to read from, valid while this object exists.
   public var descriptor: Int32 { file.rawValue }
 
   /// Fills `space` with bytes from an offset. Returns false if the file has fewer, or cannot be read.

@@ -28,8 +28,8 @@ public enum ProcessIdentity {
 
   /// Returns large freed blocks to the system at once, for the rest of the process. Call it once, before other threads start.
   ///
-  /// Otherwise the first large block that is freed teaches malloc to take such blocks from the heap. There they are copied as
-  /// they grow, and smaller blocks behind them keep the memory in use.
+  /// Otherwise malloc allocates large blocks on the heap after the first one was freed. There they are copied when they
+  /// grow, and smaller blocks behind them keep the memory in use.
   public static func returnLargeBlocks() { clinux_return_large_blocks(1 << 20, 16 << 20) }
 
   /// Sends a signal to a process.
