@@ -97,9 +97,8 @@ let package = Package(
     .target(
       name: "Simulator",
       dependencies: [
-        "FeedEngine", "FeedJSON", "FeedChange", "FeedModel", "FeedServer", "FeedStorage", "FaultyDisk",
-        "ReferenceModel",
-        "TestSupport",
+        "FeedEngine", "FeedJSON", "FeedChange", "FeedModel", "FeedServer", "FeedStorage", "FeedSystem", "FaultyDisk",
+        "FaultySockets", "ReferenceModel", "TestSupport",
       ],
       path: "Tests/Simulator", swiftSettings: settings + optimizer),
     tests("FeedJSONTests", ["FeedJSON"]),

@@ -79,9 +79,9 @@ public enum Daemon {
     let recovered = try storage.map { try recover(engine, from: $0, options.limits, notify, log) }
     engine.catalog.forgetManagedHistory()
     var loop = try EventLoop(
-      engine: engine, state: state, clock: ServerClock(after: recovered?.newestMoment ?? 0), listener: listener,
-      signals: signals, notify: notify, log: log, openFiles: openFiles,
-      drainTimeout: options.drainTimeout, configurationFile: file,
+      engine: engine, commitLog: storage ?? NoLog(), state: state,
+      clock: ServerClock(after: recovered?.newestMoment ?? 0), listener: listener, signals: signals, notify: notify,
+      log: log, openFiles: openFiles, drainTimeout: options.drainTimeout, configurationFile: file,
       metricsPath: options.metricsPath)
     if let file, let configuration { try loop.apply(configuration, file) }
     guardian.stop()

@@ -11,30 +11,63 @@
 static _Thread_local struct faulty_sockets faults;
 static _Thread_local int is_on;
 static _Thread_local long count;
-static _Thread_local struct timespec now;
+/// The clocks, in nanoseconds.
+static _Thread_local uint64_t monotonic, realtime;
+/// The credentials of the peers that were not asked for yet, a ring.
+static _Thread_local struct ucred peers[64];
+static _Thread_local unsigned first_peer, end_of_peers;
+static _Thread_local int would_block;
+static _Thread_local long received;
 
 int clock_gettime(clockid_t clock, struct timespec *time) {
-  if (!is_on || clock != CLOCK_MONOTONIC) return (int)syscall(SYS_clock_gettime, clock, time);
-  *time = now;
+  if (!is_on || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME)) {
+    return (int)syscall(SYS_clock_gettime, clock, time);
+  }
+  uint64_t now = clock == CLOCK_MONOTONIC ? monotonic : realtime;
+  time->tv_sec = (time_t)(now / 1000000000);
+  time->tv_nsec = (long)(now % 1000000000);
   return 0;
 }
 
-void faulty_sockets_use(const struct faulty_sockets *wanted) {
-  is_on = 0;
-  count = 0;
-  if (!wanted) return;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  faults = *wanted;
-  is_on = 1;
+static uint64_t present(clockid_t clock) {
+  struct timespec time;
+  syscall(SYS_clock_gettime, clock, &time);
+  return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
+void faulty_sockets_use(const struct faulty_sockets *wanted) {
+  is_on = wanted != 0;
+  count = 0;
+  received = 0;
+  would_block = 0;
+  first_peer = end_of_peers = 0;
+  monotonic = present(CLOCK_MONOTONIC);
+  realtime = present(CLOCK_REALTIME);
+  if (wanted) faults = *wanted;
+}
+
+void faulty_sockets_change(const struct faulty_sockets *wanted) { faults = *wanted; }
+
+void faulty_sockets_set_clock(uint64_t nanoseconds) { monotonic = realtime = nanoseconds; }
+
 void faulty_sockets_advance(uint64_t nanoseconds) {
-  uint64_t rest = (uint64_t)now.tv_nsec + nanoseconds;
-  now.tv_sec += (time_t)(rest / 1000000000);
-  now.tv_nsec = (long)(rest % 1000000000);
+  monotonic += nanoseconds;
+  realtime += nanoseconds;
 }
 
 long faulty_sockets_count(void) { return count; }
+
+void faulty_sockets_add_peer(uint32_t uid, uint32_t gid, int32_t pid) {
+  peers[end_of_peers++ % 64] = (struct ucred){.pid = pid, .uid = uid, .gid = gid};
+}
+
+int faulty_sockets_would_block(void) { return would_block; }
+
+long faulty_sockets_take_received(void) {
+  long taken = received;
+  received = 0;
+  return taken;
+}
 
 static uint64_t next_random(void) {
   uint64_t mixed = faults.seed += 0x9E3779B97F4A7C15u;
@@ -65,12 +98,33 @@ static size_t shortened(size_t length) {
   return 1 + next_random() % (most - 1);
 }
 
+int accept4(int listener, struct sockaddr *address, socklen_t *length, int flags) {
+  int socket = (int)syscall(SYS_accept4, listener, address, length, flags);
+  // The system takes the least that it allows, a few kilobytes.
+  int least = 1;
+  if (is_on && socket >= 0 && first_peer != end_of_peers) {
+    setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
+  }
+  return socket;
+}
+
+int getsockopt(int socket, int level, int option, void *value, socklen_t *length) {
+  int is_asked = is_on && level == SOL_SOCKET && first_peer != end_of_peers;
+  if (is_asked && option == SO_PEERCRED && *length >= sizeof(struct ucred)) {
+    *(struct ucred *)value = peers[first_peer++ % 64];
+    return 0;
+  }
+  return (int)syscall(SYS_getsockopt, socket, level, option, value, length);
+}
+
 ssize_t recv(int socket, void *bytes, size_t length, int flags) {
   if (is_on) {
     if (fails()) return -1;
     length = shortened(length);
   }
-  return recvfrom(socket, bytes, length, flags, 0, 0);
+  ssize_t count = recvfrom(socket, bytes, length, flags, 0, 0);
+  if (count > 0) received += count;
+  return count;
 }
 
 ssize_t send(int socket, const void *bytes, size_t length, int flags) {
@@ -99,10 +153,13 @@ ssize_t sendmsg(int socket, const struct msghdr *message, int flags) {
 
 int epoll_wait(int queue, struct epoll_event *events, int capacity, int milliseconds) {
   if (is_on && happens(faults.interruptions)) {
+    would_block = 0;
     errno = EINTR;
     return -1;
   }
-  if (is_on && capacity > 1 && happens(faults.short_transfers)) capacity = 1;
-  if (is_on) milliseconds = 0;
-  return epoll_pwait(queue, events, capacity, milliseconds, 0);
+  if (!is_on) return epoll_pwait(queue, events, capacity, milliseconds, 0);
+  if (capacity > 1 && happens(faults.short_transfers)) capacity = 1;
+  int ready = epoll_pwait(queue, events, capacity, 0, 0);
+  would_block = ready == 0 && milliseconds != 0;
+  return ready;
 }

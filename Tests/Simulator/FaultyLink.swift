@@ -2,15 +2,7 @@ import FeedEngine
 import TestSupport
 
 /// A network in memory with faults: it reads and writes less than it could, reports events in any order, and loses peers.
-///
-/// Each connection is a *line* with a number of its own, which is never used again, unlike the numbers that the turn gives.
-struct FaultyLink: Link, ~Copyable {
-  /// What a turn did with one line.
-  struct Work {
-    var bytesRead = 0
-    var bytesWritten = 0
-  }
-
+final class FaultyLink: Link, SimulatedNetwork {
   private struct Line {
     /// The number that the turn gave it; nil before it is accepted and after it is closed.
     var id: ConnectionID?
@@ -19,7 +11,7 @@ struct FaultyLink: Link, ~Copyable {
     var isBroken = false
     /// What the turn had written when it closed the line.
     var rest: [UInt8] = []
-    var work = Work()
+    var bytesRead = 0
   }
 
   private var inner = MemoryLink()
@@ -28,41 +20,35 @@ struct FaultyLink: Link, ~Copyable {
   private var owners: [ConnectionID: Int] = [:]
   private var events: [LinkEvent]?
   private var random = SeededRandom(seed: 0)
-  /// Whether the network behaves: everything is read and written at once.
   var isCalm = false
 
   init() {}
 
   // MARK: The far end
 
-  /// Decides all faults from here on.
-  mutating func reseed(_ seed: UInt64) { random = SeededRandom(seed: seed) }
+  func reseed(_ seed: UInt64) { random = SeededRandom(seed: seed) }
 
-  /// A peer connects. Returns the line.
-  mutating func connect(_ peer: Peer) -> Int {
+  func connect(_ peer: Peer) -> Int {
     lines.append(Line())
     dialing.append(lines.count - 1)
     inner.connect(peer)
     return lines.count - 1
   }
 
-  /// Whether the turn has accepted the line and not closed it.
   func isOpen(_ line: Int) -> Bool { lines[line].id != nil }
   func isClosed(_ line: Int) -> Bool { lines[line].isClosed }
   func isBroken(_ line: Int) -> Bool { lines[line].isBroken }
-  func id(of line: Int) -> ConnectionID? { lines[line].id }
 
-  mutating func send(_ line: Int, _ bytes: some Collection<UInt8>) {
+  func send(_ line: Int, _ bytes: some Collection<UInt8>) {
     if let id = lines[line].id { inner.send(id, bytes) }
   }
 
-  /// The peer sends nothing more, and still reads.
-  mutating func endInput(_ line: Int) {
+  func endInput(_ line: Int) {
     if let id = lines[line].id { inner.endInput(id) }
   }
 
-  /// The peer is gone. With `isNoticed` the link reports it at once, otherwise reading and writing fail.
-  mutating func lose(_ line: Int, isNoticed: Bool) {
+  /// With `isNoticed` the link reports it at once, otherwise reading and writing fail.
+  func lose(_ line: Int, isNoticed: Bool) {
     guard let id = lines[line].id else { return }
     if isNoticed { return inner.disconnect(id) }
     lines[line].isBroken = true
@@ -70,13 +56,11 @@ struct FaultyLink: Link, ~Copyable {
     inner.setRoom(id, nil)
   }
 
-  /// Bytes that the peer takes before it stalls; nil for any number.
-  mutating func setRoom(_ line: Int, _ room: Int?) {
+  func setRoom(_ line: Int, _ room: Int?) {
     if let id = lines[line].id { inner.setRoom(id, room) }
   }
 
-  /// Takes what the peer received, the last bytes of a closed line included.
-  mutating func take(_ line: Int) -> [UInt8] {
+  func take(_ line: Int) -> [UInt8] {
     let rest = lines[line].rest
     lines[line].rest = []
     return rest + (lines[line].id.map { inner.take($0) } ?? [])
@@ -85,16 +69,19 @@ struct FaultyLink: Link, ~Copyable {
   /// Whether the next turn would find something.
   var hasEvents: Bool { inner.hasEvents }
 
-  /// What the turn did with each line since the last call.
-  mutating func takeWork() -> [Work] {
-    let work = lines.map(\.work)
-    for line in lines.indices { lines[line].work = Work() }
-    return work
+  func takeBytesRead() -> (largest: Int, total: Int) {
+    var (largest, total) = (0, 0)
+    for line in lines.indices {
+      largest = max(largest, lines[line].bytesRead)
+      total += lines[line].bytesRead
+      lines[line].bytesRead = 0
+    }
+    return (largest, total)
   }
 
   // MARK: The turn's end
 
-  mutating func nextEvent() -> LinkEvent? {
+  func nextEvent() -> LinkEvent? {
     if events == nil { events = shuffledEvents() }
     guard let event = events?.popLast() else {
       events = nil
@@ -105,7 +92,7 @@ struct FaultyLink: Link, ~Copyable {
   }
 
   /// Accepted connections stay in their order among themselves.
-  private mutating func shuffledEvents() -> [LinkEvent] {
+  private func shuffledEvents() -> [LinkEvent] {
     var all: [LinkEvent] = []
     var accepted: [LinkEvent] = []
     while let event = inner.nextEvent() {
@@ -117,14 +104,14 @@ struct FaultyLink: Link, ~Copyable {
 
   private func isBroken(_ id: ConnectionID) -> Bool { owners[id].map { lines[$0].isBroken } ?? false }
 
-  mutating func assign(_ id: ConnectionID) {
+  func assign(_ id: ConnectionID) {
     inner.assign(id)
     let line = dialing.removeFirst()
     lines[line].id = id
     owners[id] = line
   }
 
-  mutating func read(_ id: ConnectionID, into space: UnsafeMutableRawBufferPointer) -> ReadOutcome {
+  func read(_ id: ConnectionID, into space: UnsafeMutableRawBufferPointer) -> ReadOutcome {
     guard let line = owners[id] else { return .failed }
     if lines[line].isBroken && inner.unreadCount(id) == 0 { return .failed }
     var count = space.count
@@ -136,11 +123,11 @@ struct FaultyLink: Link, ~Copyable {
       }
     }
     let outcome = inner.read(id, into: UnsafeMutableRawBufferPointer(rebasing: space[..<count]))
-    if case .bytes(let count) = outcome { lines[line].work.bytesRead += count }
+    if case .bytes(let count) = outcome { lines[line].bytesRead += count }
     return outcome
   }
 
-  mutating func write(
+  func write(
     _ id: ConnectionID, _ slices: UnsafeBufferPointer<UnsafeRawBufferPointer>
   ) -> WriteOutcome {
     guard let line = owners[id], !lines[line].isBroken else { return .failed }
@@ -160,15 +147,14 @@ struct FaultyLink: Link, ~Copyable {
       return outcome
     }
     inner.setRoom(id, room.map { $0 - count })
-    lines[line].work.bytesWritten += count
     return outcome
   }
 
-  mutating func watch(_ id: ConnectionID, reading: Bool, writing: Bool) {
+  func watch(_ id: ConnectionID, reading: Bool, writing: Bool) {
     inner.watch(id, reading: reading, writing: writing)
   }
 
-  mutating func close(_ id: ConnectionID) {
+  func close(_ id: ConnectionID) {
     if let line = owners.removeValue(forKey: id) {
       lines[line].rest += inner.take(id)
       lines[line].id = nil

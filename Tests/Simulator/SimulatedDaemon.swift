@@ -4,10 +4,8 @@ import FeedServer
 import FeedEngine
 @testable import ReferenceModel
 
-/// The shipped turn and engine over a faulty network, a log that is disturbed and a manual clock. It can crash and start again.
-///
-/// A turn runs only when the daemon's event loop would run one: when the link or the log has an event, or when the turn said
-/// that it is due. So work that the turn forgets stays undone, as it would for a user.
+/// The shipped turn and engine, or the shipped event loop around them, over a faulty network, a log that is disturbed and a
+/// manual clock. It can crash and start again.
 final class SimulatedDaemon {
   /// How a process ends.
   enum End {
@@ -25,32 +23,36 @@ final class SimulatedDaemon {
   private(set) var epoch = "simulation"
   private(set) var engine: Engine
   private(set) var log: any SimulatedLog
-  private var turn: Turn
-  var link = FaultyLink()
+  private var process: any SimulatedProcess
   /// Starts since the beginning.
   private(set) var starts = 1
   private(set) var turns = 0
   /// Whether each request that changes feeds is executed in slices, with turns between them.
   private let isSliced: Bool
+  /// Whether the shipped event loop runs, on sockets.
+  private let usesLoop: Bool
 
   /// The user that the daemon runs as.
   static let owner: UInt32 = 990
 
-  init(limits: Limits, window: Int, disk: StoredLog.Disk?, isSliced: Bool = false) throws {
+  init(
+    limits: Limits, window: Int, disk: StoredLog.Disk?, isSliced: Bool = false, usesLoop: Bool = false
+  ) throws {
     self.limits = limits
     self.isSliced = isSliced
+    self.usesLoop = usesLoop
     self.disk = disk
     log = MemoryLog(window: window)
     engine = Self.makeEngine(limits, epoch: epoch, seed: 1, now: now)
-    turn = Turn(
-      engine, log: log, slices: Self.slices(isSliced), queries: Self.slices(isSliced), deltas: Self.slices(isSliced),
-      now: now)
-    if let disk { try start(disk) }
+    process = TurnProcess(engine, log, now: now) { _ in nil }
+    if let disk { try start(disk) } else { try replace(engine, log) }
   }
 
-  private static func slices(_ isSliced: Bool) -> (any SliceRunner)? {
-    isSliced ? SlicedWork("slices", slice: 0, isEager: true) : nil
+  deinit {
+    if usesLoop { SocketNetwork.switchOff() }
   }
+
+  var link: any SimulatedNetwork { process.network }
 
   private static func makeEngine(_ limits: Limits, epoch: String, seed: UInt64, now: Instant) -> Engine {
     let identity = ServerIdentity(version: "0", epoch: epoch, pid: 1, uid: owner, durability: "process")
@@ -65,23 +67,16 @@ final class SimulatedDaemon {
   }
 
   /// Whether the daemon would wake up.
-  var isDue: Bool {
-    if link.hasEvents || log.hasEvents { return true }
-    switch turn.next(after: now) {
-    case .now: return true
-    case .at(let moment): return moment <= now
-    case .whenReadable: return false
-    }
-  }
+  var isDue: Bool { log.hasEvents || process.isDue(at: now) }
 
-  var lossReason: String? { turn.lossReason }
-  var isDrained: Bool { turn.isDrained }
+  var lossReason: String? { process.status.lossReason }
+  var isDrained: Bool { process.isDrained }
 
   /// One turn, and what it may do in one. If requests are sliced, also the turns until all that is stored was executed.
   func runTurn() throws(SimulationFailure) {
     for _ in 0..<100_000 {
       try runSlice()
-      if !isSliced || !turn.isExecuting { return }
+      if !isSliced || !process.status.isExecuting { return }
     }
     throw SimulationFailure("the daemon executes a batch and gets nowhere")
   }
@@ -89,16 +84,18 @@ final class SimulatedDaemon {
   private func runSlice() throws(SimulationFailure) {
     turns += 1
     let commits = engine.commitCount
-    turn.run(&link, now: now)
+    try process.run(at: now)
     engine.checkInvariants()
-    if turn.isWithinBatch { return try checkBudget(commits: engine.commitCount &- commits) }
-    (log as? StoredLog)?.workOnImage(
-      executed: turn.executed, steps: engine.catalog.stepsTaken, isBusy: turn.hadInput
-    ) { engine.catalog.makeImage() }
+    let status = process.status
+    if !status.isWithinBatch {
+      (log as? StoredLog)?.workOnImage(
+        executed: status.executed, steps: engine.catalog.stepsTaken, isBusy: status.hadInput
+      ) { engine.catalog.makeImage() }
+    }
     try checkBudget(commits: engine.commitCount &- commits)
   }
 
-  func drain() { turn.drain(reason: "shutdown", message: "The daemon is stopping.") }
+  func drain() { process.drain() }
 
   // MARK: Starts
 
@@ -112,17 +109,16 @@ final class SimulatedDaemon {
 
   private func begin(after end: End) throws {
     starts += 1
-    link = FaultyLink()
     if let disk {
       // Closes the files.
-      replace(engine, MemoryLog(window: 1))
+      try replace(engine, MemoryLog(window: 1))
       if case .powerLoss(let seed) = end { try disk.losePower(seed) }
       try start(disk)
     } else if let log = log as? MemoryLog {
       var tail = 0
       if case .kill(let count) = end { tail = count }
       let survivors = log.survivors(tail: tail)
-      replace(
+      try replace(
         Self.makeEngine(limits, epoch: epoch, seed: UInt64(starts), now: now),
         MemoryLog(window: log.window, kept: survivors))
       for batch in survivors { try batch.withLogBatch { try engine.replay($0) } }
@@ -137,28 +133,27 @@ final class SimulatedDaemon {
     let newest = try log.recover(into: engine, limits)
     // Whole milliseconds: the reference counts in them.
     now = max(now, Instant(nanoseconds: UInt64(newest.milliseconds + 1) * 1_000_000))
-    replace(engine, log)
+    try replace(engine, log)
   }
 
-  private func replace(_ engine: Engine, _ log: any SimulatedLog) {
+  private func replace(_ engine: Engine, _ log: any SimulatedLog) throws {
     self.engine = engine
     self.log = log
-    turn = Turn(
-      engine, log: log, slices: Self.slices(isSliced), queries: Self.slices(isSliced), deltas: Self.slices(isSliced),
-      now: now)
+    let runner = { [isSliced] (name: String) -> (any SliceRunner)? in
+      isSliced ? SlicedWork(name, slice: 0, isEager: true) : nil
+    }
+    process =
+      usesLoop
+      ? try LoopProcess(engine, log, now: now, makeRunner: runner)
+      : TurnProcess(engine, log, now: now, makeRunner: runner)
   }
 
   // MARK: Auditing
 
   /// A turn takes a bounded amount of input, and lets no connection's queue grow beyond what its limits allow.
   private func checkBudget(commits: UInt64) throws(SimulationFailure) {
-    var total = 0
-    for (line, work) in link.takeWork().enumerated() {
-      total += work.bytesRead
-      if work.bytesRead > 2 * Intake.bytesPerTurn {
-        throw SimulationFailure("a turn read \(work.bytesRead) bytes of line \(line)")
-      }
-    }
+    let (largest, total) = link.takeBytesRead()
+    if largest > 2 * Intake.bytesPerTurn { throw SimulationFailure("a turn read \(largest) bytes of a line") }
     if total > Intake.turnCapacity + Intake.bytesPerTurn { throw SimulationFailure("a turn read \(total) bytes") }
     // Each request in a batch has 40 bytes or more.
     if commits > UInt64(max(log.longest, 1 << 20)) / 40 * UInt64(log.window) {

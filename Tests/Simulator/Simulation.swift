@@ -25,7 +25,8 @@ final class Simulation {
   /// What happened to the daemon, so that a run shows that it met what it is made for.
   private var met: [String: Int] = [:]
 
-  /// One history in eight is of the shipped log on a simulated disk, the others of a log in memory.
+  /// One history in eight is of the shipped log on a simulated disk, the others of a log in memory. One in ten is of the shipped
+  /// event loop.
   init(seed: UInt64, sabotage: Sabotage? = nil) throws {
     self.seed = seed
     self.sabotage = sabotage
@@ -50,7 +51,9 @@ final class Simulation {
         generator.chance(50) || losesSyncs ? .disk : .process, journalBytes: generator.pick([1000, 8000, 1 << 20]),
         losesSyncs: losesSyncs)
     }
-    daemon = try SimulatedDaemon(limits: limits, window: window, disk: disk, isSliced: seed % 100 == 1)
+    daemon = try SimulatedDaemon(
+      limits: limits, window: window, disk: disk, isSliced: seed % 100 == 1 || seed % 100 == 8,
+      usesLoop: seed % 10 == 8)
     oracle = Oracle(mayLose: disk?.mayLoseChanges == true)
     expires = generator.chance(60)
     clients = (0..<(2 + generator.below(4))).map {
@@ -131,7 +134,8 @@ final class Simulation {
     if sabotage == .losesAFrame { FrameText.removeFirst(of: &bytes, where: { $0.contains("\"delta\"") }) }
     try client.receive(bytes, oracle)
     guard daemon.link.isClosed(line) else { return }
-    let isExpected = client.farewell == "limit" || client.farewell == "shutdown" || client.hasEnded
+    let isExpected =
+      client.farewell == "limit" || client.farewell == "shutdown" || client.hasEnded || daemon.lossReason != nil
     if client.isHonest && !isExpected && !daemon.link.isBroken(line) {
       throw SimulationFailure("the daemon closed honest client \(client.number): \(client.farewell ?? "without bye")")
     }

@@ -8,8 +8,8 @@ import FeedSystem
 ///
 /// A cycle waits, handles signals and reports of other threads, runs the turn, then attends to timers and images. Only
 /// the wait for events blocks.
-struct EventLoop: ~Copyable {
-  private var turn: Turn
+package struct EventLoop: ~Copyable {
+  package private(set) var turn: Turn
   private var link: SocketLink
   /// The state directory, locked while the loop exists; nil without a commit log.
   private let state: DurableState?
@@ -30,19 +30,22 @@ struct EventLoop: ~Copyable {
   /// The number of cycles, for the log.
   private var cycles = 0
 
+  /// - Parameters:
+  ///   - commitLog: the log of `state`, or one that needs no directory.
+  ///   - makeRunner: makes what runs long work in slices, on a thread with a name; nil if requests are executed at once.
   init(
-    engine: Engine, state: DurableState?, clock: ServerClock, listener: UnixListener,
+    engine: Engine, commitLog: any CommitLog, state: DurableState?, clock: ServerClock, listener: UnixListener,
     signals: consuming Signals, notify: Notify, log: Log, openFiles: OpenFiles? = nil, drainTimeout: Duration,
-    configurationFile: ConfigurationFile?, metricsPath: String? = nil
+    configurationFile: ConfigurationFile?, metricsPath: String? = nil,
+    makeRunner: (String) -> (any SliceRunner)? = { SlicedWork($0) }
   ) throws(SystemError) {
-    let commitLog: any CommitLog = state?.log ?? NoLog()
     let link = try SocketLink(listener, log)
     for descriptor in signals.descriptors { try link.add(descriptor, as: .signals) }
     if let descriptor = commitLog.descriptor { try link.add(descriptor, as: .commitLog) }
     now = clock.now
     turn = Turn(
-      engine, log: commitLog, slices: SlicedWork("feedd-slices"), queries: SlicedWork("feedd-queries"),
-      deltas: SlicedWork("feedd-deltas"), now: now)
+      engine, log: commitLog, slices: makeRunner("feedd-slices"), queries: makeRunner("feedd-queries"),
+      deltas: makeRunner("feedd-deltas"), now: now)
     self.link = link
     self.signals = signals
     self.clock = clock
@@ -53,6 +56,18 @@ struct EventLoop: ~Copyable {
     shutdown = Shutdown(drainTimeout: drainTimeout)
     service = ServiceManager(notify, log, now: now)
     if let metricsPath { metrics = MetricsFile(metricsPath, log, now: now) }
+  }
+
+  /// Creates a loop without a state directory, a configuration and a service manager. Simulations run it on system calls that
+  /// fail, with a clock that they advance.
+  package init(
+    _ engine: Engine, commitLog: any CommitLog, listener: UnixListener, log: Log,
+    makeRunner: (String) -> (any SliceRunner)?
+  ) throws(SystemError) {
+    try self.init(
+      engine: engine, commitLog: commitLog, state: nil, clock: ServerClock(after: 0), listener: listener,
+      signals: Signals(), notify: Notify(Environment([:]), pid: ProcessIdentity.pid), log: log,
+      drainTimeout: .seconds(60), configurationFile: nil, makeRunner: makeRunner)
   }
 
   var engine: Engine { turn.engine }
@@ -70,11 +85,14 @@ struct EventLoop: ~Copyable {
   /// Runs until a signal requests the end and the connections are drained.
   /// - Throws: if the event queue itself fails.
   mutating func run() throws(SystemError) {
-    while !shutdown.isOver { try cycle() }
+    while !isOver { try cycle() }
   }
 
+  /// Whether the connections were drained after a request to end.
+  package var isOver: Bool { shutdown.isOver }
+
   /// Waits for events, and does what they and the time require.
-  mutating func cycle() throws(SystemError) {
+  package mutating func cycle() throws(SystemError) {
     let wakes = try link.wait(milliseconds: timeout(), clock)
     now = clock.now
     cycles &+= 1
@@ -117,7 +135,7 @@ struct EventLoop: ~Copyable {
     return deadline.map { clock.milliseconds(until: $0) } ?? -1
   }
 
-  func checkInvariants() { link.checkInvariants() }
+  package func checkInvariants() { link.checkInvariants() }
 
   private mutating func attendTimers() {
     arrangeSources()
@@ -141,12 +159,16 @@ struct EventLoop: ~Copyable {
   private mutating func handle(_ request: Signals.Request) {
     switch request {
     case .reload(let cause): reload(cause)
-    case .end(let cause):
-      guard shutdown.request(cause, now: now) else {
-        return log.write(.notice, "\(cause) again: ending at once")
-      }
-      if let cause = shutdown.begin(now: now) { drain(cause) }
+    case .end(let cause): end(cause)
     }
+  }
+
+  /// Begins the end, or ends at once if it has begun.
+  package mutating func end(_ cause: String) {
+    guard shutdown.request(cause, now: now) else {
+      return log.write(.notice, "\(cause) again: ending at once")
+    }
+    if let cause = shutdown.begin(now: now) { drain(cause) }
   }
 
   /// Accepts only the connections that already wait, queues `bye` for all, and continues until all output is written.
@@ -176,7 +198,7 @@ struct EventLoop: ~Copyable {
 
   /// Reports when storing starts to fail and when it works again.
   private mutating func reportHealth() {
-    if let reason = turn.lossReason, !shutdown.isOver {
+    if let reason = turn.lossReason, !isOver {
       log.write(.error, "\(reason); the daemon ends")
       return endDraining()
     }

@@ -1,8 +1,8 @@
 /// Faults of system calls on sockets, for tests.
 ///
-/// The test bundle defines `recv`, `send`, `sendmsg`, `epoll_wait` and `clock_gettime` itself, so the shipped code calls
-/// these. They pass every call on to the system, except on a thread that has switched faults on. There `epoll_wait` never
-/// blocks, and the monotonic clock stands still, so that the seed decides what happens.
+/// The test bundle defines `recv`, `send`, `sendmsg`, `accept4`, `getsockopt`, `epoll_wait` and `clock_gettime` itself, so the
+/// shipped code calls these. They pass every call on to the system, except on a thread that has switched faults on. There
+/// `epoll_wait` never blocks, and the clocks stand still, so that the seed decides what happens.
 #ifndef FAULTY_SOCKETS_H
 #define FAULTY_SOCKETS_H
 
@@ -22,13 +22,29 @@ struct faulty_sockets {
   int resets;
 };
 
-/// Switches the faults of the calling thread on, or off with a null pointer. The clock stands at the present time.
+/// Switches the faults of the calling thread on, or off with a null pointer. The clocks stand at the present time.
 void faulty_sockets_use(const struct faulty_sockets *faults);
 
-/// Advances the clock of the calling thread.
+/// Replaces the faults of the calling thread, which are on. The clocks and the peers stay.
+void faulty_sockets_change(const struct faulty_sockets *faults);
+
+/// Sets both clocks of the calling thread.
+void faulty_sockets_set_clock(uint64_t nanoseconds);
+
+/// Advances the clocks of the calling thread.
 void faulty_sockets_advance(uint64_t nanoseconds);
 
 /// The number of calls of the calling thread that were affected since it switched faults on.
 long faulty_sockets_count(void);
+
+/// The connection that this thread makes next will have these credentials when it is accepted, and a small buffer for
+/// what is sent to it. At most 64 may wait to be accepted.
+void faulty_sockets_add_peer(uint32_t uid, uint32_t gid, int32_t pid);
+
+/// Whether the last `epoll_wait` of the calling thread would have blocked.
+int faulty_sockets_would_block(void);
+
+/// The bytes that `recv` returned to the calling thread since the last call.
+long faulty_sockets_take_received(void);
 
 #endif

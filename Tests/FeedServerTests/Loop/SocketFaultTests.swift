@@ -204,9 +204,8 @@ struct EventLoopFaultTests {
     // Resets cost a connection, so they are rare.
     try faulty_sockets(seed: seed, resets: seed % 2 == 0 ? 1 : 0).during {
       var loop = try EventLoop(
-        engine: engine, state: nil, clock: ServerClock(after: 0), listener: UnixListener.bind(path: path),
-        signals: Signals(), notify: Notify(Environment([:]), pid: 1), log: Log(threshold: .error, style: .timestamps),
-        drainTimeout: .seconds(1), configurationFile: nil)
+        engine, commitLog: NoLog(), listener: UnixListener.bind(path: path),
+        log: Log(threshold: .error, style: .timestamps), makeRunner: { SlicedWork($0) })
       var clients = try (0..<3).map { _ in try Watcher(path) }
       for index in clients.indices { clients[index].watch() }
       for step in 0..<150 {
