@@ -9,11 +9,13 @@ enum Admission {
   /// Members of a definition whose entries are counted.
   private static let lists: [StaticString] = ["children", "contents", "pattern", "header", "repeatables", "fixed"]
 
-  /// Members of `define` that belong to the request, and members of the status in a result of `describe`. `define`
-  /// accepts such a result unchanged.
-  private static let requestMembers = [
-    "replace", "animation", "if", "source", "shows", "sections", "counts", "count", "revision", "watchers",
-  ]
+  /// Members of `define` that belong to the request.
+  private static let requestMembers = ["replace", "animation", "if"]
+  /// Members of the status in each result of `describe`. `define` accepts such a result unchanged, but not single members
+  /// of it: a misspelt `section` or a misplaced `count` must not be ignored.
+  private static let status = ["sections", "counts", "count", "revision", "watchers"]
+  /// Members of the status in some of these results.
+  private static let rareStatus = ["source", "shows"]
 
   /// Throws if a definition in a request is too large or has unknown members. Lengths are checked before anything is
   /// decoded.
@@ -44,8 +46,10 @@ enum Admission {
   private static func checkDefinition(_ params: JSONView?, _ limits: Limits) throws(FeedError) {
     guard let params else { return }
     try checkSize(params, limits)
+    let names = params.kind == .object ? Set(params.members.compactMap(\.key.string)) : []
+    let others = requestMembers + (names.isSuperset(of: status) ? status + rareStatus : [])
     do throws(KnownMembers.Unknown) {
-      try KnownMembers.check(definition: params, others: requestMembers, repeats: .allowed)
+      try KnownMembers.check(definition: params, others: others, repeats: .allowed)
     } catch {
       throw .invalidParams(member: error.path, reason: "is an unknown member; \(error.advice ?? "leave it out")")
     }

@@ -150,6 +150,25 @@ struct AdmissionTests {
     #expect(Value(loop.ask("describe", #"{"feed":"c"}"#))?["result"]?["count"]?.int == 0)
   }
 
+  @Test("a definition may have the members of a status only together, as describe returns them")
+  func status() {
+    let loop = DurableLoop()
+    for (member, advice) in [
+      (#""sections":"$.date""#, "section"), (#""count":100"#, "use one of"),
+      (#""counts":[1],"revision":1"#, "use one of"), (#""shows":"a""#, "use one of"),
+    ] {
+      let refused = Value(loop.ask("define", #"{"feed":"c","kind":"collection",\#(member)}"#))
+      #expect(refused?.errorCode == -32602, "\(member)")
+      #expect(refused?["error"]?["message"]?.string?.contains(advice) == true, "\(member)")
+    }
+    #expect(Value(loop.ask("define", #"{"feed":"c","kind":"collection"}"#))?.errorCode == nil)
+    #expect(Value(loop.ask("define", #"{"feed":"all","kind":"composed","children":["c"]}"#))?.errorCode == nil)
+    for feed in ["c", "all"] {
+      let status = Value(loop.ask("describe", #"{"feed":"\#(feed)"}"#))?["result"]?.text ?? ""
+      #expect(Value(loop.ask("define", status))?.errorCode == nil, "\(status)")
+    }
+  }
+
   @Test("unknown members of other objects are ignored")
   func othersAreIgnored() {
     let loop = DurableLoop()
