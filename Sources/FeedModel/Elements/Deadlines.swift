@@ -50,9 +50,9 @@ final class Deadlines {
 
   /// Updates the position of an element whose text was exchanged. O(log n).
   func didExchange(_ handle: UInt32) {
-    if let row = order.row(of: handle) {
-      if order.key(at: row) == moment(of: handle) { return }
-      _ = order.remove(at: row)
+    if let former = order.key(of: handle) {
+      if former == moment(of: handle) { return }
+      _ = order.remove(handle)
     }
     insert(handle)
   }
@@ -89,7 +89,7 @@ final class Deadlines {
     elements.forEach { handle in
       guard let moment = moment(of: handle) else { return }
       count += 1
-      precondition(order.row(of: handle).map { order.key(at: $0) } == moment, "an element has another moment")
+      precondition(order.key(of: handle) == moment, "an element has another moment")
     }
     precondition(count == order.count, "an element that does not expire has a moment")
   }

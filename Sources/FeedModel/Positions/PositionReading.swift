@@ -27,6 +27,16 @@ extension PositionTree {
     return leaves.keys(place.leaf)[place.offset]
   }
 
+  /// The key of `item`; nil if it is not in the tree. O(1).
+  ///
+  /// - Precondition: the tree is keyed.
+  func key(of item: UInt32) -> UInt64? {
+    precondition(keyed, "the tree has no keys")
+    let leaf = leafOf[item]
+    if leaf == .none { return nil }
+    return leaves.keys(leaf)[offset(of: item, in: leaf)]
+  }
+
   /// An item with its key.
   typealias Entry = (item: UInt32, key: UInt64)
 

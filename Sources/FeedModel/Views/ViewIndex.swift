@@ -12,6 +12,8 @@ import FeedJSON
 final class ViewIndex {
   private struct Arrival {
     let handle: UInt32
+    /// The row in `all` when all rows of the change are there.
+    let row: Int
     let prefix: UInt64
     let isLong: Bool
     /// Whether the row was shown before with the same element.
@@ -115,7 +117,7 @@ final class ViewIndex {
   /// Applies the change of one element.
   private func follow(updateOf row: Int, _ pace: Pace, into result: inout Change) {
     let handle = all[row]
-    let (known, arrival, stays, differs) = rejudge(handle, plan.source.row(atFlat: row), pace)
+    let (known, arrival, stays, differs) = rejudge(handle, at: row, pace)
     if !stays, let known { kept.remove(at: known) }
     let place = stays ? known : arrival.map { insert($0) }
     if let known, known == place {
@@ -157,12 +159,12 @@ final class ViewIndex {
       all.insert(handle, at: Int(path.row))
       let isEqual = isMoved && !exchange(handle, row)
       if judge.accepts(row.element, pace) {
-        arrivals.append(Arrival(handle: handle, prefix: judge.prefix, isLong: judge.isLong, keepsElement: isEqual))
+        arrivals.append(makeArrival(of: handle, at: Int(path.row), keepsElement: isEqual))
       }
     }
     for path in change.updated {
       let handle = all[Int(path.row)]
-      let (known, arrival, stays, differs) = rejudge(handle, plan.source.row(atFlat: Int(path.row)), pace)
+      let (known, arrival, stays, differs) = rejudge(handle, at: Int(path.row), pace)
       if stays {
         if differs { updated.append(handle) }
         continue
@@ -188,21 +190,25 @@ final class ViewIndex {
   /// Returns the row's place if it is shown; its arrival if it is accepted; whether it stays at its place, because its key
   /// is the same; and whether its element differs.
   private func rejudge(
-    _ handle: UInt32, _ row: Row, _ pace: Pace
+    _ handle: UInt32, at place: Int, _ pace: Pace
   ) -> (known: Int?, arrival: Arrival?, stays: Bool, differs: Bool) {
+    let row = plan.source.row(atFlat: place)
     let known = kept.row(of: handle)
     let isAccepted = judge.accepts(row.element, pace)
-    let stays = isAccepted && known.map { hasSameKey(handle, at: $0) } ?? false
+    let stays = isAccepted && known != nil && hasSameKey(handle)
     let differs = exchange(handle, row)
     guard isAccepted else { return (known, nil, stays, differs) }
-    let arrival = Arrival(
-      handle: handle, prefix: judge.prefix, isLong: judge.isLong, keepsElement: known != nil && !differs)
-    return (known, arrival, stays, differs)
+    return (known, makeArrival(of: handle, at: place, keepsElement: known != nil && !differs), stays, differs)
   }
 
-  /// Whether the key in `judge` equals that of a row whose element was not exchanged yet.
-  private func hasSameKey(_ handle: UInt32, at row: Int) -> Bool {
-    guard kept.key(at: row) == judge.prefix else { return false }
+  /// The arrival of the row that `judge` accepted last.
+  private func makeArrival(of handle: UInt32, at row: Int, keepsElement: Bool) -> Arrival {
+    Arrival(handle: handle, row: row, prefix: judge.prefix, isLong: judge.isLong, keepsElement: keepsElement)
+  }
+
+  /// Whether the key in `judge` equals that of a shown row whose element was not exchanged yet.
+  private func hasSameKey(_ handle: UInt32) -> Bool {
+    guard kept.key(of: handle) == judge.prefix else { return false }
     if !judge.isLong { return true }
     other.makeKey(texts[Int(handle)])
     return SortOrder.compare(other.key, judge.key) == 0
@@ -213,14 +219,14 @@ final class ViewIndex {
   @discardableResult
   private func insert(_ arrival: Arrival) -> Int {
     if arrival.isLong { judge.makeKey(texts[Int(arrival.handle)]) }
-    let place = all.row(of: arrival.handle) ?? 0
+    assert(all.row(of: arrival.handle) == arrival.row, "the row is elsewhere in the source")
     let row = kept.upperBound(key: arrival.prefix) { item in
       if arrival.isLong {
         other.makeKey(texts[Int(item)])
         let order = SortOrder.compare(other.key, judge.key)
         if order != 0 { return order > 0 }
       }
-      return all.isItem(item, after: place)
+      return all.isItem(item, after: arrival.row)
     }
     kept.insert(arrival.handle, at: row, key: arrival.prefix)
     return row

@@ -89,6 +89,7 @@ struct TreeModel {
       && items.indices.allSatisfy { tree[$0] == items[$0] && tree.row(of: items[$0]) == $0 && tree.contains(items[$0]) }
       && spare.allSatisfy { tree.row(of: $0) == nil && !tree.contains($0) }
       && (!tree.keyed || keys.indices.allSatisfy { tree.key(at: $0) == keys[$0] })
+      && (!tree.keyed || keys.indices.allSatisfy { tree.key(of: items[$0]) == keys[$0] })
       && (!tree.keyed || (0...items.count).allSatisfy(neighboursAgree))
   }
 }
