@@ -80,4 +80,5 @@ void clinux_name_thread(const char *name) {
 void clinux_return_large_blocks(int size, int kept) {
   mallopt(M_MMAP_THRESHOLD, size);
   mallopt(M_TRIM_THRESHOLD, kept);
+  mallopt(M_MXFAST, 0);
 }
