@@ -13,6 +13,9 @@ extension Change {
     part.removeAll(keepingCapacity: true)
     let deletedRange = deleted.range(of: before)
     let addedRange = added.range(of: after)
+    // Lists that grow are copied. Most changes have few rows, for which the memory of the last one is enough.
+    if deletedRange.count > part.deleted.capacity { part.deleted.reserveCapacity(deletedRange.count) }
+    if addedRange.count > part.added.capacity { part.added.reserveCapacity(addedRange.count) }
     for place in deletedRange { part.deleted.append(IndexPath(section: 0, row: deleted[place].row)) }
     for place in addedRange { part.added.append(IndexPath(section: 0, row: added[place].row)) }
     for place in updated.range(of: after) { part.updated.append(IndexPath(section: 0, row: updated[place].row)) }
@@ -27,6 +30,15 @@ extension Change {
 }
 
 extension Change {
+  /// Whether the change lists rows of a section that it keeps. O(log size).
+  ///
+  /// - Parameters:
+  ///   - before: the section's index before the change.
+  ///   - after: its index after the change.
+  package func concerns(before: UInt32, after: UInt32) -> Bool {
+    !deleted.range(of: before).isEmpty || !added.range(of: after).isEmpty || !updated.range(of: after).isEmpty
+  }
+
   /// Whether the section at index `before` has index `after` after this change. O(sections listed).
   package func keepsSection(from before: Int, as after: Int) -> Bool {
     if hasSameSections { return before == after }

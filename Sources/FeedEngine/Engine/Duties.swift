@@ -6,7 +6,7 @@ extension Engine {
   /// The maximum number of elements that one turn evicts from a feed.
   private static let evictionLimit = 1000
   /// The maximum number of elements that are gone whose memory one turn frees.
-  private static let discardLimit = 10_000
+  private static let discardLimit = 2048
 
   /// Starts a turn.
   func begin(at now: Instant) {

@@ -117,6 +117,15 @@ extension Array {
     return results
   }
 
+  /// Appends elements, and lets `pace` stop in between.
+  mutating func append(contentsOf elements: some RandomAccessCollection<Element>, _ pace: Pace) {
+    if elements.count > capacity - count { reserveCapacity(Swift.max(2 * capacity, count + elements.count)) }
+    for element in elements {
+      append(element)
+      if count % Self.chunk == 0 { pace.spend(4) }
+    }
+  }
+
   /// Fewer elements are sorted without a stop.
   private static var many: Int { 256 }
 

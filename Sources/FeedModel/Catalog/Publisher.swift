@@ -106,7 +106,7 @@ final class Publisher {
     let isRebinned = rebinned.contains(feed.number)
     // A redefined collection has other rows.
     guard let store = feed.kind.rows, !isRebinned || feed.collection == nil else {
-      return changes[slot].pointee.change = composed.normalizingMoves()
+      return changes[slot].pointee.change = composed.normalizingMoves { log.pace.didCompareMoves() }
     }
     guard let keyed = store.keyed else {
       return changes[slot].pointee.change = store.simplify(
@@ -114,7 +114,7 @@ final class Publisher {
     }
     if feed.isGone {
       // All sections are deleted, whatever happened to their rows before.
-      changes[slot].pointee.change = composed.normalizingMoves()
+      changes[slot].pointee.change = composed.normalizingMoves { log.pace.didCompareMoves() }
       _ = keyed.operations.finish()
     } else {
       let flat = store.simplify(keyed.operations.finish(), log, since: .start, entries)
@@ -229,7 +229,14 @@ final class Publisher {
     guard let collection = feed.collection, collection.hasBins else { return }
     let change = changes[slot].pointee.change
     if feed.isGone || collection.bins.isEmpty || !change.hasSameSections {
-      for bin in collection.takeGoneBins() + collection.bins { propagate(from: slot, toBin: bin) }
+      for bin in collection.takeGoneBins() { propagate(from: slot, toBin: bin) }
+      for bin in collection.bins {
+        if feed.isGone || graph.isSeen(bin) {
+          propagate(from: slot, toBin: bin)
+        } else if let kind = bin.kind as? BinKind, kind.follow(change) {
+          bin.skip(to: revision)
+        }
+      }
       return
     }
     var concerned = Set<UInt32>()
@@ -364,7 +371,7 @@ final class Publisher {
     to observer: (any CommitObserver)?
   ) {
     let from = feed.revision
-    let isRecorded = feed.record(&source.pointee, shift: shift, revision: revision, at: moment)
+    let isRecorded = feed.record(&source.pointee, shift: shift, revision: revision, at: moment, log.pace)
     let tells = isRecorded && feed.isWatched && observer != nil
     guard tells || !feed.selection.isEmpty else { return }
     if shift == 0 {

@@ -154,7 +154,8 @@ final class UndoLog {
     for index in entries.indices {
       let entry = entries[index]
       entry.state._withUnsafeGuaranteedRef { $0.finish(entry) }
-      if index & 15 == 15 { pace.spend() }
+      // Each may free a text that was not read for long.
+      if index & 7 == 7 { pace.spend(8) }
     }
     while entries.removeLastBlock() { pace.spend(Self.unitsOfABlock) }
     if !structures.isEmpty || !keyed.isEmpty { finishStructures() }
@@ -168,7 +169,7 @@ final class UndoLog {
   }
 
   /// The units of work to free a block of entries.
-  private static let unitsOfABlock = 32
+  private static let unitsOfABlock = 512
 
   private func sampleInvariants() {
     #if CHECK_INVARIANTS

@@ -67,6 +67,15 @@ final class BinKind: DerivedKind, SingleSectionKind {
     swap(&change, &derived)
   }
 
+  /// Follows a change of the collection without deriving that of the bin. Returns whether the bin changed. O(log size).
+  func follow(_ source: borrowing Change) -> Bool {
+    let former = publishedIndex
+    publishedIndex = index
+    guard let former else { return false }
+    return !source.keepsSection(from: former, as: index)
+      || source.concerns(before: UInt32(former), after: UInt32(index))
+  }
+
   var stepsPerRow: Int { 0 }
   func sourceSectionsDidChange() -> Bool { false }
   func sourcesWereRestored() { publishedIndex = index }

@@ -25,6 +25,7 @@ extension CollectionState {
   /// Upserts the elements of an array in order.
   func upsert(_ elements: JSONView, in commit: Commit) throws(FeedError) {
     for (index, element) in elements.elements.enumerated() {
+      self.index.makeRoom(commit.pace)
       try update(element, index: index, at: commit.tick(), commit.log)
       commit.addStep(&step)
       commit.pace.spend(2 &+ bins.count)

@@ -79,8 +79,10 @@ struct Rebinning {
     let keptBefore = Set(kept.map(\.before))
     change.sectionsDeleted = olds.indices.filter { !keptBefore.contains($0) }.map(UInt32.init)
     // An array that grows copies everything at once.
-    change.deleted.reserveCapacity(olds.reduce(0) { $0 + $1.count })
-    change.added.reserveCapacity(news.reduce(0) { $0 + $1.count })
+    let (before, after) = (olds.reduce(0) { $0 + $1.count }, news.reduce(0) { $0 + $1.count })
+    change.deleted.reserveCapacity(before)
+    change.added.reserveCapacity(after)
+    if !kept.isEmpty { moved.reserveCapacity(min(before, after)) }
     var placeOf: [UInt32] = []
     var next = 0
     for after in news.indices {

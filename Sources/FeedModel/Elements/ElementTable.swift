@@ -72,7 +72,7 @@ public final class ElementTable {
     copy.reserve(capacity)
     for handle in 0..<used {
       (copy.records + handle).initialize(to: records[handle])
-      if handle & 255 == 0 { pace.spend() }
+      if handle & 255 == 0 { pace.spend(8) }
     }
     forEach { handle in
       records[Int(handle)].text.retain()

@@ -53,7 +53,8 @@ enum Identity {
 /// An index from identities to elements: a hash table with linear probing.
 ///
 /// A word is the 32-bit hash above the handle plus one, so that a probe reads an element only if the hashes are equal.
-/// Removal moves later words back, so there are no tombstones. Expected O(1); growth is amortized O(1).
+/// Removal moves later words back, so there are no tombstones. Expected O(1); growth is amortized O(1), and happens in
+/// steps if ``makeRoom(_:)`` is called before each insertion.
 ///
 /// Invariant: `count` words are not zero, at most three quarters of all; no zero word is between a word and its home slot.
 struct IdentityIndex: ~Copyable {
@@ -81,7 +82,7 @@ struct IdentityIndex: ~Copyable {
     copy.words = .allocate(capacity: mask &+ 1)
     for slot in 0...mask {
       (copy.words + slot).initialize(to: words[slot])
-      if slot & 1023 == 0 { pace.spend() }
+      if slot & 1023 == 0 { pace.spend(8) }
     }
     copy.mask = mask
     copy.count = count
@@ -93,14 +94,13 @@ struct IdentityIndex: ~Copyable {
     assert(self.count == 0, "the index has elements")
     var capacity = mask &+ 1
     while count &* 4 >= capacity &* 3 { capacity &*= 2 }
-    if capacity == mask &+ 1 { return }
-    words.deallocate()
-    words = .allocate(capacity: capacity)
-    for slot in 0..<capacity {
-      (words + slot).initialize(to: 0)
-      if slot & 1023 == 0 { pace.spend() }
-    }
-    mask = capacity &- 1
+    if capacity > mask &+ 1 { grow(to: capacity, pace) }
+  }
+
+  /// Makes room for one more element. Lets `pace` stop meanwhile: others find the elements as before.
+  @inline(__always)
+  mutating func makeRoom(_ pace: Pace) {
+    if count &* 4 >= (mask &+ 1) &* 3 { grow(to: (mask &+ 1) &* 2, pace) }
   }
 
   /// The element of `table` with this identity, if there is one.
@@ -120,7 +120,7 @@ struct IdentityIndex: ~Copyable {
 
   /// Inserts an element that is not in the index.
   mutating func insert(_ handle: UInt32, hash: UInt32) {
-    if count &* 4 >= (mask &+ 1) &* 3 { grow() }
+    if count &* 4 >= (mask &+ 1) &* 3 { grow(to: (mask &+ 1) &* 2, Pace()) }
     place(UInt64(hash) << 32 | UInt64(handle &+ 1))
     count &+= 1
     sampleInvariants()
@@ -179,20 +179,32 @@ struct IdentityIndex: ~Copyable {
     words[gap] = 0
   }
 
-  private func place(_ word: UInt64) {
+  private func place(_ word: UInt64) { Self.place(word, in: words, mask) }
+
+  private static func place(_ word: UInt64, in words: UnsafeMutablePointer<UInt64>, _ mask: Int) {
     var slot = Int(word >> 32) & mask
     while words[slot] != 0 { slot = (slot &+ 1) & mask }
     words[slot] = word
   }
 
-  private mutating func grow() {
-    let (old, oldCapacity) = (words, mask &+ 1)
-    mask = oldCapacity &* 2 &- 1
-    words = .allocate(capacity: mask &+ 1)
-    words.initialize(repeating: 0, count: mask &+ 1)
-    for slot in 0..<oldCapacity where old[slot] != 0 { place(old[slot]) }
-    old.deallocate()
+  /// Moves the words to a larger table, which replaces the present one when it is complete.
+  @inline(never)
+  private mutating func grow(to capacity: Int, _ pace: Pace) {
+    let larger = UnsafeMutablePointer<UInt64>.allocate(capacity: capacity)
+    for start in stride(from: 0, to: capacity, by: Self.slotsPerStep) {
+      (larger + start).initialize(repeating: 0, count: min(Self.slotsPerStep, capacity &- start))
+      pace.spend(8)
+    }
+    for slot in 0...mask {
+      if words[slot] != 0 { Self.place(words[slot], in: larger, capacity &- 1) }
+      if slot & (Self.slotsPerStep &- 1) == 0 { pace.spend(16) }
+    }
+    words.deallocate()
+    (words, mask) = (larger, capacity &- 1)
   }
+
+  /// The slots of a table that are filled or moved between two stops.
+  private static var slotsPerStep: Int { 1024 }
 
   private static func equal(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
     guard a.count > 0, let x = a.baseAddress, let y = b.baseAddress else { return a.count == b.count }

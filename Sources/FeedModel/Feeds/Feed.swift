@@ -240,10 +240,10 @@ public final class Feed {
   ///
   /// - Parameter change: not modified; `inout` avoids reference counting of its lists.
   @inline(__always)
-  func record(_ change: inout Change, shift: UInt32, revision: UInt64, at moment: Instant) -> Bool {
+  func record(_ change: inout Change, shift: UInt32, revision: UInt64, at moment: Instant, _ pace: Pace) -> Bool {
     self.revision = revision
     guard let retainedHistory else { return false }
-    retainedHistory._withUnsafeGuaranteedRef { $0.append(&change, shift: shift, to: revision, at: moment) }
+    retainedHistory._withUnsafeGuaranteedRef { $0.append(&change, shift: shift, to: revision, at: moment, pace) }
     return true
   }
 

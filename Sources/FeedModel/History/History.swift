@@ -40,12 +40,14 @@ public final class History {
   public var bytes: Int { words.count * 4 + count * MemoryLayout<Record>.stride }
 
   /// Appends a change with `shift` added to its sections. The change is not modified; `inout` avoids reference counting.
-  func append(_ change: inout Change, shift: UInt32 = 0, to revision: UInt64, at now: Instant) {
+  ///
+  /// - Parameter pace: lets the work stop; nothing may then read or trim the history.
+  func append(_ change: inout Change, shift: UInt32 = 0, to revision: UInt64, at now: Instant, _ pace: Pace? = nil) {
     // The commit that defines a feed may also change it. The revision of that change equals `base`.
     assert(revision > end || revision == base && count == 0, "revisions of a history ascend")
     records.append(Record(to: revision, start: words.end, at: now))
     end = revision
-    words.append(&change, shift: shift)
+    words.append(&change, shift: shift, pace)
   }
 
   /// Whether the records bring a watcher at `revision` up to date.

@@ -40,12 +40,12 @@ struct WordRing: ~Copyable {
   }
 
   /// Makes room for so many words, in one step: growing moves all words.
-  private mutating func reserve(_ more: Int) {
-    if end &- start &+ UInt64(more) > mask &+ 1 { grow(to: end &- start &+ UInt64(more)) }
+  private mutating func reserve(_ more: Int, _ pace: Pace? = nil) {
+    if end &- start &+ UInt64(more) > mask &+ 1 { grow(to: end &- start &+ UInt64(more), pace) }
   }
 
   /// Makes room for at least `count` words in all.
-  private mutating func grow(to count: UInt64 = 0) {
+  private mutating func grow(to count: UInt64 = 0, _ pace: Pace? = nil) {
     var larger = (mask &+ 1) &* 2
     while larger < count { larger &*= 2 }
     // Unwritten words are never read, and initializing them would touch memory that may never be needed.
@@ -54,6 +54,7 @@ struct WordRing: ~Copyable {
     while position < end {
       copy[Int(position & (larger &- 1))] = storage[Int(position & mask)]
       position &+= 1
+      if position & 4095 == 0 { pace?.spend(Self.unitsPerStep) }
     }
     storage.deallocate()
     storage = copy
@@ -69,27 +70,33 @@ extension WordRing {
   /// The bit of the length of a name whose bytes are four in a word. In stored words each byte has a word.
   fileprivate static let packedName: UInt32 = 1 << 31
 
+  /// The units of work to write 4096 words to memory that was not touched before.
+  private static var unitsPerStep: Int { 16 }
+
   /// Appends a change with `shift` added to its sections. The change is not modified; `inout` avoids reference counting.
-  mutating func append(_ change: inout Change, shift: UInt32 = 0) {
+  ///
+  /// - Parameter pace: lets the work stop; nothing may then read or change the ring.
+  mutating func append(_ change: inout Change, shift: UInt32 = 0, _ pace: Pace? = nil) {
     if change.onlyUpdates && change.updated.count == 1 {
       return append(update: change.updated[0], shift)
     }
     reserve(
       6 &+ 2 &* (change.deleted.count &+ change.added.count &+ change.updated.count &+ change.moves.count)
-        &+ change.sectionsDeleted.count)
+        &+ change.sectionsDeleted.count, pace)
     append(UInt32(truncatingIfNeeded: change.deleted.count))
     append(UInt32(truncatingIfNeeded: change.added.count))
     append(UInt32(truncatingIfNeeded: change.updated.count))
     append(UInt32(truncatingIfNeeded: change.moves.count))
     append(UInt32(truncatingIfNeeded: change.sectionsDeleted.count))
     append(UInt32(truncatingIfNeeded: change.sectionsAdded.count))
-    append(change.deleted, shift)
-    append(change.added, shift)
-    append(change.updated, shift)
+    append(change.deleted, shift, pace)
+    append(change.added, shift, pace)
+    append(change.updated, shift, pace)
     // Iterates by index: an iterator would count references.
     for index in change.moves.indices {
       append(change.moves[index].deleted)
       append(change.moves[index].added | (change.moves[index].keepsElement ? Self.keepsElement : 0))
+      if index & 2047 == 2047 { pace?.spend(Self.unitsPerStep) }
     }
     for index in change.sectionsDeleted.indices { append(change.sectionsDeleted[index] &+ shift) }
     for index in change.sectionsAdded.indices {
@@ -110,8 +117,11 @@ extension WordRing {
     return place == words.count
   }
 
-  private mutating func append(_ paths: [IndexPath], _ shift: UInt32) {
-    for index in paths.indices { append(paths[index], shift) }
+  private mutating func append(_ paths: [IndexPath], _ shift: UInt32, _ pace: Pace?) {
+    for index in paths.indices {
+      append(paths[index], shift)
+      if index & 2047 == 2047 { pace?.spend(Self.unitsPerStep) }
+    }
   }
 
   private mutating func append(_ path: IndexPath, _ shift: UInt32) {

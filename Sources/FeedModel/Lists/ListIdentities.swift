@@ -27,6 +27,9 @@ final class ListIdentities {
   /// The canonical bytes of the identity of the last `find`.
   var bytes: UnsafeRawBufferPointer { buffer.bytes }
 
+  /// The hash of ``bytes``.
+  var hashOfBytes: UInt32 { hash(buffer.bytes) }
+
   /// Returns the element with an identity that a request gives; nil if there is none.
   ///
   /// - Throws: `noIdentity` if the value is neither a string nor a number.
@@ -70,6 +73,9 @@ final class ListIdentities {
     let identity = elements.text(of: handle).identity
     return index.find(identity, hash: hash(identity), in: elements)
   }
+
+  /// Makes room for one more element. Lets `pace` stop meanwhile.
+  func makeRoom(_ pace: Pace) { index.makeRoom(pace) }
 
   func insert(_ handle: UInt32) { index.insert(handle, hash: hash(elements.text(of: handle).identity)) }
 

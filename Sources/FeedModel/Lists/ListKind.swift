@@ -116,6 +116,7 @@ public final class ListKind: FeedKind {
       for (place, element) in elements.enumerated() {
         let row = rows?[place] ?? state.rows.count
         try check(row, upTo: state.rows.count)
+        state.identities?.makeRoom(commit.pace)
         try state.insert(element, at: row, index: place, now: commit.tick(), commit.log)
         commit.addStep(&state.step)
         commit.pace.spend(2)
@@ -215,6 +216,7 @@ extension ListKind {
   public func update(_ elements: [JSONView], in commit: Commit) throws(FeedError) {
     try operate(in: commit, rows: elements.count) { state throws(FeedError) in
       for (place, element) in elements.enumerated() {
+        state.identities?.makeRoom(commit.pace)
         try state.upsert(element, index: place, now: commit.tick(), commit.log)
         commit.addStep(&state.step)
         commit.pace.spend(2)

@@ -30,8 +30,8 @@ extension ListState {
       try addRow(try compact(wanted[row], index: row), at: row, now: tick(), log)
       log.pace.spend(2)
     }
-    change.deleted = plan.removed.map { IndexPath(section: 0, row: UInt32($0)) }
-    change.added = plan.added.map { IndexPath(section: 0, row: UInt32($0)) }
+    change.deleted = plan.removed.map(log.pace) { IndexPath(section: 0, row: UInt32($0)) }
+    change.added = plan.added.map(log.pace) { IndexPath(section: 0, row: UInt32($0)) }
     step = change
   }
 
@@ -53,10 +53,12 @@ extension ListState {
     var plan = ListPlan()
     var (oldNext, newNext) = (start, start)
     let kept = matches(old[start..<old.count - end], wanted[start..<wanted.count - end], pace)
-    for (oldRow, newRow) in kept + [(old.count - end, wanted.count - end)] {
+    plan.reserve(min(old.count, wanted.count))
+    for (oldRow, newRow) in kept {
       plan.fillGap(old: oldNext..<oldRow, new: newNext..<newRow, pace)
       (oldNext, newNext) = (oldRow + 1, newRow + 1)
     }
+    plan.fillGap(old: oldNext..<old.count - end, new: newNext..<wanted.count - end, pace)
     return plan
   }
 
@@ -78,12 +80,13 @@ extension ListState {
     if old.isEmpty || wanted.isEmpty { return [] }
     /// The next row with each text, and after each row the next one with the same text; -1 for none.
     var first = [Text: Int](minimumCapacity: old.count)
-    var next = [Int](repeating: -1, count: old.count)
+    var next = [Int](repeating: -1, count: old.count, pace)
     for row in old.indices.reversed() {
       if let later = first.updateValue(row, forKey: Text(bytes: old[row])) { next[row - old.startIndex] = later }
       if row & 3 == 3 { pace.spend() }
     }
     var pairs: [(old: Int, new: Int)] = []
+    pairs.reserveCapacity(min(old.count, wanted.count))
     for row in wanted.indices {
       if row & 3 == 3 { pace.spend() }
       let text = Text(bytes: wanted[row].text)
@@ -91,7 +94,7 @@ extension ListState {
       pairs.append((match, row))
       first[text] = next[match - old.startIndex]
     }
-    return longestIncreasing(pairs.map(\.old)) { pace.spend() }.map { pairs[$0] }
+    return longestIncreasing(pairs.map(pace, \.old)) { pace.spend() }.map(pace) { pairs[$0] }
   }
 
   /// A text as a key of a dictionary. The bytes must outlive it.
@@ -112,6 +115,9 @@ private struct ListPlan {
   /// Old rows whose elements are replaced, and their new rows; both ascending.
   private(set) var replaced: [(old: Int, new: Int)] = []
 
+  /// Makes room for so many replaced rows: an array that grows copies all of them at once.
+  mutating func reserve(_ count: Int) { replaced.reserveCapacity(count) }
+
   mutating func fillGap(old: Range<Int>, new: Range<Int>, _ pace: Pace) {
     pace.spend()
     let common = min(old.count, new.count)
@@ -119,8 +125,8 @@ private struct ListPlan {
       replaced.append((old.lowerBound + offset, new.lowerBound + offset))
       if offset & 63 == 63 { pace.spend() }
     }
-    removed.append(contentsOf: old.dropFirst(common))
-    added.append(contentsOf: new.dropFirst(common))
+    removed.append(contentsOf: old.dropFirst(common), pace)
+    added.append(contentsOf: new.dropFirst(common), pace)
   }
 }
 
@@ -135,27 +141,48 @@ extension ListState {
     step.removeAll(keepingCapacity: true)
     let pace = log.pace
     let known = try rowsByIdentity(of: wanted, pace)
-    let kept = wanted.indices.filter { known[$0] >= 0 }
-    let staying = longestIncreasing(kept.map { known[$0] }) { pace.spend() }
-    var fates = [RowFate](repeating: .removed, count: rows.count)
-    for row in kept { fates[known[row]] = .moved }
-    for place in staying { fates[known[kept[place]]] = .stays }
-    let handles = known.map { $0 >= 0 ? rows[$0] : ElementTable.none }
+    /// The rows that are kept, in their new order.
+    var kept: [Int] = []
+    kept.reserveCapacity(known.count)
+    for row in known {
+      if row >= 0 { kept.append(row) }
+      if kept.count & 63 == 0 { pace.spend() }
+    }
+    let staying = longestIncreasing(kept) { pace.spend() }
+    var fates = [RowFate](repeating: .removed, count: rows.count, pace)
+    for (place, row) in kept.enumerated() {
+      fates[row] = .moved
+      if place & 63 == 0 { pace.spend() }
+    }
+    for (number, place) in staying.enumerated() {
+      fates[kept[place]] = .stays
+      if number & 63 == 0 { pace.spend() }
+    }
+    var handles: [UInt32] = []
+    handles.reserveCapacity(rows.count)
+    rows.forEach(in: 0..<rows.count) { handle in
+      handles.append(handle)
+      if handles.count & 63 == 0 { pace.spend() }
+    }
 
     /// The indexes in `deleted` of rows that do not stay.
-    var places = [UInt32](repeating: 0, count: rows.count)
-    for row in fates.indices where fates[row] != .stays {
+    var places = [UInt32](repeating: 0, count: rows.count, pace)
+    step.deleted.reserveCapacity(rows.count - staying.count)
+    for row in fates.indices {
+      if row & 31 == 0 { pace.spend() }
+      if fates[row] == .stays { continue }
       places[row] = UInt32(step.deleted.count)
       step.deleted.append(IndexPath(section: 0, row: UInt32(row)))
     }
     for path in step.deleted.reversed() {
-      let handle = rows[Int(path.row)]
+      let handle = handles[Int(path.row)]
       removeRow(section: 0, at: Int(path.row), log)
       if fates[Int(path.row)] == .removed { removeElement(handle, log) }
       pace.spend()
     }
     for (row, given) in wanted.enumerated() {
       pace.spend(2)
+      identities?.makeRoom(pace)
       let element = try compact(given, index: row)
       _ = try identities?.find(identityOf: element, index: row)
       let path = IndexPath(section: 0, row: UInt32(row))
@@ -165,12 +192,13 @@ extension ListState {
         step.added.append(path)
         continue
       }
-      let isChanged = try exchange(handles[row], element, now: now, log)
+      let handle = handles[known[row]]
+      let isChanged = try exchange(handle, element, now: now, log)
       if fates[known[row]] == .stays {
         if isChanged { step.updated.append(path) }
         continue
       }
-      insertRow(handles[row], section: 0, at: row, key: 0, log)
+      insertRow(handle, section: 0, at: row, key: 0, log)
       step.moves.append(
         Move(deleted: places[known[row]], added: UInt32(step.added.count), keepsElement: !isChanged))
       step.added.append(path)
@@ -190,15 +218,55 @@ extension ListState {
   /// - Throws: `noIdentity`, or `duplicateIdentity` for a repeated identity.
   private func rowsByIdentity(of wanted: [JSONView], _ pace: Pace) throws(FeedError) -> [Int] {
     guard let identities else { return [] }
-    var seen = Set<[UInt8]>(minimumCapacity: wanted.count)
     var found: [Int] = []
+    var hashes: [(hash: UInt32, place: UInt32)] = []
     found.reserveCapacity(wanted.count)
+    hashes.reserveCapacity(wanted.count)
+    var failure: FeedError?
     for (place, element) in wanted.enumerated() {
-      let handle = try identities.find(identityOf: element, index: place)
-      guard seen.insert(Array(identities.bytes)).inserted else { throw identities.duplicate(element, index: place) }
-      found.append(handle.flatMap { rows.row(of: $0) } ?? -1)
+      do throws(FeedError) {
+        let handle = try identities.find(identityOf: element, index: place)
+        found.append(handle.flatMap { rows.row(of: $0) } ?? -1)
+        hashes.append((identities.hashOfBytes, UInt32(place)))
+      } catch {
+        failure = error
+        break
+      }
       pace.spend(2)
     }
+    // The first element that is refused is named.
+    if let place = try firstRepetition(in: wanted, &hashes, identities, pace) {
+      throw identities.duplicate(wanted[place], index: place)
+    }
+    if let failure { throw failure }
     return found
+  }
+
+  /// The first element that has the identity of one before it; nil if there is none.
+  ///
+  /// A set of identities would be freed at once.
+  ///
+  /// - Parameter hashes: the hash of each identity with its place; left sorted.
+  private func firstRepetition(
+    in wanted: [JSONView], _ hashes: inout [(hash: UInt32, place: UInt32)], _ identities: ListIdentities, _ pace: Pace
+  ) throws(FeedError) -> Int? {
+    hashes.sort(pace) { $0.hash < $1.hash }
+    var first: Int?
+    var start = 0
+    for next in hashes.indices {
+      if next & 63 == 0 { pace.spend() }
+      if hashes[next].hash != hashes[start].hash { start = next }
+      for other in start..<next where try isSame(Int(hashes[other].place), Int(hashes[next].place)) {
+        first = min(first ?? .max, Int(hashes[next].place))
+      }
+    }
+    return first
+
+    func isSame(_ one: Int, _ other: Int) throws(FeedError) -> Bool {
+      _ = try identities.find(identityOf: wanted[one], index: one)
+      let bytes = Array(identities.bytes)
+      _ = try identities.find(identityOf: wanted[other], index: other)
+      return identities.bytes.elementsEqual(bytes)
+    }
   }
 }

@@ -85,7 +85,7 @@ struct NodePool<Layout: NodeLayout> {
       if let keys, let keyMemory {
         (keys + node * Layout.capacity).update(from: keyMemory + node * Layout.capacity, count: Layout.capacity)
       }
-      if node & 3 == 0 { pace.spend() }
+      if node & 3 == 0 { pace.spend(4) }
     }
     copy.memory = nodes
     copy.keyMemory = keys
@@ -270,15 +270,23 @@ struct LeafTable {
     return index < capacity ? memory.unsafelyUnwrapped[index] : .none
   }
 
+  /// The entries that are written between two stops, to memory that was not touched before.
+  private static var entriesPerStep: Int { 4096 }
+
   /// Reserves an entry for `item`.
-  mutating func reserve(_ item: UInt32) {
+  ///
+  /// - Parameter pace: lets the work stop; nothing may then read or change the map.
+  mutating func reserve(_ item: UInt32, _ pace: Pace? = nil) {
     let index = Int(truncatingIfNeeded: item)
     if index < capacity { return }
     let newCapacity = Swift.max(index + 1, capacity * 2, 16)
     let bytes = newCapacity * MemoryLayout<NodeID>.stride
     let table = resized(memory, byteCount: bytes).assumingMemoryBound(to: NodeID.self)
-    (table + capacity).initialize(repeating: .none, count: newCapacity - capacity)
     memory = table
+    for start in stride(from: capacity, to: newCapacity, by: Self.entriesPerStep) {
+      (table + start).initialize(repeating: .none, count: Swift.min(Self.entriesPerStep, newCapacity - start))
+      pace?.spend(16)
+    }
     capacity = newCapacity
   }
 
@@ -293,7 +301,7 @@ struct LeafTable {
     let table = resized(nil, byteCount: capacity * MemoryLayout<NodeID>.stride).assumingMemoryBound(to: NodeID.self)
     for index in 0..<capacity {
       table[index] = memory[index]
-      if index & 1023 == 0 { pace.spend() }
+      if index & 1023 == 0 { pace.spend(4) }
     }
     copy.memory = table
     copy.capacity = capacity

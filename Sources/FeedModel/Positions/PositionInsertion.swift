@@ -55,7 +55,7 @@ extension PositionTree {
       for offset in start..<end {
         let (item, key) = entry(next)
         precondition(item != .max && !contains(item), "the item is in the tree already")
-        leafOf.reserve(item)
+        leafOf.reserve(item, pace)
         leafOf.table[Int(truncatingIfNeeded: item)] = leaf
         leaves.items(leaf)[offset] = item
         if keyed { leaves.keys(leaf)[offset] = key }
@@ -65,7 +65,7 @@ extension PositionTree {
       count += end - start
       resizeAncestors(of: leaf, by: UInt32(end - start))
       if keyed && start == 0 { firstKeyChanged(in: leaf) }
-      pace.spend()
+      pace.spend(1 &+ (end - start) / 16)
     }
     #if CHECK_INVARIANTS
       sampleInvariants()

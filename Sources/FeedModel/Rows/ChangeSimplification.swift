@@ -24,7 +24,7 @@ extension RowStore {
     let entries = known?[own] ?? log.entries(of: own, since: position)
     var change = change
     if pairsRows { pairReturned(&change, entries, log.pace) }
-    change = change.normalizingMoves()
+    change = change.normalizingMoves { log.pace.didCompareMoves() }
     dropUnchanged(from: &change.updated, entries, log.pace, pairsRows: pairsRows) {
       sections[Int($0.section)].rows[Int($0.row)]
     }
@@ -41,9 +41,9 @@ extension RowStore {
     _ flat: borrowing Change, by keyed: KeyedSections, since scope: KeyedSections.Scope, _ log: UndoLog,
     _ position: UndoLog.Position, isStep: Bool, into change: inout Change
   ) {
-    KeyedDivision(of: keyed, since: scope, isStep: isStep).divide(flat, into: &change)
+    KeyedDivision(of: keyed, since: scope, isStep: isStep, log.pace).divide(flat, into: &change)
     if isStep || change.moves.isEmpty { return }
-    change = change.normalizingMoves()
+    change = change.normalizingMoves { log.pace.didCompareMoves() }
     let entries = log.entries(of: .passUnretained(self), since: position)
     dropUnchanged(from: &change.updated, entries, log.pace) { keyed.handle(at: $0) }
   }

@@ -12,9 +12,11 @@ struct KeyedDivision {
   private let scope: KeyedSections.Scope
   /// Whether the change is a single step: of one row, or the deletion of several.
   private let isStep: Bool
+  /// Lets the conversion of a change of many rows stop.
+  private let pace: Pace
 
-  init(of sections: KeyedSections, since scope: KeyedSections.Scope, isStep: Bool) {
-    (self.sections, self.scope, self.isStep) = (sections, scope, isStep)
+  init(of sections: KeyedSections, since scope: KeyedSections.Scope, isStep: Bool, _ pace: Pace) {
+    (self.sections, self.scope, self.isStep, self.pace) = (sections, scope, isStep, pace)
   }
 
   private var table: KeyedSectionTable { sections.table }
@@ -123,9 +125,18 @@ struct KeyedDivision {
     let changed = ChangedSections(of: sections, since: scope).find(touched)
     var division = SectionDivision(changed) { sections.addition(of: $0, at: $1) }
     division.reserve(deleted: flat.deleted.count, added: flat.added.count)
-    for index in flat.deleted.indices { division.delete(flat.deleted[index].row, index) }
-    for index in flat.added.indices { division.add(flat.added[index].row, index) }
-    for index in flat.moves.indices { division.move(flat.moves[index]) }
+    for index in flat.deleted.indices {
+      division.delete(flat.deleted[index].row, index)
+      if index & 31 == 31 { pace.spend() }
+    }
+    for index in flat.added.indices {
+      division.add(flat.added[index].row, index)
+      if index & 31 == 31 { pace.spend() }
+    }
+    for index in flat.moves.indices {
+      division.move(flat.moves[index])
+      if index & 31 == 31 { pace.spend() }
+    }
     if flat.updated.isEmpty { return division.finish() }
     var map = ChangeMap(backward: copy flat)
     for index in flat.updated.indices {
@@ -134,6 +145,7 @@ struct KeyedDivision {
         preconditionFailure("a row is added and updated")
       }
       if !division.update(row, from: before.row) { division.update(sections.path(ofFlat: Int(row))) }
+      if index & 7 == 7 { pace.spend() }
     }
     return division.finish()
   }

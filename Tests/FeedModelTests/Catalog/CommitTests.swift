@@ -119,7 +119,7 @@ import Testing
     #expect(log.entries(of: .passUnretained(store), since: .start).last?.handle == UInt32(count - 1))
     #expect(stops == count / 64)
     log.finish()
-    #expect(stops == count / 64 + count / 16 + 2)
+    #expect(stops == count / 64 + count / 8 + 2)
     log.pace.end()
     #expect(log.isEmpty)
     log.checkInvariants()

@@ -39,8 +39,67 @@ import Testing
   @Test func indexMakesRoomInSteps() {
     var index = IdentityIndex()
     let stops = stops { index.reserve(100_000, $0) }
-    #expect(stops == (1 << 18) / 1024)
+    // All slots are cleared in steps, then the words of the small table are moved.
+    #expect(stops == (1 << 18) / 1024 + 1)
     #expect(index.count == 0)
+  }
+
+  @Test func indexGrowsInStepsAndIsReadMeanwhile() {
+    let table = ElementTable()
+    // Read by its address while it grows, as others do on another stack.
+    let index = UnsafeMutablePointer<IdentityIndex>.allocate(capacity: 1)
+    index.initialize(to: IdentityIndex())
+    defer {
+      index.deinitialize(count: 1)
+      index.deallocate()
+    }
+    let names = (0..<3072).map { "n\($0)" }
+    func hash(_ name: String) -> UInt32 {
+      Array(name.utf8).withUnsafeBytes { Identity.hash($0, seed: 1) }
+    }
+    func find(_ name: String) -> UInt32? {
+      Array(name.utf8).withUnsafeBytes { index.pointee.find($0, hash: hash(name), in: table) }
+    }
+    for name in names {
+      let text = ElementTableTests.text("1", identity: name)
+      let handle = table.add(text, hash: hash(name), at: Instant(nanoseconds: 0))
+      index.pointee.insert(handle, hash: hash(name))
+    }
+    // 3,072 are three quarters of 4,096: the next one does not fit.
+    let pace = Pace()
+    var stops = 0
+    pace.begin(units: 0) {
+      stops += 1
+      #expect(find("n17") == 17 && find("none") == nil)
+      return 0
+    }
+    index.pointee.makeRoom(pace)
+    #expect(stops == 8192 / 1024 + 4096 / 1024)
+    index.pointee.makeRoom(pace)
+    pace.end()
+    #expect(stops == 12)
+    for (number, name) in names.enumerated() { #expect(find(name) == UInt32(number)) }
+  }
+
+  @Test func historyRecordsManyRowsInSteps() throws {
+    let rows = (0..<10_000).map { IndexPath(section: 0, row: UInt32($0)) }
+    var change = Change(deleted: rows, added: rows)
+    for row in UInt32(0)..<10_000 {
+      change.moves.append(Move(deleted: row, added: 9999 - row, keepsElement: row % 2 == 0))
+    }
+    let (history, inSteps) = (History(base: 0), History(base: 0))
+    history.append(&change, to: 1, at: Instant(nanoseconds: 1))
+    let stops = stops { inSteps.append(&change, to: 1, at: Instant(nanoseconds: 1), $0) }
+    #expect(stops == 3 * (10_000 / 2048))
+    #expect(inSteps.change(at: 0)?.change == change && history.change(at: 0)?.change == change)
+    #expect(inSteps.bytes == history.bytes)
+  }
+
+  @Test(arguments: [0, 1, 1023, 1024, 5000]) func appendsInSteps(_ count: Int) {
+    var values = [7]
+    let stops = stops { values.append(contentsOf: 0..<count, $0) }
+    #expect(values == [7] + Array(0..<count))
+    #expect(stops == (count + 1) / 1024)
   }
 
   @Test func namesOfManySectionsAreFreedInParts() throws {
