@@ -23,6 +23,8 @@ struct Completion: ~Copyable {
     var next = 0
   }
 
+  /// The bytes of a batch whose memory takes long to free.
+  private static let largeBatch = 1 << 20
   /// The requests between two looks at the clock.
   private static let requestsPerLook = 8
 
@@ -85,6 +87,8 @@ struct Completion: ~Copyable {
       dispatcher.resumeIfReadable()
       guard isDone else { return false }
       didFinishLong(progress.batch[progress.next - 1], &dispatcher)
+      // What it took is freed in the next turn, besides what the work itself freed in this one.
+      if progress.batch.byteCount >= Self.largeBatch { return false }
     }
     return execute(&dispatcher)
   }
@@ -194,7 +198,10 @@ struct Completion: ~Copyable {
       }
       let (engine, (id, parameters)) = (engine, batch.request(entry))
       if engine.mayBeLong(entry.method, parameters, bytes: Int(entry.length)) {
-        return engine.longWork.run(bytes: Int(entry.length)) { engine.performSilently(entry.method, id, parameters) }
+        let elements = engine.elementsJudged(by: entry.method, parameters, bytes: Int(entry.length))
+        return engine.longWork.run(bytes: Int(entry.length), elements: elements) {
+          engine.performSilently(entry.method, id, parameters)
+        }
       }
       engine.performSilently(entry.method, id, parameters)
       return true
@@ -202,7 +209,8 @@ struct Completion: ~Copyable {
     if failure == nil, entry.kind == .logged || entry.kind == .waiting {
       let (engine, (id, parameters)) = (engine, batch.request(entry))
       if engine.mayBeLong(entry.method, parameters, bytes: Int(entry.length)) {
-        let isDone = engine.longWork.run(bytes: Int(entry.length)) {
+        let elements = engine.elementsJudged(by: entry.method, parameters, bytes: Int(entry.length))
+        let isDone = engine.longWork.run(bytes: Int(entry.length), elements: elements) {
           engine.perform(entry.method, id, parameters, of: session, checksAccess: entry.kind == .waiting)
         }
         if isDone { Self.removeFromLine(entry, of: session) }

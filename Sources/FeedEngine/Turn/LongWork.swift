@@ -61,15 +61,17 @@ final class LongWork {
 
   /// Does work that changes feeds, at least a first slice of it. Returns whether it is done.
   ///
-  /// - Parameter bytes: the length of the request.
-  func run(bytes: Int, _ work: @escaping () -> Void) -> Bool {
+  /// - Parameters:
+  ///   - bytes: the length of the request.
+  ///   - elements: the elements that it takes time for besides those that it names; see `elementsJudged`.
+  func run(bytes: Int, elements: Int = 0, _ work: @escaping () -> Void) -> Bool {
     assert(!isUnderWay, "other work is under way")
     guard let runner else {
       work()
       return true
     }
     isUnderWay = true
-    commit.long.announce(steps: isEager ? .max : max(1, bytes / Self.bytesOfAnElement))
+    commit.long.announce(steps: isEager ? .max : max(1, bytes / Self.bytesOfAnElement + elements / 4))
     let units = isEager ? 0 : Self.unitsPerLook
     commit.pace.begin(units: units) { [unowned self] in
       if !isHurried && runner.isSliceOver { suspend(runner) }
@@ -117,6 +119,8 @@ extension Engine {
   private static let longUpdate = 4 << 10
   /// The bytes of an element that a short patch may take longer than a slice to merge into.
   private static let longElement = 256 << 10
+  /// The bytes of a transaction whose operations are looked at. A longer one names many elements.
+  private static let shortTransaction = 64 << 10
   /// The rows of a feed that a request may read or replace quickly.
   private static let manyRows = 4096
 
@@ -137,6 +141,21 @@ extension Engine {
     case .define, .undefine, .activate, .insertChild, .removeChild: return true
     case .transaction: return parameters().member("ops").map(mayBeLong) ?? false
     default: return false
+    }
+  }
+
+  /// The elements that the operations of a short transaction judge or replace without naming them. What its other operations
+  /// change in place is hidden for as long.
+  func elementsJudged(by method: Method, _ parameters: Parameters, bytes: Int) -> Int {
+    guard method == .transaction, bytes < Self.shortTransaction, let operations = parameters.member("ops"),
+      operations.kind == .array
+    else { return 0 }
+    return operations.elements.reduce(0) { sum, operation in
+      let parameters = Parameters(object: operation.member("params"))
+      switch operation.member("method").flatMap({ Method($0) }) {
+      case .delete where parameters.member("where") != nil, .set, .define: return sum + (feed(parameters)?.count ?? 0)
+      default: return sum
+      }
     }
   }
 

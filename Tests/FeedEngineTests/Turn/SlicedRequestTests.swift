@@ -99,6 +99,34 @@ import Testing
     }
   }
 
+  @Test("a feed that a short transaction changes is read while the transaction judges another", arguments: Log.allCases)
+  func shortTransaction(_ log: Log) throws {
+    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
+    let (writer, reader) = (harness.connect(), harness.connect())
+    Self.fill(harness, writer, count: 10_000)
+    harness.turn()
+    _ = harness.ask(writer, "define", #"{"feed":"d","kind":"collection"}"#)
+    harness.supply(writer, Self.request("update", #"{"feed":"d","elements":\#(Self.elements(0..<10_000))}"#))
+    harness.turn()
+    _ = harness.take(writer)
+    harness.supply(
+      writer,
+      Self.request(
+        "transaction",
+        #"{"ops":[{"method":"update","params":{"feed":"d","element":{"id":1,"v":9}}},"#
+          + #"{"method":"delete","params":{"feed":"c","where":"@.k < 5"}}]}"#))
+    var seen = 0
+    let turns = Self.turns(harness, until: writer) { _ in
+      harness.supply(reader, Self.request("get", #"{"feed":"d","id":1}"#))
+      for answer in harness.take(reader) where answer.contains(#""v":0"#) { seen += 1 }
+    }
+    #expect(turns > 20)
+    #expect(seen > turns / 2, "\(seen) answers in \(turns) turns")
+    harness.turn()
+    _ = harness.take(reader)
+    #expect(harness.ask(reader, "get", #"{"feed":"d","id":1}"#).first?.contains(#""v":9"#) == true)
+  }
+
   @Test("reads between the slices of a request that changes an array see the rows before", arguments: Log.allCases)
   func arrays(_ log: Log) throws {
     let requests = [
