@@ -30,6 +30,8 @@ struct OutputQueue: ~Copyable {
   var backlog: Int { kept.count &- keptStart }
   /// The number of unwritten bytes.
   var count: Int { backlog &+ fresh }
+  /// The number of bytes that were written and whose memory is not free yet, because later bytes are not written.
+  var spent: Int { backlog > 0 ? keptStart : 0 }
 
   /// Queues part of a buffer of this turn. Extends the last piece if the part continues it. O(1).
   mutating func append(_ source: TurnBuffer, from start: Int, to end: Int) {
@@ -99,6 +101,7 @@ struct OutputQueue: ~Copyable {
   /// Discards everything except the rest of a frame whose beginning was written.
   mutating func dropWholeFrames() {
     kept.truncate(to: keptStart &+ min(frameRest, backlog))
+    compactKept()
     pieces.removeAll(keepingCapacity: true)
     firstPiece = 0
     fresh = 0
@@ -159,17 +162,21 @@ struct OutputQueue: ~Copyable {
     fresh = 0
   }
 
+  /// Memory that a connection keeps whatever it holds.
+  private static let smallMemory = 64 << 10
+
   /// The smallest output that is not copied.
   private static let largePart = 1 << 20
 
   /// Copies the unwritten rest of this turn's pieces into the connection's own memory.
   mutating func keepRest() {
     if keptStart == kept.count {
-      kept.removeAll(keepingCapacity: kept.capacity <= 65_536)
+      kept.removeAll(keepingCapacity: kept.capacity <= Self.smallMemory)
       keptStart = 0
     }
+    // The rest of a long answer stays where it is: it is charged with all of its memory.
+    if fresh > 0 || kept.capacity <= Self.smallMemory { compactKept() }
     if fresh > 0 {
-      compactKept()
       for piece in pieces[firstPiece...] {
         piece.source._withUnsafeGuaranteedRef {
           kept.append(UnsafeRawBufferPointer(start: $0.bytes.pointer + piece.start, count: piece.end &- piece.start))
@@ -181,10 +188,17 @@ struct OutputQueue: ~Copyable {
     fresh = 0
   }
 
-  /// Moves the kept bytes to the front if more than half of their memory is unused.
+  /// Moves the kept bytes to the front if more than half of them were written, and to smaller memory if they fill little of
+  /// it.
   private mutating func compactKept() {
-    guard keptStart > 4096, keptStart &* 2 > kept.count else { return }
-    kept.removeFirst(keptStart)
+    if keptStart > 4096, keptStart &* 2 > kept.count {
+      kept.removeFirst(keptStart)
+      keptStart = 0
+    }
+    guard kept.capacity > Self.smallMemory, kept.capacity / 2 > kept.count else { return }
+    var smaller = ByteBuffer(capacity: backlog)
+    smaller.append(UnsafeRawBufferPointer(rebasing: kept.bytes[keptStart...]))
+    swap(&kept, &smaller)
     keptStart = 0
   }
 }

@@ -106,20 +106,25 @@ extension Engine {
 
   /// Charges the user of a session for the memory of the session, if that changed. O(1).
   @inline(__always) func recount(_ session: Session) {
-    var holding = 0
-    if !session.isClosing { holding = session.output.backlog &+ session.held }
+    let holding = session.output.backlog &+ session.held
     if holding != session.charged && !session.phase.isRefused {
       sessions.quotas.charge(session, holding, limit: limits.maxQueuePerUser)
     }
   }
 
-  /// Closes the largest connections of users over their quota, until the rest is within the quota.
+  /// Closes the largest connections of users over their quota, until the rest is within the quota. One that is being closed
+  /// already, and still holds most, is not waited for: its output is discarded.
   func closeOverQuota() {
     if !sessions.quotas.hasOverLimit { return }
     for uid in sessions.quotas.takeOverLimit() {
       while sessions.quotas.bytes(of: uid) > limits.maxQueuePerUser, let session = largestHolder(of: uid) {
-        dropPending(of: session)
-        close(session, reason: "quota", message: excess(of: uid), level: .warning)
+        if session.isClosing {
+          session.output.removeAll()
+          outbox.list(session)
+        } else {
+          dropPending(of: session)
+          close(session, reason: "quota", message: excess(of: uid), level: .warning)
+        }
         recount(session)
       }
     }
@@ -133,11 +138,11 @@ extension Engine {
     session.output.dropWholeFrames()
   }
 
-  /// The session of a user that is charged most. O(connections).
+  /// The session of a user that is charged most, except those that are being closed and have no output. O(connections).
   private func largestHolder(of uid: UInt32) -> Session? {
     var largest: Session?
     for session in sessions.all where session.peer.uid == uid && session.charged > largest?.charged ?? 0 {
-      largest = session
+      if !session.isClosing || session.output.count > 0 { largest = session }
     }
     return largest
   }

@@ -3,7 +3,7 @@ import FeedModel
 
 /// The memory and the number of the connections of each user.
 ///
-/// A connection is charged for the bytes of unread output, undecoded input and unexecuted requests. Invariant: the sum
+/// A connection is charged for the memory of unread output, undecoded input and unexecuted requests, until it is closed. Invariant: the sum
 /// of a user equals the charges of its sessions; a user without connections has no entry.
 struct Quotas {
   private struct Usage {

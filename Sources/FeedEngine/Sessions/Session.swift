@@ -107,8 +107,9 @@ final class Session {
   var isInOutbox = false
   var named = NamedFeed()
 
-  /// The memory in bytes of the input, its tokens, the requests and the unfinished answers.
-  var held: Int { input.held.count &+ line.memory &+ (longText?.memory ?? 0) }
+  /// The memory in bytes of the input, its tokens, the requests, the unfinished answers, and the part of the output that was
+  /// written but is not free yet.
+  var held: Int { input.held.count &+ line.memory &+ output.spent &+ (longText?.memory ?? 0) }
 
   init(handle: SessionHandle, peer: Peer, connectedAt: Instant) {
     self.handle = handle

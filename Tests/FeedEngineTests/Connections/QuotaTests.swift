@@ -111,6 +111,56 @@ import Testing
     #expect(harness.isOpen(watcher))
   }
 
+  /// An answer that is read except for its end counts with all of its memory.
+  @Test func answersThatAreReadInPartCount() {
+    let harness = harness(maxQueuePerUser: 250_000)
+    let (first, second) = (harness.connect(uid: 7), harness.connect(uid: 7))
+    let observer = harness.connect(uid: 9)
+    _ = harness.ask(observer, "define", #"{"feed":"a","kind":"single"}"#)
+    _ = harness.ask(observer, "put", #"{"feed":"a","element":"\#(String(repeating: "x", count: 200_000))"}"#)
+    for (id, isOpen) in [(first, true), (second, false)] {
+      harness.stopped.insert(id)
+      harness.send(id, #"{"jsonrpc":"2.0","id":1,"method":"snapshot","params":{"feed":"a"}}"#)
+      harness.resume(id, bytes: 195_000)
+      let clients = harness.ask(observer, "clients").first?.json?["result"]?["clients"]
+      let row = clients?.items.first { $0["connection"]?.int == id.rawValue + 1 }
+      if isOpen {
+        #expect(row?["queued"]?.int.map { $0 > 5000 && $0 < 6000 } == true)
+        #expect(row?["held"]?.int == 195_000)
+      }
+    }
+    // The second answer exceeds the quota. One of the two connections closes, without the rest of its answer.
+    #expect([first, second].count { harness.engine.sessions[$0]?.isClosing == false } == 1)
+    #expect(harness.engine.sessions.quotas.bytes(of: 7) <= 250_000)
+    harness.stopped = []
+    for id in [first, second] { harness.resume(id) }
+    #expect(harness.engine.sessions.quotas.bytes(of: 7) == 0)
+  }
+
+  /// A connection that ended its input counts as long as it does not read, and so does one that is being closed.
+  @Test(arguments: [false, true]) func closingConnectionsCount(isKicked: Bool) {
+    let harness = harness(maxQueuePerUser: 500_000, isDurable: true)
+    let observer = harness.connect(uid: 9)
+    _ = harness.ask(observer, "define", #"{"feed":"a","kind":"single"}"#)
+    _ = harness.ask(observer, "put", #"{"feed":"a","element":"\#(String(repeating: "x", count: 200_000))"}"#)
+    let ids = (0..<5).map { _ in harness.connect(uid: 7) }
+    for id in ids {
+      harness.stopped.insert(id)
+      harness.log?.isHeld = true
+      harness.send(id, #"{"jsonrpc":"2.0","method":"deselect","params":{"feed":"a"}}"#)
+      harness.send(id, #"{"jsonrpc":"2.0","id":1,"method":"snapshot","params":{"feed":"a"}}"#)
+      if !isKicked { harness.endInput(id) }
+      harness.log?.isHeld = false
+      harness.log?.store()
+      harness.turn()
+      harness.resume(id, bytes: 10)
+      if isKicked { _ = harness.ask(observer, "kick", #"{"connection":\#(id.rawValue + 1)}"#) }
+      #expect(harness.engine.sessions.quotas.bytes(of: 7) <= 500_000)
+    }
+    #expect(harness.engine.sessions.quotas.bytes(of: 7) > 400_000)
+    #expect(ids.count { harness.isOpen($0) } == 2)
+  }
+
   /// The tokens of a long request count until it is executed, and are freed then.
   @Test func tokensOfAStoredRequestCount() {
     let harness = EngineHarness(isDurable: true)
