@@ -125,7 +125,7 @@ extension Engine {
     longAnswers.queries.beginTurn()
     // The answer that has the stack may end in this turn. Then the next one is the first that wants it.
     var wanting: [Session] = []
-    for session in longAnswers.sessions {
+    for session in longAnswers.sessions where !hasLongAnswers {
       guard let (job, ticket) = session.line.work else { continue }
       if job.wantsStack {
         wanting.append(session)
@@ -133,7 +133,7 @@ extension Engine {
         run(job, ticket, of: session, budget: shares.share(of: session))
       }
     }
-    for session in wanting where longAnswers.queries.canBegin {
+    for session in wanting where longAnswers.queries.canBegin && !hasLongAnswers {
       guard let (job, ticket) = session.line.work else { continue }
       run(job, ticket, of: session, budget: shares.share(of: session))
       longAnswers.rotate(session.peer.uid)

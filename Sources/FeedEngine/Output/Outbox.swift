@@ -23,6 +23,7 @@ final class TurnBuffer {
 struct Outbox {
   /// The output of this turn for one connection each, such as answers.
   let answers = TurnBuffer()
+  var shares = AnswerShares()
   private var listed: [Session] = []
 
   /// Lists a session that has output or must be closed.

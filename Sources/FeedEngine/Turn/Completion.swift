@@ -150,7 +150,10 @@ struct Completion: ~Copyable {
     var next = progress.next
     while next < batch.count {
       // At least one request is executed: otherwise a slow turn would repeat itself.
-      if next > progress.next, next % Self.requestsPerLook == Self.requestsPerLook - 1, engine.longWork.isTurnOver {
+      if next > progress.next,
+        engine.hasLongAnswers
+          || next % Self.requestsPerLook == Self.requestsPerLook - 1 && engine.longWork.isTurnOver
+      {
         isDone = false
         break
       }

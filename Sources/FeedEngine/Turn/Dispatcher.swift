@@ -34,6 +34,18 @@ struct Dispatcher: ~Copyable {
   /// Decodes whole frames at the beginning of `bytes`, and executes each or adds it to the open batch. Returns the
   /// number of decoded bytes.
   mutating func decode(_ bytes: UnsafeRawBufferPointer, of session: Session) -> Int {
+    if engine.outbox.shares.isUsedUp(by: session.peer.uid) {
+      session.input.isPaused = true
+      engine.sessions.addResumable(session)
+      return 0
+    }
+    let before = engine.answers.bytes.count
+    let count = decodeFrames(bytes, of: session)
+    engine.outbox.shares.add(engine.answers.bytes.count &- before, of: session.peer.uid)
+    return count
+  }
+
+  private mutating func decodeFrames(_ bytes: UnsafeRawBufferPointer, of session: Session) -> Int {
     var count = 0
     while count < bytes.count {
       if session.isClosing || session.line.isCut { return bytes.count }
@@ -322,10 +334,11 @@ struct Dispatcher: ~Copyable {
       && session.output.count <= engine.limits.maxQueue
   }
 
-  /// Sends the answers of a JSON-RPC batch if all its requests were answered; otherwise leaves it for a later turn.
+  /// Sends the answers of a JSON-RPC batch if all its requests were answered and the turn has room for them; otherwise leaves it
+  /// for a later turn.
   private mutating func end(_ batch: Batch, of session: Session) {
     if session.isClosing { return }
-    if session.line.work != nil || batch.isUnfinished || !session.line.isEmpty {
+    if session.line.work != nil || batch.isUnfinished || !session.line.isEmpty || engine.hasLongAnswers {
       return engine.longAnswers.add(session)
     }
     engine.sendAnswers(of: batch, to: session)

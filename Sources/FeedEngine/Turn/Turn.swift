@@ -159,6 +159,8 @@ public struct Turn: ~Copyable {
   // MARK: Steps
 
   private mutating func readInput(_ link: inout some Link & ~Copyable) {
+    // First, so that connections which waited for this turn have their share before others of their user.
+    reception.resume(&link, &delivery)
     while let event = link.nextEvent() {
       switch event {
       case .accepted(let peer): accept(peer, &link)
@@ -173,7 +175,6 @@ public struct Turn: ~Copyable {
         if engine.sessions.isEmpty { dispatcher.commits.releaseMemory() }
       }
     }
-    reception.resume(&link, &delivery)
   }
 
   private mutating func accept(_ peer: Peer, _ link: inout some Link & ~Copyable) {

@@ -1,0 +1,94 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+
+/// Long answers to short requests: each user has a share of a turn, and others are answered beside them.
+@Suite struct AnswerSharesTests {
+  private static let length = 300_000
+
+  private func harness(isDurable: Bool = false) -> EngineHarness {
+    let harness = EngineHarness(isDurable: isDurable)
+    let owner = harness.connect(uid: 1)
+    let text = String(repeating: "x", count: Self.length)
+    _ = harness.ask(owner, "define", #"{"feed":"a","kind":"single"}"#)
+    _ = harness.ask(owner, "put", #"{"feed":"a","element":"\#(text)"}"#)
+    return harness
+  }
+
+  private func supply(_ harness: EngineHarness, _ id: ConnectionID, _ method: String, _ number: Int = 1) {
+    let request = #"{"jsonrpc":"2.0","id":\#(number),"method":"\#(method)","params":{"feed":"a"}}"#
+    harness.supply(id, EngineHarness.frame(request))
+  }
+
+  /// Runs turns to the end. Returns the bytes that each made for connections.
+  private func produced(_ harness: EngineHarness, for ids: [ConnectionID]) -> [Int] {
+    var steps: [Int] = []
+    var before = 0
+    for _ in 0..<10_000 {
+      harness.turnOnce()
+      let all = ids.reduce(0) { $0 + harness.halfFrame(of: $1) + (harness.engine.sessions[$1]?.output.count ?? 0) }
+      steps.append(all - before)
+      before = all
+      if !harness.hasWork, ids.allSatisfy({ harness.engine.sessions[$0]?.output.count == 0 }) { break }
+    }
+    return steps
+  }
+
+  @Test("connections of one user share a turn, in the order of their requests")
+  func connectionsOfAUser() {
+    let harness = harness()
+    let ids = (0..<20).map { _ in harness.connect(uid: 7) }
+    let other = harness.connect(uid: 8)
+    for id in ids { supply(harness, id, "snapshot") }
+    supply(harness, other, "ping")
+    var answered: [Int] = []
+    while answered.count < ids.count {
+      harness.turnOnce()
+      let now = ids.indices.filter { !harness.take(ids[$0]).isEmpty }
+      // A share is 1 MiB; the answer that exceeds it is the last.
+      #expect(now.count == min(4, ids.count - answered.count))
+      if answered.isEmpty { #expect(harness.take(other).count == 1) }
+      answered += now
+      #expect(answered == Array(0..<answered.count))
+      if now.isEmpty { break }
+      // Later requests of the user do not overtake those that wait.
+      if let first = now.first { supply(harness, ids[first], "ping", 2) }
+    }
+    harness.turn()
+    #expect(ids.map { harness.take($0).count }.reduce(0, +) == 5)
+  }
+
+  @Test("reads that wait for the log are answered in several turns")
+  func waitingReads() {
+    let harness = harness(isDurable: true)
+    let (id, other) = (harness.connect(uid: 7), harness.connect(uid: 8))
+    harness.log?.isHeld = true
+    supply(harness, id, "deselect", 0)
+    for number in 1...30 { supply(harness, id, "snapshot", number) }
+    harness.turn()
+    harness.log?.isHeld = false
+    harness.log?.store()
+    supply(harness, other, "ping")
+    let steps = produced(harness, for: [id])
+    #expect(steps.reduce(0, +) > 30 * Self.length)
+    // The answers of a turn, those that exceed them, and one for each time that the turn executes what is stored.
+    #expect(steps.max().map { $0 <= (2 << 20) + 3 * (Self.length + 200) } == true)
+    #expect(harness.take(other).count == 1)
+  }
+
+  @Test("long answers that become ready together are sent in several turns")
+  func answersInParts() {
+    let harness = EngineHarness()
+    let owner = harness.connect(uid: 1)
+    _ = harness.ask(owner, "define", #"{"feed":"a","kind":"array"}"#)
+    let element = "\"" + String(repeating: "x", count: 200) + "\""
+    let elements = "[" + Array(repeating: element, count: 5000).joined(separator: ",") + "]"
+    _ = harness.ask(owner, "insert", #"{"feed":"a","elements":\#(elements)}"#)
+    let ids = (0..<12).map { _ in harness.connect(uid: 7) }
+    for id in ids { supply(harness, id, "snapshot") }
+    let steps = produced(harness, for: ids)
+    #expect(steps.reduce(0, +) > 12 * 5000 * 200)
+    #expect(steps.max().map { $0 <= (2 << 20) + 5000 * 220 } == true)
+  }
+}
