@@ -84,6 +84,8 @@ public enum QueryLimits {
   static let regexpClassWork = 500_000
   /// The maximum size of the cached states of a regular expression in bytes, for each of its two automata.
   static let regexpCache = 1 << 20
+  /// The maximum size of the cached states of all regular expressions of the process in bytes, besides those that match now.
+  static let regexpCaches = 32 << 20
   /// The largest magnitude of an index or a slice bound: the I-JSON range of exact integers (RFC 9535, section 2.1).
   public static let largestInteger = 9_007_199_254_740_991
 }

@@ -55,6 +55,22 @@ import Testing
     #expect(throws: QueryError.self) { try IRegexp(parsing: String(repeating: "a", count: 2_000_000)) }
   }
 
+  @Test("the states of all expressions together take a bounded amount of memory, and matches stay the same")
+  func statesOfManyExpressionsAreBounded() throws {
+    var random = SeededRandom(seed: 1)
+    let texts = (0..<3).map { _ in String((0..<2000).map { _ in Bool.random(using: &random) ? "a" : "b" }) }
+    let expressions = try (0..<64).map { try IRegexp(parsing: "(a|b)*a(a|b){12}c{\($0),}") }
+    for text in texts {
+      // The character 13 before the end decides.
+      let expected = text[text.index(text.endIndex, offsetBy: -13)] == "a"
+      for (number, expression) in expressions.enumerated() {
+        #expect(expression.matches(whole: text) == (expected && number == 0))
+        #expect(expression.matches(whole: text + String(repeating: "c", count: 63)) == expected)
+        #expect(RegexpCaches.shared.memory <= QueryLimits.regexpCaches)
+      }
+    }
+  }
+
   @Test func anchorsMatchEndsOfText() throws {
     #expect(try IRegexp(parsing: "^ab").searches(in: "abc"))
     #expect(try !IRegexp(parsing: "^b").searches(in: "abc"))

@@ -45,11 +45,8 @@ public struct IRegexp: Sendable {
 }
 
 /// A compiled regular expression with its cached states. Only one thread at a time uses it.
-final class RegexpMatcher: @unchecked Sendable {
-  /// Guards the two automata, which grow while they match.
-  private let lock = Mutex(())
-  private let whole: LazyAutomaton
-  private let part: LazyAutomaton
+final class RegexpMatcher: Sendable {
+  private let states: RegexpStates
   /// The cost of compiling, in the unit of `work`.
   let cost: Int
   /// The number of instructions of the program.
@@ -59,9 +56,10 @@ final class RegexpMatcher: @unchecked Sendable {
     let program = try RegexpProgram(try RegexpParser.parse(text))
     cost = (program.instructions.count + program.classes.starts.count + program.classes.work) >> 3
     size = program.instructions.count
-    whole = LazyAutomaton(program, isSearch: false)
-    part = LazyAutomaton(program, isSearch: true)
+    states = RegexpStates(program)
   }
+
+  deinit { RegexpCaches.shared.remove(states) }
 
   /// Returns the work charged for matching `bytes` bytes independently of the cached states. It is proportional to the size of
   /// the expression.
@@ -73,6 +71,6 @@ final class RegexpMatcher: @unchecked Sendable {
   func matches(
     _ text: UnsafeRawBufferPointer, isWhole: Bool, work: inout Int, _ pace: Unmanaged<EvaluationPace>? = nil
   ) -> Bool? {
-    lock.withLock { _ in (isWhole ? whole : part).run(text, work: &work, pace) }
+    states.matches(text, isWhole: isWhole, work: &work, pace)
   }
 }

@@ -2,7 +2,8 @@
 /// computed when it is first taken.
 ///
 /// A known transition costs one table lookup, a new one at most the size of the program, so matching takes time linear in the
-/// text for any expression. All states are discarded when they exceed `QueryLimits.regexpCache`.
+/// text for any expression. All states are discarded when they exceed `QueryLimits.regexpCache`, or when those of all expressions
+/// exceed `QueryLimits.regexpCaches`.
 ///
 /// Invariant: `stateNumbers` has each state but the first; the instructions of all states fill `pool`; `transitions` has room
 /// for `capacity` states.
@@ -54,6 +55,27 @@ final class LazyAutomaton {
   private var capacity: Int
 
   deinit { transitions.deallocate() }
+
+  /// The memory of the states in bytes. A state takes about as much besides its instructions, which are kept twice.
+  var memory: Int {
+    if states.isEmpty { return 0 }
+    let table: Int = capacity * classCount * MemoryLayout<UInt32>.size
+    let instructions: Int = pool.count * 2 * MemoryLayout<Int32>.size
+    return table + instructions + states.count * Self.stateSize
+  }
+  private static let stateSize = 128
+
+  /// Frees the memory of the states. The next match computes them again.
+  func discardStates() {
+    if states.isEmpty { return }
+    states = []
+    pool = []
+    stateNumbers = [:]
+    closure = RegexpClosure(size: program.instructions.count)
+    transitions.deallocate()
+    transitions = UnsafeMutablePointer<UInt32>.allocate(capacity: classCount)
+    capacity = 1
+  }
 
   /// The bytes that are matched between two stops.
   private static let bytesPerStop = 64 << 10
@@ -194,9 +216,13 @@ struct RegexpClosure {
   private var reached: [UInt32]
   private var round: UInt32 = 0
   private var stack: [Int32] = []
+  /// The number of instructions of the program.
+  private let size: Int
 
+  /// Allocates nothing: most expressions of large definitions never match a text.
   init(size: Int) {
-    reached = Array(repeating: 0, count: size)
+    self.size = size
+    reached = []
   }
 
   /// Empties the set.
@@ -205,8 +231,8 @@ struct RegexpClosure {
     accepts = false
     visits = 0
     round &+= 1
-    if round == 0 {
-      for index in reached.indices { reached[index] = 0 }
+    if round == 0 || reached.isEmpty {
+      reached = Array(repeating: 0, count: size)
       round = 1
     }
   }

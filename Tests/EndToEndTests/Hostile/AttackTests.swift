@@ -25,6 +25,11 @@ struct AttackTests {
   }
 
   private static let slowBins = list(64) { #"{"name":"b\#($0)","filter":"@..[?@ == 'x\#($0)']"}"# }
+  private static let patterns = list(256) { #"{"name":"b\#($0)","filter":"search(@.a,'(a|b)*a(a|b){13}c\#($0)')"}"# }
+  private static func randomText(seed: UInt64) -> String {
+    var random = SeededRandom(seed: seed)
+    return String((0..<1000).map { _ in Bool.random(using: &random) ? "a" : "b" })
+  }
   private static let comparisons = (0..<5000).map { "@.a==\($0)" }.joined(separator: "||")
   private static let fixed = (0..<10_000).map { "\"\($0)\":\"y\"" }.joined(separator: ",")
   private static let long = "\"" + String(repeating: "x", count: 4 << 20) + "\""
@@ -60,6 +65,10 @@ struct AttackTests {
       ],
       requests: [("define", #"{"feed":"c","kind":"collection","replace":true,"bins":\#(slowBins)}"#)],
       limit: "maxRequestSteps"),
+    Attack(
+      testDescription: "patterns whose matches have many states",
+      preparation: [("define", #"{"feed":"c","kind":"collection","bins":\#(patterns)}"#)],
+      requests: (0..<5).map { ("update", #"{"feed":"c","element":{"id":1,"a":"\#(randomText(seed: UInt64($0)))"}}"#) }),
     Attack(
       testDescription: "a filter of many comparisons over many elements",
       options: ["--max-request-steps", "50000"],
