@@ -91,6 +91,8 @@ public struct Limits: Sendable, Equatable {
   public var maxTotalViewRows = 40_000_000
   /// Bytes of the path of a query, or of the filter of a `delete`, as JSON.
   public var maxPathBytes = 64 << 10
+  /// Bytes of the compiled filters of one definition, of a query or of the filter of a `delete`.
+  public var maxFilterBytes = 1 << 20
 
   public init() {}
 
@@ -248,6 +250,10 @@ extension Limits {
       name: "maxPathBytes", flag: "max-path-bytes", help: "bytes of the path of a query or the filter of a delete",
       range: 16...(1 << 30), keyPath: \.maxPathBytes),
     .init(
+      name: "maxFilterBytes", flag: "max-filter-bytes",
+      help: "bytes that the filters of one definition, or one query, take in memory", range: 16...(1 << 40),
+      keyPath: \.maxFilterBytes),
+    .init(
       name: "maxQueryBytes", flag: "max-query-bytes", help: "bytes of elements that one query may join",
       range: 1024...(1 << 34), keyPath: \.maxQueryBytes),
   ]
@@ -258,12 +264,24 @@ extension Limits {
   /// requests of a journal from before `maxRequestRows` existed, which did not count them.
   var countsAllWork: Bool { maxRequestRows < .max }
 
+  /// Whether definitions count with the memory of their filters. False for requests of a journal from before
+  /// `maxFilterBytes` existed.
+  var countsFilters: Bool { maxFilterBytes < .max }
+
+  /// The error for filters that exceed `maxFilterBytes`.
+  public func tooLargeFilter(_ what: String) -> FeedError {
+    .limitExceeded(
+      limit: "maxFilterBytes", value: maxFilterBytes,
+      reason: "\(what) more memory when compiled; shorten expressions, repeat less in regular expressions, or start "
+        + "feedd with a larger --max-filter-bytes")
+  }
+
   /// The limits that decide over requests of the journal and are younger than the first journals.
   public static let added: [WritableKeyPath<Limits, Int> & Sendable] = [
     \.maxRequestSteps, \.maxLevels, \.maxFeedsPerUser, \.maxDefinitionBytesPerUser, \.maxTotalDefinitionBytes,
     \.maxElementsPerUser, \.maxTotalElements, \.maxBytesPerUser, \.maxTotalBytes, \.maxRequestRows, \.maxPathBytes,
     \.maxViewSteps, \.maxDerivedSteps, \.maxSelected, \.maxSelectedPerUser, \.maxTotalSelected,
-    \.maxViewRowsPerUser, \.maxTotalViewRows,
+    \.maxViewRowsPerUser, \.maxTotalViewRows, \.maxFilterBytes,
   ]
 
   /// Appends all limits as members without braces: `"maxFrame":…,…`.

@@ -16,11 +16,13 @@ public struct JSONPath: Sendable {
 
   /// Parses a path.
   ///
-  /// - Throws: if the text is not well-formed and valid by RFC 9535, or exceeds `QueryLimits`.
-  public init(parsing text: String) throws(QueryError) {
+  /// - Parameter largest: the most bytes of memory that the compiled path may take, about.
+  /// - Throws: if the text is not well-formed and valid by RFC 9535, or exceeds `QueryLimits` or `largest`.
+  public init(parsing text: String, atMost largest: Int = .max) throws(QueryError) {
     let parsed = try PathParser.query(text)
-    var builder = ProgramBuilder()
+    var builder = ProgramBuilder(atMost: largest)
     query = try builder.add(parsed)
+    if builder.size > largest { throw .tooLarge(atMost: largest) }
     program = Program(builder)
     syntax = parsed
     isSingular = parsed.isSingular
@@ -59,10 +61,21 @@ public struct QueryError: Error, Equatable, Sendable {
   public let offset: Int
   /// The reason and the next step.
   public let message: String
+  /// Whether the text is valid, but would take more memory than is allowed.
+  public let isTooLarge: Bool
 
   public init(offset: Int, message: String) {
+    self.init(offset: offset, message: message, isTooLarge: false)
+  }
+
+  private init(offset: Int, message: String, isTooLarge: Bool) {
     self.offset = offset
     self.message = message
+    self.isTooLarge = isTooLarge
+  }
+
+  static func tooLarge(atMost bytes: Int) -> QueryError {
+    QueryError(offset: 0, message: "it would take more than \(grouped(bytes)) bytes when compiled", isTooLarge: true)
   }
 }
 
@@ -104,14 +117,24 @@ public struct Filter: Sendable {
   public let testCount: Int
   /// Whether each test looks at one node, and there are few tests. Such a filter takes few steps over most elements.
   public let isShort: Bool
+  /// The memory of the compiled filter in bytes, without what its regular expressions cache. Depends only on the text.
+  public let size: Int
+
+  /// The bytes that the compiled filter counts for each byte of a long text that takes less: the text takes time to parse.
+  private static let textFactor = 8
 
   /// Parses a filter.
   ///
-  /// - Throws: if the text is not well-formed and valid by RFC 9535, or exceeds `QueryLimits`.
-  public init(parsing text: String) throws(QueryError) {
+  /// - Parameter largest: the largest ``size``.
+  /// - Throws: if the text is not well-formed and valid by RFC 9535, or exceeds `QueryLimits` or `largest`.
+  public init(parsing text: String, atMost largest: Int = .max) throws(QueryError) {
+    let least = text.utf8.count * Self.textFactor
+    if least > largest { throw .tooLarge(atMost: largest) }
     let parsed = try PathParser.condition(text)
-    var builder = ProgramBuilder()
+    var builder = ProgramBuilder(atMost: largest)
     entry = try builder.add(parsed)
+    size = max(builder.size, least)
+    if size > largest { throw .tooLarge(atMost: largest) }
     isShort = builder.isShort
     testCount = builder.tests.count
     program = Program(builder)

@@ -117,6 +117,11 @@ REFUSED = {
         [COLLECTION, ("query", {"feed": "c", "path": "$..id"})],
         ("query", {"feed": "c", "path": "$..id" + " " * 16}),
     ),
+    "maxFilterBytes": (
+        "200",
+        [define("c", "collection", bins=[{"name": "x", "filter": "@.a"}])],
+        define("d", "collection", bins=[{"name": "x", "filter": "@.a"}, {"name": "y", "filter": "@.b"}]),
+    ),
     "maxQueryBytes": (
         "1024",
         [COLLECTION, update(1, 900), ("query", {"feed": "c", "path": "$..id"}), update(2, 900)],

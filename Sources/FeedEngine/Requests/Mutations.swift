@@ -267,8 +267,9 @@ extension Engine {
   private func condition(_ parameters: Parameters) throws(FeedError) -> Filter {
     let text = try expression(parameters, "where", "a filter such as \"@.done == true\"")
     do throws(QueryError) {
-      return try Filter(parsing: text)
+      return try Filter(parsing: text, atMost: limits.maxFilterBytes)
     } catch {
+      if error.isTooLarge { throw limits.tooLargeFilter("\"where\" takes") }
       throw .badQuery(member: "where", text: text, offset: error.offset, reason: error.message)
     }
   }

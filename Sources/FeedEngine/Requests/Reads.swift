@@ -105,8 +105,9 @@ extension Engine {
     let text = try expression(parameters, "path", "a JSONPath (RFC 9535)")
     let path: JSONPath
     do {
-      path = try JSONPath(parsing: text)
+      path = try JSONPath(parsing: text, atMost: limits.maxFilterBytes)
     } catch {
+      if error.isTooLarge { throw limits.tooLargeFilter("\"path\" takes") }
       throw .badQuery(member: "path", text: text, offset: error.offset, reason: error.message)
     }
     let source = QuerySource(feed, limits: limits)

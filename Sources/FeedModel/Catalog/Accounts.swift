@@ -221,7 +221,7 @@ public final class Accounts {
   ///
   /// - Parameter isRestoring: whether feeds of an image are defined. The rows of `$feeds` then change without a commit, and
   ///   its views are charged at the end.
-  func checkInvariants(_ feeds: some Sequence<Feed>, isRestoring: Bool) {
+  func checkInvariants(_ feeds: some Sequence<Feed>, isRestoring: Bool, _ limits: Limits) {
     var expected: [UInt32?: (feeds: Int, elements: Int, bytes: Int, definitionBytes: Int)] = [:]
     var selected: [UInt32?: Int] = [:]
     var viewRows: [UInt32?: Int] = [:]
@@ -239,7 +239,7 @@ public final class Accounts {
       sums.bytes += table?.bytes ?? 0
       sums.definitionBytes += feed.definitionBytes
       precondition(
-        feed.definition.map { $0.storedBytes == feed.definitionBytes } ?? true, "a definition is charged wrong")
+        feed.definition.map { $0.storedBytes(limits) == feed.definitionBytes } ?? true, "a definition is charged wrong")
       expected[feed.account?.owner] = sums
     }
     var all = (feeds: 0, elements: 0, bytes: 0, definitionBytes: 0)
@@ -262,15 +262,24 @@ public final class Accounts {
 }
 
 extension FeedDefinition {
-  /// Bytes that the definition counts for: its JSON; for a list of children, which other methods change one by one, their names.
-  var storedBytes: Int {
+  /// Bytes that the definition counts for: its JSON and the memory of its filters; for a list of children, which other methods
+  /// change one by one, their names.
+  func storedBytes(_ limits: Limits) -> Int {
     switch content {
     case .composed(let children), .segmented(let children, _):
       return Self.bytes(ofChildren: children)
     case .collection, .list, .slots, .view, .managed:
       var text = ByteBuffer()
       appendMembers(to: &text)
-      return text.count
+      return text.count + (limits.countsFilters ? sizeOfFilters : 0)
+    }
+  }
+
+  private var sizeOfFilters: Int {
+    switch content {
+    case .collection(let collection): collection.bins.reduce(0) { $0 + ($1.filter?.size ?? 0) }
+    case .view(let view): view.filter?.size ?? 0
+    case .list, .composed, .segmented, .slots, .managed: 0
     }
   }
 

@@ -100,7 +100,13 @@ public final class Catalog {
 
   /// Replaces the limits. Existing feeds and elements are kept even if they exceed the new limits.
   public func use(_ limits: Limits) {
+    let recharges = limits.countsFilters != self.limits.countsFilters
     self.limits = limits
+    if recharges {
+      for feed in feeds.values {
+        if let definition = feed.definition { feed.setDefinitionBytes(definition.storedBytes(limits)) }
+      }
+    }
     for feed in table.all where !(feed.kind is ManagedKind) { feed.kind.rows?.limits = limits }
   }
 
@@ -192,13 +198,15 @@ public final class Catalog {
     (limits.maxLevels, limits.maxFeedsPerUser, limits.maxDerivedSteps) = (.max, .max, .max)
     (limits.maxDefinitionBytesPerUser, limits.maxTotalDefinitionBytes) = (.max, .max)
     (limits.maxViewRowsPerUser, limits.maxTotalViewRows) = (.max, .max)
+    // The largest value would change what definitions count for.
+    if limits.countsFilters { limits.maxFilterBytes = .max - 1 }
     defer { limits = kept }
     return try body()
   }
 
   private func sampleInvariants() {
     #if CHECK_INVARIANTS
-      if table.count <= 8 { accounts.checkInvariants(table.byName.values, isRestoring: commit.isRestoring) }
+      if table.count <= 8 { accounts.checkInvariants(table.byName.values, isRestoring: commit.isRestoring, limits) }
     #endif
   }
 
@@ -206,7 +214,7 @@ public final class Catalog {
   func checkInvariants() {
     commit.checkInvariants()
     expiry.checkInvariants(table)
-    accounts.checkInvariants(feeds.values, isRestoring: false)
+    accounts.checkInvariants(feeds.values, isRestoring: false, limits)
     for feed in feeds.values { precondition(feed.hasValidSelection, "feed \"\(feed.name)\" has an invalid selection") }
   }
 }

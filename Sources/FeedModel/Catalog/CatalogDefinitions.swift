@@ -18,7 +18,7 @@ extension Catalog {
         reason: "it has another definition; give \"replace\": true to redefine it, or undefine it first")
     }
     let former = (known.behaviours, known.given, known.definitionBytes)
-    let bytes = definition.storedBytes
+    let bytes = definition.storedBytes(limits)
     try known.account?.checkRoom(feeds: 0, definitionBytes: bytes - former.2, limits)
     try known.kind.redefine(definition, of: known, in: self)
     known.exchangeDefinition(definition.behaviours, given: definition)
@@ -81,7 +81,7 @@ extension Catalog {
         limit: "maxFeeds", value: limits.maxFeeds,
         reason: "undefine feeds that are not needed, or start feedd with a larger --max-feeds")
     }
-    let (account, bytes) = (accounts.account(of: owner), definition.storedBytes)
+    let (account, bytes) = (accounts.account(of: owner), definition.storedBytes(limits))
     try account.checkRoom(feeds: 1, definitionBytes: bytes, limits)
     try checkRowsOfViews(above: table.list, added: 1)
     let feed = try makeFeed(definition, account)

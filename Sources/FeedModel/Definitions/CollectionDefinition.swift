@@ -88,8 +88,10 @@ extension CollectionDefinition {
     }
     var bins: [Bin] = []
     var names: Set<String> = []
+    var size = 0
     for (index, element) in array.elements.enumerated() {
-      let bin = try Bin(reading: element, index: index)
+      let bin = try Bin(reading: element, index: index, besides: size, limits)
+      size += bin.filter?.size ?? 0
       guard names.insert(bin.name).inserted else {
         throw .invalidParams(member: "bins[\(index)].name", reason: "duplicate bin name \"\(bin.name)\"")
       }
@@ -119,13 +121,13 @@ extension CollectionDefinition.Section {
 }
 
 extension CollectionDefinition.Bin {
-  fileprivate init(reading value: JSONView, index: Int) throws(FeedError) {
+  fileprivate init(reading value: JSONView, index: Int, besides size: Int, _ limits: Limits) throws(FeedError) {
     guard value.kind == .object else {
       throw .invalidParams(member: "bins[\(index)]", reason: "must be an object with a name")
     }
     let reader = DefinitionReader(object: value, place: "bins[\(index)].")
     name = try reader.name("name")
-    filter = try reader.filter("filter")
+    filter = try reader.filter("filter", besides: size, limits)
     sort = try CollectionDefinition.SortTerm.list(reading: reader)
   }
 }

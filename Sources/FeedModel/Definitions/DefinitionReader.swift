@@ -82,12 +82,14 @@ struct DefinitionReader {
 
   /// Reads a filter.
   ///
-  /// - Throws: `badQuery` with the offset of the error.
-  func filter(_ member: StaticString) throws(FeedError) -> Filter? {
+  /// - Parameter size: the bytes that the filters before it in the definition take.
+  /// - Throws: `badQuery` with the offset of the error, or `limitExceeded`.
+  func filter(_ member: StaticString, besides size: Int = 0, _ limits: Limits) throws(FeedError) -> Filter? {
     guard let text = try query(member) else { return nil }
     do {
-      return try Filter(parsing: text)
+      return try Filter(parsing: text, atMost: limits.maxFilterBytes - size)
     } catch {
+      if error.isTooLarge { throw limits.tooLargeFilter("the filters of the definition take") }
       throw .badQuery(member: place + "\(member)", text: text, offset: error.offset, reason: error.message)
     }
   }

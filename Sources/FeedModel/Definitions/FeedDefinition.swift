@@ -92,7 +92,7 @@ extension FeedDefinition.Content {
       let current = try reader.integer("current") ?? 0
       self = .segmented(children: children, current: min(max(current, -1), children.count - 1))
     case "slots": self = .slots(try SlotsDefinition(reading: reader))
-    case "view": self = .view(try ViewDefinition(reading: reader))
+    case "view": self = .view(try ViewDefinition(reading: reader, limits: limits))
     case "managed": self = .managed(try ManagedDefinition(reading: reader))
     default:
       throw reader.refuse(

@@ -110,10 +110,20 @@ extension Catalog {
     // An image of an earlier version has no history of `$feeds`, so no watch of it can resume.
     table.list.forgetPast(at: 0)
     let feed = try feed(named: live.name)
-    let given = try withoutGrowthLimits { () throws(FeedError) in try FeedDefinition(parsing: given, limits: limits) }
-    feed.restore(revision: revision, selection: selection, given: given)
+    let last = try withoutGrowthLimits { () throws(FeedError) in
+      // Compiling a definition takes long, and the memory of its filters.
+      Self.isText(of: given, in: definition) ? live : try FeedDefinition(parsing: given, limits: limits)
+    }
+    feed.restore(revision: revision, selection: selection, given: last)
     for (bin, revision) in zip(feed.kind.bins, binRevisions) { bin.restore(revision: revision) }
     return feed
+  }
+
+  /// Whether a definition, which may be followed by its owner, has the members of another one.
+  private static func isText(of given: JSONView, in definition: JSONView) -> Bool {
+    let members = given.text.dropLast()
+    let rest = definition.text.dropFirst(members.count)
+    return definition.text.starts(with: members) && (rest.count == 1 || rest.starts(with: ",\"$owner\":".utf8))
   }
 
   /// Returns a restorer for the rows of `feed`; nil for a feed that shows rows of other feeds.

@@ -32,14 +32,14 @@ extension ViewDefinition {
   /// Reads the members of the definition.
   ///
   /// - Throws: `invalidParams` or `badQuery`.
-  init(reading reader: DefinitionReader) throws(FeedError) {
+  init(reading reader: DefinitionReader, limits: Limits) throws(FeedError) {
     let rule = "must name a feed, or a bin as collection/bin"
     guard let name = try reader.string("of", atMost: FeedName.maxReferenceLength, else: rule) else {
       throw reader.refuse("of", "is missing; give the name of the feed to show")
     }
     guard FeedName.isValidReference(name) else { throw reader.refuse("of", rule) }
     of = name
-    filter = try reader.filter("filter")
+    filter = try reader.filter("filter", limits)
     sort = try CollectionDefinition.SortTerm.list(reading: reader)
     let offset = try reader.integer("offset") ?? 0
     guard offset >= 0 else { throw reader.refuse("offset", "must be a non-negative integer") }

@@ -13,6 +13,11 @@ final class Pattern: Sendable {
   /// The pattern of the last evaluation, if it is read from the value.
   private let last = Mutex<Last?>(nil)
 
+  /// The memory of the compiled pattern in bytes, without cached states. Depends only on the syntax.
+  var size: Int { 1024 + (isConstant ? constant?.size ?? 0 : Self.largestConstant) }
+  /// The memory of a pattern that is read from the value, which is kept until the next evaluation.
+  private static let largestConstant = 16 << 10
+
   private struct Last {
     var text: [UInt8]
     var regexp: RegexpMatcher?

@@ -10,6 +10,25 @@ struct ProgramBuilder {
   private(set) var operands: [Operand] = []
   private(set) var tests: [Test] = []
   private(set) var patterns: [Pattern] = []
+  private var patternSize = 0
+  /// The largest ``size``. A larger program is refused before it is complete.
+  private let largest: Int
+
+  init(atMost largest: Int = .max) {
+    self.largest = largest
+  }
+
+  /// The memory of the program in bytes. Depends only on the syntax.
+  var size: Int {
+    var size: Int = bytes.count + patternSize
+    size += 24 * tests.count
+    size += 32 * literals.count
+    size += 56 * selectors.count
+    size += 12 * segments.count
+    size += 16 * queries.count
+    size += 8 * operands.count
+    return size
+  }
 
   /// Whether there are at most 16 tests, and each compares the node of a singular query with a literal, or finds whether there
   /// is one.
@@ -123,6 +142,7 @@ extension ProgramBuilder {
   private mutating func add(
     _ condition: ConditionSyntax, onTrue: Int32, onFalse: Int32
   ) throws(QueryError) -> Int32 {
+    if size > largest { throw .tooLarge(atMost: largest) }
     switch condition {
     case .any(let parts):
       var next = onFalse
@@ -166,6 +186,7 @@ extension ProgramBuilder {
     } else {
       pattern = Pattern(isWhole: syntax.isWhole)
     }
+    patternSize += pattern.size
     let index = Self.append(pattern, to: &patterns)
     return .pattern(index, value: try add(syntax.value), pattern: try add(syntax.pattern))
   }

@@ -50,12 +50,16 @@ final class RegexpMatcher: Sendable {
   /// The cost of compiling, in the unit of `work`.
   let cost: Int
   /// The number of instructions of the program.
-  private let size: Int
+  private let instructionCount: Int
+  /// The memory of the program in bytes.
+  let size: Int
 
   init(parsing text: String) throws(RegexpFailure) {
     let program = try RegexpProgram(try RegexpParser.parse(text))
     cost = (program.instructions.count + program.classes.starts.count + program.classes.work) >> 3
-    size = program.instructions.count
+    instructionCount = program.instructions.count
+    let ranges = program.sets.reduce(0) { $0 + $1.ranges.count }
+    size = 16 * (program.instructions.count + program.classes.starts.count) + 8 * ranges
     states = RegexpStates(program)
   }
 
@@ -63,7 +67,7 @@ final class RegexpMatcher: Sendable {
 
   /// Returns the work charged for matching `bytes` bytes independently of the cached states. It is proportional to the size of
   /// the expression.
-  func work(over bytes: Int) -> Int { bytes &* size &>> 5 }
+  func work(over bytes: Int) -> Int { bytes &* instructionCount &>> 5 }
 
   /// Whether all of `text` matches, or a part of it if `isWhole` is false. Nil if `work` runs out first.
   ///

@@ -30,6 +30,9 @@ struct AttackTests {
     var random = SeededRandom(seed: seed)
     return String((0..<1000).map { _ in Bool.random(using: &random) ? "a" : "b" })
   }
+  private static func repeated(_ count: Int) -> String {
+    (0..<count).map { _ in "match(@.a,'a{4000}')" }.joined(separator: "||")
+  }
   private static let comparisons = (0..<5000).map { "@.a==\($0)" }.joined(separator: "||")
   private static let fixed = (0..<10_000).map { "\"\($0)\":\"y\"" }.joined(separator: ",")
   private static let long = "\"" + String(repeating: "x", count: 4 << 20) + "\""
@@ -69,6 +72,16 @@ struct AttackTests {
       testDescription: "patterns whose matches have many states",
       preparation: [("define", #"{"feed":"c","kind":"collection","bins":\#(patterns)}"#)],
       requests: (0..<5).map { ("update", #"{"feed":"c","element":{"id":1,"a":"\#(randomText(seed: UInt64($0)))"}}"#) }),
+    Attack(
+      testDescription: "definitions and queries with large patterns",
+      preparation: [("define", #"{"feed":"c","kind":"collection"}"#)],
+      requests: (0..<10).map {
+        ("define", #"{"feed":"p\#($0)","kind":"collection","bins":[{"name":"x","filter":"\#(repeated(5000))"}]}"#)
+      } + [
+        ("delete", #"{"feed":"c","where":"\#(repeated(2900))"}"#),
+        ("query", #"{"feed":"c","path":"$[?\#(repeated(2900))]"}"#),
+      ],
+      limit: "maxFilterBytes"),
     Attack(
       testDescription: "a filter of many comparisons over many elements",
       options: ["--max-request-steps", "50000"],

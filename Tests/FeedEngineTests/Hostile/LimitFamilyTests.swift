@@ -34,6 +34,8 @@ import Testing
 
   private static func text(_ count: Int) -> String { "\"" + String(repeating: "x", count: count) + "\"" }
 
+  private static func name(_ count: Int) -> String { String(repeating: "x", count: count) }
+
   private static func list(_ count: Int, _ item: (Int) -> String = { "\($0)" }) -> String {
     "[" + (0..<max(count, 0)).map(item).joined(separator: ",") + "]"
   }
@@ -206,6 +208,26 @@ import Testing
     },
     requests("maxPathBytes", "bytes of the filter of a delete", 40) { count in
       [collection, ("delete", #"{"feed":"c","where":"@.\#(String(repeating: "x", count: count - 4))"}"#)]
+    },
+    requests("maxFilterBytes", "memory of the filter of a bin", 114) { count in
+      [("define", #"{"feed":"c","kind":"collection","bins":[{"name":"b","filter":"@.\#(name(count - 108))"}]}"#)]
+    },
+    requests("maxFilterBytes", "memory of the filters of two bins", 222) { count in
+      let bins = #"[{"name":"a","filter":"@.xxx"},{"name":"b","filter":"@.\#(name(count - 219))"}]"#
+      return [("define", #"{"feed":"c","kind":"collection","bins":\#(bins)}"#)]
+    },
+    requests("maxFilterBytes", "memory of the filter of a view", 114) { count in
+      [array("a"), ("define", #"{"feed":"v","kind":"view","of":"a","filter":"@.\#(name(count - 108))"}"#)]
+    },
+    requests("maxFilterBytes", "bytes of a long filter", 16_000) { count in
+      let bin = #"{"name":"b","filter":"@.\#(name((count + 7) / 8 - 2))"}"#
+      return [("define", #"{"feed":"c","kind":"collection","bins":[\#(bin)]}"#)]
+    },
+    requests("maxFilterBytes", "memory of a query", 200) { count in
+      [collection, ("query", #"{"feed":"c","path":"$[?@.\#(name(count - 192))]"}"#)]
+    },
+    requests("maxFilterBytes", "memory of the filter of a delete", 114) { count in
+      [collection, ("delete", #"{"feed":"c","where":"@.\#(name(count - 108))"}"#)]
     },
     requests("maxFrame", "bytes of an answer", 5000) { count in
       let around = #"{"jsonrpc":"2.0","id":1,"result":{"nodes":["","",""],"revision":3}}"#.utf8.count
