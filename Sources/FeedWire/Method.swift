@@ -107,6 +107,11 @@ extension Method {
   /// Whether a request may define feeds.
   @inlinable @inline(__always) public var mayDefine: Bool { self == .define || self == .transaction }
 
+  /// Whether a request changes nothing and its answer grows with what the daemon holds.
+  @inlinable @inline(__always) public var readsFeeds: Bool {
+    rules.effect == .none && (rules.right != nil || self == .feeds)
+  }
+
   /// Whether a request is always written to the commit log before it executes.
   @inlinable @inline(__always) public var isLogged: Bool {
     switch rules.effect {

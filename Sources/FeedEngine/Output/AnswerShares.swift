@@ -1,12 +1,12 @@
 /// The bytes of answers that each user got in this turn.
 ///
-/// A request of a few bytes may have an answer of megabytes. When the answers of a user took its share, its other
-/// connections wait for the next turn, and the connections of other users do not.
+/// A request of a few bytes may have an answer of megabytes. When the answers of a user took its share, further reads by the
+/// same user wait for the next turn. Its pings and changes do not, and neither do requests of other users.
 struct AnswerShares {
   private var users: [UInt32: Int] = [:]
 
   /// The bytes of one user in a turn. Its last answer may be longer.
-  private static let share = 1 << 20
+  private static let share = 4 << 20
   /// The bytes in a turn after which answers that are ready, and requests of a stored batch, wait for the next turn.
   static let turnBytes = 2 << 20
   /// Fewer bytes for one connection are not counted, so that most connections cost nothing.

@@ -34,11 +34,6 @@ struct Dispatcher: ~Copyable {
   /// Decodes whole frames at the beginning of `bytes`, and executes each or adds it to the open batch. Returns the
   /// number of decoded bytes.
   mutating func decode(_ bytes: UnsafeRawBufferPointer, of session: Session) -> Int {
-    if engine.outbox.shares.isUsedUp(by: session.peer.uid) {
-      session.input.isPaused = true
-      engine.sessions.addResumable(session)
-      return 0
-    }
     let before = engine.answers.bytes.count
     let count = decodeFrames(bytes, of: session)
     engine.outbox.shares.add(engine.answers.bytes.count &- before, of: session.peer.uid)
@@ -148,6 +143,11 @@ struct Dispatcher: ~Copyable {
       if session.input.isDeaf && !method.isLogged { return true }
       if engine.longWork.isExclusive && session.line.isEmpty && !engine.isReadable(method, request) {
         return postpone(session)
+      }
+      if engine.outbox.shares.isUsedUp(by: session.peer.uid) && method.readsFeeds && session.line.batch == nil {
+        engine.countRequest(of: session, -1)
+        engine.sessions.addResumable(session)
+        return false
       }
       let isLogged = !commits.storesAtOnce && isLogged(method, request, of: session)
       if isLogged || !session.line.isEmpty || waits(method, request, payload) {
