@@ -4,7 +4,7 @@ import FeedSystem
 /// Runs long work of the engine in slices of a few milliseconds, on a stack of its own.
 public final class SlicedWork: SliceRunner {
   /// Nanoseconds of a turn for the work.
-  public static let standardSlice: UInt64 = 3_000_000
+  public static let standardSlice: UInt64 = 2_000_000
 
   private let coroutine: Coroutine
   private let slice: UInt64
