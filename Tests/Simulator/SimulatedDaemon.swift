@@ -76,7 +76,7 @@ final class SimulatedDaemon {
   func runTurn() throws(SimulationFailure) {
     for _ in 0..<100_000 {
       try runSlice()
-      if !isSliced || !process.status.isExecuting { return }
+      if !isSliced || !process.status.isExecuting || process.isDrained { return }
     }
     throw SimulationFailure("the daemon executes a batch and gets nowhere")
   }

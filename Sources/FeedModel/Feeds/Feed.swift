@@ -238,9 +238,11 @@ public final class Feed {
   /// Sets the revision and records the change of a commit, with `shift` added to its sections. Returns false if the
   /// feed has no history.
   ///
-  /// - Parameter change: not modified; `inout` avoids reference counting of its lists.
+  /// - Parameters:
+  ///   - change: not modified; `inout` avoids reference counting of its lists.
+  ///   - pace: lets the work stop; nil if the change has few rows.
   @inline(__always)
-  func record(_ change: inout Change, shift: UInt32, revision: UInt64, at moment: Instant, _ pace: Pace) -> Bool {
+  func record(_ change: inout Change, shift: UInt32, revision: UInt64, at moment: Instant, _ pace: Pace?) -> Bool {
     self.revision = revision
     guard let retainedHistory else { return false }
     retainedHistory._withUnsafeGuaranteedRef { $0.append(&change, shift: shift, to: revision, at: moment, pace) }
