@@ -51,9 +51,9 @@ final class Simulation {
         generator.chance(50) || losesSyncs ? .disk : .process, journalBytes: generator.pick([1000, 8000, 1 << 20]),
         losesSyncs: losesSyncs)
     }
+    // A loop that ends because its log is lost leaves a sliced request unfinished, with which nobody could go on.
     daemon = try SimulatedDaemon(
-      limits: limits, window: window, disk: disk, isSliced: seed % 100 == 1 || seed % 100 == 8,
-      usesLoop: seed % 10 == 8)
+      limits: limits, window: window, disk: disk, isSliced: seed % 100 == 1, usesLoop: seed % 10 == 8)
     oracle = Oracle(mayLose: disk?.mayLoseChanges == true)
     expires = generator.chance(60)
     clients = (0..<(2 + generator.below(4))).map {

@@ -65,6 +65,9 @@ public final class LongCommit {
   /// Exchanges the rows of a feed for a copy, which the commit changes, unless the copy costs more than the operation because
   /// that changes few rows.
   ///
+  /// After a feed was defined or redefined no copy is made: nothing can be read until the commit ends, and the log restores
+  /// the rows of a redefined feed as they were before.
+  ///
   /// - Parameters:
   ///   - steps: the number of elements that the operation changes; nil if the commit knows more.
   ///   - copy: copies the rows.
@@ -72,7 +75,7 @@ public final class LongCommit {
   func forkIfWorthwhile<Rows: RowStore>(
     _ feed: FeedNumber, _ rows: Rows, steps: Int?, copy: () -> Rows, exchange: @escaping (inout Rows) -> Void
   ) {
-    guard forks.shallAdd(feed, rows: rows.elements.count, steps: steps) else { return }
+    guard !log.hasStructures, forks.shallAdd(feed, rows: rows.elements.count, steps: steps) else { return }
     var other = copy()
     forks.add(feed) {
       let next = other

@@ -99,6 +99,24 @@ import Testing
     }
   }
 
+  @Test("a refused transaction restores a feed that it redefined and then changed", arguments: Log.allCases)
+  func refusedRedefinition(_ log: Log) {
+    let harness = Self.harness(log)
+    let client = harness.connect()
+    Self.fill(harness, client)
+    func state() -> [String] {
+      ["describe", "snapshot"].flatMap { harness.ask(client, $0, #"{"feed":"c"}"#) }
+    }
+    let before = state()
+    let refused = harness.ask(
+      client, "transaction",
+      #"{"ops":[{"method":"define","params":\#(Self.rebinned)},"#
+        + #"{"method":"update","params":{"feed":"c","elements":\#(Self.elements(0..<60, 2))}},"#
+        + #"{"method":"delete","params":{"feed":"nothing","id":1}}]}"#)
+    #expect(Self.value(refused)?["error"]?["code"]?.int == -32000)
+    #expect(state() == before)
+  }
+
   @Test("a feed that a short transaction changes is read while the transaction judges another", arguments: Log.allCases)
   func shortTransaction(_ log: Log) throws {
     let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
