@@ -86,6 +86,7 @@ public final class Commit {
     let lender = publisher.compose(&operation)
     let isChanged = isStructural || publisher.hasChanges
     if isChanged {
+      if log.pace.isActive { publisher.prepareHistories() }
       long.beginPublication()
       revision &+= 1
       publisher.publish(as: revision, from: start, at: now, to: observer)
@@ -98,6 +99,7 @@ public final class Commit {
 
   /// Finishes a commit of one operation on one feed without structural steps, the common case. Nothing is allocated.
   private func finishSingle(to observer: (any CommitObserver)?) {
+    if log.pace.isActive { changedFeed?.prepareToRecord(entries: operation.result.size, log.pace) }
     long.beginPublication()
     revision &+= 1
     publisher.publishOnly(&operation, as: revision, at: now, to: observer)

@@ -129,6 +129,13 @@ final class Publisher {
   /// Whether a feed has a change after `compose`.
   var hasChanges: Bool { (0..<changes.count).contains { !changes[$0].pointee.change.isEmpty } }
 
+  /// Prepares histories to record the changes after `compose`. Those of derived feeds are not known yet.
+  func prepareHistories() {
+    for slot in 0..<changes.count {
+      graph.table[changes[slot].pointee.feed].prepareToRecord(entries: changes[slot].pointee.change.size, log.pace)
+    }
+  }
+
   /// Ends the commit.
   @inline(__always)
   func close() {

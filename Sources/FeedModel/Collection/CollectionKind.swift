@@ -197,6 +197,7 @@ public final class CollectionKind: FeedKind {
       try catalog.graph.checkParents(of: feed, sections: keyed.count - sectionCount, catalog.limits)
       keyed.bind(number, catalog.graph)
     }
+    feed.prepareToRecord(entries: rebinning.change.size, catalog.commit.pace)
     let former = (state, bins, goneBins)
     install(rebinning.state, feed, in: catalog)
     catalog.commit.publisher.didRebin(number)

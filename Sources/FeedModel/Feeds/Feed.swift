@@ -235,6 +235,14 @@ public final class Feed {
     if !isObserved { restore(History(base: revision)) }
   }
 
+  /// The entries of a change that is recorded without a stop.
+  private static let fewEntries = 2048
+
+  /// Prepares to record a change of so many entries while others can still read feeds: recording it then takes little time.
+  func prepareToRecord(entries: Int, _ pace: Pace) {
+    if entries > Self.fewEntries, pace.isActive { history?.prepare(for: entries, pace) }
+  }
+
   /// Sets the revision and records the change of a commit, with `shift` added to its sections. Returns false if the
   /// feed has no history.
   ///

@@ -39,6 +39,9 @@ public final class History {
   /// The bytes of the records.
   public var bytes: Int { words.count * 4 + count * MemoryLayout<Record>.stride }
 
+  /// Prepares to append a change of so many entries (`Change.size`), so that this takes little time then. O(entries).
+  func prepare(for entries: Int, _ pace: Pace) { words.prepare(WordRing.words(ofEntries: entries), pace) }
+
   /// Appends a change with `shift` added to its sections. The change is not modified; `inout` avoids reference counting.
   ///
   /// - Parameter pace: lets the work stop; nothing may then read or trim the history.

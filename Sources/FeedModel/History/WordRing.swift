@@ -39,6 +39,18 @@ struct WordRing: ~Copyable {
     start = position
   }
 
+  /// Makes room for so many words and touches their memory, so that appending them takes little time.
+  mutating func prepare(_ more: Int, _ pace: Pace) {
+    reserve(more, pace)
+    for place in stride(from: 0, to: more, by: Self.wordsOfAPage) {
+      storage[Int((end &+ UInt64(place)) & mask)] = 0
+      pace.spend()
+    }
+  }
+
+  /// The words of a page of memory.
+  private static var wordsOfAPage: Int { 1024 }
+
   /// Makes room for so many words, in one step: growing moves all words.
   private mutating func reserve(_ more: Int, _ pace: Pace? = nil) {
     if end &- start &+ UInt64(more) > mask &+ 1 { grow(to: end &- start &+ UInt64(more), pace) }
@@ -72,6 +84,9 @@ extension WordRing {
 
   /// The units of work to write 4096 words to memory that was not touched before.
   private static var unitsPerStep: Int { 16 }
+
+  /// The number of words of a change that lists so many entries, without the names of sections.
+  static func words(ofEntries entries: Int) -> Int { 6 &+ 2 &* entries }
 
   /// Appends a change with `shift` added to its sections. The change is not modified; `inout` avoids reference counting.
   ///
@@ -117,16 +132,39 @@ extension WordRing {
     return place == words.count
   }
 
+  /// The paths that are appended between two stops.
+  private static var pathsPerStep: Int { 2048 }
+
+  /// Appends paths, for which there is room.
   private mutating func append(_ paths: [IndexPath], _ shift: UInt32, _ pace: Pace?) {
-    for index in paths.indices {
-      append(paths[index], shift)
-      if index & 2047 == 2047 { pace?.spend(Self.unitsPerStep) }
+    var start = 0
+    while start < paths.count {
+      let next = min(start &+ Self.pathsPerStep, paths.count)
+      append(paths, start..<next, shift)
+      if next &- start == Self.pathsPerStep { pace?.spend(Self.unitsPerStep) }
+      start = next
     }
   }
 
-  private mutating func append(_ path: IndexPath, _ shift: UInt32) {
-    append(path.section &+ shift)
-    append(path.row)
+  @inline(__always)
+  private mutating func append(_ paths: [IndexPath], _ range: Range<Int>, _ shift: UInt32) {
+    let place = Int(end & mask)
+    if place &+ 2 &* range.count <= Int(mask) &+ 1 {
+      // The words do not wrap around. A loop over plain memory becomes vector instructions.
+      let words = UnsafeMutableRawPointer(storage + place)
+      paths.withUnsafeBufferPointer { paths in
+        for index in range {
+          let word = (paths[index].packed &>> 32 &+ UInt64(shift)) & UInt64(UInt32.max) | paths[index].packed &<< 32
+          words.storeBytes(of: word.littleEndian, toByteOffset: (index &- range.lowerBound) &* 8, as: UInt64.self)
+        }
+      }
+      end &+= UInt64(2 &* range.count)
+    } else {
+      for index in range {
+        append(paths[index].section &+ shift)
+        append(paths[index].row)
+      }
+    }
   }
 
   /// Appends a change that replaces one row, the most frequent kind.

@@ -69,6 +69,7 @@ public final class ListKind: FeedKind {
         if try state.rewrite(at: row, commit.log) { change.updated.append(IndexPath(section: 0, row: UInt32(row))) }
         commit.pace.spend(2)
       }
+      feed.prepareToRecord(entries: change.size, commit.pace)
       commit.addStep(&change)
       evictExcess(in: commit)
     } catch {

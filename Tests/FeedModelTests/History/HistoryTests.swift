@@ -48,6 +48,23 @@ import Testing
     }
   }
 
+  @Test func ringKeepsAChangeThatBeginsAnywhere() {
+    let paths = (0..<40).map { IndexPath(section: .max - 2, row: .max - $0) }
+    let shifted = paths.map { IndexPath(section: 4, row: $0.row) }
+    for start in 0..<130 {
+      var ring = WordRing()
+      for word in 0..<start {
+        ring.append(UInt32(word))
+        ring.trim(to: ring.end)
+      }
+      var change = Change(deleted: paths, updated: paths)
+      ring.append(&change, shift: 7)
+      ring.append(&change)
+      #expect(ring.change(at: UInt64(start)) == Change(deleted: shifted, updated: shifted))
+      #expect(ring.change(at: UInt64(start + 166)) == change)
+    }
+  }
+
   @Test(arguments: 1...8) func randomHistories(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     let history = History(base: 10)
