@@ -14,6 +14,8 @@ struct Dispatcher: ~Copyable {
   var commits: PendingCommits
   /// Connections whose next request did not fit in the open batch.
   private var stalled: [SessionHandle] = []
+  /// Whether the open batch took the frame that was decoded last out of the input of its connection.
+  private var tookInput = false
 
   /// The units of work (see `WorkCost`) left in this turn for new JSON-RPC batches.
   private var arrayBudget = LongAnswers.turnBudget
@@ -32,10 +34,20 @@ struct Dispatcher: ~Copyable {
   // MARK: Frames
 
   /// Decodes whole frames at the beginning of `bytes`, and executes each or adds it to the open batch. Returns the
-  /// number of decoded bytes.
+  /// number of decoded bytes that are still in the input.
   mutating func decode(_ bytes: UnsafeRawBufferPointer, of session: Session) -> Int {
     let before = engine.answers.bytes.count
-    let count = decodeFrames(bytes, of: session)
+    tookInput = false
+    var count = decodeFrames(bytes, of: session)
+    engine.count(input: count)
+    if tookInput {
+      count = 0
+      // What follows waits, because the batch has no room for it.
+      if session.input.held.count > 0 {
+        stall(session)
+        session.input.isPaused = true
+      }
+    }
     engine.outbox.shares.add(engine.answers.bytes.count &- before, of: session.peer.uid)
     return count
   }
@@ -62,6 +74,10 @@ struct Dispatcher: ~Copyable {
           return count
         }
         count &+= Frame.headerLength &+ payload.count
+        if tookInput {
+          session.input.partialSince = nil
+          return count
+        }
       }
     }
     session.input.partialSince = nil
@@ -145,9 +161,8 @@ struct Dispatcher: ~Copyable {
         return postpone(session)
       }
       if engine.outbox.shares.isUsedUp(by: session.peer.uid) && method.readsFeeds && session.line.batch == nil {
-        engine.countRequest(of: session, -1)
         engine.sessions.addResumable(session)
-        return false
+        return leave(session)
       }
       let isLogged = !commits.storesAtOnce && isLogged(method, request, of: session)
       if isLogged || !session.line.isEmpty || waits(method, request, payload) {
@@ -166,8 +181,13 @@ struct Dispatcher: ~Copyable {
 
   /// Leaves a request to be decoded again when there is room for it, or when feeds can be read.
   private mutating func postpone(_ session: Session) -> Bool {
-    engine.countRequest(of: session, -1)
     stall(session)
+    return leave(session)
+  }
+
+  /// Leaves a request to be decoded again when its connection is resumed.
+  private func leave(_ session: Session) -> Bool {
+    engine.countRequest(of: session, -1)
     return false
   }
 
@@ -192,10 +212,16 @@ struct Dispatcher: ~Copyable {
     of session: Session
   ) {
     if method.mayDefine { commits.open.charge(to: session.peer.uid, isLogged: isLogged) }
-    let memory =
-      isLogged
-      ? commits.open.log(method, request, message, of: session.handle, payload: payload)
-      : commits.open.wait(method, request, message, of: session.handle, payload: payload)
+    let memory: Int
+    if !isLogged {
+      memory = commits.open.wait(method, request, message, of: session.handle, payload: payload)
+    } else if LongTexts.isLong(payload.count), commits.open.canTake(payload, from: session.input.held) {
+      memory = commits.open.log(
+        method, request, message, of: session.handle, payload: payload, takingFrom: &session.input.held)
+      tookInput = true
+    } else {
+      memory = commits.open.log(method, request, message, of: session.handle, payload: payload)
+    }
     session.line.add(bytes: memory, isRead: !isLogged, isHeld: method.rules.cost == .long)
   }
 

@@ -188,6 +188,16 @@ struct InputBuffer {
     if capacity > max(left &* 4, 4096) { resize(to: left) }
   }
 
+  /// Returns the memory, and keeps only the bytes after the first `taken`, of which there is at least one. The caller owns the
+  /// memory; it was allocated by `realloc`. O(bytes left).
+  mutating func takeFirst(_ taken: Int) -> UnsafeMutableRawBufferPointer {
+    precondition(taken > 0 && taken <= count)
+    var rest = InputBuffer()
+    rest.replace(UnsafeRawBufferPointer(rebasing: bytes[taken...]))
+    swap(&self, &rest)
+    return UnsafeMutableRawBufferPointer(start: rest.start, count: rest.capacity)
+  }
+
   /// Frees the memory.
   mutating func removeAll() {
     free(start)

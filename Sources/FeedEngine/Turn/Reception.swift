@@ -144,7 +144,6 @@ struct Reception: ~Copyable {
       guard let session = engine.sessions[piece.session] else { continue }
       session.input.isInTurn = false
       let count = dispatcher.decode(intake.bytes(of: piece, session), of: session)
-      engine.count(input: count)
       intake.keepRest(of: piece, session, decoded: count)
       if session.isClosing { session.input.held.removeAll() }
       engine.recount(session)

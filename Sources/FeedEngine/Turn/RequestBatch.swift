@@ -123,6 +123,28 @@ final class RequestBatch {
     return add(.logged, method, request, message, of: session, start: start, length: payload.count)
   }
 
+  /// Adds the request that was just scanned, to be stored by the log. Takes its frame out of the input that begins with it, so
+  /// that a long request is not copied. Returns the memory to charge for it.
+  func log(
+    _ method: Method, _ request: Request, _ message: JSONView, of session: SessionHandle,
+    payload: UnsafeRawBufferPointer, takingFrom input: inout InputBuffer
+  ) -> Int {
+    assert(frameBytes.isEmpty && Self.isFirst(payload, of: input))
+    let length = Frame.headerLength &+ payload.count
+    let memory = input.takeFirst(length)
+    if let start = memory.baseAddress { frameBytes.replace(by: start, count: length, capacity: memory.count) }
+    return add(.logged, method, request, message, of: session, start: Frame.headerLength, length: payload.count)
+  }
+
+  /// Whether the frame of a request can be taken out of the input: the input begins with it, and the batch is empty.
+  func canTake(_ payload: UnsafeRawBufferPointer, from input: InputBuffer) -> Bool {
+    frameBytes.isEmpty && Self.isFirst(payload, of: input)
+  }
+
+  private static func isFirst(_ payload: UnsafeRawBufferPointer, of input: InputBuffer) -> Bool {
+    input.start.map { UnsafeRawPointer($0) + Frame.headerLength } == payload.baseAddress
+  }
+
   /// Adds the request that was just scanned, after others of its connection. Returns the memory to charge for it.
   func wait(
     _ method: Method, _ request: Request, _ message: JSONView, of session: SessionHandle,

@@ -73,6 +73,15 @@ import Glibc
     room = Self.smallest
   }
 
+  /// Replaces the memory by a block of `capacity` bytes, the first `count` of which were written.
+  ///
+  /// - Parameter block: allocated by `malloc` or `realloc`. From now on the buffer is its owner.
+  public mutating func replace(by block: UnsafeMutableRawPointer, count: Int, capacity: Int) {
+    assert(count >= 0 && count <= capacity && capacity > 0)
+    if room > 0 { free(self.block) }
+    (self.block, used, room) = (block.assumingMemoryBound(to: UInt8.self), count, capacity)
+  }
+
   /// Keeps the first `count` bytes. A count past the end has no effect.
   @inlinable public mutating func truncate(to count: Int) {
     if count >= 0 && count < used { used = count }
