@@ -17,30 +17,34 @@ enum Admission {
   /// Members of the status in some of these results.
   private static let rareStatus = ["source", "shows"]
 
-  /// Throws if a definition in a request is too large or has unknown members. Lengths are checked before anything is
-  /// decoded.
+  /// Throws if a definition in a request is too large or has unknown members. Returns whether there is a definition. Lengths are
+  /// checked before anything is decoded.
   ///
   /// - Throws: `limitExceeded`, or `invalidParams` with the path of the member; for an operation of a transaction, with
   ///   its index.
-  static func checkDefinitions(of method: Method, _ params: JSONView?, _ limits: Limits) throws(FeedError) {
+  static func checkDefinitions(of method: Method, _ params: JSONView?, _ limits: Limits) throws(FeedError) -> Bool {
     switch method {
     case .define: try checkDefinition(params, limits)
-    case .transaction: try checkOperations(params?.member("ops"), limits)
-    default: return
+    case .transaction: return try checkOperations(params?.member("ops"), limits)
+    default: return false
     }
+    return true
   }
 
-  private static func checkOperations(_ operations: JSONView?, _ limits: Limits) throws(FeedError) {
-    guard let operations, operations.kind == .array else { return }
+  private static func checkOperations(_ operations: JSONView?, _ limits: Limits) throws(FeedError) -> Bool {
+    guard let operations, operations.kind == .array else { return false }
+    var hasDefinition = false
     for (place, operation) in operations.elements.enumerated() {
       guard let method = operation.member("method"), method.stringEquals("define") else { continue }
       let params = operation.member("params")
       do throws(FeedError) {
+        hasDefinition = true
         try checkDefinition(params, limits)
       } catch {
         throw .operationFailed(index: place, error.naming(params?.member("feed")?.truncatedName))
       }
     }
+    return hasDefinition
   }
 
   private static func checkDefinition(_ params: JSONView?, _ limits: Limits) throws(FeedError) {

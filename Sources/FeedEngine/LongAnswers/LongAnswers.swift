@@ -10,7 +10,7 @@ enum WorkCost {
   /// The cost of the steps of a path.
   @inline(__always) static func steps(_ count: Int) -> Int { count / 64 }
   /// The cost of writing an answer of `bytes` bytes.
-  @inline(__always) static func answering(bytes: Int) -> Int { 4 &+ bytes / 256 }
+  @inline(__always) static func answering(bytes: Int) -> Int { 1 &+ bytes / 128 }
 }
 
 /// An answer that may take longer than one turn. It is computed in parts while other clients are served.
@@ -51,7 +51,7 @@ struct JobTicket {
 /// Invariant: between the steps of a turn, a session is listed once exactly if its line is answering.
 struct LongAnswers {
   /// Units of work in one turn for all answers, and the same for all JSON-RPC batches.
-  static let turnBudget = 4096
+  static let turnBudget = 2048
   /// Units of work that a new answer may use immediately while others are unfinished.
   static let firstPart = 128
   /// The minimum units of work of one session in a turn, whatever the number of sessions.

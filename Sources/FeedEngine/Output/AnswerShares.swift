@@ -5,10 +5,12 @@
 struct AnswerShares {
   private var users: [UInt32: Int] = [:]
 
-  /// The bytes of one user in a turn. Its last answer may be longer.
-  private static let share = 4 << 20
-  /// The bytes in a turn after which answers that are ready, and requests of a stored batch, wait for the next turn.
-  static let turnBytes = 2 << 20
+  /// The bytes of one user in a turn. Its last answer may be longer. They are more than ``turnBytes``, so that a user whose answers
+  /// are ready can still read.
+  private static let share = 2 << 20
+  /// The bytes in a turn, of all users, after which answers that are ready, and requests of a stored batch, wait for the next
+  /// turn.
+  static let turnBytes = 1 << 20
   /// Fewer bytes for one connection are not counted, so that most connections cost nothing.
   private static let fewBytes = 16 << 10
 

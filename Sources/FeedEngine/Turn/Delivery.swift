@@ -16,7 +16,7 @@ struct Delivery: ~Copyable {
   /// The maximum number of slices in one write.
   private static let slicesPerWrite = 1024
   /// The maximum bytes of all writes in one turn.
-  private static let turnBudget = 2 << 20
+  private static let turnBudget = 1 << 20
   /// The maximum bytes for one connection in one turn.
   private static let share = 512 << 10
   /// Output of this size is offered whatever the budget.

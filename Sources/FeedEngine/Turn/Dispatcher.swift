@@ -154,7 +154,7 @@ struct Dispatcher: ~Copyable {
       let (method, request) = try engine.decode(message, id: &id)
       if engine.access.isRestricted { try engine.checkAccess(method, request.params, by: session.peer) }
       // Asked here, because the call copies the limits.
-      if method.mayDefine { try Admission.checkDefinitions(of: method, request.params, engine.limits) }
+      let defines = method.mayDefine ? try Admission.checkDefinitions(of: method, request.params, engine.limits) : false
       // A peer that stopped reading gets no answers. Its requests that change feeds are still executed.
       if session.input.isDeaf && !method.isLogged { return true }
       if engine.longWork.isExclusive && session.line.isEmpty && !engine.isReadable(method, request) {
@@ -167,6 +167,7 @@ struct Dispatcher: ~Copyable {
       let isLogged = !commits.storesAtOnce && isLogged(method, request, of: session)
       if isLogged || !session.line.isEmpty || waits(method, request, payload) {
         guard commits.hasRoom(for: payload.count) else { return postpone(session) }
+        if defines { commits.open.charge(to: session.peer.uid, isLogged: isLogged) }
         add(method, request, message, payload, isLogged: isLogged, of: session)
         return true
       }
@@ -211,7 +212,6 @@ struct Dispatcher: ~Copyable {
     _ method: Method, _ request: Request, _ message: JSONView, _ payload: UnsafeRawBufferPointer, isLogged: Bool,
     of session: Session
   ) {
-    if method.mayDefine { commits.open.charge(to: session.peer.uid, isLogged: isLogged) }
     let memory: Int
     if !isLogged {
       memory = commits.open.wait(method, request, message, of: session.handle, payload: payload)

@@ -66,10 +66,12 @@ package struct Intake: ~Copyable {
   private let memory: UnsafeMutableRawBufferPointer
   private var used = 0
   private(set) var pieces: [Piece] = []
+  /// The bytes of long frames that the turn may still read.
+  private(set) var roomForLong = turnCapacity
 
   /// The maximum bytes that a turn reads from one connection, so that a fast sender does not delay the others.
   package static let bytesPerTurn = 64 << 10
-  /// The maximum bytes that a turn reads from all connections, except for long frames.
+  /// The maximum bytes that a turn reads from all connections, and the maximum bytes that it reads of long frames.
   package static let turnCapacity = 1 << 20
   /// The maximum length of an incomplete frame that is copied in front of new input. A longer one is read into its held
   /// buffer.
@@ -103,6 +105,9 @@ package struct Intake: ~Copyable {
     assert(used <= Self.turnCapacity)
   }
 
+  /// Records that so many bytes of a long frame were read into its held buffer.
+  mutating func didReadLong(_ count: Int) { roomForLong &-= count }
+
   /// Adds the held bytes of a connection to this turn's input.
   mutating func addHeld(_ session: Session) { add(session, nil) }
 
@@ -132,6 +137,7 @@ package struct Intake: ~Copyable {
   mutating func removeAll() {
     pieces.removeAll(keepingCapacity: true)
     used = 0
+    roomForLong = Self.turnCapacity
   }
 }
 

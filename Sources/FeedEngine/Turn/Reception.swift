@@ -60,11 +60,13 @@ struct Reception: ~Copyable {
     }
   }
 
-  /// Reads into the held buffer, at most to the end of the frame at its beginning.
+  /// Reads into the held buffer, at most to the end of the frame at its beginning. If the turn has read enough of long frames,
+  /// the link reports the connection again in the next turn.
   private mutating func readLong(
     _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
-    var budget = Intake.bytesPerTurn
+    var budget = min(Intake.bytesPerTurn, intake.roomForLong)
+    if budget <= 0 { return }
     reading: while budget > 0,
       case .incomplete(let total) = Frame.first(in: session.input.held.bytes, maxFrame: engine.limits.maxFrame)
     {
@@ -73,6 +75,7 @@ struct Reception: ~Copyable {
       switch link.read(session.id, into: space) {
       case .bytes(let count):
         session.input.held.didAppend(count)
+        intake.didReadLong(count)
         budget -= count
         if count < space.count { break reading }
       case .wouldBlock: break reading

@@ -70,8 +70,8 @@ struct Tape {
     lastPair = start + (capacity &- 2)
   }
 
-  /// The most tokens that a tape grows by: 4 MiB, so that growing does not take long.
-  private static let longestStep = 1 << 18
+  /// The most tokens that a tape grows by: 1 MiB, because the first access to memory takes long.
+  private static let longestStep = 1 << 16
 
   /// Moves the tokens to more memory, twice as much for a short tape. Returns nil, and this tape stays valid, if there is none.
   @inline(never)
