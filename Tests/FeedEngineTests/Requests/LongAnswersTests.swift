@@ -20,7 +20,7 @@ import Testing
 
   /// Sends a batch that takes more than one turn, and runs the first turn.
   private func begin(_ harness: EngineHarness, _ client: ConnectionID, _ last: String = insert) {
-    let requests = Array(repeating: Self.ping, count: 1400) + [last]
+    let requests = Array(repeating: Self.ping, count: LongAnswers.turnBudget + 100) + [last]
     harness.supply(client, EngineHarness.frame("[" + requests.joined(separator: ",") + "]"))
     harness.turnOnce()
   }

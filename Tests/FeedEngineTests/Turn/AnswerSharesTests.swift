@@ -53,8 +53,8 @@ import Testing
     while answered.count < ids.count {
       harness.turnOnce()
       let now = ids.indices.filter { isAnswered(ids[$0]) && !answered.contains($0) }
-      // A share is 4 MiB; the answer that exceeds it is the last.
-      #expect(now.count == min(14, ids.count - answered.count))
+      // A share is 2 MiB; the answer that exceeds it is the last.
+      #expect(now.count == min(7, ids.count - answered.count))
       if answered.isEmpty {
         // Neither another user nor a request with a short answer waits.
         #expect(harness.take(other).count == 1)
@@ -67,7 +67,7 @@ import Testing
       supply(harness, ids[first], "describe", 2)
     }
     harness.turn()
-    #expect(frames + ids.map { harness.take($0).count }.reduce(0, +) == 65)
+    #expect(frames + ids.map { harness.take($0).count }.reduce(0, +) == 60 + 9)
   }
 
   @Test("reads that wait for the log are answered in several turns")
