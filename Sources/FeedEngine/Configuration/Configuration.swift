@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedModel
 
 /// The content of the file of `--config`: feeds, limits and access rules (Protocol/config.md).
@@ -70,9 +71,10 @@ public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConver
     self.reason = reason
   }
 
-  /// The text after the file name and a colon, such as `3:14: feeds[0].kind: is missing: …`.
+  /// The text after the file name and a colon, such as `3:14: feeds[0].kind: is missing: …`, in one line whatever names it
+  /// quotes.
   public var description: String {
-    "\(place.line):\(place.column): \(place.member.isEmpty ? "" : "\(place.member): ")\(reason)"
+    "\(place.line):\(place.column): \(place.member.isEmpty ? "" : "\(place.member): ")\(reason)".inLine
   }
 }
 

@@ -47,6 +47,7 @@ struct ConfigurationParserTests {
       ("{\n  \"feeds\": [,]}", "2:13: not JSON: unexpected byte"),
       ("[]", "1:1: must be an object"),
       (#"{"feed": []}"#, "1:2: feed: unknown member; did you mean \"feeds\"?"),
+      (#"{"feeds\n": []}"#, "1:2: feeds\u{FFFD}: unknown member; did you mean \"feeds\"?"),
       (#"{"feeds": [], "feeds": []}"#, "1:15: feeds: is given twice"),
       (#"{"feeds": {}}"#, "1:11: feeds: must be an array"),
       (#"{"feeds": [{"kind": "array"}]}"#, "1:12: feeds[0].feed: is missing"),
