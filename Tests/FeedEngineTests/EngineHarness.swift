@@ -132,6 +132,12 @@ final class EngineHarness {
     turn()
   }
 
+  /// Ends the daemon at once if the log is lost. Returns the reason.
+  func abandonIfLost() -> String? {
+    if let reason = loop.lossReason { loop.abandon(&link, reason: "shutdown", message: reason) }
+    return loop.lossReason
+  }
+
   /// Whether all connections are closed after `drain`.
   var isDrained: Bool { loop.isDrained }
 

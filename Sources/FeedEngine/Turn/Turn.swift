@@ -147,6 +147,14 @@ public struct Turn: ~Copyable {
     }
   }
 
+  /// Ends without executing the requests that wait, because it is not known which of them are stored. Sends `bye` to all
+  /// connections, as far as they accept it at once, and closes them.
+  public mutating func abandon(_ link: inout some Link & ~Copyable, reason: String, message: String) {
+    engine.shutDown(reason: reason, message: message)
+    delivery.write(&link)
+    closeAll(&link)
+  }
+
   /// Whether no request waits or is executed in part.
   private var isIdle: Bool { dispatcher.commits.isEmpty && !completion.isWithinBatch }
 

@@ -200,6 +200,9 @@ package struct EventLoop: ~Copyable {
   private mutating func reportHealth() {
     if let reason = turn.lossReason, !isOver {
       log.write(.error, "\(reason); the daemon ends")
+      turn.abandon(
+        &link, reason: "shutdown",
+        message: "feedd cannot tell which changes are stored and ends; connect again when it is back.")
       return endDraining()
     }
     if turn.failedBatches == 0, let report = health.didStore() {

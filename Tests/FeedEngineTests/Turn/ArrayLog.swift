@@ -61,6 +61,9 @@ final class ArrayLog: CommitLog {
     events.append(.failed(from: first.number, reason: reason))
   }
 
+  /// Stores nothing any more: it is not known what is stored of the batches in flight.
+  func lose(_ reason: String) { events.append(.lost(reason: reason)) }
+
   func nextEvent() -> LogEvent? { events.isEmpty ? nil : events.removeFirst() }
   func release(through number: UInt64) {}
   func close(within nanoseconds: UInt64) {}

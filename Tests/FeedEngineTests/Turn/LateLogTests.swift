@@ -26,6 +26,24 @@ import Testing
     harness.ask(client, "verify", #"{"feed":"\#(feed)"}"#).first.flatMap { Value($0) }?["result"]?["counts"]?.text
   }
 
+  @Test func allAreToldThatTheLogIsLost() {
+    let (writer, reader) = (harness.connect(), harness.connect())
+    _ = harness.ask(writer, "define", #"{"feed":"c","kind":"collection"}"#)
+    log.isHeld = true
+    harness.send(writer, Self.update("c", 1))
+    #expect(harness.abandonIfLost() == nil)
+    log.lose("the disk is gone")
+    harness.turn()
+    #expect(harness.abandonIfLost() == "the disk is gone")
+    for client in [writer, reader] {
+      // The update is neither confirmed nor refused.
+      let frames = harness.take(client).compactMap { Value($0) }
+      #expect(frames.map { $0["method"]?.string } == ["bye"])
+      #expect(frames.first?["params"]?["reason"]?.string == "shutdown")
+      #expect(!harness.isOpen(client))
+    }
+  }
+
   @Test func readsWaitForWritesOfTheirOwnConnectionOnly() {
     let (writer, reader) = (harness.connect(), harness.connect())
     _ = harness.ask(writer, "define", #"{"feed":"c","kind":"collection"}"#)
