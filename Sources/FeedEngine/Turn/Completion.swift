@@ -200,8 +200,7 @@ struct Completion: ~Copyable {
         return true
       }
       let (engine, (id, parameters)) = (engine, batch.request(entry))
-      if engine.mayBeLong(entry.method, parameters, bytes: Int(entry.length)) {
-        let elements = engine.elementsJudged(by: entry.method, parameters, bytes: Int(entry.length))
+      if let elements = elements(of: entry, parameters) {
         return engine.longWork.run(bytes: Int(entry.length), elements: elements) {
           engine.performSilently(entry.method, id, parameters)
         }
@@ -211,8 +210,7 @@ struct Completion: ~Copyable {
     }
     if failure == nil, entry.kind == .logged || entry.kind == .waiting {
       let (engine, (id, parameters)) = (engine, batch.request(entry))
-      if engine.mayBeLong(entry.method, parameters, bytes: Int(entry.length)) {
-        let elements = engine.elementsJudged(by: entry.method, parameters, bytes: Int(entry.length))
+      if let elements = elements(of: entry, parameters) {
         let isDone = engine.longWork.run(bytes: Int(entry.length), elements: elements) {
           engine.perform(entry.method, id, parameters, of: session, checksAccess: entry.kind == .waiting)
         }
@@ -223,6 +221,13 @@ struct Completion: ~Copyable {
     Self.removeFromLine(entry, of: session)
     execute(entry, of: batch, session, &dispatcher, failure: failure)
     return true
+  }
+
+  /// The elements that a request takes time for besides those that it names, if it may take several turns; otherwise nil.
+  private func elements(of entry: RequestBatch.Entry, _ parameters: Parameters) -> Int? {
+    let bytes = Int(entry.length)
+    guard engine.mayBeLong(entry.method, parameters, bytes: bytes) else { return nil }
+    return engine.elementsJudged(by: entry.method, parameters, bytes: bytes)
   }
 
   /// Ends the request that took several turns. Until now it was in the line of its connection, so that later requests

@@ -4,6 +4,7 @@ import FeedWire
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// Requests keep their bytes and tokens while their batch grows; batches are numbered consecutively.
 @Suite struct RequestBatchTests {
@@ -101,5 +102,32 @@ import Testing
     #expect(!line.takesMore, "a long answer blocks further requests")
     line.remove(bytes: 5, isRead: true, isHeld: true)
     #expect(line.takesMore)
+  }
+
+  /// The batch takes the memory of a long request. What was received with it is decoded afterwards, wherever the input was cut.
+  @Test func longRequestsAreTakenOutOfTheInput() {
+    func update(_ id: Int, _ count: Int) -> [UInt8] {
+      let element = #"{"id":\#(id),"text":"\#(String(repeating: "x", count: count))"}"#
+      return EngineHarness.frame(
+        #"{"jsonrpc":"2.0","id":\#(id),"method":"update","params":{"feed":"c","element":\#(element)}}"#)
+    }
+    let ping = EngineHarness.frame(#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#)
+    let (first, short, last) = (update(1, 300_000), update(3, 10), update(4, 270_000))
+    let input = first + ping + short + last
+    let end = first.count
+    for cut in [0, 1, 5000, end - 1, end, end + 1, end + 4, end + ping.count, end + 60, input.count - 1] {
+      let harness = EngineHarness(isDurable: true)
+      let client = harness.connect()
+      _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection"}"#)
+      let known = harness.stored.count
+      harness.deliver(client, Array(input[..<cut]))
+      harness.deliver(client, Array(input[cut...]))
+      let ids = harness.take(client).compactMap { Value($0)?["id"]?.int }
+      #expect(ids == [1, 2, 3, 4], "cut after \(cut) bytes")
+      let stored = harness.stored[known...].flatMap { Array($0.frames) }
+      let isSame = stored == first + short + last
+      #expect(isSame, "cut after \(cut) bytes")
+      #expect(harness.waitingInput(of: client) == 0 && harness.engine.sessions.quotas.bytes(of: 1000) == 0)
+    }
   }
 }
