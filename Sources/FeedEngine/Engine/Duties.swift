@@ -17,6 +17,7 @@ extension Engine {
 
   /// Does the timed work that is due, before the turn writes its output.
   func attend() {
+    chargeSnapshots()
     closeOverQuota()
     if longWork.isExclusive { return }
     if !isDurable && !longWork.isUnderWay { evictExpired() }

@@ -11,11 +11,12 @@ final class DigestJob: Job {
   /// Whether the next row is the first of its section.
   private var isFirst = true
 
-  /// None: the snapshot shares its rows with the feed.
+  /// None besides the snapshot, which is charged by itself.
   let memory = 0
 
-  init(_ feed: Feed) {
-    snapshot = feed.makeSnapshot()
+  /// - Parameter memory: what the memory of the snapshot is charged to.
+  init(_ feed: Feed, chargedTo memory: SnapshotMemory) {
+    snapshot = feed.makeSnapshot(chargedTo: memory)
     reader = SectionReader(snapshot)
     update("[")
   }

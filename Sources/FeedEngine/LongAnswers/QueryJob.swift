@@ -129,9 +129,10 @@ final class QuerySource {
   var revision: UInt64 { snapshot.revision }
   var isFinished: Bool { snapshot.isFinished }
 
-  init(_ feed: Feed, limits: Limits) {
+  /// - Parameter memory: what the memory of the snapshot is charged to.
+  init(_ feed: Feed, limits: Limits, chargedTo memory: SnapshotMemory) {
     self.limits = limits
-    snapshot = feed.makeSnapshot()
+    snapshot = feed.makeSnapshot(chargedTo: memory)
   }
 
   /// Calls `body` with up to `max` elements of one section and their places. Returns the number of elements; 0 at the

@@ -30,7 +30,9 @@ extension Engine {
     case .range: try range(parameters, reply)
     case .snapshot: try snapshot(parameters, reply)
     case .query: try query(parameters, reply)
-    case .verify: start(DigestJob(try feed(parameters, of: reply.session)), for: reply, parameters)
+    case .verify:
+      let feed = try feed(parameters, of: reply.session)
+      start(DigestJob(feed, chargedTo: reply.session.snapshots), for: reply, parameters)
     case .watch: try watch(parameters, reply)
     case .unwatch: try unwatch(parameters, reply)
     case .sync:

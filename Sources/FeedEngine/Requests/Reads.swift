@@ -63,6 +63,7 @@ extension Engine {
     let count = min(try parameters.count("count", default: section.count - from), section.count - from)
     if isAnsweredInParts(rows: count) {
       let snapshot = feed.makeSnapshot(ofSection: index, rows: from..<from + count)
+      snapshot.charge(to: reply.session.snapshots)
       return start(
         RowsJob(RowsAnswer(rangeOf: feed), of: snapshot, maxFrame: limits.maxFrame), for: reply, parameters)
     }
@@ -72,7 +73,8 @@ extension Engine {
   func snapshot(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let feed = try feed(parameters, of: reply.session)
     if isAnsweredInParts(rows: feed.count) {
-      let job = RowsJob(RowsAnswer(sectionsOf: feed), of: feed.makeSnapshot(), maxFrame: limits.maxFrame)
+      let snapshot = feed.makeSnapshot(chargedTo: reply.session.snapshots)
+      let job = RowsJob(RowsAnswer(sectionsOf: feed), of: snapshot, maxFrame: limits.maxFrame)
       return start(job, for: reply, parameters)
     }
     try answer(reply, RowsAnswer(sectionsOf: feed), feed.sections.map { ($0, 0..<$0.count) })
@@ -110,7 +112,7 @@ extension Engine {
       if error.isTooLarge { throw limits.tooLargeFilter("\"path\" takes") }
       throw .badQuery(member: "path", text: text, offset: error.offset, reason: error.message)
     }
-    let source = QuerySource(feed, limits: limits)
+    let source = QuerySource(feed, limits: limits, chargedTo: reply.session.snapshots)
     let isSingle = (feed.kind as? ListKind)?.shape == .single
     let places = try parameters.bool("places", default: false)
     if !isSingle, let elementwise = path.elementwise() {

@@ -39,7 +39,7 @@ extension Engine {
       ("logBytes", process.logBytes),
       ("watches", watches.count),
       ("queuedBytes", sessions.all.reduce(0) { $0 + $1.output.count }),
-      ("heldBytes", sessions.all.reduce(0) { $0 + $1.held }),
+      ("heldBytes", sessions.all.reduce(sessions.quotas.leftBytes) { $0 + $1.held }),
     ]
     let totals: [(StaticString, UInt64)] = [
       ("connections", status.counters.connections), ("refusedConnections", status.counters.refusedConnections),

@@ -112,8 +112,26 @@ extension Engine {
     }
   }
 
+  /// Charges the users for snapshots, whose memory changes with the feeds. O(1) if it did not change; otherwise O(connections).
+  func chargeSnapshots() {
+    if sessions.snapshots.bytes == sessions.chargedSnapshots { return }
+    sessions.chargedSnapshots = sessions.snapshots.bytes
+    for session in sessions.all { recount(session) }
+  }
+
+  /// Changes the charge for requests of a connection, also if that is closed already.
+  func charge(_ bytes: Int, forRequestsOf handle: SessionHandle) {
+    guard let session = sessions[handle] else {
+      return sessions.quotas.charge(bytes, leftBy: handle, limit: limits.maxQueuePerUser)
+    }
+    session.line.charge(bytes)
+    recount(session)
+  }
+
   /// Closes the largest connections of users over their quota, until the rest is within the quota. One that is being closed
   /// already, and still holds most, is not waited for: its output is discarded.
+  ///
+  /// Requests that were taken are executed nevertheless, so they are no reason to close their connection.
   func closeOverQuota() {
     if !sessions.quotas.hasOverLimit { return }
     for uid in sessions.quotas.takeOverLimit() {
@@ -138,14 +156,19 @@ extension Engine {
     session.output.dropWholeFrames()
   }
 
-  /// The session of a user that is charged most, except those that are being closed and have no output. O(connections).
+  /// The session of a user whose closing frees most, except those that are being closed and have no output; nil if no closing
+  /// frees more than a small part of the quota. O(connections).
   private func largestHolder(of uid: UInt32) -> Session? {
     var largest: Session?
-    for session in sessions.all where session.peer.uid == uid && session.charged > largest?.charged ?? 0 {
+    let least = limits.maxQueuePerUser / Self.smallPart
+    for session in sessions.all where session.peer.uid == uid && session.freeable > largest?.freeable ?? least {
       if !session.isClosing || session.output.count > 0 { largest = session }
     }
     return largest
   }
+
+  /// The part of a quota that is not worth a connection.
+  private static let smallPart = 4096
 
   private func excess(of uid: UInt32) -> String {
     "The connections of uid \(uid) hold more than maxQueuePerUser (\(grouped(limits.maxQueuePerUser))) bytes of unread "

@@ -3,8 +3,9 @@ import FeedModel
 
 /// The memory and the number of the connections of each user.
 ///
-/// A connection is charged for the memory of unread output, undecoded input and unexecuted requests, until it is closed. Invariant: the sum
-/// of a user equals the charges of its sessions; a user without connections has no entry.
+/// A connection is charged for the memory of unread output, undecoded input, unexecuted requests, watches and snapshots, until it
+/// is closed. Its requests are then charged to its user until they are executed. Invariant: the sum of a user equals the charges
+/// of its sessions and of the requests that closed ones left; a user without connections and charges has no entry.
 struct Quotas {
   private struct Usage {
     var connections = 0
@@ -12,6 +13,8 @@ struct Quotas {
   }
 
   private var users: [UInt32: Usage] = [:]
+  /// The user and the memory of the requests that closed connections left, by the generation of their sessions.
+  private var left: [UInt32: (uid: UInt32, bytes: Int)] = [:]
   /// Users over their quota.
   private var overLimit: [UInt32] = []
   /// The number of admitted connections. Refused ones do not count.
@@ -37,15 +40,26 @@ struct Quotas {
     users[session.peer.uid, default: Usage()].connections += 1
   }
 
-  /// Removes an admitted connection and its charge.
+  /// Removes an admitted connection and its charge, except that of its requests.
   mutating func release(_ session: Session) {
     precondition(connections > 0, "a connection is released once")
     connections -= 1
     guard var usage = users[session.peer.uid] else { return }
     usage.connections -= 1
-    usage.bytes -= session.charged
+    usage.bytes += session.line.bytes - session.charged
     session.charged = 0
-    users[session.peer.uid] = usage.connections > 0 ? usage : nil
+    users[session.peer.uid] = usage.connections > 0 || usage.bytes > 0 ? usage : nil
+    if session.line.bytes > 0 { left[session.handle.generation] = (session.peer.uid, session.line.bytes) }
+  }
+
+  /// Adds to the charge for the requests that a closed connection left. Does nothing if it left none.
+  mutating func charge(_ bytes: Int, leftBy handle: SessionHandle, limit: Int) {
+    guard var requests = left[handle.generation], var usage = users[requests.uid] else { return }
+    requests.bytes += bytes
+    usage.bytes += bytes
+    left[handle.generation] = requests.bytes > 0 ? requests : nil
+    users[requests.uid] = usage.connections > 0 || usage.bytes > 0 ? usage : nil
+    if bytes > 0 { noteIfOverLimit(requests.uid, limit) }
   }
 
   /// Sets the charge of an admitted session. O(1).
@@ -54,17 +68,24 @@ struct Quotas {
     let isMore = bytes > session.charged
     users[uid, default: Usage()].bytes += bytes - session.charged
     session.charged = bytes
-    if isMore && self.bytes(of: uid) > limit && !overLimit.contains(uid) { overLimit.append(uid) }
+    if isMore { noteIfOverLimit(uid, limit) }
   }
 
-  /// Users with a connection.
+  private mutating func noteIfOverLimit(_ uid: UInt32, _ limit: Int) {
+    if bytes(of: uid) > limit && !overLimit.contains(uid) { overLimit.append(uid) }
+  }
+
+  /// Users with a connection, or with requests that closed ones left.
   var connectedUsers: some Sequence<UInt32> { users.keys }
 
   /// Connections of a user.
   func connections(of uid: UInt32) -> Int { users[uid]?.connections ?? 0 }
 
-  /// Bytes that all connections hold. O(users).
+  /// The bytes that are charged to all users. O(users).
   var bytes: Int { users.values.reduce(0) { $0 + $1.bytes } }
+
+  /// The bytes of the requests that closed connections left. O(requests).
+  var leftBytes: Int { left.values.reduce(0) { $0 + $1.bytes } }
 
   /// The bytes that are charged to a user.
   func bytes(of uid: UInt32) -> Int { users[uid]?.bytes ?? 0 }
@@ -87,6 +108,8 @@ struct Quotas {
         expected[session.peer.uid, default: Usage()].connections += 1
         expected[session.peer.uid, default: Usage()].bytes += session.charged
       }
+      for requests in left.values { expected[requests.uid, default: Usage()].bytes += requests.bytes }
+      precondition(left.values.allSatisfy { $0.bytes > 0 })
       precondition(open == connections, "\(connections) connections are counted, \(open) are open")
       precondition(users.count == expected.count)
       for (uid, usage) in expected {

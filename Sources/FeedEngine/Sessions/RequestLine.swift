@@ -4,7 +4,7 @@
 /// Invariant: the bytes and reads are those of the requests. Without requests both are 0, and the line is not held.
 struct RequestLine {
   private var count = 0
-  /// The bytes of the requests.
+  /// The memory in bytes of the requests, and that of the one that is being executed.
   private(set) var bytes = 0
   private var reads = 0
   /// Whether the last request must be answered before another is added, because its answer may take several turns.
@@ -52,6 +52,12 @@ struct RequestLine {
     self.bytes &-= bytes
     if isRead { reads &-= 1 }
     if isHeld { self.isHeld = false }
+    checkInvariants()
+  }
+
+  /// Changes the memory of the request that is being executed.
+  mutating func charge(_ more: Int) {
+    bytes &+= more
     checkInvariants()
   }
 

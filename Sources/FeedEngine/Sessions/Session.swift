@@ -101,17 +101,26 @@ final class Session {
   /// The engine's count of deltas when the watches in step were last given theirs.
   var givenDeltas: UInt64 = 0
   var phase = SessionPhase()
+  /// The memory of snapshots that its watches and answers read.
+  let snapshots: SnapshotMemory
   /// The bytes charged to the user of this session. Written by `Quotas` only.
   var charged = 0
   /// Whether the session is listed in the outbox. Written by `Outbox` only.
   var isInOutbox = false
   var named = NamedFeed()
 
-  /// The memory in bytes of the input, its tokens, the requests, the unfinished answers, and the part of the output that was
-  /// written but is not free yet.
-  var held: Int { input.held.count &+ line.memory &+ output.spent &+ (longText?.memory ?? 0) }
+  /// The memory in bytes of the input, its tokens, the requests, the unfinished answers, the part of the output that was
+  /// written but is not free yet, the watches, and the snapshots.
+  var held: Int {
+    input.held.count &+ line.memory &+ output.spent &+ (longText?.memory ?? 0) &+ watches.count &* Watch.memory
+      &+ snapshots.bytes
+  }
 
-  init(handle: SessionHandle, peer: Peer, connectedAt: Instant) {
+  /// The part of `charged` that closing the connection frees: all but the requests, which are executed nevertheless.
+  var freeable: Int { charged &- line.bytes }
+
+  init(handle: SessionHandle, peer: Peer, connectedAt: Instant, snapshots: SnapshotMemory = SnapshotMemory()) {
+    self.snapshots = snapshots
     self.handle = handle
     self.peer = peer
     client = ClientFacts(connectedAt: connectedAt)

@@ -18,6 +18,10 @@ struct Sessions {
   let nobody: Session
   /// What the connections of each user hold.
   var quotas = Quotas()
+  /// The memory of the snapshots of all sessions.
+  let snapshots = SnapshotMemory()
+  /// The part of it that was charged to the users of the sessions.
+  var chargedSnapshots = 0
   /// The connections whose long request is scanned in parts.
   var longTexts = LongTexts()
 
@@ -47,7 +51,7 @@ struct Sessions {
     let index = free.popLast() ?? places.count
     generation &+= 1
     let handle = SessionHandle(index: UInt32(index), generation: generation)
-    let session = Session(handle: handle, peer: peer, connectedAt: now)
+    let session = Session(handle: handle, peer: peer, connectedAt: now, snapshots: SnapshotMemory(partOf: snapshots))
     if index == places.count { places.append(session) } else { places[index] = session }
     return session
   }

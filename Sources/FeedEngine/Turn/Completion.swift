@@ -33,6 +33,8 @@ struct Completion: ~Copyable {
   private var events: [(event: LogEvent, newest: UInt64)] = []
   private var verdict: Verdict?
   private var progress: Progress?
+  /// The bytes charged for what the long work that is under way needs.
+  private var workMemory = 0
   /// Whether a slice of long work was done in this turn, and whether a request was executed.
   private var didResume = false
   private var didExecute = false
@@ -85,7 +87,10 @@ struct Completion: ~Copyable {
       let isDone = engine.longWork.resume()
       engine.time.moment = engine.now
       dispatcher.resumeIfReadable()
-      guard isDone else { return false }
+      guard isDone else {
+        chargeWork(of: progress.batch[progress.next - 1])
+        return false
+      }
       didFinishLong(progress.batch[progress.next - 1], &dispatcher)
       // What it took is freed in the next turn, besides what the work itself freed in this one.
       if progress.batch.byteCount >= Self.largeBatch { return false }
@@ -195,18 +200,10 @@ struct Completion: ~Copyable {
       return true
     }
     guard let session, !session.isClosing else {
-      // The client is gone. Its requests that change feeds are still executed.
-      guard entry.kind == .logged || entry.kind == .waiting && entry.method.isLogged, failure == nil else {
-        return true
-      }
-      let (engine, (id, parameters)) = (engine, batch.request(entry))
-      if let elements = elements(of: entry, parameters) {
-        return engine.longWork.run(bytes: Int(entry.length), elements: elements) {
-          engine.performSilently(entry.method, id, parameters)
-        }
-      }
-      engine.performSilently(entry.method, id, parameters)
-      return true
+      // The client is gone.
+      let isDone = failure != nil || executeSilently(entry, of: batch)
+      if isDone { remove(entry) } else { chargeWork(of: entry) }
+      return isDone
     }
     if failure == nil, entry.kind == .logged || entry.kind == .waiting {
       let (engine, (id, parameters)) = (engine, batch.request(entry))
@@ -214,7 +211,7 @@ struct Completion: ~Copyable {
         let isDone = engine.longWork.run(bytes: Int(entry.length), elements: elements) {
           engine.perform(entry.method, id, parameters, of: session, checksAccess: entry.kind == .waiting)
         }
-        if isDone { Self.removeFromLine(entry, of: session) }
+        if isDone { remove(entry) } else { chargeWork(of: entry) }
         return isDone
       }
     }
@@ -230,12 +227,43 @@ struct Completion: ~Copyable {
     return engine.elementsJudged(by: entry.method, parameters, bytes: bytes)
   }
 
+  /// Executes a request whose client is gone, if it changes feeds. Returns false if it takes another turn.
+  private func executeSilently(_ entry: RequestBatch.Entry, of batch: RequestBatch) -> Bool {
+    guard entry.kind == .logged || entry.kind == .waiting && entry.method.isLogged else { return true }
+    let (engine, (id, parameters)) = (engine, batch.request(entry))
+    if let elements = elements(of: entry, parameters) {
+      return engine.longWork.run(bytes: Int(entry.length), elements: elements) {
+        engine.performSilently(entry.method, id, parameters)
+      }
+    }
+    engine.performSilently(entry.method, id, parameters)
+    return true
+  }
+
+  /// Charges the user of a request for what its long work needs now.
+  private mutating func chargeWork(of entry: RequestBatch.Entry) {
+    let memory = engine.longWork.memory
+    engine.charge(memory &- workMemory, forRequestsOf: entry.session)
+    workMemory = memory
+  }
+
   /// Ends the request that took several turns. Until now it was in the line of its connection, so that later requests
   /// waited.
-  private func didFinishLong(_ entry: RequestBatch.Entry, _ dispatcher: inout Dispatcher) {
-    guard entry.kind != .internal, let session = engine.sessions[entry.session], !session.isClosing else { return }
+  private mutating func didFinishLong(_ entry: RequestBatch.Entry, _ dispatcher: inout Dispatcher) {
+    if entry.kind == .internal { return }
+    engine.charge(-workMemory, forRequestsOf: entry.session)
+    workMemory = 0
+    remove(entry)
+    if let session = engine.sessions[entry.session] { leave(session) }
+  }
+
+  /// Removes a request that was executed from the line of its connection, or from what that left when it was closed.
+  private func remove(_ entry: RequestBatch.Entry) {
+    guard let session = engine.sessions[entry.session] else {
+      return engine.charge(-entry.memory, forRequestsOf: entry.session)
+    }
     Self.removeFromLine(entry, of: session)
-    leave(session)
+    if session.isClosing { engine.recount(session) }
   }
 
   private static func removeFromLine(_ entry: RequestBatch.Entry, of session: Session) {

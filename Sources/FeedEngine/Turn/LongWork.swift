@@ -53,6 +53,9 @@ final class LongWork {
 
   var isEager: Bool { runner?.isEager ?? false }
 
+  /// The memory in bytes that the work needs to undo what it has done. Not called by the work itself.
+  var memory: Int { commit.undoMemory }
+
   /// Begins the slice of a turn.
   func beginTurn() { runner?.beginSlice() }
 

@@ -26,8 +26,10 @@ final class SnapshotCursor {
   var revision: UInt64 { snapshot.revision }
 
   /// Creates a cursor for the current rows of a feed.
-  init(of channel: FeedChannel, reset: Bool) {
-    snapshot = channel.feed.makeSnapshot()
+  ///
+  /// - Parameter memory: what the memory of the snapshot is charged to.
+  init(of channel: FeedChannel, reset: Bool, chargedTo memory: SnapshotMemory) {
+    snapshot = channel.feed.makeSnapshot(chargedTo: memory)
     isCounting = channel.isCounting
     rows = RowsWriter(withTypes: channel.feed.hasTypes && !channel.isCounting)
     isEnd = channel.feed.isGone

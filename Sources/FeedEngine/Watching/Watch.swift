@@ -45,6 +45,9 @@ final class Watch: Timed {
     case ended
   }
 
+  /// The memory of a watch in bytes, with its places in lists, rounded up. Snapshots are charged by themselves.
+  static let memory = 256
+
   /// Unretained: a session ends its watches before it is released.
   private let owner: Unmanaged<Session>
   let channel: FeedChannel

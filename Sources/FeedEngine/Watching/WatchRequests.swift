@@ -37,6 +37,7 @@ extension Engine {
     }
     joinIfUpToDate(watch)
     tellSelection(watch)
+    recount(session)
   }
 
   private func answerWatch(_ reply: Reply, _ feed: Feed, revision: UInt64, resumed: Bool) throws(FeedError) {

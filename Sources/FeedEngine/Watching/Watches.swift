@@ -173,7 +173,7 @@ extension Engine {
   func beginSnapshot(_ watch: Watch, reset: Bool) {
     giveRest(watch)
     watches.leaveSeat(watch)
-    let cursor = SnapshotCursor(of: watch.channel, reset: reset)
+    let cursor = SnapshotCursor(of: watch.channel, reset: reset, chargedTo: watch.session.snapshots)
     watch.progress = .snapshot(cursor)
     watch.queuedRevision = cursor.revision
     status.counters.snapshots &+= 1
@@ -183,8 +183,10 @@ extension Engine {
   /// Ends a watch. Nothing more is queued for it.
   func end(_ watch: Watch) {
     giveRest(watch)
-    watch.session.watches.removeAll { $0 === watch }
+    let session = watch.session
+    session.watches.removeAll { $0 === watch }
     remove(watch)
+    recount(session)
   }
 
   /// Ends a live watch of a feed that was undefined. A watch whose connection is full falls behind, and ends after it

@@ -186,6 +186,10 @@ public final class Commit {
     return (operation.result.size, bytes)
   }
 
+  /// The bytes that the open commit keeps to undo its steps: the list of its steps, and the versions of elements that it has
+  /// made and replaced. Amortized O(1) for each step since the last call.
+  public var undoMemory: Int { isOpen ? log.memory(since: start) : 0 }
+
   /// Whether an operation redefined a feed or gave it other children. Publishing it may add to ``result``.
   public var isStructural: Bool { log.hasStructures }
 

@@ -60,6 +60,25 @@ final class UndoLog {
     self.pace = pace
   }
 
+  /// The number of entries whose versions were counted, and the bytes of these versions.
+  private var counted = (entries: 0, bytes: 0)
+
+  /// The bytes of the log, with the replaced versions that were made after `start`. Older ones took their memory before. While
+  /// steps are undone, their versions still count.
+  ///
+  /// Amortized O(1) for each entry since the last call.
+  func memory(since start: Instant) -> Int {
+    counted.entries = min(counted.entries, entries.count)
+    while counted.entries < entries.count {
+      let entry = entries[counted.entries]
+      if entry.step == .exchangedText, let text = ElementText(bitPattern: entry.text), text.changedAt > start {
+        counted.bytes += text.footprint
+      }
+      counted.entries += 1
+    }
+    return entries.count * MemoryLayout<Entry>.stride + counted.bytes
+  }
+
   var position: Position { Position(entries: entries.count, structures: structures.count) }
   var isEmpty: Bool { entries.isEmpty && structures.isEmpty }
   var hasStructures: Bool { !structures.isEmpty }
@@ -150,6 +169,8 @@ final class UndoLog {
 
   /// Ends the commit: releases the versions that the steps replaced, and clears the log.
   func finish() {
+    // From now on the versions must not be read.
+    counted.entries = entries.count
     // Iterates by index: an iterator would retain the entries.
     for index in entries.indices {
       let entry = entries[index]
@@ -158,6 +179,7 @@ final class UndoLog {
       if index & 7 == 7 { pace.spend(8) }
     }
     while entries.removeLastBlock() { pace.spend(Self.unitsOfABlock) }
+    counted = (0, 0)
     if !structures.isEmpty || !keyed.isEmpty { finishStructures() }
   }
 

@@ -168,8 +168,12 @@ public final class Feed {
   public var hasTypes: Bool { !isGone && kind.hasTypes }
 
   /// Returns a snapshot of the current content, which can be read in parts while the feed changes. O(rows / 100).
-  public func makeSnapshot() -> FeedSnapshot {
-    FeedSnapshot(isGone ? [] : kind.makeSnapshots(), revision: revision)
+  ///
+  /// - Parameter memory: what the memory of the snapshot is charged to; nil if that is not counted.
+  public func makeSnapshot(chargedTo memory: SnapshotMemory? = nil) -> FeedSnapshot {
+    let snapshot = FeedSnapshot(isGone ? [] : kind.makeSnapshots(), revision: revision)
+    if let memory { snapshot.charge(to: memory) }
+    return snapshot
   }
 
   /// Returns a snapshot of rows of one section, with them as its only section. O(log n + rows / 100).

@@ -47,6 +47,8 @@ public protocol SectionSnapshot: AnyObject {
   func next(max: Int, _ body: (Row) -> Void) -> Int
   /// Passes over up to `max` more rows. Returns the number of rows; 0 at the end. Costs less than reading them.
   func skip(max: Int) -> Int
+  /// Charges the memory of the snapshot, also what it captures later. Called once, before anything is read.
+  func charge(to memory: SnapshotMemory)
 }
 
 /// The sections of many feeds, listed one after the other.
@@ -111,6 +113,8 @@ public final class FeedSnapshot: SectionSnapshot {
   private var sources: [(rows: any SectionSnapshot, end: Int)] = []
   /// The number of rows of the current section that were read.
   private var row = 0
+  /// What is charged for the lists of the snapshot.
+  private var memory: SnapshotMemory?
 
   init(_ parts: [SectionsSnapshot], revision: UInt64) {
     self.revision = revision
@@ -123,6 +127,18 @@ public final class FeedSnapshot: SectionSnapshot {
     }
     sources.reverse()
     skipFinishedSections()
+  }
+
+  deinit { memory?.add(-ownBytes) }
+
+  /// The bytes of the snapshot and its reader, besides those of its sections.
+  private var ownBytes: Int { 1024 + sectionCounts.count * MemoryLayout<UInt32>.stride }
+
+  public func charge(to memory: SnapshotMemory) {
+    precondition(self.memory == nil, "a snapshot is charged once")
+    self.memory = memory
+    memory.add(ownBytes)
+    for source in sources { source.rows.charge(to: memory) }
   }
 
   /// Whether all rows were read.

@@ -22,8 +22,12 @@ public final class PositionSnapshot {
   private var offset = 0
   /// A bit for each leaf id: set while the leaf is neither read nor changed, so that it is read from the tree.
   private var pending: [UInt64]
-  /// The captured items of changed leaves, without those that were read before.
-  private var preserved: [NodeID: [UInt]] = [:]
+  /// The captured items of changed leaves, without those that were read before, and the bytes charged for them.
+  private var preserved: [NodeID: (items: [UInt], bytes: Int)] = [:]
+  /// What is charged for the snapshot until it is cancelled; nil if nothing is.
+  private var memory: SnapshotMemory?
+  private var charged = 0
+  private let size: (UInt) -> Int
 
   /// - Parameters:
   ///   - leaves: the leaves of the items.
@@ -31,7 +35,7 @@ public final class PositionSnapshot {
   ///   - lastCount: the number of items of the last leaf up to the end of the snapshot.
   init(
     of tree: PositionTree, count: Int, leaves: [NodeID], offset: Int, lastCount: Int,
-    capture: @escaping (UInt32) -> UInt, release: @escaping (UInt) -> Void
+    capture: @escaping (UInt32) -> UInt, release: @escaping (UInt) -> Void, size: @escaping (UInt) -> Int
   ) {
     self.count = count
     self.tree = count > 0 ? tree : nil
@@ -40,12 +44,29 @@ public final class PositionSnapshot {
     self.lastCount = lastCount
     self.capture = capture
     self.release = release
+    self.size = size
     pending = [UInt64](repeating: 0, count: (Int(tree.leaves.used) + 63) / 64)
     for leaf in leaves { pending[Int(leaf) / 64] |= 1 << UInt64(leaf % 64) }
   }
 
   deinit {
     cancel()
+  }
+
+  /// The bytes of a snapshot besides its lists.
+  private static let ownBytes = 512
+
+  /// Charges the memory of the snapshot, also what it captures later, until it is read to the end or cancelled.
+  func charge(to memory: SnapshotMemory) {
+    precondition(self.memory == nil && preserved.isEmpty, "a snapshot is charged once, when it is made")
+    if tree == nil { return }
+    self.memory = memory
+    charge(Self.ownBytes + leaves.count * MemoryLayout<NodeID>.stride + pending.count * MemoryLayout<UInt64>.stride)
+  }
+
+  private func charge(_ bytes: Int) {
+    charged += bytes
+    memory?.add(bytes)
   }
 
   /// Reads up to `max` items, calls `body` with what was captured of each, and returns their number; 0 at the end.
@@ -81,14 +102,14 @@ public final class PositionSnapshot {
     while position < goal {
       let leaf = leaves[current]
       let isInTree = isPending(leaf)
-      let payloads = isInTree ? [] : preserved[leaf] ?? []
+      let payloads = isInTree ? [] : preserved[leaf]?.items ?? []
       let available = isInTree ? itemCount(of: leaf, tree) : payloads.count
       let end = min(available, offset + goal - position)
       position += end - offset
       if !isInTree { for payload in payloads[offset..<end] { release(payload) } }
       offset = end
       if offset == available {
-        if isInTree { setDone(leaf) } else { preserved[leaf] = nil }
+        if isInTree { setDone(leaf) } else { forget(leaf) }
         advance()
       }
     }
@@ -101,10 +122,11 @@ public final class PositionSnapshot {
     guard let tree else { return }
     tree.remove(self)
     self.tree = nil
-    for (leaf, payloads) in preserved {
-      for payload in payloads[(isCurrent(leaf) ? offset : 0)...] { release(payload) }
+    for (leaf, captured) in preserved {
+      for payload in captured.items[(isCurrent(leaf) ? offset : 0)...] { release(payload) }
     }
     preserved = [:]
+    charge(-charged)
     pending = []
     leaves = []
   }
@@ -115,7 +137,13 @@ public final class PositionSnapshot {
     setDone(leaf)
     let start = isCurrent(leaf) ? offset : 0
     let items = tree.leaves.items(leaf)
-    preserved[leaf] = (start..<itemCount(of: leaf, tree)).map { capture(items[$0]) }
+    let captured = (start..<itemCount(of: leaf, tree)).map { capture(items[$0]) }
+    var bytes = 0
+    if memory != nil {
+      bytes = captured.reduce(captured.count * MemoryLayout<UInt>.stride) { $0 + size($1) }
+      charge(bytes)
+    }
+    preserved[leaf] = (captured, bytes)
     if isCurrent(leaf) { offset = 0 }
   }
 
@@ -137,7 +165,7 @@ public final class PositionSnapshot {
   }
 
   private func readPreserved(_ leaf: NodeID, _ goal: Int, _ body: (UInt) -> Void) {
-    let payloads = preserved[leaf] ?? []
+    let payloads = preserved[leaf]?.items ?? []
     let end = min(payloads.count, offset + goal - position)
     position += end - offset
     while offset < end {
@@ -146,9 +174,15 @@ public final class PositionSnapshot {
       offset += 1
     }
     if offset == payloads.count {
-      preserved[leaf] = nil
+      forget(leaf)
       advance()
     }
+  }
+
+  /// Forgets the captured items of a leaf, which were read and released.
+  private func forget(_ leaf: NodeID) {
+    guard let captured = preserved.removeValue(forKey: leaf) else { return }
+    charge(-captured.bytes)
   }
 
   /// The number of items of a pending leaf up to the end of the snapshot.
@@ -181,7 +215,7 @@ public final class PositionSnapshot {
       guard let tree else { return }
       var left = 0
       for leaf in leaves[current...] {
-        left += isPending(leaf) ? itemCount(of: leaf, tree) : (preserved[leaf] ?? []).count
+        left += isPending(leaf) ? itemCount(of: leaf, tree) : (preserved[leaf]?.items ?? []).count
       }
       precondition(left - offset == count - position, "a snapshot lost or gained items")
     }
@@ -196,18 +230,19 @@ extension PositionTree {
   ///
   /// `capture` returns the value that the snapshot passes on for an item, such as a retained pointer to the element's text.
   /// The value must stay valid until `release` is called with it. `capture` is called when the item is read, or before the
-  /// first change of its leaf.
+  /// first change of its leaf. `size` returns the bytes that a captured value keeps, for `PositionSnapshot.charge(to:)`.
   ///
   /// - Precondition: `rows` is within `0..<count`. The owner of the elements calls `contentWillChange(of:)` before it changes an element in place, and
   ///   removes an item from the tree before it frees the handle. Neither closure changes the tree.
   public func makeSnapshot(
-    of rows: Range<Int>, capture: @escaping (UInt32) -> UInt, release: @escaping (UInt) -> Void
+    of rows: Range<Int>, capture: @escaping (UInt32) -> UInt, release: @escaping (UInt) -> Void,
+    size: @escaping (UInt) -> Int = { _ in 0 }
   ) -> PositionSnapshot {
     precondition(rows.lowerBound >= 0 && rows.upperBound <= count, "rows out of range")
     let (leaves, offset, lastCount) = leavesInOrder(of: rows)
     let snapshot = PositionSnapshot(
       of: self, count: rows.count, leaves: leaves, offset: offset, lastCount: lastCount, capture: capture,
-      release: release)
+      release: release, size: size)
     if !rows.isEmpty { snapshots.append(Unmanaged.passUnretained(snapshot)) }
     return snapshot
   }

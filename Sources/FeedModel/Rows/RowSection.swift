@@ -51,7 +51,8 @@ public final class RowSection: FeedSection {
         text.retain()
         return text.bitPattern
       },
-      release: { ElementText(bitPattern: $0)?.release() })
+      release: { ElementText(bitPattern: $0)?.release() },
+      size: { ElementText(bitPattern: $0)?.footprint ?? 0 })
     return RowSnapshot(snapshot)
   }
 }
@@ -79,4 +80,5 @@ final class RowSnapshot: SectionSnapshot {
   }
 
   func skip(max: Int) -> Int { rows.skip(max: max) }
+  func charge(to memory: SnapshotMemory) { rows.charge(to: memory) }
 }

@@ -101,6 +101,8 @@ final class SlotsSnapshot: SectionSnapshot {
   /// The fixed rows by row of the list.
   private let fixed: [Int: Fixed]
   private let own: TypeTable
+  /// What is charged for the fixed rows.
+  private var memory: SnapshotMemory?
 
   /// - Parameter contents: the rows that the layout shows in `range`, without fixed rows.
   init(
@@ -117,7 +119,19 @@ final class SlotsSnapshot: SectionSnapshot {
   }
 
   deinit {
+    memory?.add(-ownBytes)
     for row in fixed.values { row.element.release() }
+  }
+
+  /// The bytes of the fixed rows.
+  private var ownBytes: Int {
+    fixed.values.reduce(fixed.capacity * MemoryLayout<(Int, Fixed)>.stride) { $0 + $1.element.footprint }
+  }
+
+  func charge(to memory: SnapshotMemory) {
+    self.memory = memory
+    memory.add(ownBytes)
+    for content in contents { content?.charge(to: memory) }
   }
 
   func next(max: Int, _ body: (Row) -> Void) -> Int {

@@ -96,7 +96,8 @@ final class ViewIndex {
         text.retain()
         return text.bitPattern
       },
-      release: { ElementText(bitPattern: $0)?.release() })
+      release: { ElementText(bitPattern: $0)?.release() },
+      size: { ElementText(bitPattern: $0)?.footprint ?? 0 })
   }
 
   /// Applies a change of the source, which already has its new rows. Adds the change of the rows that the filter accepts

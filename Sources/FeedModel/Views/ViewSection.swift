@@ -184,6 +184,8 @@ final class ViewSection: FeedSection {
 private final class RetainedRows: SectionSnapshot {
   private let rows: [(text: ElementText, type: TypeTable.Code)]
   private let types: TypeTable
+  /// What is charged for the rows.
+  private var memory: SnapshotMemory?
   private(set) var position = 0
 
   init(_ rows: [(text: ElementText, type: TypeTable.Code)], _ types: TypeTable) {
@@ -192,7 +194,18 @@ private final class RetainedRows: SectionSnapshot {
   }
 
   deinit {
+    memory?.add(-ownBytes)
     for row in rows { row.text.release() }
+  }
+
+  /// The bytes of the rows.
+  private var ownBytes: Int {
+    rows.reduce(rows.capacity * MemoryLayout<(ElementText, TypeTable.Code)>.stride) { $0 + $1.text.footprint }
+  }
+
+  func charge(to memory: SnapshotMemory) {
+    self.memory = memory
+    memory.add(ownBytes)
   }
 
   var count: Int { rows.count }

@@ -1,0 +1,191 @@
+import FeedModel
+import FeedServer
+import Testing
+
+@testable import FeedEngine
+@testable import ReferenceModel
+
+/// What a user is charged for besides queued output and incomplete frames: watches, snapshots, and requests also after their
+/// connection is closed.
+@Suite struct ChargeTests {
+  private static let user: UInt32 = 7
+
+  private func charged(_ harness: EngineHarness) -> Int { harness.engine.sessions.quotas.bytes(of: Self.user) }
+
+  private func held(_ harness: EngineHarness, _ observer: ConnectionID, _ id: ConnectionID) -> Int? {
+    let clients = harness.ask(observer, "clients").first?.json?["result"]?["clients"]
+    return clients?.items.first { $0["connection"]?.int == id.rawValue + 1 }?["held"]?.int
+  }
+
+  /// Defines a feed named `c` with `count` elements. Returns a connection of an administrator.
+  private func fill(_ harness: EngineHarness, count: Int) -> ConnectionID {
+    let observer = harness.connect(uid: 0)
+    _ = harness.ask(observer, "define", #"{"feed":"c","kind":"collection"}"#)
+    _ = harness.ask(observer, "update", #"{"feed":"c","elements":[\#(elements(0..<count))]}"#)
+    return observer
+  }
+
+  private func elements(_ ids: Range<Int>, value: Int = 0) -> String {
+    ids.map { #"{"id":\#($0),"v":\#(value)}"# }.joined(separator: ",")
+  }
+
+  @Test(arguments: [false, true]) func watchesCountUntilTheyEnd(isDurable: Bool) {
+    let harness = EngineHarness(isDurable: isDurable)
+    let observer = fill(harness, count: 1)
+    for name in ["a", "b"] { _ = harness.ask(observer, "define", #"{"feed":"\#(name)","kind":"single"}"#) }
+    let watcher = harness.connect(uid: Self.user)
+    for (place, name) in ["a", "b", "c"].enumerated() {
+      _ = harness.ask(watcher, "watch", #"{"feed":"\#(name)"}"#)
+      #expect(held(harness, observer, watcher) == (place + 1) * Watch.memory)
+      #expect(charged(harness) == (place + 1) * Watch.memory)
+    }
+    // Watching a feed again replaces the watch.
+    _ = harness.ask(watcher, "watch", #"{"feed":"a"}"#)
+    #expect(charged(harness) == 3 * Watch.memory)
+    _ = harness.ask(observer, "undefine", #"{"feed":"b"}"#)
+    #expect(charged(harness) == 2 * Watch.memory)
+    _ = harness.ask(watcher, "unwatch", #"{"feed":"a"}"#)
+    #expect(charged(harness) == Watch.memory)
+    harness.disconnect(watcher)
+    #expect(charged(harness) == 0)
+  }
+
+  @Test func watchesCountAgainstTheQuota() {
+    var limits = Limits()
+    limits.maxQueuePerUser = 5 * Watch.memory
+    let harness = EngineHarness(limits: limits)
+    let observer = fill(harness, count: 1)
+    let watchers = [3, 2, 1].map { count in
+      let watcher = harness.connect(uid: Self.user)
+      for place in 0..<count {
+        _ = harness.ask(observer, "define", #"{"feed":"f\#(place)","kind":"single"}"#)
+        _ = harness.ask(watcher, "watch", #"{"feed":"f\#(place)","initial":false}"#)
+      }
+      return watcher
+    }
+    #expect(watchers.map { harness.isOpen($0) } == [false, true, true])
+    #expect(charged(harness) == 3 * Watch.memory)
+  }
+
+  /// A snapshot that is not read keeps the former versions of elements that change.
+  @Test func unreadSnapshotsCountWithWhatTheyCapture() {
+    let harness = EngineHarness()
+    let observer = fill(harness, count: 20_000)
+    let watcher = harness.connect(uid: Self.user)
+    harness.stopped = [watcher]
+    harness.send(watcher, #"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"c"}}"#)
+    func snapshots() -> Int { harness.engine.sessions.snapshots.bytes }
+    let unchanged = snapshots()
+    #expect(unchanged > 0 && unchanged < 10_000)
+    for start in stride(from: 10_000, to: 20_000, by: 1000) {
+      _ = harness.ask(observer, "update", #"{"feed":"c","elements":[\#(elements(start..<start + 1000, value: 1))]}"#)
+    }
+    let captured = snapshots()
+    #expect(captured > unchanged + 10_000 * 40)
+    #expect(held(harness, observer, watcher).map { $0 > captured } == true)
+    #expect(charged(harness) > captured)
+    harness.resume(watcher)
+    #expect(harness.take(watcher).count > 2)
+    #expect(snapshots() == 0 && charged(harness) == Watch.memory)
+  }
+
+  @Test func snapshotsCountAgainstTheQuota() {
+    var limits = Limits()
+    limits.maxQueuePerUser = 1 << 19
+    let harness = EngineHarness(limits: limits)
+    let observer = fill(harness, count: 20_000)
+    let watcher = harness.connect(uid: Self.user)
+    harness.stopped = [watcher]
+    harness.send(watcher, #"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"c"}}"#)
+    for start in stride(from: 0, to: 20_000, by: 1000) {
+      #expect(charged(harness) <= 1 << 19)
+      _ = harness.ask(observer, "update", #"{"feed":"c","elements":[\#(elements(start..<start + 1000, value: 1))]}"#)
+    }
+    #expect(harness.engine.sessions[watcher]?.isClosing == true)
+    #expect(harness.engine.sessions.snapshots.bytes == 0)
+  }
+
+  /// A request that was taken is executed although its connection is closed. It counts until then.
+  @Test(arguments: [false, true]) func requestsOfClosedConnectionsCountUntilTheyAreExecuted(isKicked: Bool) {
+    let harness = EngineHarness(isDurable: true)
+    let observer = fill(harness, count: 1)
+    let sender = harness.connect(uid: Self.user)
+    harness.log?.isHeld = true
+    let request =
+      #"{"jsonrpc":"2.0","method":"update","params":{"feed":"c","elements":[\#(elements(0..<30_000, value: 1))]}}"#
+    harness.send(sender, request)
+    let waiting = charged(harness)
+    #expect(waiting > 2 * request.utf8.count)
+    if isKicked {
+      _ = harness.ask(observer, "kick", #"{"connection":\#(sender.rawValue + 1)}"#)
+    } else {
+      harness.disconnect(sender)
+    }
+    #expect(!harness.isOpen(sender))
+    #expect(charged(harness) == waiting)
+    let users = harness.ask(observer, "quotas").first?.json?["result"]?["users"]
+    #expect(users?.items.first { $0["uid"]?.int == 7 }?["held"]?.int == waiting)
+    #expect(harness.ask(observer, "stats").first?.json?["result"]?["heldBytes"]?.int == waiting)
+    harness.log?.isHeld = false
+    harness.log?.store()
+    harness.turn()
+    #expect(charged(harness) == 0)
+    #expect(harness.ask(observer, "get", #"{"feed":"c","id":29999}"#).first?.contains(#""v":1"#) == true)
+  }
+
+  /// While a request is executed in slices, its user is charged for what it would take to undo it.
+  @Test(arguments: [false, true]) func longWorkCountsWhileItIsUnderWay(isClosed: Bool) {
+    let harness = EngineHarness(isDurable: true, slices: SlicedWork("slices", slice: 0))
+    let observer = fill(harness, count: 1)
+    let sender = harness.connect(uid: Self.user)
+    let same = (0..<20_000).map { #"{"id":1,"v":\#($0)}"# }.joined(separator: ",")
+    harness.supply(
+      sender,
+      EngineHarness.frame(
+        #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"c","elements":[\#(same)]}}"#))
+    while !harness.isWithinBatch { harness.turnOnce() }
+    let first = charged(harness)
+    if isClosed {
+      harness.drop(sender)
+      harness.turnOnce()
+      #expect(!harness.isOpen(sender))
+    }
+    var most = first
+    while harness.isWithinBatch {
+      #expect(charged(harness) >= first)
+      most = max(most, charged(harness))
+      harness.turnOnce()
+    }
+    harness.turn()
+    // An entry of the log and a version for each element.
+    #expect(most > first + 19_000 * 100)
+    #expect(charged(harness) == 0)
+    #expect(harness.ask(observer, "get", #"{"feed":"c","id":1}"#).first?.contains(#""v":19999"#) == true)
+  }
+
+  /// Closing a connection does not free the request that it sent, so others close first, and small ones stay.
+  @Test func theConnectionWhoseClosingFreesMostCloses() {
+    let harness = EngineHarness(isDurable: true)
+    _ = fill(harness, count: 1)
+    let (sender, watcher) = (harness.connect(uid: Self.user), harness.connect(uid: Self.user))
+    let other = harness.connect(uid: Self.user)
+    _ = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
+    harness.log?.isHeld = true
+    let pushed = elements(0..<60_000, value: 1)
+    harness.send(
+      sender, #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"c","elements":[\#(pushed)]}}"#)
+    harness.engine.limits.maxQueuePerUser = charged(harness) + 50_000
+    let frame = EngineHarness.frame("\"" + String(repeating: "x", count: 100_000) + "\"")
+    harness.deliver(other, Array(frame.dropLast()))
+    #expect([sender, watcher, other].map { harness.isOpen($0) } == [true, true, false])
+    // The request alone exceeds the quota.
+    harness.engine.limits.maxQueuePerUser = 1 << 20
+    harness.deliver(watcher, Array(frame.prefix(100)))
+    #expect([sender, watcher].map { harness.isOpen($0) } == [true, false])
+    harness.log?.isHeld = false
+    harness.log?.store()
+    harness.turn()
+    #expect(harness.take(sender).count == 1)
+    #expect(charged(harness) == 0)
+  }
+}
