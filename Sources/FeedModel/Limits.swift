@@ -264,9 +264,9 @@ extension Limits {
   /// requests of a journal from before `maxRequestRows` existed, which did not count them.
   var countsAllWork: Bool { maxRequestRows < .max }
 
-  /// Whether definitions count with the memory of their filters. False for requests of a journal from before
-  /// `maxFilterBytes` existed.
-  var countsFilters: Bool { maxFilterBytes < .max }
+  /// Whether definitions count with the memory of their filters, bins and entries. False for requests of a journal from
+  /// before `maxFilterBytes` existed.
+  var countsMemory: Bool { maxFilterBytes < .max }
 
   /// The error for filters that exceed `maxFilterBytes`.
   public func tooLargeFilter(_ what: String) -> FeedError {

@@ -262,7 +262,7 @@ public final class Accounts {
 }
 
 extension FeedDefinition {
-  /// Bytes that the definition counts for: its JSON and the memory of its filters; for a list of children, which other methods
+  /// Bytes that the definition counts for: its JSON and the memory of its filters, bins and entries; for a list of children, which other methods
   /// change one by one, their names.
   func storedBytes(_ limits: Limits) -> Int {
     switch content {
@@ -271,15 +271,26 @@ extension FeedDefinition {
     case .collection, .list, .slots, .view, .managed:
       var text = ByteBuffer()
       appendMembers(to: &text)
-      return text.count + (limits.countsFilters ? sizeOfFilters : 0)
+      return text.count + (limits.countsMemory ? memory : 0)
     }
   }
 
-  private var sizeOfFilters: Int {
+  /// The memory of a bin without elements, and of its order if it is sorted.
+  private static let bytesOfBin = 2048
+  /// The memory of a type in `pattern` or `header`, and of one in `fixed`.
+  private static let (bytesOfEntry, bytesOfFixed) = (56, 208)
+
+  /// The memory in bytes of filters, bins and entries, rounded up.
+  private var memory: Int {
     switch content {
-    case .collection(let collection): collection.bins.reduce(0) { $0 + ($1.filter?.size ?? 0) }
+    case .collection(let collection):
+      collection.bins.reduce(0) { sum, bin in
+        sum + (bin.sort.isEmpty ? 1 : 2) * Self.bytesOfBin + (bin.filter?.size ?? 0)
+      }
+    case .slots(let slots):
+      (slots.pattern.count + slots.header.count) * Self.bytesOfEntry + slots.fixed.count * Self.bytesOfFixed
     case .view(let view): view.filter?.size ?? 0
-    case .list, .composed, .segmented, .slots, .managed: 0
+    case .list, .composed, .segmented, .managed: 0
     }
   }
 

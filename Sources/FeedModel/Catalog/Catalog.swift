@@ -100,7 +100,7 @@ public final class Catalog {
 
   /// Replaces the limits. Existing feeds and elements are kept even if they exceed the new limits.
   public func use(_ limits: Limits) {
-    let recharges = limits.countsFilters != self.limits.countsFilters
+    let recharges = limits.countsMemory != self.limits.countsMemory
     self.limits = limits
     if recharges {
       for feed in feeds.values {
@@ -199,7 +199,7 @@ public final class Catalog {
     (limits.maxDefinitionBytesPerUser, limits.maxTotalDefinitionBytes) = (.max, .max)
     (limits.maxViewRowsPerUser, limits.maxTotalViewRows) = (.max, .max)
     // The largest value would change what definitions count for.
-    if limits.countsFilters { limits.maxFilterBytes = .max - 1 }
+    if limits.countsMemory { limits.maxFilterBytes = .max - 1 }
     defer { limits = kept }
     return try body()
   }

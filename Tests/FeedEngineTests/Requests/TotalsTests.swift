@@ -53,6 +53,29 @@ import Testing
     #expect(daemon.define(daemon.ann, "d") == nil)
   }
 
+  @Test("definitions count with the memory of bins and entries")
+  func memoryOfDefinitions() {
+    let daemon = Daemon()
+    let bins = (0..<100).map { #"{"name":"b\#($0)"}"# }.joined(separator: ",")
+    let sorted = (0..<100).map { #"{"name":"b\#($0)","sort":[{"by":"$.a"}]}"# }.joined(separator: ",")
+    let types = Array(repeating: #""x""#, count: 1000).joined(separator: ",")
+    let fixed = (0..<1000).map { #""\#($0)":"y""# }.joined(separator: ",")
+    var before = 0
+    for (definition, memory) in [
+      (#""kind":"array""#, 0), (#""kind":"collection","bins":[\#(bins)]"#, 100 * 2048),
+      (#""kind":"collection","bins":[\#(sorted)]"#, 100 * 4096),
+      (#""kind":"slots","contents":{"x":"f0"},"pattern":[\#(types)]"#, 1000 * 56),
+      (#""kind":"slots","contents":{"x":"f0","y":"f1"},"pattern":["x"],"fixed":{\#(fixed)}"#, 1000 * 208),
+    ] {
+      #expect(
+        daemon.limit(daemon.ann, "define", #"{"feed":"f\#(daemon.usage(of: 7)[0])",\#(definition)}"#) == nil)
+      let bytes = daemon.usage(of: 7)[3]
+      let longest = memory + definition.utf8.count + 200
+      #expect((memory...longest).contains(bytes - before), "\(definition.prefix(40))")
+      before = bytes
+    }
+  }
+
   @Test("elements count for the user that defined their feed, whoever pushes them")
   func elements() {
     let daemon = Daemon { $0.maxElementsPerUser = 3 }
