@@ -289,6 +289,7 @@ extension Engine {
     let replace = try parameters.bool("replace", default: false)
     if object.member("feed")?.string(atMost: FeedName.maxLength) == FeedName.feeds { throw Catalog.listIsReadOnly }
     let definition = try FeedDefinition(parsing: object, limits: limits)
+    commit.pace.didParse(definition: object.text.count)
     if case .managed = definition.content {
       throw .permissionDenied(
         reason: "a managed feed names a file of the daemon's machine; define it in the file of feedd --config")

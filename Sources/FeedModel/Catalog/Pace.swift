@@ -57,6 +57,9 @@ public final class Pace {
     if left < 0 { rest() }
   }
 
+  /// Counts a definition with so many bytes, which was parsed and is compiled next, and stops as `spend` does.
+  public func didParse(definition bytes: Int) { spend(bytes / 16) }
+
   /// Counts an element that a view judged.
   ///
   /// - Parameter steps: the steps that its filter took.

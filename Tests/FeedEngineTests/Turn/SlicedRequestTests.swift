@@ -117,6 +117,21 @@ import Testing
     #expect(state() == before)
   }
 
+  /// A long definition takes milliseconds, so others have a turn after each.
+  @Test("a transaction of long definitions takes a turn for each", arguments: Log.allCases)
+  func longDefinitions(_ log: Log) {
+    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
+    let client = harness.connect()
+    _ = harness.ask(client, "define", #"{"feed":"a","kind":"array"}"#)
+    let types = Array(repeating: #""x""#, count: 2000).joined(separator: ",")
+    let operations = (0..<40).map {
+      #"{"method":"define","params":{"feed":"s\#($0)","kind":"slots","contents":{"x":"a"},"pattern":[\#(types)]}}"#
+    }
+    harness.supply(client, Self.request("transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#))
+    let turns = Self.turns(harness, until: client) { _ in }
+    #expect(turns > 40)
+  }
+
   @Test("a feed that a short transaction changes is read while the transaction judges another", arguments: Log.allCases)
   func shortTransaction(_ log: Log) throws {
     let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
