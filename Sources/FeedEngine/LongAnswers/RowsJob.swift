@@ -2,10 +2,12 @@ import FeedChange
 import FeedJSON
 import FeedModel
 
-/// `range` and `snapshot` with many rows: the answer at one revision, written in parts while the feed changes.
+/// `range` and `snapshot` with many or long rows: the answer at one revision, written in parts while the feed changes.
 final class RowsJob: Job {
   /// The largest number of rows that are answered at once.
   static let fewRows = 4096
+  /// The largest number of bytes of elements that are answered at once.
+  static let fewBytes = 1 << 20
 
   private let maxFrame: Int
   private let snapshot: FeedSnapshot

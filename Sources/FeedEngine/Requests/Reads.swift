@@ -61,26 +61,39 @@ extension Engine {
     }
     let from = min(first, section.count)
     let count = min(try parameters.count("count", default: section.count - from), section.count - from)
-    if isAnsweredInParts(rows: count) {
+    let rows = [(section, from..<from + count)]
+    if isAnsweredInParts(rows, of: feed, count: count) {
       let snapshot = feed.makeSnapshot(ofSection: index, rows: from..<from + count)
       snapshot.charge(to: reply.session.snapshots)
       return start(
         RowsJob(RowsAnswer(rangeOf: feed), of: snapshot, maxFrame: limits.maxFrame), for: reply, parameters)
     }
-    try answer(reply, RowsAnswer(rangeOf: feed), [(section, from..<from + count)])
+    try answer(reply, RowsAnswer(rangeOf: feed), rows)
   }
 
   func snapshot(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let feed = try feed(parameters, of: reply.session)
-    if isAnsweredInParts(rows: feed.count) {
+    let rows = feed.sections.map { ($0, 0..<$0.count) }
+    if isAnsweredInParts(rows, of: feed, count: feed.count) {
       let snapshot = feed.makeSnapshot(chargedTo: reply.session.snapshots)
       let job = RowsJob(RowsAnswer(sectionsOf: feed), of: snapshot, maxFrame: limits.maxFrame)
       return start(job, for: reply, parameters)
     }
-    try answer(reply, RowsAnswer(sectionsOf: feed), feed.sections.map { ($0, 0..<$0.count) })
+    try answer(reply, RowsAnswer(sectionsOf: feed), rows)
   }
 
-  private func isAnsweredInParts(rows: Int) -> Bool { rows > RowsJob.fewRows || longAnswers.queries.isEager }
+  /// Whether an answer with `count` rows is written in parts. O(1) unless the feed has long elements; O(rows) then.
+  private func isAnsweredInParts(
+    _ rows: [(section: any FeedSection, rows: Range<Int>)], of feed: Feed, count: Int
+  ) -> Bool {
+    if count > RowsJob.fewRows || longAnswers.queries.isEager { return true }
+    if let longest = feed.kind.rows?.longestElement, longest * count <= RowsJob.fewBytes { return false }
+    var bytes = 0
+    for (section, rows) in rows where bytes <= RowsJob.fewBytes {
+      section.forEach(in: rows) { bytes += $0.text.count }
+    }
+    return bytes > RowsJob.fewBytes
+  }
 
   /// Writes the answer to `range` or `snapshot` at once. Stops early if it is too long; it is refused then.
   private func answer(

@@ -82,6 +82,30 @@ import Testing
     }
   }
 
+  /// Few rows with more than 1 MiB are answered in parts: the answer is not there after the turn that took the request.
+  @Test(arguments: [(1, false), (40, true)])
+  func fewLongRowsAreAnsweredInParts(count: Int, isInParts: Bool) throws {
+    let harness = EngineHarness()
+    let client = harness.connect()
+    for definition in [
+      #"{"feed":"a","kind":"array"}"#, #"{"feed":"v","kind":"view","of":"a"}"#,
+      #"{"feed":"s","kind":"slots","contents":{"x":"a"},"pattern":["x"]}"#,
+    ] { _ = harness.ask(client, "define", definition) }
+    let element = "\"" + String(repeating: "x", count: 400_000) + "\""
+    for _ in 0..<count { _ = harness.ask(client, "insert", #"{"feed":"a","element":\#(element)}"#) }
+    for feed in ["a", "v", "s"] {
+      for method in ["range", "snapshot"] {
+        harness.supply(
+          client,
+          EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":{"feed":"\#(feed)"}}"#))
+        harness.turnOnce()
+        #expect(harness.engine.sessions[client]?.line.isAnswering == isInParts, "\(method) \(feed)")
+        harness.turn()
+        #expect(harness.take(client).map(\.utf8.count).allSatisfy { $0 > count * 400_000 })
+      }
+    }
+  }
+
   /// The sections are cut at each place, however little work a turn does.
   @Test(arguments: 1...5)
   func smallPartsHaveTheSameBytes(budget: Int) throws {
