@@ -32,6 +32,8 @@ struct Mirror {
   let feed: String
   private(set) var sections: [Section] = []
   private(set) var revision: Int
+  /// Whether the watch asked for parts of snapshots that may span sections.
+  private let isSpanning: Bool
   private var phase: Phase
   /// How many rows each section will have once the snapshot is complete.
   private var promised: [Int] = []
@@ -42,11 +44,12 @@ struct Mirror {
   /// Begins with the answer to `watch`.
   ///
   /// - Parameter known: the copy that the watch was to go on from, or that was read for `initial: false`.
-  init(_ result: Value, since known: Mirror?, initial: Bool) throws(Violation) {
+  init(_ result: Value, since known: Mirror?, initial: Bool, spanning: Bool = false) throws(Violation) {
     guard let feed = result["feed"]?.string, let revision = result["revision"]?.int,
       let resumed = result["resumed"]?.bool, let sections = result["sections"]
     else { throw Violation(description: "the answer to watch lacks a member: \(result)") }
     self.feed = feed
+    isSpanning = spanning
     phase = .live
     if resumed {
       guard let known else { throw Violation(description: "resumed without being asked to") }
@@ -68,6 +71,7 @@ struct Mirror {
   /// A copy read with method `snapshot`.
   init(snapshot result: Value, of feed: String) {
     self.feed = feed
+    isSpanning = false
     revision = result["revision"]?.int ?? -1
     phase = .live
     sections = (result["sections"]?.items ?? []).map { section in
@@ -81,6 +85,7 @@ struct Mirror {
     self.feed = feed
     self.revision = revision
     self.sections = sections
+    isSpanning = false
     phase = .live
   }
 
@@ -129,16 +134,17 @@ extension Mirror {
     guard part["revision"]?.int == revision else {
       throw Violation(description: "a part of \(part["revision"]?.text ?? "nothing") in a snapshot of \(revision)")
     }
-    let rows = Self.rows(part["elements"], part["types"])
-    if let place = sections.indices.first(where: { sections[$0].rows.count < promised[$0] }) {
-      guard part["at"]?.path == [place, sections[place].rows.count] else {
-        throw Violation(
-          description: "a part at \(part["at"]?.text ?? "nothing"), not \(place),\(sections[place].rows.count)")
-      }
-      sections[place].rows += rows
-    } else if !rows.isEmpty {
-      throw Violation(description: "more rows than promised: \(part)")
+    var rows = Self.rows(part["elements"], part["types"])[...]
+    if let first = nextSection, part["at"]?.path != [first, sections[first].rows.count] {
+      throw Violation(
+        description: "a part at \(part["at"]?.text ?? "nothing"), not \(first),\(sections[first].rows.count)")
     }
+    while let place = nextSection, !rows.isEmpty {
+      let taken = isSpanning ? rows.prefix(promised[place] - sections[place].rows.count) : rows
+      sections[place].rows += taken
+      rows = rows.dropFirst(taken.count)
+    }
+    if !rows.isEmpty { throw Violation(description: "more rows than promised: \(part)") }
     let isComplete = sections.indices.allSatisfy { sections[$0].rows.count == promised[$0] }
     guard part["last"]?.bool == isComplete else {
       throw Violation(description: "the part says last: \(part["last"]?.text ?? "nothing"), complete is \(isComplete)")
@@ -146,6 +152,9 @@ extension Mirror {
     phase = isComplete ? .live : .snapshot(isFirst: false)
     if part["ended"]?.bool == true { phase = .ended }
   }
+
+  /// The first section of which rows are missing in the snapshot; nil if there is none.
+  private var nextSection: Int? { sections.indices.first { sections[$0].rows.count < promised[$0] } }
 
   mutating func take(delta: Value) throws(Violation) {
     guard phase == .live else { throw Violation(description: "a delta while \(phase): \(delta)") }

@@ -8,7 +8,7 @@ final class SimulatedClient {
   /// What a request was about.
   enum Question {
     case mutation
-    case watch(feed: String, known: Mirror?, initial: Bool)
+    case watch(feed: String, known: Mirror?, initial: Bool, spanning: Bool)
     case watchCounts(feed: String, known: Int?)
     case unwatch(feed: String)
     case snapshot(feed: String)
@@ -181,8 +181,8 @@ final class SimulatedClient {
     guard result != nil || response.errorCode != nil else { throw SimulationFailure("neither a result nor an error") }
     switch next.question {
     case .mutation: try takeMutation(next.id ?? 0, response, oracle)
-    case .watch(let feed, let known, let initial):
-      if let result { try begin(feed, known, initial, result, oracle) }
+    case .watch(let feed, let known, let initial, let spanning):
+      if let result { try begin(feed, known, initial: initial, spanning: spanning, result, oracle) }
     case .watchCounts(let feed, let known):
       if let result {
         mirrors[feed] = nil
@@ -246,7 +246,9 @@ final class SimulatedClient {
     snapshots[feed] = mirror
   }
 
-  private func begin(_ feed: String, _ known: Mirror?, _ initial: Bool, _ result: Value, _ oracle: Oracle) throws {
+  private func begin(
+    _ feed: String, _ known: Mirror?, initial: Bool, spanning: Bool, _ result: Value, _ oracle: Oracle
+  ) throws {
     mirrors[feed] = nil
     counts[feed] = nil
     ignored.remove(feed)
@@ -257,7 +259,7 @@ final class SimulatedClient {
       ignored.insert(feed)
       return
     }
-    let mirror = try Mirror(result, since: base, initial: initial)
+    let mirror = try Mirror(result, since: base, initial: initial, spanning: spanning)
     mirrors[feed] = mirror
     count(isResumed ? "resumed" : "watch")
     try check(mirror, oracle)

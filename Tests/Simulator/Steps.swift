@@ -144,7 +144,9 @@ extension Simulation {
       params += ",\"elements\":false"
       client.expect(tag, .watchCounts(feed: feed, known: base?.revision))
     } else {
-      client.expect(tag, .watch(feed: feed, known: base, initial: initial))
+      let spanning = generator.chance(50)
+      if spanning { params += ",\"spanning\":true" }
+      client.expect(tag, .watch(feed: feed, known: base, initial: initial, spanning: spanning))
     }
     texts.append(text(tag, "watch", "{\(params)}"))
     send(client, texts, mayBatch: false)

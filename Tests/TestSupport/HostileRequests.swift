@@ -82,7 +82,7 @@ public enum HostileRequests {
         "watch",
         [
           "feed": #""c""#, "since": #"{"epoch":"none","revision":1}"#, "initial": "false", "throttle": "10",
-          "elements": "false",
+          "elements": "false", "spanning": "true",
         ]),
       Example("unwatch", ["feed": #""c""#]),
       Example("sync"), Example("ping"), Example("feeds"), Example("stats"), Example("clients"), Example("quotas"),

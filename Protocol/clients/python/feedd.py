@@ -177,7 +177,12 @@ class Connection:
         return accepted
 
     def watch(self, feed, **options):
-        """Starts watching a feed. Options: `since`, `initial`, `throttle`, `elements`. A second watch of the same feed ends the first."""
+        """Starts watching a feed. Options: `since`, `initial`, `throttle`, `elements`, `spanning`.
+
+        A second watch of the same feed ends the first. Parts of snapshots may span sections unless `spanning` is False; a mirror
+        takes both.
+        """
+        options.setdefault("spanning", True)
         self._queued = collections.deque(entry for entry in self._queued if entry[0].params.get("feed") != feed)
         self._kept = sum(size for _, size in self._queued)
         return Watch(self, feed, self.call("watch", feed=feed, **options))
@@ -376,7 +381,8 @@ def _print(value):
 
 
 def _watch(connection, feed, count=None):
-    for message in itertools.islice(connection.watch(feed), count and int(count)):
+    # Readers of printed notifications expect each part of a snapshot within one section.
+    for message in itertools.islice(connection.watch(feed, spanning=False), count and int(count)):
         _print({"method": message.method, "params": message.params})
 
 

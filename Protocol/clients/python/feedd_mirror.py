@@ -168,7 +168,10 @@ class Mirror:
         self._expect(not self.whole and part["revision"] == self.revision, "unexpected part of a snapshot")
         at, row = _number(part["at"][0]), _number(part["at"][1])
         self._expect(all(len(s.elements) == s.count for s in self.sections[:at]), "missing part of a snapshot")
-        for element, type in _elements(part):
+        content = _elements(part)
+        self._expect(not content or at < len(self.sections), "more elements than the counts of the sections")
+        self._expect(not content or row < self.sections[at].count, "a part that begins at no row")
+        for element, type in content:
             while at < len(self.sections) and len(self.sections[at].elements) == self.sections[at].count:
                 at, row = at + 1, 0
             self._expect(at < len(self.sections), "more elements than the counts of the sections")

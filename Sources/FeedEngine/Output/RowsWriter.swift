@@ -1,12 +1,12 @@
 import FeedJSON
 import FeedModel
 
-/// Writes rows of one section as the members `elements` and, if rows may have types, `types`.
+/// Writes rows of one section, or of one part of a snapshot, as the members `elements` and, if rows may have types, `types`.
 struct RowsWriter: ~Copyable {
   let withTypes: Bool
-  /// The types of the rows of this section, separated by commas.
+  /// The types of the rows since `begin`, separated by commas.
   private var types = ByteBuffer()
-  /// The number of rows of this section.
+  /// The number of rows since `begin`.
   private(set) var count = 0
 
   init(withTypes: Bool) {
@@ -16,7 +16,7 @@ struct RowsWriter: ~Copyable {
   /// The memory in bytes.
   var memory: Int { types.capacity }
 
-  /// The bytes that the rows of this section add to their texts.
+  /// The bytes that the rows since `begin` add to their texts.
   var typesSize: Int { types.count }
 
   mutating func begin(_ out: inout ByteBuffer) {

@@ -8,6 +8,8 @@ final class SnapshotCursor {
   private let snapshot: FeedSnapshot
   /// Whether only the counts of the rows are sent, in one part.
   private let isCounting: Bool
+  /// Whether the rows of a part may be of several sections.
+  private let spansSections: Bool
   /// What every part begins with, up to the revision.
   private var head = ByteBuffer()
   /// The list of sections if the snapshot replaces an earlier state of the watcher's copy (`"reset": true`), until it is
@@ -28,7 +30,8 @@ final class SnapshotCursor {
   /// Creates a cursor for the current rows of a feed.
   ///
   /// - Parameter memory: what the memory of the snapshot is charged to.
-  init(of channel: FeedChannel, reset: Bool, chargedTo memory: SnapshotMemory) {
+  init(of channel: FeedChannel, reset: Bool, spansSections: Bool, chargedTo memory: SnapshotMemory) {
+    self.spansSections = spansSections
     snapshot = channel.feed.makeSnapshot(chargedTo: memory)
     isCounting = channel.isCounting
     rows = RowsWriter(withTypes: channel.feed.hasTypes && !channel.isCounting)
@@ -45,8 +48,8 @@ final class SnapshotCursor {
     }
   }
 
-  /// Encodes the next parts, at least one: whole frames, each with rows of one section. Stops after about `target` bytes of
-  /// elements. A part with several rows takes at most `limit` bytes.
+  /// Encodes the next parts, at least one: whole frames, each with rows of one section unless parts may span sections. Stops
+  /// after about `target` bytes of elements. A part with several rows takes at most `limit` bytes.
   func writeParts(to out: inout ByteBuffer, target: Int, limit: Int) {
     let start = out.count
     // A part follows while it cannot make the sum much longer than the target.
@@ -95,10 +98,10 @@ final class SnapshotCursor {
       }
       // Rows are read one at a time until they are known to be small, because rows that do not fit must be carried.
       var step = 1
-      while carried.isEmpty && !snapshot.isFinished && snapshot.section == place.section,
+      while carried.isEmpty && !snapshot.isFinished && (spansSections || snapshot.section == place.section),
         out.pointee.count &- start < target
       {
-        _ = snapshot.next(max: step) { row in
+        _ = snapshot.next(max: step, acrossSections: spansSections) { row in
           add(row.text, row.type, to: &out.pointee, from: place, end: end, mayBeEmpty)
           step = row.text.count < 1024 ? 16 : 1
         }
@@ -116,9 +119,7 @@ final class SnapshotCursor {
   ) {
     let after = out.count &+ text.count &+ (rows.withTypes ? rows.typesSize &+ type.count : 0) &+ Self.tail
     if !carried.isEmpty || after > end && (rows.count > 0 || mayBeEmpty) {
-      if carried.isEmpty {
-        carriedPlace = IndexPath(section: place.section, row: place.row &+ UInt32(rows.count))
-      }
+      if carried.isEmpty { carriedPlace = snapshot.place(rows.count, after: place) }
       carried.append((Array(text), Array(type)))
       return
     }

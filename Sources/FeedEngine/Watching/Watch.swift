@@ -53,6 +53,8 @@ final class Watch: Timed {
   let channel: FeedChannel
   /// The minimum time between two deltas, in nanoseconds; 0 for none.
   let throttle: UInt64
+  /// Whether a part of a snapshot may have rows of several sections.
+  let spansSections: Bool
   var progress: Progress
   /// The revision of the watcher's copy after it has read its queued output.
   var queuedRevision: UInt64
@@ -74,10 +76,13 @@ final class Watch: Timed {
   /// The timer of the next bookmark.
   var timer = TimerSeat()
 
-  init(session: Session, channel: FeedChannel, revision: UInt64, throttle: UInt64, now: Instant) {
+  init(
+    session: Session, channel: FeedChannel, revision: UInt64, throttle: UInt64, spansSections: Bool, now: Instant
+  ) {
     owner = .passUnretained(session)
     self.channel = channel
     self.throttle = throttle
+    self.spansSections = spansSections
     progress = .live
     queuedRevision = revision
     lastTold = now

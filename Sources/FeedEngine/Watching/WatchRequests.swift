@@ -11,6 +11,7 @@ extension Engine {
     let wantsElements = try parameters.bool("elements", default: true)
     let wantsSnapshot = try parameters.bool("initial", default: true) && wantsElements
     let throttle = try parameters.count("throttle", default: 0)
+    let spansSections = try parameters.bool("spanning", default: false)
     let since = try since(parameters)
     let known = session.watches.first { $0.channel.feed === feed }
     if known == nil && session.watches.count >= limits.maxWatches {
@@ -27,7 +28,7 @@ extension Engine {
     let channel = wantsElements ? channel(of: feed) : channel(of: feed).makeCounting()
     let watch = Watch(
       session: session, channel: channel, revision: from, throttle: UInt64(min(throttle, 86_400_000)) * 1_000_000,
-      now: now)
+      spansSections: spansSections, now: now)
     session.watches.append(watch)
     watches.begin(watch, bookmarkAt: now.adding(nanoseconds: bookmarkInterval))
     if resumed {

@@ -173,7 +173,8 @@ extension Engine {
   func beginSnapshot(_ watch: Watch, reset: Bool) {
     giveRest(watch)
     watches.leaveSeat(watch)
-    let cursor = SnapshotCursor(of: watch.channel, reset: reset, chargedTo: watch.session.snapshots)
+    let cursor = SnapshotCursor(
+      of: watch.channel, reset: reset, spansSections: watch.spansSections, chargedTo: watch.session.snapshots)
     watch.progress = .snapshot(cursor)
     watch.queuedRevision = cursor.revision
     status.counters.snapshots &+= 1

@@ -149,18 +149,33 @@ public final class FeedSnapshot: SectionSnapshot {
     isFinished ? IndexPath(section: 0, row: 0) : IndexPath(section: UInt32(section), row: UInt32(row))
   }
 
+  /// The place of the row that is `rows` rows after the one at `place`. O(sections between them).
+  ///
+  /// - Precondition: both rows exist.
+  public func place(_ rows: Int, after place: IndexPath) -> IndexPath {
+    var (section, row) = (Int(place.section), Int(place.row) + rows)
+    while row >= sectionCounts[section] {
+      row -= Int(sectionCounts[section])
+      section += 1
+    }
+    return IndexPath(section: UInt32(section), row: UInt32(row))
+  }
+
   /// Calls `body` with up to `max` more rows of one section. Returns the number of rows; 0 at the end.
-  public func next(max: Int, _ body: (Row) -> Void) -> Int {
+  public func next(max: Int, _ body: (Row) -> Void) -> Int { next(max: max, acrossSections: false, body) }
+
+  /// Calls `body` with up to `max` more rows. Returns the number of rows; 0 at the end.
+  ///
+  /// - Parameter acrossSections: whether the rows may be of several sections. Otherwise they are of one.
+  public func next(max: Int, acrossSections: Bool, _ body: (Row) -> Void) -> Int {
     guard let source = sources.last else { return 0 }
-    let left = rowsLeft
-    return didRead(source.rows.next(max: min(max, left), body), of: left)
+    return didRead(source.rows.next(max: acrossSections ? max : min(max, rowsLeft), body))
   }
 
   /// Passes over up to `max` more rows of one section. Returns the number of rows; 0 at the end.
   public func skip(max: Int) -> Int {
     guard let source = sources.last else { return 0 }
-    let left = rowsLeft
-    return didRead(source.rows.skip(max: min(max, left)), of: left)
+    return didRead(source.rows.skip(max: min(max, rowsLeft)))
   }
 
   /// Passes over the rows before a path.
@@ -181,17 +196,17 @@ public final class FeedSnapshot: SectionSnapshot {
   /// The number of rows of the current section that were not read.
   private var rowsLeft: Int { Int(sectionCounts[section]) - row }
 
-  private func didRead(_ read: Int, of left: Int) -> Int {
+  private func didRead(_ read: Int) -> Int {
     position += read
     row += read
-    if read == left { skipFinishedSections() }
+    if row >= sectionCounts[section] { skipFinishedSections() }
     return read
   }
 
   private func skipFinishedSections() {
-    while section < sectionCounts.count, row == sectionCounts[section] {
+    while section < sectionCounts.count, row >= sectionCounts[section] {
+      row -= Int(sectionCounts[section])
       section += 1
-      row = 0
     }
     while let source = sources.last, source.end <= section { sources.removeLast() }
   }

@@ -8,7 +8,7 @@ import FeedModel
 final class Client {
   /// What a request asked for, to check its answer.
   enum Question {
-    case watch(feed: String, known: Mirror?, initial: Bool)
+    case watch(feed: String, known: Mirror?, initial: Bool, spanning: Bool)
     case unwatch(feed: String)
     case snapshot(feed: String)
     case sync
@@ -122,7 +122,7 @@ final class Client {
     questions.removeFirst()
     let error = response.errorCode
     switch question {
-    case .watch(let feed, let known, let initial):
+    case .watch(let feed, let known, let initial, let spanning):
       guard let result = response["result"] else { break }
       mirrors[feed] = nil
       ignored.remove(feed)
@@ -131,7 +131,7 @@ final class Client {
         // The snapshot failed, or the feed changed after it.
         ignored.insert(feed)
       } else {
-        mirrors[feed] = try Mirror(result, since: base, initial: initial)
+        mirrors[feed] = try Mirror(result, since: base, initial: initial, spanning: spanning)
         if result["resumed"]?.bool == true { resumed += 1 }
       }
     case .unwatch(let feed):

@@ -114,27 +114,31 @@ extension World {
   }
 
   private func watch(_ feed: String, _ client: Client) {
-    let throttle = chance(30) ? #","throttle":\#(below(3000))"# : ""
+    let spanning = chance(50)
+    let options = (chance(30) ? #","throttle":\#(below(3000))"# : "") + (spanning ? #","spanning":true"# : "")
+    let question = { (known: Mirror?, initial: Bool) in
+      Client.Question.watch(feed: feed, known: known, initial: initial, spanning: spanning)
+    }
     if chance(40), let known = client.seen[feed].map({ self.pick($0) }) {
       let since = #","since":{"epoch":"test","revision":\#(known.revision)}"#
-      let params = #"{"feed":"\#(feed)"\#(since)\#(throttle)}"#
-      return client.send([client.request("watch", params, .watch(feed: feed, known: known, initial: true))])
+      let params = #"{"feed":"\#(feed)"\#(since)\#(options)}"#
+      return client.send([client.request("watch", params, question(known, true))])
     }
     switch below(6) {
     case 0:
-      let params = #"{"feed":"\#(feed)","initial":false\#(throttle)}"#
+      let params = #"{"feed":"\#(feed)","initial":false\#(options)}"#
       client.send([
         client.request("snapshot", #"{"feed":"\#(feed)"}"#, .snapshot(feed: feed)),
-        client.request("watch", params, .watch(feed: feed, known: nil, initial: false)),
+        client.request("watch", params, question(nil, false)),
       ])
     case 1:
       let (epoch, ahead) = chance(50) ? ("other", 0) : ("test", 1_000_000)
       let revision = Int(harness.engine.catalog.revision) + ahead
-      let params = #"{"feed":"\#(feed)","since":{"epoch":"\#(epoch)","revision":\#(revision)}\#(throttle)}"#
-      client.send([client.request("watch", params, .watch(feed: feed, known: nil, initial: true))])
+      let params = #"{"feed":"\#(feed)","since":{"epoch":"\#(epoch)","revision":\#(revision)}\#(options)}"#
+      client.send([client.request("watch", params, question(nil, true))])
     default:
-      let params = #"{"feed":"\#(feed)"\#(throttle)}"#
-      client.send([client.request("watch", params, .watch(feed: feed, known: nil, initial: true))])
+      let params = #"{"feed":"\#(feed)"\#(options)}"#
+      client.send([client.request("watch", params, question(nil, true))])
     }
   }
 

@@ -39,10 +39,11 @@ extension TreeWorld {
   private func watch(_ name: String) throws {
     told[name] = []
     touched.insert(name)
-    for text in harness.ask(watcher, "watch", "{\"feed\":\"\(name)\"}") {
+    let spanning = generator.chance(50)
+    for text in harness.ask(watcher, "watch", "{\"feed\":\"\(name)\",\"spanning\":\(spanning)}") {
       guard let frame = Value(text) else { throw fail("invalid JSON: \(text)") }
       if let result = frame["result"] {
-        mirrors[name] = try Mirror(result, since: nil, initial: true)
+        mirrors[name] = try Mirror(result, since: nil, initial: true, spanning: spanning)
       } else if frame["method"]?.string == "snapshot", let params = frame["params"] {
         try mirrors[name]?.take(snapshot: params)
       } else {

@@ -9,7 +9,7 @@ final class TreeWanderer {
   private var id: ConnectionID
   private(set) var mirrors: [String: Mirror] = [:]
   /// The watches whose answer has not been read, each with the mirror that it resumes from.
-  private var asked: [(name: String, known: Mirror?)] = []
+  private var asked: [(name: String, known: Mirror?, spanning: Bool)] = []
   private(set) var isStopped = false
   /// Counts of events, to check that each occurred.
   private(set) var events: [String: Int] = [:]
@@ -61,7 +61,9 @@ final class TreeWanderer {
       known = copy
     }
     if below(3) == 0 { params += ",\"throttle\":\(1 + below(400))" }
-    asked.append((name, known))
+    let spanning = below(2) == 0
+    if spanning { params += ",\"spanning\":true" }
+    asked.append((name, known, spanning))
     world.harness.send(id, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"watch\",\"params\":{\(params)}}")
   }
 
@@ -76,8 +78,8 @@ final class TreeWanderer {
   private func take(_ frame: Value) throws {
     guard let method = frame["method"]?.string else {
       guard let result = frame["result"], !asked.isEmpty else { throw world.fail("response without a request") }
-      let (name, known) = asked.removeFirst()
-      mirrors[name] = try Mirror(result, since: known, initial: true)
+      let (name, known, spanning) = asked.removeFirst()
+      mirrors[name] = try Mirror(result, since: known, initial: true, spanning: spanning)
       events[result["resumed"]?.bool == true ? "resumed" : "started", default: 0] += 1
       return
     }

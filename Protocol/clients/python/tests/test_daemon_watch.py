@@ -52,6 +52,20 @@ class Watching(support.DaemonTest):
         with self.assertRaises(TimeoutError):
             watch.next(timeout=0)
 
+    def test_parts_of_many_sections(self):
+        self.define({"feed": "many", "kind": "collection", "section": "$.n", "type": "$.kind"})
+        self.connection.push("many", ({"id": n, "n": n, "kind": str(n % 3)} for n in range(300)))
+        for spanning, count in ((True, 1), (False, 300)):
+            with self.subTest(spanning):
+                watch = self.connection.watch("many", spanning=spanning)
+                mirror = feedd.Mirror(watch.result)
+                parts = self.catch_up(watch, mirror, watch.result["revision"])
+                self.assertEqual(len(parts), count)
+                self.agree(mirror)
+                self.assertEqual([section.types for section in mirror.sections], [[str(n % 3)] for n in range(300)])
+                watch.stop()
+        self.assertEqual(self.connection.watch("many").next(PATIENCE).params["last"], True)
+
     def test_a_feed_without_rows_has_a_snapshot_too(self):
         _, mirror = self.mirror("list")
         self.assertEqual((mirror.counts(), mirror.sections[0].name), ([0], "list/all"))

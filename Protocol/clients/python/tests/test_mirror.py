@@ -13,7 +13,8 @@ def started(sections, feed="feed", revision=7):
     head = [{"name": s["name"].value, "count": len(s["elements"].items)} for s in sections.items]
     mirror = Mirror({"feed": feed, "epoch": "e", "revision": revision, "resumed": False, "sections": head})
     elements = [raw(element) for section in sections.items for element in section["elements"].items]
-    part = {"feed": feed, "revision": revision, "at": [0, 0], "elements": elements, "last": True}
+    first = next((place for place, section in enumerate(head) if section["count"]), 0)
+    part = {"feed": feed, "revision": revision, "at": [first, 0], "elements": elements, "last": True}
     mirror.apply(Notification("snapshot", part))
     return mirror
 
@@ -50,6 +51,24 @@ class Vectors(unittest.TestCase):
                 two.apply(delta(case["second"]["change"], case["second"]["elements"], 8, 9))
                 self.assertEqual(shown(one), expected(case["after"]))
                 self.assertEqual(shown(two), expected(case["after"]))
+
+    def test_snapshots(self):
+        for case in support.cases("snapshots"):
+            with self.subTest(case["name"].value):
+                head = {"feed": "feed", "epoch": "e", "revision": case["parts"].items[0]["revision"].value, "resumed": False}
+                mirror = Mirror({**head, "sections": case["sections"].value})
+                for place, part in enumerate(case["parts"].items):
+                    members = {**part.value, "elements": [raw(element) for element in part["elements"].items]}
+                    if case.get("fault") and case["fault"].value == place:
+                        with self.assertRaises(Gap):
+                            mirror.apply(Notification("snapshot", members))
+                    else:
+                        whole = mirror.apply(Notification("snapshot", members))
+                        self.assertEqual(whole, members["last"])
+                if case.get("after"):
+                    self.assertEqual(shown(mirror), expected(case["after"]))
+                    types = [section["types"].value for section in case["after"].items]
+                    self.assertEqual([section.types for section in mirror.sections], types)
 
     def test_digest(self):
         for case in support.cases("digest"):

@@ -5,7 +5,7 @@ Files whose expectations are statements of the specification (errors, framing) a
 
 import pathlib
 
-from . import changes, digest, expiry, feeds, filters, mergepatch, slots, texts
+from . import changes, digest, expiry, feeds, filters, mergepatch, slots, snapshots, texts
 from .collection import Collection, Refused
 
 FOLDER = pathlib.Path(__file__).resolve().parents[4] / "vectors"
@@ -141,6 +141,12 @@ def _digest(case):
     return {**dict(case.items), "text": digest.text(state), "digest": digest.digest(state)}
 
 
+def _snapshots(case):
+    members = {name: case[name] for name in ("name", "spanning", "sections", "parts")}
+    state, fault = snapshots.receive(case["sections"].value, case["parts"].items, case["spanning"].value)
+    return {**members, "after": state} if fault is None else {**members, "fault": fault}
+
+
 def _slots(case):
     counts, definition = case["counts"].value, case["definition"].value
     return {**dict(case.items), "rows": slots.rows(definition, counts)}
@@ -195,6 +201,7 @@ def _expiry(case):
 _WORK = {
     "expiry": _expiry,
     "slots": _slots,
+    "snapshots": _snapshots,
     "lists": _feeds,
     "arrays": _feeds,
     "providers": _feeds,
