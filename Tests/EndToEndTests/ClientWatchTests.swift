@@ -1,3 +1,4 @@
+import FeedClient
 import FeedSystem
 import Glibc
 import TestSupport
@@ -219,6 +220,71 @@ struct ClientWatchTests {
     let outcome = try ClientCommand.finish(watcher)
     #expect(outcome.code == 5)
     #expect(outcome.errors.contains("and the daemon's is 00000000"))
+  }
+
+  @Test("a display of rows takes parts that span sections; printed parts lie within sections") func manySections()
+    throws
+  {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    let definition = "{\"feed\":\"f\",\"kind\":\"collection\",\"section\":\"$.s\"}"
+    #expect(try client.run("call", "define", definition).code == 0)
+    let count = 3000
+    let elements = (0..<count).map { "{\"id\":\($0),\"s\":\(10_000 + $0)}" }
+    #expect(try client.run("push", "f", input: elements.joined(separator: "\n")).code == 0)
+    let digest = try #require(client.run("verify", "f").json["digest"].string)
+    let shown = try client.run(
+      "watch", "f", "--print", "{id}", "--rows", "\(count)", "--snapshot-only", "--verify")
+    #expect(shown.lines == (0..<count).map(String.init))
+    #expect(shown.errors.contains("digest \(digest)\n"))
+    let printed = try client.run("watch", "f", "--snapshot-only")
+    #expect(printed.lines.count == count)
+    #expect(printed.lines.last?.contains("\"at\":[\(count - 1),0],\"elements\":[\(elements[count - 1])]") == true)
+    let named = (0..<count).map { "f/\(10_000 + $0)" }
+    let copy = try LineMirror(
+      feed: "f", sections: named.map { SectionSummary(name: $0, count: 1) },
+      revision: UInt64(client.revision(of: "f")), lines: printed.output)
+    #expect(copy.mirror.digest == digest)
+    #expect(try client.run("export", "f").lines.suffix(count) == elements[...])
+  }
+
+  /// A daemon of an older version ignores `spanning`.
+  @Test func partsWithinSectionsAreAccepted() throws {
+    let daemon = try ScriptedDaemon()
+    let watcher = try ClientCommand(socket: daemon.socketPath).start(
+      "watch", "f", "--print", "{id}", "--rows", "3", "--snapshot-only")
+    try daemon.accept()
+    let sections = #"[{"name":"a","count":2},{"name":"b","count":0},{"name":"c","count":1}]"#
+    let start = #"{"feed":"f","epoch":"e","revision":4,"resumed":false,"sections":\#(sections)}"#
+    #expect(try daemon.answer("watch", start).contains("\"spanning\":true"))
+    try daemon.notify("snapshot", #"{"feed":"f","revision":4,"at":[0,0],"elements":[{"id":1},{"id":2}],"last":false}"#)
+    try daemon.notify("snapshot", #"{"feed":"f","revision":4,"at":[2,0],"elements":[{"id":3}],"last":true}"#)
+    let outcome = try ClientCommand.finish(watcher)
+    #expect(outcome.code == 0)
+    #expect(outcome.lines == ["1", "2", "3"])
+  }
+
+  /// The second part repeats a row, is at no row, leaves out a row, or has more rows than the section.
+  @Test(
+    arguments: [["watch", "f", "--print", "{id}", "--snapshot-only"], ["export", "f"]],
+    [("[2,0]", "[2,3]"), ("[0,2]", "[3]"), ("[1,0]", "[3]"), ("[2,2]", "[]"), ("[2,1]", "[3,4]")])
+  func exitStatusIs5AfterAMisplacedPart(arguments: [String], second: (at: String, elements: String)) throws {
+    let daemon = try ScriptedDaemon()
+    let client = try ClientCommand(socket: daemon.socketPath).start(arguments)
+    try daemon.accept()
+    if arguments[0] == "export" {
+      try daemon.answer("feeds", #"{"feeds":[{"feed":"f","kind":"array","revision":1}]}"#)
+      try daemon.accept()
+    }
+    let sections = #"[{"name":"a","count":1},{"name":"b","count":0},{"name":"c","count":2}]"#
+    try daemon.answer(
+      "watch", #"{"feed":"f","epoch":"e","revision":4,"resumed":false,"sections":\#(sections)}"#,
+      then: ("snapshot", #"{"feed":"f","revision":4,"at":[0,0],"elements":[1,2],"last":false}"#))
+    try daemon.notify(
+      "snapshot", #"{"feed":"f","revision":4,"at":\#(second.at),"elements":\#(second.elements),"last":true}"#)
+    let outcome = try ClientCommand.finish(client)
+    #expect(outcome.code == 5)
+    #expect(outcome.errors.contains("snapshot"), "\(outcome.errors)")
   }
 
   @Test func watchEndsWhenItsFeedIsUndefined() throws {

@@ -1,15 +1,21 @@
 import FeedClient
 import FeedJSON
 
-/// A copy of a feed, which was empty at first, made from the lines of `feedclient watch`.
+/// A copy of a feed, made from the lines of `feedclient watch`.
 struct LineMirror {
   private(set) var mirror: Mirror
   /// The number of notifications.
   private(set) var lines = 0
 
+  /// Creates a copy of a feed that was empty at first.
   init(feed: String, sections: [String], lines text: String) throws {
-    let summaries = sections.map { SectionSummary(name: $0, count: 0) }
-    mirror = Mirror(WatchStart(feed: feed, epoch: "", revision: 0, resumed: false, sections: summaries))
+    try self.init(
+      feed: feed, sections: sections.map { SectionSummary(name: $0, count: 0) }, revision: 0, lines: text)
+  }
+
+  /// - Parameter sections: those of the feed at `revision`, that of the snapshot.
+  init(feed: String, sections: [SectionSummary], revision: UInt64, lines text: String) throws {
+    mirror = Mirror(WatchStart(feed: feed, epoch: "", revision: revision, resumed: false, sections: sections))
     var scanner = JSONScanner()
     for line in text.split(separator: "\n") {
       let bytes = Array(line.utf8)

@@ -42,49 +42,64 @@ public struct SnapshotPart: Equatable, Sendable {
   }
 }
 
-/// A snapshot that is being received: its sections and the rows so far.
-struct IncomingSnapshot: Sendable {
-  private let summaries: [SectionSummary]
+/// The places of the rows of a snapshot that is being received in parts.
+package struct SnapshotPlaces: Sendable {
+  package let sections: [SectionSummary]
   /// The number of rows before each section, then the number of all rows.
   private let starts: [Int]
-  private(set) var sections: [Mirror.Section] = []
   /// The number of rows received so far, in all sections.
   private var received = 0
 
-  /// Creates a snapshot with these sections and no rows.
-  init(sections: [SectionSummary]) {
-    summaries = sections
+  /// Creates the places of a snapshot of which nothing was received.
+  package init(_ sections: [SectionSummary]) {
+    self.sections = sections
     starts = sections.reduce(into: [0]) { $0.append($0[$0.count - 1] + $1.count) }
   }
 
-  /// The sections, without rows.
-  var emptySections: [Mirror.Section] {
-    summaries.map { Mirror.Section(name: $0.name, rows: ChunkedList()) }
+  /// Throws unless a part begins where the previous one ended, and the number of rows is right.
+  /// - Parameter count: the number of rows of the part. They continue over the ends of sections.
+  package func check(at: IndexPath, count: Int, isLast: Bool) throws(FeedFault) {
+    let section = Int(at.section)
+    let isPlaced =
+      section < sections.count ? count == 0 || Int(at.row) < sections[section].count : section == 0 && at.row == 0
+    let total = starts[sections.count]
+    let start = starts[min(section, sections.count)] + Int(at.row)
+    let end = received + count
+    guard isPlaced, start == received, end <= total, !isLast || end == total else {
+      throw .misplacedSnapshot(at: at)
+    }
   }
 
-  /// Whether all rows were received.
-  private var isComplete: Bool { received == total }
-  private var total: Int { starts[starts.count - 1] }
+  /// Counts the rows of a checked part.
+  package mutating func add(count: Int) { received += count }
+}
+
+/// A snapshot that is being received: its sections and the rows so far.
+struct IncomingSnapshot: Sendable {
+  private var places: SnapshotPlaces
+  private(set) var sections: [Mirror.Section] = []
+
+  /// Creates a snapshot with these sections and no rows.
+  init(sections: [SectionSummary]) { places = SnapshotPlaces(sections) }
+
+  /// The sections, without rows.
+  var emptySections: [Mirror.Section] {
+    places.sections.map { Mirror.Section(name: $0.name, rows: ChunkedList()) }
+  }
 
   /// Throws unless `part` continues the previous one and the number of rows is right.
   func check(_ part: SnapshotPart) throws(FeedFault) {
-    let section = Int(part.at.section)
-    let isPlaced = section < summaries.count || (section == 0 && part.at.row == 0)
-    let start = starts[min(section, summaries.count)] + Int(part.at.row)
-    let end = received + part.elements.count
-    guard isPlaced, start == received, end <= total, !part.isLast || end == total else {
-      throw .misplacedSnapshot(at: part.at)
-    }
+    try places.check(at: part.at, count: part.elements.count, isLast: part.isLast)
   }
 
   /// Adds the rows of a checked part.
   mutating func add(_ part: SnapshotPart) {
     if sections.isEmpty { sections = emptySections }
-    received += part.elements.count
+    places.add(count: part.elements.count)
     var place = 0
     var section = Int(part.at.section)
     while place < part.elements.count {
-      let room = summaries[section].count - sections[section].rows.count
+      let room = places.sections[section].count - sections[section].rows.count
       let end = min(part.elements.count, place + room)
       sections[section].rows.append(
         contentsOf: (place..<end).lazy.map {

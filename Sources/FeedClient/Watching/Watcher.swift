@@ -9,6 +9,9 @@ public struct WatchOptions: Equatable, Sendable {
   public var initial = true
   /// Whether the daemon sends rows. If not, it sends the number of rows of each section; see ``FeedCounts``.
   public var elements = true
+  /// Whether the daemon may send rows of several sections in one part of a snapshot, which saves a message for each section.
+  /// A ``Mirror`` takes both. Set it to false for a reader of the notifications that expects parts within sections.
+  public var spanning = true
   /// The minimum time between deltas in milliseconds; nil for the daemon's default.
   public var throttle: Int?
   /// Whether to wait for the daemon and the feed before the first watch.

@@ -141,6 +141,7 @@ final class FeedCopies {
   func add(_ feed: String) throws(Failure) {
     var params = ParameterWriter()
     params.add("feed", feed)
+    params.add("spanning", json: "true")
     let start = try request("watch", params.finish(), deadline: invocation.deadline()) {
       result throws(MalformedMessage) in try WatchStart(result)
     }

@@ -1,3 +1,4 @@
+import FeedChange
 import FeedClient
 import FeedJSON
 
@@ -30,10 +31,12 @@ struct SnapshotStream {
     let (connection, _) = try invocation.connect(deadline: invocation.deadline())
     var params = ParameterWriter()
     params.add("feed", feed)
+    params.add("spanning", json: "true")
     let start = try invocation.call(connection, "watch", params.finish(), deadline: invocation.deadline()) {
       result throws(MalformedMessage) in try WatchStart(result)
     }
     var progress = WatchProgress(start, since: nil, initial: true)
+    var places = SnapshotPlaces(start.sections)
     try begin(start)
     while true {
       // Each part must arrive within the deadline. The whole may take longer unless `--timeout` is given.
@@ -41,7 +44,7 @@ struct SnapshotStream {
       while let message = try next(connection) {
         guard case .notification(let notification) = message, notification.kind == .snapshot else { continue }
         let isLast = try check(notification.params, &progress)
-        try handOut(notification.params, start, take)
+        try handOut(notification.params, isLast: isLast, &places, take)
         if isLast { return }
       }
       try wait(connection, deadline)
@@ -84,21 +87,27 @@ struct SnapshotStream {
 
   /// Calls `take` with the rows of a part. Rows beyond the end of a section continue in the next one.
   private func handOut(
-    _ part: JSONView, _ start: WatchStart, _ take: (Row) throws(Failure) -> Void
+    _ part: JSONView, isLast: Bool, _ places: inout SnapshotPlaces, _ take: (Row) throws(Failure) -> Void
   ) throws(Failure) {
     let reader = MemberReader(object: part, place: "snapshot")
-    var (section, row): (Int, Int)
-    let elements: JSONView.Elements
+    let (at, elements): (IndexPath, JSONView.Elements)
     do throws(MalformedMessage) {
-      let at = try reader.path("at")
-      (section, row) = (Int(at.section), Int(at.row))
+      at = try reader.path("at")
       elements = try reader.array("elements")
     } catch {
       throw .client(.malformed(error))
     }
+    let count = elements.reduce(0) { count, _ in count + 1 }
+    do throws(FeedFault) {
+      try places.check(at: at, count: count, isLast: isLast)
+    } catch {
+      throw .client(.fault(error))
+    }
+    places.add(count: count)
+    var (section, row) = (Int(at.section), Int(at.row))
     var types = part.member("types")?.elements
     for element in elements {
-      while section < start.sections.count, row >= start.sections[section].count { (section, row) = (section + 1, 0) }
+      while row >= places.sections[section].count { (section, row) = (section + 1, 0) }
       try take(Row(place: Place(section: section, row: row), element: element, type: types?.next()?.string))
       row += 1
     }

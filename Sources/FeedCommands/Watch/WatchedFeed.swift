@@ -34,6 +34,8 @@ final class WatchedFeed {
     self.display = display
     var options = settings.options
     options.feed = name
+    // Readers of printed notifications expect each part of a snapshot within one section.
+    options.spanning = display.needsMirror
     // A display of rows and a snapshot need all rows.
     if !display.needsMirror, !settings.snapshotOnly { options.since = since }
     follower = Follower(

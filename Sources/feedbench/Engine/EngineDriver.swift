@@ -94,15 +94,19 @@ final class EngineDriver {
   }
 
   /// Measures the snapshot of the pushed feed for a new watcher, who then unwatches it. ``delivered`` then has its bytes.
-  func watch() throws -> UInt64 {
+  ///
+  /// - Parameter spanning: whether the parts may span sections.
+  func watch(spanning: Bool) throws -> UInt64 {
     if watches.count == 0 {
       watcher = connect()
-      watches.append(frame: Texts.request("watch", #"{"feed":"\#(PushJob.feed)"}"#))
+      for isSpanning in [false, true] {
+        watches.append(frame: Texts.request("watch", #"{"feed":"\#(PushJob.feed)","spanning":\#(isSpanning)}"#))
+      }
       watches.append(frame: Texts.request("unwatch", #"{"feed":"\#(PushJob.feed)"}"#))
     }
     link.delivered = 0
     let start = ProcessorClock.now
-    deliver(watcher, watches[0])
+    deliver(watcher, watches[spanning ? 1 : 0])
     // A snapshot takes several turns.
     var bytes = -1
     while link.delivered > bytes {
@@ -110,7 +114,7 @@ final class EngineDriver {
       turn.run(&link, now: Instant(nanoseconds: MonotonicClock.now))
     }
     let time = ProcessorClock.now - start
-    deliver(watcher, watches[1])
+    deliver(watcher, watches[2])
     link.delivered = bytes
     return time
   }

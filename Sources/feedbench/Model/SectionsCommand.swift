@@ -120,13 +120,15 @@ struct SectionsInEngine {
       try report.add("\(name), bytes to a watcher", [.ratio(bytes, to: "rows")])
     }
     let (rows, sections) = (try driver(rows, .frame("")), try driver(sections, .frame("")))
-    try measures.compare("snapshot", each: size, report) {
-      try rows.watch()
-    } sections: {
-      try sections.watch()
+    for (name, spanning) in [("snapshot", true), ("snapshot in parts within sections", false)] {
+      try measures.compare(name, each: size, report) {
+        try rows.watch(spanning: spanning)
+      } sections: {
+        try sections.watch(spanning: spanning)
+      }
+      let bytes = Double(sections.delivered - rows.delivered) / Double(size)
+      try report.add("\(name), more bytes than of rows", [.bytes(bytes, each: "section")])
     }
-    let bytes = Double(sections.delivered - rows.delivered) / Double(size)
-    try report.add("snapshot, more bytes than of rows", [.bytes(bytes, each: "section")])
   }
 
   private func time(_ body: () throws -> Void) rethrows -> UInt64 {
