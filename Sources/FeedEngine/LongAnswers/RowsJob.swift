@@ -49,26 +49,41 @@ final class RowsJob: Job {
 /// The members of the answer to `range` or `snapshot`, written one row after another.
 struct RowsAnswer: ~Copyable {
   private let revision: UInt64
-  /// The names of the sections; nil for `range`, whose only section is not described.
-  private let names: [String]?
+  /// The names of the sections, one after another.
+  private var names = ByteBuffer()
+  /// The end of each name in `names`; nil for `range`, whose only section is not described.
+  private let ends: [Int]?
   private var rows: RowsWriter
 
   /// The answer to `range`.
   init(rangeOf feed: Feed) {
     revision = feed.revision
-    names = nil
+    ends = nil
     rows = RowsWriter(withTypes: true)
   }
 
   /// The answer to `snapshot`.
   init(sectionsOf feed: Feed) {
     revision = feed.revision
-    names = feed.sections.map(\.name)
     rows = RowsWriter(withTypes: feed.hasTypes)
+    var names = ByteBuffer()
+    var ends: [Int] = []
+    ends.reserveCapacity(feed.sectionCount)
+    feed.forEachSection { name, _ in
+      names.append(name)
+      ends.append(names.count)
+    }
+    self.names = names
+    self.ends = ends
   }
 
   /// The memory in bytes.
-  var memory: Int { rows.memory + (names?.count ?? 0) * MemoryLayout<String>.stride }
+  var memory: Int { rows.memory + names.capacity + (ends?.count ?? 0) * MemoryLayout<Int>.stride }
+
+  private func name(of section: Int, _ ends: [Int]) -> UnsafeRawBufferPointer {
+    let start = section == 0 ? 0 : ends[section - 1]
+    return UnsafeRawBufferPointer(rebasing: names.bytes[start..<ends[section]])
+  }
 
   /// The bytes of the types that will follow the rows of this section.
   var typesSize: Int { rows.typesSize }
@@ -76,11 +91,11 @@ struct RowsAnswer: ~Copyable {
   func begin(_ out: inout ByteBuffer) {
     out.append("\"revision\":")
     out.append(integer: revision)
-    if names != nil { out.append(",\"sections\":[") }
+    if ends != nil { out.append(",\"sections\":[") }
   }
 
   mutating func beginSection(_ section: Int, count: Int, _ out: inout ByteBuffer) {
-    if let names { out.appendSection(section, name: names[section], count: count) }
+    if let ends { out.appendSection(section, name: name(of: section, ends), count: count) }
     rows.begin(&out)
   }
 
@@ -90,10 +105,10 @@ struct RowsAnswer: ~Copyable {
 
   mutating func endSection(_ out: inout ByteBuffer) {
     rows.end(&out)
-    if names != nil { out.append(UInt8(ascii: "}")) }
+    if ends != nil { out.append(UInt8(ascii: "}")) }
   }
 
   func end(_ out: inout ByteBuffer) {
-    if names != nil { out.append(UInt8(ascii: "]")) }
+    if ends != nil { out.append(UInt8(ascii: "]")) }
   }
 }

@@ -84,7 +84,7 @@ extension ByteBuffer {
     name.withUTF8 { appendSection(place, name: UnsafeRawBufferPointer($0), count: count) }
   }
 
-  private mutating func appendSection(_ place: Int, name: UnsafeRawBufferPointer, count: Int) {
+  mutating func appendSection(_ place: Int, name: UnsafeRawBufferPointer, count: Int) {
     append(place > 0 ? ",{\"name\":" : "{\"name\":")
     appendJSONString(utf8: name)
     append(",\"count\":")
