@@ -96,7 +96,7 @@ import Testing
     change: () -> Void = {}
   ) throws -> [Part] {
     let channel = harness.engine.channel(of: try harness.engine.catalog.feed(named: feed))
-    let cursor = SnapshotCursor(of: channel, reset: reset, spansSections: spanning)
+    let cursor = SnapshotCursor(of: channel, reset: reset, spansSections: spanning, chargedTo: SnapshotMemory())
     var parts: [Part] = []
     while !cursor.isDone {
       var out = ByteBuffer()
