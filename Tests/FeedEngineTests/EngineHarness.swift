@@ -110,9 +110,12 @@ final class EngineHarness {
 
   /// Ends the input of the peer.
   func endInput(_ id: ConnectionID) {
-    link.endInput(id)
+    leave(id)
     turn()
   }
+
+  /// Ends the input of the peer without running a turn.
+  func leave(_ id: ConnectionID) { link.endInput(id) }
 
   /// Disconnects the peer.
   func disconnect(_ id: ConnectionID) {

@@ -19,6 +19,8 @@ struct Delivery: ~Copyable {
   private static let turnBudget = 1 << 20
   /// The maximum bytes for one connection in one turn.
   private static let share = 512 << 10
+  /// The watches after which a turn closes no other connection. To end one takes about half a microsecond.
+  private static let watchesPerTurn = 4096
   /// Output of this size is offered whatever the budget.
   private static let smallOutput = 16 << 10
 
@@ -123,18 +125,25 @@ struct Delivery: ~Copyable {
     ending.append(session.handle)
   }
 
-  /// Closes the finished connections. Returns whether there were any.
+  /// Whether connections may have to be closed in the next turn.
+  var hasEnding: Bool { !ending.isEmpty }
+
+  /// Closes finished connections, all of them unless they have many watches. Returns whether there were any.
   mutating func closeFinished(_ link: inout some Link & ~Copyable) -> Bool {
     var hasClosed = false
-    for handle in ending {
+    var (seen, watches) = (0, 0)
+    while seen < ending.count && watches < Self.watchesPerTurn {
+      let handle = ending[seen]
+      seen += 1
       guard let session = engine.sessions[handle] else { continue }
       session.input.isNoted = false
       let isGone = session.input.hasEnded && session.input.isDeaf
       guard isGone || session.isClosing && session.output.count == 0 else { continue }
+      watches += session.watches.count
       close(session, &link)
       hasClosed = true
     }
-    ending.removeAll(keepingCapacity: true)
+    ending.removeFirst(seen)
     return hasClosed
   }
 

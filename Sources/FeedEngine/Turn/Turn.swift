@@ -119,7 +119,7 @@ public struct Turn: ~Copyable {
 
   /// When the next turn is due.
   public func next(after now: Instant) -> NextTurn {
-    if engine.hasWork || dispatcher.hasWork || completion.hasWork { return .now }
+    if engine.hasWork || dispatcher.hasWork || completion.hasWork || delivery.hasEnding { return .now }
     if let shutdown, !shutdown.isAnnounced, isIdle { return .now }
     guard let moment = engine.nextDeadline else { return .whenReadable }
     return moment <= now ? .now : .at(moment)

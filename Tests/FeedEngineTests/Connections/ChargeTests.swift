@@ -50,6 +50,28 @@ import Testing
     #expect(charged(harness) == 0)
   }
 
+  /// Connections that leave together with many watches are closed by several turns.
+  @Test func manyWatchesEndInSeveralTurns() {
+    let harness = EngineHarness()
+    let observer = fill(harness, count: 1)
+    for place in 0..<1000 { _ = harness.ask(observer, "define", #"{"feed":"f\#(place)","kind":"single"}"#) }
+    let watchers = (0..<10).map { _ in harness.connect(uid: Self.user) }
+    for watcher in watchers {
+      for place in 0..<1000 {
+        let watch = #"{"jsonrpc":"2.0","method":"watch","params":{"feed":"f\#(place)","initial":false}}"#
+        harness.supply(watcher, EngineHarness.frame(watch))
+      }
+    }
+    harness.turn()
+    #expect(charged(harness) == 10_000 * Watch.memory)
+    for watcher in watchers { harness.leave(watcher) }
+    harness.turnOnce()
+    #expect(watchers.count { harness.isOpen($0) } == 5)
+    harness.turn()
+    #expect(watchers.count { harness.isOpen($0) } == 0)
+    #expect(charged(harness) == 0)
+  }
+
   @Test func watchesCountAgainstTheQuota() {
     var limits = Limits()
     limits.maxQueuePerUser = 5 * Watch.memory
