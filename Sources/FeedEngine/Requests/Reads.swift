@@ -62,7 +62,7 @@ extension Engine {
     let from = min(first, section.count)
     let count = min(try parameters.count("count", default: section.count - from), section.count - from)
     let rows = [(section, from..<from + count)]
-    if isAnsweredInParts(rows, of: feed, count: count) {
+    if areMany(count) || areLong(rows, of: feed, count: count) {
       let snapshot = feed.makeSnapshot(ofSection: index, rows: from..<from + count)
       snapshot.charge(to: reply.session.snapshots)
       return start(
@@ -73,8 +73,8 @@ extension Engine {
 
   func snapshot(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let feed = try feed(parameters, of: reply.session)
-    let rows = feed.sections.map { ($0, 0..<$0.count) }
-    if isAnsweredInParts(rows, of: feed, count: feed.count) {
+    let rows = areMany(feed.count) ? [] : feed.sections.map { ($0, 0..<$0.count) }
+    if areMany(feed.count) || areLong(rows, of: feed, count: feed.count) {
       let snapshot = feed.makeSnapshot(chargedTo: reply.session.snapshots)
       let job = RowsJob(RowsAnswer(sectionsOf: feed), of: snapshot, maxFrame: limits.maxFrame)
       return start(job, for: reply, parameters)
@@ -82,11 +82,14 @@ extension Engine {
     try answer(reply, RowsAnswer(sectionsOf: feed), rows)
   }
 
-  /// Whether an answer with `count` rows is written in parts. O(1) unless the feed has long elements; O(rows) then.
-  private func isAnsweredInParts(
+  /// Whether an answer with so many rows is written in parts.
+  private func areMany(_ rows: Int) -> Bool { rows > RowsJob.fewRows || longAnswers.queries.isEager }
+
+  /// Whether an answer with few rows is written in parts because these are long. O(1) unless the feed has long elements or shows
+  /// others; O(rows) then.
+  private func areLong(
     _ rows: [(section: any FeedSection, rows: Range<Int>)], of feed: Feed, count: Int
   ) -> Bool {
-    if count > RowsJob.fewRows || longAnswers.queries.isEager { return true }
     if let longest = feed.kind.rows?.longestElement, longest * count <= RowsJob.fewBytes { return false }
     var bytes = 0
     for (section, rows) in rows where bytes <= RowsJob.fewBytes {
