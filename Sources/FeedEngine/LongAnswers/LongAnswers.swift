@@ -58,6 +58,8 @@ struct LongAnswers {
   private static let leastShare = 16
 
   private var listed: [Session] = []
+  /// The sessions after which the next turn begins, because the budget of the last one was used up.
+  private var last: (batch: Session?, answer: Session?) = (nil, nil)
   /// The stack of queries that take several turns.
   var queries = QueryStack()
 
@@ -83,6 +85,18 @@ struct LongAnswers {
     }
   }
 
+  /// The sessions in the order in which a turn continues their batches, or their answers. O(sessions).
+  func order(ofBatches: Bool) -> [Session] {
+    let last = ofBatches ? last.batch : last.answer
+    guard let last, let place = listed.firstIndex(where: { $0 === last }) else { return listed }
+    return Array(listed[(place + 1)...] + listed[...place])
+  }
+
+  /// Records the session after which the budget of this turn was used up; nil if all had their share.
+  mutating func didContinue(batches: Bool, upTo session: Session?) {
+    if batches { last.batch = session } else { last.answer = session }
+  }
+
   /// Moves the sessions of a user to the end of the list, so that the others get their turn first. O(sessions).
   mutating func rotate(_ uid: UInt32) {
     listed = listed.filter { $0.peer.uid != uid } + listed.filter { $0.peer.uid == uid }
@@ -92,10 +106,19 @@ struct LongAnswers {
     if !listed.contains(where: { $0 === session }) { listed.append(session) }
   }
 
-  mutating func remove(_ session: Session) { listed.removeAll { $0 === session } }
+  mutating func remove(_ session: Session) {
+    listed.removeAll { $0 === session }
+    forgetLast()
+  }
 
   /// Removes the sessions whose answers and batches are complete.
-  mutating func removeFinished() { listed.removeAll { !$0.line.isAnswering } }
+  mutating func removeFinished() {
+    listed.removeAll { !$0.line.isAnswering }
+    if listed.isEmpty { forgetLast() }
+  }
+
+  /// Forgets sessions that may be closed.
+  private mutating func forgetLast() { last = (nil, nil) }
 
   /// Traps in a debug build unless the list equals the set of answering sessions. O(connections).
   func checkInvariants(_ sessions: some Sequence<Session>) {
@@ -116,23 +139,30 @@ extension Engine {
     session.line.work = (job, ticket)
     // Most answers are complete after a first part. If others are unfinished, the new one waits for its share.
     run(job, ticket, of: session, budget: longAnswers.isEmpty ? LongAnswers.turnBudget : LongAnswers.firstPart)
-    if session.line.work != nil { longAnswers.add(session) }
+    if session.line.work == nil { return }
+    longAnswers.add(session)
+    // A part may be as long as an element. A complete answer counts when it is written.
+    outbox.shares.add(job.memory, of: session.peer.uid)
   }
 
-  /// Continues the unfinished answers.
+  /// Continues the unfinished answers, until the budget of the turn is used up.
   func advanceAnswers() {
     let shares = longAnswers.shares()
     longAnswers.queries.beginTurn()
     // The answer that has the stack may end in this turn. Then the next one is the first that wants it.
     var wanting: [Session] = []
-    for session in longAnswers.sessions where !hasLongAnswers {
+    var left = LongAnswers.turnBudget
+    var last: Session?
+    for session in longAnswers.order(ofBatches: false) where left > 0 && !hasLongAnswers {
       guard let (job, ticket) = session.line.work else { continue }
       if job.wantsStack {
         wanting.append(session)
       } else {
-        run(job, ticket, of: session, budget: shares.share(of: session))
+        left -= run(job, ticket, of: session, budget: shares.share(of: session))
+        last = session
       }
     }
+    longAnswers.didContinue(batches: false, upTo: left > 0 ? nil : last)
     for session in wanting where longAnswers.queries.canBegin && !hasLongAnswers {
       guard let (job, ticket) = session.line.work else { continue }
       run(job, ticket, of: session, budget: shares.share(of: session))
@@ -167,16 +197,20 @@ extension Engine {
     resumeIfPossible(session)
   }
 
-  /// Advances a job, and answers its request if it is complete.
-  private func run(_ job: any Job, _ ticket: JobTicket, of session: Session, budget: Int) {
+  /// Advances a job, and answers its request if it is complete. Returns the units of work that it took, at least `budget`.
+  @discardableResult
+  private func run(_ job: any Job, _ ticket: JobTicket, of session: Session, budget: Int) -> Int {
     giveAll(to: session)
+    let before = job.memory
+    var isDone = true
     do throws(FeedError) {
-      guard try job.advance(budget: budget) else { return recount(session) }
-      try answer(session, ticket) { job.appendResult(to: &$0) }
+      isDone = try job.advance(budget: budget)
+      if isDone { try answer(session, ticket) { job.appendResult(to: &$0) } }
     } catch {
       refuse(session, ticket, error)
     }
-    session.line.work = nil
+    if isDone { session.line.work = nil }
     recount(session)
+    return max(budget, WorkCost.answering(bytes: max(0, job.memory - before)))
   }
 }

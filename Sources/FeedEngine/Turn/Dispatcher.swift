@@ -293,18 +293,23 @@ struct Dispatcher: ~Copyable {
     engine.recount(session)
   }
 
-  /// Continues the unfinished JSON-RPC batches.
+  /// Continues the unfinished JSON-RPC batches, until the budget of the turn is used up.
   mutating func continueArrays() {
     let shares = engine.longAnswers.shares()
-    for session in engine.longAnswers.sessions {
+    var left = LongAnswers.turnBudget
+    var last: Session?
+    for session in engine.longAnswers.order(ofBatches: true) where left > 0 {
       guard let batch = session.line.batch, session.line.work == nil, session.line.isEmpty, !session.line.isStalled
       else {
         continue
       }
-      dispatchRequests(of: batch, session, budget: shares.share(of: session))
+      let share = shares.share(of: session)
+      left -= share - dispatchRequests(of: batch, session, budget: share)
+      last = session
       end(batch, of: session)
       engine.recount(session)
     }
+    engine.longAnswers.didContinue(batches: true, upTo: left > 0 ? nil : last)
   }
 
   /// Takes requests of a batch, for about `budget` units of work. Returns the unused budget.

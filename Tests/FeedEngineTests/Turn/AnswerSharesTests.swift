@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedModel
 import Testing
 
@@ -101,5 +102,28 @@ import Testing
     let steps = produced(harness, for: ids)
     #expect(steps.reduce(0, +) > 12 * 5000 * 200)
     #expect(steps.max().map { $0 <= (2 << 20) + 5000 * 220 } == true)
+  }
+
+  @Test("parts of long rows for many connections are made in several turns")
+  func partsOfLongRows() {
+    let harness = EngineHarness()
+    let owner = harness.connect(uid: 1)
+    let length = 400_000
+    let element = "\"" + String(repeating: "x", count: length) + "\""
+    _ = harness.ask(owner, "define", #"{"feed":"a","kind":"array"}"#)
+    for _ in 0..<4 { _ = harness.ask(owner, "insert", #"{"feed":"a","element":\#(element)}"#) }
+    let ids = (0..<40).map { _ in harness.connect(uid: 7) }
+    for id in ids { supply(harness, id, "snapshot") }
+    var (before, most, turns) = (0, 0, 0)
+    repeat {
+      harness.turnOnce()
+      turns += 1
+      let all = harness.engine.sessions.quotas.bytes(of: 7) + ids.reduce(0) { $0 + harness.halfFrame(of: $1) }
+      most = max(most, all - before)
+      before = all
+    } while turns < 10_000 && (harness.hasWork || ids.contains { harness.engine.sessions[$0]?.output.count != 0 })
+    #expect(ids.allSatisfy { harness.take($0).first.map { $0.utf8.count > 4 * length } == true })
+    // The memory of a part at least doubles when it grows.
+    #expect(most > length && most < (2 << 20) + 6 * length, "\(grouped(most)) bytes in a turn")
   }
 }
