@@ -114,7 +114,7 @@ public final class FeedSnapshot: SectionSnapshot {
   /// The number of rows of the current section that were read.
   private var row = 0
   /// What is charged for the lists of the snapshot.
-  private var memory: SnapshotMemory?
+  private var charge: SnapshotMemory.Share?
 
   init(_ parts: [SectionsSnapshot], revision: UInt64) {
     self.revision = revision
@@ -129,15 +129,12 @@ public final class FeedSnapshot: SectionSnapshot {
     skipFinishedSections()
   }
 
-  deinit { memory?.add(-ownBytes) }
-
   /// The bytes of the snapshot and its reader, besides those of its sections.
   private var ownBytes: Int { 1024 + sectionCounts.count * MemoryLayout<UInt32>.stride }
 
   public func charge(to memory: SnapshotMemory) {
-    precondition(self.memory == nil, "a snapshot is charged once")
-    self.memory = memory
-    memory.add(ownBytes)
+    precondition(charge == nil, "a snapshot is charged once")
+    charge = memory.hold(ownBytes)
     for source in sources { source.rows.charge(to: memory) }
   }
 

@@ -17,6 +17,22 @@ public final class SnapshotMemory {
     self.total = total
   }
 
+  /// Charges so many bytes until the result is released.
+  func hold(_ count: Int) -> Share { Share(count, of: self) }
+
+  /// Bytes that are charged as long as the share exists.
+  final class Share {
+    private let memory: SnapshotMemory
+    private let bytes: Int
+
+    fileprivate init(_ bytes: Int, of memory: SnapshotMemory) {
+      (self.memory, self.bytes) = (memory, bytes)
+      memory.add(bytes)
+    }
+
+    deinit { memory.add(-bytes) }
+  }
+
   func add(_ count: Int) {
     bytes += count
     assert(bytes >= 0, "more was released than charged")

@@ -102,7 +102,7 @@ final class SlotsSnapshot: SectionSnapshot {
   private let fixed: [Int: Fixed]
   private let own: TypeTable
   /// What is charged for the fixed rows.
-  private var memory: SnapshotMemory?
+  private var charge: SnapshotMemory.Share?
 
   /// - Parameter contents: the rows that the layout shows in `range`, without fixed rows.
   init(
@@ -119,7 +119,6 @@ final class SlotsSnapshot: SectionSnapshot {
   }
 
   deinit {
-    memory?.add(-ownBytes)
     for row in fixed.values { row.element.release() }
   }
 
@@ -129,8 +128,7 @@ final class SlotsSnapshot: SectionSnapshot {
   }
 
   func charge(to memory: SnapshotMemory) {
-    self.memory = memory
-    memory.add(ownBytes)
+    charge = memory.hold(ownBytes)
     for content in contents { content?.charge(to: memory) }
   }
 

@@ -185,7 +185,7 @@ private final class RetainedRows: SectionSnapshot {
   private let rows: [(text: ElementText, type: TypeTable.Code)]
   private let types: TypeTable
   /// What is charged for the rows.
-  private var memory: SnapshotMemory?
+  private var charge: SnapshotMemory.Share?
   private(set) var position = 0
 
   init(_ rows: [(text: ElementText, type: TypeTable.Code)], _ types: TypeTable) {
@@ -194,7 +194,6 @@ private final class RetainedRows: SectionSnapshot {
   }
 
   deinit {
-    memory?.add(-ownBytes)
     for row in rows { row.text.release() }
   }
 
@@ -204,8 +203,7 @@ private final class RetainedRows: SectionSnapshot {
   }
 
   func charge(to memory: SnapshotMemory) {
-    self.memory = memory
-    memory.add(ownBytes)
+    charge = memory.hold(ownBytes)
   }
 
   var count: Int { rows.count }
