@@ -147,8 +147,8 @@ public struct Turn: ~Copyable {
     }
   }
 
-  /// Ends without executing the requests that wait, because it is not known which of them are stored. Sends `bye` to all
-  /// connections, as far as they accept it at once, and closes them.
+  /// Ends without executing the waiting requests: the log cannot tell which of them are stored. Sends `bye` to the connections
+  /// that accept it at once, and closes all.
   public mutating func abandon(_ link: inout some Link & ~Copyable, reason: String, message: String) {
     engine.shutDown(reason: reason, message: message)
     delivery.write(&link)

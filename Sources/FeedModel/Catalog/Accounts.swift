@@ -262,8 +262,8 @@ public final class Accounts {
 }
 
 extension FeedDefinition {
-  /// Bytes that the definition counts for: its JSON and the memory of its filters, bins and entries; for a list of children, which other methods
-  /// change one by one, their names.
+  /// Bytes that the definition counts for: its JSON and the memory of its filters, bins and entries. A list of children counts
+  /// with their names, because other methods change it one by one.
   func storedBytes(_ limits: Limits) -> Int {
     switch content {
     case .composed(let children), .segmented(let children, _):

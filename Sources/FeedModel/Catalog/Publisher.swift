@@ -98,8 +98,6 @@ final class Publisher {
 
   /// Up to so many feeds, the log is searched for the entries of each.
   private static let fewFeeds = 8
-  /// Fewer rows of a change are recorded without a stop.
-  private static let manyRows = 2048
 
   private func compose(_ slot: Int, _ entries: UndoLog.EntriesByStore?) {
     let feed = graph.table[changes[slot].pointee.feed]
@@ -381,7 +379,7 @@ final class Publisher {
   ) {
     let from = feed.revision
     // Passing the pace to every feed above would count references to it.
-    let pace = source.pointee.size > Self.manyRows ? log.pace : nil
+    let pace = source.pointee.size > Feed.fewEntries ? log.pace : nil
     let isRecorded = feed.record(&source.pointee, shift: shift, revision: revision, at: moment, pace)
     let tells = isRecorded && feed.isWatched && observer != nil
     guard tells || !feed.selection.isEmpty else { return }

@@ -240,7 +240,7 @@ public final class Feed {
   }
 
   /// The entries of a change that is recorded without a stop.
-  private static let fewEntries = 2048
+  static let fewEntries = 2048
 
   /// Prepares to record a change of so many entries while others can still read feeds: recording it then takes little time.
   func prepareToRecord(entries: Int, _ pace: Pace) {

@@ -24,7 +24,7 @@ final class KeyedSections {
     var section = KeyedSectionTable.none
     /// The place of the row, if it enters the section.
     var place: (gap: PositionTree.Gap, key: UInt64)?
-    /// The section before a new one, `none` if there is none; nil if it is not known.
+    /// The section before a new one, `none` if there is none; nil if unknown.
     var predecessor: UInt32?
   }
 
@@ -284,7 +284,7 @@ final class KeyedSections {
   /// Adds the row at `row` to a section.
   ///
   /// - Parameter predecessor: the section before it if it has no other rows, `KeyedSectionTable.none` if it is the first
-  ///   one; nil if it is not known.
+  ///   one; nil if unknown.
   private func add(_ handle: UInt32, to id: UInt32, at row: Int, after predecessor: UInt32?) {
     if !table.addRow(handle, to: id) {
       if flat.rows.isItem(table.first(of: id), after: row) { table.setFirst(handle, of: id) }
