@@ -3,7 +3,7 @@ import Glibc
 /// The seeds of the histories that are being played, one for each thread, for the case that the process crashes.
 ///
 /// A failed assertion of the daemon ends the process. A signal handler then writes the seed to the standard error, before the
-/// crash continues as usual.
+/// crash continues as usual. If the thread is the second stack of a sliced request, it writes the seeds of all threads.
 enum SeedsInPlay {
   private struct Slot {
     var thread: pthread_t = 0
@@ -56,10 +56,11 @@ enum SeedsInPlay {
     return table
   }
 
-  /// Calls only functions that a signal handler may call.
+  /// Calls only functions that a signal handler may call. A thread that plays no history works for one of them.
   private static func report(_ signal: Int32) {
-    for index in 0..<64 where table.slots[index].isUsed && table.slots[index].thread == pthread_self() {
-      write("\nthe process crashes in the history of FEEDD_SEED=")
+    let isKnown = (0..<64).contains { table.slots[$0].isUsed && table.slots[$0].thread == pthread_self() }
+    for index in 0..<64 where table.slots[index].isUsed && (!isKnown || table.slots[index].thread == pthread_self()) {
+      write(isKnown ? "\nthe process crashes in the history of FEEDD_SEED=" : "\nperhaps FEEDD_SEED=")
       write(table.slots[index].seed)
       write("\n")
     }

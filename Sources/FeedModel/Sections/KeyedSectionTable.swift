@@ -147,11 +147,15 @@ final class KeyedSectionTable {
     sectionOf[place] = UInt32(id)
   }
 
-  /// Adds entries for more handles, as many as there is memory for.
+  /// Adds entries for at least `count` handles. Their number does not follow from the capacity: a list that is shared with a
+  /// copy of the table can lose some of that when it grows.
   private func growSectionOf(to count: Int) {
-    sectionOf.reserveCapacity(count > sectionOf.capacity ? max(count, 2 * sectionOf.capacity) : 0)
-    sectionOf.append(contentsOf: repeatElement(0, count: sectionOf.capacity - sectionOf.count))
+    let grown = max(count, 2 * sectionOf.count, Self.fewestEntries)
+    sectionOf.reserveCapacity(grown)
+    sectionOf.append(contentsOf: repeatElement(0, count: grown - sectionOf.count))
   }
+
+  private static let fewestEntries = 16
 
   /// Counts another row. Returns whether it is the only one; the caller must then call `didFill`.
   func addRow(_ handle: UInt32, to id: UInt32) -> Bool {

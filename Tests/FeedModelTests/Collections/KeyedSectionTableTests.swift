@@ -145,6 +145,31 @@ import Testing
     #expect(table.emptied(in: .operation).count == 50)
   }
 
+  /// A list that is copied can get a little more memory than it needs, if such a piece of the heap is free.
+  @Test func copiesTakeMoreRows() {
+    let rows: UInt32 = 510
+    func makePiece() -> [UInt8] { [UInt8](repeating: 1, count: Int(rows) * 4 + 16) }
+    for _ in 0..<200 {
+      let table = KeyedSectionTable()
+      for handle in 0..<rows { table.append(handle, toLast: handle > 0) }
+      table.didAppendAll(Pace())
+      let copy = KeyedSectionTable(copying: table, Pace())
+      // Every other piece is free when the copy gets its own list, and is 16 bytes longer than that.
+      var pieces = (0..<32).map { _ in makePiece() }
+      for place in stride(from: 0, to: pieces.count, by: 2) { pieces[place] = [] }
+      #expect(!copy.addRow(0, to: 0))
+      for place in stride(from: 0, to: pieces.count, by: 2) { pieces[place] = makePiece() }
+      copy.endOperation()
+      copy.endCommit()
+      let other = KeyedSectionTable(copying: copy, Pace())
+      for handle in rows..<(2 * rows) {
+        #expect(!other.addRow(handle, to: 0))
+        #expect(other.section(of: handle) == 0)
+      }
+      #expect(copy.rowCount(of: 0) == Int(rows) + 1 && other.rowCount(of: 0) == Int(rows) * 2 + 1)
+    }
+  }
+
   @Test(
     arguments: [
       (#""ab""#, "feed/ab"), (#""a\u0000b""#, "feed/a\0b"), (#""\u0000""#, "feed/\0"), (#""é😀\n""#, "feed/é😀\n"),
