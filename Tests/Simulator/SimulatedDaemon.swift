@@ -73,10 +73,13 @@ final class SimulatedDaemon {
   var isDrained: Bool { process.isDrained }
 
   /// One turn, and what it may do in one. If requests are sliced, also the turns until all that is stored was executed.
-  func runTurn() throws(SimulationFailure) {
+  ///
+  /// - Parameter disturb: what others do between two of these turns.
+  func runTurn(_ disturb: () -> Void = {}) throws(SimulationFailure) {
     for _ in 0..<100_000 {
       try runSlice()
       if !isSliced || !process.status.isExecuting || process.isDrained { return }
+      disturb()
     }
     throw SimulationFailure("the daemon executes a batch and gets nowhere")
   }
@@ -111,7 +114,7 @@ final class SimulatedDaemon {
     starts += 1
     if let disk {
       // Closes the files.
-      try replace(engine, MemoryLog(window: 1))
+      try replace(Self.makeEngine(limits, epoch: epoch, seed: 1, now: now), MemoryLog(window: 1))
       if case .powerLoss(let seed) = end { try disk.losePower(seed) }
       try start(disk)
     } else if let log = log as? MemoryLog {

@@ -116,7 +116,7 @@ final class Simulation {
 
   private func turn() throws {
     let before = oracle.revision
-    try daemon.runTurn()
+    try daemon.runTurn(disturb)
     for (batch, failure) in daemon.log.takeOutcomes() {
       try oracle.execute(batch, failure: failure)
       if failure == nil { failed = [] } else { failed.append(batch) }
@@ -127,6 +127,14 @@ final class Simulation {
     }
     if oracle.revision != before { try daemon.compareRevisions(with: oracle) }
     for client in clients { try receive(client) }
+  }
+
+  /// What happens between two turns of a sliced request: more of what was sent arrives, and now and then a client is lost.
+  private func disturb() {
+    guard generator.chance(20) else { return }
+    transmit()
+    daemon.log.work()
+    if generator.below(200) == 0, !daemon.link.isCalm { lose(generator.pick(clients), isNoticed: generator.chance(50)) }
   }
 
   private func receive(_ client: SimulatedClient) throws {
