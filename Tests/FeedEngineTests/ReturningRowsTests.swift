@@ -55,4 +55,26 @@ import Testing
     let delta = harness.take(watcher).first?.json?["params"]
     #expect(["deleted", "added", "updated"].map { delta?[$0]?.text } == ["[]", "[]", "[[0,1],[1,1]]"])
   }
+
+  /// The identity of the array is given up in the same transaction, which reads all its elements again.
+  @Test func rowThatReturnedBeforeTheIdentityChangedIsUpdated() {
+    _ = harness.ask(client, "define", #"{"feed":"a","kind":"array","id":"$.id"}"#)
+    _ = harness.ask(client, "define", #"{"feed":"v","kind":"view","of":"a","sort":[{"by":"$.v"}]}"#)
+    _ = harness.ask(client, "update", #"{"feed":"a","elements":[{"id":4,"v":5},{"id":10,"v":9}]}"#)
+    let watcher = harness.connect()
+    _ = harness.ask(watcher, "watch", #"{"feed":"a","initial":false}"#)
+    let answer = harness.ask(
+      client, "transaction",
+      #"""
+      {"ops":[
+        {"method":"replace","params":{"feed":"a","elements":[{"id":7,"v":3},{"id":10,"v":2}],"at":[1,1]}},
+        {"method":"define","params":{"feed":"a","kind":"array","replace":true}}]}
+      """#)
+    #expect(answer.first?.json?["result"]?["results"]?.items.first?["updated"]?.text == "[[0,1]]")
+    let delta = harness.take(watcher).first?.json?["params"]
+    #expect(["deleted", "added", "updated"].map { delta?[$0]?.text } == ["[]", "[]", "[[0,1]]"])
+    #expect(delta?["elements"]?.text == #"[{"id":10,"v":2}]"#)
+    let view = harness.ask(client, "range", #"{"feed":"v","section":0}"#).first?.json?["result"]
+    #expect(view?["elements"]?.text == #"[{"id":10,"v":2},{"id":4,"v":5}]"#)
+  }
 }

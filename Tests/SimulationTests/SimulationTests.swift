@@ -9,7 +9,8 @@ import Testing
 ///
 /// 10,000 histories; 100,000 with `scripts/test --long`. `FEEDD_SIMULATIONS` sets another number. The seeds of nine of ten are
 /// fixed, the others are fresh in each run. `FEEDD_SEED` replays one, and with `FEEDD_SIMULATIONS` it is the first. A failing seed
-/// prints the shortest history found that still fails; if the process crashes, it prints the seed.
+/// prints the shortest history found that still fails; if the process crashes, it prints the seed. `FEEDD_TRACE` prints what
+/// is done as it is done.
 @Suite struct SimulationTests {
   @Test("no history breaks a promise")
   func histories() async {

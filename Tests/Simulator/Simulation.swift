@@ -1,4 +1,5 @@
 import FeedModel
+import Glibc
 import TestSupport
 
 import FeedEngine
@@ -14,6 +15,8 @@ final class Simulation {
   let clients: [SimulatedClient]
   /// Decides the step at hand.
   var generator: TreeGenerator
+  /// Whether each step is printed when it is done, for a history that crashes the process.
+  private static let printsTrace = getenv("FEEDD_TRACE") != nil
   /// What was done, for a failing history.
   private(set) var trace: [String] = []
   private let seed: UInt64
@@ -100,7 +103,10 @@ final class Simulation {
     daemon.link.reseed(seed)
   }
 
-  func note(_ text: String) { trace.append(text) }
+  func note(_ text: String) {
+    trace.append(text)
+    if Self.printsTrace { print(text) }
+  }
 
   // MARK: Turns
 

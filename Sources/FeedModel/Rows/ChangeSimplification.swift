@@ -132,15 +132,19 @@ extension RowStore {
     var added = Set<UInt32>(minimumCapacity: additions)
     for (place, entry) in entries.enumerated() {
       if place & 15 == 15 { pace.spend() }
-      guard entry.step == .exchangedText, originals[entry.handle] == nil else { continue }
-      originals[entry.handle] = ElementText(bitPattern: entry.text)
+      if entry.step == .addedElement { added.insert(entry.handle) }
     }
     for (place, entry) in entries.enumerated() {
+      if place & 15 == 15 { pace.spend() }
+      // What an added element had before an exchange is younger than the entries.
+      guard entry.step == .exchangedText, originals[entry.handle] == nil, !added.contains(entry.handle)
+      else { continue }
+      originals[entry.handle] = ElementText(bitPattern: entry.text)
+    }
+    for (place, entry) in entries.enumerated() where pairsRows {
       if place & 3 == 3 { pace.spend() }
-      if entry.step == .addedElement { added.insert(entry.handle) }
       // Only the first removal of an identity refers to the version before the entries.
-      guard pairsRows, entry.step == .removedElement, !added.contains(entry.handle),
-        let now = successor(of: entry.handle)
+      guard entry.step == .removedElement, !added.contains(entry.handle), let now = successor(of: entry.handle)
       else { continue }
       originals[now] = originals[entry.handle] ?? elements.text(of: entry.handle)
     }
