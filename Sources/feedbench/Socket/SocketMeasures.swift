@@ -153,7 +153,7 @@ struct SnapshotMeasure {
     var latencies = Latencies()
     let start = MonotonicClock.now
     try reader.start()
-    while !reader.isDone { latencies.add(try ping.once()) }
+    repeat { latencies.add(try ping.once()) } while !reader.isDone
     let time = Double(MonotonicClock.now - start)
     try report.add("a ping and its answer", latencies.metrics)
     try reader.join()
