@@ -141,7 +141,8 @@ extension RowStore {
       else { continue }
       originals[entry.handle] = ElementText(bitPattern: entry.text)
     }
-    for (place, entry) in entries.enumerated() where pairsRows {
+    guard pairsRows else { return (originals, added) }
+    for (place, entry) in entries.enumerated() {
       if place & 3 == 3 { pace.spend() }
       // Only the first removal of an identity refers to the version before the entries.
       guard entry.step == .removedElement, !added.contains(entry.handle), let now = successor(of: entry.handle)
