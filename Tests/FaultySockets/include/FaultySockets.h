@@ -1,8 +1,9 @@
 /// Faults of system calls on sockets, for tests.
 ///
-/// The test bundle defines `recv`, `send`, `sendmsg`, `accept4`, `getsockopt`, `epoll_wait` and `clock_gettime` itself, so the
-/// shipped code calls these. They pass every call on to the system, except on a thread that has switched faults on. There
-/// `epoll_wait` never blocks, and the clocks stand still, so that the seed decides what happens.
+/// The test bundle defines `recv`, `send`, `sendmsg`, `accept4`, `getsockopt`, `close`, `epoll_wait` and `clock_gettime`
+/// itself, so the shipped code calls these. They pass every call on to the system, except on a thread that has switched faults
+/// on. There `epoll_wait` never blocks, the clocks stand still, and `close` ends a connection even if another process has a
+/// copy of the descriptor, so that the seed alone decides what happens.
 #ifndef FAULTY_SOCKETS_H
 #define FAULTY_SOCKETS_H
 

@@ -60,6 +60,20 @@ private struct FarEnd {
 struct SocketFaultTests {
   private static let first = ConnectionID(rawValue: 0)
 
+  @Test("an end that is closed is noticed although a child process still has a copy of it")
+  func copiedEnd() throws {
+    var ends: [Int32] = [0, 0]
+    try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+    let copy = dup(ends[0])
+    defer {
+      close(copy)
+      close(ends[1])
+    }
+    faulty_sockets().during { SocketIO.close(ends[0]) }
+    var byte: UInt8 = 0
+    #expect(recvfrom(ends[1], &byte, 1, Int32(MSG_DONTWAIT), nil, nil) == 0)
+  }
+
   @Test("every byte passes in order while calls are short, delayed and interrupted", arguments: UInt64(1)...20)
   func echo(_ seed: UInt64) throws {
     let place = try SocketLinkTests.Place()
