@@ -30,6 +30,8 @@ public final class ElementTable {
   private(set) var count = 0
   /// The bytes of the living elements.
   private(set) var bytes = 0
+  /// The bytes of the living elements and of the table.
+  var memory: Int { bytes + capacity * MemoryLayout<Record>.stride }
   /// The bytes of the longest element that the table ever had.
   private(set) var longest = 0
   /// The first and last element in the order of change.

@@ -92,6 +92,9 @@ struct NodePool<Layout: NodeLayout> {
     return copy
   }
 
+  /// The bytes that are reserved.
+  var byteCount: Int { Int(reserved) * (Layout.stride + (keyed ? keyBytes : 0)) }
+
   /// The bytes of the keys of a node.
   private var keyBytes: Int { Layout.capacity * MemoryLayout<UInt64>.stride }
 
@@ -132,6 +135,9 @@ struct InnerPool: NodeLayout {
   }
 
   private init(_ nodes: NodePool<InnerPool>) { self.nodes = nodes }
+
+  /// The bytes that are reserved.
+  var byteCount: Int { nodes.byteCount }
 
   /// Returns a pool with the same nodes.
   func copy(_ pace: Pace) -> InnerPool { InnerPool(nodes.copy(pace)) }
@@ -218,6 +224,9 @@ struct LeafPool: NodeLayout {
 
   private init(_ nodes: NodePool<LeafPool>) { self.nodes = nodes }
 
+  /// The bytes that are reserved.
+  var byteCount: Int { nodes.byteCount }
+
   /// Returns a pool with the same nodes.
   func copy(_ pace: Pace) -> LeafPool { LeafPool(nodes.copy(pace)) }
 
@@ -293,6 +302,9 @@ struct LeafTable {
   /// The entries of the reserved items. Valid until the next `reserve`.
   @inline(__always)
   var table: UnsafeMutablePointer<NodeID> { memory.unsafelyUnwrapped }
+
+  /// The bytes that are reserved.
+  var byteCount: Int { capacity * MemoryLayout<NodeID>.stride }
 
   /// Returns a map with the same entries. O(entries).
   func copy(_ pace: Pace) -> LeafTable {

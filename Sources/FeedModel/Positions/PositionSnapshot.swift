@@ -27,6 +27,8 @@ public final class PositionSnapshot {
   /// What is charged for the snapshot until it is cancelled; nil if nothing is.
   private var memory: SnapshotMemory?
   private var charged = 0
+  /// The rows that only snapshots keep, if this is one of them, and its number among them.
+  private var abandoned: (rows: AbandonedRows, holder: Int)?
   private let size: (UInt) -> Int
 
   /// - Parameters:
@@ -62,6 +64,13 @@ public final class PositionSnapshot {
     if tree == nil { return }
     self.memory = memory
     charge(Self.ownBytes + leaves.count * MemoryLayout<NodeID>.stride + pending.count * MemoryLayout<UInt64>.stride)
+  }
+
+  var isCharged: Bool { memory != nil }
+
+  /// Shares the charge for rows that only snapshots keep from now on, this one among them, if it is charged.
+  func abandon(_ rows: AbandonedRows) {
+    if let memory { abandoned = (rows, rows.add(memory)) }
   }
 
   private func charge(_ bytes: Int) {
@@ -127,6 +136,8 @@ public final class PositionSnapshot {
     }
     preserved = [:]
     charge(-charged)
+    if let abandoned { abandoned.rows.leave(abandoned.holder) }
+    abandoned = nil
     pending = []
     leaves = []
   }
@@ -225,6 +236,13 @@ public final class PositionSnapshot {
 extension PositionTree {
   /// Whether there are unfinished snapshots. Without any, the cost for a mutation is one branch.
   public var hasSnapshots: Bool { !snapshots.isEmpty }
+
+  var hasChargedSnapshots: Bool { snapshots.contains { $0._withUnsafeGuaranteedRef { $0.isCharged } } }
+
+  /// Lets the unfinished snapshots share the charge for the tree and its elements, which only they keep from now on.
+  func abandon(_ rows: AbandonedRows) {
+    for snapshot in snapshots { snapshot._withUnsafeGuaranteedRef { $0.abandon(rows) } }
+  }
 
   /// Returns a snapshot of the items that are in `rows` now. O(log n + rows / 64), with four bytes for each leaf.
   ///

@@ -58,6 +58,9 @@ public final class PositionTree {
     if count > 0 { leafOf.reserve(UInt32(count - 1)) }
   }
 
+  /// The bytes of the memory that the tree has reserved.
+  var byteCount: Int { leaves.byteCount + inners.byteCount + leafOf.byteCount }
+
   /// Returns a tree with the same items, without the snapshots. O(n / 64), with the bytes of the tree.
   func copy(_ pace: Pace) -> PositionTree {
     let copy = PositionTree(keyed: keyed, leafLimit: leafLimit, innerLimit: innerLimit)

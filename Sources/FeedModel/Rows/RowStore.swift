@@ -45,6 +45,10 @@ public class RowStore {
     scanner = JSONScanner(maxDepth: limits.maxDepth)
   }
 
+  deinit {
+    AbandonedRows.charge(elements.memory, for: sections.lazy.map(\.rows))
+  }
+
   /// The bytes of the longest element that the feed ever had. O(1).
   public var longestElement: Int { elements.longest }
 

@@ -24,6 +24,8 @@ final class ViewIndex {
   private let all = PositionTree(keyed: false)
   private let kept = PositionTree(keyed: true)
   private var texts: [ElementText] = []
+  /// The bytes of the elements in `texts`.
+  private var textBytes = 0
   /// The types of the rows by handle; empty as long as each row has the type of its element.
   private var codes: [TypeTable.Code] = []
   private var free: [UInt32] = []
@@ -67,6 +69,14 @@ final class ViewIndex {
       return end == texts.count
     }
     if texts.count >= DiscardedElements.many { discarded.add(release) } else { _ = release(.max) }
+  }
+
+  /// Its view gives the index up. If snapshots still keep it, they are charged for it.
+  func abandon() {
+    let lists =
+      texts.capacity * MemoryLayout<ElementText>.stride + codes.capacity * MemoryLayout<TypeTable.Code>.stride
+      + free.capacity * MemoryLayout<UInt32>.stride
+    AbandonedRows.charge(textBytes + lists + all.byteCount, for: CollectionOfOne(kept))
   }
 
   /// The number of rows that the filter accepts.
@@ -280,6 +290,7 @@ final class ViewIndex {
 
   private func add(_ row: Row) -> UInt32 {
     row.element.retain()
+    textBytes &+= row.element.footprint
     let handle = free.popLast() ?? UInt32(texts.count)
     if handle == texts.count { texts.append(row.element) } else { texts[Int(handle)] = row.element }
     setCode(types.code(of: row.type, in: row.element), of: handle)
@@ -287,6 +298,7 @@ final class ViewIndex {
   }
 
   private func release(_ handle: UInt32) {
+    textBytes &-= texts[Int(handle)].footprint
     texts[Int(handle)].release()
     free.append(handle)
   }
@@ -301,6 +313,7 @@ final class ViewIndex {
       || !RowStore.equal(types.type(formerType, of: former), row.type)
     kept.contentWillChange(of: handle)
     row.element.retain()
+    textBytes &+= row.element.footprint &- former.footprint
     texts[Int(handle)] = row.element
     setCode(type, of: handle)
     former.release()
@@ -320,6 +333,8 @@ final class ViewIndex {
     let pace = Pace()
     precondition(all.count == plan.source.count, "the index has other rows than the source")
     precondition(all.count + free.count == texts.count, "an element is lost")
+    let bytes = (0..<all.count).reduce(0) { $0 + texts[Int(all[$1])].footprint }
+    precondition(bytes == textBytes, "the bytes of the elements are wrong")
     precondition(codes.isEmpty || codes.count == texts.count, "a type is lost")
     var last: (prefix: UInt64, key: [UInt8], row: Int)?
     var accepted = 0

@@ -30,6 +30,8 @@ final class ViewSection: FeedSection {
     counts.viewsExist()
   }
 
+  deinit { index?.abandon() }
+
   private var window: ViewWindow { plan.definition.window }
   private var source: Feed { plan.source }
 
@@ -126,14 +128,19 @@ final class ViewSection: FeedSection {
     preview = nil
     defer { preparedVersion = nil }
     if let index, index.plan === plan, preparedVersion == counts.rowVersion { return }
-    index = plan.definition.isPlain ? nil : ViewIndex(plan, limits: limits, pace, discarded)
+    replaceIndex(plan.definition.isPlain ? nil : ViewIndex(plan, limits: limits, pace, discarded))
   }
 
   /// Creates the index of a new view before a commit makes it visible.
   func prepare() {
     if plan.definition.isPlain { return }
-    index = ViewIndex(plan, limits: limits, pace, discarded)
+    replaceIndex(ViewIndex(plan, limits: limits, pace, discarded))
     preparedVersion = counts.rowVersion
+  }
+
+  private func replaceIndex(_ other: ViewIndex?) {
+    index?.abandon()
+    index = other
   }
 
   /// Adds the change of this section for a change of the source to `result`, which is empty.

@@ -111,6 +111,40 @@ import Testing
     #expect(snapshots() == 0 && charged(harness) == Watch.memory)
   }
 
+  /// A change of all rows: of the feed that is watched, and how it is changed as a whole.
+  private static let replacements: [(feed: String, method: String, params: String)] = [
+    ("c", "define", #"{"feed":"c","kind":"collection","bins":[{"name":"a"}],"replace":true}"#),
+    ("c", "set", #"{"feed":"c","elements":[]}"#),
+    ("v", "define", #"{"feed":"v","kind":"view","of":"c","sort":[{"by":"$.v"}],"replace":true}"#),
+  ]
+
+  /// What only unread snapshots keep counts once, until the last of them ends.
+  @Test(arguments: replacements)
+  func snapshotsCountWithTheRowsOfAFeedThatChangedAsAWhole(_ change: (feed: String, method: String, params: String)) {
+    // Each request works on a copy.
+    let harness = EngineHarness(slices: SlicedWork("slices", isEager: true))
+    let observer = fill(harness, count: 20_000)
+    _ = harness.ask(observer, "define", #"{"feed":"v","kind":"view","of":"c","sort":[{"by":"$.id"}]}"#)
+    let watchers = [Self.user, Self.user + 1].map { harness.connect(uid: $0) }
+    harness.stopped = Set(watchers)
+    for watcher in watchers {
+      harness.send(watcher, #"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"\#(change.feed)"}}"#)
+    }
+    func charges() -> [Int] { watchers.map { harness.engine.sessions[$0]?.snapshots.bytes ?? -1 } }
+    let before = charges()
+    #expect(before[0] == before[1] && before[0] < 10_000)
+    #expect(harness.ask(observer, change.method, change.params).first?.json?["error"] == nil)
+    let rows = charges()[0] - before[0]
+    // Each element has 14 bytes or more.
+    #expect(rows > 20_000 * 14 && rows < 20_000 * 200)
+    #expect(charges()[1] == before[1])
+    harness.disconnect(watchers[0])
+    #expect(charges() == [-1, before[1] + rows])
+    harness.resume(watchers[1])
+    #expect(harness.take(watchers[1]).count > 2)
+    #expect(harness.engine.sessions.snapshots.bytes == 0)
+  }
+
   @Test func snapshotsCountAgainstTheQuota() {
     var limits = Limits()
     limits.maxQueuePerUser = 1 << 19
