@@ -10,7 +10,7 @@ import Testing
   /// Returns a connection and the daemon's end of it. The daemon can answer in advance, because requests are numbered from 1.
   private func pair() throws -> (client: Connection, daemon: RawClient) {
     var ends: [Int32] = [-1, -1]
-    try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+    try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
     let client = try Connection(UnixStream(owning: Descriptor(owning: ends[0])))
     return (client, RawClient(UnixStream(owning: Descriptor(owning: ends[1]))))
   }

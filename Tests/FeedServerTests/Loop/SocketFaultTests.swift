@@ -16,7 +16,7 @@ extension faulty_sockets {
   }
 
   /// Runs `body` with these faults. It must not switch threads.
-  fileprivate func during(_ body: () throws -> Void) rethrows {
+  func during(_ body: () throws -> Void) rethrows {
     var faults = self
     faulty_sockets_use(&faults)
     defer { faulty_sockets_use(nil) }
@@ -63,7 +63,7 @@ struct SocketFaultTests {
   @Test("an end that is closed is noticed although a child process still has a copy of it")
   func copiedEnd() throws {
     var ends: [Int32] = [0, 0]
-    try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+    try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
     let copy = dup(ends[0])
     defer {
       close(copy)

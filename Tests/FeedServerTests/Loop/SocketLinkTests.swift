@@ -1,3 +1,4 @@
+import FaultySockets
 import FeedEngine
 import FeedModel
 import FeedSystem
@@ -122,7 +123,8 @@ struct SocketLinkTests {
     try send(try #require(client), [7])
     #expect(try place.events(&link, milliseconds: 0) == [])
     client = nil
-    #expect(try place.events(&link, milliseconds: 0) == [.hungUp(Self.first)])
+    // Child processes of other tests may have copies of the descriptor for a moment.
+    #expect(try place.events(&link) == [.hungUp(Self.first)])
     #expect(try place.events(&link, milliseconds: 0) == [])
     link.watch(Self.first, reading: true, writing: false)
     #expect(try place.events(&link) == [.readable(Self.first, hungUp: true)])
@@ -210,8 +212,13 @@ struct SocketLinkTests {
     let place = try Place()
     var link = try place.makeLink()
     let client = try UnixStream.connect(path: place.path)
-    link.endListening()
-    #expect(try place.events(&link, milliseconds: 0).count == 1)
+    // The listener ends although child processes of other tests may have copies of it for a moment.
+    var events: [LinkEvent] = []
+    try faulty_sockets().during {
+      link.endListening()
+      events = try place.events(&link, milliseconds: 0)
+    }
+    #expect(events.count == 1)
     #expect(throws: SystemError.self) { try UnixStream.connect(path: place.path) }
     withExtendedLifetime(client) {}
   }
