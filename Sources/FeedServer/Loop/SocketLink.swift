@@ -195,6 +195,8 @@ struct SocketLink: ~Copyable, Link {
     guard let slot = slots[id] else { return }
     let descriptor = slot.pointee.descriptor
     if !slot.pointee.inputEnded { Self.discardInput(descriptor) }
+    // The end of the descriptor would end its events only if no other process had a copy. The slot may be used again.
+    detach(slot)
     slots.close(slot)
     SocketIO.close(descriptor)
     if acceptor.isPaused { resumeAccepting() }

@@ -131,6 +131,39 @@ struct SocketLinkTests {
     #expect(read(&link, Self.first).1 == [7])
   }
 
+  @Test("a connection that is closed has no more events, although a child process has a copy of its descriptor")
+  func copiedDescriptor() throws {
+    let place = try Place()
+    var link = try place.makeLink()
+    let client = try place.connect(&link, 0)
+    let accepted = Self.acceptedDescriptors(at: place.path)
+    try #require(accepted.count == 1)
+    let copy = dup(accepted[0])
+    defer { Glibc.close(copy) }
+    link.close(Self.first)
+    client.shutDown(.both)
+    // The next connection may get the memory of the closed one.
+    let others = try (1...3).map { try place.connect(&link, $0) }
+    #expect(try place.events(&link, milliseconds: 0) == [])
+    withExtendedLifetime(others) {}
+  }
+
+  /// The descriptors of this process for the daemon's ends of connections.
+  private static func acceptedDescriptors(at path: String) -> [Int32] {
+    (0..<4096).filter { number in
+      var address = sockaddr_un()
+      var length = socklen_t(MemoryLayout<sockaddr_un>.size)
+      let isSocket = withUnsafeMutablePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(number, $0, &length) == 0 }
+      }
+      guard isSocket, address.sun_family == AF_UNIX else { return false }
+      let name = withUnsafeBytes(of: &address.sun_path) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+      var (isListening, size): (Int32, socklen_t) = (1, 4)
+      getsockopt(number, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &size)
+      return name == path && isListening == 0
+    }
+  }
+
   @Test("a full socket accepts some of the bytes and is reported when it accepts more")
   func backpressure() throws {
     let place = try Place()
