@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedModel
 import FeedSystem
 import Synchronization

@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedSQLite
 import FeedSystem
 import Synchronization

@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedSystem
 import Glibc
 import Synchronization

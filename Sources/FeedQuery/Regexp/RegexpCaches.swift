@@ -1,9 +1,9 @@
-import Synchronization
+import FeedJSON
 
 /// The two automata of a regular expression. Their states are computed as texts are matched.
 final class RegexpStates: @unchecked Sendable {
   /// Guards the rest, which changes with each match.
-  private let lock = Mutex(())
+  private let lock = Guarded(())
   private let whole: LazyAutomaton
   private let part: LazyAutomaton
   /// The memory of the states when the caches were last told, in bytes.
@@ -64,7 +64,7 @@ final class RegexpCaches: Sendable {
     var total = 0
   }
 
-  private let contents = Mutex(Contents())
+  private let contents = Guarded(Contents())
 
   /// The memory of all cached states in bytes.
   var memory: Int { contents.withLock { $0.total } }
