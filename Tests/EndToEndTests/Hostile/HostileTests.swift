@@ -36,9 +36,14 @@ struct HostileTests {
 
   /// Asks until the daemon lists `count` connections. Each request is answered during the attack.
   static func waitForConnections(_ count: Int, _ client: RawClient) throws -> Bool {
+    try waitUntil { try ask(client, "clients")["result"]["clients"].elements.count == count }
+  }
+
+  /// Asks again and again until a condition holds. Returns whether it does in time.
+  static func waitUntil(_ condition: () throws -> Bool) throws -> Bool {
     let end = ContinuousClock.now + testTimeout
     while ContinuousClock.now < end {
-      if try ask(client, "clients")["result"]["clients"].elements.count == count { return true }
+      if try condition() { return true }
     }
     return false
   }

@@ -75,31 +75,23 @@ struct QuotaAttackTests {
         try? each(attacker)
       }
       // The other user and the meter are connected too.
-      let isReached = try waitUntil {
+      let isReached = try HostileTests.waitUntil {
         try remaining.contains(HostileTests.ask(other, "clients")["result"]["clients"].elements.count - 2)
       }
       #expect(isReached)
     }
-    #expect(try waitUntil { try held(other).allSatisfy { $0 <= quota } })
+    #expect(try HostileTests.waitUntil { try held(other).allSatisfy { $0 <= quota } })
     #expect(Footprint.isBelow(attacked.memory, before.memory + quota + Self.margin))
     #expect(attacked.longestPing < 10_000_000_000)
     attackers.removeAll()
     #expect(try HostileTests.waitForConnections(1, other))
     #expect(try Footprint(of: daemon.process.pid).descriptors == before.descriptors)
     // Requests that the daemon has taken count until they are executed.
-    #expect(try waitUntil { try held(other).allSatisfy { $0 == 0 } })
+    #expect(try HostileTests.waitUntil { try held(other).allSatisfy { $0 == 0 } })
   }
 
   /// What each user holds.
   private func held(_ other: RawClient) throws -> [Int] {
     try HostileTests.ask(other, "quotas")["result"]["users"].elements.map { try #require($0["held"].int) }
-  }
-
-  private func waitUntil(_ condition: () throws -> Bool) throws -> Bool {
-    let end = ContinuousClock.now + testTimeout
-    while ContinuousClock.now < end {
-      if try condition() { return true }
-    }
-    return false
   }
 }
