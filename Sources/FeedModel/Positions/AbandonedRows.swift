@@ -18,7 +18,7 @@ final class AbandonedRows {
   /// Charges the unfinished snapshots of trees for `bytes` and the memory of their trees. Their feed gives up the trees now, and
   /// what the bytes stand for. Snapshots that nobody is charged for do not count. O(trees + snapshots).
   static func charge(_ bytes: Int, for trees: some Sequence<PositionTree>) {
-    let kept = trees.filter { $0.hasSnapshots && $0.hasChargedSnapshots }
+    let kept = trees.filter(\.hasChargedSnapshots)
     if kept.isEmpty { return }
     let rows = AbandonedRows(kept.reduce(bytes) { $0 + $1.byteCount })
     for tree in kept { tree.abandon(rows) }

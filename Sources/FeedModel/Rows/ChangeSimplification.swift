@@ -130,9 +130,11 @@ extension RowStore {
     // With their capacity from the beginning, since growing moves everything at once.
     var originals = [UInt32: ElementText](minimumCapacity: exchanges)
     var added = Set<UInt32>(minimumCapacity: additions)
-    for (place, entry) in entries.enumerated() {
-      if place & 15 == 15 { pace.spend() }
-      if entry.step == .addedElement { added.insert(entry.handle) }
+    if additions > 0 {
+      for (place, entry) in entries.enumerated() {
+        if place & 15 == 15 { pace.spend() }
+        if entry.step == .addedElement { added.insert(entry.handle) }
+      }
     }
     for (place, entry) in entries.enumerated() {
       if place & 15 == 15 { pace.spend() }

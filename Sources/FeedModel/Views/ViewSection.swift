@@ -7,7 +7,7 @@ import FeedChange
 final class ViewSection: FeedSection {
   let name: String
   private(set) var plan: ViewPlan
-  private var index: ViewIndex?
+  private var index: ViewIndex? { didSet { oldValue?.abandon() } }
   /// The version of the rows with which `index` was prepared; nil if it was not prepared, or it was published.
   private var preparedVersion: UInt64?
   /// The visible rows of the source, cached for one version of `counts`.
@@ -128,19 +128,14 @@ final class ViewSection: FeedSection {
     preview = nil
     defer { preparedVersion = nil }
     if let index, index.plan === plan, preparedVersion == counts.rowVersion { return }
-    replaceIndex(plan.definition.isPlain ? nil : ViewIndex(plan, limits: limits, pace, discarded))
+    index = plan.definition.isPlain ? nil : ViewIndex(plan, limits: limits, pace, discarded)
   }
 
   /// Creates the index of a new view before a commit makes it visible.
   func prepare() {
     if plan.definition.isPlain { return }
-    replaceIndex(ViewIndex(plan, limits: limits, pace, discarded))
+    index = ViewIndex(plan, limits: limits, pace, discarded)
     preparedVersion = counts.rowVersion
-  }
-
-  private func replaceIndex(_ other: ViewIndex?) {
-    index?.abandon()
-    index = other
   }
 
   /// Adds the change of this section for a change of the source to `result`, which is empty.
