@@ -89,22 +89,11 @@ final class Batch {
 }
 
 extension Engine {
-  /// Queues the answers so far. O(bytes), but O(1) for a long array if it is the first answer of the turn.
+  /// Queues the answers so far.
   func sendAnswers(of batch: Batch, to session: Session) {
     if batch.answers.bytes.isEmpty { return }
     batch.answers.bytes.append(UInt8(ascii: "]"))
     batch.answers.bytes.endFrame(at: 0)
-    let start = answers.bytes.count
-    if start == 0 && batch.answers.bytes.count >= Self.longArray {
-      swap(&answers.bytes, &batch.answers.bytes)
-    } else {
-      answers.bytes.append(batch.answers.bytes.bytes)
-    }
-    batch.answers.bytes.removeAll(keepingCapacity: false)
-    queue(session, answers, from: start)
+    queue(session, taking: batch.answers)
   }
-
-  /// The smallest array of answers whose memory is taken over. The memory of a shorter one is not worth losing the
-  /// turn's own, which is in the caches of the processor.
-  private static var longArray: Int { 1 << 20 }
 }

@@ -1,6 +1,7 @@
 import FeedChange
 import FeedJSON
 import FeedModel
+import FeedWire
 
 /// `range` and `snapshot` with many or long rows: the answer at one revision, written in parts while the feed changes.
 final class RowsJob: Job {
@@ -9,41 +10,44 @@ final class RowsJob: Job {
   /// The largest number of bytes of elements that are answered at once.
   static let fewBytes = 1 << 20
 
+  private let text = TurnBuffer()
   private let maxFrame: Int
   private let snapshot: FeedSnapshot
   private var reader: SectionReader
   private var answer: RowsAnswer
-  private var text = ByteBuffer()
+  private var hasBegun = false
 
   init(_ answer: consuming RowsAnswer, of snapshot: FeedSnapshot, maxFrame: Int) {
     self.answer = answer
     self.maxFrame = maxFrame
     self.snapshot = snapshot
     reader = SectionReader(snapshot)
-    self.answer.begin(&text)
   }
 
-  var memory: Int { text.capacity + answer.memory }
+  var longText: TurnBuffer? { text }
+  var memory: Int { text.bytes.capacity + answer.memory }
 
   /// - Throws: `limitExceeded` if the answer does not fit in a frame.
   func advance(budget: Int) throws(FeedError) -> Bool {
+    if !hasBegun { answer.begin(&text.bytes) }
+    hasBegun = true
     let isDone = reader.advance(budget: budget) { item in
       if isTooLarge { return }
       switch item {
       case .begin(let section):
-        answer.beginSection(section, count: Int(snapshot.sectionCounts[section]), &text)
-      case .row(let row): answer.append(row, to: &text)
-      case .end: answer.endSection(&text)
+        answer.beginSection(section, count: Int(snapshot.sectionCounts[section]), &text.bytes)
+      case .row(let row): answer.append(row, to: &text.bytes)
+      case .end: answer.endSection(&text.bytes)
       }
     }
     if isTooLarge { throw .answerTooLarge(maxFrame: maxFrame) }
-    if isDone { answer.end(&text) }
+    if isDone { answer.end(&text.bytes) }
     return isDone
   }
 
-  private var isTooLarge: Bool { text.count + answer.typesSize > maxFrame }
+  private var isTooLarge: Bool { text.bytes.count + answer.typesSize > maxFrame + Frame.headerLength }
 
-  func appendResult(to out: inout ByteBuffer) { out.append(text.bytes) }
+  func appendResult(to out: inout ByteBuffer) { out.append(text.bytes.bytes) }
 }
 
 /// The members of the answer to `range` or `snapshot`, written one row after another.

@@ -27,5 +27,5 @@ struct AnswerShares {
 
 extension Engine {
   /// Whether the answers of this turn took its bytes.
-  var hasLongAnswers: Bool { answers.bytes.count >= AnswerShares.turnBytes }
+  var hasLongAnswers: Bool { outbox.size >= AnswerShares.turnBytes }
 }

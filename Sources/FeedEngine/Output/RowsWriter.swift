@@ -4,7 +4,7 @@ import FeedModel
 /// Writes rows of one section, or of one part of a snapshot, as the members `elements` and, if rows may have types, `types`.
 struct RowsWriter: ~Copyable {
   let withTypes: Bool
-  /// The types of the rows since `begin`, separated by commas.
+  /// The types of the rows between `begin` and `end`, separated by commas.
   private var types = ByteBuffer()
   /// The number of rows since `begin`.
   private(set) var count = 0
@@ -16,11 +16,10 @@ struct RowsWriter: ~Copyable {
   /// The memory in bytes.
   var memory: Int { types.capacity }
 
-  /// The bytes that the rows since `begin` add to their texts.
+  /// The bytes that `end` adds to the texts of the rows.
   var typesSize: Int { types.count }
 
   mutating func begin(_ out: inout ByteBuffer) {
-    types.removeAll(keepingCapacity: true)
     count = 0
     out.append(",\"elements\":[")
   }
@@ -44,6 +43,7 @@ struct RowsWriter: ~Copyable {
     out.append(",\"types\":[")
     out.append(types.bytes)
     out.append(UInt8(ascii: "]"))
+    types.removeAll(keepingCapacity: true)
   }
 }
 

@@ -36,7 +36,7 @@ struct Dispatcher: ~Copyable {
   /// Decodes whole frames at the beginning of `bytes`, and executes each or adds it to the open batch. Returns the
   /// number of decoded bytes that are still in the input.
   mutating func decode(_ bytes: UnsafeRawBufferPointer, of session: Session) -> Int {
-    let before = engine.answers.bytes.count
+    let before = engine.outbox.size
     tookInput = false
     var count = decodeFrames(bytes, of: session)
     engine.count(input: count)
@@ -48,7 +48,7 @@ struct Dispatcher: ~Copyable {
         session.input.isPaused = true
       }
     }
-    engine.outbox.shares.add(engine.answers.bytes.count &- before, of: session.peer.uid)
+    engine.outbox.shares.add(engine.outbox.size &- before, of: session.peer.uid)
     return count
   }
 

@@ -125,8 +125,9 @@ extension Engine {
   /// Queues all bytes of a buffer that outlives the turn, after the deltas that the connection's watches have not been given
   /// yet. Takes its memory if this is the last connection.
   private func queue(_ session: Session, _ frame: TurnBuffer, isLast: Bool) {
+    if isLast { return queue(session, taking: frame) }
     giveAll(to: session)
-    if isLast { session.output.append(taking: frame) } else { session.output.append(copyOf: frame.bytes.bytes) }
+    session.output.append(copyOf: frame.bytes.bytes)
     outbox.list(session)
   }
 }

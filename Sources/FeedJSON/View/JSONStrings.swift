@@ -34,10 +34,14 @@ extension JSONView {
   ///
   /// The bytes are UTF-8, except that an unpaired surrogate is three bytes, as in WTF-8, so that comparing bytes compares
   /// code points. They are valid only in `body`.
-  public func withDecodedUTF8<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R? {
+  @inlinable public func withDecodedUTF8<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R? {
     guard let raw = quotedBytes else { return nil }
-    guard hasEscapes else { return body(UnsafeRawBufferPointer(raw)) }
-    return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: raw.count) { room in
+    return hasEscapes ? withUnescaped(raw, body) : body(UnsafeRawBufferPointer(raw))
+  }
+
+  @usableFromInline
+  func withUnescaped<R>(_ raw: UnsafeBufferPointer<UInt8>, _ body: (UnsafeRawBufferPointer) -> R) -> R {
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: raw.count) { room in
       let count = DecodedBytes(raw).write(to: room)
       return body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<count]))
     }

@@ -25,7 +25,8 @@ import Testing
 
   private static func beginAnswer(_ session: Session) {
     let reply = Reply(to: session, id: nil, maxFrame: 1024, isDiscarded: true)
-    session.line.work = (EndlessJob(), JobTicket(reply, Parameters(object: nil)))
+    let job = EndlessJob()
+    session.line.work = (job, JobTicket(reply, Parameters(object: nil), for: job))
   }
 
   @Test func numbersAreReusedAndHandlesAreNot() {

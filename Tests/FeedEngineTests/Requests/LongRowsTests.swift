@@ -82,6 +82,64 @@ import Testing
     }
   }
 
+  /// An answer of exactly `maxFrame` bytes is sent, and a longer one is refused, also as an entry of a batch.
+  @Test(arguments: ["snapshot", "range"], ["1", #""a-long-identifier-of-the-request""#])
+  func answerInPartsMayFillAFrame(method: String, id: String) {
+    func ask(maxFrame: Int, isBatch: Bool) -> [String] {
+      var limits = Limits()
+      limits.maxFrame = maxFrame
+      let harness = EngineHarness(limits: limits, queries: SlicedWork("queries", slice: 0, isEager: true))
+      let client = harness.connect()
+      _ = harness.ask(client, "define", #"{"feed":"k","kind":"collection","id":"$.n","section":"$.t","type":"$.t"}"#)
+      for number in 0..<40 {
+        _ = harness.ask(client, "update", #"{"feed":"k","element":{"n":\#(number),"t":"\#(number % 3)"}}"#)
+      }
+      let request = #"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":{"feed":"k"}}"#
+      harness.supply(client, EngineHarness.frame(isBatch ? "[\(request)]" : request))
+      harness.turn()
+      return harness.take(client)
+    }
+    for isBatch in [false, true] {
+      let answer = ask(maxFrame: 1 << 20, isBatch: isBatch)
+      let length = answer[0].utf8.count
+      #expect(length > 300)
+      #expect(ask(maxFrame: length, isBatch: isBatch) == answer)
+      let refused = ask(maxFrame: length - 1, isBatch: isBatch)
+      #expect(refused.count == 1 && refused[0].contains(#""code":-32007"#), "\(refused)")
+    }
+  }
+
+  /// A notification gets no answer, and the requests after it are executed.
+  @Test func notificationInPartsIsNotAnswered() {
+    let harness = EngineHarness(queries: SlicedWork("queries", slice: 0, isEager: true))
+    let (client, _) = Self.fill(harness, count: 9)
+    harness.supply(
+      client,
+      EngineHarness.frame(#"{"jsonrpc":"2.0","method":"snapshot","params":{"feed":"all"}}"#)
+        + EngineHarness.frame(#"{"jsonrpc":"2.0","id":2,"method":"range","params":{"feed":"a","count":0}}"#))
+    harness.turn()
+    #expect(harness.take(client) == [#"{"jsonrpc":"2.0","id":2,"result":{"revision":10,"elements":[],"types":[]}}"#])
+  }
+
+  /// The memory of a long answer becomes that of the output, so the answer is not held twice.
+  @Test func memoryOfALongAnswerIsTakenOver() throws {
+    let harness = EngineHarness()
+    let client = Self.list(harness, count: 60_000)
+    let feed = try harness.engine.catalog.feed(named: "list")
+    let job = RowsJob(RowsAnswer(rangeOf: feed), of: feed.makeSnapshot(), maxFrame: 16 << 20)
+    while try !job.advance(budget: 1 << 20) {}
+    let text = try #require(job.longText)
+    let (block, count) = (text.bytes.pointer, text.bytes.count)
+    let session = try #require(harness.engine.sessions[client])
+    harness.engine.queue(session, taking: text)
+    #expect(text.bytes.isEmpty && harness.engine.outbox.size == count)
+    withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: 2) { slices in
+      #expect(session.output.gather(into: slices) == 1)
+      #expect(slices[0].baseAddress == UnsafeRawPointer(block) && slices[0].count == count)
+    }
+    session.output.removeAll()
+  }
+
   /// Few rows with more than 1 MiB are answered in parts: the answer is not there after the turn that took the request.
   @Test(arguments: [(1, false), (40, true)])
   func fewLongRowsAreAnsweredInParts(count: Int, isInParts: Bool) throws {

@@ -196,4 +196,22 @@ import Testing
       }
     }
   }
+
+  @Test(arguments: [false, true])
+  func namesAreReadInWords(descending: Bool) throws {
+    let names = SectionNames(feed: "f", path: try SingularPath(parsing: "$.v"), descending: descending, maxDepth: 8)
+    for length in 0...20 {
+      for place in 0...length {
+        for (escape, character) in [
+          ("", ""), (#"\u0000"#, "\0"), (#"\u0000\u0000"#, "\0\0"), ("\u{7F}", "\u{7F}"), ("\u{80}", "\u{80}"),
+          ("\u{D7FF}", "\u{D7FF}"), ("\u{E000}", "\u{E000}"), (#"\ud800"#, "\u{FFFD}"), ("😀", "😀"),
+        ] where length > 0 || !character.isEmpty {
+          let (head, tail) = ("abcdefghijklmnopqrst".prefix(place), "ABCDEFGHIJKLMNOPQRST".prefix(length - place))
+          let text = try makeText("\"\(head)\(escape)\(tail)\"", descending: descending)
+          defer { text.release() }
+          #expect(names.name(of: text) == "f/\(head)\(character)\(tail)")
+        }
+      }
+    }
+  }
 }
