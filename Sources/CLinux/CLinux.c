@@ -82,3 +82,5 @@ void clinux_return_large_blocks(int size, int kept) {
   mallopt(M_TRIM_THRESHOLD, kept);
   mallopt(M_MXFAST, 0);
 }
+
+void clinux_return_free_pages(void) { malloc_trim(0); }

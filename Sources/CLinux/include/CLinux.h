@@ -68,4 +68,7 @@ int clinux_is_locked(int descriptor);
 /// Lets malloc map each block of at least `size` bytes by itself, and return it to the system when it is freed. Other free
 /// memory is returned if more than `kept` bytes of it are at the end of the heap.
 void clinux_return_large_blocks(int size, int kept);
+
+/// Returns the free pages within the heaps of malloc to the system (malloc_trim).
+void clinux_return_free_pages(void);
 #endif

@@ -22,6 +22,12 @@ extension Engine {
     out.append(UInt8(ascii: "}"))
   }
 
+  /// The bytes that are stored, and those that are held for connections.
+  public var accountedBytes: Int {
+    let stored = catalog.accounts.total
+    return stored.bytes + stored.definitionBytes + sessions.quotas.bytes
+  }
+
   private func appendNumbers(to out: inout ByteBuffer) {
     let process = status.process()
     let gauges: [(StaticString, Int)] = [

@@ -17,6 +17,8 @@ struct Quotas {
   private var left: [UInt32: (uid: UInt32, bytes: Int)] = [:]
   /// Users over their quota.
   private var overLimit: [UInt32] = []
+  /// The bytes that are charged to all users.
+  private(set) var bytes = 0
   /// The number of admitted connections. Refused ones do not count.
   private(set) var connections = 0
 
@@ -47,28 +49,31 @@ struct Quotas {
     guard var usage = users[session.peer.uid] else { return }
     usage.connections -= 1
     usage.bytes += session.line.bytes - session.charged
+    bytes += session.line.bytes - session.charged
     session.charged = 0
     users[session.peer.uid] = usage.connections > 0 || usage.bytes > 0 ? usage : nil
     if session.line.bytes > 0 { left[session.handle.generation] = (session.peer.uid, session.line.bytes) }
   }
 
   /// Adds to the charge for the requests that a closed connection left. Does nothing if it left none.
-  mutating func charge(_ bytes: Int, leftBy handle: SessionHandle, limit: Int) {
+  mutating func charge(_ more: Int, leftBy handle: SessionHandle, limit: Int) {
     guard var requests = left[handle.generation], var usage = users[requests.uid] else { return }
-    requests.bytes += bytes
-    usage.bytes += bytes
+    requests.bytes += more
+    usage.bytes += more
+    bytes += more
     left[handle.generation] = requests.bytes > 0 ? requests : nil
     users[requests.uid] = usage.connections > 0 || usage.bytes > 0 ? usage : nil
-    if bytes > 0 { noteIfOverLimit(requests.uid, limit) }
+    if more > 0 { noteIfOverLimit(requests.uid, limit) }
   }
 
   /// Sets the charge of an admitted session. O(1).
-  mutating func charge(_ session: Session, _ bytes: Int, limit: Int) {
+  mutating func charge(_ session: Session, _ charge: Int, limit: Int) {
     let uid = session.peer.uid
-    let isMore = bytes > session.charged
-    users[uid, default: Usage()].bytes += bytes - session.charged
-    session.charged = bytes
-    if isMore { noteIfOverLimit(uid, limit) }
+    let more = charge - session.charged
+    users[uid, default: Usage()].bytes += more
+    bytes += more
+    session.charged = charge
+    if more > 0 { noteIfOverLimit(uid, limit) }
   }
 
   private mutating func noteIfOverLimit(_ uid: UInt32, _ limit: Int) {
@@ -80,9 +85,6 @@ struct Quotas {
 
   /// Connections of a user.
   func connections(of uid: UInt32) -> Int { users[uid]?.connections ?? 0 }
-
-  /// The bytes that are charged to all users. O(users).
-  var bytes: Int { users.values.reduce(0) { $0 + $1.bytes } }
 
   /// The bytes of the requests that closed connections left. O(requests).
   var leftBytes: Int { left.values.reduce(0) { $0 + $1.bytes } }
@@ -112,6 +114,7 @@ struct Quotas {
       precondition(left.values.allSatisfy { $0.bytes > 0 })
       precondition(open == connections, "\(connections) connections are counted, \(open) are open")
       precondition(users.count == expected.count)
+      precondition(bytes == expected.values.reduce(0) { $0 + $1.bytes })
       for (uid, usage) in expected {
         precondition(users[uid]?.connections == usage.connections && users[uid]?.bytes == usage.bytes)
       }

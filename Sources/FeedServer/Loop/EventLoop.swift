@@ -25,6 +25,7 @@ package struct EventLoop: ~Copyable {
   /// The file that SIGHUP reads again; nil if there is none.
   private let configurationFile: ConfigurationFile?
   private let openFiles: OpenFiles
+  private var freed: FreedMemory
   /// The time of this cycle.
   private var now: Instant
   /// The number of cycles, for the log.
@@ -54,6 +55,7 @@ package struct EventLoop: ~Copyable {
     self.configurationFile = configurationFile
     self.openFiles = openFiles ?? OpenFiles(engine.limits)
     shutdown = Shutdown(drainTimeout: drainTimeout)
+    freed = FreedMemory(now: now)
     service = ServiceManager(notify, log, now: now)
     if let metricsPath { metrics = MetricsFile(metricsPath, log, now: now) }
   }
@@ -132,6 +134,7 @@ package struct EventLoop: ~Copyable {
     consider(sources.deadline)
     consider(shutdown.deadline)
     consider(metrics?.deadline)
+    consider(freed.deadline)
     return deadline.map { clock.milliseconds(until: $0) } ?? -1
   }
 
@@ -142,6 +145,7 @@ package struct EventLoop: ~Copyable {
     sources.attend(now: now)
     service.attend(now: now)
     metrics?.write(turn.engine, now: now)
+    freed.attend(engine.accountedBytes, now: now)
     if shutdown.isDue(openConnections: turn.isDrained ? 0 : max(link.count, 1), now: now) { endDraining() }
   }
 

@@ -77,6 +77,26 @@ struct HostileRequestTests {
     #expect(try HostileTests.ask(other, "verify", #"{"feed":"t"}"#).has("result"))
   }
 
+  /// Elements that stay keep what is deleted around them from the end of the heap, where malloc returns memory by itself.
+  @Test("memory that is not needed any more is returned to the system")
+  func freedMemory() throws {
+    let daemon = try DaemonProcess()
+    let client = try daemon.connect()
+    let text = String(repeating: "x", count: 1000)
+    #expect(try HostileTests.ask(client, "define", #"{"feed":"c","kind":"collection","id":"$[0]"}"#).has("result"))
+    for first in stride(from: 0, to: 80_000, by: 4000) {
+      let elements = (first..<first + 4000).map { #"[\#($0),\#($0 % 20),"\#(text)"]"# }.joined(separator: ",")
+      #expect(try HostileTests.ask(client, "update", #"{"feed":"c","elements":[\#(elements)]}"#).has("result"))
+    }
+    let full = try Footprint(of: daemon.process.pid).memory
+    #expect(try HostileTests.ask(client, "delete", #"{"feed":"c","where":"@[1] != 0"}"#).has("result"))
+    let isReturned = try HostileTests.waitUntil {
+      usleep(20_000)
+      return Footprint.isBelow(try Footprint(of: daemon.process.pid).memory, full - (48 << 20))
+    }
+    #expect(isReturned)
+  }
+
   /// Receives frames until one is no notification.
   private static func answer(_ client: RawClient) throws -> String {
     while let text = try client.receive() {
