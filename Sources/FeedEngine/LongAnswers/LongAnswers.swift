@@ -25,17 +25,16 @@ protocol Job: AnyObject {
   var memory: Int { get }
   /// Does about `budget` units of work; see ``WorkCost``. Returns whether the answer is complete.
   func advance(budget: Int) throws(FeedError) -> Bool
-  /// The buffer in which the job writes the members of a long result, after what was in it before the first part; nil if
-  /// `appendResult` writes them when the answer is complete.
-  var longText: TurnBuffer? { get }
-  /// Appends the members of the result. Not called if the answer was begun in `longText`.
+  /// The answer as a frame without its end, if the job writes a frame; otherwise nil.
+  var frame: TurnBuffer? { get }
+  /// Appends the members of the result. Not called if there is a frame.
   func appendResult(to out: inout ByteBuffer)
 }
 
 extension Job {
   var isWaiting: Bool { false }
   var wantsStack: Bool { false }
-  var longText: TurnBuffer? { nil }
+  var frame: TurnBuffer? { nil }
 }
 
 /// The request that a job answers. Outlives the frame of the request.
@@ -43,18 +42,10 @@ struct JobTicket {
   let id: [UInt8]?
   /// The feed of the request.
   let feed: String?
-  /// The buffer that the whole answer is written in, if it is long and not part of a batch.
-  let frame: TurnBuffer?
 
-  /// Begins the answer if `job` writes a whole frame.
-  init(_ reply: Reply, _ parameters: Parameters, for job: any Job) {
+  init(_ reply: Reply, _ parameters: Parameters) {
     id = reply.id.map { Array($0) }
     feed = parameters.member("feed")?.truncatedName
-    frame = reply.session.line.batch == nil ? job.longText : nil
-    if let frame, let id = reply.id {
-      _ = frame.bytes.beginFrame()
-      frame.bytes.beginResult(id: id)
-    }
   }
 }
 
@@ -147,7 +138,7 @@ extension Engine {
   /// Starts a job for a request.
   func start(_ job: any Job, for reply: Reply, _ parameters: Parameters) {
     let session = reply.session
-    let ticket = JobTicket(reply, parameters, for: job)
+    let ticket = JobTicket(reply, parameters)
     session.line.work = (job, ticket)
     // Most answers are complete after a first part. If others are unfinished, the new one waits for its share.
     run(job, ticket, of: session, budget: longAnswers.isEmpty ? LongAnswers.turnBudget : LongAnswers.firstPart)
@@ -228,8 +219,8 @@ extension Engine {
 
   /// Queues the complete answer of a job.
   private func finish(_ job: any Job, _ ticket: JobTicket, of session: Session) throws(FeedError) {
-    guard let frame = ticket.frame else { return try answer(session, ticket) { job.appendResult(to: &$0) } }
-    if ticket.id == nil || session.isClosing { return }
+    guard let frame = job.frame else { return try answer(session, ticket) { job.appendResult(to: &$0) } }
+    if session.isClosing { return }
     frame.bytes.endMessage()
     if frame.bytes.endFrame(at: 0) > limits.maxFrame { throw .answerTooLarge(maxFrame: limits.maxFrame) }
     queue(session, taking: frame)

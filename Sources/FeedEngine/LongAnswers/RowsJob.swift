@@ -10,27 +10,33 @@ final class RowsJob: Job {
   /// The largest number of bytes of elements that are answered at once.
   static let fewBytes = 1 << 20
 
+  /// The members of the result, after the beginning of the frame if `isFrame`.
   private let text = TurnBuffer()
+  /// Whether the answer is a frame of its own. Otherwise it is an entry of a batch, or not sent.
+  private let isFrame: Bool
   private let maxFrame: Int
   private let snapshot: FeedSnapshot
   private var reader: SectionReader
   private var answer: RowsAnswer
-  private var hasBegun = false
 
-  init(_ answer: consuming RowsAnswer, of snapshot: FeedSnapshot, maxFrame: Int) {
+  init(_ answer: consuming RowsAnswer, of snapshot: FeedSnapshot, for reply: Reply, maxFrame: Int) {
     self.answer = answer
     self.maxFrame = maxFrame
     self.snapshot = snapshot
     reader = SectionReader(snapshot)
+    isFrame = reply.id != nil && reply.session.line.batch == nil
+    if isFrame, let id = reply.id {
+      _ = text.bytes.beginFrame()
+      text.bytes.beginResult(id: id)
+    }
+    self.answer.begin(&text.bytes)
   }
 
-  var longText: TurnBuffer? { text }
+  var frame: TurnBuffer? { isFrame ? text : nil }
   var memory: Int { text.bytes.capacity + answer.memory }
 
   /// - Throws: `limitExceeded` if the answer does not fit in a frame.
   func advance(budget: Int) throws(FeedError) -> Bool {
-    if !hasBegun { answer.begin(&text.bytes) }
-    hasBegun = true
     let isDone = reader.advance(budget: budget) { item in
       if isTooLarge { return }
       switch item {

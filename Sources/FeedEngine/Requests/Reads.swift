@@ -66,7 +66,7 @@ extension Engine {
       let snapshot = feed.makeSnapshot(ofSection: index, rows: from..<from + count)
       snapshot.charge(to: reply.session.snapshots)
       return start(
-        RowsJob(RowsAnswer(rangeOf: feed), of: snapshot, maxFrame: limits.maxFrame), for: reply, parameters)
+        RowsJob(RowsAnswer(rangeOf: feed), of: snapshot, for: reply, maxFrame: limits.maxFrame), for: reply, parameters)
     }
     try answer(reply, RowsAnswer(rangeOf: feed), rows)
   }
@@ -76,7 +76,7 @@ extension Engine {
     let rows = areMany(feed.count) ? [] : feed.sections.map { ($0, 0..<$0.count) }
     if areMany(feed.count) || areLong(rows, of: feed, count: feed.count) {
       let snapshot = feed.makeSnapshot(chargedTo: reply.session.snapshots)
-      let job = RowsJob(RowsAnswer(sectionsOf: feed), of: snapshot, maxFrame: limits.maxFrame)
+      let job = RowsJob(RowsAnswer(sectionsOf: feed), of: snapshot, for: reply, maxFrame: limits.maxFrame)
       return start(job, for: reply, parameters)
     }
     try answer(reply, RowsAnswer(sectionsOf: feed), rows)

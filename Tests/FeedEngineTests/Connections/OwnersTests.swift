@@ -25,8 +25,7 @@ import Testing
 
   private static func beginAnswer(_ session: Session) {
     let reply = Reply(to: session, id: nil, maxFrame: 1024, isDiscarded: true)
-    let job = EndlessJob()
-    session.line.work = (job, JobTicket(reply, Parameters(object: nil), for: job))
+    session.line.work = (EndlessJob(), JobTicket(reply, Parameters(object: nil)))
   }
 
   @Test func numbersAreReusedAndHandlesAreNot() {

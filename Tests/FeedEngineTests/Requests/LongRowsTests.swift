@@ -126,11 +126,15 @@ import Testing
     let harness = EngineHarness()
     let client = Self.list(harness, count: 60_000)
     let feed = try harness.engine.catalog.feed(named: "list")
-    let job = RowsJob(RowsAnswer(rangeOf: feed), of: feed.makeSnapshot(), maxFrame: 16 << 20)
-    while try !job.advance(budget: 1 << 20) {}
-    let text = try #require(job.longText)
-    let (block, count) = (text.bytes.pointer, text.bytes.count)
     let session = try #require(harness.engine.sessions[client])
+    let job = [UInt8](#""id""#.utf8).withUnsafeBytes { id in
+      RowsJob(
+        RowsAnswer(rangeOf: feed), of: feed.makeSnapshot(), for: harness.engine.makeReply(to: session, id: id),
+        maxFrame: 16 << 20)
+    }
+    while try !job.advance(budget: 1 << 20) {}
+    let text = try #require(job.frame)
+    let (block, count) = (text.bytes.pointer, text.bytes.count)
     harness.engine.queue(session, taking: text)
     #expect(text.bytes.isEmpty && harness.engine.outbox.size == count)
     withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: 2) { slices in
@@ -172,7 +176,9 @@ import Testing
     for name in feeds {
       let feed = try harness.engine.catalog.feed(named: name)
       let answer = harness.ask(client, "snapshot", #"{"feed":"\#(name)"}"#)
-      let job = RowsJob(RowsAnswer(sectionsOf: feed), of: feed.makeSnapshot(), maxFrame: 1 << 20)
+      let session = try #require(harness.engine.sessions[client])
+      let reply = harness.engine.makeReply(to: session, id: nil)
+      let job = RowsJob(RowsAnswer(sectionsOf: feed), of: feed.makeSnapshot(), for: reply, maxFrame: 1 << 20)
       while try !job.advance(budget: budget) {}
       var text = ByteBuffer()
       job.appendResult(to: &text)
