@@ -30,6 +30,9 @@ extension Change {
 }
 
 extension Change {
+  /// The change without its rows. The composition of such changes is that of the whole changes without its rows.
+  package var withoutRows: Change { Change(sectionsDeleted: sectionsDeleted, sectionsAdded: sectionsAdded) }
+
   /// Whether the change lists rows of a section that it keeps. O(log size).
   ///
   /// - Parameters:

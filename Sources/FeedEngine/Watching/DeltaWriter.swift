@@ -92,7 +92,7 @@ extension Engine: CommitObserver {
     let frame = beginDelta(in: buffer, channel, from: from, to: channel.feed.revision)
     if channel.isCounting {
       buffer.bytes.append(sectionsOf: change)
-      appendCounts(of: channel.feed, to: &buffer.bytes)
+      buffer.bytes.append(countsOf: channel.feed)
     } else {
       if hasManyRows { buffer.bytes.reserve(limits.maxFrame) }
       buffer.bytes.append(UInt8(ascii: ","))
@@ -152,16 +152,6 @@ extension Engine: CommitObserver {
 
   /// The elements that are looked at to estimate the length of a delta.
   private static let samples = 64
-
-  /// Appends `,"counts":[…]`: the number of rows of each section.
-  private func appendCounts(of feed: Feed, to out: inout ByteBuffer) {
-    out.append(",\"counts\":[")
-    for (index, section) in feed.sections.enumerated() {
-      if index > 0 { out.append(UInt8(ascii: ",")) }
-      out.append(integer: section.count)
-    }
-    out.append(UInt8(ascii: "]"))
-  }
 
   /// Appends the elements of `added`, then of `updated`, and their types if rows may have types. Stops early if the
   /// frame would not end before `end`; the frame is then discarded.
@@ -233,5 +223,17 @@ extension Engine: CommitObserver {
   private func appendType(_ feed: Feed, _ path: IndexPath, _ isFirst: inout Bool, to out: inout ByteBuffer) {
     if isFirst { isFirst = false } else { out.append(UInt8(ascii: ",")) }
     out.append(type: feed.type(at: path))
+  }
+}
+
+extension ByteBuffer {
+  /// Appends `,"counts":[…]`: the number of rows of each section.
+  mutating func append(countsOf feed: Feed) {
+    append(",\"counts\":[")
+    for (index, section) in feed.sections.enumerated() {
+      if index > 0 { append(UInt8(ascii: ",")) }
+      append(integer: section.count)
+    }
+    append(UInt8(ascii: "]"))
   }
 }

@@ -3,22 +3,33 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// The deltas with many rows for watches that fell behind, which are composed and encoded one at a time, in slices of the
-/// turns.
+/// The deltas for watches that missed many changes or rows, which are composed and encoded one at a time, in slices of the turns.
 ///
 /// The work runs on a stack of its own, never at the same time as the turn. Feeds may change between two slices: rows are read
-/// from snapshots.
+/// from snapshots. Users take turns; a delta that watches of several users need is made at the first of these turns.
 ///
-/// Invariant: work is under way exactly if its delta is the first one and no watch can begin to wait for it.
+/// Invariant: a delta that has receivers is the current one, or waits and is in the queue of a user.
 final class LongCatchUps {
   /// The work between two looks at the clock, in units of about a microsecond.
   private static let unitsPerLook = 128
 
+  /// What brings a watch up to date.
+  private struct Need: Hashable {
+    let channel: ObjectIdentifier
+    let from: UInt64
+
+    init(_ channel: FeedChannel, _ from: UInt64) {
+      self.channel = ObjectIdentifier(channel)
+      self.from = from
+    }
+  }
+
   private let runner: (any SliceRunner)?
-  /// The deltas in the order in which they were needed.
-  private(set) var deltas: [LongDelta] = []
-  /// Whether the first delta is being made.
-  private var isUnderWay = false
+  /// The delta that is being made.
+  private var current: LongDelta?
+  /// The deltas that are not begun, which more watches may wait for, with the users that have them in their queues.
+  private var waiting: [Need: (delta: LongDelta, users: Set<UInt32>)] = [:]
+  private var queue = UserQueue<LongDelta>()
   /// Whether the rest of the work is done without stopping.
   private var isHurried = false
   private let pace = Pace()
@@ -34,36 +45,47 @@ final class LongCatchUps {
     return runner.isEager ? 0 : LongDelta.fewRows
   }
 
-  var hasWork: Bool { !deltas.isEmpty }
+  var hasWork: Bool { current != nil || !queue.isEmpty }
+
+  /// The deltas that watches wait for. O(deltas).
+  var deltas: [LongDelta] { (current.map { [$0] } ?? []) + waiting.values.map(\.delta) }
 
   /// Lets a watch wait for a delta from the revision of its copy. One that was not begun yet is shared.
-  func add(_ watch: Watch, _ progress: CatchUp) {
-    let delta =
-      deltas[(isUnderWay ? 1 : 0)...].last { $0.channel === watch.channel && $0.from == watch.queuedRevision }
-      ?? append(LongDelta(of: watch.channel, from: watch.queuedRevision, .missed(progress)))
+  func add(_ watch: Watch) {
+    let need = Need(watch.channel, watch.queuedRevision)
+    let delta = waiting[need]?.delta ?? LongDelta(of: watch.channel, from: watch.queuedRevision, .missed)
+    if waiting[need, default: (delta, [])].users.insert(watch.session.peer.uid).inserted {
+      _ = queue.append(delta, of: watch.session.peer.uid)
+    }
     delta.add(watch)
     watch.progress = .awaiting(delta)
   }
 
-  private func append(_ delta: LongDelta) -> LongDelta {
-    deltas.append(delta)
-    return delta
+  /// Removes and returns the first delta that is still needed.
+  private func takeNext() -> LongDelta? {
+    while let delta = queue.takeFirst() {
+      let need = Need(delta.channel, delta.from)
+      // It was made at the turn of another user.
+      guard waiting[need]?.delta === delta else { continue }
+      waiting[need] = nil
+      if !delta.receivers.isEmpty { return delta }
+    }
+    return nil
   }
 
   /// Works for the time of a slice.
   ///
   /// - Parameter make: composes and encodes a delta, and gives it to all its receivers. It stops where the pace says so.
   func advance(_ make: @escaping (LongDelta, Pace) -> Void) {
-    guard let runner else { return assert(deltas.isEmpty, "nothing makes the deltas") }
+    guard let runner else { return assert(!hasWork, "nothing makes the deltas") }
     runner.beginSlice()
     repeat {
-      if isUnderWay {
+      if current != nil {
         guard runner.resume() else { return }
         end()
       }
-      while let delta = deltas.first, delta.receivers.isEmpty { deltas.removeFirst() }
-      guard let delta = deltas.first else { return }
-      isUnderWay = true
+      guard let delta = takeNext() else { return }
+      current = delta
       let units = runner.isEager ? 0 : Self.unitsPerLook
       pace.begin(units: units) { [unowned self] in
         if !isHurried && runner.isSliceOver { runner.suspend() }
@@ -77,15 +99,15 @@ final class LongCatchUps {
 
   private func end() {
     pace.end()
-    isUnderWay = false
-    precondition(deltas.removeFirst().receivers.isEmpty, "a watch waits for a delta that is gone")
+    precondition(current?.receivers.isEmpty == true, "a watch waits for a delta that is gone")
+    current = nil
   }
 
   /// Does the rest of the work that was begun, and ends the stack.
   func finish() {
     guard let runner else { return }
     isHurried = true
-    while isUnderWay { if runner.resume() { end() } }
+    while current != nil { if runner.resume() { end() } }
     isHurried = false
     runner.end()
   }
@@ -94,7 +116,7 @@ final class LongCatchUps {
   func checkInvariants() {
     #if DEBUG
       for delta in deltas { delta.checkInvariants() }
-      assert(!isUnderWay || !deltas.isEmpty)
+      for (_, users) in waiting.values { assert(!users.isEmpty, "a delta is at nobody's turn") }
     #endif
   }
 }
@@ -106,62 +128,84 @@ extension Engine {
     watches.catchUps.advance { [unowned self] delta, pace in catchUp(delta, pace) }
   }
 
-  /// The largest composed change that is sent: a snapshot of the feed is shorter than a longer one.
-  func maxCatchUp(_ feed: Feed) -> Int { max(1024, feed.count) }
-
   /// Composes the changes that the receivers of a delta missed until now, encodes them and queues them. Others work between
   /// two steps, and may change the feed.
   private func catchUp(_ delta: LongDelta, _ pace: Pace) {
-    guard case .missed(var progress) = delta.content else { return }
-    let feed = delta.channel.feed
+    guard let first = delta.receivers.first else { return }
     let frame = TurnBuffer()
-    let rows = MissedRows(of: feed)
-    if let change = progress.compose(feed, to: rows.revision, maxSize: maxCatchUp(feed), pace) {
+    let missed = Missed(by: first)
+    if let change = delta.channel.change(from: delta.from, to: missed.revision, pace) {
       if delta.receivers.isEmpty { return }
-      append(change, of: delta, rows, to: frame, pace)
+      append(change, of: delta, missed, to: frame, pace)
     }
     status.counters.composedDeltas &+= frame.bytes.count == 0 ? 0 : UInt64(delta.receivers.count)
-    deliver(delta, frame, revision: rows.revision, pace)
+    deliver(delta, frame, revision: missed.revision, pace)
   }
 
-  /// Rows that a delta lists, read while the feed changes.
-  private struct MissedRows {
-    let added: FeedSnapshot
-    let updated: FeedSnapshot
+  /// What a delta tells of the rows, read while the feed changes.
+  private struct Missed {
+    let revision: UInt64
+    let content: Content
     let withTypes: Bool
     /// Whether the feed was undefined.
     let isEnd: Bool
 
-    var revision: UInt64 { added.revision }
+    enum Content {
+      case rows(added: FeedSnapshot, updated: FeedSnapshot)
+      /// The member `counts`, with the comma before it.
+      case counts([UInt8])
+    }
 
-    init(of feed: Feed) {
-      added = feed.makeSnapshot()
-      updated = feed.makeSnapshot()
+    /// - Parameter watch: the memory of the rows is charged to its connection, also after that has closed.
+    init(by watch: Watch) {
+      let feed = watch.channel.feed
+      revision = feed.revision
       withTypes = feed.hasTypes
       isEnd = feed.isGone
+      if watch.channel.isCounting {
+        var counts = ByteBuffer()
+        counts.append(countsOf: feed)
+        content = .counts(Array(counts.bytes))
+      } else {
+        let memory = watch.session.snapshots
+        content = .rows(
+          added: feed.makeSnapshot(chargedTo: memory), updated: feed.makeSnapshot(chargedTo: memory))
+      }
     }
   }
 
   /// Writes a delta frame; nothing if it would be too long.
-  private func append(
-    _ change: Change, of delta: LongDelta, _ missed: MissedRows, to buffer: TurnBuffer, _ pace: Pace
-  ) {
+  private func append(_ change: Change, of delta: LongDelta, _ missed: Missed, to buffer: TurnBuffer, _ pace: Pace) {
     let frame = beginDelta(in: buffer, delta.channel, from: delta.from, to: missed.revision)
-    let end = frame + Frame.headerLength + limits.maxFrame
-    buffer.bytes.reserve(limits.maxFrame)
-    buffer.bytes.append(UInt8(ascii: ","))
-    buffer.bytes.append(change) { pace.didWriteRows() }
-    var rows = RowsWriter(withTypes: missed.withTypes && !(change.added.isEmpty && change.updated.isEmpty))
-    rows.begin(&buffer.bytes)
+    switch missed.content {
+    case .counts(let counts):
+      buffer.bytes.append(sectionsOf: change)
+      counts.withUnsafeBytes { buffer.bytes.append($0) }
+    case .rows(let added, let updated):
+      buffer.bytes.reserve(limits.maxFrame)
+      buffer.bytes.append(UInt8(ascii: ","))
+      buffer.bytes.append(change) { pace.didWriteRows() }
+      var rows = RowsWriter(withTypes: missed.withTypes && !(change.added.isEmpty && change.updated.isEmpty))
+      rows.begin(&buffer.bytes)
+      append([(change.added, added), (change.updated, updated)], to: buffer, &rows, pace)
+      rows.end(&buffer.bytes)
+    }
+    _ = endDelta(in: buffer, frame, isEnd: missed.isEnd)
+  }
+
+  /// Writes the elements of rows, until they do not fit a frame.
+  private func append(
+    _ lists: [(paths: [IndexPath], snapshot: FeedSnapshot)], to buffer: TurnBuffer, _ rows: inout RowsWriter,
+    _ pace: Pace
+  ) {
+    let end = Frame.headerLength + limits.maxFrame
     var steps = Steps(pace, buffer.bytes.count)
-    for (paths, snapshot) in [(change.added, missed.added), (change.updated, missed.updated)] {
+    for (paths, snapshot) in lists {
       for path in paths where buffer.bytes.count + rows.typesSize <= end {
         snapshot.skip(to: path) { pace.didSkipRows() }
         _ = snapshot.next(max: 1) { rows.append($0.text, type: $0.type, to: &buffer.bytes) }
         steps.didWrite(upTo: buffer.bytes.count)
       }
     }
-    rows.end(&buffer.bytes)
-    _ = endDelta(in: buffer, frame, isEnd: missed.isEnd)
   }
 }

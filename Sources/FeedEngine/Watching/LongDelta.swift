@@ -16,8 +16,8 @@ final class LongDelta {
   enum Content {
     /// The change of one commit.
     case published(Change, Publication)
-    /// The changes since `from`, of which some are composed.
-    case missed(CatchUp)
+    /// The changes since `from`.
+    case missed
   }
 
   let channel: FeedChannel
@@ -109,7 +109,7 @@ extension Engine {
     let length = frame.bytes.count
     while let watch = delta.receivers.first {
       watches.leaveSeat(watch)
-      watch.progress = .behind(nil)
+      watch.progress = .behind
       if length == 0 {
         restart(watch)
       } else if watch.session.output.backlog <= limits.maxQueue {

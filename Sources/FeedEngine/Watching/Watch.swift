@@ -17,9 +17,8 @@ final class Watch: Timed {
   enum Progress {
     /// Every delta is queued when it is made.
     case live
-    /// The copy is at `revision`. Later changes are composed once the queue has room and the throttle allows it, over
-    /// several turns if there are many.
-    case behind(CatchUp?)
+    /// The copy is at `revision`. Later changes are composed once the queue has room and the throttle allows it.
+    case behind
     /// The copy is at `revision`. The next delta is being encoded in parts, or composed and encoded.
     case awaiting(LongDelta)
     /// A snapshot is being sent in parts.

@@ -7,19 +7,15 @@ import FeedModel
 ///
 /// Invariant: a watch is in the list that its seat names, at its place, and in no other.
 struct WatchSchedule {
-  /// Ready watches in the order in which they became ready; nil for a watch that was removed out of order.
-  private var ready: [Watch?] = []
-  /// The place of `ready[0]`. Places only increase, so they stay valid while the queue advances.
-  private var firstPlace = 0
-  /// The index in `ready` of the first watch that may be present.
-  private var head = 0
-  private(set) var readyCount = 0
+  /// Ready watches, each user's in the order in which they became ready.
+  private var ready = UserQueue<Watch>()
   /// A binary heap by `nextDelta`.
   private var throttled: [Watch] = []
   /// Watches whose connection is full, by the number of the connection.
   private var blocked: [[Watch]] = []
   private(set) var blockedCount = 0
 
+  var readyCount: Int { ready.count }
   var throttledCount: Int { throttled.count }
 
   /// The time when the next throttle expires; nil if no watch is throttled. O(1).
@@ -42,19 +38,14 @@ struct WatchSchedule {
       blockedCount += 1
     } else {
       watch.seat = .ready
-      watch.place = firstPlace + ready.count
-      ready.append(watch)
-      readyCount += 1
+      watch.place = ready.append(watch, of: watch.session.peer.uid)
     }
   }
 
   /// Removes a watch from its list.
   mutating func remove(_ watch: Watch) {
     switch watch.seat {
-    case .ready:
-      ready[watch.place - firstPlace] = nil
-      readyCount -= 1
-      trimReady()
+    case .ready: ready.remove(at: watch.place, of: watch.session.peer.uid)
     case .throttled: removeThrottled(watch.place)
     case .blocked:
       let number = watch.session.id.rawValue
@@ -70,16 +61,11 @@ struct WatchSchedule {
     watch.seat = .standing
   }
 
-  /// Removes and returns the watch that has been ready for the longest time; nil if there is none.
+  /// Removes and returns the watch that has been ready for the longest time, of the user whose turn it is; nil if there is none.
   mutating func takeReady() -> Watch? {
-    while head < ready.count {
-      if let watch = ready[head] {
-        remove(watch)
-        return watch
-      }
-      head += 1
-    }
-    return nil
+    let watch = ready.takeFirst()
+    watch?.seat = .standing
+    return watch
   }
 
   /// Moves the watches whose throttle has expired to the ready queue. O(log n) each.
@@ -105,19 +91,6 @@ struct WatchSchedule {
     if wasWaiting { remove(watch) }
     watch.nextDelta = Instant(nanoseconds: 0)
     if wasWaiting { add(watch, isConnectionFull: false, now: now) }
-  }
-
-  /// Frees the front of the queue if it is empty.
-  private mutating func trimReady() {
-    if readyCount == 0 {
-      firstPlace += ready.count
-      ready.removeAll(keepingCapacity: ready.capacity <= 4096)
-      head = 0
-    } else if head > 64 && head * 2 > ready.count {
-      firstPlace += head
-      ready.removeFirst(head)
-      head = 0
-    }
   }
 
   private mutating func removeThrottled(_ place: Int) {
@@ -162,11 +135,9 @@ struct WatchSchedule {
   /// Traps in a debug build unless each watch is at its position. O(watches).
   func checkInvariants() {
     #if DEBUG
-      for (index, watch) in ready.enumerated() {
-        guard let watch else { continue }
-        assert(index >= head && watch.seat == .ready && watch.place == firstPlace + index, "a ready watch is misplaced")
+      ready.checkInvariants { watch, uid, place in
+        watch.seat == .ready && watch.place == place && watch.session.peer.uid == uid
       }
-      assert(ready.count { $0 != nil } == readyCount)
       for (place, watch) in throttled.enumerated() {
         assert(watch.seat == .throttled && watch.place == place, "a throttled watch is misplaced")
         assert(place == 0 || throttled[(place - 1) / 2].nextDelta <= watch.nextDelta, "the throttles are no heap")

@@ -154,7 +154,7 @@ extension Engine {
   /// Marks a watch that misses a delta. From now on it costs nothing until it can catch up.
   func fallBehind(_ watch: Watch) {
     watches.leaveSeat(watch)
-    watch.progress = .behind(nil)
+    watch.progress = .behind
     wait(watch)
   }
 
@@ -229,8 +229,6 @@ extension Engine {
   private static let partBacklog = 256 << 10
   /// The maximum bytes of snapshots in one turn, so that other clients are served in between.
   private static let turnBudget = 512 << 10
-  /// The maximum number of changes and their rows that are composed before the next watch has its turn.
-  private static let catchUpBudget = 8192
 
   /// Adds a watch that is not live to the schedule.
   func wait(_ watch: Watch) {
@@ -262,10 +260,10 @@ extension Engine {
       switch watch.progress {
       case .live, .awaiting: preconditionFailure("the watch waits for nothing here")
       case .snapshot(let cursor): sendParts(of: cursor, to: watch, &budget)
-      case .behind(let catchUp):
-        if now < watch.nextDelta || !self.catchUp(watch, catchUp ?? CatchUp(from: watch.queuedRevision), &budget) {
-          return
-        }
+      case .behind:
+        if now < watch.nextDelta { return }
+        catchUp(watch)
+        budget -= Self.partSize
       }
     }
   }
@@ -282,7 +280,7 @@ extension Engine {
   /// Makes a watch that has everything up to `queuedRevision` live, unless the feed has changed since.
   func becomeLive(_ watch: Watch) {
     if watch.queuedRevision < watch.channel.feed.revision {
-      watch.progress = .behind(nil)
+      watch.progress = .behind
       return
     }
     watch.progress = .live
@@ -292,37 +290,21 @@ extension Engine {
     if watch.channel.feed.isGone { end(watch) }
   }
 
-  /// Composes the missed changes and queues them. Returns whether there is more to do immediately.
+  /// Composes the missed changes and queues them. If they are many, the watch waits for a delta that is made in parts.
   ///
   /// Changes that cancel out are sent too, as a delta without rows: it gives the watcher its new revision.
-  private func catchUp(_ watch: Watch, _ progress: CatchUp, _ budget: inout Int) -> Bool {
-    let feed = watch.channel.feed
-    var progress = progress
-    watch.progress = .behind(nil)
-    var left = Self.catchUpBudget
-    let fewRows = watch.channel.isCounting ? .max : watches.catchUps.fewRows
-    let outcome = progress.advance(feed, budget: &left, maxSize: maxCatchUp(feed), fewRows: fewRows)
-    // One change can have more rows than the budget. It takes the share of several watches.
-    budget -= Self.partSize * max(1, (Self.catchUpBudget - left) / Self.catchUpBudget)
-    switch outcome {
-    case .more:
-      watch.progress = .behind(progress)
-      return false
-    case .long:
-      watches.catchUps.add(watch, progress)
-      return false
-    case .outOfReach:
-      restart(watch)
-    case .complete(let change):
-      let range = appendDelta(to: answers, watch.channel, from: watch.queuedRevision, change)
-      if range.isEmpty {
-        restart(watch)
-      } else {
-        tell(watch, answers, range)
-        status.counters.composedDeltas &+= 1
-        becomeLive(watch)
-      }
+  private func catchUp(_ watch: Watch) {
+    let channel = watch.channel
+    if channel.missedMuch(since: watch.queuedRevision, fewRows: watches.catchUps.fewRows) {
+      return watches.catchUps.add(watch)
     }
-    return true
+    guard let change = channel.change(from: watch.queuedRevision, to: channel.feed.revision) else {
+      return restart(watch)
+    }
+    let range = appendDelta(to: answers, channel, from: watch.queuedRevision, change)
+    if range.isEmpty { return restart(watch) }
+    tell(watch, answers, range)
+    status.counters.composedDeltas &+= 1
+    becomeLive(watch)
   }
 }

@@ -66,6 +66,11 @@ public final class History {
   /// The place after the last change.
   public var endPlace: Int { records.count }
 
+  /// At least the number of entries that the changes from a place on list, and some more for each change. O(1).
+  public func size(from place: Int) -> Int {
+    place < records.count ? Int(words.end &- records[max(place, first)].start) / 2 : 0
+  }
+
   /// The change at a place and the revision after it; nil if there is none.
   public func change(at place: Int) -> (change: Change, to: UInt64)? {
     guard place >= first, place < records.count else { return nil }

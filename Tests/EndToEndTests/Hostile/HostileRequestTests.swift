@@ -80,19 +80,24 @@ struct HostileRequestTests {
   /// Elements that stay keep what is deleted around them from the end of the heap, where malloc returns memory by itself.
   @Test("memory that is not needed any more is returned to the system")
   func freedMemory() throws {
-    let daemon = try DaemonProcess()
-    let client = try daemon.connect()
+    let daemon = try DaemonProcess(["--bookmark-interval", "1"])
+    let (client, watcher) = (try daemon.connect(), try daemon.connect())
     let text = String(repeating: "x", count: 1000)
     #expect(try HostileTests.ask(client, "define", #"{"feed":"c","kind":"collection","id":"$[0]"}"#).has("result"))
+    #expect(try HostileTests.ask(client, "define", #"{"feed":"quiet","kind":"array"}"#).has("result"))
+    #expect(try HostileTests.ask(watcher, "watch", #"{"feed":"quiet","initial":false}"#).has("result"))
     for first in stride(from: 0, to: 80_000, by: 4000) {
       let elements = (first..<first + 4000).map { #"[\#($0),\#($0 % 20),"\#(text)"]"# }.joined(separator: ",")
       #expect(try HostileTests.ask(client, "update", #"{"feed":"c","elements":[\#(elements)]}"#).has("result"))
     }
     let full = try Footprint(of: daemon.process.pid).memory
     #expect(try HostileTests.ask(client, "delete", #"{"feed":"c","where":"@[1] != 0"}"#).has("result"))
-    let isReturned = try HostileTests.waitUntil {
-      usleep(20_000)
-      return Footprint.isBelow(try Footprint(of: daemon.process.pid).memory, full - (48 << 20))
+    var isReturned = false
+    // Each change gives the watcher a bookmark within a second or two.
+    for change in 0..<60 where !isReturned {
+      #expect(try HostileTests.ask(client, "update", #"{"feed":"c","element":[0,0,\#(change)]}"#).has("result"))
+      #expect(try watcher.receive()?.contains(#""method":"bookmark""#) == true)
+      isReturned = Footprint.isBelow(try Footprint(of: daemon.process.pid).memory, full - (48 << 20))
     }
     #expect(isReturned)
   }

@@ -1,3 +1,4 @@
+import FeedChange
 import FeedModel
 import Testing
 
@@ -7,55 +8,65 @@ import Testing
 struct CatchUpTests {
   private let harness = EngineHarness()
 
-  /// Adds `count` rows with each of several requests.
-  private func add(_ count: Int, times: Int) {
+  /// A feed to which several requests add `count` rows each; with sections, each a section.
+  private func channel(_ count: Int, times: Int, sections: Bool = false) throws -> FeedChannel {
     let id = harness.connect()
-    _ = harness.ask(id, "define", #"{"feed":"c","kind":"collection"}"#)
+    let section = sections ? #","section":"$.s""# : ""
+    _ = harness.ask(id, "define", #"{"feed":"c","kind":"collection"\#(section)}"#)
     for time in 0..<times {
-      let elements = (0..<count).map { "{\"id\":\(time * count + $0)}" }.joined(separator: ",")
+      let elements = (0..<count).map { #"{"id":\#(time * count + $0),"s":\#(time)}"# }.joined(separator: ",")
       _ = harness.ask(id, "update", "{\"feed\":\"c\",\"elements\":[\(elements)]}")
     }
+    return FeedChannel(try harness.engine.catalog.feed(named: "c"))
   }
 
-  @Test("a step composes as many rows as it may, and at most one change more")
-  func largeChanges() throws {
-    add(1000, times: 10)
-    let feed = try harness.engine.catalog.feed(named: "c")
-    let end = feed.revision
-    var catchUp = CatchUp(from: end - 10)
-    for step in 1...3 {
-      var budget = 2500
-      guard case .more = catchUp.advance(feed, budget: &budget, maxSize: 100_000) else {
-        Issue.record("step \(step) is not the last one")
-        return
-      }
-      #expect(catchUp.reached == end - 10 + UInt64(3 * step))
-      #expect(budget == 2500 - 3 * 1001)
-    }
-    var budget = 2500
-    guard case .complete(let change) = catchUp.advance(feed, budget: &budget, maxSize: 100_000) else {
-      Issue.record("the last step composes the rest")
-      return
-    }
-    #expect(budget == 2500 - 1001)
+  @Test("changes are composed")
+  func composes() throws {
+    let channel = try channel(1000, times: 10)
+    let end = channel.feed.revision
+    let change = try #require(channel.change(from: end - 10, to: end))
     #expect(change.added.count == 10_000)
     #expect(change.size == 10_000)
+    #expect(channel.change(from: end - 3, to: end - 1)?.added.count == 2000)
+    #expect(channel.change(from: end, to: end) == .empty)
+  }
+
+  @Test("watches of counts get what happened to the sections")
+  func counting() throws {
+    let rows = try channel(100, times: 3, sections: true)
+    let counts = FeedChannel(rows.feed, isCounting: true)
+    let end = rows.feed.revision
+    for from in end - 3...end {
+      let change = try #require(rows.change(from: from, to: end))
+      #expect(change.sectionsAdded.count == Int(end - from))
+      #expect(counts.change(from: from, to: end) == change.withoutRows)
+    }
   }
 
   @Test("more rows than a snapshot has are out of reach")
   func tooLarge() throws {
-    add(1000, times: 3)
-    let feed = try harness.engine.catalog.feed(named: "c")
-    var catchUp = CatchUp(from: feed.revision - 3)
-    var budget = 1
-    guard case .more = catchUp.advance(feed, budget: &budget, maxSize: 1500) else {
-      Issue.record("the first change fits")
-      return
-    }
-    budget = 1
-    guard case .outOfReach = catchUp.advance(feed, budget: &budget, maxSize: 1500) else {
-      Issue.record("the second change does not fit")
-      return
-    }
+    let channel = try channel(1000, times: 3)
+    let end = channel.feed.revision
+    #expect(channel.change(from: end - 3, to: end) != nil)
+    _ = harness.ask(harness.connect(), "delete", #"{"feed":"c","where":"@.s < 2"}"#)
+    _ = harness.ask(harness.connect(), "delete", #"{"feed":"c","where":"@.s == 2"}"#)
+    #expect(channel.feed.revision == end + 2)
+    #expect(channel.change(from: end, to: end + 1) == nil)
+    #expect(channel.change(from: end + 1, to: end + 2) != nil)
+  }
+
+  @Test("many changes and many rows are composed in parts")
+  func missedMuch() throws {
+    let channel = try channel(10, times: 300)
+    let end = channel.feed.revision
+    #expect(!channel.missedMuch(since: end, fewRows: 0))
+    #expect(channel.missedMuch(since: end - 1, fewRows: 9))
+    #expect(!channel.missedMuch(since: end - 1, fewRows: 20))
+    #expect(channel.missedMuch(since: end - 300, fewRows: 2999))
+    #expect(!channel.missedMuch(since: end - 300, fewRows: 6000))
+    let elements = (0..<100).map { #"{"id":\#($0),"s":0}"# }.joined(separator: ",")
+    _ = harness.ask(harness.connect(), "update", #"{"feed":"c","elements":[\#(elements)]}"#)
+    #expect(channel.missedMuch(since: channel.feed.revision - 1, fewRows: 89))
+    #expect(!channel.missedMuch(since: channel.feed.revision - 1, fewRows: 100))
   }
 }

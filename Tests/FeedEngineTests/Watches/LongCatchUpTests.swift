@@ -163,6 +163,7 @@ import Testing
     harness.supply(
       watchers[1], EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"unwatch","params":{"feed":"c"}}"#))
     harness.turnOnce()
+    // The second one waits: the first is being made.
     #expect(harness.engine.watches.catchUps.deltas.map(\.receivers.count) == [2, 1])
     harness.turn()
     let delta = "\"delta\" \(revision) \(revision + 1)"
@@ -171,6 +172,49 @@ import Testing
     harness.deliver(writer, Self.update("c", 2))
     let next = "\"delta\" \(revision + 1) \(revision + 2)"
     #expect(watchers[1...].map { Self.messages(harness, $0) } == [[], [next], [next], [next]])
+  }
+
+  /// The watches of one user that can be advanced now do not hold up that of another.
+  @Test func usersShareATurn() {
+    let harness = Self.harness(false)
+    let writer = harness.connect()
+    Self.fill(harness, writer)
+    let revision = Int(harness.engine.catalog.revision)
+    harness.deliver(writer, Self.update("c", 1))
+    let many = harness.connect((1...100).map { Peer(uid: 1001, gid: 1001, pid: $0) })
+    let one = harness.connect(uid: 1002)
+    for client in many { harness.supply(client, Self.watch("c", since: revision)) }
+    harness.supply(one, Self.watch("c", since: revision))
+    harness.turnOnce()
+    #expect(harness.take(one).count == 2)
+    let served = many.count { harness.take($0).count == 2 }
+    #expect(served < 10)
+    harness.turn()
+    #expect(many.count { harness.take($0).count == 1 } == 100 - served)
+  }
+
+  /// A delta that watches of two users need is made when the first of them has its turn.
+  @Test(arguments: ["k", "c"]) func usersTakeTurns(feed: String) {
+    let harness = Self.harness()
+    let writer = harness.connect()
+    Self.fill(harness, writer)
+    let revision = Int(harness.engine.catalog.revision)
+    for value in 1...6 { harness.deliver(writer, Self.update("c", value)) }
+    for value in 1...6 { harness.deliver(writer, Self.update("k", value)) }
+    let many = (0..<6).map { _ in harness.connect(uid: 1001) }
+    let one = harness.connect(uid: 1002)
+    for (place, client) in many.enumerated() { harness.supply(client, Self.watch("c", since: revision + place)) }
+    harness.supply(one, Self.watch(feed, since: revision + 5))
+    harness.turnOnce()
+    for client in many + [one] { #expect(harness.take(client).count == 1) }
+    func reached() -> [Bool] { many.map { harness.halfFrame(of: $0) > 0 } }
+    while harness.hasWork && harness.halfFrame(of: one) == 0 { harness.turnOnce() }
+    // The next receiver of the same delta.
+    harness.turnOnce()
+    #expect(reached() == [true, false, false, false, false, feed == "c"])
+    harness.turn()
+    #expect(reached().allSatisfy { $0 })
+    #expect(!harness.hasWork)
   }
 
   @Test func deltaThatDoesNotFitAFrameIsASnapshot() {

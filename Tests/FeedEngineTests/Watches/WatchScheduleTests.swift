@@ -26,7 +26,7 @@ import Testing
     let watch = Watch(
       session: sessions[session], channel: channel, revision: 1, throttle: 1_000_000_000, spansSections: false,
       now: Self.moment(0))
-    watch.progress = .behind(nil)
+    watch.progress = .behind
     watch.nextDelta = Self.moment(due)
     return watch
   }
