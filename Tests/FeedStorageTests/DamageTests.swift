@@ -165,6 +165,7 @@ import Testing
       ("selection = '[[0,-1]]'", "the selection cannot be read"), ("selection = ''", "the selection cannot be read"),
       ("bin_revisions = '[1.5]'", "the revisions of the bins cannot be read"),
       ("bin_revisions = '{}'", "the revisions of the bins cannot be read"),
+      ("revision = 22222220, history_bases = 22222220", "the revision 22222220 is later than that of the image, 34"),
     ])
   func alteredSelectionIsRefused(_ change: String, _ reason: String) throws {
     let corpus = FilePath.directory(of: #filePath) + "/Corpus/both/"

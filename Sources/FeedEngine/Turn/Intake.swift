@@ -32,6 +32,11 @@ struct SessionInput {
     get { flags & 8 != 0 }
     set { set(8, newValue) }
   }
+  /// The connection is in the queue of those whose input a turn takes.
+  var isQueued: Bool {
+    get { flags & 32 != 0 }
+    set { set(32, newValue) }
+  }
   /// The connection is listed as one that may be finished at the end of the turn.
   var isNoted: Bool {
     get { flags & 16 != 0 }
@@ -66,13 +71,13 @@ package struct Intake: ~Copyable {
   private let memory: UnsafeMutableRawBufferPointer
   private var used = 0
   private(set) var pieces: [Piece] = []
-  /// The bytes of long frames that the turn may still read.
-  private(set) var roomForLong = turnCapacity
+  /// The bytes that the turn may still take.
+  private var room = turnCapacity
 
-  /// The maximum bytes that a turn reads from one connection, so that a fast sender does not delay the others.
+  /// The maximum bytes that a turn takes from one connection, so that a fast sender does not delay the others.
   package static let bytesPerTurn = 64 << 10
-  /// The maximum bytes that a turn reads from all connections, and the maximum bytes that it reads of long frames.
-  package static let turnCapacity = 1 << 20
+  /// The maximum bytes that a turn takes from all connections. Requests of so many bytes are executed within a few milliseconds.
+  package static let turnCapacity = 256 << 10
   /// The maximum length of an incomplete frame that is copied in front of new input. A longer one is read into its held
   /// buffer.
   static let shortInput = 4096
@@ -83,13 +88,17 @@ package struct Intake: ~Copyable {
 
   deinit { memory.deallocate() }
 
-  /// Returns memory to read the input of a connection into, after a gap for its held bytes; nil if the turn has no room
-  /// left.
-  func space(behind held: Int) -> UnsafeMutableRawBufferPointer? {
-    let start = used &+ held
-    let end = min(used &+ Self.bytesPerTurn, Self.turnCapacity)
-    guard end - start >= Self.shortInput else { return nil }
-    return UnsafeMutableRawBufferPointer(rebasing: memory[start..<end])
+  /// Whether the turn can take input of another connection.
+  var hasRoom: Bool { room >= 2 * Self.shortInput }
+
+  /// The bytes that the turn may take from one connection.
+  var share: Int { min(room, Self.bytesPerTurn) }
+
+  /// Returns memory to read the input of a connection into, after a gap for its held bytes.
+  ///
+  /// - Precondition: the turn has room, and `held` is at most ``shortInput``.
+  func space(behind held: Int) -> UnsafeMutableRawBufferPointer {
+    UnsafeMutableRawBufferPointer(rebasing: memory[(used &+ held)..<(used &+ share)])
   }
 
   /// Adds bytes that were read into ``space(behind:)``, and moves the held bytes in front of them.
@@ -100,19 +109,21 @@ package struct Intake: ~Copyable {
       UnsafeMutableRawBufferPointer(rebasing: memory[used..<start]).copyMemory(from: session.input.held.bytes)
       session.input.held.removeAll()
     }
-    add(session, used..<(start &+ count))
-    used = start &+ count
-    assert(used <= Self.turnCapacity)
+    let range = used..<(start &+ count)
+    used = range.upperBound
+    add(session, range, count: range.count)
   }
 
-  /// Records that so many bytes of a long frame were read into its held buffer.
-  mutating func didReadLong(_ count: Int) { roomForLong &-= count }
+  /// Adds the held bytes of a connection to this turn's input, of which so many were read in this turn.
+  mutating func addHeld(_ session: Session, read count: Int) { add(session, nil, count: count) }
 
-  /// Adds the held bytes of a connection to this turn's input.
-  mutating func addHeld(_ session: Session) { add(session, nil) }
+  /// Adds the held bytes of a connection, which were read before, to this turn's input.
+  mutating func addHeld(_ session: Session) { add(session, nil, count: min(session.input.held.count, share)) }
 
-  private mutating func add(_ session: Session, _ range: Range<Int>?) {
+  private mutating func add(_ session: Session, _ range: Range<Int>?, count: Int) {
     assert(!session.input.isInTurn)
+    room &-= count
+    assert(room >= 0 && used <= Self.turnCapacity)
     session.input.isInTurn = true
     pieces.append(Piece(session: session.handle, range: range))
   }
@@ -137,7 +148,7 @@ package struct Intake: ~Copyable {
   mutating func removeAll() {
     pieces.removeAll(keepingCapacity: true)
     used = 0
-    roomForLong = Self.turnCapacity
+    room = Self.turnCapacity
   }
 }
 

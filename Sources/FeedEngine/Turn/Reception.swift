@@ -3,11 +3,16 @@ import FeedWire
 
 /// Reads input of connections into the memory of the turn, and lets it be decoded.
 ///
-/// A connection whose requests cannot be taken is paused: the link does not report it until the client has read its
-/// answers. Invariant: the intake is empty between turns.
+/// A turn takes a bounded part of the input. Connections with more wait in a queue in which users take turns, so that nobody
+/// waits for the many connections of somebody else. A connection whose requests cannot be taken is paused: the link does not
+/// report it until the client has read its answers.
+///
+/// Invariant: the intake is empty between turns. A session is in the queue once, exactly if it says so.
 struct Reception: ~Copyable {
   private let engine: Engine
   private var intake = Intake()
+  /// The connections whose input can be taken.
+  private var queue = UserQueue<Session>()
   /// Whether no more requests are taken, because the daemon is shutting down.
   var isDraining = false
   /// Whether the last turn had input to decode.
@@ -17,20 +22,46 @@ struct Reception: ~Copyable {
     self.engine = engine
   }
 
+  /// Whether there is input for the next turn.
+  var hasWork: Bool { !queue.isEmpty }
+
   /// Whether requests of a connection can be taken now.
   private func canDecode(_ session: Session) -> Bool {
     !isDraining && engine.wantsInput(session)
   }
 
+  /// Takes input of a connection that can be read. If others wait, or the turn has no room, it waits for its share.
   mutating func read(
     _ session: Session, hungUp: Bool, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
     if hungUp { hangUp(session, &delivery) }
-    guard !session.input.hasEnded, !session.input.isInTurn else {
-      if session.input.hasEnded { delivery.note(session) }
-      return
+    if session.input.isInTurn { return }
+    if queue.isEmpty && intake.hasRoom { take(session, &link, &delivery) } else { enqueue(session) }
+  }
+
+  private mutating func enqueue(_ session: Session) {
+    if session.input.isQueued { return }
+    session.input.isQueued = true
+    _ = queue.append(session, of: session.peer.uid)
+  }
+
+  /// Takes input of connections that wait, as far as the turn has room.
+  mutating func takeAll(_ link: inout some Link & ~Copyable, _ delivery: inout Delivery) {
+    while intake.hasRoom, let session = queue.takeFirst() {
+      session.input.isQueued = false
+      // The connection may have been closed while it waited.
+      if engine.sessions[session.handle] === session { take(session, &link, &delivery) }
     }
+  }
+
+  private mutating func take(
+    _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
+  ) {
+    if session.input.hasEnded { return delivery.note(session) }
     guard canDecode(session), !session.input.isPaused else { return pause(session, &link, &delivery) }
+    guard case .incomplete = Frame.first(in: session.input.held.bytes, maxFrame: engine.limits.maxFrame) else {
+      return intake.addHeld(session)
+    }
     if session.input.held.count > Intake.shortInput {
       readLong(session, &link, &delivery)
     } else {
@@ -47,26 +78,24 @@ struct Reception: ~Copyable {
     delivery.noteWritable(session.id)
   }
 
-  /// Reads into the turn's memory. If that is full, the link reports the connection again in the next turn.
+  /// Reads into the turn's memory.
   private mutating func readShort(
     _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
-    guard let space = intake.space(behind: session.input.held.count) else { return }
-    switch link.read(session.id, into: space) {
+    switch link.read(session.id, into: intake.space(behind: session.input.held.count)) {
     case .bytes(let count): intake.didRead(count, of: session)
-    case .wouldBlock: break
+    case .wouldBlock: updateReading(session, &link, &delivery)
     case .end: endInput(session, isDeaf: false, &link, &delivery)
     case .failed: endInput(session, isDeaf: true, &link, &delivery)
     }
   }
 
-  /// Reads into the held buffer, at most to the end of the frame at its beginning. If the turn has read enough of long frames,
-  /// the link reports the connection again in the next turn.
+  /// Reads into the held buffer, at most to the end of the frame at its beginning.
   private mutating func readLong(
     _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
-    var budget = min(Intake.bytesPerTurn, intake.roomForLong)
-    if budget <= 0 { return }
+    let share = intake.share
+    var budget = share
     reading: while budget > 0,
       case .incomplete(let total) = Frame.first(in: session.input.held.bytes, maxFrame: engine.limits.maxFrame)
     {
@@ -75,7 +104,6 @@ struct Reception: ~Copyable {
       switch link.read(session.id, into: space) {
       case .bytes(let count):
         session.input.held.didAppend(count)
-        intake.didReadLong(count)
         budget -= count
         if count < space.count { break reading }
       case .wouldBlock: break reading
@@ -83,7 +111,7 @@ struct Reception: ~Copyable {
       case .failed: return endInput(session, isDeaf: true, &link, &delivery)
       }
     }
-    intake.addHeld(session)
+    intake.addHeld(session, read: share - budget)
   }
 
   /// Ends the input of a connection. Held frames are executed first; the link then reports the end again.
@@ -118,9 +146,9 @@ struct Reception: ~Copyable {
     for handle in engine.sessions.takeResumable() {
       guard let session = engine.sessions[handle], session.input.isPaused else { continue }
       session.input.isPaused = false
-      if session.input.isInTurn || session.input.hasEnded { continue }
+      if session.input.hasEnded { continue }
       if canDecode(session), session.input.held.count > 0 {
-        intake.addHeld(session)
+        enqueue(session)
       } else {
         updateReading(session, &link, &delivery)
       }

@@ -119,7 +119,9 @@ public struct Turn: ~Copyable {
 
   /// When the next turn is due.
   public func next(after now: Instant) -> NextTurn {
-    if engine.hasWork || dispatcher.hasWork || completion.hasWork || delivery.hasEnding { return .now }
+    if reception.hasWork || engine.hasWork || dispatcher.hasWork || completion.hasWork || delivery.hasEnding {
+      return .now
+    }
     if let shutdown, !shutdown.isAnnounced, isIdle { return .now }
     guard let moment = engine.nextDeadline else { return .whenReadable }
     return moment <= now ? .now : .at(moment)
@@ -183,6 +185,7 @@ public struct Turn: ~Copyable {
         if engine.sessions.isEmpty { dispatcher.commits.releaseMemory() }
       }
     }
+    reception.takeAll(&link, &delivery)
   }
 
   private mutating func accept(_ peer: Peer, _ link: inout some Link & ~Copyable) {

@@ -133,19 +133,23 @@ extension Catalog {
 
   /// Restores the recorded changes of a feed, or of a bin of a collection. Returns false if the dump is not valid.
   public func restoreHistory(_ dump: HistoryDump, of feed: Feed, bin: Int? = nil) -> Bool {
-    guard let history = History(dump) else { return false }
-    guard let bin else {
-      feed.restore(history)
-      return true
-    }
-    guard feed.kind.bins.indices.contains(bin) else { return false }
-    feed.kind.bins[bin].restore(history)
+    guard let history = History(dump), bin.map(feed.kind.bins.indices.contains) ?? true else { return false }
+    let feed = bin.map { feed.kind.bins[$0] } ?? feed
+    // Later changes are appended behind the last one.
+    guard history.end <= feed.revision else { return false }
+    feed.restore(history)
     return true
   }
 
   /// Finishes restoring: sets the revision and time of the last commit, and publishes the feeds that show other feeds.
-  /// - Throws: if a selected row does not exist.
+  /// - Throws: if a selected row does not exist, or a feed has a later revision.
   public func finishRestoring(revision: UInt64, at moment: Instant) throws(RestoreError) {
+    for feed in [table.list] + Array(feeds.values) {
+      for part in [feed] + feed.kind.bins where part.revision > revision {
+        throw RestoreError(
+          feed: feed.name, reason: "the revision \(part.revision) is later than that of the image, \(revision)")
+      }
+    }
     commit.restore(revision: revision, at: moment)
     if table.list.revision == 0 { table.list.forgetPast(at: revision) }
     for feed in feeds.values.sorted(by: { graph.rank(of: $0.number) < graph.rank(of: $1.number) }) {
