@@ -77,7 +77,7 @@ package struct Intake: ~Copyable {
   /// The maximum bytes that a turn takes from one connection, so that a fast sender does not delay the others.
   package static let bytesPerTurn = 64 << 10
   /// The maximum bytes that a turn takes from all connections. Requests of so many bytes are executed within a few milliseconds.
-  package static let turnCapacity = 256 << 10
+  package static let turnCapacity = 128 << 10
   /// The maximum length of an incomplete frame that is copied in front of new input. A longer one is read into its held
   /// buffer.
   static let shortInput = 4096
