@@ -23,6 +23,7 @@ extension TreeWorld {
       guard commits == done.revision else { throw fail("revision \(done.revision) answered, \(commits) reached") }
     }
     while let name = reference.due {
+      deselectGoneRows()
       var next = reference
       (next.isStructural, next.rebinned) = (false, [])
       next.evictDue(name)

@@ -51,6 +51,14 @@ extension TreeWorld {
     }
   }
 
+  /// Deselects the rows that a commit removed: a row may come back with the next one, and then is not selected.
+  func deselectGoneRows() {
+    for (name, tokens) in selections where !tokens.isEmpty {
+      guard let rows = views[name]?.rows else { continue }
+      selections[name] = Array(Set(tokens).intersection(rows.map(\.token)))
+    }
+  }
+
   /// Checks that every selected row that still exists is selected at its present position.
   func compareSelections(_ before: [String: TreeView]) throws {
     for name in selections.keys where views[name] == nil || views[name]?.instance != before[name]?.instance {
