@@ -43,7 +43,7 @@ struct UserQueue<Element: AnyObject> {
       return nil
     }
 
-    /// Frees the front if it is empty.
+    /// Frees the memory of what was removed from the front.
     private mutating func trim() {
       if count == 0 {
         firstPlace += elements.count

@@ -32,15 +32,15 @@ struct SessionInput {
     get { flags & 8 != 0 }
     set { set(8, newValue) }
   }
-  /// The connection is in the queue of those whose input a turn takes.
-  var isQueued: Bool {
-    get { flags & 32 != 0 }
-    set { set(32, newValue) }
-  }
   /// The connection is listed as one that may be finished at the end of the turn.
   var isNoted: Bool {
     get { flags & 16 != 0 }
     set { set(16, newValue) }
+  }
+  /// The connection is in the queue of those whose input a turn takes.
+  var isQueued: Bool {
+    get { flags & 32 != 0 }
+    set { set(32, newValue) }
   }
 
   private mutating func set(_ bit: UInt8, _ isOn: Bool) {

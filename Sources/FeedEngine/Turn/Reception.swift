@@ -114,14 +114,11 @@ struct Reception: ~Copyable {
     intake.addHeld(session, read: share - budget)
   }
 
-  /// Ends the input of a connection. Held frames are executed first; the link then reports the end again.
+  /// Ends the input of a connection, which holds no whole frame: held frames are executed before it is read.
   private mutating func endInput(
     _ session: Session, isDeaf: Bool, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
     if isDeaf { hangUp(session, &delivery) }
-    if case .complete = Frame.first(in: session.input.held.bytes, maxFrame: engine.limits.maxFrame) {
-      return intake.addHeld(session)
-    }
     engine.endOfInput(session)
     delivery.note(session)
     delivery.updateWatch(session, &link)
@@ -146,7 +143,6 @@ struct Reception: ~Copyable {
     for handle in engine.sessions.takeResumable() {
       guard let session = engine.sessions[handle], session.input.isPaused else { continue }
       session.input.isPaused = false
-      if session.input.hasEnded { continue }
       if canDecode(session), session.input.held.count > 0 {
         enqueue(session)
       } else {
@@ -159,7 +155,7 @@ struct Reception: ~Copyable {
   private mutating func updateReading(
     _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
-    if session.input.hasEnded || session.input.isInTurn { return }
+    if session.input.hasEnded { return }
     if session.input.isPaused || !canDecode(session) {
       pause(session, &link, &delivery)
     } else {

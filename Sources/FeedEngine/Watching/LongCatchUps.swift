@@ -48,7 +48,7 @@ final class LongCatchUps {
   var hasWork: Bool { current != nil || !queue.isEmpty }
 
   /// The deltas that watches wait for. O(deltas).
-  var deltas: [LongDelta] { (current.map { [$0] } ?? []) + waiting.values.map(\.delta) }
+  var deltas: [LongDelta] { [current].compactMap { $0 } + waiting.values.map(\.delta) }
 
   /// Lets a watch wait for a delta from the revision of its copy. One that was not begun yet is shared.
   func add(_ watch: Watch) {

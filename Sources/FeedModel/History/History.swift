@@ -63,12 +63,10 @@ public final class History {
     (first..<records.count).partitionPoint { records[$0].to <= revision }
   }
 
-  /// The place after the last change.
-  public var endPlace: Int { records.count }
-
-  /// At least the number of entries that the changes from a place on list, and some more for each change. O(1).
+  /// At least the number of entries that the changes from a valid place on list, and some more for each change. O(1).
   public func size(from place: Int) -> Int {
-    place < records.count ? Int(words.end &- records[max(place, first)].start) / 2 : 0
+    assert(place >= first)
+    return place < records.count ? Int(words.end &- records[place].start) / 2 : 0
   }
 
   /// The change at a place and the revision after it; nil if there is none.

@@ -133,11 +133,12 @@ extension Catalog {
 
   /// Restores the recorded changes of a feed, or of a bin of a collection. Returns false if the dump is not valid.
   public func restoreHistory(_ dump: HistoryDump, of feed: Feed, bin: Int? = nil) -> Bool {
-    guard let history = History(dump), bin.map(feed.kind.bins.indices.contains) ?? true else { return false }
-    let feed = bin.map { feed.kind.bins[$0] } ?? feed
+    let bins = feed.kind.bins
+    if let bin, !bins.indices.contains(bin) { return false }
+    let owner = bin.map { bins[$0] } ?? feed
     // Later changes are appended behind the last one.
-    guard history.end <= feed.revision else { return false }
-    feed.restore(history)
+    guard let history = History(dump), history.end <= owner.revision else { return false }
+    owner.restore(history)
     return true
   }
 

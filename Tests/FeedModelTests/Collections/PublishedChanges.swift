@@ -45,7 +45,8 @@ extension CollectionPair {
 
   private func checkHistory(of feed: Feed, change: Change?) throws {
     guard let history = feed.history, let change else { return }
-    guard let last = history.change(at: history.endPlace - 1), last.to == catalog.revision, last.change == change else {
+    let place = history.place(after: history.end) - 1
+    guard let last = history.change(at: place), last.to == catalog.revision, last.change == change else {
       throw Mismatch("the last change in the history of \(feed.name) is not \(change)")
     }
   }

@@ -100,12 +100,12 @@ import Testing
     for revision in base...(history.end + 1) {
       let wanted = kept.filter { $0.to > revision }
       let place = history.place(after: revision)
-      #expect(history.endPlace - place == wanted.count, "seed \(seed)")
+      #expect(history.place(after: history.end) - place == wanted.count, "seed \(seed)")
       guard let first = wanted.first, let found = history.change(at: place) else { continue }
       #expect(found.change == first.change && found.to == first.to, "seed \(seed)")
       #expect(found.change.moves.map(\.keepsElement) == first.change.moves.map(\.keepsElement), "seed \(seed)")
     }
-    #expect(history.change(at: history.endPlace) == nil)
+    #expect(history.change(at: history.place(after: history.end)) == nil)
   }
 
   /// The changes are the same after they are packed in parts, read and appended to another history.
