@@ -110,9 +110,9 @@ public enum QueryLimits {
 public struct Filter: Sendable {
   /// The source text.
   public let text: String
-  private let program: Program
+  let program: Program
   /// The index of the first test.
-  private let entry: Int32
+  let entry: Int32
   /// The number of tests. An evaluation runs each test at most once for each node that the filter is applied to.
   public let testCount: Int
   /// Whether each test looks at one node, and there are few tests. Such a filter takes few steps over most elements.

@@ -32,10 +32,12 @@ public enum StateBackup {
       throw StorageError(
         .forbidden, path: copy, reason: "other users control its directory, and \(staging) is not safe either")
     }
-    guard let number = try? Random.hex128() else {
-      throw StorageError(.other, path: copy, reason: "cannot choose a random name")
+    let temporary: String
+    do throws(SystemError) {
+      temporary = try FilePath.temporary(for: copy, in: staging)
+    } catch {
+      throw StorageError(.other, path: copy, reason: "\(error)")
     }
-    let temporary = "\(staging)/feedd-\(number)"
     defer { unlink(temporary) }
     try self.copy(path, to: temporary, by: staging, isCancelled)
     do throws(SystemError) {

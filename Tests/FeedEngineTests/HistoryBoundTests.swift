@@ -27,4 +27,27 @@ import Testing
       client, "watch", #"{"feed":"f0","since":{"epoch":"test","revision":\#(first)}}"#)
     #expect(answer.first?.json?["result"]?["resumed"]?.bool == false)
   }
+
+  /// Many feeds record each change, so histories grow fast. They are trimmed before the next second, and during replay.
+  @Test func manyChangesAreTrimmedBeforeTheSweep() throws {
+    var limits = Limits()
+    limits.maxHistoryBytes = 1 << 20
+    let harness = EngineHarness(limits: limits, isDurable: true)
+    let client = harness.connect()
+    _ = harness.ask(client, "define", #"{"feed":"f0","kind":"array"}"#)
+    for feed in 1...400 {
+      _ = harness.ask(client, "define", #"{"feed":"f\#(feed)","kind":"composed","children":["f\#(feed - 1)"]}"#)
+    }
+    let inserts = (0..<600).flatMap { _ in
+      EngineHarness.frame(#"{"jsonrpc":"2.0","method":"insert","params":{"feed":"f0","at":0,"element":1}}"#)
+    }
+    harness.deliver(client, inserts)
+    // Each feed records each change.
+    let all = 240_000 * 36
+    #expect(harness.engine.catalog.historyBytes < all / 2)
+    let again = EngineHarness(limits: limits, isDurable: true)
+    for batch in harness.stored { try again.engine.replay(batch) }
+    #expect(again.engine.catalog.revision == harness.engine.catalog.revision)
+    #expect(again.engine.catalog.historyBytes < all / 2)
+  }
 }

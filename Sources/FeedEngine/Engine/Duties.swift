@@ -22,7 +22,7 @@ extension Engine {
     if longWork.isExclusive { return }
     if !isDurable && !longWork.isUnderWay { evictExpired() }
     applyAccessRules()
-    if time.nextSweep <= now { sweep() }
+    if time.nextSweep <= now { sweep() } else if catalog.hasManyChanges { trimHistories() }
     advanceWatches()
     catalog.freeDiscarded(Self.discardLimit)
   }
@@ -89,7 +89,8 @@ extension Engine {
     outbox.list(session)
   }
 
-  private func trimHistories() {
+  /// Discards recorded changes beyond the limits: once a second, and after many changes.
+  func trimHistories() {
     let oldest = now.nanoseconds.subtractingReportingOverflow(UInt64(limits.historySeconds) * 1_000_000_000)
     catalog.trimHistories(before: Instant(nanoseconds: oldest.overflow ? 0 : oldest.partialValue))
   }

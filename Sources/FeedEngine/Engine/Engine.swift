@@ -49,7 +49,9 @@ struct EngineTime {
 /// themselves are not private, because the handlers of requests in other files work on several of them.
 public final class Engine {
   /// The limits in effect.
-  public internal(set) var limits: Limits
+  public internal(set) var limits: Limits {
+    didSet { status.greeting = Greeting(identity, limits) }
+  }
   /// The catalog of all feeds.
   public let catalog: Catalog
   /// The commit of the catalog, held here too: reaching it through the catalog counts a reference for each request.
@@ -76,7 +78,7 @@ public final class Engine {
     ownWork = OwnWork(isStored: isDurable)
     sessions = Sessions(now: now)
     watches = Watches(now: now)
-    status = Status(identity, startedAt: now)
+    status = Status(identity, limits, startedAt: now)
     time = EngineTime(now: now)
     catalog = Catalog(limits: limits, seed: seed)
     commit = catalog.commit

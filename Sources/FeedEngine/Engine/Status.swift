@@ -113,6 +113,8 @@ struct ClosingLines {
 /// The daemon's identity, its start time, its counters, and the sink of events for the log.
 struct Status {
   let identity: ServerIdentity
+  /// The facts for `hello`, encoded.
+  var greeting: Greeting
   /// The counters. The code that does the counted work increments them.
   var counters = Counters()
   let startedAt: Instant
@@ -124,8 +126,9 @@ struct Status {
   /// Reads the gauges of the process. Set by the owner of the engine.
   var process: () -> ProcessGauges = { ProcessGauges() }
 
-  init(_ identity: ServerIdentity, startedAt: Instant) {
+  init(_ identity: ServerIdentity, _ limits: Limits, startedAt: Instant) {
     self.identity = identity
+    greeting = Greeting(identity, limits)
     self.startedAt = startedAt
   }
 

@@ -3,69 +3,8 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// Methods about the daemon and its definitions.
+/// Methods about the definitions of feeds.
 extension Engine {
-  static let protocolVersion = 1
-
-  func hello(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
-    if let version = parameters.member("protocol"), version.int != Self.protocolVersion {
-      throw Parameters.refuse("protocol", "must be 1, the only protocol this daemon speaks")
-    }
-    if let client = parameters.member("client") {
-      reply.session.client.name = try Self.displayName(of: client)
-    }
-    try answer(reply) { out in
-      out.append("\"protocol\":")
-      out.append(integer: Self.protocolVersion)
-      out.append(",\"server\":")
-      out.appendJSONString("feedd \(identity.version)")
-      out.append(",\"epoch\":")
-      out.appendJSONString(identity.epoch)
-      out.append(",\"revision\":")
-      out.append(integer: catalog.revision)
-      appendLimits(to: &out)
-      appendCapabilities(to: &out)
-    }
-  }
-
-  /// The maximum bytes of a client's name.
-  private static let longestClientName = 256
-
-  /// Returns a client's name for the log: a string, or the `name` of an object; at most 64 printable characters.
-  ///
-  /// - Throws: `invalidParams` for a name that is too long. It is not decoded.
-  private static func displayName(of client: JSONView) throws(FeedError) -> String {
-    let member: StaticString = client.kind == .object ? "client.name" : "client"
-    guard let given = client.kind == .object ? client.member("name") : client, given.kind == .string else { return "" }
-    guard let name = given.string(atMost: longestClientName) else {
-      throw Parameters.refuse(member, "must be a name of at most \(longestClientName) bytes")
-    }
-    let printable = name.unicodeScalars.filter { !$0.properties.isWhitespace && $0.value >= 32 && $0.value != 127 }
-    return String(printable.prefix(64).map(Character.init))
-  }
-
-  private func appendLimits(to out: inout ByteBuffer) {
-    out.append(",\"limits\":{")
-    limits.appendMembers(to: &out)
-    out.append(UInt8(ascii: "}"))
-  }
-
-  private func appendCapabilities(to out: inout ByteBuffer) {
-    out.append(",\"capabilities\":{\"methods\":[")
-    for (place, method) in Method.allCases.map(\.name).sorted().enumerated() {
-      if place > 0 { out.append(UInt8(ascii: ",")) }
-      out.appendJSONString(method)
-    }
-    out.append("],\"kinds\":[")
-    for (place, kind) in FeedDefinition.kinds.enumerated() {
-      if place > 0 { out.append(UInt8(ascii: ",")) }
-      out.appendJSONString(kind)
-    }
-    out.append("],\"durability\":")
-    out.appendJSONString(identity.durability)
-    out.append(UInt8(ascii: "}"))
-  }
-
   func feeds(_ reply: Reply) throws(FeedError) {
     var readable = access.readableFeeds(by: reply.session.peer)
     var lists = SectionLists()

@@ -19,14 +19,14 @@ struct Completion: ~Copyable {
   private struct Progress {
     let batch: RequestBatch
     let failure: String?
+    /// The time of the first turn.
+    let start: Instant
     /// The first request that is not executed. While long work is under way, the request after that.
     var next = 0
   }
 
   /// The bytes of a batch whose memory takes long to free.
   private static let largeBatch = 1 << 20
-  /// The requests between two looks at the clock.
-  private static let requestsPerLook = 8
 
   private let engine: Engine
   /// The events of the log that were not handled yet, in order, each with the number of the newest batch at the time.
@@ -35,6 +35,7 @@ struct Completion: ~Copyable {
   private var progress: Progress?
   /// The bytes charged for what the long work that is under way needs.
   private var workMemory = 0
+  private var looks = ClockLooks()
   /// Whether a slice of long work was done in this turn, and whether a request was executed.
   private var didResume = false
   private var didExecute = false
@@ -95,6 +96,7 @@ struct Completion: ~Copyable {
       // What it took is freed in the next turn, besides what the work itself freed in this one.
       if progress.batch.byteCount >= Self.largeBatch { return false }
     }
+    if didExecute && engine.longWork.isTurnOver { return false }
     return execute(&dispatcher)
   }
 
@@ -105,7 +107,7 @@ struct Completion: ~Copyable {
         assert(verdict.failure != nil || batch.revision.map { $0 == engine.catalog.revision } ?? true)
         if didExecute && (engine.longWork.isTurnOver || pausesBetweenBatches) { return false }
         if verdict.failure != nil { failedBatches &+= 1 }
-        progress = Progress(batch: batch, failure: verdict.failure)
+        progress = Progress(batch: batch, failure: verdict.failure, start: engine.now)
         guard execute(&dispatcher) else { return false }
       }
       if let verdict, verdict.failure == nil { failedBatches = 0 }
@@ -138,7 +140,7 @@ struct Completion: ~Copyable {
   /// Executes an open batch that has nothing to store.
   mutating func executeWaiting(_ dispatcher: inout Dispatcher) {
     assert(progress == nil, "another batch was executed in part")
-    progress = Progress(batch: dispatcher.commits.takeOpen(), failure: nil)
+    progress = Progress(batch: dispatcher.commits.takeOpen(), failure: nil, start: engine.now)
     dispatcher.resumeStalled()
     _ = execute(&dispatcher)
   }
@@ -153,12 +155,10 @@ struct Completion: ~Copyable {
     var session: Session?
     var isDone = true
     var next = progress.next
+    if batch.count &- next > 1 { looks.begin(engine.longWork) }
     while next < batch.count {
       // At least one request is executed: otherwise a slow turn would repeat itself.
-      if next > progress.next,
-        engine.hasLongAnswers
-          || next % Self.requestsPerLook == Self.requestsPerLook - 1 && engine.longWork.isTurnOver
-      {
+      if next > progress.next, engine.hasLongAnswers || looks.isTurnOver(engine.longWork) {
         isDone = false
         break
       }
@@ -178,7 +178,7 @@ struct Completion: ~Copyable {
     engine.time.moment = engine.now
     if isDone {
       self.progress = nil
-      dispatcher.didExecute(batch)
+      dispatcher.commits.didExecute(batch, in: engine.now.since(progress.start))
     } else {
       progress.next = next
       self.progress = progress

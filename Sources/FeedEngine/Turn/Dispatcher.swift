@@ -19,6 +19,9 @@ struct Dispatcher: ~Copyable {
 
   /// The units of work (see `WorkCost`) left in this turn for new JSON-RPC batches.
   private var arrayBudget = LongAnswers.turnBudget
+  private var looks = ClockLooks()
+  /// Whether the time of this turn for requests that change feeds was used up at the last look.
+  private var isTurnOver = false
 
   init(_ engine: Engine, _ log: any CommitLog) {
     self.engine = engine
@@ -166,7 +169,10 @@ struct Dispatcher: ~Copyable {
       }
       let isLogged = !commits.storesAtOnce && isLogged(method, request, of: session)
       if isLogged || !session.line.isEmpty || waits(method, request, payload) {
-        guard commits.hasRoom(for: payload.count) else { return postpone(session) }
+        let work = engine.work(of: method, Parameters(object: request.params), bytes: payload.count)
+        guard commits.takeRoom(bytes: payload.count, work: work, for: session.peer.uid) else {
+          return postpone(session)
+        }
         if defines { commits.open.charge(to: session.peer.uid, isLogged: isLogged) }
         add(method, request, message, payload, isLogged: isLogged, of: session)
         return true
@@ -193,10 +199,12 @@ struct Dispatcher: ~Copyable {
   }
 
   /// Whether a request that need not be stored joins the open batch, because it changes feeds and may take several turns,
-  /// or another one does.
-  private func waits(_ method: Method, _ request: Request, _ payload: UnsafeRawBufferPointer) -> Bool {
+  /// because another one does, or because the requests before it took long in this turn.
+  private mutating func waits(_ method: Method, _ request: Request, _ payload: UnsafeRawBufferPointer) -> Bool {
     guard commits.storesAtOnce, method.isLogged else { return false }
     if engine.longWork.isUnderWay || commits.open.count > 0 { return true }
+    isTurnOver = isTurnOver || looks.isTurnOver(engine.longWork)
+    if isTurnOver { return true }
     return engine.mayBeLong(method, Parameters(object: request.params), bytes: payload.count)
   }
 
@@ -252,7 +260,8 @@ struct Dispatcher: ~Copyable {
       begin(array, of: session)
       return true
     }
-    guard commits.hasRoom(for: payload.count) else {
+    let work = WorkCost.answering(bytes: payload.count)
+    guard commits.takeRoom(bytes: payload.count, work: work, for: session.peer.uid) else {
       stall(session)
       return false
     }
@@ -394,6 +403,8 @@ struct Dispatcher: ~Copyable {
   /// Opens a batch with the daemon's own requests, if the log accepts a batch in this turn.
   mutating func openBatch() {
     arrayBudget = LongAnswers.turnBudget
+    isTurnOver = false
+    if commits.storesAtOnce { looks.begin(engine.longWork) }
     engine.resumeLongTexts()
     guard commits.canAppend else { return }
     for request in engine.ownWork.queue.take(at: engine.now, nextExpiry: engine.catalog.nextExpiry) {
@@ -406,11 +417,6 @@ struct Dispatcher: ~Copyable {
     guard commits.canAppend, !commits.open.frames.isEmpty else { return }
     commits.append(at: engine.now, revision: engine.catalog.revision)
     resumeStalled()
-  }
-
-  /// Reuses the memory of a batch that was executed or refused.
-  mutating func didExecute(_ batch: RequestBatch) {
-    if batch.number > 0 { commits.removeFirst() } else { commits.recycle(batch) }
   }
 
   /// Resumes the stalled connections, if feeds can be read.

@@ -10,8 +10,8 @@ public protocol SliceRunner: AnyObject {
   var isEager: Bool { get }
   /// Begins the slice of a turn.
   func beginSlice()
-  /// Whether the slice of this turn is used up.
-  var isSliceOver: Bool { get }
+  /// The nanoseconds left of the slice of this turn; 0 if it is used up.
+  var timeLeft: UInt64 { get }
   /// Runs `work` until it ends or calls ``suspend()``. Returns whether it has ended.
   func run(_ work: @escaping () -> Void) -> Bool
   /// Continues suspended work. Returns whether it has ended.
@@ -20,6 +20,11 @@ public protocol SliceRunner: AnyObject {
   func suspend()
   /// Ends the stack. No work is under way.
   func end()
+}
+
+extension SliceRunner {
+  /// Whether the slice of this turn is used up.
+  var isSliceOver: Bool { timeLeft == 0 }
 }
 
 /// The request that changes feeds and takes several turns.
@@ -59,8 +64,10 @@ final class LongWork {
   /// Begins the slice of a turn.
   func beginTurn() { runner?.beginSlice() }
 
+  /// The nanoseconds left of this turn for requests that change feeds; the maximum if they are not sliced.
+  var timeLeft: UInt64 { runner?.timeLeft ?? .max }
   /// Whether the time of this turn for requests that change feeds is used up.
-  var isTurnOver: Bool { runner?.isSliceOver ?? false }
+  var isTurnOver: Bool { timeLeft == 0 }
 
   /// Does work that changes feeds, at least a first slice of it. Returns whether it is done.
   ///
@@ -123,7 +130,7 @@ extension Engine {
   /// The bytes of an element that a short patch may take longer than a slice to merge into.
   private static let longElement = 256 << 10
   /// The bytes of a transaction whose operations are looked at. A longer one names many elements.
-  private static let shortTransaction = 64 << 10
+  static let shortTransaction = 64 << 10
   /// The rows of a feed that a request may read or replace quickly.
   private static let manyRows = 4096
 
@@ -133,18 +140,29 @@ extension Engine {
   func mayBeLong(_ method: Method, _ parameters: @autoclosure () -> Parameters, bytes: Int) -> Bool {
     guard longWork.isSliced, method.isLogged else { return false }
     if bytes >= Self.longRequest || longWork.isEager { return true }
-    if catalog.mayHaveSlowViews, feed(parameters()).map(catalog.hasSlowViews) ?? false { return true }
+    if hasSlowFilters(parameters(), bytes: bytes) { return true }
     switch method {
-    case .patch where feed(parameters())?.kind.rows?.longestElement ?? 0 >= Self.longElement: return true
-    case .update, .patch:
+    case .update, .set:
+      if method == .set { return feed(parameters())?.count ?? 0 >= Self.manyRows }
       // Most updates are shorter: for them the feed is not looked up.
       return bytes >= Self.longUpdate && bytes &* (feed(parameters())?.sectionCount ?? 1) >= Self.longRequest
-    case .set: return feed(parameters())?.count ?? 0 >= Self.manyRows
-    case .delete: return parameters().member("where") != nil && feed(parameters())?.count ?? 0 >= Self.manyRows
+    case .patch:
+      guard let feed = feed(parameters()), let longest = feed.kind.rows?.longestElement else { return false }
+      return longest >= Self.longElement || feed.hasSlowFilters(for: bytes &+ longest)
+        || bytes >= Self.longUpdate && bytes &* feed.sectionCount >= Self.longRequest
+    case .delete: return parameters().member("where") != nil
     case .define, .undefine, .activate, .insertChild, .removeChild: return true
     case .transaction: return parameters().member("ops").map(mayBeLong) ?? false
     default: return false
     }
+  }
+
+  /// Whether filters of views or of bins may take long over the elements of a request. O(1) while no definition has such
+  /// filters.
+  func hasSlowFilters(_ parameters: @autoclosure () -> Parameters, bytes: Int) -> Bool {
+    guard catalog.mayHaveSlowViews || catalog.mayHaveSlowFilters(for: bytes) else { return false }
+    guard let feed = feed(parameters()) else { return false }
+    return feed.hasSlowFilters(for: bytes) || catalog.hasSlowViews(above: feed)
   }
 
   /// The elements that the operations of a short transaction judge or replace without naming them. What its other operations

@@ -16,6 +16,7 @@ struct PendingCommits: ~Copyable {
   /// The number of the newest batch in flight, or of the last one that was.
   private(set) var lastNumber: UInt64 = 0
   private let maxDepth: Int
+  private var room = BatchRoom()
 
   /// The maximum bytes of requests in one batch; a single request may be longer.
   private static let batchBytes = 1 << 20
@@ -38,9 +39,14 @@ struct PendingCommits: ~Copyable {
   /// Whether the log accepts another batch now.
   var canAppend: Bool { inFlight.count < log.window && !storesAtOnce }
 
-  /// Whether a request of `bytes` bytes fits in the open batch.
-  func hasRoom(for bytes: Int) -> Bool {
-    open.count == 0 || open.byteCount &+ bytes <= Self.batchBytes
+  /// Whether a request of `bytes` bytes that takes about `work` fits in the open batch. If so, its work is counted, and the
+  /// caller must add it. One request of each user always fits, so that nobody can keep others from changing feeds.
+  mutating func takeRoom(bytes: Int, work: Int, for user: UInt32) -> Bool {
+    guard
+      open.work &+ work <= room.work && open.byteCount &+ bytes <= Self.batchBytes || !open.hasRequests(of: user)
+    else { return false }
+    open.count(work: work, of: user)
+    return true
   }
 
   /// Seals the open batch, gives it to the log, and opens another one.
@@ -60,13 +66,20 @@ struct PendingCommits: ~Copyable {
     return first
   }
 
-  /// Removes the oldest batch in flight, which was executed or refused.
-  mutating func removeFirst() {
-    recycle(inFlight.removeFirst())
+  /// Reuses the memory of a batch that was executed or refused.
+  ///
+  /// - Parameter time: the time from its first turn to its last one, in nanoseconds.
+  mutating func didExecute(_ batch: RequestBatch, in time: UInt64) {
+    room.adapt(work: batch.work, time: time)
+    if batch.number > 0 {
+      assert(inFlight.first === batch, "batches are executed in order")
+      inFlight.removeFirst()
+    }
+    recycle(batch)
     checkInvariants()
   }
 
-  /// Removes the open batch to execute its waiting requests; it has nothing to store. Return it with `recycle`.
+  /// Removes the open batch to execute its waiting requests; it has nothing to store. Return it with `didExecute`.
   mutating func takeOpen() -> RequestBatch {
     assert(inFlight.isEmpty && open.frames.isEmpty)
     let batch = open
@@ -74,7 +87,7 @@ struct PendingCommits: ~Copyable {
     return batch
   }
 
-  mutating func recycle(_ batch: RequestBatch) {
+  private mutating func recycle(_ batch: RequestBatch) {
     batch.removeAll()
     if pool.count < 2 { pool.append(batch) }
   }

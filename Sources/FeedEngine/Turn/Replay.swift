@@ -58,6 +58,8 @@ extension Engine {
           }
         }
       }
+      // A running daemon does this too, between turns.
+      if catalog.hasManyChanges { trimHistories() }
       offset += Frame.headerLength + payload.count
     }
   }

@@ -72,6 +72,11 @@ final class RequestBatch {
   private var kept = 0
   /// The number in the log; 0 until the batch is sealed.
   private(set) var number: UInt64 = 0
+  /// An estimate of the work for the clients' requests, in units of about a microsecond.
+  private(set) var work = 0
+  /// The users with requests in the batch, and the one of them that was seen last.
+  private var users: Set<UInt32> = []
+  private var lastUser: UInt32?
   /// The time at which the batch is executed. Valid once it is sealed.
   private(set) var at = Instant(nanoseconds: 0)
   /// The revision before the batch, if it was known.
@@ -110,6 +115,17 @@ final class RequestBatch {
   }
 
   // MARK: Adding
+
+  /// Counts the work for a request of a user, which the caller adds next.
+  func count(work: Int, of user: UInt32) {
+    self.work &+= work
+    if lastUser == user { return }
+    lastUser = user
+    users.insert(user)
+  }
+
+  /// Whether the batch has requests of a user.
+  func hasRequests(of user: UInt32) -> Bool { lastUser == user || users.contains(user) }
 
   /// Adds the request that was just scanned, to be stored by the log. Returns the memory to charge for it.
   func log(
@@ -261,6 +277,9 @@ final class RequestBatch {
     if !refusals.isEmpty { refusals.removeAll() }
     if !internals.isEmpty { internals.removeAll() }
     owner = nil
+    work = 0
+    users.removeAll(keepingCapacity: true)
+    lastUser = nil
     kept = 0
     scanner.releaseMemory(beyond: Self.keptTokens)
     number = 0

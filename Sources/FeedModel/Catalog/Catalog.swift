@@ -19,6 +19,11 @@ public final class Catalog {
   /// The open commit, which operations take as a parameter.
   public let commit: Commit
   private var expiry = Expiry()
+  private(set) var slowFilters = SlowFilters()
+  /// The number of changes published when the histories were trimmed last.
+  private var changesAtTrim = 0
+  /// The number of changes of one row that take some megabytes.
+  private static let manyChanges = 200_000
   /// The elements of feeds that are gone and of states that were replaced, and names of sections.
   let discarded = DiscardedElements()
 
@@ -132,12 +137,16 @@ public final class Catalog {
   /// The feeds that have an expired element at `now`, in order of name.
   public func expired(at now: Instant) -> [Feed] { expiry.due(at: now) }
 
-  /// Updates the list of feeds that evict by time, after definitions changed.
-  func refreshExpiry() { expiry.refresh(from: table) }
+  /// Updates what is known of all feeds, after definitions changed. O(feeds).
+  func refreshSummaries() {
+    expiry.refresh(from: table)
+    slowFilters.refresh(from: table)
+  }
 
-  /// Updates the list of feeds that evict by time after a feed was added or removed. O(1) unless it retains by time.
-  func refreshExpiry(with feed: Feed) {
-    if feed.kind.rows?.retention?.isTimed == true { refreshExpiry() }
+  /// Updates what is known of all feeds, after a feed was added or removed. O(1) unless it retains by time or has slow filters.
+  func refreshSummaries(with feed: Feed) {
+    guard let rows = feed.kind.rows else { return }
+    if rows.retention?.isTimed == true || rows.slowSize < .max { refreshSummaries() }
   }
 
   /// Whether memory of elements that are gone waits to be freed.
@@ -156,9 +165,13 @@ public final class Catalog {
   /// The bytes of the histories of all feeds. O(feeds).
   public var historyBytes: Int { recording.reduce(0) { $0 &+ ($1.history?.bytes ?? 0) } }
 
+  /// Whether commits of several feeds recorded so many changes since the last ``trimHistories(before:)`` that these may take much memory. O(1).
+  public var hasManyChanges: Bool { commit.publisher.publishedChanges &- changesAtTrim >= Self.manyChanges }
+
   /// Discards recorded changes older than `moment`, and the oldest ones beyond `historyBytes` for a feed or
   /// `maxHistoryBytes` for all feeds. O(feeds + changes discarded).
   public func trimHistories(before moment: Instant) {
+    changesAtTrim = commit.publisher.publishedChanges
     let feeds = recording
     for feed in feeds { feed.history?.trim(bytes: limits.historyBytes, before: moment) }
     if historyBytes > limits.maxHistoryBytes {
@@ -214,6 +227,7 @@ public final class Catalog {
   func checkInvariants() {
     commit.checkInvariants()
     expiry.checkInvariants(table)
+    slowFilters.checkInvariants(table)
     accounts.checkInvariants(feeds.values, isRestoring: false, limits)
     for feed in feeds.values { precondition(feed.hasValidSelection, "feed \"\(feed.name)\" has an invalid selection") }
   }

@@ -48,13 +48,13 @@ extension Catalog {
     let (account, bytes) = (feed.closeAccount(), feed.definitionBytes)
     table.remove(feed)
     graph.unlink(feed)
-    refreshExpiry(with: feed)
+    refreshSummaries(with: feed)
     commit.logStructure { [unowned self] in
       for member in family { member.setGone(false) }
       if let account { feed.openAccount(account, definitionBytes: bytes) }
       graph.link(feed)
       table.add(feed)
-      refreshExpiry(with: feed)
+      refreshSummaries(with: feed)
     }
     commit.finishOperation(on: feed.number, result: change)
     try commit.relist(feed)
@@ -91,14 +91,14 @@ extension Catalog {
     feed.beginHistory()
     table.add(feed)
     graph.link(feed)
-    refreshExpiry(with: feed)
+    refreshSummaries(with: feed)
     commit.publisher.open(feed.number)
     commit.logStructure { [unowned self] in
       graph.unlink(feed)
       feed.closeAccount()
       for member in [feed] + feed.kind.bins { setGone(member) }
       table.remove(feed)
-      refreshExpiry(with: feed)
+      refreshSummaries(with: feed)
     }
     try commit.relist(feed)
   }

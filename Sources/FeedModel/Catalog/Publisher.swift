@@ -16,6 +16,8 @@ final class Publisher {
   private var revision: UInt64 = 0
   private var moment = Instant(nanoseconds: 0)
   private var start = Instant(nanoseconds: 0)
+  /// The number of changes that were published, without those of commits that changed one feed. Most are recorded in histories.
+  private(set) var publishedChanges = 0
 
   init(graph: FeedGraph, log: UndoLog) {
     self.graph = graph
@@ -203,6 +205,7 @@ final class Publisher {
     for slot in order {
       let feed = graph.table[changes[slot].pointee.feed]
       if changes[slot].pointee.change.isEmpty && !feed.isGone { continue }
+      publishedChanges &+= 1
       announce(feed, slot, shift: 0, updated: nil, to: observer)
       if feed.isGone { observer?.didEnd(feed) }
       log.pace.spend(feed.isWatched ? Self.unitsOfADelta : 1)
@@ -343,6 +346,7 @@ final class Publisher {
   }
 
   private func follow(_ route: Route, _ updated: ElementText?, to observer: (any CommitObserver)?) {
+    publishedChanges &+= route.steps.count
     for step in route.steps {
       step.feed._withUnsafeGuaranteedRef { feed in
         if step.derives {

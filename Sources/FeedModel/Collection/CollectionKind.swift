@@ -201,7 +201,7 @@ public final class CollectionKind: FeedKind {
     let former = (state, bins, goneBins)
     install(rebinning.state, feed, in: catalog)
     catalog.commit.publisher.didRebin(number)
-    catalog.refreshExpiry()
+    catalog.refreshSummaries()
     catalog.commit.logStructure { [unowned self, unowned catalog] in
       for bin in bins where !former.1.contains(where: { $0 === bin }) { catalog.setGone(bin) }
       former.0.elements.moveAccount(from: state.elements)
@@ -212,7 +212,7 @@ public final class CollectionKind: FeedKind {
       }
       catalog.graph.sectionsDidChange(of: feed)
       catalog.commit.publisher.undoRebin()
-      catalog.refreshExpiry()
+      catalog.refreshSummaries()
     }
     catalog.commit.finishOperation(on: number, result: rebinning.change)
   }

@@ -52,6 +52,9 @@ public class RowStore {
   /// The bytes of the longest element that the feed ever had. O(1).
   public var longestElement: Int { elements.longest }
 
+  /// The bytes of the shortest elements over which the filters may take long; `Int.max` if there are none.
+  var slowSize: Int { .max }
+
   /// Called when an element was added, or when its removal was undone.
   func didAdd(_ handle: UInt32) {}
   /// Called before an element is removed.

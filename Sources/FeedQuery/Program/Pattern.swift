@@ -47,6 +47,14 @@ final class Pattern: Sendable {
     }
   }
 
+  /// An upper bound for the work of `count` matches over values with `bytes` bytes in total.
+  func mostWork(_ count: Double, over bytes: Double) -> Double {
+    if isConstant { return 2 * count + bytes / 16 + bytes * Double(constant?.work(over: 1 << 10) ?? 0) / 1024 }
+    // Each match may compile another expression.
+    let compiling = QueryLimits.regexpClassWork + 2 * QueryLimits.regexpInstructions
+    return count * Double(compiling / 8) + bytes * Double(QueryLimits.regexpInstructions) / 16
+  }
+
   /// Whether `value` matches; nil if `work` runs out. `pattern` is ignored if the pattern is a literal.
   ///
   /// - Parameter pace: lets a long match stop now and then. Nobody else may then use the query.

@@ -22,7 +22,10 @@ public final class SlicedWork: SliceRunner {
   }
 
   public func beginSlice() { deadline = MonotonicClock.now &+ slice }
-  public var isSliceOver: Bool { MonotonicClock.now >= deadline }
+  public var timeLeft: UInt64 {
+    let now = MonotonicClock.now
+    return now < deadline ? deadline &- now : 0
+  }
 
   public func run(_ work: @escaping () -> Void) -> Bool {
     do {

@@ -16,8 +16,10 @@ public enum FilePath {
   }
 
   /// Returns the path of a temporary file in `directory`, or in that of `path`: hidden, and with a name that nobody can guess.
+  /// The name contains that of `path`, shortened if it is long, because a name has at most 255 bytes.
   public static func temporary(for path: String, in directory: String? = nil) throws(SystemError) -> String {
-    "\(directory ?? self.directory(of: path))/.\(name(of: path)).\(try Random.hex128())"
+    let name = String(decoding: name(of: path).utf8.prefix(128), as: UTF8.self)
+    return "\(directory ?? self.directory(of: path))/.\(name).\(try Random.hex128())"
   }
 
   /// Returns the absolute path; a relative one starts at the working directory. Symbolic links are not resolved.

@@ -25,6 +25,7 @@ struct AttackTests {
   }
 
   private static let slowBins = list(64) { #"{"name":"b\#($0)","filter":"@..[?@ == 'x\#($0)']"}"# }
+  private static let quadraticBins = list(40) { #"{"name":"b\#($0)","filter":"@.a[?count($.a[?@ > \#($0)]) == 7]"}"# }
   private static let patterns = list(256) { #"{"name":"b\#($0)","filter":"search(@.a,'(a|b)*a(a|b){13}c\#($0)')"}"# }
   private static func randomText(seed: UInt64) -> String {
     var random = SeededRandom(seed: seed)
@@ -68,6 +69,12 @@ struct AttackTests {
       ],
       requests: [("define", #"{"feed":"c","kind":"collection","replace":true,"bins":\#(slowBins)}"#)],
       limit: "maxRequestSteps"),
+    Attack(
+      testDescription: "short elements that filters judge for long",
+      preparation: [("define", #"{"feed":"c","kind":"collection","bins":\#(quadraticBins)}"#)],
+      requests: (0..<20).map {
+        ("update", #"{"feed":"c","element":{"id":\#($0),"a":\#(list(100) { "\($0)" })}}"#)
+      }),
     Attack(
       testDescription: "patterns whose matches have many states",
       preparation: [("define", #"{"feed":"c","kind":"collection","bins":\#(patterns)}"#)],

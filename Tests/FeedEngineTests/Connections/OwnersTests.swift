@@ -92,7 +92,7 @@ import Testing
 
   @Test func logLinesAboutClosedConnectionsAreRateLimited() {
     let identity = ServerIdentity(version: "0", epoch: "e", pid: 1, uid: 0, durability: "memory")
-    var status = Status(identity, startedAt: Self.start)
+    var status = Status(identity, Limits(), startedAt: Self.start)
     var lines: [EngineEvent.Level: Int] = [:]
     var events: [EngineEvent] = []
     status.log = { events.append($0) }

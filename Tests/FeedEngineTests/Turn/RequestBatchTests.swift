@@ -77,13 +77,14 @@ import Testing
     #expect(log.inFlight.map(\.number) == [1, 2, 3])
     #expect(log.inFlight.map(\.revision) == [4, nil, nil])
     func number(through number: UInt64) -> UInt64? { commits.first(through: number)?.number }
+    func executeFirst() { if let batch = commits.first(through: 3) { commits.didExecute(batch, in: 0) } }
     #expect(number(through: 0) == nil)
     #expect(number(through: 2) == 1)
-    commits.removeFirst()
+    executeFirst()
     #expect(number(through: 2) == 2)
-    commits.removeFirst()
+    executeFirst()
     #expect(number(through: 2) == nil)
-    commits.removeFirst()
+    executeFirst()
     let isEmpty = commits.isEmpty && commits.isIdle
     #expect(isEmpty)
   }

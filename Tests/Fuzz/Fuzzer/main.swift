@@ -57,12 +57,14 @@ func fuzzRegexp(_ bytes: UnsafeRawBufferPointer) {
   precondition(!matches || expression.searches(in: text), "the whole text matches and no part of it")
 }
 
-/// Parses a filter, with its regular expressions, and evaluates it within a budget of steps.
+/// Parses a filter, with its regular expressions, and evaluates it within a budget of steps. It must not take more steps than
+/// its bound.
 func fuzzFilter(_ bytes: UnsafeRawBufferPointer) {
   splitting(bytes) { text, value in
     guard let filter = try? Filter(parsing: text) else { return }
     var steps = 20_000
     _ = filter.accepts(value, steps: &steps)
+    precondition(20_000 - max(steps, 0) <= filter.mostSteps(over: value.text.count), "the bound is too low")
   }
 }
 

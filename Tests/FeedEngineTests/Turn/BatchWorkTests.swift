@@ -1,0 +1,133 @@
+import FeedModel
+import Testing
+
+@testable import FeedEngine
+@testable import ReferenceModel
+
+/// How much work joins one batch, and whose.
+@Suite struct BatchWorkTests {
+  private let harness = EngineHarness(isDurable: true)
+
+  private static func request(_ method: String, _ params: String, id: Int) -> [UInt8] {
+    EngineHarness.frame(#"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#)
+  }
+
+  /// Defines `c` with 20,000 elements, and an array `mine`.
+  private func fill() {
+    let client = harness.connect()
+    _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection"}"#)
+    _ = harness.ask(client, "define", #"{"feed":"mine","kind":"array"}"#)
+    let elements = (0..<20_000).map { #"{"id":\#($0)}"# }.joined(separator: ",")
+    _ = harness.ask(client, "update", #"{"feed":"c","elements":[\#(elements)]}"#)
+  }
+
+  /// One user sends 200 requests that judge all elements; then another one sends a short request.
+  @Test(
+    "a change of another user joins the next batch",
+    arguments: [
+      ("delete", #"{"feed":"c","where":"@.v == 1"}"#), ("set", #"{"feed":"c","elements":[]}"#),
+      ("define", #"{"feed":"c","kind":"collection","bins":[{"name":"x","filter":"@.v == 1"}],"replace":true}"#),
+      ("define", #"{"feed":"v","kind":"view","of":"c","sort":[{"by":"$.v"}],"replace":true}"#),
+      ("transaction", #"{"ops":[{"method":"delete","params":{"feed":"c","where":"@.v == 1"}}]}"#),
+    ])
+  func changesOfOthers(_ method: String, _ params: String) {
+    fill()
+    let (many, one) = (harness.connect(uid: 1), harness.connect(uid: 2))
+    harness.log?.isHeld = true
+    harness.supply(many, (0..<200).flatMap { Self.request(method, params, id: $0) })
+    harness.turn()
+    harness.supply(one, Self.request("insert", #"{"feed":"mine","element":1}"#, id: 0))
+    harness.turn()
+    // The batch in flight, and the next one.
+    var answered = 0
+    for _ in 0..<2 {
+      harness.log?.store()
+      harness.turn()
+      answered += harness.take(many).count
+    }
+    #expect(harness.take(one).count == 1)
+    #expect((1...4).contains(answered), "\(answered) requests were answered")
+    while harness.log?.inFlight.isEmpty == false {
+      harness.log?.store()
+      harness.turn()
+    }
+    #expect(answered + harness.take(many).count == 200)
+  }
+
+  @Test func shortRequestsJoinOneBatch() {
+    fill()
+    let client = harness.connect()
+    harness.log?.isHeld = true
+    harness.supply(
+      client, (0..<400).flatMap { Self.request("update", #"{"feed":"c","element":{"id":\#($0)}}"#, id: $0) })
+    harness.turn()
+    harness.log?.store()
+    harness.turn()
+    harness.log?.store()
+    harness.turn()
+    #expect(harness.take(client).count == 400)
+    #expect(harness.log?.inFlight.isEmpty == true)
+  }
+
+  // MARK: The room of a batch
+
+  @Test func roomShrinksAfterLongBatchesAndGrowsAfterQuickOnes() {
+    var room = BatchRoom()
+    let most = room.work
+    room.adapt(work: 1000, time: 30_000_000)
+    #expect(room.work == most)
+    // Ten times too long.
+    room.adapt(work: 1000, time: 400_000_000)
+    #expect(room.work == 100)
+    // A batch that was not full proves nothing.
+    room.adapt(work: 10, time: 0)
+    #expect(room.work == 100)
+    room.adapt(work: 90, time: 10_000_000)
+    #expect(room.work == 200)
+    for _ in 0..<20 { room.adapt(work: room.work, time: 0) }
+    #expect(room.work == most)
+    for _ in 0..<20 { room.adapt(work: room.work, time: 1_000_000_000_000) }
+    #expect(room.work == 1)
+    // A single request that takes longer than the estimate of all that fits does not widen the room.
+    room.adapt(work: 1_000_000, time: 50_000_000)
+    #expect(room.work == 1)
+  }
+}
+
+/// When a turn looks at the clock.
+@Suite struct ClockLooksTests {
+  /// A runner whose slice the test uses up.
+  private final class Runner: SliceRunner {
+    var timeLeft: UInt64 = 2_000_000
+    private(set) var looks = 0
+    let isEager = false
+    func beginSlice() { timeLeft = 2_000_000 }
+    func run(_ work: @escaping () -> Void) -> Bool { work(); return true }
+    func resume() -> Bool { true }
+    func suspend() {}
+    func end() {}
+  }
+
+  /// Executes requests that take `time` nanoseconds until the turn is over. Returns their number.
+  private func requests(taking time: UInt64, _ looks: inout ClockLooks, _ runner: Runner) -> Int {
+    let work = LongWork(Catalog(limits: Limits(), seed: 1).commit, runner)
+    work.beginTurn()
+    looks.begin(work)
+    for count in 1..<100_000 {
+      runner.timeLeft = runner.timeLeft > time ? runner.timeLeft - time : 0
+      if looks.isTurnOver(work) { return count }
+    }
+    return 0
+  }
+
+  @Test func slowRequestsAreFollowedByALookEach() {
+    var looks = ClockLooks()
+    let runner = Runner()
+    // The first turn does not know how long requests take.
+    #expect(requests(taking: 1_000_000, &looks, runner) <= 8)
+    for _ in 0..<4 { _ = requests(taking: 600_000, &looks, runner) }
+    #expect(requests(taking: 600_000, &looks, runner) == 4)
+    // Quick ones are looked at seldom again, and the turn ends soon after its time.
+    for _ in 0..<4 { #expect((200...208).contains(requests(taking: 10_000, &looks, runner))) }
+  }
+}

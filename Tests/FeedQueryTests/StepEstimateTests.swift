@@ -1,0 +1,71 @@
+import FeedJSON
+import TestSupport
+import Testing
+
+@testable import FeedQuery
+
+/// The upper bound for the steps of a filter.
+@Suite struct StepEstimateTests {
+  private func steps(_ filter: Filter, over json: String) throws -> Int {
+    try withJSON(json) { root in
+      var left = 1 << 40
+      _ = filter.accepts(root, steps: &left)
+      return (1 << 40) - left
+    }
+  }
+
+  @Test("no evaluation takes more steps than the bound", arguments: 0..<32 as Range<UInt64>)
+  func bound(seed: UInt64) throws {
+    var texts = RandomTexts(seed: seed)
+    var checked = 0
+    for _ in 0..<150 {
+      let text = texts.condition(depth: 3)
+      guard let filter = try? Filter(parsing: text) else { continue }
+      for _ in 0..<4 {
+        let parts = (0..<texts.number(below: 12)).map { _ in texts.json(depth: 3) }
+        let json = texts.number(below: 2) == 0 ? texts.json(depth: 5) : "[\(parts.joined(separator: ","))]"
+        let taken = try steps(filter, over: json)
+        #expect(taken <= filter.mostSteps(over: json.utf8.count), "\(text) over \(json), seed \(seed)")
+        checked += 1
+      }
+    }
+    #expect(checked > 100)
+  }
+
+  /// The worst elements for filters of each degree: many short values.
+  @Test(arguments: [
+    "@.a[?@ == 1]", "@.a[?count($.a[?@ > 1]) == 7]", "$..[?count($..*) > 1]", "@..*..*", "@[*][*,*][*,*]",
+    "@.a[?@ == $.a[99]]", "match(@.s, '(a|b)*c{20}')", "@.a[?search($.s, 'a+b')]", "@.a[?length($.s) > 3]",
+    "@.a[?match($.s, $.s)]", "@.a[::-1]", "@.a[?@ == $.a]", "$.a[?$.a == $.a]", "@..[?@..[?@..*]]",
+  ])
+  func worstElements(_ text: String) throws {
+    let filter = try Filter(parsing: text)
+    for count in [10, 100, 300] {
+      let values = (0..<count).map { "\($0 % 10)" }.joined(separator: ",")
+      let nested = String(repeating: "[", count: count / 2) + "1" + String(repeating: "]", count: count / 2)
+      for json in [
+        #"{"a":[\#(values)],"s":"\#(String(repeating: "ab", count: count))"}"#, #"{"a":\#(nested)}"#,
+        #"{"a":[[\#(values)],[\#(values)]]}"#,
+      ] {
+        let taken = try steps(filter, over: json)
+        let bound = filter.mostSteps(over: json.utf8.count)
+        #expect(taken <= bound, "\(text) over \(json.prefix(60))")
+      }
+    }
+  }
+
+  /// Filters of usual elements are not mistaken for slow ones.
+  @Test(arguments: [
+    "@.tags[?@ == 'work']", "match(@.name, 'a.*b')", "@.items[?@.price > 10 && @.count < 5]", "count(@.tags[*]) > 2",
+    "length(@.name) > 3 || @.a == @.b",
+  ])
+  func usualFilters(_ text: String) throws {
+    #expect(try Filter(parsing: text).mostSteps(over: 512) < 10_000)
+  }
+
+  @Test func boundsGrowWithTheElement() throws {
+    let filter = try Filter(parsing: "@.a[?count($.a[?@ > 1]) == 7]")
+    let bounds = [128, 512, 2048].map { filter.mostSteps(over: $0) }
+    #expect(bounds == bounds.sorted() && bounds[2] > 100 * bounds[0])
+  }
+}
