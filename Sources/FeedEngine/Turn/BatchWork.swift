@@ -35,14 +35,17 @@ struct BatchRoom {
 extension Engine {
   /// The work of a request that changes a definition, besides that for rows.
   private static let definitionWork = 32
-  /// The work of a request over whose elements filters may take long, and of a long transaction.
+  /// The work of a request that may take long, if its rows are not counted.
   private static let slowWork = 2048
 
   /// An estimate of the work that a request adds to its batch, in units of about a microsecond.
   ///
   /// O(ops) for a short transaction, otherwise O(1). The operations of a long one are not looked at.
   func work(of method: Method, _ parameters: @autoclosure () -> Parameters, bytes: Int) -> Int {
-    let work = WorkCost.answering(bytes: bytes) &+ (hasSlowFilters(parameters(), bytes: bytes) ? Self.slowWork : 0)
+    let work = WorkCost.answering(bytes: bytes)
+    // Feeds that are half changed are not looked at.
+    if longWork.isExclusive { return work &+ (Self.mayJudgeRows(method) ? Self.slowWork : 0) }
+    if hasSlowFilters(parameters(), bytes: bytes) { return work &+ Self.slowWork }
     switch method {
     case .set: return work &+ rows(parameters().member("feed"))
     case .delete: return parameters().member("where") == nil ? work : work &+ rows(parameters().member("feed"))
@@ -51,6 +54,13 @@ extension Engine {
     case .transaction where bytes >= Self.shortTransaction: return work &+ Self.slowWork
     case .transaction: return work &+ workOfOperations(parameters().member("ops"))
     default: return work
+    }
+  }
+
+  private static func mayJudgeRows(_ method: Method) -> Bool {
+    switch method {
+    case .set, .delete, .define, .transaction: true
+    default: false
     }
   }
 
@@ -69,7 +79,9 @@ extension Engine {
     return (rows(parameters.member("feed")) &+ rows(parameters.member("of"))) &* (1 &+ filters / 4)
   }
 
+  /// The elements of a feed. Counting the rows of a feed that shows others may take long; for it the result is `slowWork`.
   private func rows(_ name: JSONView?) -> Int {
-    name?.truncatedName.flatMap { try? catalog.feed(named: $0) }?.count ?? 0
+    guard let feed = name?.truncatedName.flatMap({ try? catalog.feed(named: $0) }) else { return 0 }
+    return feed.kind.rows?.elementCount ?? Self.slowWork
   }
 }

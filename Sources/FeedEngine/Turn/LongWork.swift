@@ -143,7 +143,7 @@ extension Engine {
     if hasSlowFilters(parameters(), bytes: bytes) { return true }
     switch method {
     case .update, .set:
-      if method == .set { return feed(parameters())?.count ?? 0 >= Self.manyRows }
+      if method == .set { return feed(parameters())?.kind.rows?.elementCount ?? 0 >= Self.manyRows }
       // Most updates are shorter: for them the feed is not looked up.
       return bytes >= Self.longUpdate && bytes &* (feed(parameters())?.sectionCount ?? 1) >= Self.longRequest
     case .patch:
@@ -174,7 +174,8 @@ extension Engine {
     return operations.elements.reduce(0) { sum, operation in
       let parameters = Parameters(object: operation.member("params"))
       switch operation.member("method").flatMap({ Method($0) }) {
-      case .delete where parameters.member("where") != nil, .set, .define: return sum + (feed(parameters)?.count ?? 0)
+      case .delete where parameters.member("where") != nil, .set, .define:
+        return sum + (feed(parameters)?.kind.rows?.elementCount ?? 0)
       default: return sum
       }
     }

@@ -49,6 +49,9 @@ public class RowStore {
     AbandonedRows.charge(elements.memory, for: sections.lazy.map(\.rows))
   }
 
+  /// The number of elements, whether bins show them or not. O(1).
+  public var elementCount: Int { elements.count }
+
   /// The bytes of the longest element that the feed ever had. O(1).
   public var longestElement: Int { elements.longest }
 

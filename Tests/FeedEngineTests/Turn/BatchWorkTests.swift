@@ -1,4 +1,6 @@
 import FeedModel
+import FeedWire
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -67,6 +69,23 @@ import Testing
     harness.turn()
     #expect(harness.take(client).count == 400)
     #expect(harness.log?.inFlight.isEmpty == true)
+  }
+
+  /// Counting the rows of a view may evaluate it.
+  @Test("the rows of feeds that show others are not counted")
+  func estimates() throws {
+    fill()
+    let client = harness.connect()
+    _ = harness.ask(client, "define", #"{"feed":"v","kind":"view","of":"c","sort":[{"by":"$.id"}]}"#)
+    func work(_ method: FeedWire.Method, _ params: String) throws -> Int {
+      try withJSON(params) { harness.engine.work(of: method, Parameters(object: $0), bytes: params.utf8.count) }
+    }
+    let filter = #""where":"@.v == 1""#
+    #expect(try work(.delete, #"{"feed":"c",\#(filter)}"#) >= 20_000)
+    #expect(try (1000..<10_000).contains(work(.delete, #"{"feed":"v",\#(filter)}"#)))
+    #expect(try (1000..<10_000).contains(work(.define, #"{"feed":"w","kind":"view","of":"v"}"#)))
+    #expect(try work(.update, #"{"feed":"c","element":{"id":1}}"#) < 10)
+    #expect(try work(.define, #"{"feed":"new","kind":"array"}"#) < 100)
   }
 
   // MARK: The room of a batch
