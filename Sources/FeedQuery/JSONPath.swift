@@ -110,9 +110,9 @@ public enum QueryLimits {
 public struct Filter: Sendable {
   /// The source text.
   public let text: String
-  let program: Program
+  private let program: Program
   /// The index of the first test.
-  let entry: Int32
+  private let entry: Int32
   /// The number of tests. An evaluation runs each test at most once for each node that the filter is applied to.
   public let testCount: Int
   /// Whether each test looks at one node, and there are few tests. Such a filter takes few steps over most elements.
@@ -162,6 +162,14 @@ public struct Filter: Sendable {
       withExtendedLifetime(pace) { steps = evaluation.allSteps }
       return accepted && steps >= 0
     }
+  }
+
+  /// An upper bound for the steps of an evaluation over an element of `bytes` bytes. It is larger than usual evaluations
+  /// take, because it supposes the worst element.
+  ///
+  /// O(program).
+  public func mostSteps(over bytes: Int) -> Int {
+    withExtendedLifetime(program) { StepEstimate(program.tables, bytes: bytes).steps(ofFilter: entry) }
   }
 }
 

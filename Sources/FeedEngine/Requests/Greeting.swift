@@ -25,20 +25,13 @@ struct Greeting {
     out.append(",\"limits\":{")
     limits.appendMembers(to: &out)
     out.append("},\"capabilities\":{\"methods\":[")
-    Self.append(Method.allCases.map(\.name).sorted(), to: &out)
+    out.appendJSONStrings(Method.allCases.map(\.name).sorted())
     out.append("],\"kinds\":[")
-    Self.append(FeedDefinition.kinds, to: &out)
+    out.appendJSONStrings(FeedDefinition.kinds)
     out.append("],\"durability\":")
     out.appendJSONString(identity.durability)
     out.append(UInt8(ascii: "}"))
     afterRevision = Array(out.bytes)
-  }
-
-  private static func append(_ names: [String], to out: inout ByteBuffer) {
-    for (place, name) in names.enumerated() {
-      if place > 0 { out.append(UInt8(ascii: ",")) }
-      out.appendJSONString(name)
-    }
   }
 
   /// Appends the members of the answer.

@@ -81,7 +81,7 @@ extension Engine {
 
   /// The elements of a feed. Counting the rows of a feed that shows others may take long; for it the result is `slowWork`.
   private func rows(_ name: JSONView?) -> Int {
-    guard let feed = name?.truncatedName.flatMap({ try? catalog.feed(named: $0) }) else { return 0 }
+    guard let feed = feed(named: name) else { return 0 }
     return feed.kind.rows?.elementCount ?? Self.slowWork
   }
 }

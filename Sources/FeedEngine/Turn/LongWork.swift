@@ -142,14 +142,14 @@ extension Engine {
     if bytes >= Self.longRequest || longWork.isEager { return true }
     if hasSlowFilters(parameters(), bytes: bytes) { return true }
     switch method {
-    case .update, .set:
-      if method == .set { return feed(parameters())?.kind.rows?.elementCount ?? 0 >= Self.manyRows }
+    case .update:
       // Most updates are shorter: for them the feed is not looked up.
       return bytes >= Self.longUpdate && bytes &* (feed(parameters())?.sectionCount ?? 1) >= Self.longRequest
     case .patch:
       guard let feed = feed(parameters()), let longest = feed.kind.rows?.longestElement else { return false }
       return longest >= Self.longElement || feed.hasSlowFilters(for: bytes &+ longest)
         || bytes >= Self.longUpdate && bytes &* feed.sectionCount >= Self.longRequest
+    case .set: return feed(parameters())?.kind.rows?.elementCount ?? 0 >= Self.manyRows
     case .delete: return parameters().member("where") != nil
     case .define, .undefine, .activate, .insertChild, .removeChild: return true
     case .transaction: return parameters().member("ops").map(mayBeLong) ?? false
@@ -199,7 +199,8 @@ extension Engine {
       }
   }
 
-  private func feed(_ parameters: Parameters) -> Feed? {
-    parameters.member("feed")?.truncatedName.flatMap { try? catalog.feed(named: $0) }
-  }
+  private func feed(_ parameters: Parameters) -> Feed? { feed(named: parameters.member("feed")) }
+
+  /// The feed that a parameter names; nil if there is none.
+  func feed(named name: JSONView?) -> Feed? { name?.truncatedName.flatMap { try? catalog.feed(named: $0) } }
 }

@@ -111,10 +111,7 @@ enum InternalRequest: Equatable {
         out.append(UInt8(ascii: "}"))
       }
       out.append("],\"undefine\":[")
-      for (place, name) in names.enumerated() {
-        if place > 0 { out.append(UInt8(ascii: ",")) }
-        out.appendJSONString(name)
-      }
+      out.appendJSONStrings(names)
       out.append("]}}")
     }
   }

@@ -10,6 +10,14 @@ extension ByteBuffer {
     string.withUTF8 { appendJSONString(utf8: UnsafeRawBufferPointer($0)) }
   }
 
+  /// Appends the elements of an array of JSON strings, without the brackets.
+  public mutating func appendJSONStrings(_ strings: [String]) {
+    for (place, string) in strings.enumerated() {
+      if place > 0 { append(UInt8(ascii: ",")) }
+      appendJSONString(string)
+    }
+  }
+
   /// Appends UTF-8 as a JSON string with only the escapes that RFC 8259 requires.
   ///
   /// A surrogate in three bytes, as from `JSONView.withDecodedUTF8`, is escaped. Any other invalid byte becomes U+FFFD, so

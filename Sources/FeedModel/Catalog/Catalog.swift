@@ -143,10 +143,11 @@ public final class Catalog {
     slowFilters.refresh(from: table)
   }
 
-  /// Updates what is known of all feeds, after a feed was added or removed. O(1) unless it retains by time or has slow filters.
+  /// Updates what is known of all feeds, after a feed was added or removed. O(1) unless it retains by time, or a feed with
+  /// the slowest filters was removed.
   func refreshSummaries(with feed: Feed) {
-    guard let rows = feed.kind.rows else { return }
-    if rows.retention?.isTimed == true || rows.slowSize < .max { refreshSummaries() }
+    if feed.kind.rows?.retention?.isTimed == true { expiry.refresh(from: table) }
+    slowFilters.follow(feed, in: table)
   }
 
   /// Whether memory of elements that are gone waits to be freed.
@@ -165,7 +166,8 @@ public final class Catalog {
   /// The bytes of the histories of all feeds. O(feeds).
   public var historyBytes: Int { recording.reduce(0) { $0 &+ ($1.history?.bytes ?? 0) } }
 
-  /// Whether commits of several feeds recorded so many changes since the last ``trimHistories(before:)`` that these may take much memory. O(1).
+  /// Whether commits of several feeds recorded so many changes since the last ``trimHistories(before:)`` that these may
+  /// take much memory. O(1).
   public var hasManyChanges: Bool { commit.publisher.publishedChanges &- changesAtTrim >= Self.manyChanges }
 
   /// Discards recorded changes older than `moment`, and the oldest ones beyond `historyBytes` for a feed or

@@ -16,7 +16,8 @@ final class Publisher {
   private var revision: UInt64 = 0
   private var moment = Instant(nanoseconds: 0)
   private var start = Instant(nanoseconds: 0)
-  /// The number of changes that were published, without those of commits that changed one feed. Most are recorded in histories.
+  /// The number of changes that were published, without those of commits that changed one feed. Most are recorded in
+  /// histories.
   private(set) var publishedChanges = 0
 
   init(graph: FeedGraph, log: UndoLog) {

@@ -25,7 +25,6 @@ final class CollectionState: RowStore {
   let seed: UInt64
   /// The steps that each element takes besides those of its filters, which do not count short comparisons.
   let stepsPerElement: Int
-  private let slowElements: Int
 
   /// Scratch buffers, reused for every element.
   var identity = ByteBuffer()
@@ -64,7 +63,6 @@ final class CollectionState: RowStore {
     orders = first + terms.map { SortOrder(terms: section + $0.map { .init(path: $0.by, descending: $0.descending) }) }
     stepsPerElement =
       bins.reduce(bins.count) { $0 + ($1.filter?.testCount ?? 0) / 4 } + orders.reduce(0) { $0 + $1.terms.count }
-    slowElements = definition.slowSize
     super.init(
       feed: feed, elements: elements, sections: bins.map(\.section), type: definition.type, limits: limits,
       keyed: definition.section.map { section in
@@ -72,7 +70,7 @@ final class CollectionState: RowStore {
           feed: feed, flat: bins[0].section,
           names: SectionNames(
             feed: feed, path: section.by, descending: section.descending, maxDepth: limits.maxDepth))
-      })
+      }, slowSize: definition.slowSize)
     retain(definition.retain, keyIndex: orders.count)
   }
 
@@ -84,13 +82,13 @@ final class CollectionState: RowStore {
       Bin(section: $0.section.copy(elements, pace), filter: $0.filter, order: $0.order)
     }
     (definition, self.bins, orders, seed) = (other.definition, bins, other.orders, other.seed)
-    (stepsPerElement, slowElements) = (other.stepsPerElement, other.slowElements)
+    stepsPerElement = other.stepsPerElement
     index = other.index.copy(pace)
     verdicts = .allocate(capacity: bins.count)
     verdicts.initialize(repeating: false, count: bins.count)
     super.init(
       feed: other.feed, elements: elements, sections: bins.map(\.section), type: other.type, limits: other.limits,
-      keyed: other.keyed?.copy(bins[0].section, pace))
+      keyed: other.keyed?.copy(bins[0].section, pace), slowSize: other.slowSize)
     retention = other.retention
     deadlines = other.deadlines?.copy(elements, pace)
   }
@@ -101,8 +99,6 @@ final class CollectionState: RowStore {
   deinit {
     verdicts.deallocate()
   }
-
-  override var slowSize: Int { slowElements }
 
   override func didAdd(_ handle: UInt32) {
     index.insert(handle, hash: elements.records[Int(handle)].hash)

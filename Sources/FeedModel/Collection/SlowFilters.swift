@@ -4,6 +4,12 @@
 struct SlowFilters {
   private(set) var smallest = Int.max
 
+  /// Follows that a feed was added to the table, or removed. O(1), or O(feeds) if one with the least size was removed.
+  mutating func follow(_ feed: Feed, in table: FeedTable) {
+    guard let size = feed.kind.rows?.slowSize, size <= smallest, size < .max else { return }
+    if table.byName[feed.name] === feed { smallest = size } else { refresh(from: table) }
+  }
+
   /// Follows a change of definitions. O(feeds).
   mutating func refresh(from table: FeedTable) {
     smallest = table.all.reduce(.max) { min($0, $1.kind.rows?.slowSize ?? .max) }
@@ -37,9 +43,6 @@ extension CollectionDefinition {
 extension Catalog {
   /// Whether an update of `bytes` bytes may take long in some collection. O(1).
   public func mayHaveSlowFilters(for bytes: Int) -> Bool { bytes >= slowFilters.smallest }
-
-  /// Whether there are collections whose filters may take long over an element shorter than 16 KiB. O(1).
-  public var mayHaveSlowFilters: Bool { slowFilters.smallest < .max }
 }
 
 extension Feed {

@@ -26,6 +26,9 @@ public class RowStore {
   /// The elements with an expiry time; nil if the retention has no `until`.
   var deadlines: Deadlines?
 
+  /// The bytes of the shortest elements over which the filters may take long; `Int.max` if there are none.
+  let slowSize: Int
+
   /// Scratch buffers, reused for every element.
   var scanner: JSONScanner
   var compacted = ByteBuffer()
@@ -34,7 +37,7 @@ public class RowStore {
 
   init(
     feed: String, elements: ElementTable, sections: [RowSection], type: SingularPath?, limits: Limits,
-    keyed: KeyedSections? = nil
+    keyed: KeyedSections? = nil, slowSize: Int = .max
   ) {
     self.feed = feed
     self.elements = elements
@@ -42,6 +45,7 @@ public class RowStore {
     self.type = type
     self.limits = limits
     self.keyed = keyed
+    self.slowSize = slowSize
     scanner = JSONScanner(maxDepth: limits.maxDepth)
   }
 
@@ -54,9 +58,6 @@ public class RowStore {
 
   /// The bytes of the longest element that the feed ever had. O(1).
   public var longestElement: Int { elements.longest }
-
-  /// The bytes of the shortest elements over which the filters may take long; `Int.max` if there are none.
-  var slowSize: Int { .max }
 
   /// Called when an element was added, or when its removal was undone.
   func didAdd(_ handle: UInt32) {}

@@ -121,13 +121,3 @@ struct StepEstimate {
     }
   }
 }
-
-extension Filter {
-  /// An upper bound for the steps of an evaluation over an element of `bytes` bytes. It is larger than usual evaluations
-  /// take, because it supposes the worst element.
-  ///
-  /// O(program).
-  public func mostSteps(over bytes: Int) -> Int {
-    withExtendedLifetime(program) { StepEstimate(program.tables, bytes: bytes).steps(ofFilter: entry) }
-  }
-}

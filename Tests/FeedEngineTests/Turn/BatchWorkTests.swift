@@ -88,6 +88,32 @@ import Testing
     #expect(try work(.define, #"{"feed":"new","kind":"array"}"#) < 100)
   }
 
+  @Test func slowFiltersAreKnownWhileAFeedHasThem() {
+    let client = harness.connect()
+    func ask(_ method: String, _ params: String) { _ = harness.ask(client, method, params) }
+    func define(_ feed: String, _ filter: String) {
+      let bins = #"[{"name":"x","filter":"\#(filter)"}]"#
+      ask("define", #"{"feed":"\#(feed)","kind":"collection","bins":\#(bins),"replace":true}"#)
+    }
+    var isKnown: Bool { harness.engine.catalog.mayHaveSlowFilters(for: 4000) }
+    define("short", "@.v == 1")
+    #expect(!isKnown)
+    for feed in ["a", "b"] { define(feed, "@.a[?count($.a[?@ > 1]) == 7]") }
+    #expect(isKnown && !harness.engine.catalog.mayHaveSlowFilters(for: 60))
+    ask("undefine", #"{"feed":"a"}"#)
+    #expect(isKnown)
+    ask(
+      "transaction",
+      #"{"ops":[{"method":"undefine","params":{"feed":"b"}},{"method":"delete","params":{"feed":"none","id":1}}]}"#)
+    #expect(isKnown, "a refused transaction defines the feed again")
+    define("b", "@.v == 1")
+    #expect(!isKnown)
+    define("b", "@.a[?count($.a[?@ > 1]) == 7]")
+    #expect(isKnown)
+    ask("undefine", #"{"feed":"b"}"#)
+    #expect(!isKnown)
+  }
+
   // MARK: The room of a batch
 
   @Test func roomShrinksAfterLongBatchesAndGrowsAfterQuickOnes() {
@@ -118,7 +144,6 @@ import Testing
   /// A runner whose slice the test uses up.
   private final class Runner: SliceRunner {
     var timeLeft: UInt64 = 2_000_000
-    private(set) var looks = 0
     let isEager = false
     func beginSlice() { timeLeft = 2_000_000 }
     func run(_ work: @escaping () -> Void) -> Bool { work(); return true }

@@ -18,7 +18,7 @@ import Testing
     EngineHarness(limits: limits, isDurable: log == .array, slices: SlicedWork("slices", slice: 0, isEager: true))
   }
 
-  private static func request(_ method: String, _ params: String = "{}", id: Int = 1) -> [UInt8] {
+  static func request(_ method: String, _ params: String = "{}", id: Int = 1) -> [UInt8] {
     EngineHarness.frame(#"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#)
   }
 
@@ -36,10 +36,10 @@ import Testing
     _ = harness.ask(client, "update", #"{"feed":"c","elements":\#(elements(0..<count))}"#)
   }
 
-  private static func value(_ frames: [String]) -> Value? { frames.first.flatMap { Value($0) } }
+  static func value(_ frames: [String]) -> Value? { frames.first.flatMap { Value($0) } }
 
   /// Runs turns until a client gets an answer. Calls `body` between them. Returns the number of turns.
-  private static func turns(_ harness: EngineHarness, until client: ConnectionID, _ body: (Int) -> Void) -> Int {
+  static func turns(_ harness: EngineHarness, until client: ConnectionID, _ body: (Int) -> Void) -> Int {
     for turn in 1..<100_000 {
       harness.turnOnce()
       if harness.halfFrame(of: client) > 0 { return turn }
@@ -130,59 +130,6 @@ import Testing
     harness.supply(client, Self.request("transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#))
     let turns = Self.turns(harness, until: client) { _ in }
     #expect(turns > 40)
-  }
-
-  /// Each costs many steps, whatever its length.
-  @Test(
-    "requests over whose elements filters take long are sliced", arguments: Log.allCases,
-    [
-      ("update", #"{"feed":"slow","element":ELEMENT}"#), ("set", #"{"feed":"slow","elements":[ELEMENT]}"#),
-      ("patch", #"{"feed":"slow","id":0,"patch":{"v":1}}"#), ("delete", #"{"feed":"plain","where":"FILTER"}"#),
-      ("insert", #"{"feed":"array","element":ELEMENT}"#),
-      ("transaction", #"{"ops":[{"method":"update","params":{"feed":"slow","element":ELEMENT}}]}"#),
-    ])
-  func slowFilters(_ log: Log, _ request: (method: String, params: String)) {
-    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
-    let client = harness.connect()
-    let filter = "@.a[?count($.a[?@ > 1]) == 7]"
-    let bins = (0..<8).map { #"{"name":"b\#($0)","filter":"\#(filter)"},"# }.joined() + #"{"name":"all"}"#
-    let values = (0..<100).map { "\($0 % 10)" }.joined(separator: ",")
-    let element = { (id: Int) in #"{"id":\#(id),"a":[\#(values)]}"# }
-    _ = harness.ask(client, "define", #"{"feed":"slow","kind":"collection","bins":[\#(bins)]}"#)
-    _ = harness.ask(client, "define", #"{"feed":"plain","kind":"collection"}"#)
-    _ = harness.ask(client, "define", #"{"feed":"array","kind":"array"}"#)
-    for view in 0..<8 {
-      _ = harness.ask(client, "define", #"{"feed":"v\#(view)","kind":"view","of":"array","filter":"\#(filter)"}"#)
-    }
-    _ = harness.ask(client, "update", #"{"feed":"slow","element":\#(element(0))}"#)
-    for id in 0..<8 { _ = harness.ask(client, "update", #"{"feed":"plain","element":\#(element(id))}"#) }
-    let params = request.params.replacing("ELEMENT", with: element(1)).replacing("FILTER", with: filter)
-    harness.supply(client, Self.request(request.method, params))
-    let turns = Self.turns(harness, until: client) { _ in }
-    #expect(turns > 5)
-    #expect(Self.value(harness.take(client))?["result"] != nil)
-    // Short elements are judged at once.
-    harness.supply(client, Self.request("update", #"{"feed":"slow","element":{"id":2,"a":[1]}}"#))
-    #expect(Self.turns(harness, until: client) { _ in } <= 2)
-  }
-
-  @Test("requests after the time of a turn wait for the next one", arguments: Log.allCases)
-  func manyShortRequests(_ log: Log) {
-    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
-    let client = harness.connect()
-    _ = harness.ask(client, "define", #"{"feed":"a","kind":"array"}"#)
-    harness.supply(
-      client, (0..<100).flatMap { Self.request("insert", #"{"feed":"a","at":\#($0),"element":\#($0)}"#, id: $0) })
-    var answers: [String] = []
-    var turns = 0
-    while answers.count < 100 && turns < 1000 {
-      harness.turnOnce()
-      turns += 1
-      let more = harness.take(client)
-      #expect(more.count <= 16)
-      answers += more
-    }
-    #expect(answers.map { Value($0)?["id"]?.int ?? -1 } == Array(0..<100))
   }
 
   @Test("a feed that a short transaction changes is read while the transaction judges another", arguments: Log.allCases)

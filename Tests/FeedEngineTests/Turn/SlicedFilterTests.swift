@@ -1,0 +1,61 @@
+import FeedServer
+import Testing
+
+@testable import FeedEngine
+@testable import ReferenceModel
+
+/// Short requests that take long, and many of them.
+extension SlicedRequestTests {
+  /// Each costs many steps, whatever its length.
+  @Test(
+    "requests over whose elements filters take long are sliced", arguments: Log.allCases,
+    [
+      ("update", #"{"feed":"slow","element":ELEMENT}"#), ("set", #"{"feed":"slow","elements":[ELEMENT]}"#),
+      ("patch", #"{"feed":"slow","id":0,"patch":{"v":1}}"#), ("delete", #"{"feed":"plain","where":"FILTER"}"#),
+      ("insert", #"{"feed":"array","element":ELEMENT}"#),
+      ("transaction", #"{"ops":[{"method":"update","params":{"feed":"slow","element":ELEMENT}}]}"#),
+    ])
+  func slowFilters(_ log: Log, _ request: (method: String, params: String)) {
+    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
+    let client = harness.connect()
+    let filter = "@.a[?count($.a[?@ > 1]) == 7]"
+    let bins = (0..<8).map { #"{"name":"b\#($0)","filter":"\#(filter)"},"# }.joined() + #"{"name":"all"}"#
+    let values = (0..<100).map { "\($0 % 10)" }.joined(separator: ",")
+    let element = { (id: Int) in #"{"id":\#(id),"a":[\#(values)]}"# }
+    _ = harness.ask(client, "define", #"{"feed":"slow","kind":"collection","bins":[\#(bins)]}"#)
+    _ = harness.ask(client, "define", #"{"feed":"plain","kind":"collection"}"#)
+    _ = harness.ask(client, "define", #"{"feed":"array","kind":"array"}"#)
+    for view in 0..<8 {
+      _ = harness.ask(client, "define", #"{"feed":"v\#(view)","kind":"view","of":"array","filter":"\#(filter)"}"#)
+    }
+    _ = harness.ask(client, "update", #"{"feed":"slow","element":\#(element(0))}"#)
+    for id in 0..<8 { _ = harness.ask(client, "update", #"{"feed":"plain","element":\#(element(id))}"#) }
+    let params = request.params.replacing("ELEMENT", with: element(1)).replacing("FILTER", with: filter)
+    harness.supply(client, Self.request(request.method, params))
+    let turns = Self.turns(harness, until: client) { _ in }
+    #expect(turns > 5)
+    #expect(Self.value(harness.take(client))?["result"] != nil)
+    // Short elements are judged at once.
+    harness.supply(client, Self.request("update", #"{"feed":"slow","element":{"id":2,"a":[1]}}"#))
+    #expect(Self.turns(harness, until: client) { _ in } <= 2)
+  }
+
+  @Test("requests after the time of a turn wait for the next one", arguments: Log.allCases)
+  func manyShortRequests(_ log: Log) {
+    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
+    let client = harness.connect()
+    _ = harness.ask(client, "define", #"{"feed":"a","kind":"array"}"#)
+    harness.supply(
+      client, (0..<100).flatMap { Self.request("insert", #"{"feed":"a","at":\#($0),"element":\#($0)}"#, id: $0) })
+    var answers: [String] = []
+    var turns = 0
+    while answers.count < 100 && turns < 1000 {
+      harness.turnOnce()
+      turns += 1
+      let more = harness.take(client)
+      #expect(more.count <= 16)
+      answers += more
+    }
+    #expect(answers.map { Value($0)?["id"]?.int ?? -1 } == Array(0..<100))
+  }
+}
