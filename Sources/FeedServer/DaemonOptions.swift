@@ -53,6 +53,9 @@ extension DaemonOptions {
     case print(String)
   }
 
+  /// The options that do something other than to run the daemon.
+  private static let actionOptions = ["check", "check-config", "reload", "check-reload"]
+
   /// Parses the arguments without the program's name.
   /// - Parameter width: the width of the help in columns.
   public static func parse(
@@ -66,6 +69,8 @@ extension DaemonOptions {
     if let word = parsed.operands.first { throw UsageError("unexpected word '\(word)': feedd takes options only") }
     var options = DaemonOptions(socketPath: defaultSocket)
     try options.apply(parsed)
+    let actions = actionOptions.filter { parsed.contains($0) }
+    if actions.count > 1 { throw UsageError("--\(actions[0]) and --\(actions[1]) exclude each other") }
     if let path = parsed.text("check-config") {
       options.configurationPath = path
       return .checkConfiguration(options)

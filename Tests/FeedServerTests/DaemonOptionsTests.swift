@@ -54,6 +54,8 @@ struct DaemonOptionsTests {
     (["--durability", "paper"], "--durability 'paper': expected one of memory, process, disk"),
     (["serve"], "unexpected word 'serve': feedd takes options only"),
     (["--max-frame", "0"], "--max-frame '0': expected a number of bytes from 4KiB to 1GiB, such as 4096, 64K or 16M"),
+    (["--check", "--check-config", "a.json"], "--check and --check-config exclude each other"),
+    (["--check-reload", "7", "--reload", "7"], "--reload and --check-reload exclude each other"),
     (["--max-connections", "many"], "--max-connections 'many': expected an integer from 1 to 1,000,000"),
   ])
   func wrongCommandLinesAreRefused(arguments: [String], message: String) {

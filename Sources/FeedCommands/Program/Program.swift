@@ -100,6 +100,7 @@ package enum Program {
 
   /// `feedclient help [COMMAND]`
   private static func help(_ words: [String], _ console: Console) throws(Failure) -> ExitStatus {
+    if words.count > 1 { throw .usage("unexpected argument '\(words[1])'\nusage: feedclient help [COMMAND]") }
     let width = console.terminal.columns
     let text = try words.first.map { word throws(Failure) in
       word == "exit-status" ? exitStatus + "\n" : try find(word).helpText(width: width)
