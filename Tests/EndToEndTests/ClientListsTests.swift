@@ -67,6 +67,10 @@ struct ClientListsTests {
            └─ inbox/all  bin  1
 
         """)
+    #expect(try client.run("define", "days", "--section", "$.day").code == 0)
+    #expect(try client.run("push", "days", "{\"id\":1,\"day\":\"mon\"}").code == 0)
+    let tree = try client.run("feeds", "--tree").output
+    #expect(tree.hasPrefix("days  collection  1\ntabs  segmented  1\n"), "\(tree)")
     #expect(try client.run("activate", "tabs", "none").code == 0)
     #expect(try elements(client, "tabs") == [])
     #expect(try client.run("activate", "tabs", "nobody").code == 1)

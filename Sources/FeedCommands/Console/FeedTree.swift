@@ -20,9 +20,7 @@ struct FeedTree {
       guard let name = feed.member("feed")?.string else { continue }
       var children = feed.member("children")?.elements.compactMap(\.string) ?? []
       if let contents = feed.member("contents") { children += contents.members.compactMap(\.value.string) }
-      if feed.member("bins") != nil {
-        children += feed.member("sections")?.elements.compactMap { $0.member("name")?.string } ?? []
-      }
+      children += Self.bins(of: feed).compactMap { $0.member("name")?.string }
       let isSegmented = feed.member("kind")?.string == "segmented"
       nodes[name] = Node(
         kind: feed.member("kind")?.string ?? "", count: feed.member("count")?.int, children: children,
@@ -32,9 +30,16 @@ struct FeedTree {
     }
   }
 
+  /// The sections of a feed that are bins. Sections by value are not: there may be many, and none is a feed.
+  private static func bins(of feed: JSONView) -> [JSONView] {
+    guard feed.member("bins") != nil, feed.member("section") == nil, let sections = feed.member("sections") else {
+      return []
+    }
+    return Array(sections.elements)
+  }
+
   private mutating func addBins(of feed: JSONView) {
-    guard feed.member("bins") != nil, let sections = feed.member("sections") else { return }
-    for section in sections.elements {
+    for section in Self.bins(of: feed) {
       guard let name = section.member("name")?.string else { continue }
       nodes[name] = Node(kind: "bin", count: section.member("count")?.int, children: [], current: nil)
     }
