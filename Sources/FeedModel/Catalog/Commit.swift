@@ -222,6 +222,7 @@ public final class Commit {
     do throws(FeedError) {
       if rows > 0 { try budget.use(rows: rows, of: feed) }
       try steps()
+      if let keyed = store.keyed { try keyed.checkGrowth(store.limits) }
     } catch {
       throw abandon(error, to: position)
     }

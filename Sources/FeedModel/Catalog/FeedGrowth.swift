@@ -105,6 +105,14 @@ extension FeedGraph {
     }
   }
 
+  /// Throws if a feed that shows the sections of `feed` now has too many.
+  func checkSections(above feed: Feed, _ limits: Limits) throws(FeedError) {
+    for (parent, _) in pathsFromParents(of: feed, throughSections: true) where parent.sectionCount > limits.maxSections
+    {
+      throw tooManySections(mentionAbove(parent), limits)
+    }
+  }
+
   /// Throws if the children would nest feeds too deeply.
   ///
   /// The rank of a feed is an upper bound for the number of levels below it, so most checks need not walk these.

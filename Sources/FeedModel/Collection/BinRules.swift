@@ -35,7 +35,7 @@ extension CollectionState {
     try checkRoom(for: element, isNew: known == nil)
     appendKeys(of: element)
     if let keyed, deferred == nil {
-      try keyed.prepare(keys.bytes, for: known, isSorted: bins[0].order > 0, limits) { self.place(keys.bytes, in: 0) }
+      keyed.prepare(keys.bytes, for: known, isSorted: bins[0].order > 0) { self.place(keys.bytes, in: 0) }
     }
     let text = try makeText(element, identity: identity.bytes, keys: keys.bytes)
     if let known {

@@ -193,7 +193,7 @@ public final class CollectionKind: FeedKind {
     let rebinning = try Rebinning(
       state, content, feed: feed.name, limits: catalog.limits, seed: catalog.seed, catalog.commit.log)
     if let keyed = rebinning.state.keyed {
-      try keyed.checkRoom(for: keyed.count, catalog.limits)
+      try keyed.checkCount(catalog.limits)
       try catalog.graph.checkParents(of: feed, sections: keyed.count - sectionCount, catalog.limits)
       keyed.bind(number, catalog.graph)
     }

@@ -57,7 +57,7 @@ struct Rebinning {
     state.placeRows(pace)
     evict(log)
     // Before the sections are compared: each element may have one of its own.
-    if let keyed = state.keyed { try keyed.checkRoom(for: keyed.count, state.limits) }
+    if let keyed = state.keyed { try keyed.checkCount(state.limits) }
     _ = state.keyed?.endOperation()
     log.finish()
     for (successor, source) in sources.enumerated() where source != ElementTable.none {

@@ -155,11 +155,10 @@ final class KeyedSections {
   ///   - known: the row, if it exists and may leave its section.
   ///   - isSorted: whether the rows of a section are sorted, so that a row can be the first of its section.
   ///   - place: returns the place of the row by its keys.
-  /// - Throws: `limitExceeded` if there are too many sections here or in a feed that shows this one.
   func prepare(
-    _ keys: UnsafeRawBufferPointer, for known: UInt32?, isSorted: Bool, _ limits: Limits,
+    _ keys: UnsafeRawBufferPointer, for known: UInt32?, isSorted: Bool,
     place: () -> (gap: PositionTree.Gap, key: UInt64)
-  ) throws(FeedError) {
+  ) {
     let key = SectionKey(SortOrder.key(0, in: keys))
     if let known, SortOrder.compare(self.key(of: known), key.bytes) == 0 {
       prepared = Prepared(known: known, section: table.section(of: known))
@@ -176,8 +175,6 @@ final class KeyedSections {
       prepared = Prepared(section: table.section(of: after.item), place: place)
       return
     }
-    let leavesLast = known.map { table.rowCount(of: table.section(of: $0)) == 1 } ?? false
-    try checkRoom(for: leavesLast ? table.count : table.count + 1, limits)
     prepared = Prepared(place: place)
     // The row itself leaves before the new section is added.
     if before?.item != known || known == nil {
@@ -189,8 +186,24 @@ final class KeyedSections {
   @inline(__always)
   var preparedPlace: (gap: PositionTree.Gap, key: UInt64)? { prepared.place }
 
-  /// Throws if there is no room for this number of sections.
-  func checkRoom(for count: Int, _ limits: Limits) throws(FeedError) {
+  /// Throws if the operation has added sections and there are now too many of them, here or in a feed that shows this one.
+  ///
+  /// The steps of an operation may add more: rows that leave sections may be among those that follow.
+  @inline(__always)
+  func checkGrowth(_ limits: Limits) throws(FeedError) {
+    if count > countBefore { try checkAll(limits) }
+  }
+
+  private func checkAll(_ limits: Limits) throws(FeedError) {
+    try checkCount(limits)
+    guard let graph, graph.hasParents(number) else { return }
+    let feed = graph.table[number]
+    graph.sectionsDidChange(of: feed)
+    try graph.checkSections(above: feed, limits)
+  }
+
+  /// Throws if there are too many sections, whatever feeds show them.
+  func checkCount(_ limits: Limits) throws(FeedError) {
     guard count <= limits.maxSections else {
       throw .limitExceeded(
         limit: "maxSections", value: limits.maxSections,
@@ -198,8 +211,6 @@ final class KeyedSections {
           "\(feed) would have \(counted(count, "section")); choose a \"section\" with fewer values, or start feedd with a "
           + "larger --max-sections")
     }
-    guard let graph, graph.hasParents(number) else { return }
-    try graph.checkParents(of: graph.table[number], sections: count - countBefore, limits)
   }
 
   /// Records that a row of the prepared section was inserted at `row`. Returns the section's identifier.

@@ -163,6 +163,51 @@ import Testing
     #expect(ask("define", #"{"feed":"c","kind":"collection","section":"$.id","replace":true}"#)?["error"] == nil)
   }
 
+  /// Whatever the steps of a request do, the sections after it count.
+  @Test func sectionsOfARequestCountAfterAllItsSteps() {
+    var limits = Limits()
+    limits.maxSections = 3
+    let harness = EngineHarness(limits: limits)
+    let id = harness.connect()
+    func ask(_ method: String, _ params: String) -> Value? { harness.ask(id, method, params).last?.json }
+    func counts(_ feed: String) -> String? { ask("describe", #"{"feed":"\#(feed)"}"#)?["result"]?["counts"]?.text }
+    func limit(_ method: String, _ params: String) -> String? {
+      ask(method, params)?.errorData?["limit"]?.string
+    }
+    _ = ask("define", #"{"feed":"c","kind":"collection","section":"$.s"}"#)
+    _ = ask("define", #"{"feed":"p","kind":"composed","children":["c"]}"#)
+    let start = #"{"id":1,"s":"a"},{"id":2,"s":"a"},{"id":3,"s":"b"},{"id":4,"s":"c"}"#
+    #expect(ask("update", #"{"feed":"c","elements":[\#(start)]}"#)?["error"] == nil)
+    // The first of two rows leaves a section that the second one empties.
+    #expect(ask("update", #"{"feed":"c","elements":[{"id":1,"s":"n"},{"id":2,"s":"n"}]}"#)?["error"] == nil)
+    #expect(counts("p") == "[1,1,2]")
+    let patches = #"[{"id":1,"patch":{"s":"x"}},{"id":2,"patch":{"s":"x"}}]"#
+    #expect(ask("patch", #"{"feed":"c","patches":\#(patches)}"#)?["error"] == nil)
+    #expect(ask("set", #"{"feed":"c","elements":[\#(start)]}"#)?["error"] == nil)
+    #expect(counts("p") == "[2,1,1]")
+    // One of two rows leaves, and the other stays.
+    let before = harness.ask(id, "snapshot", #"{"feed":"p"}"#)
+    for (method, params) in [
+      ("update", #""element":{"id":1,"s":"d"}"#), ("update", #""elements":[{"id":1,"s":"d"}]"#),
+      ("patch", #""id":1,"patch":{"s":"d"}"#), ("update", #""elements":[{"id":5,"s":"d"},{"id":6,"s":"e"}]"#),
+      ("set", #""elements":[{"id":1,"s":"a"},{"id":2,"s":"b"},{"id":3,"s":"c"},{"id":4,"s":"d"}]"#),
+    ] {
+      #expect(limit(method, #"{"feed":"c",\#(params)}"#) == "maxSections", "\(method) \(params)")
+      #expect(harness.ask(id, "snapshot", #"{"feed":"p"}"#) == before, "\(method) \(params)")
+    }
+    // Elements that are evicted leave room.
+    _ = ask("define", #"{"feed":"r","kind":"collection","section":"$.s","retain":{"count":2}}"#)
+    let five = (1...5).map { #"{"id":\#($0),"s":\#($0)}"# }.joined(separator: ",")
+    #expect(ask("update", #"{"feed":"r","elements":[\#(five)]}"#)?["error"] == nil)
+    #expect(counts("r") == "[1,1]")
+    #expect(
+      ask("define", #"{"feed":"r","kind":"collection","section":"$.s","replace":true,"retain":{"count":3}}"#)?["error"]
+        == nil)
+    #expect(ask("update", #"{"feed":"r","element":{"id":6,"s":6}}"#)?["error"] == nil)
+    #expect(ask("update", #"{"feed":"r","element":{"id":7,"s":7}}"#)?["error"] == nil)
+    #expect(counts("r") == "[1,1,1]")
+  }
+
   @Test func refusedRequestLeavesSectionsUnchanged() {
     _ = push(#"{"id":1,"day":"mon"},{"id":2,"day":"tue"}"#)
     _ = ask("define", #"{"feed":"home","kind":"composed","children":["days"]}"#)
