@@ -20,8 +20,6 @@ struct TreeFeed {
   var typedBy: String?
   /// How often a child's sections went out and came in although it was there before and after; by the child's instance.
   var stints: [UInt64: UInt64] = [:]
-  /// How often a slots feed was given another plan.
-  var plans: UInt64 = 0
 
   init(definition: TreeDefinition, given: TreeDefinition, instance: UInt64) {
     self.definition = definition

@@ -47,7 +47,6 @@ extension TreeReference {
     case .slots:
       if known.definition.content != definition.content {
         try check(definition.sources, of: name, others: definition.sources)
-        feed.plans += 1
       }
     case .managed: break
     }

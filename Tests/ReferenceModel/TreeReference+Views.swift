@@ -67,10 +67,14 @@ extension TreeReference {
       }
     case .slots(let slots):
       var contents: [String: [TreeRow]] = [:]
-      for content in slots.contents { contents[content.type] = view(content.feed, &views).rows }
+      var instances: [String: UInt64] = [:]
+      for content in slots.contents {
+        let view = view(content.feed, &views)
+        (contents[content.type], instances[content.type]) = (view.rows, view.instance)
+      }
       let rows = NaiveSlots.list(slots, contents) { type, row in
         TreeRow(
-          token: mix(feed.plans, type.token, row.token), text: row.text,
+          token: mix(instances[type] ?? 0, type.token, row.token), text: row.text,
           type: slots.showsOwnTypes ? row.type : "\"\(type)\"", element: row.element)
       }
       return [TreeSection(name: name, rows: rows)]
@@ -143,7 +147,7 @@ extension TreeFeed {
     guard case .slots(let slots) = definition.content else {
       return children == nil || shown.contains(source) ? [token(row.token, of: instance)] : []
     }
-    return slots.contents.filter { $0.feed == source }.map { mix(plans, $0.type.token, row.token) }
+    return slots.contents.filter { $0.feed == source }.map { mix(instance, $0.type.token, row.token) }
   }
 
   /// A child's row as a row of this provider.

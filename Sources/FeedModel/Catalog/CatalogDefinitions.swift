@@ -194,10 +194,15 @@ extension Catalog {
   }
 
   /// Returns the plan of a slots feed after checking its contents.
-  func plan(_ slots: SlotsDefinition, for feed: Feed?, named name: String) throws(FeedError) -> SlotsPlan {
+  ///
+  /// - Parameter followed: see ``SlotsPlan``.
+  func plan(
+    _ slots: SlotsDefinition, for feed: Feed?, named name: String, following followed: [SlotsPlan] = []
+  ) throws(FeedError) -> SlotsPlan {
     let contents = try checkedChildren(
       slots.contents.map(\.feed), of: feed, named: name, steps: slots.stepsPerRow
     ) { _ in [] }
-    return SlotsPlan(slots, contents: Dictionary(uniqueKeysWithValues: zip(slots.contents.map(\.type), contents)))
+    return SlotsPlan(
+      slots, contents: Dictionary(uniqueKeysWithValues: zip(slots.contents.map(\.type), contents)), following: followed)
   }
 }

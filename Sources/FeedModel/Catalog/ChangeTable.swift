@@ -101,12 +101,17 @@ struct ChangeTable: ~Copyable {
 
   /// Calls `body` with the recorded changes of the sources of the feed in a slot, ascending by place, and its change.
   ///
-  /// - Parameter start: see ``SourceChanges/start``.
+  /// - Parameters:
+  ///   - start: see ``SourceChanges/start``.
+  ///   - pace: see ``SourceChanges/pace``.
   @inline(__always)
-  mutating func derive(_ slot: Int, start: Instant?, _ body: (borrowing SourceChanges, inout Change) -> Void) {
+  mutating func derive(
+    _ slot: Int, start: Instant?, _ pace: Pace?, _ body: (borrowing SourceChanges, inout Change) -> Void
+  ) {
     if !slots[slot].isSorted { sortSources(of: slot) }
     sources.withUnsafeBufferPointer { entries in
-      let changes = SourceChanges(slots: slots, entries: entries, first: slots[slot].firstSource, start: start)
+      let changes = SourceChanges(
+        slots: slots, entries: entries, first: slots[slot].firstSource, start: start, pace: pace)
       body(changes, &slots[slot].change)
     }
   }
@@ -200,6 +205,8 @@ struct SourceChanges: ~Copyable {
   /// The time before the first step of the commit, if it redefined feeds; otherwise nil. A row whose element was last changed
   /// until then may be listed as updated only because its type changed.
   let start: Instant?
+  /// Lets long work stop, if the commit redefined feeds; otherwise nil.
+  let pace: Pace?
   private let slots: UnsafeMutablePointer<ChangeTable.Slot>?
   /// The first source; the others follow in `entries`.
   private let first: ChangeTable.SourceEntry?
@@ -207,11 +214,12 @@ struct SourceChanges: ~Copyable {
 
   fileprivate init(
     slots: UnsafeMutablePointer<ChangeTable.Slot>, entries: UnsafeBufferPointer<ChangeTable.SourceEntry>, first: Int,
-    start: Instant?
+    start: Instant?, pace: Pace?
   ) {
     self.slots = slots
     self.entries = entries
     self.start = start
+    self.pace = pace
     self.first = first < 0 ? nil : entries[first]
   }
 
@@ -220,6 +228,7 @@ struct SourceChanges: ~Copyable {
     first = source
     entries = .init(start: nil, count: 0)
     start = nil
+    pace = nil
   }
 
   /// An empty list: no source changed.
@@ -228,6 +237,7 @@ struct SourceChanges: ~Copyable {
     first = nil
     entries = .init(start: nil, count: 0)
     start = nil
+    pace = nil
   }
 
   /// Whether all changes only replace elements of rows.

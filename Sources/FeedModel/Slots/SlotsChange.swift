@@ -7,6 +7,7 @@ extension SlotsLayout {
   /// - Parameters:
   ///   - new: the layout of the changed contents. Its rule may differ, but types must have the same indices.
   ///   - contents: for each type, the change of its content.
+  ///   - retyped: rows of the new list, ascending, that show another type.
   ///   - isReplaced: whether a row of the new list shows another element, if its content lists it so.
   ///
   /// The result is in section 0. A row that moved in its content but not in the list is listed as updated, unless the
@@ -15,9 +16,10 @@ extension SlotsLayout {
   /// O(c · (log c + p) + p · types) for c changed rows and places and a pattern of p types, independent of the lengths
   /// of the list and the contents, and of the fixed rows that stay.
   func change(
-    to new: SlotsLayout, contents: [FlatChange], isReplaced: (Int) -> Bool = { _ in true }
+    to new: SlotsLayout, contents: [FlatChange], retyped: [Int] = [], _ pace: Pace? = nil,
+    isReplaced: (Int) -> Bool = { _ in true }
   ) -> Change {
-    let blocks = SlotsDifference(from: self, to: new, contents: contents).blocks
+    let blocks = SlotsDifference(from: self, to: new, contents: contents, pace).blocks
     let byNewRow = blocks.indices.sorted { blocks[$0].new < blocks[$1].new }
 
     var change = Change()
@@ -41,7 +43,8 @@ extension SlotsLayout {
       row = block.new + block.count
     }
     change.added.append(rows: row..<new.count)
-    let replaced = new.replacedRows(contents).filter(isReplaced)
+    var replaced = new.replacedRows(contents).filter(isReplaced)
+    if !retyped.isEmpty { replaced = Set(replaced).union(retyped).sorted() }
     for (index, block) in blocks.enumerated() where !block.stays {
       for step in 0..<block.count {
         let place = replaced.indices.partitionPoint { replaced[$0] < block.new + step }
@@ -100,13 +103,13 @@ struct SlotsDifference {
   private let fixedDifferences: [Int]?
   private(set) var blocks: [Block] = []
 
-  init(from old: SlotsLayout, to new: SlotsLayout, contents: [FlatChange]) {
+  init(from old: SlotsLayout, to new: SlotsLayout, contents: [FlatChange], _ pace: Pace? = nil) {
     self.old = old
     self.new = new
     self.contents = contents
     fixedDifferences = old.fixed.differences(to: new.fixed, contents)
-    findBlocks()
-    markMovedBlocks()
+    findBlocks(pace)
+    markMovedBlocks(pace)
   }
 
   /// The new row of an item of the old list; nil if it is no longer shown.
@@ -115,9 +118,10 @@ struct SlotsDifference {
     return new.row(of: SlotsItem(type: item.type, index: index))
   }
 
-  private mutating func findBlocks() {
+  private mutating func findBlocks(_ pace: Pace?) {
     var row = 0
     while row < old.count {
+      pace?.spend()
       guard let target = newRow(of: old.item(at: row)) else {
         row += 1
         continue
@@ -187,7 +191,7 @@ struct SlotsDifference {
   }
 
   /// Marks the blocks outside the heaviest chain that ascends in both lists. O(blocks · log blocks).
-  private mutating func markMovedBlocks() {
+  private mutating func markMovedBlocks(_ pace: Pace?) {
     if zip(blocks, blocks.dropFirst()).allSatisfy({ $0.new < $1.new }) { return }
     var rank = [Int](repeating: 0, count: blocks.count)
     for (place, block) in blocks.indices.sorted(by: { blocks[$0].new < blocks[$1].new }).enumerated() {
@@ -197,6 +201,7 @@ struct SlotsDifference {
     var heaviest = [(weight: Int, block: Int)](repeating: (0, -1), count: blocks.count + 1)
     var previous = [Int](repeating: -1, count: blocks.count)
     for (index, block) in blocks.enumerated() {
+      if index & 7 == 7 { pace?.spend() }
       var best = (weight: 0, block: -1)
       var node = rank[index]
       while node > 0 {

@@ -36,6 +36,9 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
   /// The feed of each type.
   var contentTypes: [SlotsDefinition.Content] { plan.definition.contents }
 
+  /// The numbers of types, with those that are not used.
+  var typeCount: Int { plan.contents.count }
+
   var sources: [(place: Int, feed: Feed)] {
     plan.contents.enumerated().compactMap { type, feed in feed.map { (type, $0) } }
   }
@@ -54,18 +57,21 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
   func sourceSectionsDidChange() -> Bool { false }
   func sourcesWereRestored() { publish() }
 
-  /// Deletes and adds all rows: rows of different plans are different rows.
+  /// Rows of a type that keeps its feed stay, as far as the new plan shows them.
   func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
     guard case .slots(let content) = definition.content else { throw conflict(of: feed, with: definition) }
     if plan.definition == content { return }
-    let (former, count) = (plan, shown.count)
-    let fresh = try catalog.plan(content, for: feed, named: feed.name)
+    let (former, layout, count) = (plan, shown.layout, shown.count)
+    let followed = [published?.plan, former].compactMap { $0 }
+    let fresh = try catalog.plan(content, for: feed, named: feed.name, following: followed)
     let rows = fresh.contents.reduce(count) { $0 + ($1?.count ?? 0) }
     try catalog.commit.budget.use(rows: rows, of: feed.number)
     try catalog.checkRowsOfViews(above: feed, added: rows - 2 * count)
     install(fresh, feed, catalog.graph)
     catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
-    catalog.commit.finishOperation(on: feed.number, result: replacement(of: count))
+    let contents = [FlatChange](repeating: .none, count: fresh.contents.count)
+    let change = self.change(from: former, layout, contents, catalog.commit.pace) { _ in true }
+    catalog.commit.finishOperation(on: feed.number, result: change)
     catalog.commit.publisher.open(feed.number)
   }
 
@@ -88,7 +94,7 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
   func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
     guard let published else { return publish() }
     if published.plan !== plan {
-      change = replacement(of: published.layout.count)
+      change = redefinition(from: published, changes)
       publish()
     } else if changes.onlyUpdates {
       changes.forEach { type, shift, source in
@@ -104,6 +110,34 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
       }
       published.layout = shown.layout
     }
+  }
+
+  /// The change from the rows of the published plan to those of the current one.
+  private func redefinition(from published: Published, _ changes: borrowing SourceChanges) -> Change {
+    let former = published.plan
+    var contents = [FlatChange](repeating: .none, count: plan.contents.count)
+    changes.forEach { type, shift, source in
+      // Other contents are new here: all their rows are added.
+      guard former.contents.indices.contains(type), former.contents[type] === plan.contents[type] else { return }
+      published.counts[type].follow(source, shift: shift) { flat, _ in contents[type] = FlatChange(flat) }
+    }
+    let start = changes.start
+    return change(from: former, published.layout, contents, changes.pace) { row in
+      start.map { former.showsOwnTypes || isReplaced(row, since: $0) } ?? true
+    }
+  }
+
+  /// The change from a layout of a former plan to the current rows.
+  ///
+  /// - Parameter isReplaced: whether a row that a content lists as replaced shows another element or may show another type.
+  private func change(
+    from former: SlotsPlan, _ layout: SlotsLayout, _ contents: [FlatChange], _ pace: Pace?,
+    isReplaced: (UInt32) -> Bool
+  ) -> Change {
+    let new = shown.layout
+    let retyped =
+      former.showsOwnTypes == plan.showsOwnTypes ? [] : (0..<new.count).filter { shown.hasOwnType(at: $0, pace) }
+    return layout.change(to: new, contents: contents, retyped: retyped, pace) { isReplaced(UInt32($0)) }
   }
 
   /// Whether a row that a content lists as updated since `start` shows another element or type here. Types of the contents

@@ -56,36 +56,85 @@ public struct SlotsRule: Equatable, Sendable {
 
 /// The definition of a slots feed, with the feeds of its types.
 ///
-/// Types are numbered in the order of first appearance in the definition. Plans are compared by identity: rows of
-/// different plans are different rows.
+/// A plan that follows others numbers its types like these: a number that has a content in two of them means the same type
+/// with the same feed. So the layouts of two plans can be compared: the same item is the same row.
 final class SlotsPlan {
   let definition: SlotsDefinition
   let rule: SlotsRule
-  /// The content of each type; nil for a type without content.
+  /// The content of each type; nil for a type without content, and for a number of an earlier plan that is not used.
   let contents: [Feed?]
+  /// The numbers of the types of the definition's contents.
+  fileprivate let contentNumbers: [Int]
   /// Whether rows have their own types instead of those of `contents`.
   var showsOwnTypes: Bool { definition.types == .element }
   /// The names of the types as JSON strings, by number.
   let typeNames: [QuotedName]
 
-  init(_ definition: SlotsDefinition, contents feeds: [String: Feed]) {
-    var numbers: [String: Int] = [:]
-    var names: [String] = []
-    func number(_ type: String) -> Int {
-      if let known = numbers[type] { return known }
-      numbers[type] = names.count
-      names.append(type)
-      return names.count - 1
-    }
-    for content in definition.contents { _ = number(content.type) }
-    let fixed = definition.fixed.map { ($0.position, number($0.type)) }
+  /// - Parameter followed: the plans whose layouts the layout of this one may be compared with.
+  init(_ definition: SlotsDefinition, contents feeds: [String: Feed], following followed: [SlotsPlan] = []) {
+    var numbers = SlotsNumbers(feeds, following: followed)
+    contentNumbers = definition.contents.map { numbers.number(of: $0.type) }
+    let fixed = definition.fixed.map { ($0.position, numbers.number(of: $0.type)) }
     rule = SlotsRule(
-      pattern: definition.pattern.map(number), header: definition.header.map(number),
-      repeatables: Set(definition.repeatables.map(number)), defaultType: definition.defaultType.map(number),
+      pattern: definition.pattern.map { numbers.number(of: $0) },
+      header: definition.header.map { numbers.number(of: $0) },
+      repeatables: Set(definition.repeatables.map { numbers.number(of: $0) }),
+      defaultType: definition.defaultType.map { numbers.number(of: $0) },
       fixed: Dictionary(fixed, uniquingKeysWith: { _, last in last }))
     self.definition = definition
-    typeNames = names.map(QuotedName.init)
-    contents = names.map { feeds[$0] }
+    typeNames = numbers.names.map(QuotedName.init)
+    contents = numbers.contents
+  }
+}
+
+/// The numbers of the types of a plan that follows others.
+private struct SlotsNumbers {
+  /// The name and the content of each number so far.
+  private(set) var names: [String]
+  private(set) var contents: [Feed?]
+  private let feeds: [String: Feed]
+  private var numbers: [String: Int] = [:]
+  /// The numbers with a content in the plans that are followed, by type and feed.
+  private var known: [Key: Int] = [:]
+  /// The numbers without a content in these plans, from the greatest to the least.
+  private var free: [Int]
+
+  private struct Key: Hashable {
+    let type: String
+    let feed: ObjectIdentifier
+  }
+
+  init(_ feeds: [String: Feed], following plans: [SlotsPlan]) {
+    self.feeds = feeds
+    let count = plans.reduce(0) { max($0, ($1.contentNumbers.max() ?? -1) + 1) }
+    names = [String](repeating: "", count: count)
+    contents = [Feed?](repeating: nil, count: count)
+    free = (0..<count).reversed().filter { number in
+      plans.allSatisfy { number >= $0.contents.count || $0.contents[number] == nil }
+    }
+    for plan in plans {
+      for (content, number) in zip(plan.definition.contents, plan.contentNumbers) {
+        guard let feed = plan.contents[number] else { continue }
+        known[Key(type: content.type, feed: ObjectIdentifier(feed))] = number
+      }
+    }
+  }
+
+  /// The number of a type, which it gets when it is asked for first.
+  mutating func number(of type: String) -> Int {
+    if let number = numbers[type] { return number }
+    let feed = feeds[type]
+    let number = feed.flatMap { known[Key(type: type, feed: ObjectIdentifier($0))] } ?? makeNumber()
+    (names[number], contents[number]) = (type, feed)
+    numbers[type] = number
+    return number
+  }
+
+  private mutating func makeNumber() -> Int {
+    if let number = free.popLast() { return number }
+    names.append("")
+    contents.append(nil)
+    return names.count - 1
   }
 }
 

@@ -48,6 +48,14 @@ final class SlotsSection: FeedSection {
     return plan.showsOwnTypes ? row(for: item).type : plan.typeNames[item.type].bytes
   }
 
+  /// Whether the type of a row in its content is not the name of its type here.
+  func hasOwnType(at index: Int, _ pace: Pace?) -> Bool {
+    pace?.spend()
+    let item = layout.item(at: index)
+    guard let feed = plan.contents[item.type] else { return false }
+    return !RowStore.equal(feed.row(atFlat: item.index).type, plan.typeNames[item.type].bytes)
+  }
+
   func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
     let layout = layout
     for index in range { body(row(for: layout.item(at: index))) }

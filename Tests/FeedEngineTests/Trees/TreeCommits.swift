@@ -179,7 +179,8 @@ extension TreeWorld {
         if case .slots(let slots) = feed.definition.content {
           let type = slots.contents.first { $0.feed == source }?.type ?? ""
           let listed = isTransaction ? below.kept : below.needless
-          for token in listed { allowed.insert(mix(feed.plans, type.token, token)) }
+          let instance = reference.instance(of: source)
+          for token in listed { allowed.insert(mix(instance, type.token, token)) }
         } else {
           let instance = reference.instance(of: source)
           if isTransaction, case .view = feed.definition.content {

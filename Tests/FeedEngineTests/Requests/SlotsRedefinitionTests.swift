@@ -1,0 +1,115 @@
+@testable import FeedModel
+import Testing
+
+@testable import FeedEngine
+@testable import ReferenceModel
+
+/// A slots feed with another definition keeps the rows that both definitions show.
+@Suite struct SlotsRedefinitionTests {
+  private let harness = EngineHarness()
+  private let id: ConnectionID
+
+  init() {
+    id = harness.connect()
+    for definition in [
+      #"{"feed":"a","kind":"array","type":"$.k"}"#, #"{"feed":"b","kind":"array"}"#, #"{"feed":"c","kind":"array"}"#,
+    ] { _ = harness.ask(id, "define", definition) }
+    _ = harness.ask(id, "insert", #"{"feed":"a","elements":[{"n":1,"k":"A"},{"n":2,"k":"x"},{"n":3}]}"#)
+    _ = harness.ask(id, "insert", #"{"feed":"b","elements":[10,20]}"#)
+    _ = harness.ask(id, "insert", #"{"feed":"c","elements":[100]}"#)
+    _ = define(#""contents":{"A":"a","B":"b"},"pattern":["A","B"],"repeatables":["A","B"]"#)
+    // 1 10 2 20 3
+    _ = harness.ask(id, "select", #"{"feed":"s","at":[[0,1],[0,4]]}"#)
+    _ = harness.ask(id, "watch", #"{"feed":"s"}"#)
+    _ = harness.take(id)
+  }
+
+  private func ask(_ method: String, _ params: String) -> [Value] { harness.ask(id, method, params).compactMap(\.json) }
+
+  private func define(_ members: String) -> [Value] {
+    ask("define", #"{"feed":"s","kind":"slots","replace":true,\#(members)}"#)
+  }
+
+  /// The lists of the delta among messages: deleted, added, updated and moves; nil if there is none.
+  private func delta(_ messages: [Value]) -> String? {
+    guard let delta = messages.first(where: { $0["method"]?.string == "delta" })?["params"] else { return nil }
+    return ["deleted", "added", "updated", "moves"].map { delta[$0]?.text ?? "[]" }.joined(separator: " ")
+  }
+
+  private var rows: [String] {
+    ask("snapshot", #"{"feed":"s"}"#).first?["result"]?["sections"]?.items.first?["elements"]?.items.map(\.text) ?? []
+  }
+
+  private var selected: String? { ask("selected", #"{"feed":"s"}"#).first?["result"]?["selected"]?.text }
+  private var revision: Int? { ask("describe", #"{"feed":"s"}"#).first?["result"]?["revision"]?.int }
+
+  @Test func definitionThatShowsTheSameRowsIsNoChange() {
+    let before = (rows, revision, selected)
+    #expect(
+      delta(define(#""contents":{"B":"b","A":"a"},"pattern":["A","B"],"repeatables":["B","A"],"fixed":{"99":"C"}"#))
+        == nil)
+    #expect(rows == before.0 && revision == before.1 && selected == before.2)
+    #expect(selected == "[[0,1],[0,4]]")
+  }
+
+  @Test func rowsThatStayMoveAndStaySelected() {
+    let changed = define(#""contents":{"A":"a","B":"b"},"pattern":["B","A"],"repeatables":["A","B"]"#)
+    // 10 1 20 2 3
+    #expect(delta(changed) == "[[0,1],[0,3]] [[0,0],[0,2]] [] [[0,0],[1,1]]")
+    #expect(rows.map { $0.prefix(6) } == ["10", "{\"n\":1", "20", "{\"n\":2", "{\"n\":3"])
+    #expect(selected == "[[0,0],[0,4]]")
+  }
+
+  @Test func rowsOfAnotherFeedAreOthers() {
+    let changed = define(#""contents":{"A":"a","B":"c"},"pattern":["A","B"],"repeatables":["A","B"]"#)
+    // 1 100 2 3
+    #expect(delta(changed) == "[[0,1],[0,3]] [[0,1]] [] []")
+    #expect(selected == "[[0,3]]")
+    // The same feed under another type.
+    let renamed = define(#""contents":{"X":"a","B":"c"},"pattern":["X","B"],"repeatables":["X","B"]"#)
+    #expect(delta(renamed) == "[[0,0],[0,2],[0,3]] [[0,0],[0,2],[0,3]] [] []")
+    #expect(selected == "[]")
+  }
+
+  @Test func rowsWithAnotherTypeAreUpdated() {
+    let members = #""contents":{"A":"a","B":"b"},"pattern":["A","B"],"repeatables":["A","B"]"#
+    let own = define(members + #","types":"element""#)
+    // The first row has the type A either way.
+    #expect(delta(own) == "[] [] [[0,1],[0,2],[0,3],[0,4]] []")
+    #expect(delta(define(members)) == "[] [] [[0,1],[0,2],[0,3],[0,4]] []")
+    #expect(selected == "[[0,1],[0,4]]")
+  }
+
+  @Test func transactionListsTheNetChange() {
+    func define(_ members: String) -> String {
+      #"{"method":"define","params":{"feed":"s","kind":"slots","replace":true,\#(members)}}"#
+    }
+    let operations = [
+      #"{"method":"insert","params":{"feed":"b","element":5,"at":0}}"#,
+      define(#""contents":{"A":"a","C":"c"},"pattern":["A","C"],"repeatables":["A","C"]"#),
+      #"{"method":"remove","params":{"feed":"b","at":1}}"#,
+      define(#""contents":{"C":"c","B":"b","A":"a"},"pattern":["A","B"],"repeatables":["A","B"]"#),
+    ]
+    let answers = ask("transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#)
+    // Before: 1 10 2 20 3; after: 1 5 2 20 3.
+    #expect(rows.map { $0.prefix(6) } == ["{\"n\":1", "5", "{\"n\":2", "20", "{\"n\":3"])
+    #expect(delta(answers) == "[[0,1]] [[0,1]] [] []")
+    #expect(selected == "[[0,4]]")
+    // A refused transaction leaves the former plan.
+    let before = (rows, revision, selected)
+    let failing = #"{"ops":[\#(operations[1]),{"method":"undefine","params":{"feed":"nobody"}}]}"#
+    #expect(ask("transaction", failing).first?.errorCode == -32000)
+    #expect(rows == before.0 && revision == before.1 && selected == before.2)
+  }
+
+  /// Types that come and go use the numbers of those that went, so that a feed that is redefined often stays small.
+  @Test func numbersOfTypesAreUsedAgain() throws {
+    for round in 0..<50 {
+      let contents = (0...(round % 3)).map { #""T\#(round)-\#($0)":"b""# }.joined(separator: ",")
+      _ = define(#""contents":{"A":"a",\#(contents)},"pattern":["A","T\#(round)-0"],"repeatables":["A"]"#)
+      #expect(rows.count == 5)
+    }
+    let kind = try #require(harness.engine.catalog.feed(named: "s").kind as? SlotsKind)
+    #expect(kind.typeCount <= 8)
+  }
+}
