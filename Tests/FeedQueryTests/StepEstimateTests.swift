@@ -54,6 +54,18 @@ import Testing
     }
   }
 
+  /// A short text meets no state that is cached: each of its bytes takes as much work as the expression is long.
+  @Test(arguments: [1, 3, 40])
+  func shortTextsAndLongExpressions(_ length: Int) throws {
+    let words = (0..<60).map { "(ab){\($0 % 7 + 1)}c\($0)" }.joined(separator: "|")
+    for text in ["search(@.t, '\(words)')", "match(@.t, '(\(words))*')", "search(@.t, @.p)"] {
+      let filter = try Filter(parsing: text)
+      let json = #"{"t":"\#(String("ab1ab2c3".prefix(length)))","p":"\#(words)"}"#
+      let taken = try steps(filter, over: json)
+      #expect(taken > 10 && taken <= filter.mostSteps(over: json.utf8.count), "\(text.prefix(20)): \(taken)")
+    }
+  }
+
   /// Filters of usual elements are not mistaken for slow ones.
   @Test(arguments: [
     "@.tags[?@ == 'work']", "match(@.name, 'a.*b')", "@.items[?@.price > 10 && @.count < 5]", "count(@.tags[*]) > 2",

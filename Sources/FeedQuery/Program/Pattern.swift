@@ -9,7 +9,7 @@ final class Pattern: Sendable {
   /// The compiled literal; nil if it is not an I-Regexp or `isConstant` is false.
   private let constant: RegexpMatcher?
   /// Whether the pattern is a literal of the query.
-  private let isConstant: Bool
+  let isConstant: Bool
   /// The pattern of the last evaluation, if it is read from the value.
   private let last = Mutex<Last?>(nil)
 
@@ -49,10 +49,10 @@ final class Pattern: Sendable {
 
   /// An upper bound for the work of `count` matches over values with `bytes` bytes in total.
   func mostWork(_ count: Double, over bytes: Double) -> Double {
-    if isConstant { return 2 * count + bytes / 16 + bytes * Double(constant?.work(over: 1 << 10) ?? 0) / 1024 }
+    if isConstant { return 2 * count + bytes * (constant?.mostWorkOverByte ?? 0) }
     // Each match may compile another expression.
     let compiling = QueryLimits.regexpClassWork + 2 * QueryLimits.regexpInstructions
-    return count * Double(compiling / 8) + bytes * Double(QueryLimits.regexpInstructions) / 16
+    return count * Double(compiling / 8) + bytes * RegexpMatcher.mostWorkOverByte(QueryLimits.regexpInstructions)
   }
 
   /// Whether `value` matches; nil if `work` runs out. `pattern` is ignored if the pattern is a literal.
@@ -66,7 +66,7 @@ final class Pattern: Sendable {
     return regexp.matches(value, isWhole: isWhole, work: &work, pace)
   }
 
-  /// Like `matches(_:pattern:work:)`, but charges the same work each time: an upper bound that depends only on the sizes of
+  /// Like `matches(_:pattern:work:)`, but charges the same work each time, whatever is cached: it depends only on the sizes of
   /// the value and of the expression.
   func matches(
     _ value: UnsafeRawBufferPointer, pattern: UnsafeRawBufferPointer, repeatableWork work: inout Int

@@ -55,6 +55,7 @@ struct StepEstimate {
       steps(ofOperand: value, over: nodes) + steps(ofOperand: text, over: nodes) + nodes.count
         + tables.patterns[Int(pattern)]._withUnsafeGuaranteedRef { pattern in
           pattern.mostWork(nodes.count, over: valueBytes(of: value, over: nodes))
+            + (pattern.isConstant ? 0 : valueBytes(of: text, over: nodes))
         }
     }
   }

@@ -69,6 +69,11 @@ final class RegexpMatcher: Sendable {
   /// the expression.
   func work(over bytes: Int) -> Int { bytes &* instructionCount &>> 5 }
 
+  /// The most work that one byte can take: a state that is not cached is computed from all instructions, and reaches all.
+  var mostWorkOverByte: Double { Self.mostWorkOverByte(instructionCount) }
+
+  static func mostWorkOverByte(_ instructions: Int) -> Double { Double(2 * instructions / 8 + 1) }
+
   /// Whether all of `text` matches, or a part of it if `isWhole` is false. Nil if `work` runs out first.
   ///
   /// - Parameter pace: lets a long match stop now and then. Nobody else may then use the expression.
