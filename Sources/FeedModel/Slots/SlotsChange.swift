@@ -19,8 +19,9 @@ extension SlotsLayout {
     to new: SlotsLayout, contents: [FlatChange], retyped: [Int] = [], _ pace: Pace? = nil,
     isReplaced: (Int) -> Bool = { _ in true }
   ) -> Change {
-    let blocks = SlotsDifference(from: self, to: new, contents: contents, pace).blocks
-    let byNewRow = blocks.indices.sorted { blocks[$0].new < blocks[$1].new }
+    let difference = SlotsDifference(from: self, to: new, contents: contents, pace)
+    let blocks = difference.blocks
+    let byNewRow = difference.byNewRow
 
     var change = Change()
     // For moved blocks, the indices of their first rows in `deleted` and in `added`.
@@ -28,6 +29,7 @@ extension SlotsLayout {
     var placesInAdded = placesInDeleted
     var row = 0
     for (index, block) in blocks.enumerated() {
+      if index & 31 == 31 { pace?.spend() }
       change.deleted.append(rows: row..<block.old)
       placesInDeleted[index] = change.deleted.count
       if !block.stays { change.deleted.append(rows: block.old..<block.old + block.count) }
@@ -36,6 +38,7 @@ extension SlotsLayout {
     change.deleted.append(rows: row..<count)
     row = 0
     for index in byNewRow {
+      if index & 31 == 31 { pace?.spend() }
       let block = blocks[index]
       change.added.append(rows: row..<block.new)
       placesInAdded[index] = change.added.count
@@ -43,10 +46,10 @@ extension SlotsLayout {
       row = block.new + block.count
     }
     change.added.append(rows: row..<new.count)
-    var replaced = new.replacedRows(contents).filter(isReplaced)
-    if !retyped.isEmpty { replaced = Set(replaced).union(retyped).sorted() }
+    let replaced = mergeAscending(new.replacedRows(contents).filter(isReplaced), retyped)
     for (index, block) in blocks.enumerated() where !block.stays {
       for step in 0..<block.count {
+        if (index + step) & 15 == 15 { pace?.spend() }
         let place = replaced.indices.partitionPoint { replaced[$0] < block.new + step }
         change.moves.append(
           Move(
@@ -56,10 +59,12 @@ extension SlotsLayout {
       }
     }
     let staying = byNewRow.map { blocks[$0] }.filter(\.stays)
-    change.updated = replaced.filter { row in
-      let place = staying.countOfPrefix { $0.new <= row } - 1
-      return place >= 0 && row < staying[place].new + staying[place].count
-    }.map { IndexPath(section: 0, row: UInt32(truncatingIfNeeded: $0)) }
+    var next = 0
+    for (index, row) in replaced.enumerated() {
+      if index & 31 == 31 { pace?.spend() }
+      while next < staying.count, staying[next].new + staying[next].count <= row { next += 1 }
+      if next < staying.count, staying[next].new <= row { change.updated.append(rows: row..<row + 1) }
+    }
     return change
   }
 
@@ -102,6 +107,8 @@ struct SlotsDifference {
   /// The positions at which the fixed rows of the lists differ, ascending; nil if the lists have different rules.
   private let fixedDifferences: [Int]?
   private(set) var blocks: [Block] = []
+  /// The numbers of the blocks, by their new rows.
+  private(set) var byNewRow: [Int] = []
 
   init(from old: SlotsLayout, to new: SlotsLayout, contents: [FlatChange], _ pace: Pace? = nil) {
     self.old = old
@@ -190,13 +197,19 @@ struct SlotsDifference {
     return reach
   }
 
-  /// Marks the blocks outside the heaviest chain that ascends in both lists. O(blocks · log blocks).
+  /// Finds the order of the new rows, and marks the blocks outside the heaviest chain that ascends in both lists. O(blocks ·
+  /// log blocks).
   private mutating func markMovedBlocks(_ pace: Pace?) {
+    byNewRow = Array(blocks.indices)
     if zip(blocks, blocks.dropFirst()).allSatisfy({ $0.new < $1.new }) { return }
-    var rank = [Int](repeating: 0, count: blocks.count)
-    for (place, block) in blocks.indices.sorted(by: { blocks[$0].new < blocks[$1].new }).enumerated() {
-      rank[block] = place
+    let blocks = blocks
+    if let pace {
+      byNewRow.sort(pace) { blocks[$0].new < blocks[$1].new }
+    } else {
+      byNewRow.sort { blocks[$0].new < blocks[$1].new }
     }
+    var rank = [Int](repeating: 0, count: blocks.count)
+    for (place, block) in byNewRow.enumerated() { rank[block] = place }
     // A Fenwick tree over ranks: the heaviest chain that ends at or below a rank.
     var heaviest = [(weight: Int, block: Int)](repeating: (0, -1), count: blocks.count + 1)
     var previous = [Int](repeating: -1, count: blocks.count)
@@ -221,9 +234,9 @@ struct SlotsDifference {
       if heaviest[node].weight > last.weight { last = heaviest[node] }
       node &= node - 1
     }
-    for index in blocks.indices { blocks[index].stays = false }
+    for index in self.blocks.indices { self.blocks[index].stays = false }
     while last.block >= 0 {
-      blocks[last.block].stays = true
+      self.blocks[last.block].stays = true
       last.block = previous[last.block]
     }
   }
