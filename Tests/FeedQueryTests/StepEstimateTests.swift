@@ -66,6 +66,15 @@ import Testing
     }
   }
 
+  /// A literal is read at each evaluation, whether it is an I-Regexp or not.
+  @Test(arguments: ["[", ""])
+  func longLiterals(_ head: String) throws {
+    let filter = try Filter(parsing: "search(@.t, '\(head)\(String(repeating: "a", count: 2000))')")
+    let json = #"{"t":"abc"}"#
+    let taken = try steps(filter, over: json)
+    #expect(taken > 100 && taken <= filter.mostSteps(over: json.utf8.count), "\(taken)")
+  }
+
   /// Filters of usual elements are not mistaken for slow ones.
   @Test(arguments: [
     "@.tags[?@ == 'work']", "match(@.name, 'a.*b')", "@.items[?@.price > 10 && @.count < 5]", "count(@.tags[*]) > 2",

@@ -9,7 +9,7 @@ final class Pattern: Sendable {
   /// The compiled literal; nil if it is not an I-Regexp or `isConstant` is false.
   private let constant: RegexpMatcher?
   /// Whether the pattern is a literal of the query.
-  let isConstant: Bool
+  private let isConstant: Bool
   /// The pattern of the last evaluation, if it is read from the value.
   private let last = Mutex<Last?>(nil)
 
@@ -47,12 +47,16 @@ final class Pattern: Sendable {
     }
   }
 
-  /// An upper bound for the work of `count` matches over values with `bytes` bytes in total.
-  func mostWork(_ count: Double, over bytes: Double) -> Double {
-    if isConstant { return 2 * count + bytes * (constant?.mostWorkOverByte ?? 0) }
+  /// An upper bound for the work of `count` matches over values with `bytes` bytes in total, of expressions with
+  /// `patternBytes` bytes in total.
+  func mostWork(_ count: Double, over bytes: Double, patternBytes: Double) -> Double {
+    // Every evaluation reads both texts, also that of a literal.
+    let reading = count + (bytes + patternBytes) / 16
+    if isConstant { return reading + count + bytes * (constant?.mostWorkOverByte ?? 0) }
     // Each match may compile another expression.
     let compiling = QueryLimits.regexpClassWork + 2 * QueryLimits.regexpInstructions
-    return count * Double(compiling / 8) + bytes * RegexpMatcher.mostWorkOverByte(QueryLimits.regexpInstructions)
+    return reading + patternBytes + count * Double(compiling / 8) + bytes
+      * RegexpMatcher.mostWorkOverByte(QueryLimits.regexpInstructions)
   }
 
   /// Whether `value` matches; nil if `work` runs out. `pattern` is ignored if the pattern is a literal.

@@ -54,8 +54,8 @@ struct StepEstimate {
     case .pattern(let pattern, let value, let text):
       steps(ofOperand: value, over: nodes) + steps(ofOperand: text, over: nodes) + nodes.count
         + tables.patterns[Int(pattern)]._withUnsafeGuaranteedRef { pattern in
-          pattern.mostWork(nodes.count, over: valueBytes(of: value, over: nodes))
-            + (pattern.isConstant ? 0 : valueBytes(of: text, over: nodes))
+          pattern.mostWork(
+            nodes.count, over: valueBytes(of: value, over: nodes), patternBytes: valueBytes(of: text, over: nodes))
         }
     }
   }
