@@ -101,17 +101,15 @@ struct ChangeTable: ~Copyable {
 
   /// Calls `body` with the recorded changes of the sources of the feed in a slot, ascending by place, and its change.
   ///
-  /// - Parameters:
-  ///   - start: see ``SourceChanges/start``.
-  ///   - pace: see ``SourceChanges/pace``.
+  /// - Parameter redefining: see ``SourceChanges/start`` and ``SourceChanges/pace``; nil if the commit redefined no feeds.
   @inline(__always)
   mutating func derive(
-    _ slot: Int, start: Instant?, _ pace: Pace?, _ body: (borrowing SourceChanges, inout Change) -> Void
+    _ slot: Int, redefining: (start: Instant, pace: Pace)?, _ body: (borrowing SourceChanges, inout Change) -> Void
   ) {
     if !slots[slot].isSorted { sortSources(of: slot) }
     sources.withUnsafeBufferPointer { entries in
       let changes = SourceChanges(
-        slots: slots, entries: entries, first: slots[slot].firstSource, start: start, pace: pace)
+        slots: slots, entries: entries, first: slots[slot].firstSource, redefining)
       body(changes, &slots[slot].change)
     }
   }
@@ -214,12 +212,11 @@ struct SourceChanges: ~Copyable {
 
   fileprivate init(
     slots: UnsafeMutablePointer<ChangeTable.Slot>, entries: UnsafeBufferPointer<ChangeTable.SourceEntry>, first: Int,
-    start: Instant?, pace: Pace?
+    _ redefining: (start: Instant, pace: Pace)?
   ) {
     self.slots = slots
     self.entries = entries
-    self.start = start
-    self.pace = pace
+    (start, pace) = (redefining?.start, redefining?.pace)
     self.first = first < 0 ? nil : entries[first]
   }
 

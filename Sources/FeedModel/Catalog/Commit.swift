@@ -222,11 +222,22 @@ public final class Commit {
     do throws(FeedError) {
       if rows > 0 { try budget.use(rows: rows, of: feed) }
       try steps()
-      if let keyed = store.keyed { try keyed.checkGrowth(store.limits) }
     } catch {
       throw abandon(error, to: position)
     }
+    try checkGrowth(of: store, since: position)
     finishOperation(on: feed, store, since: position)
+  }
+
+  /// Rolls back the current operation if its steps since `position` have added too many sections by value.
+  @inline(__always)
+  func checkGrowth(of store: RowStore, since position: UndoLog.Position) throws(FeedError) {
+    guard let keyed = store.keyed else { return }
+    do throws(FeedError) {
+      try keyed.checkGrowth(store.limits)
+    } catch {
+      throw abandon(error, to: position)
+    }
   }
 
   /// Ends an operation that changed rows of `feed` by the steps since `position`.

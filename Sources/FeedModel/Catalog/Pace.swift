@@ -135,8 +135,8 @@ extension Array {
   /// Sorts the elements, which are plain values, and lets `pace` stop between two comparisons. Sixteen of them take about a
   /// unit. Equal elements keep their order.
   @inline(__always)
-  mutating func sort(_ pace: Pace, by areInIncreasingOrder: (Element, Element) -> Bool) {
-    if count < Self.many || !pace.isActive { return sort(by: areInIncreasingOrder) }
+  mutating func sort(_ pace: Pace?, by areInIncreasingOrder: (Element, Element) -> Bool) {
+    guard count >= Self.many, let pace, pace.isActive else { return sort(by: areInIncreasingOrder) }
     if isSorted(pace, by: areInIncreasingOrder) { return }
     withUnsafeMutableBufferPointer { elements in
       for start in stride(from: 0, to: elements.count, by: Self.many) {

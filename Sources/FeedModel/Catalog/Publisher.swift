@@ -220,8 +220,7 @@ final class Publisher {
   private func rank(_ slot: Int) -> (Int, Int) { (graph.rank(of: changes[slot].pointee.feed), slot) }
 
   private func derive(_ feed: Feed, _ derived: any DerivedKind, _ slot: Int) {
-    changes.derive(slot, start: log.hasStructures ? start : nil, log.hasStructures ? log.pace : nil) {
-      sources, change in
+    changes.derive(slot, redefining: log.hasStructures ? (start, log.pace) : nil) { sources, change in
       change.removeAll(keepingCapacity: true)
       if feed.isGone {
         change.sectionsDeleted = (0..<derived.publishedSectionCount).map { UInt32($0) }

@@ -11,20 +11,8 @@ extension CollectionState {
     try update(element, index: 0, at: commit.tick(), commit.log)
     commit.addStep(&step)
     if hasExcess { evictExcess(in: commit) }
-    if let keyed { try checkGrowth(of: keyed, since: position, in: commit) }
+    try commit.checkGrowth(of: self, since: position)
     commit.finishOperation(on: feed, self, since: position)
-  }
-
-  /// Rolls back the operation if it has added too many sections.
-  @inline(__always)
-  private func checkGrowth(
-    of keyed: KeyedSections, since position: UndoLog.Position, in commit: Commit
-  ) throws(FeedError) {
-    do throws(FeedError) {
-      try keyed.checkGrowth(limits)
-    } catch {
-      throw commit.abandon(error, to: position)
-    }
   }
 
   /// Deletes the element with an identity, as one operation. An unknown identity is no change.

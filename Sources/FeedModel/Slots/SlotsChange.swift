@@ -200,16 +200,12 @@ struct SlotsDifference {
   /// Finds the order of the new rows, and marks the blocks outside the heaviest chain that ascends in both lists. O(blocks ·
   /// log blocks).
   private mutating func markMovedBlocks(_ pace: Pace?) {
-    byNewRow = Array(blocks.indices)
+    var order = Array(blocks.indices)
+    defer { byNewRow = order }
     if zip(blocks, blocks.dropFirst()).allSatisfy({ $0.new < $1.new }) { return }
-    let blocks = blocks
-    if let pace {
-      byNewRow.sort(pace) { blocks[$0].new < blocks[$1].new }
-    } else {
-      byNewRow.sort { blocks[$0].new < blocks[$1].new }
-    }
+    order.sort(pace) { blocks[$0].new < blocks[$1].new }
     var rank = [Int](repeating: 0, count: blocks.count)
-    for (place, block) in byNewRow.enumerated() { rank[block] = place }
+    for (place, block) in order.enumerated() { rank[block] = place }
     // A Fenwick tree over ranks: the heaviest chain that ends at or below a rank.
     var heaviest = [(weight: Int, block: Int)](repeating: (0, -1), count: blocks.count + 1)
     var previous = [Int](repeating: -1, count: blocks.count)
@@ -234,9 +230,9 @@ struct SlotsDifference {
       if heaviest[node].weight > last.weight { last = heaviest[node] }
       node &= node - 1
     }
-    for index in self.blocks.indices { self.blocks[index].stays = false }
+    for index in blocks.indices { blocks[index].stays = false }
     while last.block >= 0 {
-      self.blocks[last.block].stays = true
+      blocks[last.block].stays = true
       last.block = previous[last.block]
     }
   }

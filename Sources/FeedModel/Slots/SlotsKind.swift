@@ -70,8 +70,8 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
     install(fresh, feed, catalog.graph)
     catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
     let contents = [FlatChange](repeating: .none, count: fresh.contents.count)
-    let change = self.change(from: former, layout, contents, catalog.commit.pace) { _ in true }
-    catalog.commit.finishOperation(on: feed.number, result: change)
+    catalog.commit.finishOperation(
+      on: feed.number, result: change(from: former, layout, contents, catalog.commit.pace))
     catalog.commit.publisher.open(feed.number)
   }
 
@@ -93,10 +93,8 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
 
   func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
     guard let published else { return publish() }
-    if published.plan !== plan {
-      change = redefinition(from: published, changes)
-      publish()
-    } else if changes.onlyUpdates {
+    let former = published.plan
+    if former === plan, changes.onlyUpdates {
       changes.forEach { type, shift, source in
         appendUpdates(source, shift: shift, of: type, published, to: &change.updated)
       }
@@ -105,39 +103,22 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
       if change.updated.count > 1 { change.updated.sort() }
     } else {
       let start = changes.start
-      change = published.layout.change(to: shown.layout, contents: contents(of: changes, published)) { row in
-        start.map { isReplaced(UInt32(row), since: $0) } ?? true
+      change = self.change(from: former, published.layout, contents(of: changes, published), changes.pace) { row in
+        start.map { former.showsOwnTypes || isReplaced(UInt32(row), since: $0) } ?? true
       }
-      published.layout = shown.layout
+      if former === plan { published.layout = shown.layout } else { publish() }
     }
   }
 
-  /// The change from the rows of the published plan to those of the current one.
-  private func redefinition(from published: Published, _ changes: borrowing SourceChanges) -> Change {
-    let former = published.plan
-    var contents = [FlatChange](repeating: .none, count: plan.contents.count)
-    changes.forEach { type, shift, source in
-      // Other contents are new here: all their rows are added.
-      guard former.contents.indices.contains(type), former.contents[type] === plan.contents[type] else { return }
-      published.counts[type].follow(source, shift: shift) { flat, _ in contents[type] = FlatChange(flat) }
-    }
-    let start = changes.start
-    return change(from: former, published.layout, contents, changes.pace) { row in
-      start.map { former.showsOwnTypes || isReplaced(row, since: $0) } ?? true
-    }
-  }
-
-  /// The change from a layout of a former plan to the current rows.
+  /// The change from a layout of this plan or a former one to the current rows.
   ///
   /// - Parameter isReplaced: whether a row that a content lists as replaced shows another element or may show another type.
   private func change(
     from former: SlotsPlan, _ layout: SlotsLayout, _ contents: [FlatChange], _ pace: Pace?,
-    isReplaced: (UInt32) -> Bool
+    isReplaced: (Int) -> Bool = { _ in true }
   ) -> Change {
-    let new = shown.layout
-    let retyped =
-      former.showsOwnTypes == plan.showsOwnTypes ? [] : (0..<new.count).filter { shown.hasOwnType(at: $0, pace) }
-    return layout.change(to: new, contents: contents, retyped: retyped, pace) { isReplaced(UInt32($0)) }
+    let retyped = former.showsOwnTypes == plan.showsOwnTypes ? [] : shown.rowsWithOwnType(pace)
+    return layout.change(to: shown.layout, contents: contents, retyped: retyped, pace, isReplaced: isReplaced)
   }
 
   /// Whether a row that a content lists as updated since `start` shows another element or type here. Types of the contents
@@ -166,7 +147,10 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
   /// The change of each content. Also applies the changes to the published row counts.
   private func contents(of changes: borrowing SourceChanges, _ published: Published) -> [FlatChange] {
     var contents = [FlatChange](repeating: .none, count: plan.contents.count)
+    let former = published.plan
     changes.forEach { type, shift, source in
+      // All rows of a content that the published plan does not have are added.
+      guard former === plan || former.hasContent(of: plan, at: type) else { return }
       published.counts[type].follow(source, shift: shift) { flat, _ in contents[type] = FlatChange(flat) }
     }
     return contents

@@ -85,6 +85,11 @@ final class SlotsPlan {
     typeNames = numbers.names.map(QuotedName.init)
     contents = numbers.contents
   }
+
+  /// Whether a number has the same content here as in another plan.
+  func hasContent(of other: SlotsPlan, at number: Int) -> Bool {
+    number < contents.count && contents[number] === other.contents[number]
+  }
 }
 
 /// The numbers of the types of a plan that follows others.

@@ -48,12 +48,14 @@ final class SlotsSection: FeedSection {
     return plan.showsOwnTypes ? row(for: item).type : plan.typeNames[item.type].bytes
   }
 
-  /// Whether the type of a row in its content is not the name of its type here.
-  func hasOwnType(at index: Int, _ pace: Pace?) -> Bool {
-    pace?.spend()
-    let item = layout.item(at: index)
-    guard let feed = plan.contents[item.type] else { return false }
-    return !RowStore.equal(feed.row(atFlat: item.index).type, plan.typeNames[item.type].bytes)
+  /// The rows, ascending, whose type in their content is not the name of their type here. O(rows).
+  func rowsWithOwnType(_ pace: Pace?) -> [Int] {
+    let layout = layout
+    return (0..<layout.count).filter { index in
+      pace?.spend()
+      let item = layout.item(at: index)
+      return !RowStore.equal(content(of: item).row(atFlat: item.index).type, plan.typeNames[item.type].bytes)
+    }
   }
 
   func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
@@ -79,15 +81,19 @@ final class SlotsSection: FeedSection {
       range, of: layout, fixed: fixed, contents: contents, types: plan.showsOwnTypes ? nil : plan.typeNames, own: own)
   }
 
-  private func row(for item: SlotsItem) -> Row {
+  private func content(of item: SlotsItem) -> Feed {
     guard let feed = plan.contents[item.type] else { preconditionFailure("a type without content has no rows") }
+    return feed
+  }
+
+  private func row(for item: SlotsItem) -> Row {
+    let feed = content(of: item)
     if plan.showsOwnTypes { return feed.row(atFlat: item.index) }
     return Row(element: feed.element(atFlat: item.index), type: plan.typeNames[item.type].bytes)
   }
 
   private func element(of item: SlotsItem) -> ElementText {
-    guard let feed = plan.contents[item.type] else { preconditionFailure("a type without content has no rows") }
-    return feed.element(atFlat: item.index)
+    content(of: item).element(atFlat: item.index)
   }
 }
 
