@@ -15,6 +15,15 @@ extension LimitCase {
     harness.isOpen(id) ? nil : harness.take(id).last?.json?["params"]?["reason"]?.string ?? "none"
   }
 
+  /// Whether the last of these connections is accepted. The others must be.
+  private static func acceptsLast(of ids: [ConnectionID], _ harness: EngineHarness) -> Bool {
+    harness.turn()
+    #expect(ids.dropLast().allSatisfy { answersPing(harness, $0) })
+    let reason = bye(harness, ids[ids.count - 1])
+    #expect(reason == nil || reason == "limit")
+    return reason == nil
+  }
+
   /// Whether a watch that has seen the first of two changes resumes after `seconds`.
   static func resumes(_ harness: EngineHarness, after seconds: Int) -> Bool {
     let id = harness.connect()
@@ -39,30 +48,19 @@ extension LimitCase {
     },
     effect("maxConnections", "connections", 3, other: { $0.reservedConnections = 0 }) { harness, count in
       let ids = (0..<count).map { harness.connect(uid: UInt32($0 + 1)) }
-      harness.turn()
-      #expect(ids.dropLast().allSatisfy { answersPing(harness, $0) })
-      let reason = bye(harness, ids[count - 1])
-      #expect(reason == nil || reason == "limit")
-      return reason == nil
+      return acceptsLast(of: ids, harness)
     },
     effect("maxConnectionsPerUser", "connections of a user", 3) { harness, count in
       let ids = (0..<count).map { _ in harness.connect(uid: 7) }
-      harness.turn()
-      #expect(ids.dropLast().allSatisfy { answersPing(harness, $0) })
-      let reason = bye(harness, ids[count - 1])
+      let isAccepted = acceptsLast(of: ids, harness)
       #expect(answersPing(harness, harness.connect(uid: 8)))
-      #expect(reason == nil || reason == "limit")
-      return reason == nil
+      return isAccepted
     },
     effect("reservedConnections", "connections of root beyond the limit", 2, other: { $0.maxConnections = 1 }) {
       harness, count in
       _ = harness.connect(uid: 7)
       let ids = (0..<count).map { _ in harness.connect(uid: 0) }
-      harness.turn()
-      #expect(ids.dropLast().allSatisfy { answersPing(harness, $0) })
-      let reason = bye(harness, ids[count - 1])
-      #expect(reason == nil || reason == "limit")
-      return reason == nil
+      return acceptsLast(of: ids, harness)
     },
     effect("maxQueue", "bytes that are not read", 4096) { harness, count in
       let id = harness.connect()

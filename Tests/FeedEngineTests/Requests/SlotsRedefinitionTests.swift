@@ -1,7 +1,7 @@
-@testable import FeedModel
 import Testing
 
 @testable import FeedEngine
+@testable import FeedModel
 @testable import ReferenceModel
 
 /// A slots feed with another definition keeps the rows that both definitions show.

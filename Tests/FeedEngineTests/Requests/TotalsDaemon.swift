@@ -33,6 +33,16 @@ final class TotalsDaemon {
     return limit(client, "define", #"{"feed":"\#(feed)",\#(content ?? #""kind":"array""#)}"#)
   }
 
+  /// Gives a managed feed so many rows, which differ from others if `value` does.
+  func setManaged(_ feed: String, _ count: Int, value: Int = 0) {
+    var rows = ManagedRows()
+    for id in 0..<count {
+      Array(#"{"id":\#(id),"v":\#(value)}"#.utf8).withUnsafeBytes { rows.append($0, section: feed) }
+    }
+    harness.engine.setManaged(feed, rows, now: harness.now, time: "T")
+    harness.turn()
+  }
+
   func usage(of uid: UInt32) -> [Int] { usage(harness.engine.catalog.accounts.usage(of: uid)) }
   var total: [Int] { usage(harness.engine.catalog.accounts.total) }
   private func usage(_ account: Account?) -> [Int] {

@@ -184,10 +184,7 @@ import Testing
     let daemon = TotalsDaemon(isDurable: true) { $0.maxTotalSelected = 3 }
     try daemon.harness.configure(
       #"{"feeds":[{"feed":"m","kind":"managed","database":"d","query":"SELECT id FROM p"}]}"#)
-    var rows = ManagedRows()
-    for id in 0..<2 { Array(#"{"id":\#(id)}"#.utf8).withUnsafeBytes { rows.append($0, section: "m") } }
-    daemon.harness.engine.setManaged("m", rows, now: daemon.harness.now, time: "T")
-    daemon.harness.turn()
+    daemon.setManaged("m", 2)
     #expect(daemon.define(daemon.ann, "a") == nil)
     #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#) == nil)
     for (name, child) in [("v", "m"), ("w", "a"), ("x", "m"), ("y", "a")] {

@@ -103,10 +103,7 @@ import Testing
     let daemon = make()
     try daemon.harness.configure(
       #"{"feeds":[{"feed":"m","kind":"managed","database":"d","query":"SELECT id FROM p"}]}"#)
-    var rows = ManagedRows()
-    for id in 0..<5 { Array(#"{"id":\#(id)}"#.utf8).withUnsafeBytes { rows.append($0, section: "m") } }
-    daemon.harness.engine.setManaged("m", rows, now: daemon.harness.now, time: "T")
-    daemon.harness.turn()
+    daemon.setManaged("m", 5)
     #expect(daemon.define(daemon.ann, "a") == nil)
     #expect(view(daemon, daemon.ann, "v", of: "m", sort) == nil)
     #expect(view(daemon, daemon.ann, "w", of: "a", sort) == nil)
@@ -121,14 +118,6 @@ import Testing
     #expect(again.harness.engine.catalog.feeds.keys.sorted() == daemon.harness.engine.catalog.feeds.keys.sorted())
   }
 
-  private func managedRows(_ count: Int, value: Int = 0) -> ManagedRows {
-    var rows = ManagedRows()
-    for id in 0..<count {
-      Array(#"{"id":\#(id),"v":\#(value)}"#.utf8).withUnsafeBytes { rows.append($0, section: "m") }
-    }
-    return rows
-  }
-
   @Test("rows of a managed feed are refused if views above it would keep too many", arguments: [false, true])
   func rowsOfViewsAboveManagedRows(isDurable: Bool) throws {
     let daemon = TotalsDaemon(isDurable: isDurable) {
@@ -139,40 +128,36 @@ import Testing
     try harness.configure(
       #"{"feeds":[{"feed":"m","kind":"managed","database":"d","query":"SELECT id, v FROM p"},{"feed":"n","kind":"managed","database":"d","query":"SELECT id, v FROM p"}]}"#
     )
-    func set(_ feed: String, _ rows: ManagedRows) {
-      harness.engine.setManaged(feed, rows, now: harness.now, time: "T")
-      harness.turn()
-    }
     func source(_ feed: String) -> String? {
       let status = harness.ask(daemon.ann, "describe", #"{"feed":"\#(feed)"}"#).first?.json?["result"]?["source"]
       return status?["status"]?.string.map { "\($0) \(status?["error"]?.string ?? "")" }
     }
     func rows(_ feed: String) -> Int? { try? harness.engine.catalog.feed(named: feed).count }
-    set("m", managedRows(3))
+    daemon.setManaged("m", 3)
     #expect(daemon.define(daemon.ann, "a") == nil)
     #expect(view(daemon, daemon.ann, "v", of: "m", sort) == nil)
     #expect(view(daemon, daemon.bob, "w", of: "m", #","filter":"@.v > 0""#) == nil)
     #expect(viewRows(daemon) == [3, 3, 6])
     // Feeds of the configuration belong to no user: only the sum counts.
-    set("m", managedRows(6))
+    daemon.setManaged("m", 6)
     #expect(viewRows(daemon) == [6, 6, 12])
     #expect(source("m") == "ok ")
     let refused =
       "error limit maxTotalViewRows (12) exceeded: all views keep 12 rows; undefine views, or remove rows that they show, or start feedd with a larger "
       + "--max-total-view-rows"
     let revision = harness.engine.catalog.feeds["m"]?.revision
-    set("m", managedRows(7, value: 1))
+    daemon.setManaged("m", 7, value: 1)
     #expect(source("m") == refused)
     #expect(rows("m") == 6 && viewRows(daemon) == [6, 6, 12])
     #expect(harness.engine.catalog.feeds["m"]?.revision == revision)
     // Everything else goes on: other feeds, and rows that take no more room.
-    set("n", managedRows(9))
+    daemon.setManaged("n", 9)
     #expect(rows("n") == 9 && source("n") == "ok ")
     #expect(daemon.limit(daemon.bob, "insert", #"{"feed":"a","element":1}"#) == nil)
-    set("m", managedRows(6, value: 2))
+    daemon.setManaged("m", 6, value: 2)
     #expect(source("m") == "ok ")
     #expect(daemon.limit(daemon.bob, "undefine", #"{"feed":"w"}"#) == nil)
-    set("m", managedRows(8, value: 3))
+    daemon.setManaged("m", 8, value: 3)
     #expect(source("m") == "ok " && rows("m") == 8)
     #expect(viewRows(daemon) == [8, 0, 8])
   }

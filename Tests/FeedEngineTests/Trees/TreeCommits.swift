@@ -176,13 +176,12 @@ extension TreeWorld {
     if let feed = reference.feeds[name] {
       for source in feed.definition.sources {
         guard let below = changes[source] else { continue }
+        let instance = reference.instance(of: source)
         if case .slots(let slots) = feed.definition.content {
           let type = slots.contents.first { $0.feed == source }?.type ?? ""
           let listed = isTransaction ? below.kept : below.needless
-          let instance = reference.instance(of: source)
           for token in listed { allowed.insert(mix(instance, type.token, token)) }
         } else {
-          let instance = reference.instance(of: source)
           if isTransaction, case .view = feed.definition.content {
             for token in below.kept { allowed.insert(feed.token(token, of: instance)) }
           }
