@@ -56,6 +56,43 @@ import Testing
     #expect(["deleted", "added", "updated"].map { delta?[$0]?.text } == ["[]", "[]", "[[0,1],[1,1]]"])
   }
 
+  /// A row that is deleted and added again with the same element can move in its array and stay in a slots feed.
+  @Test(arguments: [
+    (
+      "replace", #"{"feed":"q","elements":[{"id":50},{"id":9},{"id":1}],"at":[0,2,0]}"#,
+      [#"{"id":1}"#, #"{"id":2}"#, #"{"id":9}"#]
+    ),
+    (
+      "transaction",
+      #"{"ops":[{"method":"set","params":{"feed":"q","elements":[{"id":2}]}},{"method":"set","params":{"feed":"q","elements":[{"id":1},{"id":2},{"id":9}]}}]}"#,
+      [#"{"id":1}"#, #"{"id":2}"#, #"{"id":9}"#]
+    ),
+    (
+      "transaction",
+      #"{"ops":[{"method":"delete","params":{"feed":"q","ids":[9,1]}},{"method":"insert","params":{"feed":"q","elements":[{"id":1},{"id":9}],"at":0}}]}"#,
+      [#"{"id":1}"#, #"{"id":9}"#, #"{"id":2}"#]
+    ),
+  ])
+  func returnedRowsAreNotUpdatedInSlots(method: String, params: String, elements: [String]) {
+    for definition in [
+      #"{"feed":"q","kind":"array","id":"$.id"}"#, #"{"feed":"window","kind":"view","of":"q","limit":5}"#,
+      #"{"feed":"slots","kind":"slots","contents":{"R":"q"},"pattern":["R"]}"#,
+      #"{"feed":"above","kind":"slots","contents":{"R":"window"},"pattern":["R"]}"#,
+    ] { _ = harness.ask(client, "define", definition) }
+    _ = harness.ask(client, "set", #"{"feed":"q","elements":[{"id":9},{"id":2},{"id":1}]}"#)
+    for feed in ["q", "window", "slots", "above"] {
+      let watcher = harness.connect()
+      _ = harness.ask(watcher, "watch", #"{"feed":"\#(feed)","initial":false}"#)
+      _ = harness.ask(client, method, params)
+      let delta = harness.take(watcher).first?.json?["params"]
+      #expect(delta?["updated"]?.text == "[]", "\(feed): \(delta?.text ?? "no delta")")
+      #expect(delta?["moves"] != nil)
+      let range = harness.ask(client, "range", #"{"feed":"\#(feed)","section":0}"#).first?.json?["result"]
+      #expect(range?["elements"]?.items.map(\.text) == elements)
+      _ = harness.ask(client, "set", #"{"feed":"q","elements":[{"id":9},{"id":2},{"id":1}]}"#)
+    }
+  }
+
   /// The identity of the array is given up in the same transaction, which reads all its elements again.
   @Test func rowThatReturnedBeforeTheIdentityChangedIsUpdated() {
     _ = harness.ask(client, "define", #"{"feed":"a","kind":"array","id":"$.id"}"#)

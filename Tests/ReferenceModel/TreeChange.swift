@@ -8,8 +8,6 @@ struct TreeChange {
   let after: TreeView
   /// Rows listed as updated that show what they did before, by their tokens.
   private(set) var needless: Set<UInt64> = []
-  /// Rows listed as updated or moved that show the same text, by their tokens.
-  private(set) var kept: Set<UInt64> = []
 
   struct Violation: Error, CustomStringConvertible {
     let description: String
@@ -108,15 +106,10 @@ struct TreeChange {
   }
 
   private mutating func findNeedless() {
-    if change.updated.isEmpty && change.moves.isEmpty { return }
+    if change.updated.isEmpty { return }
     let known = Dictionary(before.sections.flatMap(\.rows).map { ($0.token, $0) }) { first, _ in first }
     for path in change.updated {
-      guard let row = after[path], let old = known[row.token], old.text == row.text else { continue }
-      kept.insert(row.token)
-      if old.shows(row) { needless.insert(row.token) }
-    }
-    for move in change.moves {
-      if let row = after[change.added[Int(move.added)]] { kept.insert(row.token) }
+      if let row = after[path], let old = known[row.token], old.shows(row) { needless.insert(row.token) }
     }
   }
 

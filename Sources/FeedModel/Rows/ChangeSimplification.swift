@@ -10,7 +10,7 @@ extension RowStore {
   ///
   /// Composition knows only positions. This method knows the elements. A row that left and returned is paired as a move
   /// if its identity is the same, and the move is dropped if it ends where it began. A row whose element equals the one
-  /// before the steps is not updated.
+  /// before the steps is not updated; a moved one keeps its element, so that feeds in which it does not move don't list it.
   ///
   /// - Parameters:
   ///   - position: the position in the log where the steps begin. The sections have not changed since.
@@ -24,10 +24,17 @@ extension RowStore {
     let entries = known?[own] ?? log.entries(of: own, since: position)
     var change = change
     if pairsRows { pairReturned(&change, entries, log.pace) }
-    change = change.normalizingMoves { log.pace.didCompareMoves() }
-    dropUnchanged(from: &change.updated, entries, log.pace, pairsRows: pairsRows) {
-      sections[Int($0.section)].rows[Int($0.row)]
+    let mayKeepElements = change.moves.contains { !$0.keepsElement }
+    let versions = mayKeepElements || !change.updated.isEmpty ? versions(entries, log.pace, pairsRows: pairsRows) : nil
+    if mayKeepElements, let versions {
+      for (place, move) in change.moves.enumerated() where !move.keepsElement {
+        if place & 15 == 15 { log.pace.spend() }
+        let handle = handle(at: change.added[Int(move.added)])
+        change.moves[place].keepsElement = isUnchanged(handle, since: versions)
+      }
     }
+    change = change.normalizingMoves { log.pace.didCompareMoves() }
+    if let versions { dropUnchanged(from: &change.updated, versions, log.pace, handleOf: handle) }
     return change
   }
 
@@ -44,9 +51,12 @@ extension RowStore {
     KeyedDivision(of: keyed, since: scope, isStep: isStep, log.pace).divide(flat, into: &change)
     if isStep || change.moves.isEmpty { return }
     change = change.normalizingMoves { log.pace.didCompareMoves() }
-    let entries = log.entries(of: .passUnretained(self), since: position)
-    dropUnchanged(from: &change.updated, entries, log.pace) { keyed.handle(at: $0) }
+    if change.updated.isEmpty { return }
+    let versions = versions(log.entries(of: .passUnretained(self), since: position), log.pace, pairsRows: true)
+    dropUnchanged(from: &change.updated, versions, log.pace) { keyed.handle(at: $0) }
   }
+
+  private func handle(at path: IndexPath) -> UInt32 { sections[Int(path.section)].rows[Int(path.row)] }
 
   private func pairReturned(_ change: inout Change, _ entries: Slice<BlockList<UndoLog.Entry>>, _ pace: Pace) {
     if change.deleted.isEmpty || change.added.isEmpty { return }
@@ -102,25 +112,29 @@ extension RowStore {
 
   /// Removes rows from `updated` whose element after all steps equals the one before them.
   private func dropUnchanged(
-    from updated: inout [IndexPath], _ entries: Slice<BlockList<UndoLog.Entry>>, _ pace: Pace, pairsRows: Bool = true,
-    handleOf: (IndexPath) -> UInt32
+    from updated: inout [IndexPath], _ versions: VersionsBefore, _ pace: Pace, handleOf: (IndexPath) -> UInt32
   ) {
-    if updated.isEmpty { return }
-    let (originals, added) = originals(entries, pace, pairsRows: pairsRows)
     updated.removeAll { path in
-      let handle = handleOf(path)
       pace.spend()
-      // An existing element that was not exchanged is unchanged: its row only moved away and back.
-      guard let first = originals[handle] else { return !added.contains(handle) }
-      let now = elements.text(of: handle)
-      return Self.equal(first.text, now.text) && Self.equal(first.type, now.type)
+      return isUnchanged(handleOf(path), since: versions)
     }
   }
 
-  /// The versions of elements before the entries, by their current handles; and the elements that the entries added.
-  private func originals(
-    _ entries: Slice<BlockList<UndoLog.Entry>>, _ pace: Pace, pairsRows: Bool
-  ) -> (originals: [UInt32: ElementText], added: Set<UInt32>) {
+  /// Whether an element equals the one before the steps.
+  private func isUnchanged(_ handle: UInt32, since versions: VersionsBefore) -> Bool {
+    // An existing element that was not exchanged is unchanged: its row only moved.
+    guard let first = versions.originals[handle] else { return !versions.added.contains(handle) }
+    let now = elements.text(of: handle)
+    return Self.equal(first.text, now.text) && Self.equal(first.type, now.type)
+  }
+
+  /// The versions of elements before some entries, by their current handles; and the elements that the entries added.
+  private struct VersionsBefore {
+    var originals: [UInt32: ElementText]
+    var added: Set<UInt32>
+  }
+
+  private func versions(_ entries: Slice<BlockList<UndoLog.Entry>>, _ pace: Pace, pairsRows: Bool) -> VersionsBefore {
     var (exchanges, additions) = (0, 0)
     for (place, entry) in entries.enumerated() {
       if place & 63 == 63 { pace.spend() }
@@ -143,7 +157,7 @@ extension RowStore {
       else { continue }
       originals[entry.handle] = ElementText(bitPattern: entry.text)
     }
-    guard pairsRows else { return (originals, added) }
+    guard pairsRows else { return VersionsBefore(originals: originals, added: added) }
     for (place, entry) in entries.enumerated() {
       if place & 3 == 3 { pace.spend() }
       // Only the first removal of an identity refers to the version before the entries.
@@ -151,7 +165,7 @@ extension RowStore {
       else { continue }
       originals[now] = originals[entry.handle] ?? elements.text(of: entry.handle)
     }
-    return (originals, added)
+    return VersionsBefore(originals: originals, added: added)
   }
 }
 

@@ -159,7 +159,7 @@ extension TreeWorld {
       // Rows of a collection whose bins were redefined among other operations are not compared.
       let isRebinned = operations.count > 1 && reference.rebinned.contains(name)
       if !isRebinned || reference.feeds[name].map({ $0.collection == nil && $0.list == nil }) ?? true {
-        try checkNeed(name, change, isTransaction: operations.count > 1)
+        try checkNeed(name, change)
       }
     }
     return changed
@@ -167,11 +167,12 @@ extension TreeWorld {
 
   /// An unchanged row may be listed as updated only if a source lists it: if a transaction replaced its element and put it
   /// back.
-  private func checkNeed(_ name: String, _ change: TreeChange, isTransaction: Bool) throws {
+  private func checkNeed(_ name: String, _ change: TreeChange) throws {
     if let feed = reference.feeds[name], case .slots = feed.definition.content, change.change.sectionsDeleted.isEmpty {
       do { try change.checkFewest() } catch { throw fail("\(name): \(error)") }
     }
     if change.needless.isEmpty { return }
+    if reference.rebinned.isEmpty { throw fail("\(name) lists unchanged rows: \(change.change)") }
     var allowed: Set<UInt64> = []
     if let feed = reference.feeds[name] {
       for source in feed.definition.sources {
@@ -179,12 +180,8 @@ extension TreeWorld {
         let instance = reference.instance(of: source)
         if case .slots(let slots) = feed.definition.content {
           let type = slots.contents.first { $0.feed == source }?.type ?? ""
-          let listed = isTransaction ? below.kept : below.needless
-          for token in listed { allowed.insert(mix(instance, type.token, token)) }
+          for token in below.needless { allowed.insert(mix(instance, type.token, token)) }
         } else {
-          if isTransaction, case .view = feed.definition.content {
-            for token in below.kept { allowed.insert(feed.token(token, of: instance)) }
-          }
           for token in below.needless { allowed.insert(feed.token(token, of: instance)) }
         }
       }
