@@ -132,3 +132,10 @@ extension JSONView {
     return (section, row)
   }
 }
+
+extension FeedError {
+  /// The error as that of an operation of a transaction: with its index in `ops`, and with the feed of its parameters.
+  public func ofOperation(at index: Int, _ params: JSONView?) -> FeedError {
+    .operationFailed(index: index, naming(params?.member("feed")?.truncatedName))
+  }
+}

@@ -164,10 +164,11 @@ struct AccessControl {
     guard let operations = params?.member("ops"), operations.kind == .array else { return }
     for (place, operation) in operations.elements.enumerated() {
       guard let name = operation.member("method"), let method = Method(name), method != .transaction else { continue }
+      let params = operation.member("params")
       do throws(FeedError) {
-        try check(method, operation.member("params"), by: peer, in: catalog)
+        try check(method, params, by: peer, in: catalog)
       } catch {
-        throw .operationFailed(index: place, error)
+        throw error.ofOperation(at: place, params)
       }
     }
   }

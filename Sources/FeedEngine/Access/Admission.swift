@@ -41,7 +41,7 @@ enum Admission {
         hasDefinition = true
         try checkDefinition(params, limits)
       } catch {
-        throw .operationFailed(index: place, error.naming(params?.member("feed")?.truncatedName))
+        throw error.ofOperation(at: place, params)
       }
     }
     return hasDefinition

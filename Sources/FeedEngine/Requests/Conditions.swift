@@ -12,7 +12,25 @@ extension Engine {
   ///
   /// - Throws: `conditionFailed`, `invalidParams`, or `wrongKind` for a feed that shows rows of managed feeds.
   func checkConditions(_ parameters: Parameters) throws(FeedError) {
-    guard let conditions = parameters.member("if") else { return }
+    if let conditions = parameters.member("if") { try check(conditions) }
+  }
+
+  /// Throws if a condition of an operation of a transaction does not hold before the first operation.
+  ///
+  /// - Throws: as `checkConditions`, with the index of the operation.
+  func checkConditions(ofOperations operations: JSONView) throws(FeedError) {
+    for (place, operation) in operations.elements.enumerated() {
+      if place & 63 == 63 { commit.pace.didReadMembers() }
+      guard let params = operation.member("params"), let conditions = params.member("if") else { continue }
+      do throws(FeedError) {
+        try check(conditions)
+      } catch {
+        throw error.ofOperation(at: place, params)
+      }
+    }
+  }
+
+  private func check(_ conditions: JSONView) throws(FeedError) {
     switch conditions.kind {
     case .object: try checkCondition(conditions, "if")
     case .array:

@@ -52,6 +52,7 @@ extension Engine {
   /// Executes several mutating methods as one commit, all or none.
   func transaction(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let operations = try parameters.array("ops", "an array of operations, each with method and params")
+    try checkConditions(ofOperations: operations)
     var results = ByteBuffer()
     // The bytes of names that are withheld. They count, because replay, which withholds nothing, makes the same decisions.
     var withheld = 0
@@ -133,11 +134,9 @@ extension Engine {
       if let object, object.kind != .object {
         throw .invalidParams(member: "ops[\(place)].params", reason: "must be an object of named parameters")
       }
-      let parameters = Parameters(object: object)
-      try checkConditions(parameters)
-      try apply(method, parameters, of: session)
+      try apply(method, Parameters(object: object), of: session)
     } catch {
-      throw .operationFailed(index: place, error.naming(operation.member("params")?.member("feed")?.truncatedName))
+      throw error.ofOperation(at: place, operation.member("params"))
     }
   }
 

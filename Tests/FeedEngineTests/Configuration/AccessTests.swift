@@ -42,6 +42,15 @@ struct AccessTests {
     #expect(isAllowed(harness, uid, method, params) == allowed)
   }
 
+  @Test func refusedOperationsAreNamed() throws {
+    let harness = EngineHarness()
+    try harness.configure(Self.rules)
+    let insert = #"{"method":"insert","params":{"feed":"secret","elements":[1]}}"#
+    let answer = harness.ask(harness.connect(uid: 1001), "transaction", #"{"ops":[\#(insert)]}"#).first?.json
+    #expect(answer?.errorCode == -32006)
+    #expect(answer?.errorData?.text == #"{"op":0,"feed":"secret"}"#)
+  }
+
   /// A rule matches any group of the process, not only its first.
   @Test(arguments: [([], false), ([7], false), ([50], true), ([7, 50, 8], true)] as [([UInt32], Bool)])
   func rulesMatchSupplementaryGroups(groups: [UInt32], allowed: Bool) throws {

@@ -84,6 +84,46 @@ struct ConditionTests {
     #expect(ask("transaction", #"{"ops":[\#(op),\#(op)],"if":{"feed":"list","revision":\#(now)}}"#)?.errorCode == nil)
   }
 
+  @Test(
+    "conditions of operations see the feeds and bins from before the transaction",
+    arguments: [
+      // An earlier operation defines or adds it.
+      ([#""method":"define","params":{"feed":"new","kind":"array""#], #""new","revision":null"#, nil),
+      ([#""method":"define","params":{"feed":"new","kind":"array""#], #""new","revision":NEXT"#, -32009),
+      ([defineBins(["high", "low", "more"])], #""inbox/more","revision":null"#, nil),
+      ([defineBins(["high", "low", "more"])], #""inbox/more","revision":NEXT"#, -32009),
+      // An earlier operation undefines or removes it.
+      ([#""method":"undefine","params":{"feed":"old""#], #""old","revision":OLD"#, nil),
+      ([#""method":"undefine","params":{"feed":"old""#], #""old","revision":null"#, -32009),
+      ([defineBins(["high"])], #""inbox/low","revision":LOW"#, nil),
+      ([defineBins(["high"])], #""inbox/low","revision":null"#, -32009),
+      // Earlier operations define it again, or differently.
+      (
+        [#""method":"undefine","params":{"feed":"old""#, #""method":"define","params":{"feed":"old","kind":"array""#],
+        #""old","revision":OLD"#, nil
+      ),
+      ([defineBins(["low", "high"])], #""inbox/low","revision":LOW"#, nil),
+    ] as [([String], String, Int?)])
+  func feedsBeforeTheTransaction(operations: [String], condition: String, code: Int?) {
+    _ = ask("define", #"{"feed":"old","kind":"array"}"#)
+    let before = revision("old")
+    let condition =
+      condition
+      .replacing("NEXT", with: "\(before + 1)").replacing("OLD", with: "\(before)")
+      .replacing("LOW", with: "\(revision("inbox/low"))")
+    let last = #""method":"insert","params":{"feed":"list","elements":[1],"if":{"feed":\#(condition)}"#
+    let all = (operations + [last]).map { "{\($0)}}" }.joined(separator: ",")
+    let answer = ask("transaction", #"{"ops":[\#(all)]}"#)
+    #expect(answer?.errorCode == code)
+    #expect(answer?.errorData?["op"]?.int == (code == nil ? nil : operations.count))
+    #expect(ask("describe", #"{"feed":"list"}"#)?["result"]?["count"]?.int == (code == nil ? 1 : 0))
+  }
+
+  private static func defineBins(_ names: [String]) -> String {
+    let bins = names.map { #"{"name":"\#($0)","filter":"@.p > 5"}"# }.joined(separator: ",")
+    return #""method":"define","params":{"feed":"inbox","kind":"collection","bins":[\#(bins)],"replace":true"#
+  }
+
   @Test("selecting may have conditions")
   func selection() {
     _ = insert("[]")
