@@ -72,7 +72,7 @@ final class ViewKind: DerivedKind, SingleSectionKind {
     let after = shown.presentRows(pace)
     try catalog.checkRowsOfViews(above: feed, added: after.count - before.count)
     let isSame = former.source === fresh.source
-    let change = isSame ? Change.between(before, after) : replacement(of: before.count)
+    let change = isSame ? Change.between(before, after, pace) : replacement(of: before.count)
     catalog.commit.finishOperation(on: feed.number, result: change)
     catalog.commit.publisher.open(feed.number)
   }
@@ -113,7 +113,7 @@ final class ViewKind: DerivedKind, SingleSectionKind {
       if former.source === plan.source {
         changes.forEach { _, shift, below in source = published?.counts.follow(below, shift: shift) ?? source }
       }
-      change = redefinition(from: former, before, source)
+      change = redefinition(from: former, before, source, changes.pace ?? Pace())
       publish()
     }
     if !change.onlyUpdates { counts.advance() }
@@ -121,48 +121,17 @@ final class ViewKind: DerivedKind, SingleSectionKind {
 
   /// The change from the rows of the previous plan to those of the current one. If the source is the same, rows that
   /// both plans show stay.
-  private func redefinition(from former: ViewPlan, _ count: Int, _ source: Change) -> Change {
-    let before = shown.publishedRows(of: count, as: former)
+  private func redefinition(from former: ViewPlan, _ count: Int, _ source: Change, _ pace: Pace) -> Change {
+    let before = shown.publishedRows(of: count, as: former, pace)
     shown.rebuild()
     guard former.source === plan.source else { return replacement(of: before.count) }
     let map = FlatChange(source)
-    let changed = Set(map.replaced)
-    return Change.between(before.map { map.map($0)?.index ?? -1 }, shown.presentRows(), changed: changed)
-  }
-}
-
-extension Change {
-  /// Returns the change from one list of rows to another. Equal numbers denote the same row; negative numbers denote
-  /// deleted rows.
-  ///
-  /// - Parameter changed: the rows whose element changed.
-  ///
-  /// O(n log n).
-  static func between(_ before: [Int], _ after: [Int], changed: Set<Int> = []) -> Change {
-    var places: [Int: Int] = [:]
-    for (place, row) in before.enumerated() where row >= 0 { places[row] = place }
-    let common = after.indices.compactMap { index in places[after[index]].map { (before: $0, after: index) } }
-    let staying = longestIncreasing(common.map(\.before)).map { common[$0] }
-    let (stayingBefore, stayingAfter) = (Set(staying.map(\.before)), Set(staying.map(\.after)))
-    var change = Change()
-    var deletedPlaces: [Int: UInt32] = [:]
-    for place in before.indices where !stayingBefore.contains(place) {
-      deletedPlaces[place] = UInt32(change.deleted.count)
-      change.deleted.append(IndexPath(section: 0, row: UInt32(place)))
+    var changed = Set<Int>(minimumCapacity: map.replaced.count)
+    for row in map.replaced {
+      changed.insert(row)
+      if row & 15 == 15 { pace.spend() }
     }
-    for place in after.indices {
-      let path = IndexPath(section: 0, row: UInt32(place))
-      if stayingAfter.contains(place) {
-        if changed.contains(after[place]) { change.updated.append(path) }
-        continue
-      }
-      if let former = places[after[place]], let deleted = deletedPlaces[former] {
-        let keepsElement = !changed.contains(after[place])
-        change.moves.append(Move(deleted: deleted, added: UInt32(change.added.count), keepsElement: keepsElement))
-      }
-      change.added.append(path)
-    }
-    change.moves.sort { $0.deleted < $1.deleted }
-    return change
+    let kept = map.isIdentity ? before : before.map(pace) { map.map($0)?.index ?? -1 }
+    return Change.between(kept, shown.presentRows(pace), changed: changed, pace)
   }
 }

@@ -105,7 +105,8 @@ final class ViewSection: FeedSection {
       row += 1
     }
     let sorted = entries.sorted(pace)
-    let rows = sorted[window.range(of: sorted.count)].map { Int($0.row) }
+    var rows: [Int] = []
+    rows.append(contentsOf: sorted[window.range(of: sorted.count)].lazy.map { Int($0.row) }, pace)
     preview = (plan, counts.version, rows)
     return rows
   }
@@ -117,10 +118,13 @@ final class ViewSection: FeedSection {
   // MARK: Following the source
 
   /// The published rows of the source: those of the index, or those in the window of a view without an index.
-  func publishedRows(of count: Int, as published: ViewPlan) -> [Int] {
+  func publishedRows(of count: Int, as published: ViewPlan, _ pace: Pace) -> [Int] {
     let window = published.definition.window
     guard let index, index.plan === published else { return Array(window.range(of: count)) }
-    return window.range(of: index.count).map { index.sourceRow(at: $0) }
+    return Array(window.range(of: index.count)).map(pace) {
+      if $0 & 15 == 15 { pace.spend() }
+      return index.sourceRow(at: $0)
+    }
   }
 
   /// Creates the index of the current plan, unless it was prepared and no row has changed since.
