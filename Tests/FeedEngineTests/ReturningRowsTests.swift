@@ -56,6 +56,24 @@ import Testing
     #expect(["deleted", "added", "updated"].map { delta?[$0]?.text } == ["[]", "[]", "[[0,1],[1,1]]"])
   }
 
+  @Test func rowThatARedefinitionTakesToAnotherBinIsMoved() {
+    func define(_ first: String, _ second: String) -> String {
+      #"{"feed":"e","kind":"collection","exclusive":true,"replace":true,"bins":[{"name":"a","filter":"\#(first)"},{"name":"b","filter":"\#(second)"},{"name":"rest"}]}"#
+    }
+    _ = harness.ask(client, "define", define("@.k == 1 || @.k == 2", "@.k == 3"))
+    _ = harness.ask(client, "update", #"{"feed":"e","elements":[{"id":1,"k":1},{"id":2,"k":2},{"id":3,"k":3}]}"#)
+    _ = harness.ask(client, "select", #"{"feed":"e","at":[0,1]}"#)
+    let watcher = harness.connect()
+    _ = harness.ask(watcher, "watch", #"{"feed":"e","initial":false}"#)
+    _ = harness.ask(client, "define", define("@.k == 1", "@.k == 3 || @.k == 2"))
+    let frames = harness.take(watcher).compactMap { $0.json?["params"] }
+    #expect(
+      ["deleted", "added", "updated", "moves"].map { frames.first?[$0]?.text } == [
+        "[[0,1]]", "[[1,0]]", "[]", "[[0,0]]",
+      ])
+    #expect(frames.last?["selected"]?.text == "[[1,0]]")
+  }
+
   /// A row that is deleted and added again with the same element can move in its array and stay in a slots feed.
   @Test(arguments: [
     (

@@ -36,6 +36,7 @@ extension TreeReference {
       if known.definition.content != definition.content {
         rebin(&feed, collection)
         renewBins(of: &feed, since: known)
+        pairRows(of: &feed, since: known)
         rebinned.insert(name)
       }
     case .composed, .segmented:
@@ -60,6 +61,26 @@ extension TreeReference {
     for place in common where !staying.contains(place) {
       renew(&feed.bins[place], since: before)
       if feed.collection?.section == nil { feed.bins[place].section = token() }
+    }
+  }
+
+  /// An element that left exactly one bin or section, which is still there, and entered exactly one other is the same row.
+  private func pairRows(of feed: inout TreeFeed, since before: TreeFeed) {
+    let common = before.bins.compactMap { bin in feed.bins.firstIndex { $0.name == bin.name } }
+    let staying = Set(common.rising.map { feed.bins[$0].name })
+    let then = Set(before.bins.flatMap { $0.rows.map(\.token) })
+    let now = Set(feed.bins.flatMap { $0.rows.map(\.token) })
+    for id in feed.elements.keys {
+      let left = before.bins.flatMap { bin in
+        bin.rows.filter { $0.id == id && !now.contains($0.token) }.map { (bin.name, $0.token) }
+      }
+      let entered = feed.bins.indices.flatMap { place in
+        feed.bins[place].rows.indices
+          .filter { feed.bins[place].rows[$0].id == id && !then.contains(feed.bins[place].rows[$0].token) }
+          .map { (place, $0) }
+      }
+      guard left.count == 1, entered.count == 1, staying.contains(left[0].0) else { continue }
+      feed.bins[entered[0].0].rows[entered[0].1].token = left[0].1
     }
   }
 

@@ -12,8 +12,12 @@ struct Rebinning {
   private let old: CollectionState
   /// The handle in the new state for every old handle, or `ElementTable.none`.
   private var successors: [UInt32] = []
-  /// Rows that moved within their bin: the old path, the index in the list of added rows, and whether the type stays.
+  /// Rows that moved: the old path, the index in the list of added rows, and whether the type stays.
   private var moved: [(from: IndexPath, added: UInt32, keepsType: Bool)] = []
+  /// Rows that left a section that stays, by the new handles of their elements.
+  private var left: [(handle: UInt32, old: UInt32, from: IndexPath)] = []
+  /// Rows that entered a section, by the handles of their elements.
+  private var entered: [(handle: UInt32, added: UInt32)] = []
   private let pace: Pace
 
   init(
@@ -82,7 +86,11 @@ struct Rebinning {
     let (before, after) = (olds.reduce(0) { $0 + $1.count }, news.reduce(0) { $0 + $1.count })
     change.deleted.reserveCapacity(before)
     change.added.reserveCapacity(after)
-    if !kept.isEmpty { moved.reserveCapacity(min(before, after)) }
+    entered.reserveCapacity(after)
+    if !kept.isEmpty {
+      moved.reserveCapacity(min(before, after))
+      left.reserveCapacity(before)
+    }
     var placeOf: [UInt32] = []
     var next = 0
     for after in news.indices {
@@ -94,13 +102,15 @@ struct Rebinning {
         next += 1
       } else {
         change.sectionsAdded.append(SectionAddition(at: UInt32(after), name: news[after].name))
-        for row in 0..<news[after].count {
-          change.added.append(IndexPath(section: UInt32(after), row: UInt32(row)))
-          if row & 63 == 0 { pace.spend() }
+        var row: UInt32 = 0
+        news[after].rows.forEach(in: news[after].range) { handle in
+          enter(handle, IndexPath(section: UInt32(after), row: row))
+          row += 1
         }
       }
     }
     if !moved.isEmpty { change.deleted.sort(pace, by: <) }
+    pairEntered(gone: old.keyed == nil ? olds.indices.filter { !keptBefore.contains($0) }.map { olds[$0].rows } : [])
     pairMoves()
     // Each range may be the last that holds its name.
     while olds.popLast() != nil { pace.spend() }
@@ -129,8 +139,36 @@ struct Rebinning {
     return pairs.sorted { $0.before < $1.before }
   }
 
-  /// Pairs the moved rows with their indices in the finished list of deleted rows. Both lists ascend, because the
-  /// sections that stay keep their order.
+  private mutating func enter(_ handle: UInt32, _ path: IndexPath) {
+    entered.append((handle, UInt32(change.added.count)))
+    change.added.append(path)
+    if entered.count & 15 == 0 { pace.spend() }
+  }
+
+  /// Pairs the rows of elements that left exactly one section and entered exactly one other (`Protocol/README.md`, "The
+  /// change").
+  ///
+  /// - Parameter gone: the rows of the bins that are gone, which no move can name.
+  private mutating func pairEntered(gone: [PositionTree]) {
+    if left.isEmpty || entered.isEmpty { return }
+    left.sort(pace) { $0.handle < $1.handle }
+    entered.sort(pace) { $0.handle < $1.handle }
+    let known = moved.count
+    var (next, place) = (0, 0)
+    while next < left.count {
+      pace.spend()
+      let row = left[next]
+      let others = left[next...].prefix { $0.handle == row.handle }.count
+      next += others
+      while place < entered.count, entered[place].handle < row.handle { place += 1 }
+      let arrivals = entered[place...].prefix { $0.handle == row.handle }
+      guard others == 1, arrivals.count == 1, !gone.contains(where: { $0.contains(row.old) }) else { continue }
+      moved.append((row.from, arrivals[place].added, !differs(row.old)))
+    }
+    if moved.count > known { moved.sort(pace) { $0.from < $1.from } }
+  }
+
+  /// Pairs the moved rows with their indices in the finished list of deleted rows. Both lists ascend.
   private mutating func pairMoves() {
     var deleted = 0
     change.moves.reserveCapacity(moved.count)
@@ -159,7 +197,9 @@ struct Rebinning {
         places.append(place - after.rows.start)
         sources.append((row, handle))
       } else {
-        change.deleted.append(IndexPath(section: UInt32(before.index), row: UInt32(row)))
+        let path = IndexPath(section: UInt32(before.index), row: UInt32(row))
+        change.deleted.append(path)
+        if successors[Int(handle)] != ElementTable.none { left.append((successors[Int(handle)], handle, path)) }
       }
       row += 1
       if row & 15 == 0 { pace.spend() }
@@ -170,12 +210,18 @@ struct Rebinning {
       stays[places[index]] = true
       if number & 63 == 0 { pace.spend() }
     }
+    var isKnown = [Bool](repeating: false, count: after.rows.count, pace)
+    for place in places { isKnown[place] = true }
     var placeInAdded = [UInt32](repeating: 0, count: stays.count, pace)
-    for row in stays.indices {
+    row = 0
+    after.rows.rows.forEach(in: after.rows.range) { handle in
+      defer { row += 1 }
       if row & 31 == 0 { pace.spend() }
-      if stays[row] { continue }
+      if stays[row] { return }
+      let path = IndexPath(section: UInt32(after.index), row: UInt32(row))
+      if !isKnown[row] { return enter(handle, path) }
       placeInAdded[row] = UInt32(change.added.count)
-      change.added.append(IndexPath(section: UInt32(after.index), row: UInt32(row)))
+      change.added.append(path)
     }
     for (place, source) in zip(places, sources) {
       if source.row & 31 == 0 { pace.spend() }
