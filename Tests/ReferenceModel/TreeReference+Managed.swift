@@ -63,6 +63,14 @@ extension TreeReference {
     feeds[name] = feed
   }
 
+  /// The feeds that showed rows of managed feeds before, and no longer do.
+  func feedsWithoutManagedRows(since before: TreeReference) -> [String] {
+    before.feeds.values.filter { old in
+      let name = old.definition.name
+      return feeds[name]?.instance == old.instance && before.showsManagedRows(name) && !showsManagedRows(name)
+    }.map(\.definition.name)
+  }
+
   /// Whether a feed or bin shows rows of managed feeds.
   func showsManagedRows(_ name: String) -> Bool {
     guard let feed = feeds[name] else { return false }

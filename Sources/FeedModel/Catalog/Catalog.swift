@@ -189,21 +189,16 @@ public final class Catalog {
   public func skip(to revision: UInt64) { commit.skip(to: revision) }
 
   /// Whether a feed shows rows of a managed feed. These rows are read again at each start, so the revision of such a
-  /// feed differs after replay. O(1) for a feed with elements of its own, otherwise O(feeds).
-  public func containsManagedRows(_ feed: Feed) -> Bool {
-    if feed.derived == nil { return feed.kind is ManagedKind }
-    return feeds.values.contains { $0.kind is ManagedKind && graph.isShown($0, by: feed) }
-  }
+  /// feed differs after replay. O(1).
+  public func containsManagedRows(_ feed: Feed) -> Bool { graph.hasManagedRows(feed.number) }
 
   /// Discards the history of every feed that shows rows of managed feeds, and gives it a revision that no client has
   /// seen. Managed rows are read again after a start, so no watch can resume across it. O(feeds).
   public func forgetManagedHistory() {
-    let managed = feeds.values.filter { $0.kind is ManagedKind }
+    let managed = feeds.values.filter { graph.hasManagedRows($0.number) }
     if managed.isEmpty { return }
     commit.skip(to: revision &+ 1)
-    for feed in feeds.values where managed.contains(where: { graph.isShown($0, by: feed) }) {
-      feed.forgetPast(at: revision)
-    }
+    for feed in managed { feed.forgetPast(at: revision) }
   }
 
   /// Calls `body` without the limits on definitions and on the numbers of feeds, bins, sections, repeats and levels.

@@ -118,6 +118,7 @@ public final class Commit {
   @inline(__always)
   private func close() {
     publisher.close()
+    graph.didClose()
     operation.didPublish()
     long.close()
     isOpen = false

@@ -1,8 +1,8 @@
 /// The graph of feeds that show rows of other feeds.
 ///
 /// Invariant: the parents mirror the sources of every linked feed; the rank of a feed exceeds the ranks of its sources;
-/// there is no cycle; the steps of a feed are the sum, over its parents, of theirs and of those that they take themselves; a
-/// cached route of the current version is valid.
+/// there is no cycle; the steps of a feed are the sum, over its parents, of theirs and of those that they take themselves; each
+/// feed counts its sources with managed rows; a cached route of the current version is valid.
 final class FeedGraph {
   /// A feed that shows the rows of another feed, and the place of that feed among its sources.
   struct Parent: Equatable {
@@ -19,6 +19,8 @@ final class FeedGraph {
     var steps = 0
     /// The feeds above that derive changes of their own; nil if not known.
     var derivations: Derivations?
+    /// The number of sources with rows of managed feeds, and one more for a managed feed.
+    var managedSources = 0
   }
 
   let table: FeedTable
@@ -31,6 +33,8 @@ final class FeedGraph {
   private(set) var slowViews = 0
   /// The number of linked views that keep the rows of their sources in an index.
   private(set) var indexedViews = 0
+  /// Whether the feeds whose answer the open commit changed had managed rows before it.
+  private var hadManagedRows: [FeedNumber: Bool] = [:]
   /// By feed number.
   private var nodes: [Node] = []
 
@@ -54,6 +58,7 @@ final class FeedGraph {
     while nodes.count <= feed.number { nodes.append(Node()) }
     assert(nodes[feed.number].parents.isEmpty, "the feed that had this number before still has parents")
     nodes[feed.number] = Node(rank: rank)
+    if feed.kind is ManagedKind { nodes[feed.number].managedSources = 1 }
     return feed
   }
 
@@ -75,6 +80,22 @@ final class FeedGraph {
     return found
   }
 
+  /// Whether a feed is managed, or shows rows of a managed feed. O(1).
+  func hasManagedRows(_ feed: FeedNumber) -> Bool { nodes[feed].managedSources > 0 }
+
+  /// The feeds that the open commit took the last source with managed rows from, ascending. None if the commit does not
+  /// change the structure.
+  var settled: [FeedNumber] {
+    if hadManagedRows.isEmpty { return [] }
+    return hadManagedRows.filter { $1 && !hasManagedRows($0) && !table[$0].isGone }.keys.sorted()
+  }
+
+  /// Ends a commit or its rollback.
+  @inline(__always)
+  func didClose() {
+    if !hadManagedRows.isEmpty { hadManagedRows.removeAll() }
+  }
+
   /// The feeds that show the rows of this one.
   func parents(of feed: FeedNumber) -> [Parent] { nodes[feed].parents }
   func hasParents(_ feed: FeedNumber) -> Bool { !nodes[feed].parents.isEmpty }
@@ -93,6 +114,7 @@ final class FeedGraph {
     for (place, source) in derived.sources {
       assert(!isShown(feed, by: source), "\(feed.name) and \(source.name) would form a cycle")
       addSteps(steps, to: source)
+      if hasManagedRows(source.number) { countManagedSource(of: feed.number, 1) }
       nodes[source.number].parents.append(Parent(feed: feed.number, place: place))
       raiseRank(of: feed.number, above: nodes[source.number].rank)
       repeats = saturatingSum(repeats, nodes[source.number].repeats)
@@ -108,7 +130,17 @@ final class FeedGraph {
     for (_, source) in derived.sources {
       nodes[source.number].parents.removeAll { $0.feed == feed.number }
       addSteps(-steps, to: source)
+      if hasManagedRows(source.number) { countManagedSource(of: feed.number, -1) }
     }
+  }
+
+  private func countManagedSource(of feed: FeedNumber, _ difference: Int) {
+    let had = hasManagedRows(feed)
+    nodes[feed].managedSources += difference
+    assert(nodes[feed].managedSources >= 0, "more sources with managed rows were removed than were added")
+    if hasManagedRows(feed) == had { return }
+    if hadManagedRows[feed] == nil { hadManagedRows[feed] = had }
+    for parent in nodes[feed].parents { countManagedSource(of: parent.feed, difference) }
   }
 
   private func count(_ view: ViewKind, _ difference: Int) {
@@ -257,6 +289,10 @@ extension FeedGraph {
         $0 + nodes[$1.feed].steps + (table[$1.feed].derived?.stepsPerRow ?? 0)
       }
       precondition(nodes[feed.number].steps == steps, "the steps above a feed are wrong")
+      let managed = (feed.derived?.sources ?? []).count { hasManagedRows($0.feed.number) }
+      precondition(
+        nodes[feed.number].managedSources == managed + (feed.kind is ManagedKind ? 1 : 0),
+        "the number of sources with managed rows is wrong")
       guard let route = nodes[feed.number].route, route.version == version else { continue }
       let fresh = makeRoute(of: feed)
       precondition(

@@ -16,6 +16,8 @@ final class Publisher {
   private var revision: UInt64 = 0
   private var moment = Instant(nanoseconds: 0)
   private var start = Instant(nanoseconds: 0)
+  /// The feeds that no longer show rows of managed feeds.
+  private var settled: Set<FeedNumber> = []
   /// The number of changes that were published, without those of commits that changed one feed. Most are recorded in
   /// histories.
   private(set) var publishedChanges = 0
@@ -185,6 +187,7 @@ final class Publisher {
   ///
   /// A long commit stops between two feeds. Until it ends, nothing else reads feeds.
   private func publish(to observer: (any CommitObserver)?) {
+    openSettled()
     var order = (0..<changes.count).sorted { rank($0) < rank($1) }
     var next = 0
     while next < order.count {
@@ -205,12 +208,29 @@ final class Publisher {
     // The deltas that were told before a stop are written then, so that they do not add up.
     for slot in order {
       let feed = graph.table[changes[slot].pointee.feed]
-      if changes[slot].pointee.change.isEmpty && !feed.isGone { continue }
+      let isSettled = settled.contains(feed.number)
+      if changes[slot].pointee.change.isEmpty && !feed.isGone && !isSettled { continue }
       publishedChanges &+= 1
       announce(feed, slot, shift: 0, updated: nil, to: observer)
+      if isSettled { forgetPast(of: feed, observer) }
       if feed.isGone { observer?.didEnd(feed) }
       log.pace.spend(feed.isWatched ? Self.unitsOfADelta : 1)
     }
+  }
+
+  /// Opens the slots of the feeds that no longer show rows of managed feeds.
+  private func openSettled() {
+    settled = Set(graph.settled)
+    for feed in settled.sorted() { open(feed) }
+  }
+
+  /// Ends the past of a feed that no longer shows rows of managed feeds. Replay, which does not know these rows, may find that
+  /// nothing changes in the feed, and selects other rows. So the feed always gets the revision of the commit, no watch can
+  /// resume across it, and nothing is selected.
+  private func forgetPast(of feed: Feed, _ observer: (any CommitObserver)?) {
+    let wasSelected = !feed.selection.isEmpty
+    feed.forgetPast(at: revision)
+    if wasSelected { observer?.didCarrySelection(of: feed) }
   }
 
   /// The units of work to tell the change of a watched feed, whose length is not known: enough to look at the clock.

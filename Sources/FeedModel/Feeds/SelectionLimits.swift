@@ -31,11 +31,6 @@ extension Catalog {
 
   /// The managed feeds, and all feeds that show them. O(feeds).
   func feedsWithManagedRows() -> Set<FeedNumber> {
-    var waiting = feeds.values.filter { $0.kind is ManagedKind }.map(\.number)
-    var found = Set(waiting)
-    while let next = waiting.popLast() {
-      for parent in graph.parents(of: next) where found.insert(parent.feed).inserted { waiting.append(parent.feed) }
-    }
-    return found
+    Set(feeds.values.lazy.map(\.number).filter { [graph] in graph.hasManagedRows($0) })
   }
 }

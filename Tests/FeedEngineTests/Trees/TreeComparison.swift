@@ -13,14 +13,16 @@ extension TreeWorld {
   }
 
   /// Brings the copies to the last commit.
-  func applyDeltas() throws {
+  func applyDeltas(settled: [String]) throws {
     for (name, mirror) in mirrors where mirror.isEnded || views[name] == nil {
       guard mirror.isEnded || deltas[name]?["ended"]?.bool == true else {
         throw fail("the watch of the watch of \(name) did not end")
       }
     }
     for (name, delta) in deltas {
-      do { try mirrors[name]?.take(delta: delta) } catch { throw fail("the watcher of \(name): \(error)") }
+      do { try mirrors[name]?.take(delta: delta, isSettled: settled.contains(name)) } catch {
+        throw fail("the watcher of \(name): \(error)")
+      }
       if mirrors[name]?.isEnded == true {
         mirrors[name] = nil
         told[name] = nil

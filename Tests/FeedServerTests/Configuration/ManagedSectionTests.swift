@@ -50,6 +50,49 @@ struct ManagedSectionTests {
     }
   }
 
+  /// The revisions of feeds that no longer show managed rows are the same after replay, which does not know these rows, so
+  /// that conditions that held hold again. A watch does not resume from the time of the managed rows.
+  @Test func feedsThatNoLongerShowManagedRowsKeepTheirRevisions() throws {
+    let set = try ConfiguredDaemon(Self.configuration, contacts: Self.contacts, isKept: true)
+    let first = try set.watch("people")
+    _ = try first.receive(having: "Best mate")
+    let (slots, end) = (#""kind":"slots","pattern":["A"],"repeatables":["A"],"contents":{"A":"#, #"},"replace":true}"#)
+    // Feeds of each kind, how they are taken the managed rows from, and feeds above them.
+    for definition in [
+      #"{"feed":"view","kind":"view","of":"people"}"#, #"{"feed":"slots",\#(slots)"people"}}"#,
+      #"{"feed":"tabs","kind":"segmented","children":["notes","people"]}"#,
+      #"{"feed":"above","kind":"composed","children":["view","slots"]}"#,
+    ] { #expect(try set.ask("define", definition)["result"]["revision"].int != nil) }
+    let seen = try set.ask("watch", #"{"feed":"view"}"#)["result"]
+    #expect(try set.ask("select", #"{"feed":"library","at":[2,0]}"#)["error"]["code"].int == -32005)
+    _ = try set.ask("insert", #"{"feed":"notes","elements":[1]}"#)
+    #expect(try set.ask("select", #"{"feed":"library","at":[2,0]}"#)["result"]["selected"].elements.count == 1)
+    for (method, params) in [
+      ("define", #"{"feed":"view","kind":"view","of":"notes","replace":true}"#),
+      ("define", #"{"feed":"slots",\#(slots)"notes"\#(end)"#),
+      ("removeChild", #"{"feed":"tabs","child":"people"}"#), ("removeChild", #"{"feed":"library","child":"people"}"#),
+    ] { #expect(try set.ask(method, params)["result"]["revision"].int != nil) }
+    let feeds = ["view", "slots", "tabs", "above", "library"]
+    func revisions() throws -> [Int?] {
+      try feeds.map { try set.ask("describe", #"{"feed":"\#($0)"}"#)["result"]["revision"].int }
+    }
+    let known = try revisions()
+    #expect(known.allSatisfy { $0 ?? 0 > 0 })
+    for (feed, revision) in zip(feeds, known) {
+      let condition = #"{"feed":"\#(feed)","revision":\#(revision ?? -1)}"#
+      let define = try set.ask("define", #"{"feed":"if-\#(feed)","kind":"array","if":\#(condition)}"#)
+      #expect(define["error"]["code"].int == nil, "\(feed)")
+    }
+    #expect(try set.ask("selected", #"{"feed":"library"}"#)["result"]["selected"].elements.count == 0)
+    try set.restart(signal: SIGKILL)
+    #expect(try revisions() == known)
+    let names = try set.ask("feeds", "{}")["result"]["feeds"].elements.compactMap { $0["feed"].string }
+    #expect(names.filter { $0.hasPrefix("if-") } == feeds.map { "if-\($0)" }.sorted())
+    #expect(try set.ask("selected", #"{"feed":"library"}"#)["result"]["selected"].elements.count == 0)
+    let since = #""since":{"revision":\#(seen["revision"].int ?? -1),"epoch":"\#(seen["epoch"].string ?? "")"}"#
+    #expect(try set.ask("watch", #"{"feed":"view",\#(since)}"#)["result"]["resumed"].bool == false)
+  }
+
   @Test func databaseIsReadWhenItIsCreated() throws {
     let set = try ConfiguredDaemon(Self.configuration)
     try set.daemon.process.errors.wait(for: "managed feed people: there is no file \(set.database)")
