@@ -45,6 +45,8 @@ extension Command {
     ],
     notes: """
       The list on a terminal ends with q. Ctrl-C ends the process by SIGINT.
+      What shows the whole state begins with the present one, also with --since-file:
+      the list on a terminal, --print, --counts and --snapshot-only.
       --timeout ends the watch with status 4. --wait and --reconnect never give up.
       A watch whose feed is removed ends with status 1, or with --reconnect waits
       until the feed is defined again. Waiting for a feed needs the right to read
