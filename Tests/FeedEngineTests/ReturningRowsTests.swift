@@ -56,6 +56,32 @@ import Testing
     #expect(["deleted", "added", "updated"].map { delta?[$0]?.text } == ["[]", "[]", "[[0,1],[1,1]]"])
   }
 
+  @Test func rowAddedToAnotherBinIsMoved() {
+    _ = harness.ask(
+      client, "define",
+      #"{"feed":"e","kind":"collection","exclusive":true,"bins":[{"name":"a","filter":"@.k == 1"},{"name":"b","filter":"@.k == 2"}]}"#
+    )
+    let there = #"{"feed":"e","elements":[{"id":1,"k":1},{"id":2,"k":1},{"id":3,"k":2}]}"#
+    let delete = #"{"method":"delete","params":{"feed":"e","id":2}}"#
+    func update(_ k: Int) -> String { #"{"method":"update","params":{"feed":"e","element":{"id":2,"k":\#(k)}}}"# }
+    for (method, params) in [
+      ("transaction", #"{"ops":[\#(delete),\#(update(2))]}"#),
+      ("transaction", #"{"ops":[\#(update(2)),\#(delete),\#(update(2))]}"#),
+      ("update", #"{"feed":"e","elements":[{"id":2,"k":7},{"id":2,"k":2}]}"#),
+    ] {
+      _ = harness.ask(client, "set", there)
+      _ = harness.ask(client, "select", #"{"feed":"e","at":[0,1]}"#)
+      let watcher = harness.connect()
+      _ = harness.ask(watcher, "watch", #"{"feed":"e","initial":false}"#)
+      _ = harness.ask(client, method, params)
+      let frames = harness.take(watcher).compactMap { $0.json?["params"] }
+      #expect(
+        ["deleted", "added", "updated", "moves"].map { frames.first?[$0]?.text }
+          == ["[[0,1]]", "[[1,1]]", "[]", "[[0,0]]"], "\(params)")
+      #expect(frames.last?["selected"]?.text == "[[1,1]]", "\(params)")
+    }
+  }
+
   @Test func rowThatARedefinitionTakesToAnotherBinIsMoved() {
     func define(_ first: String, _ second: String) -> String {
       #"{"feed":"e","kind":"collection","exclusive":true,"replace":true,"bins":[{"name":"a","filter":"\#(first)"},{"name":"b","filter":"\#(second)"},{"name":"rest"}]}"#

@@ -167,6 +167,7 @@ extension TreeReference {
         feed.bins[place].rows[row].token = token()
       }
     }
+    pairRows(of: &feed, since: before)
     feeds[name] = feed
   }
 

@@ -65,7 +65,7 @@ extension TreeReference {
   }
 
   /// An element that left exactly one bin or section, which is still there, and entered exactly one other is the same row.
-  private func pairRows(of feed: inout TreeFeed, since before: TreeFeed) {
+  func pairRows(of feed: inout TreeFeed, since before: TreeFeed) {
     let common = before.bins.compactMap { bin in feed.bins.firstIndex { $0.name == bin.name } }
     let staying = Set(common.rising.map { feed.bins[$0].name })
     let then = Set(before.bins.flatMap { $0.rows.map(\.token) })

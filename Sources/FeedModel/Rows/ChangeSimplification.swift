@@ -9,7 +9,7 @@ extension RowStore {
   /// Reduces the composition of several steps to a minimal change.
   ///
   /// Composition knows only positions. This method knows the elements. A row that left and returned is paired as a move
-  /// if its identity is the same, and the move is dropped if it ends where it began. A row whose element equals the one
+  /// if its identity is the same, and so is one that left exactly one section and entered exactly one other. The move is dropped if it ends where it began. A row whose element equals the one
   /// before the steps is not updated; a moved one keeps its element, so that feeds in which it does not move don't list it.
   ///
   /// - Parameters:
@@ -68,13 +68,17 @@ extension RowStore {
     }
     var targets = Dictionary(uniqueKeysWithValues: change.moves.map { ($0.deleted, $0.added) })
     var sources = Dictionary(uniqueKeysWithValues: change.moves.map { ($0.added, $0.deleted) })
+    /// The removals of rows that did not return to their section.
+    var others: [Int] = []
     for index in removals {
       let section = entries[index].section
-      guard let handle = successor(of: entries[index].handle), let row = sections[Int(section)].rows.row(of: handle),
-        let before = rowBefore(entries, index),
-        let deleted = change.deleted.place(of: IndexPath(section: section, row: UInt32(before))),
-        let added = change.added.place(of: IndexPath(section: section, row: UInt32(row)))
-      else { continue }
+      guard let handle = successor(of: entries[index].handle) else { continue }
+      guard let added = place(of: handle, in: section, among: change.added),
+        let deleted = placeBefore(entries, index, among: change.deleted)
+      else {
+        if sections.count > 1 { others.append(index) }
+        continue
+      }
       // A row that returned to its section is preferred to a row with the same element that left another section.
       if let other = targets[deleted] {
         if change.added[Int(other)].section == section { continue }
@@ -86,12 +90,40 @@ extension RowStore {
       }
       (targets[deleted], sources[added]) = (added, deleted)
     }
+    /// Of the elements of these rows, those that entered exactly one section: the rows that left, and the one that came.
+    var candidates: [UInt32: (left: [UInt32], entered: UInt32)] = [:]
+    for index in others {
+      pace.spend()
+      guard let handle = successor(of: entries[index].handle) else { continue }
+      let entered = sections.indices.compactMap { place(of: handle, in: UInt32($0), among: change.added) }
+        .filter { sources[$0] == nil }
+      guard entered.count == 1, let deleted = placeBefore(entries, index, among: change.deleted),
+        targets[deleted] == nil
+      else { continue }
+      candidates[handle, default: ([], entered[0])].left.append(deleted)
+    }
+    for (left, entered) in candidates.values where left.count == 1 { targets[left[0]] = entered }
     let kept = Set(change.moves.lazy.filter(\.keepsElement))
     change.moves = targets.map { deleted, added in
       let move = Move(deleted: deleted, added: added)
       return Move(deleted: deleted, added: added, keepsElement: kept.contains(move))
     }
     change.moves.sort { $0.deleted < $1.deleted }
+  }
+
+  /// The index among `paths`, which ascend, of the row of an element in a section; nil if it is not one of them.
+  private func place(of handle: UInt32, in section: UInt32, among paths: [IndexPath]) -> UInt32? {
+    guard let row = sections[Int(section)].rows.row(of: handle) else { return nil }
+    return paths.place(of: IndexPath(section: section, row: UInt32(row)))
+  }
+
+  /// The index among `paths`, which ascend, of a row that an entry removed, before the first entry; nil if it was not there or
+  /// is not one of them. O(index).
+  private func placeBefore(
+    _ entries: Slice<BlockList<UndoLog.Entry>>, _ index: Int, among paths: [IndexPath]
+  ) -> UInt32? {
+    guard let row = rowBefore(entries, index) else { return nil }
+    return paths.place(of: IndexPath(section: entries[index].section, row: UInt32(row)))
   }
 
   /// The row before the first entry of a row that an entry removed; nil if it was inserted by a later entry. O(index).
