@@ -74,6 +74,25 @@ import Testing
       changes.move(row: 1, to: 0, in: "queue")
     }
     #expect(revision == 3)
+    try await client.call("define", ["feed": "list", "kind": "array", "id": "$.id"])
+    try await client.call("define", ["feed": "banner", "kind": "single"])
+    try await client.transaction { changes in
+      try changes.push([Item(id: 6, text: "d"), Item(id: 7, text: "e"), Item(id: 8, text: "f")], to: "list")
+      try changes.move(id: 8, to: 0, in: "list")
+      try changes.patch(row: 1, of: "list", with: ["text": "g"])
+      try changes.put(Item(id: 9, text: "h"), in: "banner")
+      try changes.patch(single: "banner", with: ["text": "i"])
+    }
+    try await client.delete(where: "@.text == 'e'", from: "list")
+    struct Range: Decodable { var elements: [Item] }
+    struct Section: Encodable {
+      var feed: String
+      var section = 0
+    }
+    let list = try await client.call("range", Section(feed: "list"), as: Range.self)
+    #expect(list.elements == [Item(id: 8, text: "f"), Item(id: 6, text: "g")])
+    let banner = try await client.call("range", Section(feed: "banner"), as: Range.self)
+    #expect(banner.elements == [Item(id: 9, text: "i")])
     try await client.patch(1, in: "inbox", with: ["tags": ["x"]])
     for try await update in client.watch("inbox", as: Item.self) {
       #expect(try update.items() == [Item(id: 1, text: "fan stopped", tags: ["x"])])

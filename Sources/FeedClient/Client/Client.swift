@@ -86,6 +86,12 @@ public final class Client: Sendable {
     try await change(animation) { changes in try changes.add("delete", feed, [("id", id)]) }
   }
 
+  /// Deletes the elements for which a filter holds, such as `@.priority < 3`.
+  @discardableResult
+  public func delete(where filter: String, from feed: String, animation: String? = nil) async throws -> UInt64 {
+    try await change(animation) { changes in changes.delete(where: filter, from: feed) }
+  }
+
   /// Merges members into the element with an identity (RFC 7396); a null member is removed.
   @discardableResult
   public func patch(
@@ -169,10 +175,10 @@ public struct Transaction {
     conditions.append(Condition(feed: feed, revision: revision))
   }
 
-  /// Inserts an element into a collection, or updates the element with its identity.
+  /// Inserts an element into a collection or an array with identity, or updates the element with its identity.
   public mutating func push(_ element: some Encodable, to feed: String) throws { try push([element], to: feed) }
 
-  /// Inserts or updates elements of a collection.
+  /// Inserts or updates elements of a collection or an array with identity.
   public mutating func push(_ elements: [some Encodable], to feed: String) throws {
     try add("update", feed, [("elements", elements)])
   }
@@ -196,6 +202,16 @@ public struct Transaction {
     try add("patch", feed, [("id", id), ("patch", patch)])
   }
 
+  /// Merges members into the element at a row of an array.
+  public mutating func patch(row: Int, of feed: String, with patch: some Encodable) throws {
+    try add("patch", feed, [("at", row), ("patch", patch)])
+  }
+
+  /// Merges members into the element of a single.
+  public mutating func patch(single feed: String, with patch: some Encodable) throws {
+    try add("patch", feed, [("patch", patch)])
+  }
+
   /// Inserts elements into an array; without a row, at its end.
   public mutating func insert(_ elements: [some Encodable], into feed: String, at row: Int? = nil) throws {
     try add("insert", feed, [("elements", elements)] + (row.map { [("at", $0)] } ?? []))
@@ -209,6 +225,11 @@ public struct Transaction {
   /// Moves a row of an array. The new row is counted after the move.
   public mutating func move(row: Int, to destination: Int, in feed: String) {
     try? add("move", feed, [("from", row), ("to", destination)])
+  }
+
+  /// Moves the element with an identity in an array. The new row is counted after the move.
+  public mutating func move(id: some Encodable, to destination: Int, in feed: String) throws {
+    try add("move", feed, [("id", id), ("to", destination)])
   }
 
   /// Removes rows of an array. All rows are counted before the removal.
