@@ -223,6 +223,33 @@ struct ClientTransferTests {
     #expect(try client.run("range", "f", "0", "0", "9").lines == ["1", "1"])
   }
 
+  @Test("a refused definition changes nothing") func refusedDefinitionChangesNothing() throws {
+    let client = ClientCommand(try DaemonProcess())
+    let text =
+      #"{"feed":"f","kind":"array","count":1,"following":1}"# + "\n1\n"
+      + #"{"feed":"v","kind":"view","of":"f","filtre":1}"#
+    let refused = try client.run("import", input: text)
+    #expect(refused.code == 1)
+    #expect(refused.errors.contains("filtre is an unknown member"), "\(refused.errors)")
+    #expect(try client.run("feeds").output == "")
+    let list = try client.run("export", "$feeds")
+    #expect(list.code == 2 && list.errors.contains("'$feeds' cannot be exported"), "\(list.errors)")
+  }
+
+  @Test("a large single is queried like a small one") func largeSingle() throws {
+    let client = ClientCommand(try DaemonProcess(["--max-query-bytes", "4K"]))
+    #expect(try client.run("define", "one", "--kind", "single").code == 0)
+    for length in [10, 5000] {
+      let text = String(repeating: "x", count: length)
+      #expect(try client.run("push", "one", "{\"n\":1,\"text\":\"\(text)\"}").code == 0)
+      #expect(try client.run("query", "one", "$.n").lines == ["1"], "\(length)")
+      #expect(try client.run("query", "one", "$.n", "--places").lines == [#"{"at":[0,0],"node":1}"#], "\(length)")
+      #expect(try client.run("query", "one", "$[0].n").lines.isEmpty, "\(length)")
+    }
+    #expect(try client.run("query", "one", "$", "--places", "--template", "{n}").code == 2)
+    #expect(try client.run("patch", "one", "[1]").code == 2)
+  }
+
   @Test("an export that cannot be written ends with 2") func unwritableOutput() throws {
     let client = ClientCommand(try DaemonProcess())
     let lines = (0..<20_000).map { "{\"id\":\($0),\"text\":\"some text of an element\"}" }

@@ -398,7 +398,10 @@ def _verify(connection, feed):
 
 
 def _call(connection, method, params="{}"):
-    _print(connection.call(method, **json.loads(params, parse_float=Decimal)))
+    members = json.loads(params, parse_float=Decimal)
+    if not isinstance(members, dict):
+        raise ValueError("PARAMS must be a JSON object of named parameters")
+    _print(connection.call(method, **members))
 
 
 if __name__ == "__main__":

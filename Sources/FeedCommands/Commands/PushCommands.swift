@@ -81,7 +81,9 @@ extension Command {
     } else if !words[0].hasPrefix("{") {
       throw invocation.usage("missing argument PATCH, a JSON object")
     }
-    params.add("patch", json: try ElementArguments.parse([words[words.count - 1]], of: "patch")[0])
+    let patch = try ElementArguments.parse([words[words.count - 1]], of: "patch")[0]
+    guard patch.hasPrefix("{") else { throw invocation.usage("PATCH '\(patch)': expected a JSON object") }
+    params.add("patch", json: patch)
     return try invocation.request("patch", params.finish(), show: Show.mutation)
   }
 

@@ -98,7 +98,7 @@ extension Command {
       """,
     about: """
       Evaluates a JSONPath (RFC 9535) over the array of the feed's elements, in the order of its rows, and shows each \
-      node found on a line. A query that is too large for the daemon is evaluated by this program.
+      node found on a line. For a single it is evaluated over its element. A query that is too large for the daemon is evaluated by this program.
       """,
     options: [OptionDescription("places", help: "print each node with the place of its element, as JSON"), template],
     operands: 2...2
@@ -109,6 +109,7 @@ extension Command {
     params.add("feed", feed)
     params.add("path", invocation.operand(1))
     let hasPlaces = invocation.options.contains("places")
+    if hasPlaces, !templates.isEmpty { throw invocation.usage("--places and --template exclude each other") }
     if hasPlaces { params.add("places", true) }
     do throws(Failure) {
       let show = hasPlaces ? Show.placedNodes : Show.items("nodes", templates)

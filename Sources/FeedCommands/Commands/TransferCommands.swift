@@ -33,7 +33,8 @@ extension Command {
     about: """
       Defines the feeds of an export and pushes their elements, from FILE or standard input. The whole input is \
       checked before the first change: if it is empty, truncated or malformed, nothing is changed. The same holds if \
-      one of the feeds already has elements, unless --replace or --merge is given. Elements that the daemon refuses \
+      the daemon refuses a definition, unless all of them are too long for one request, and if one of the feeds \
+      already has elements, unless --replace or --merge is given. Elements that the daemon refuses \
       are reported with their line, and the others are imported.
       """,
     options: [

@@ -147,7 +147,8 @@ struct Explanation {
 /// Replaces members of requests in the daemon's messages by the words of the command line that set them.
 struct CommandWords {
   private static let words = [
-    ("\"replace\": true", "--replace"), ("\"initial\": false", "--no-initial"), ("\"all\": true", "--all"),
+    ("needs \"section\"; give", "needs --section: give"), ("\"replace\": true", "--replace"),
+    ("\"initial\": false", "--no-initial"), ("\"all\": true", "--all"),
     ("\"multiple\": false", "--no-multiple"),
     ("define it first, or list the feeds with method feeds", "define it, or list the feeds with feedclient feeds"),
     ("list the feeds with method feeds", "list the feeds with feedclient feeds"),

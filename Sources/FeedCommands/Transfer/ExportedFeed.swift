@@ -1,3 +1,4 @@
+import FeedChange
 import FeedClient
 import FeedJSON
 
@@ -72,6 +73,9 @@ struct ExportedFeed {
       for shown in feed.shown { _ = visit(shown) }
       result.append(feed)
       return true
+    }
+    if names.contains(FeedName.feeds) {
+      throw .usage("export: '\(FeedName.feeds)' cannot be exported: the daemon derives it from the other feeds")
     }
     for name in names where !visit(name) {
       throw .client(

@@ -14,7 +14,7 @@ final class FeedImport {
   }
 
   /// The limits that a smaller request respects.
-  private static let limits: Set = ["maxFrame", "maxRequestRows"]
+  private static let limits: Set = ["maxFrame", "maxRequestRows", "maxRequestSteps"]
 
   private let invocation: Invocation
   private let connection: Connection
@@ -44,12 +44,16 @@ final class FeedImport {
   /// Imports an export. Validates all of it before the first change.
   func run(_ export: borrowing ExportLines) throws(Failure) -> ExitStatus {
     var filled: [String] = []
+    var definitions: [String] = []
     try export.read { line throws(Failure) in
-      if case .feed(let heading) = line, heading.count != nil { filled.append(heading.feed.name) }
+      guard case .feed(let heading) = line else { return }
+      definitions.append(heading.feed.parameters(replace: policy == .replace, animation: animation))
+      if heading.count != nil { filled.append(heading.feed.name) }
     }
     if policy == .refuse {
       for feed in filled { try checkIsEmpty(feed) }
     }
+    try define(definitions)
     try export.read { line throws(Failure) in
       switch line {
       case .feed(let heading): try begin(heading)
@@ -97,12 +101,26 @@ final class FeedImport {
     }
   }
 
-  /// Defines a feed, and prepares it for its elements.
+  /// Defines all feeds in one commit, so that none is defined if the daemon refuses one; or one after another if they are too
+  /// many for a request.
+  private func define(_ definitions: [String]) throws(Failure) {
+    feeds = definitions.count
+    let operations = definitions.map { "{\"method\":\"define\",\"params\":\($0)}" }
+    var params = ParameterWriter()
+    params.add("ops", json: "[\(operations.joined(separator: ","))]")
+    do throws(Failure) {
+      try invocation.call(connection, "transaction", params.finish(), deadline: invocation.deadline()) { _ in }
+    } catch {
+      guard error.exceeds(Self.limits) else { throw error }
+      for definition in definitions {
+        try invocation.call(connection, "define", definition, deadline: invocation.deadline()) { _ in }
+      }
+    }
+  }
+
+  /// Prepares a feed for its elements.
   private func begin(_ heading: ExportLines.Heading) throws(Failure) {
     try endFeed()
-    let definition = heading.feed.parameters(replace: policy == .replace, animation: animation)
-    try invocation.call(connection, "define", definition, deadline: invocation.deadline()) { _ in }
-    feeds += 1
     guard heading.count != nil else { return }
     var (target, held) = try describe(heading.feed.name) { (PushTarget($0), $0.member("count")?.int ?? 0) }
     target.animation = animation

@@ -27,6 +27,14 @@ struct LocalQuery {
 
   /// Prints the nodes, all at one revision.
   func run(_ feed: String) throws(Failure) {
+    var params = ParameterWriter()
+    params.add("feed", feed)
+    let deadline = invocation.deadline()
+    let (connection, _) = try invocation.connect(deadline: deadline)
+    let kind = try invocation.call(connection, "describe", params.finish(), deadline: deadline) {
+      $0.member("kind")?.string
+    }
+    if kind == "single" { return try runOverElement(of: feed) }
     if let elementwise = path.elementwise() { try run(elementwise, feed) } else { try runOverDocument(feed) }
   }
 
@@ -62,6 +70,13 @@ struct LocalQuery {
     }
     for (place, nodes) in held.reversed() {
       for node in nodes { try show(node, at: place) }
+    }
+  }
+
+  /// A path over a single is evaluated on its element instead of an array.
+  private func runOverElement(of feed: String) throws(Failure) {
+    try SnapshotStream(invocation).read(feed) { row throws(Failure) in
+      path.evaluate(row.element) { show($0, at: row.place) }
     }
   }
 

@@ -78,6 +78,9 @@ struct WatchSettings: Equatable {
     if words.contains("print"), words.contains("counts") {
       throw invocation.usage("--print and --counts exclude each other")
     }
+    if words.contains("counts"), !templates.isEmpty {
+      throw invocation.usage("--counts and --template exclude each other")
+    }
     if words.contains("print"), !templates.isEmpty || invocation.console.wantsJSON {
       throw invocation.usage("--print excludes --template and --json")
     }
