@@ -62,7 +62,7 @@ public final class ManagedKind: FeedKind {
 
   /// Returns the element with an identity and its place; nil if there is none.
   func find(_ id: JSONView) throws(FeedError) -> (row: Row, places: [IndexPath])? {
-    guard let handle = try state.find(id, index: 0) else { return nil }
+    guard let handle = try state.find(id, index: 0, isID: true) else { return nil }
     return (state.row(of: handle), state.places(of: handle))
   }
 
@@ -129,10 +129,12 @@ final class ManagedState: RowStore {
 
   /// Returns the row with an identity; nil if there is none.
   /// - Throws: `noIdentity` if `value` is neither a string nor a number.
-  func find(_ value: JSONView, index place: Int) throws(FeedError) -> UInt32? {
+  ///
+  /// - Parameter isID: whether the request gave the identity itself, not a row that contains it.
+  func find(_ value: JSONView, index place: Int, isID: Bool = false) throws(FeedError) -> UInt32? {
     identity.removeAll(keepingCapacity: true)
     guard Identity.append(value, to: &identity) else {
-      throw .noIdentity(feed: feed, index: place, path: definition.id, found: value.kind.name)
+      throw .noIdentity(feed: feed, index: place, path: isID ? "" : definition.id, found: value.kind.name)
     }
     return index.find(identity.bytes, hash: Identity.hash(identity.bytes, seed: seed), in: elements)
   }

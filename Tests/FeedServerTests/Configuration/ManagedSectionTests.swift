@@ -32,6 +32,8 @@ struct ManagedSectionTests {
     try other.execute("UPDATE person SET name = 'Aaron' WHERE id = 2")
     _ = try client.receive(having: #""deleted":[[0,1]],"added":[[0,0]]"#, #""moves":[[0,0]]"#)
     try other.execute("BEGIN; DELETE FROM person WHERE id = 3; INSERT INTO person VALUES (4, 'Kim', 'work'); COMMIT")
+    let noID = try set.ask("get", #"{"feed":"people","id":null}"#)["error"]
+    #expect(noID["code"].int == -32003 && noID["data"].text == #"{"feed":"people","index":0}"#)
     _ = try client.receive(having: #""sections":{"deleted":[1],"added":[{"at":1,"name":"people/work"}]}"#, "Kim")
     let snapshot = try set.ask("snapshot", #"{"feed":"library"}"#)
     let sections = snapshot["result"]["sections"].elements
