@@ -16,7 +16,8 @@ _TYPES = {
     "array": lambda v: isinstance(v, list),
     "object": lambda v: isinstance(v, dict),
 }
-_WORDS = {"$schema", "$defs", "title", "description"}
+#: Keywords without a method: annotations, and those that another keyword needs or `check` itself applies.
+_WORDS = {"$schema", "$defs", "title", "description", "then", "unevaluatedProperties"}
 
 
 class Invalid(Exception):
@@ -51,23 +52,39 @@ class Schema:
         return Schema((self.path.parent / file).resolve() if file else self.path, pointer)
 
     def check(self, value, at="$"):
+        """Returns the names of the members that the schema evaluates; raises Invalid if the value does not match.
+
+        A member is evaluated by `properties` and the like of the schema, and of each subschema that applies to the same value
+        and matches it. `unevaluatedProperties` applies to the other members.
+        """
         if self.value is True:
-            return
+            return set()
         if self.value is False:
             raise Invalid(f"{at}: no value is allowed here")
+        evaluated = set()
         for word, argument in self.value.items():
             if word not in _WORDS:
-                getattr(self, "_" + word.lstrip("$"))(argument, value, at)
+                evaluated |= getattr(self, "_" + word.lstrip("$"))(argument, value, at) or set()
+        if "unevaluatedProperties" in self.value:
+            evaluated |= self._others(evaluated, self.value["unevaluatedProperties"], value, at)
+        return evaluated
 
-    def _valid(self, schema, value, at):
+    def _evaluated(self, schema, value, at):
+        """Returns the names of the members that a subschema evaluates; None if the value does not match."""
         try:
-            self.within(schema).check(value, at)
+            return self.within(schema).check(value, at)
         except Invalid:
-            return False
-        return True
+            return None
+
+    def _others(self, names, schema, value, at):
+        """Checks the members of the value that are not among `names`. Returns their names."""
+        others = value.keys() - names if isinstance(value, dict) else set()
+        for name in others:
+            self.within(schema).check(value[name], f"{at}.{name}")
+        return others
 
     def _ref(self, _, value, at):
-        self.target().check(value, at)
+        return self.target().check(value, at)
 
     def _type(self, names, value, at):
         names = names if isinstance(names, list) else [names]
@@ -80,14 +97,13 @@ class Schema:
         self._require(value in values, at, f"is none of {values!r}: {value!r}")
 
     def _properties(self, properties, value, at):
-        if isinstance(value, dict):
-            for name in value.keys() & properties.keys():
-                self.within(properties[name]).check(value[name], f"{at}.{name}")
+        names = value.keys() & properties.keys() if isinstance(value, dict) else set()
+        for name in names:
+            self.within(properties[name]).check(value[name], f"{at}.{name}")
+        return names
 
     def _additionalProperties(self, schema, value, at):
-        if isinstance(value, dict):
-            for name in value.keys() - self.value.get("properties", {}).keys():
-                self.within(schema).check(value[name], f"{at}.{name}")
+        return self._others(self.value.get("properties", {}).keys(), schema, value, at)
 
     def _required(self, names, value, at):
         missing = set(names) - value.keys() if isinstance(value, dict) else None
@@ -111,6 +127,9 @@ class Schema:
     def _minItems(self, least, value, at):
         self._require(not isinstance(value, list) or len(value) >= least, at, f"has fewer than {least} items")
 
+    def _maxItems(self, most, value, at):
+        self._require(not isinstance(value, list) or len(value) <= most, at, f"has more than {most} items")
+
     def _minLength(self, least, value, at):
         self._require(not isinstance(value, str) or len(value) >= least, at, f"is shorter than {least}")
 
@@ -126,17 +145,28 @@ class Schema:
         self._require(not _TYPES["number"](value) or value > least, at, f"is not above {least}")
 
     def _allOf(self, schemas, value, at):
-        for schema in schemas:
-            self.within(schema).check(value, at)
+        return set().union(*(self.within(schema).check(value, at) for schema in schemas))
 
     def _anyOf(self, schemas, value, at):
-        self._require(
-            any(self._valid(schema, value, at) for schema in schemas), at, f"matches none of the schemas: {value!r}"
-        )
+        fitting = self._fitting(schemas, value, at)
+        self._require(fitting, at, f"matches none of the schemas: {value!r}")
+        return set().union(*fitting)
 
     def _oneOf(self, schemas, value, at):
-        fitting = sum(self._valid(schema, value, at) for schema in schemas)
-        self._require(fitting == 1, at, f"matches {fitting} of the schemas instead of one")
+        fitting = self._fitting(schemas, value, at)
+        self._require(len(fitting) == 1, at, f"matches {len(fitting)} of the schemas instead of one")
+        return fitting[0]
+
+    def _if(self, schema, value, at):
+        evaluated = self._evaluated(schema, value, at)
+        if evaluated is None:
+            return set()
+        return evaluated | self.within(self.value.get("then", True)).check(value, at)
+
+    def _fitting(self, schemas, value, at):
+        """Returns the names of the evaluated members for each schema that the value matches."""
+        results = [self._evaluated(schema, value, at) for schema in schemas]
+        return [names for names in results if names is not None]
 
     @staticmethod
     def _require(truth, at, otherwise):

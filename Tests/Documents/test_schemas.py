@@ -1,7 +1,9 @@
-"""Schemas, pages, OpenRPC and vectors agree."""
+"""Schemas, pages, OpenRPC and vectors agree, and the schemas refuse what the daemon refuses."""
 
+import json
 import re
 import subprocess
+import tempfile
 import unittest
 
 import documents
@@ -21,7 +23,7 @@ def walk(value, found):
         if word in ("properties", "$defs"):
             for each in argument.values():
                 walk(each, found)
-        elif word in ("items", "additionalProperties"):
+        elif word in ("items", "additionalProperties", "unevaluatedProperties", "if", "then"):
             walk(argument, found)
         elif word in ("allOf", "anyOf", "oneOf", "prefixItems"):
             for each in argument:
@@ -54,7 +56,7 @@ class Schemas(unittest.TestCase):
         with daemon.connect() as connection:
             capabilities = connection.hello["capabilities"]
         self.assertEqual(sorted(METHODS), capabilities["methods"])
-        kinds = schema("definition").value["properties"]["kind"]["enum"]
+        kinds = schema("definition", "/$defs/definitionMembers").value["properties"]["kind"]["enum"]
         self.assertEqual(sorted(kinds), capabilities["kinds"])
 
     def test_pages_and_schemas_name_the_same_members(self):
@@ -68,7 +70,7 @@ class Schemas(unittest.TestCase):
     def members(self, one):
         names = set(one.value.get("properties", {}))
         for part in one.value.get("allOf", []):
-            if part.get("$ref") != "../definition.json":
+            if not part.get("$ref", "").startswith("../definition.json"):
                 names |= self.members(one.within(part))
         return names | self.members(one.target()) if "$ref" in one.value else names
 
@@ -83,6 +85,25 @@ class Schemas(unittest.TestCase):
     def test_openrpc_is_up_to_date(self):
         made = subprocess.run([documents.ROOT / "scripts" / "openrpc", "--check"], capture_output=True, text=True)
         self.assertEqual((made.returncode, made.stdout), (0, ""), "run scripts/openrpc to update it")
+
+    def test_definitions_of_the_specification_are_valid(self):
+        text = (PROTOCOL / "README.md").read_text(encoding="utf-8")
+        chapter = text.split("\n## 6. Definitions\n")[1].split("\n## ")[0]
+        values = [value for block in documents.blocks(chapter, "json") for value in self.values(block)]
+        found = [value for value in values if "definition" not in value]  # not a row of $feeds
+        self.assertGreater(len(found), 8)
+        for definition in found:
+            schema("definition").check(definition)
+            schema("methods/define", "/$defs/params").check(definition)
+
+    def values(self, text):
+        """Returns the JSON values that follow one another in a text."""
+        values, rest = [], text.strip()
+        while rest:
+            value, end = json.JSONDecoder().raw_decode(rest)
+            values.append(value)
+            rest = rest[end:].lstrip()
+        return values
 
     def test_links_have_targets(self):
         for path in [documents.ROOT / "README.md", *PROTOCOL.rglob("*.md")]:
@@ -144,6 +165,166 @@ class Vectors(unittest.TestCase):
         ):
             with self.assertRaises(Invalid):
                 schema(name, pointer).check(wrong)
+
+
+class Validator(unittest.TestCase):
+    """The keywords of `schemacheck` whose meaning depends on other keywords."""
+
+    def check(self, value, valid=(), invalid=()):
+        one = schema("common").within(value)
+        for each in valid:
+            one.check(each)
+        for each in invalid:
+            with self.assertRaises(Invalid, msg=f"{value}: {each}"):
+                one.check(each)
+
+    def test_unevaluated_properties_are_those_that_no_matching_subschema_evaluates(self):
+        closed = {"unevaluatedProperties": False}
+        a, b = {"properties": {"a": True}}, {"properties": {"b": {"type": "integer"}}}
+        self.check(closed, [{}, [1], "a", 1], [{"a": 1}])
+        self.check({"unevaluatedProperties": {"type": "string"}, **a}, [{"a": 1, "x": "s"}], [{"a": 1, "x": 1}])
+        self.check({**closed, **a}, [{}, {"a": 1}], [{"a": 1, "b": 1}])
+        self.check({**closed, **a, "additionalProperties": {"type": "null"}}, [{"a": 1, "x": None}], [{"x": 1}])
+        self.check({**closed, "allOf": [a, b]}, [{"a": 1, "b": 1}], [{"a": 1, "x": 1}, {"b": "s"}])
+        self.check({**closed, "anyOf": [a, b]}, [{"a": 1, "b": 1}], [{"a": 1, "b": "s"}, {"x": 1}])
+        one = {**closed, "oneOf": [{**a, "required": ["a"]}, {**b, "required": ["b"]}]}
+        self.check(one, [{"a": 1}, {"b": 1}], [{"a": 1, "b": 1}, {"a": 1, "b": "s"}, {"a": 1, "x": 1}, {}])
+        point = {"$ref": "common.json#/$defs/since"}
+        self.check({**closed, **point}, [{"epoch": "e", "revision": 1}], [{"epoch": "e", "revision": 1, "x": 1}])
+
+    def test_unevaluated_properties_of_a_subschema_are_its_own(self):
+        closed, a = {"unevaluatedProperties": False}, {"properties": {"a": True}}
+        self.check({**a, "allOf": [closed]}, [{}], [{"a": 1}])
+        self.check({**closed, "allOf": [{**closed, **a}]}, [{"a": 1}], [{"b": 1}])
+        self.check({**closed, "allOf": [{"unevaluatedProperties": True}]}, [{"a": 1}])
+        self.check({**closed, "properties": {"o": a}}, [{"o": {"a": 1, "x": 1}}], [{"o": {}, "a": 1}])
+
+    def test_if_applies_then_and_evaluates_only_when_it_matches(self):
+        both = {
+            "if": {"properties": {"a": True}, "required": ["a"]},
+            "then": {"properties": {"b": {"type": "null"}}},
+            "unevaluatedProperties": False,
+        }
+        self.check(both, [{}, {"a": 1}, {"a": 1, "b": None}], [{"b": None}, {"a": 1, "b": 1}, {"a": 1, "x": 1}])
+        self.check({"if": {"required": ["a"]}}, [{}, {"a": 1}, 1])
+
+    def test_items_are_counted(self):
+        self.check({"maxItems": 1}, [[], [1], {"a": 1, "b": 2}], [[1, 2]])
+
+
+#: Definitions that the daemon refuses with -32602 for their members.
+REFUSED_DEFINITIONS = [
+    {"kind": "collection", "filtre": 1},
+    {"kind": "collection", "of": "x"},
+    {"kind": "collection", "bins": [{"name": "all", "filtre": "@.x"}]},
+    {"kind": "collection", "section": "$.day", "bins": [{"name": "a"}, {"name": "b"}]},
+    {"kind": "collection", "sectionOrder": "descending"},
+    {"kind": "array", "bins": []},
+    {"kind": "array", "exclusive": True},
+    {"kind": "single", "retain": {"count": 1}},
+    {"kind": "single", "id": "$.id"},
+    {"kind": "composed", "children": ["x"], "current": 0},
+    {"kind": "segmented", "children": ["x"], "contents": {}},
+    {"kind": "slots", "contents": {"X": "x"}, "pattern": ["X"], "of": "x"},
+    {"kind": "view", "of": "x", "bins": []},
+    {"kind": "view", "of": "x", "sectionOrder": "ascending"},
+    {"kind": "managed", "database": "x.sqlite", "query": "SELECT 1 AS id", "sort": []},
+]
+#: Definitions that it accepts: each kind, with each of its members.
+ACCEPTED_DEFINITIONS = [
+    {"kind": "collection"},
+    {"kind": "collection", "retain": None},
+    {"kind": "collection", "id": "$.key", "exclusive": True, "bins": [{"name": "a", "filter": "@.x"}, {"name": "b"}]},
+    {"kind": "collection", "section": "$.day", "sectionOrder": "descending", "type": "$.kind", "retain": {"count": 9}},
+    {"kind": "collection", "section": "$.day", "bins": []},
+    {"kind": "collection", "section": "$.day", "bins": [{"name": "a", "sort": [{"by": "$.x", "order": "descending"}]}]},
+    {"kind": "array", "id": "$.id", "type": "$.kind", "retain": {"until": "$.end"}, "editable": False, "movable": False},
+    {"kind": "single", "type": "$.kind", "selectable": False, "multiple": False},
+    {"kind": "composed", "children": ["x"]},
+    {"kind": "segmented", "children": ["x"], "current": -1},
+    {
+        "kind": "slots",
+        "contents": {"X": "x"},
+        "pattern": ["X"],
+        "repeatables": ["X"],
+        "header": ["X"],
+        "default": "X",
+        "fixed": {"1": "X"},
+        "types": "element",
+    },
+    {"kind": "view", "of": "x/all", "filter": "@.x", "sort": [{"by": "$.x"}], "offset": 1, "limit": 2},
+]
+
+
+class Refusals(unittest.TestCase):
+    """The schemas refuse what the daemon refuses with -32602, and accept what it accepts."""
+
+    def setUp(self):
+        daemon = support.Daemon()
+        self.addCleanup(daemon.stop)
+        self.connection = daemon.connect()
+        self.addCleanup(self.connection.close)
+        self.accept("define", {"feed": "x", "kind": "collection"})
+
+    def accept(self, method, params):
+        with self.subTest(method, params=params):
+            schema(f"methods/{method}", "/$defs/params").check(params)
+            return self.connection.call(method, **params)
+
+    def refuse(self, method, params):
+        with self.subTest(method, params=params):
+            with self.assertRaises(support.feedd.Refused) as refused:
+                self.connection.call(method, **params)
+            self.assertEqual(refused.exception.code, -32602)
+            with self.assertRaises(Invalid):
+                schema(f"methods/{method}", "/$defs/params").check(params)
+
+    def test_members_of_definitions(self):
+        for definition in REFUSED_DEFINITIONS:
+            self.refuse("define", {"feed": "a", **definition})
+        for place, definition in enumerate(ACCEPTED_DEFINITIONS):
+            self.accept("define", {"feed": f"a{place}", **definition})
+
+    def test_define_accepts_members_of_the_request(self):
+        conditions = [{"feed": "x", "revision": 1}, {"feed": "y", "revision": None}]
+        definition = {"feed": "a", "kind": "single", "replace": True, "animation": "fade", "if": conditions}
+        self.accept("define", definition)
+        self.refuse("define", {**definition, "replaces": True})
+
+    def test_define_accepts_a_whole_result_of_describe(self):
+        for place, definition in enumerate(ACCEPTED_DEFINITIONS):
+            self.accept("define", {"feed": f"a{place}", **definition})
+            described = self.connection.call("describe", feed=f"a{place}")
+            self.assertEqual(self.accept("define", described), {"revision": place + 2})
+            self.accept("define", {**described, "source": {"status": "ok"}, "shows": [], "if": []})
+            self.refuse("define", {**described, "filtre": 1})
+            for name in ("sections", "counts", "count", "revision", "watchers"):
+                self.refuse("define", {member: value for member, value in described.items() if member != name})
+                self.refuse("define", {"feed": f"a{place}", **definition, name: described[name]})
+            for name in ("source", "shows"):
+                self.refuse("define", {"feed": f"a{place}", **definition, name: []})
+
+    def test_members_of_definitions_in_the_configuration(self):
+        request = [{"replace": True}, {"animation": "fade"}, {"if": []}]
+        status = [{"sections": [], "counts": [], "count": 0, "revision": 1, "watchers": 0}]
+        refused = REFUSED_DEFINITIONS + [{"kind": "collection", **members} for members in request + status]
+        for definition in refused:
+            with self.subTest(definition), self.assertRaises(Invalid):
+                schema("configuration").check(self.configuration(definition))
+            self.assertEqual(self.exit_code(definition), 1, definition)
+        for definition in ACCEPTED_DEFINITIONS:
+            schema("configuration").check(self.configuration(definition))
+            self.assertEqual(self.exit_code(definition), 0, definition)
+
+    def configuration(self, definition):
+        return {"feeds": [{"feed": "x", "kind": "collection"}, {"feed": "a", **definition}]}
+
+    def exit_code(self, definition):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(self.configuration(definition), file)
+            file.flush()
+            program = [support.binary("feedd"), "--check-config", file.name]
+            return subprocess.run(program, capture_output=True, timeout=support.PATIENCE).returncode
 
 
 if __name__ == "__main__":
