@@ -86,6 +86,17 @@ class Schemas(unittest.TestCase):
         made = subprocess.run([documents.ROOT / "scripts" / "openrpc", "--check"], capture_output=True, text=True)
         self.assertEqual((made.returncode, made.stdout), (0, ""), "run scripts/openrpc to update it")
 
+    def test_openrpc_names_each_member_of_a_definition_and_has_a_target_for_each_reference(self):
+        whole = load((PROTOCOL / "openrpc.json").read_text(encoding="utf-8"))
+        [define] = [method for method in whole["methods"] if method["name"] == "define"]
+        names = [parameter["name"] for parameter in define["params"]]
+        definition = schema("definition", "/$defs/definitionMembers").value
+        members = set(definition["properties"]).union(*(branch["properties"] for branch in definition["oneOf"]))
+        self.assertEqual(sorted(names), sorted(members | {"replace", "animation", "if"}))
+        self.assertEqual([each["name"] for each in define["params"] if each["required"]], ["feed", "kind"])
+        for reference in re.findall(r'"\$ref": "([^"]*)"', json.dumps(whole, default=str)):
+            self.assertIn(reference.removeprefix("#/components/schemas/"), whole["components"]["schemas"])
+
     def test_definitions_of_the_specification_are_valid(self):
         text = (PROTOCOL / "README.md").read_text(encoding="utf-8")
         chapter = text.split("\n## 6. Definitions\n")[1].split("\n## ")[0]
