@@ -157,6 +157,9 @@ class Schema:
         self._require(len(fitting) == 1, at, f"matches {len(fitting)} of the schemas instead of one")
         return fitting[0]
 
+    def _not(self, schema, value, at):
+        self._require(self._evaluated(schema, value, at) is None, at, f"matches a schema that it must not match: {value!r}")
+
     def _if(self, schema, value, at):
         evaluated = self._evaluated(schema, value, at)
         if evaluated is None:

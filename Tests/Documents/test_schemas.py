@@ -23,7 +23,7 @@ def walk(value, found):
         if word in ("properties", "$defs"):
             for each in argument.values():
                 walk(each, found)
-        elif word in ("items", "additionalProperties", "unevaluatedProperties", "if", "then"):
+        elif word in ("items", "additionalProperties", "unevaluatedProperties", "if", "then", "not"):
             walk(argument, found)
         elif word in ("allOf", "anyOf", "oneOf", "prefixItems"):
             for each in argument:
@@ -219,6 +219,10 @@ class Validator(unittest.TestCase):
         self.check(both, [{}, {"a": 1}, {"a": 1, "b": None}], [{"b": None}, {"a": 1, "b": 1}, {"a": 1, "x": 1}])
         self.check({"if": {"required": ["a"]}}, [{}, {"a": 1}, 1])
 
+    def test_a_schema_under_not_must_not_match_and_evaluates_nothing(self):
+        self.check({"not": {"required": ["a"]}}, [{}, {"b": 1}], [{"a": 1}, 1])
+        self.check({"not": {"not": {"properties": {"a": True}}}, "unevaluatedProperties": False}, [{}], [{"a": 1}])
+
     def test_items_are_counted(self):
         self.check({"maxItems": 1}, [[], [1], {"a": 1, "b": 2}], [[1, 2]])
 
@@ -314,6 +318,32 @@ class Refusals(unittest.TestCase):
                 self.refuse("define", {"feed": f"a{place}", **definition, name: described[name]})
             for name in ("source", "shows"):
                 self.refuse("define", {"feed": f"a{place}", **definition, name: []})
+
+    def test_patch_names_each_element_once(self):
+        self.accept("define", {"feed": "list", "kind": "array", "id": "$.id"})
+        self.accept("insert", {"feed": "list", "element": {"id": 1}})
+        for patch in (
+            {"id": 1, "at": 0, "patch": {}},
+            {"id": 1, "patches": []},
+            {"at": 0, "patches": []},
+            {"id": 1, "patches": [{"at": 0, "patch": {}}]},
+            {"patches": [{"id": 1, "patch": {}}, {"id": 1, "at": 0, "patch": {}}]},
+            {"patches": [{"patch": {}}]},
+            {"patches": [{"id": 1}]},
+            {"patch": {}, "patches": []},
+            {"id": 1},
+        ):
+            self.refuse("patch", {"feed": "list", **patch})
+        for patch in (
+            {"id": 1, "patch": {}},
+            {"at": 0, "patch": {}},
+            {"patches": []},
+            {"patches": [{"id": 1, "patch": {}}, {"at": 0, "patch": {}}]},
+        ):
+            self.accept("patch", {"feed": "list", **patch})
+        self.accept("define", {"feed": "one", "kind": "single"})
+        self.accept("put", {"feed": "one", "element": {}})
+        self.accept("patch", {"feed": "one", "patch": {}})
 
     def test_members_of_definitions_in_the_configuration(self):
         request = [{"replace": True}, {"animation": "fade"}, {"if": []}]
