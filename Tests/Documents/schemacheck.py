@@ -141,6 +141,9 @@ class Schema:
     def _minimum(self, least, value, at):
         self._require(not _TYPES["number"](value) or value >= least, at, f"is below {least}")
 
+    def _maximum(self, most, value, at):
+        self._require(not _TYPES["number"](value) or value <= most, at, f"is above {most}")
+
     def _exclusiveMinimum(self, least, value, at):
         self._require(not _TYPES["number"](value) or value > least, at, f"is not above {least}")
 

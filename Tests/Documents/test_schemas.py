@@ -223,6 +223,9 @@ class Validator(unittest.TestCase):
         self.check({"not": {"required": ["a"]}}, [{}, {"b": 1}], [{"a": 1}, 1])
         self.check({"not": {"not": {"properties": {"a": True}}}, "unevaluatedProperties": False}, [{}], [{"a": 1}])
 
+    def test_maximum_applies_to_numbers(self):
+        self.check({"maximum": 2}, [2, -1, "3", None], [3])
+
     def test_items_are_counted(self):
         self.check({"maxItems": 1}, [[], [1], {"a": 1, "b": 2}], [[1, 2]])
 
@@ -344,6 +347,17 @@ class Refusals(unittest.TestCase):
         self.accept("define", {"feed": "one", "kind": "single"})
         self.accept("put", {"feed": "one", "element": {}})
         self.accept("patch", {"feed": "one", "patch": {}})
+
+    def test_the_range_of_revisions_in_conditions(self):
+        for revision in (-1, 2**63, 2**64, "1"):
+            self.refuse("define", {"feed": "a", "kind": "single", "if": {"feed": "x", "revision": revision}})
+            self.refuse("transaction", {"ops": [], "if": [{"feed": "x", "revision": revision}]})
+        self.accept("define", {"feed": "a", "kind": "single", "if": {"feed": "x", "revision": 1}})
+        highest = {"feed": "x", "if": {"feed": "x", "revision": 2**63 - 1}}
+        schema("methods/undefine", "/$defs/params").check(highest)
+        with self.assertRaises(support.feedd.Refused) as refused:
+            self.connection.call("undefine", **highest)
+        self.assertEqual(refused.exception.code, -32009)
 
     def test_members_of_definitions_in_the_configuration(self):
         request = [{"replace": True}, {"animation": "fade"}, {"if": []}]
