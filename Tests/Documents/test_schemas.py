@@ -359,6 +359,27 @@ class Refusals(unittest.TestCase):
             self.connection.call("undefine", **highest)
         self.assertEqual(refused.exception.code, -32009)
 
+    def test_path_of_a_missing_identity_is_that_of_an_element(self):
+        self.accept("define", {"feed": "list", "kind": "array", "id": "$.key"})
+        for method, params, data in (
+            ("update", {"feed": "x", "elements": [{"id": 1}, {}]}, {"feed": "x", "index": 1, "path": "$.id"}),
+            ("insert", {"feed": "list", "element": {"key": None}}, {"feed": "list", "index": 0, "path": "$.key"}),
+            ("delete", {"feed": "x", "id": None}, {"feed": "x", "index": 0}),
+            ("delete", {"feed": "list", "ids": [1, None]}, {"feed": "list", "index": 1}),
+            ("get", {"feed": "x/all", "id": []}, {"feed": "x", "index": 0}),
+            ("move", {"feed": "list", "id": True, "to": 0}, {"feed": "list", "index": 0}),
+            ("patch", {"feed": "x", "patches": [{"id": None, "patch": {}}]}, {"feed": "x", "index": 0}),
+        ):
+            with self.subTest(method, params=params):
+                with self.assertRaises(support.feedd.Refused) as refused:
+                    self.connection.call(method, **params)
+                error = refused.exception
+                self.assertEqual((error.code, error.data), (-32003, data))
+                schema("error").check({"code": error.code, "message": str(error), "data": error.data})
+                if "path" not in data:
+                    with self.assertRaises(Invalid):
+                        schema(f"methods/{method}", "/$defs/params").check(params)
+
     def test_members_of_definitions_in_the_configuration(self):
         request = [{"replace": True}, {"animation": "fade"}, {"if": []}]
         status = [{"sections": [], "counts": [], "count": 0, "revision": 1, "watchers": 0}]
