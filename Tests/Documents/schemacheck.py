@@ -54,8 +54,8 @@ class Schema:
     def check(self, value, at="$"):
         """Returns the names of the members that the schema evaluates; raises Invalid if the value does not match.
 
-        A member is evaluated by `properties` and the like of the schema, and of each subschema that applies to the same value
-        and matches it. `unevaluatedProperties` applies to the other members.
+        A member is evaluated by `properties` and the like of the schema, and of each subschema that applies to the same
+        value and matches it. `unevaluatedProperties` applies to the other members.
         """
         if self.value is True:
             return set()
@@ -161,7 +161,7 @@ class Schema:
         return fitting[0]
 
     def _not(self, schema, value, at):
-        self._require(self._evaluated(schema, value, at) is None, at, f"matches a schema that it must not match: {value!r}")
+        self._require(self._evaluated(schema, value, at) is None, at, f"matches the schema under not: {value!r}")
 
     def _if(self, schema, value, at):
         evaluated = self._evaluated(schema, value, at)
