@@ -156,8 +156,8 @@ extension Mirror {
   /// The first section of which rows are missing in the snapshot; nil if there is none.
   private var nextSection: Int? { sections.indices.first { sections[$0].rows.count < promised[$0] } }
 
-  /// - Parameter isSettled: whether the feed no longer shows rows of managed feeds, and so has a new revision in any case.
-  mutating func take(delta: Value, isSettled: Bool = false) throws(Violation) {
+  /// - Parameter settled: the revisions that the feed got in any case, because it no longer shows rows of managed feeds.
+  mutating func take(delta: Value, settled: Set<Int>? = nil) throws(Violation) {
     guard phase == .live else { throw Violation(description: "a delta while \(phase): \(delta)") }
     guard delta["from"]?.int == revision, let new = delta["revision"]?.int, new > revision else {
       throw Violation(description: "the copy is at \(revision), the delta is \(delta)")
@@ -165,7 +165,9 @@ extension Mirror {
     let change = Change(delta)
     let isEnd = delta["ended"]?.bool == true
     // Otherwise only changes of several commits can cancel out.
-    if change.isEmpty && !isEnd && !isSettled && (new == revision + 1 || delta["elements"]?.items.isEmpty == false) {
+    if change.isEmpty && !isEnd && settled?.contains(new) != true
+      && (new == revision + 1 || delta["elements"]?.items.isEmpty == false)
+    {
       throw Violation(description: "a delta of nothing: \(delta)")
     }
     var rows = sections.map(\.rows)

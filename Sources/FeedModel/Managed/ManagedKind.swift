@@ -128,9 +128,9 @@ final class ManagedState: RowStore {
   }
 
   /// Returns the row with an identity; nil if there is none.
-  /// - Throws: `noIdentity` if `value` is neither a string nor a number.
   ///
   /// - Parameter isID: whether the request gave the identity itself, not a row that contains it.
+  /// - Throws: `noIdentity` if `value` is neither a string nor a number.
   func find(_ value: JSONView, index place: Int, isID: Bool = false) throws(FeedError) -> UInt32? {
     identity.removeAll(keepingCapacity: true)
     guard Identity.append(value, to: &identity) else {

@@ -51,14 +51,14 @@ extension TreeWorld {
     try renew(&next, before.0)
     reference = next
     views = next.views()
-    let settled = next.feedsWithoutManagedRows(since: before.0)
-    for name in settled {
+    for name in next.feedsWithoutManagedRows(since: before.0) {
+      settled[name, default: []].insert(commits + 1)
       if mirrors[name] != nil && deltas[name] == nil { throw fail("\(name) has no new revision") }
       selections[name] = []
     }
     let changed = try compareDeltas(before.1, operations)
     if next.isStructural || changed { commits += 1 }
-    try applyDeltas(settled: settled)
+    try applyDeltas()
   }
 
   /// Reads the frames of the watcher: at most one delta of each feed a commit.

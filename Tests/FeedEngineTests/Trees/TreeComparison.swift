@@ -13,14 +13,14 @@ extension TreeWorld {
   }
 
   /// Brings the copies to the last commit.
-  func applyDeltas(settled: [String]) throws {
+  func applyDeltas() throws {
     for (name, mirror) in mirrors where mirror.isEnded || views[name] == nil {
       guard mirror.isEnded || deltas[name]?["ended"]?.bool == true else {
         throw fail("the watch of the watch of \(name) did not end")
       }
     }
     for (name, delta) in deltas {
-      do { try mirrors[name]?.take(delta: delta, isSettled: settled.contains(name)) } catch {
+      do { try mirrors[name]?.take(delta: delta, settled: settled[name]) } catch {
         throw fail("the watcher of \(name): \(error)")
       }
       if mirrors[name]?.isEnded == true {

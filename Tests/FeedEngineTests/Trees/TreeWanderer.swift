@@ -86,7 +86,7 @@ final class TreeWanderer {
     guard method != "selection", let params = frame["params"], let name = params["feed"]?.string else { return }
     guard var mirror = mirrors[name] else { throw world.fail("notification of \(name), which is not watched") }
     if method == "delta" {
-      try mirror.take(delta: params)
+      try mirror.take(delta: params, settled: world.settled[name])
       events["deltas", default: 0] += 1
     } else {
       try mirror.take(snapshot: params)

@@ -21,6 +21,8 @@ final class TreeWorld {
   var mirrors: [String: Mirror] = [:]
   /// What the watcher of counts was told.
   var counted: [String: Counts] = [:]
+  /// The revisions with which feeds stopped showing rows of managed feeds.
+  var settled: [String: Set<Int>] = [:]
   /// The selected rows of every feed, by token, and the selection that the watcher received.
   var selections: [String: [UInt64]] = [:]
   var told: [String: [[Int]]] = [:]
