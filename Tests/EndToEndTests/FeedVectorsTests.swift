@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// The vectors of single feeds and of providers, played over the socket.
+/// The vectors of feeds and of exchanges, played over the socket.
 @Suite("Vectors of feeds")
 struct FeedVectorsTests {
   @Test(
@@ -15,9 +15,19 @@ struct FeedVectorsTests {
       try player.end()
     }
   }
+
+  @Test(
+    "Results, deltas and selections of a daemon that has just started are those of the vectors",
+    arguments: ["counts", "exchanges"])
+  func exchange(file: String) throws {
+    for vector in try JSONValue.cases(file) {
+      let player = try VectorPlayer(vector, FeedSession())
+      for step in try vector.member("steps").elements { try player.exchange(step) }
+    }
+  }
 }
 
-/// One case: its feeds are defined and watched on one connection until the case ends.
+/// One case: its feeds are defined and watched on one connection until the case ends. The watches of an exchange are steps.
 private struct VectorPlayer {
   private let vector: JSONValue
   private let session: FeedSession
@@ -27,7 +37,8 @@ private struct VectorPlayer {
   init(_ vector: JSONValue, _ session: FeedSession) throws {
     self.vector = vector
     self.session = session
-    let definitions = try vector.member("definitions").elements
+    let definitions = vector["definitions"].elements
+    for step in vector["setup"].elements { try session.ask(step["method"].string ?? "", step["params"].text) }
     for definition in definitions { try session.ask("define", definition.text) }
     feeds = definitions.compactMap { $0["feed"].string }
     watcher = try session.daemon.connect()
@@ -53,6 +64,30 @@ private struct VectorPlayer {
       #expect(params["elements"].elements.map(\.text) == delta["elements"].elements.map(\.text), "\(place) \(feed)")
     }
     #expect(expected.isEmpty, "\(place)")
+  }
+
+  func exchange(_ step: JSONValue) throws {
+    let (method, params) = (step["method"].string ?? "", step["params"].text)
+    let place = "\(vector["name"].string ?? "") \(method) \(params)"
+    if step.has("error") {
+      #expect(try session.refusal(method, params) == step["error"]["code"].int, "\(place)")
+    } else {
+      let result = try method == "watch" ? watch(params) : session.ask(method, params)
+      #expect(try result.contains(step.member("result")), "\(place): \(result)")
+    }
+    var count = 0
+    for notification in try notifications() where notification["method"] != "\"snapshot\"" {
+      let (params, feed) = (notification["params"], notification["params"]["feed"].string ?? "")
+      let expected = step[notification["method"].string == "delta" ? "deltas" : "selections"][feed]
+      #expect(try params == JSONValue("{\"feed\":\"\(feed)\",\(expected.text.dropFirst())"), "\(place)")
+      count += 1
+    }
+    #expect(count == step["deltas"].memberNames.count + step["selections"].memberNames.count, "\(place)")
+  }
+
+  private func watch(_ params: String) throws -> JSONValue {
+    try watcher.send(Self.request("watch", params))
+    return try JSONValue(watcher.receive(having: "\"id\":1"))["result"]
   }
 
   /// Compares the states and removes the feeds.

@@ -5,6 +5,7 @@ import itertools
 from . import changes, filters, mergepatch
 from .collection import Collection, Refused
 from .sections import Sectioned
+from .slots import Slots
 from .views import View, longest_rising
 
 
@@ -269,11 +270,14 @@ class World:
     def __init__(self, definitions):
         self.feeds = {}
         for definition in definitions:
-            kind = definition["kind"]
-            collection = Sectioned if "section" in definition else Collection
-            made = {"collection": collection, "array": List, "single": List}.get(kind)
-            composed = View if kind == "view" else Provider
-            self.feeds[definition["feed"]] = made(definition) if made else composed(definition, self)
+            self.define(definition)
+
+    def define(self, definition):
+        kind = definition["kind"]
+        collection = Sectioned if "section" in definition else Collection
+        made = {"collection": collection, "array": List, "single": List}.get(kind)
+        composed = {"view": View, "slots": Slots}.get(kind, Provider)
+        self.feeds[definition["feed"]] = made(definition) if made else composed(definition, self)
 
     def sections(self, name):
         collection, _, bin = name.partition("/")
@@ -290,22 +294,23 @@ class World:
 
     def request(self, name, run):
         """The change of a request on a feed, and what becomes of every feed: {name: (change, elements)}."""
-        before = {feed: (self.paths(feed), self.sections(feed)) for feed in self.feeds}
-        views = {name: feed.state() for name, feed in self.feeds.items() if isinstance(feed, View)}
+        before = {feed: self.paths(feed) for feed in self.feeds}
+        derived = {name: feed.state() for name, feed in self.feeds.items() if isinstance(feed, (View, Slots))}
         result, deltas = run(self.feeds[name]), {}
         for feed in self.feeds:
-            if feed in views:
-                view = self.feeds[feed]
-                deltas[feed] = view.change(views[feed], self._of(view.source, deltas))
+            if isinstance(self.feeds[feed], View):
+                deltas[feed] = self.feeds[feed].change(derived[feed], self.of(self.feeds[feed].source, deltas))
+            elif feed in derived:
+                deltas[feed] = self.feeds[feed].change(derived[feed], lambda name: self.of(name, deltas))
             elif feed == name and result is not None:
                 deltas[feed] = result
             elif result is None:
-                deltas[feed] = self._restructured(feed, *before[feed])
+                deltas[feed] = self._restructured(feed, before[feed])
             else:
-                deltas[feed] = self._shifted(feed, name, *result)
+                deltas[feed] = self._shifted(feed, deltas)
         return deltas[name][0] if result is None else result[0], deltas
 
-    def _of(self, name, deltas):
+    def of(self, name, deltas):
         """The change of a feed or bin; sections of collections do not come and go here."""
         collection, _, bin = name.partition("/")
         change = deltas[collection][0]
@@ -323,7 +328,7 @@ class World:
         ]
         return result
 
-    def _restructured(self, feed, paths, _):
+    def _restructured(self, feed, paths):
         now = self.paths(feed)
         deleted = [place for place, path in enumerate(paths) if path not in now]
         added = [place for place, path in enumerate(now) if path not in paths]
@@ -338,24 +343,24 @@ class World:
             change["sections"] = {"deleted": deleted, "added": structure}
         return change, [row for at in added for row in sections[at]["rows"]]
 
-    def _shifted(self, feed, source, change, elements):
-        places = [
-            [at for at, path in enumerate(self.paths(feed)) if path[1:] == (source, section)] for section in range(256)
-        ]
+    def _shifted(self, feed, deltas):
+        """The change of a feed that shows others, from the changes of the feeds that its sections come from."""
         lists = {name: [] for name in ("deleted", "added", "updated")}
-        where = {name: [] for name in lists}
-        for name, found in lists.items():
-            for index, (section, row) in enumerate(change[name]):
-                found += [([at, row], (index, way)) for way, at in enumerate(places[section])]
-            found.sort()
-            where[name] = [origin for _, origin in found]
-        result = {name: [path for path, _ in found] for name, found in lists.items()}
-        content = [elements[index] for index, _ in where["added"]]
-        content += [elements[len(change["added"]) + index] for index, _ in where["updated"]]
-        pairs, moves = {i: j for i, j in change.get("moves", [])}, []
-        for i, (index, way) in enumerate(where["deleted"]):
-            if (pairs.get(index), way) in where["added"]:
-                moves.append([i, where["added"].index((pairs[index], way))])
+        if isinstance(self.feeds[feed], Provider):
+            for at, (way, source, section) in enumerate(self.paths(feed)):
+                for name, found in lists.items():
+                    rows = enumerate(deltas[source][0][name])
+                    found += [([at, row], (source, way, index)) for index, (part, row) in rows if part == section]
+        result = {name: [path for path, _ in sorted(found)] for name, found in lists.items()}
+        where = {name: [origin for _, origin in sorted(found)] for name, found in lists.items()}
+        content = [deltas[source][1][index] for source, _, index in where["added"]]
+        for source, _, index in where["updated"]:
+            content.append(deltas[source][1][len(deltas[source][0]["added"]) + index])
+        moves = []
+        for i, (source, way, index) in enumerate(where["deleted"]):
+            come = (source, way, dict(deltas[source][0].get("moves", [])).get(index))
+            if come in where["added"]:
+                moves.append([i, where["added"].index(come)])
         if moves:
             result["moves"] = moves
         return result, content

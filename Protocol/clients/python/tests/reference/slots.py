@@ -1,4 +1,41 @@
-"""The order of a slots feed, worked out one row after another as the specification tells it."""
+"""A slots feed. Its order is worked out one row after another as the specification tells it."""
+
+from .views import between, follow
+
+
+class Slots:
+    def __init__(self, definition, world):
+        self.name, self.world, self.definition = definition["feed"], world, definition
+        self.contents, self.types = definition["contents"], definition.get("types", "content")
+
+    def places(self):
+        """Pairs of a type and the index of a row in its content."""
+        counts = {type: sum(self._counts(feed)) for type, feed in self.contents.items()}
+        return rows(self.definition, counts)
+
+    def _counts(self, feed):
+        return [len(section["rows"]) for section in self.world.sections(feed)]
+
+    def sections(self):
+        return [{"name": self.name, "rows": self._rows()}]
+
+    def _rows(self):
+        content = {
+            type: [row for section in self.world.sections(feed) for row in section["rows"]]
+            for type, feed in self.contents.items()
+        }
+        return [content[type][place] for type, place in self.places()]
+
+    def state(self):
+        """What `change` needs of the time before a request."""
+        counts = {type: self._counts(feed) for type, feed in self.contents.items()}
+        return {"counts": counts, "places": self.places(), "rows": self._rows()}
+
+    def change(self, before, of):
+        """The change since `before`, where `of` tells the change of a content."""
+        numbers = {type: follow(before["counts"][type], of(feed)) for type, feed in self.contents.items()}
+        new = [(type, numbers[type][place]) for type, place in self.places()]
+        return between(before["places"], before["rows"], new, self._rows())
 
 
 def rows(definition, counts):

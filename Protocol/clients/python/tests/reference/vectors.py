@@ -5,7 +5,7 @@ Files whose expectations are statements of the specification (errors, framing) a
 
 import pathlib
 
-from . import changes, digest, expiry, feeds, filters, mergepatch, slots, snapshots, texts
+from . import changes, digest, exchanges, expiry, feeds, filters, mergepatch, slots, snapshots, texts
 from .collection import Collection, Refused
 
 FOLDER = pathlib.Path(__file__).resolve().parents[4] / "vectors"
@@ -194,11 +194,25 @@ def _on_feed(feed, method, params):
     return getattr(feed, method)(**arguments)
 
 
+def _exchange(case):
+    """A daemon of its own for each case."""
+    daemon, steps = exchanges.Daemon(_on_feed), []
+    for step in case["setup"].items:
+        done = daemon.request(step["method"].value, step["params"])
+        assert "result" in done, (case["name"], step, done)
+    for step in case["steps"].items:
+        done = daemon.request(step["method"].value, step["params"])
+        steps.append({"method": step["method"], "params": step["params"], **done})
+    return {"name": case["name"], "setup": case["setup"], "steps": steps}
+
+
 def _expiry(case):
     return {**dict(case.items), "expires": expiry.text(case["time"])}
 
 
 _WORK = {
+    "counts": _exchange,
+    "exchanges": _exchange,
     "expiry": _expiry,
     "slots": _slots,
     "snapshots": _snapshots,

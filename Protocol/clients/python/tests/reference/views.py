@@ -44,24 +44,28 @@ class View:
 
     def change(self, before, change):
         """The change since `before`, of which the source's is `change`."""
-        numbers = _follow(before["counts"], change)
-        old, new = before["places"], [numbers[place] for place in self.places()]
-        texts = {number: row.text for number, row in zip(old, before["rows"])}
-        staying = set(longest_rising([old.index(number) for number in new if number in texts]))
-        staying = {old[place] for place in staying}
-        rows = self._rows()
-        gone = [number for number in old if number not in staying]
-        come = [number for number in new if number not in staying]
-        updated = [n for n, row in zip(new, rows) if n in staying and texts[n] != row.text]
-        result = {"deleted": [[0, old.index(n)] for n in gone], "added": [[0, new.index(n)] for n in come]}
-        result["updated"] = [[0, new.index(n)] for n in updated]
-        moves = [[place, come.index(number)] for place, number in enumerate(gone) if number in come]
-        if moves:
-            result["moves"] = moves
-        return result, [rows[new.index(number)] for number in come + updated]
+        numbers = follow(before["counts"], change)
+        new = [numbers[place] for place in self.places()]
+        return between(before["places"], before["rows"], new, self._rows())
 
 
-def _follow(counts, change):
+def between(old, old_rows, new, rows):
+    """The change of one section from the rows named `old` to those named `new`, and its elements."""
+    texts = {number: row.text for number, row in zip(old, old_rows)}
+    staying = set(longest_rising([old.index(number) for number in new if number in texts]))
+    staying = {old[place] for place in staying}
+    gone = [number for number in old if number not in staying]
+    come = [number for number in new if number not in staying]
+    updated = [n for n, row in zip(new, rows) if n in staying and texts[n] != row.text]
+    result = {"deleted": [[0, old.index(n)] for n in gone], "added": [[0, new.index(n)] for n in come]}
+    result["updated"] = [[0, new.index(n)] for n in updated]
+    moves = [[place, come.index(number)] for place, number in enumerate(gone) if number in come]
+    if moves:
+        result["moves"] = moves
+    return result, [rows[new.index(number)] for number in come + updated]
+
+
+def follow(counts, change):
     """For each row after a change, the flat index of the same row before it, or something unique."""
     sections, start = [], 0
     for count in counts:
