@@ -98,7 +98,8 @@ extension Command {
       """,
     about: """
       Evaluates a JSONPath (RFC 9535) over the array of the feed's elements, in the order of its rows, and shows each \
-      node found on a line. For a single it is evaluated over its element. A query that is too large for the daemon is evaluated by this program.
+      node found on a line. For a single it is evaluated over its element. A query that is too large for the daemon is \
+      evaluated by this program.
       """,
     options: [OptionDescription("places", help: "print each node with the place of its element, as JSON"), template],
     operands: 2...2

@@ -9,8 +9,9 @@ extension RowStore {
   /// Reduces the composition of several steps to a minimal change.
   ///
   /// Composition knows only positions. This method knows the elements. A row that left and returned is paired as a move
-  /// if its identity is the same, and so is one that left exactly one section and entered exactly one other. The move is dropped if it ends where it began. A row whose element equals the one
-  /// before the steps is not updated; a moved one keeps its element, so that feeds in which it does not move don't list it.
+  /// if its identity is the same, and so is one that left exactly one section and entered exactly one other. The move is
+  /// dropped if it ends where it began. A row whose element equals the one before the steps is not updated; a moved one
+  /// keeps its element, so that feeds in which it does not move don't list it.
   ///
   /// - Parameters:
   ///   - position: the position in the log where the steps begin. The sections have not changed since.
@@ -68,15 +69,15 @@ extension RowStore {
     }
     var targets = Dictionary(uniqueKeysWithValues: change.moves.map { ($0.deleted, $0.added) })
     var sources = Dictionary(uniqueKeysWithValues: change.moves.map { ($0.added, $0.deleted) })
-    /// The removals of rows that did not return to their section.
-    var others: [Int] = []
+    /// The removals of rows that did not return to their section, and the present handles of their elements.
+    var others: [(removal: Int, handle: UInt32)] = []
     for index in removals {
       let section = entries[index].section
       guard let handle = successor(of: entries[index].handle) else { continue }
       guard let added = place(of: handle, in: section, among: change.added),
         let deleted = placeBefore(entries, index, among: change.deleted)
       else {
-        if sections.count > 1 { others.append(index) }
+        if sections.count > 1 { others.append((index, handle)) }
         continue
       }
       // A row that returned to its section is preferred to a row with the same element that left another section.
@@ -92,12 +93,11 @@ extension RowStore {
     }
     /// Of the elements of these rows, those that entered exactly one section: the rows that left, and the one that came.
     var candidates: [UInt32: (left: [UInt32], entered: UInt32)] = [:]
-    for index in others {
+    for (removal, handle) in others {
       pace.spend()
-      guard let handle = successor(of: entries[index].handle) else { continue }
       let entered = sections.indices.compactMap { place(of: handle, in: UInt32($0), among: change.added) }
         .filter { sources[$0] == nil }
-      guard entered.count == 1, let deleted = placeBefore(entries, index, among: change.deleted),
+      guard entered.count == 1, let deleted = placeBefore(entries, removal, among: change.deleted),
         targets[deleted] == nil
       else { continue }
       candidates[handle, default: ([], entered[0])].left.append(deleted)
