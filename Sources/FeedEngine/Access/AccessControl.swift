@@ -132,7 +132,13 @@ struct AccessControl {
   ) throws(FeedError) {
     guard let rules, !isPrivileged(peer) else { return }
     if method.isLogged {
-      for feed in Parameters(object: params).conditionFeeds { try checkReading(feed, rules, peer, catalog) }
+      for feed in Parameters(object: params).conditionFeeds {
+        do throws(FeedError) {
+          try checkReading(feed, rules, peer, catalog)
+        } catch {
+          throw error.naming(feed)
+        }
+      }
     }
     if method == .transaction { return try checkOperations(of: params, by: peer, in: catalog) }
     guard let right = method.rules.right else { return }

@@ -49,6 +49,13 @@ struct AccessTests {
     let answer = harness.ask(harness.connect(uid: 1001), "transaction", #"{"ops":[\#(insert)]}"#).first?.json
     #expect(answer?.errorCode == -32006)
     #expect(answer?.errorData?.text == #"{"op":0,"feed":"secret"}"#)
+    let conditions = #""if":{"feed":"secret","revision":1}"#
+    for params in [
+      #"{"ops":[],\#(conditions)}"#, #"{"ops":[{"method":"update","params":{"feed":"inbox",\#(conditions)}}]}"#,
+    ] {
+      let answer = harness.ask(harness.connect(uid: 1001), "transaction", params).first?.json
+      #expect(answer?.errorCode == -32006 && answer?.errorData?["feed"]?.string == "secret", "\(params)")
+    }
   }
 
   /// A rule matches any group of the process, not only its first.
