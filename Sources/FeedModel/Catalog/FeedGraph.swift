@@ -83,11 +83,11 @@ final class FeedGraph {
   /// Whether a feed is managed, or shows rows of a managed feed. O(1).
   func hasManagedRows(_ feed: FeedNumber) -> Bool { nodes[feed].managedSources > 0 }
 
-  /// The feeds that the open commit took the last source with managed rows from, ascending. None if the commit does not
-  /// change the structure.
-  var settled: [FeedNumber] {
+  /// The feeds that the open commit took the last source with managed rows from. None if the commit does not change the
+  /// structure.
+  var settled: Set<FeedNumber> {
     if hadManagedRows.isEmpty { return [] }
-    return hadManagedRows.filter { $1 && !hasManagedRows($0) && !table[$0].isGone }.keys.sorted()
+    return Set(hadManagedRows.lazy.filter { $1 && !self.hasManagedRows($0) && !self.table[$0].isGone }.map(\.key))
   }
 
   /// Ends a commit or its rollback.

@@ -16,8 +16,6 @@ final class Publisher {
   private var revision: UInt64 = 0
   private var moment = Instant(nanoseconds: 0)
   private var start = Instant(nanoseconds: 0)
-  /// The feeds that no longer show rows of managed feeds.
-  private var settled: Set<FeedNumber> = []
   /// The number of changes that were published, without those of commits that changed one feed. Most are recorded in
   /// histories.
   private(set) var publishedChanges = 0
@@ -187,7 +185,9 @@ final class Publisher {
   ///
   /// A long commit stops between two feeds. Until it ends, nothing else reads feeds.
   private func publish(to observer: (any CommitObserver)?) {
-    openSettled()
+    // The feeds that no longer show rows of managed feeds.
+    let settled = graph.settled
+    for feed in settled.sorted() { open(feed) }
     var order = (0..<changes.count).sorted { rank($0) < rank($1) }
     var next = 0
     while next < order.count {
@@ -216,12 +216,6 @@ final class Publisher {
       if feed.isGone { observer?.didEnd(feed) }
       log.pace.spend(feed.isWatched ? Self.unitsOfADelta : 1)
     }
-  }
-
-  /// Opens the slots of the feeds that no longer show rows of managed feeds.
-  private func openSettled() {
-    settled = Set(graph.settled)
-    for feed in settled.sorted() { open(feed) }
   }
 
   /// Ends the past of a feed that no longer shows rows of managed feeds. Replay, which does not know these rows, may find that

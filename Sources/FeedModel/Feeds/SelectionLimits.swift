@@ -19,18 +19,12 @@ extension Catalog {
     guard added > 0, feed.derived != nil, let account = feed.account else { return }
     let all = (user: account.selected, all: accounts.total.selected)
     guard let error = account.noRoom(selected: added, besides: all, limits) else { return }
-    let unstable = feedsWithManagedRows()
-    if unstable.isEmpty || unstable.contains(feed.number) { throw error }
+    if containsManagedRows(feed) { throw error }
     var stable = all
-    for other in feeds.values where other.derived != nil && unstable.contains(other.number) {
+    for other in feeds.values where other.derived != nil && containsManagedRows(other) {
       stable.all -= other.selection.count
       if other.account === account { stable.user -= other.selection.count }
     }
     if let error = account.noRoom(selected: added, besides: stable, limits) { throw error }
-  }
-
-  /// The managed feeds, and all feeds that show them. O(feeds).
-  func feedsWithManagedRows() -> Set<FeedNumber> {
-    Set(feeds.values.lazy.map(\.number).filter { [graph] in graph.hasManagedRows($0) })
   }
 }

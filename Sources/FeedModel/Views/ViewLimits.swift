@@ -16,9 +16,8 @@ extension Catalog {
     guard added > 0, !commit.isRestoring else { return }
     let all = (user: account.viewRows, all: accounts.total.viewRows)
     guard account.noRoom(viewRows: (added, added), besides: all, limits) != nil else { return }
-    let unstable = feedsWithManagedRows()
-    if unstable.contains(plan.source.number) { return }
-    let stable = stableViewRows(of: account, without: unstable)
+    if containsManagedRows(plan.source) { return }
+    let stable = viewRowsWithoutManaged(of: account)
     if let error = account.noRoom(viewRows: (added, added), besides: stable, limits) { throw error }
   }
 
@@ -71,19 +70,22 @@ extension Catalog {
   /// feeds by views over these feeds. O(feeds).
   private func checkRows(above growth: [(feed: Feed, added: Int, shown: Int)], of feed: Feed) throws(FeedError) {
     let account = account(of: feed) ?? accounts.unowned
-    let unstable = feed.kind is ManagedKind ? [] : feedsWithManagedRows()
+    let countsManaged = feed.kind is ManagedKind
     var (user, all) = (0, 0)
     for (feed, added, shown) in growth {
       graph.forEachFeed(above: feed) { parent, paths in
-        guard let view = parent.kind as? ViewKind, view.hasIndex, !unstable.contains(parent.number) else { return }
+        guard let view = parent.kind as? ViewKind, view.hasIndex, countsManaged || !containsManagedRows(parent)
+        else { return }
         let rows = max(0, Self.selects(view.source) ? shown : added) * paths
         all += rows
         if parent.account === account { user += rows }
       }
     }
     if all == 0 { return }
-    let stable = stableViewRows(of: account, without: unstable)
-    if let error = account.noRoom(viewRows: (user, all), besides: stable, limits) { throw error }
+    let others =
+      countsManaged
+      ? (user: account.viewRows, all: accounts.total.viewRows) : viewRowsWithoutManaged(of: account)
+    if let error = account.noRoom(viewRows: (user, all), besides: others, limits) { throw error }
   }
 
   /// Whether a feed may get rows although none are added below it.
@@ -93,10 +95,9 @@ extension Catalog {
   }
 
   /// The rows that are charged, except those of views over rows of managed feeds. During replay these rows are not there.
-  private func stableViewRows(of account: Account, without unstable: Set<FeedNumber>) -> (user: Int, all: Int) {
+  private func viewRowsWithoutManaged(of account: Account) -> (user: Int, all: Int) {
     var stable = (user: account.viewRows, all: accounts.total.viewRows)
-    if unstable.isEmpty { return stable }
-    for feed in feeds.values where unstable.contains(feed.number) {
+    for feed in feeds.values where containsManagedRows(feed) {
       guard let view = feed.kind as? ViewKind else { continue }
       stable.all -= view.charge.rows
       if feed.account === account { stable.user -= view.charge.rows }

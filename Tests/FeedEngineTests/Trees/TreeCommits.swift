@@ -170,8 +170,8 @@ extension TreeWorld {
     return changed
   }
 
-  /// An unchanged row may be listed as updated only if a source lists it: if a transaction replaced its element and put it
-  /// back.
+  /// An unchanged row may be listed as updated only in a commit that redefined a collection or list whose rows are not compared,
+  /// and only if a source lists it.
   private func checkNeed(_ name: String, _ change: TreeChange) throws {
     if let feed = reference.feeds[name], case .slots = feed.definition.content, change.change.sectionsDeleted.isEmpty {
       do { try change.checkFewest() } catch { throw fail("\(name): \(error)") }
