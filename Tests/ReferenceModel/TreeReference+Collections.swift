@@ -194,6 +194,20 @@ extension TreeReference {
     feeds[name] = feed
   }
 
+  /// Rows of bins and sections that are gone are other rows, wherever a transaction took them before it redefined the
+  /// collection.
+  mutating func renewRowsOfGoneBins(_ name: String, since before: TreeFeed) {
+    guard var feed = feeds[name], feed.instance == before.instance else { return }
+    let gone = before.bins.filter { bin in !feed.bins.contains { $0.name == bin.name } }
+    let tokens = Set(gone.flatMap { $0.rows.map(\.token) })
+    for place in feed.bins.indices {
+      for row in feed.bins[place].rows.indices where tokens.contains(feed.bins[place].rows[row].token) {
+        feed.bins[place].rows[row].token = token()
+      }
+    }
+    feeds[name] = feed
+  }
+
   /// Rows of a bin whose section went out and came in again are other rows; one that came to it from another bin is not one
   /// of them.
   mutating func renew(_ bin: inout TreeFeed.Bin, since before: TreeFeed) {

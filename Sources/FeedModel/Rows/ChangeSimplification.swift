@@ -203,7 +203,7 @@ extension RowStore {
 
 extension Array where Element == IndexPath {
   /// The index of a path in an ascending array; nil if it is absent. O(log n).
-  fileprivate func place(of path: IndexPath) -> UInt32? {
+  func place(of path: IndexPath) -> UInt32? {
     let place = countOfPrefix { $0 < path }
     return place < count && self[place] == path ? UInt32(place) : nil
   }

@@ -45,8 +45,12 @@ extension TreeWorld {
     self.deltas = deltas
     let before = (reference, views)
     var next = next
-    for (name, feed) in before.0.feeds where feed.hasIdentity && !next.rebinned.contains(name) {
-      next.reunite(name, since: feed)
+    for (name, feed) in before.0.feeds where feed.hasIdentity {
+      if next.rebinned.contains(name) {
+        next.renewRowsOfGoneBins(name, since: feed)
+      } else {
+        next.reunite(name, since: feed)
+      }
     }
     try renew(&next, before.0)
     reference = next
@@ -173,7 +177,7 @@ extension TreeWorld {
   /// An unchanged row may be listed as updated only in a commit that redefined a collection or list whose rows are not compared,
   /// and only if a source lists it.
   private func checkNeed(_ name: String, _ change: TreeChange) throws {
-    if let feed = reference.feeds[name], case .slots = feed.definition.content, change.change.sectionsDeleted.isEmpty {
+    if let feed = reference.feeds[name], feed.definition.content.movesFewest, change.change.sectionsDeleted.isEmpty {
       do { try change.checkFewest() } catch { throw fail("\(name): \(error)") }
     }
     if change.needless.isEmpty { return }
@@ -194,5 +198,15 @@ extension TreeWorld {
       allowed = changes[String(name[..<slash])]?.needless ?? []
     }
     if !change.needless.isSubset(of: allowed) { throw fail("\(name) lists unchanged rows: \(change.change)") }
+  }
+}
+
+extension TreeDefinition.Content {
+  /// Whether each delta moves as few rows as possible, however many rows of the sources moved.
+  fileprivate var movesFewest: Bool {
+    switch self {
+    case .slots, .view: true
+    default: false
+    }
   }
 }
