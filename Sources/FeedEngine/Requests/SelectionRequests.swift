@@ -18,7 +18,7 @@ extension Engine {
       if all && feed.behaviours.multiple { try catalog.checkSelected(feed.count, of: feed) }
       try checkSelectable((all ? feed.count : paths.count) + feed.selection.count, reply)
       changed = try feed.select(
-        all ? feed.allPaths : paths,
+        all ? feed.allPaths : paths, namedBy: all ? "all" : "at",
         checkRoom: { count throws(FeedError) in try catalog.checkSelected(count, of: feed) },
         mayName: { mayRead($0, reply.session.peer) })
     } else {

@@ -13,12 +13,14 @@ extension Feed {
   /// O(rows · levels).
   ///
   /// - Parameters:
+  ///   - member: the parameter that names the rows, for errors.
   ///   - checkRoom: throws if so many rows may not be selected.
   ///   - mayName: whether errors may name a feed that this one shows.
   /// - Throws: `permissionDenied`, `indexOutOfRange`, `invalidParams` for several rows if only one may be selected,
   ///   `limitExceeded`.
   public func select(
-    _ paths: [IndexPath], checkRoom: (_ count: Int) throws(FeedError) -> Void = { _ throws(FeedError) in },
+    _ paths: [IndexPath], namedBy member: String = "at",
+    checkRoom: (_ count: Int) throws(FeedError) -> Void = { _ throws(FeedError) in },
     mayName: (Feed) -> Bool = { _ in true }
   ) throws(FeedError) -> Bool {
     try checkMaySelect()
@@ -26,15 +28,15 @@ extension Feed {
     let wanted = paths.ascending()
     if !behaviours.multiple && wanted.count > 1 {
       throw .invalidParams(
-        member: "at", reason: "names several rows, and feed \"\(name)\" is defined with \"multiple\": false")
+        member: member, reason: "names several rows, and feed \"\(name)\" is defined with \"multiple\": false")
     }
     if !behaviours.multiple && wanted.isEmpty { return false }
     guard behaviours.multiple else {
-      _ = try checkOrigins(of: wanted, mayName)
+      _ = try checkOrigins(of: wanted, namedBy: member, mayName)
       try checkRoom(wanted.count)
       return setSelection(wanted)
     }
-    let replaced = try checkOrigins(of: wanted, mayName)
+    let replaced = try checkOrigins(of: wanted, namedBy: member, mayName)
     var kept = selection
     if !replaced.isEmpty { kept.removeAll { path in origins(of: path).contains { replaced.contains($0.number) } } }
     let merged = mergeAscending(kept, wanted)
@@ -56,7 +58,7 @@ extension Feed {
   /// Checks ascending rows by the rules of the feeds that they come from. Returns the feeds of which only one row may be
   /// selected.
   private func checkOrigins(
-    of paths: [IndexPath], _ mayName: (Feed) -> Bool
+    of paths: [IndexPath], namedBy member: String, _ mayName: (Feed) -> Bool
   ) throws(FeedError) -> Set<FeedNumber> {
     var single: Set<FeedNumber> = []
     if derived == nil { return single }
@@ -66,7 +68,7 @@ extension Feed {
         try feed.checkMaySelect(mention)
         guard !feed.behaviours.multiple, !single.insert(feed.number).inserted else { continue }
         throw .invalidParams(
-          member: "at", reason: "names several rows of \(mention()), which is defined with \"multiple\": false")
+          member: member, reason: "names several rows of \(mention()), which is defined with \"multiple\": false")
       }
     }
     return single

@@ -70,4 +70,15 @@ import Testing
     #expect(frames.last?.json?["params"]?["ended"]?.bool == true)
     #expect(!frames.contains { $0.json?["method"]?.string == "selection" })
   }
+
+  /// Several rows where one may be selected, in the feed itself and in one that shows it.
+  @Test(arguments: ["a", "p"]) func errorNamesTheParameterThatNamesTheRows(_ feed: String) {
+    _ = harness.ask(pusher, "define", #"{"feed":"a","kind":"array","multiple":false,"replace":true}"#)
+    _ = harness.ask(pusher, "define", #"{"feed":"p","kind":"composed","children":["a"]}"#)
+    for (rows, member) in [(#""at":[[0,0],[0,1]]"#, "at"), (#""all":true"#, "all")] {
+      let answer = Value(harness.ask(pusher, "select", #"{"feed":"\#(feed)",\#(rows)}"#).first ?? "")
+      #expect(answer?.errorCode == -32602 && answer?.errorData?["member"]?.string == member)
+    }
+    #expect(harness.ask(pusher, "selected", #"{"feed":"\#(feed)"}"#).first?.json?["result"]?["selected"]?.text == "[]")
+  }
 }
