@@ -29,7 +29,7 @@ struct FeedRecovery {
       let row = feeds.integer(0)
       let head = ImagePart.FeedHead(
         name: feeds.text(7), definition: feeds.text(1), given: feeds.text(2), revision: feeds.unsigned(3),
-        binRevisions: feeds.text(4), selection: feeds.text(5))
+        bins: feeds.text(4), selection: feeds.text(5))
       let bases = feeds.type(of: 6) == .null ? nil : feeds.text(6)
       var checksum = FeedChecksum(head)
       let feed = try define(head)
@@ -48,15 +48,15 @@ struct FeedRecovery {
 
   /// Defines the feed of a row.
   private func define(_ head: ImagePart.FeedHead) throws(StorageError) -> Feed {
-    let revisions = list(head.binRevisions) { $0.int.flatMap(UInt64.init(exactly:)) }
+    let bins = list(head.bins, bin)
     let selection = list(head.selection) { path -> IndexPath? in
       guard let section = path.element(at: 0)?.int.flatMap(UInt32.init(exactly:)),
         let row = path.element(at: 1)?.int.flatMap(UInt32.init(exactly:))
       else { return nil }
       return IndexPath(section: section, row: row)
     }
-    guard let revisions, let selection else {
-      let what = revisions == nil ? "revisions of the bins" : "selection"
+    guard let bins, let selection else {
+      let what = bins == nil ? "revisions of the bins" : "selection"
       throw StorageError(.corrupt, path: path, reason: "feed \"\(head.name)\": the \(what) cannot be read")
     }
     do {
@@ -67,13 +67,27 @@ struct FeedRecovery {
         try given.withUTF8 { given in
           try target.catalog.restore(
             definition: try scanner.scan(UnsafeRawBufferPointer(definition)),
-            given: try other.scan(UnsafeRawBufferPointer(given)), revision: head.revision, binRevisions: revisions,
-            selection: selection)
+            given: try other.scan(UnsafeRawBufferPointer(given)), revision: head.revision, selection: selection,
+            bins: bins)
         }
       }
     } catch {
       throw StorageError(.corrupt, path: path, reason: "cannot define feed \"\(head.name)\" again: \(error)")
     }
+  }
+
+  /// Reads the revision of a bin, or an array of it and the selected rows.
+  private func bin(_ stored: JSONView) -> StoredBin? {
+    let revision = stored.kind == .array ? stored.element(at: 0) : stored
+    guard let revision = revision?.int.flatMap(UInt64.init(exactly:)) else { return nil }
+    var selection: [IndexPath] = []
+    if stored.kind == .array {
+      for row in stored.elements.dropFirst() {
+        guard let row = row.int.flatMap(UInt32.init(exactly:)) else { return nil }
+        selection.append(IndexPath(section: 0, row: row))
+      }
+    }
+    return StoredBin(revision: revision, selection: selection)
   }
 
   /// Returns the items of a JSON array; nil if it is none, or if an item is not valid.

@@ -98,8 +98,13 @@ struct ImageCutter: ~Copyable {
   private static func head(of feed: FeedImage) -> ImagePart.FeedHead {
     ImagePart.FeedHead(
       name: feed.name, definition: feed.definition, given: feed.given.isEmpty ? feed.definition : feed.given,
-      revision: feed.revision, binRevisions: json(feed.binRevisions.map { "\($0)" }),
+      revision: feed.revision, bins: json(feed.bins.map(text(of:))),
       selection: json(feed.selection.map { "[\($0.section),\($0.row)]" }))
+  }
+
+  private static func text(of bin: StoredBin) -> String {
+    if bin.selection.isEmpty { return "\(bin.revision)" }
+    return json(["\(bin.revision)"] + bin.selection.map { "\($0.row)" })
   }
 
   /// The base revisions of the histories that were read; nil if the feed has none.

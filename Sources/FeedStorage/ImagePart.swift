@@ -27,7 +27,8 @@ final class ImagePart: @unchecked Sendable {
     var definition: String
     var given: String
     var revision: UInt64
-    var binRevisions: String
+    /// For each bin its revision, or `[revision,row,…]` with its selected rows.
+    var bins: String
     var selection: String
   }
 
@@ -98,7 +99,7 @@ struct FeedChecksum {
     self.head.add(head.definition)
     self.head.add(head.given)
     self.head.add(head.revision)
-    self.head.add(head.binRevisions)
+    self.head.add(head.bins)
     self.head.add(head.selection)
   }
 

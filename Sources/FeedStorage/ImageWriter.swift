@@ -141,7 +141,7 @@ private struct ImageStatements {
     try feed.bind(head.definition, at: 4)
     try feed.bind(head.given, at: 5)
     try feed.bind(head.revision, at: 6)
-    try feed.bind(head.binRevisions, at: 7)
+    try feed.bind(head.bins, at: 7)
     try feed.bind(head.selection, at: 8)
     try feed.run()
   }

@@ -72,7 +72,9 @@ struct RandomRequests {
     case 72..<75: return ("remove", #"{"feed":"list","at":[\#(number(0..<10))]}"#)
     case 75..<78: return ("put", #"{"feed":"one","element":\#(number(0..<3) == 0 ? "null" : element())}"#)
     case 78..<82: return ("activate", #"{"feed":"tabs","child":\#(number(-1..<3))}"#)
-    case 82..<86: return (["select", "deselect"][number(0..<2)], #"{"feed":"c","at":[[0,\#(number(0..<4))]]}"#)
+    case 82..<86:
+      let feed = ["c", "c/hi", "c/rest"][number(0..<3)]
+      return (["select", "deselect"][number(0..<2)], #"{"feed":"\#(feed)","at":[[0,\#(number(0..<4))]]}"#)
     case 86..<88: return ("select", #"{"feed":"list","at":[[0,\#(number(0..<4))],[0,1]]}"#)
     case 88..<90: return ("define", Self.redefinitions[number(0..<Self.redefinitions.count)])
     case 90..<92: return ("watch", #"{"feed":"\#(["c", "list", "tabs", "slots", "x/z", "keyed"][number(0..<6)])"}"#)

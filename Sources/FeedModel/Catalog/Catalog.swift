@@ -192,13 +192,16 @@ public final class Catalog {
   /// feed differs after replay. O(1).
   public func containsManagedRows(_ feed: Feed) -> Bool { graph.hasManagedRows(feed.number) }
 
-  /// Discards the history of every feed that shows rows of managed feeds, and gives it a revision that no client has
-  /// seen. Managed rows are read again after a start, so no watch can resume across it. O(feeds).
+  /// Discards the history and the selection of every feed that shows rows of managed feeds, and gives it a revision that no
+  /// client has seen. Managed rows are read again after a start, so no watch can resume across it. O(feeds).
   public func forgetManagedHistory() {
     let managed = feeds.values.filter { graph.hasManagedRows($0.number) }
     if managed.isEmpty { return }
     commit.skip(to: revision &+ 1)
-    for feed in managed { feed.forgetPast(at: revision) }
+    for feed in managed {
+      feed.forgetPast(at: revision)
+      _ = feed.deselectAll()
+    }
   }
 
   /// Calls `body` without the limits on definitions and on the numbers of feeds, bins, sections, repeats and levels.

@@ -18,6 +18,16 @@ public final class CatalogImage {
   }
 }
 
+/// What an image stores of a bin besides its rows.
+public struct StoredBin: Equatable, Sendable {
+  public let revision: UInt64
+  public let selection: [IndexPath]
+
+  public init(revision: UInt64, selection: [IndexPath]) {
+    (self.revision, self.selection) = (revision, selection)
+  }
+}
+
 /// The state of one feed in an image.
 public final class FeedImage {
   public let name: String
@@ -26,22 +36,23 @@ public final class FeedImage {
   /// The definition as a client last gave it, as JSON.
   public let given: String
   public let revision: UInt64
-  /// The revisions of a collection's bins, in order.
-  public let binRevisions: [UInt64]
+  /// The selected rows; none of a feed that shows managed rows, which are not stored.
   public let selection: [IndexPath]
+  /// The bins of a collection, in order.
+  public let bins: [StoredBin]
   /// The stored rows of each section; empty for a feed that shows rows of other feeds.
   public let sections: [any SectionSnapshot]
   let history: History?
   let binHistories: [History?]
 
-  init(_ feed: Feed, sections: [any SectionSnapshot]) {
+  init(_ feed: Feed, sections: [any SectionSnapshot], keepsSelection: Bool) {
     name = feed.name
     definition = feed.kind is FeedListKind ? Self.list : Self.text(feed.definition, owner: feed.owner)
     given = Self.text(feed.given)
     revision = feed.revision
     let bins = feed.kind.bins
-    binRevisions = bins.map(\.revision)
-    selection = feed.selection
+    self.bins = bins.map { StoredBin(revision: $0.revision, selection: $0.selection) }
+    selection = keepsSelection ? feed.selection : []
     self.sections = sections
     history = feed.history
     binHistories = bins.map(\.history)
@@ -71,8 +82,10 @@ extension Catalog {
     return CatalogImage(
       revision: revision, at: commit.moment,
       feeds: ordered.map { feed in
-        FeedImage(feed, sections: feed.kind.rows?.sections.map { $0.makeSnapshot() } ?? [])
-      } + [FeedImage(table.list, sections: [])])
+        FeedImage(
+          feed, sections: feed.kind.rows?.sections.map { $0.makeSnapshot() } ?? [],
+          keepsSelection: !containsManagedRows(feed))
+      } + [FeedImage(table.list, sections: [], keepsSelection: true)])
   }
 }
 

@@ -80,11 +80,11 @@ public final class Restorer {
 
 /// Restoring an image, before the first client connects.
 extension Catalog {
-  /// Defines a stored feed, with its revisions and selection.
+  /// Defines a stored feed, with its revisions and selections.
   ///
   /// - Precondition: the feeds whose rows it shows have been restored.
   public func restore(
-    definition: JSONView, given: JSONView, revision: UInt64, binRevisions: [UInt64], selection: [IndexPath]
+    definition: JSONView, given: JSONView, revision: UInt64, selection: [IndexPath], bins: [StoredBin]
   ) throws(FeedError) -> Feed {
     if definition.member("feed")?.string(atMost: FeedName.maxLength) == FeedName.feeds {
       table.list.restore(revision: revision, selection: selection, given: nil)
@@ -115,7 +115,9 @@ extension Catalog {
       Self.isText(of: given, in: definition) ? live : try FeedDefinition(parsing: given, limits: limits)
     }
     feed.restore(revision: revision, selection: selection, given: last)
-    for (bin, revision) in zip(feed.kind.bins, binRevisions) { bin.restore(revision: revision) }
+    for (bin, stored) in zip(feed.kind.bins, bins) {
+      bin.restore(revision: stored.revision, selection: stored.selection, given: nil)
+    }
     return feed
   }
 
@@ -157,10 +159,12 @@ extension Catalog {
       feed.derived?.sourcesWereRestored()
     }
     commit.pace.didRestoreViews()
-    for feed in feeds.values {
-      guard feed.hasValidSelection else {
+    for feed in [table.list] + Array(feeds.values) {
+      // Images of earlier versions have the selections of feeds with managed rows, which do not exist yet.
+      if containsManagedRows(feed) { _ = feed.deselectAll() }
+      for part in [feed] + feed.kind.bins where !part.hasValidSelection {
         throw RestoreError(
-          feed: feed.name, reason: "the selection is not a list of rows of the feed in ascending order")
+          feed: part.name, reason: "the selection is not a list of rows of the feed in ascending order")
       }
     }
   }

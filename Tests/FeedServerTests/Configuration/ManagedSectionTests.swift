@@ -52,6 +52,33 @@ struct ManagedSectionTests {
     }
   }
 
+  /// A restart ends the selections of feeds that show managed rows, also of other rows of theirs.
+  @Test(arguments: [SIGTERM, SIGKILL]) func selectionsOfManagedRowsEndWithARestart(signal: Int32) throws {
+    let set = try ConfiguredDaemon(Self.configuration, contacts: Self.contacts, isKept: true)
+    let client = try set.watch("people")
+    _ = try client.receive(having: "Best mate")
+    for definition in [
+      #"{"feed":"view","kind":"view","of":"people"}"#, #"{"feed":"tabs","kind":"segmented","children":["people"]}"#,
+      #"{"feed":"slots","kind":"slots","pattern":["A"],"repeatables":["A"],"contents":{"A":"people"}}"#,
+    ] { #expect(try set.ask("define", definition)["result"]["revision"].int != nil) }
+    _ = try set.ask("insert", #"{"feed":"notes","elements":[1]}"#)
+    func selected(_ feed: String) throws -> String {
+      try set.ask("selected", #"{"feed":"\#(feed)"}"#)["result"]["selected"].text
+    }
+    for (feed, path) in [
+      ("people", "[0,1]"), ("view", "[0,2]"), ("tabs", "[1,0]"), ("slots", "[0,0]"), ("library", "[2,0]"),
+      ("notes", "[0,0]"),
+    ] {
+      _ = try set.ask("select", #"{"feed":"\#(feed)","at":\#(path)}"#)
+      #expect(try selected(feed) == "[\(path)]")
+    }
+    try set.restart(signal: signal)
+    let restarted = try set.watch("people")
+    _ = try restarted.receive(having: "Best mate")
+    for feed in ["people", "view", "tabs", "slots", "library"] { #expect(try selected(feed) == "[]", "\(feed)") }
+    #expect(try selected("notes") == "[[0,0]]")
+  }
+
   /// The revisions of feeds that no longer show managed rows are the same after replay, which does not know these rows, so
   /// that conditions that held hold again. A watch does not resume from the time of the managed rows.
   @Test func feedsThatNoLongerShowManagedRowsKeepTheirRevisions() throws {
