@@ -52,7 +52,7 @@ extension Change {
 
 extension Array where Element == IndexPath {
   /// For each of these ascending rows, the number of rows of its section before it that are not in this list.
-  fileprivate func gaps() -> [UInt32] {
+  package func gaps() -> [UInt32] {
     var start = 0
     return indices.map { place in
       if self[place].section != self[start].section { start = place }

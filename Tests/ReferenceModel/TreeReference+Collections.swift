@@ -200,18 +200,18 @@ extension TreeReference {
     guard var feed = feeds[name], feed.instance == before.instance else { return }
     let gone = before.bins.filter { bin in !feed.bins.contains { $0.name == bin.name } }
     let tokens = Set(gone.flatMap { $0.rows.map(\.token) })
-    for place in feed.bins.indices {
-      for row in feed.bins[place].rows.indices where tokens.contains(feed.bins[place].rows[row].token) {
-        feed.bins[place].rows[row].token = token()
-      }
-    }
+    for place in feed.bins.indices { renew(&feed.bins[place], tokens) }
     feeds[name] = feed
   }
 
   /// Rows of a bin whose section went out and came in again are other rows; one that came to it from another bin is not one
   /// of them.
   mutating func renew(_ bin: inout TreeFeed.Bin, since before: TreeFeed) {
-    let tokens = Set(before.bins.first { $0.instance == bin.instance }?.rows.map(\.token) ?? [])
+    renew(&bin, Set(before.bins.first { $0.instance == bin.instance }?.rows.map(\.token) ?? []))
+  }
+
+  /// Makes the rows with these tokens other rows.
+  private mutating func renew(_ bin: inout TreeFeed.Bin, _ tokens: Set<UInt64>) {
     for row in bin.rows.indices where tokens.contains(bin.rows[row].token) { bin.rows[row].token = token() }
   }
 }

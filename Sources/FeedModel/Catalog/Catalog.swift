@@ -198,10 +198,7 @@ public final class Catalog {
     let managed = feeds.values.filter { graph.hasManagedRows($0.number) }
     if managed.isEmpty { return }
     commit.skip(to: revision &+ 1)
-    for feed in managed {
-      feed.forgetPast(at: revision)
-      _ = feed.deselectAll()
-    }
+    for feed in managed { feed.forgetPast(at: revision) }
   }
 
   /// Calls `body` without the limits on definitions and on the numbers of feeds, bins, sections, repeats and levels.

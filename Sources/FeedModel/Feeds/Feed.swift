@@ -326,7 +326,6 @@ public final class Feed {
     self.given = given
   }
 
-  func restore(revision: UInt64) { self.revision = revision }
   func restore(_ history: History) {
     retainedHistory?.release()
     retainedHistory = .passRetained(history)

@@ -36,7 +36,6 @@ public final class FeedImage {
   /// The definition as a client last gave it, as JSON.
   public let given: String
   public let revision: UInt64
-  /// The selected rows; none of a feed that shows managed rows, which are not stored.
   public let selection: [IndexPath]
   /// The bins of a collection, in order.
   public let bins: [StoredBin]
@@ -45,14 +44,14 @@ public final class FeedImage {
   let history: History?
   let binHistories: [History?]
 
-  init(_ feed: Feed, sections: [any SectionSnapshot], keepsSelection: Bool) {
+  init(_ feed: Feed, sections: [any SectionSnapshot]) {
     name = feed.name
     definition = feed.kind is FeedListKind ? Self.list : Self.text(feed.definition, owner: feed.owner)
     given = Self.text(feed.given)
     revision = feed.revision
     let bins = feed.kind.bins
     self.bins = bins.map { StoredBin(revision: $0.revision, selection: $0.selection) }
-    selection = keepsSelection ? feed.selection : []
+    selection = feed.selection
     self.sections = sections
     history = feed.history
     binHistories = bins.map(\.history)
@@ -82,10 +81,8 @@ extension Catalog {
     return CatalogImage(
       revision: revision, at: commit.moment,
       feeds: ordered.map { feed in
-        FeedImage(
-          feed, sections: feed.kind.rows?.sections.map { $0.makeSnapshot() } ?? [],
-          keepsSelection: !containsManagedRows(feed))
-      } + [FeedImage(table.list, sections: [], keepsSelection: true)])
+        FeedImage(feed, sections: feed.kind.rows?.sections.map { $0.makeSnapshot() } ?? [])
+      } + [FeedImage(table.list, sections: [])])
   }
 }
 

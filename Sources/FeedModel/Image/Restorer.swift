@@ -160,7 +160,7 @@ extension Catalog {
     }
     commit.pace.didRestoreViews()
     for feed in [table.list] + Array(feeds.values) {
-      // Images of earlier versions have the selections of feeds with managed rows, which do not exist yet.
+      // The managed rows that were selected are not stored.
       if containsManagedRows(feed) { _ = feed.deselectAll() }
       for part in [feed] + feed.kind.bins where !part.hasValidSelection {
         throw RestoreError(

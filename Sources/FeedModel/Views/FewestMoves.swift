@@ -39,20 +39,20 @@ private struct FewestMoves {
   private let change: Change
   private let pace: Pace
   /// For each entry of `change.deleted` and `change.added`, the number of unlisted rows before it.
-  private let gapsBefore, gapsAfter: [Int]
+  private let gapsBefore, gapsAfter: [UInt32]
   /// All items in the order before the change.
   private let items: [Item]
 
   init(_ change: Change, _ count: Int, _ pace: Pace) {
     (self.change, self.pace) = (change, pace)
-    (gapsBefore, gapsAfter) = (Self.gaps(change.deleted, pace), Self.gaps(change.added, pace))
+    (gapsBefore, gapsAfter) = (change.deleted.gaps(), change.added.gaps())
     var items: [Item] = []
     items.reserveCapacity(3 * change.moves.count + 1)
     var cuts: [Int] = []
     cuts.reserveCapacity(2 * change.moves.count + 2)
     cuts.append(0)
     for (index, move) in change.moves.enumerated() {
-      let (from, to) = (gapsBefore[Int(move.deleted)], gapsAfter[Int(move.added)])
+      let (from, to) = (Int(gapsBefore[Int(move.deleted)]), Int(gapsAfter[Int(move.added)]))
       items.append(
         Item(
           before: Self.order(from, move.deleted), after: Self.order(to, move.added), weight: 1, move: index, start: from
@@ -72,14 +72,6 @@ private struct FewestMoves {
     }
     items.sort(pace) { $0.before < $1.before }
     self.items = items
-  }
-
-  private static func gaps(_ paths: [IndexPath], _ pace: Pace) -> [Int] {
-    var place = -1
-    return paths.map(pace) {
-      place += 1
-      return Int($0.row) - place
-    }
   }
 
   private static func order(_ gap: Int, _ index: UInt32) -> UInt64 { UInt64(gap) << 32 | UInt64(index) }
@@ -162,7 +154,7 @@ private struct FewestMoves {
   }
 
   /// The path of an unlisted row, by the number of unlisted rows before it.
-  private static func path(ofUnlisted row: Int, _ gaps: [Int]) -> IndexPath {
-    IndexPath(section: 0, row: UInt32(row + gaps.countOfPrefix { $0 <= row }))
+  private static func path(ofUnlisted row: Int, _ gaps: [UInt32]) -> IndexPath {
+    IndexPath(section: 0, row: UInt32(row + gaps.countOfPrefix { Int($0) <= row }))
   }
 }

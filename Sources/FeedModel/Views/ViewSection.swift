@@ -147,19 +147,20 @@ final class ViewSection: FeedSection {
   /// - Parameter change: a change of one section: the rows in flattened order.
   func follow(_ change: borrowing Change, before: Int, after: Int, into result: inout Change) {
     if preview != nil { preview = nil }
-    let known = index?.count ?? before
-    if let index {
-      if window.isWhole {
-        index.follow(change, pace, into: &result)
-      } else {
-        scratch.removeAll(keepingCapacity: true)
-        index.follow(change, pace, into: &scratch)
-        window.follow(scratch, before: known, after: index.count, into: &result)
-      }
-    } else {
-      window.follow(change, before: before, after: after, into: &result)
-    }
-    if result.moves.count > 1 { result = result.withFewestMoves(ofRows: window.range(of: known).count, pace) }
+    let count = window.range(of: index?.count ?? before).count
+    followSource(change, before: before, after: after, into: &result)
+    if result.moves.count > 1 { result = result.withFewestMoves(ofRows: count, pace) }
+  }
+
+  /// Adds the change of this section, in which the rows move that the source or the index moved.
+  @inline(__always)
+  private func followSource(_ change: borrowing Change, before: Int, after: Int, into result: inout Change) {
+    guard let index else { return window.follow(change, before: before, after: after, into: &result) }
+    let known = index.count
+    if window.isWhole { return index.follow(change, pace, into: &result) }
+    scratch.removeAll(keepingCapacity: true)
+    index.follow(change, pace, into: &scratch)
+    window.follow(scratch, before: known, after: index.count, into: &result)
   }
 
   // MARK: Snapshots
