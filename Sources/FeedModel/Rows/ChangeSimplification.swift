@@ -54,7 +54,8 @@ extension RowStore {
     dropUnchanged(from: &change.updated, versions, log.pace) { keyed.handle(at: $0) }
   }
 
-  private func handle(at path: IndexPath) -> UInt32 { sections[Int(path.section)].rows[Int(path.row)] }
+  /// The element that a path shows. O(log n).
+  func handle(at path: IndexPath) -> UInt32 { sections[Int(path.section)].rows[Int(path.row)] }
 
   /// Removes rows from `updated` whose element after all steps equals the one before them.
   private func dropUnchanged(

@@ -8,9 +8,6 @@ import FeedChange
 struct ReturnedRows {
   typealias Entries = Slice<BlockList<UndoLog.Entry>>
 
-  /// Above this product of removals and entries, rows are not traced: a row that left and returned stays listed twice.
-  private static let limit = 1 << 22
-
   private let store: RowStore
   private let entries: Entries
   private let pace: Pace
@@ -20,37 +17,53 @@ struct ReturnedRows {
     (self.store, self.entries, self.pace) = (store, entries, pace)
   }
 
-  /// Adds the moves of these rows to the change of all steps.
+  /// Adds the moves of these rows to the change of all steps. O((e + c) log(e + c)) for e entries and a change of size c.
   func pair(in change: inout Change) {
-    if change.deleted.isEmpty || change.added.isEmpty { return }
-    guard let removals = findRemovals() else { return }
+    if change.deleted.isEmpty || change.added.isEmpty || !entries.contains(where: isRemoval) { return }
+    let removals = findRemovals(change)
+    if removals.isEmpty { return }
     var pairs = RowPairs(change.moves)
     let others = pairWithinSections(removals, change, &pairs)
     if !others.isEmpty { pairAcrossSections(others, change, &pairs) }
     change.moves = pairs.moves
   }
 
-  /// A step that removed a row of an element that exists after all steps.
+  /// A row that a step removed, of an element that exists after all steps.
   private struct Removal {
     /// The index of its entry.
     let index: Int
     /// The present handle of the element.
     let handle: UInt32
+    /// Its index in the change's `deleted`.
+    let deleted: UInt32
   }
 
-  /// The steps that removed a row; nil if there are too many to trace them.
-  private func findRemovals() -> [Removal]? {
-    var removals: [Removal] = []
-    var count = 0
+  /// Whether an entry removed a row of an element that exists after all steps.
+  private func isRemoval(_ entry: UndoLog.Entry) -> Bool {
+    pace.spend()
+    return entry.step == .removedRow && store.successor(of: entry.handle) != nil
+  }
+
+  /// The removed rows that existed before all steps, in the order of the steps.
+  private func findRemovals(_ change: Change) -> [Removal] {
+    var trace = RowTrace(sections: store.sections.count, pace)
     for index in entries.indices {
-      if index & 63 == 63 { pace.spend() }
-      guard entries[index].step == .removedRow else { continue }
-      count += 1
-      if count * entries.count > Self.limit { return nil }
-      if let handle = store.successor(of: entries[index].handle) {
-        removals.append(Removal(index: index, handle: handle))
+      let entry = entries[index]
+      switch entry.step {
+      case .insertedRow: trace.insert(at: IndexPath(section: entry.section, row: entry.row))
+      case .removedRow: trace.remove(at: IndexPath(section: entry.section, row: entry.row), step: index)
+      default: break
       }
+      if index & 63 == 63 { pace.spend() }
     }
+    var removals = trace.finish().compactMap { row -> Removal? in
+      pace.spend()
+      guard let handle = store.successor(of: entries[row.step].handle),
+        let deleted = change.deleted.place(of: row.before)
+      else { return nil }
+      return Removal(index: row.step, handle: handle, deleted: deleted)
+    }
+    removals.sort(pace) { $0.index < $1.index }
     return removals
   }
 
@@ -58,66 +71,43 @@ struct ReturnedRows {
   private func pairWithinSections(_ removals: [Removal], _ change: Change, _ pairs: inout RowPairs) -> [Removal] {
     var others: [Removal] = []
     for removal in removals {
+      pace.spend()
       let section = entries[removal.index].section
-      guard let added = place(of: removal.handle, in: section, among: change.added),
-        let deleted = placeBefore(removal, among: change.deleted)
-      else {
+      guard let added = place(of: removal.handle, in: section, among: change.added) else {
         if store.sections.count > 1 { others.append(removal) }
         continue
       }
       // A row that returned to its section is preferred to a row with the same element that left another section.
-      if let other = pairs.added(of: deleted), change.added[Int(other)].section == section { continue }
+      if let other = pairs.added(of: removal.deleted), change.added[Int(other)].section == section { continue }
       if let other = pairs.deleted(of: added), change.deleted[Int(other)].section == section { continue }
-      pairs.pair(deleted, added)
+      pairs.pair(removal.deleted, added)
     }
     return others
   }
 
   /// Pairs the rows of elements that left exactly one section and entered exactly one other.
   private func pairAcrossSections(_ removals: [Removal], _ change: Change, _ pairs: inout RowPairs) {
-    /// For each element that entered one section, the rows that left and the one that came.
-    var candidates: [UInt32: (left: [UInt32], entered: UInt32)] = [:]
-    for removal in removals {
+    /// For each element that left a section, the rows that left and those that came.
+    var candidates: [UInt32: (left: [UInt32], entered: [UInt32])] = [:]
+    for removal in removals where pairs.added(of: removal.deleted) == nil {
+      candidates[removal.handle, default: ([], [])].left.append(removal.deleted)
       pace.spend()
-      let entered = store.sections.indices
-        .compactMap { place(of: removal.handle, in: UInt32($0), among: change.added) }
-        .filter { pairs.deleted(of: $0) == nil }
-      guard entered.count == 1, let deleted = placeBefore(removal, among: change.deleted),
-        pairs.added(of: deleted) == nil
-      else { continue }
-      candidates[removal.handle, default: ([], entered[0])].left.append(deleted)
     }
-    for (left, entered) in candidates.values where left.count == 1 { pairs.pair(left[0], entered) }
+    for (place, path) in change.added.enumerated() {
+      if place & 7 == 7 { pace.spend() }
+      let added = UInt32(truncatingIfNeeded: place)
+      if pairs.deleted(of: added) != nil { continue }
+      candidates[store.handle(at: path)]?.entered.append(added)
+    }
+    for (left, entered) in candidates.values where left.count == 1 && entered.count == 1 {
+      pairs.pair(left[0], entered[0])
+    }
   }
 
   /// The index among `paths`, which ascend, of the row of an element in a section; nil if it is not one of them.
   private func place(of handle: UInt32, in section: UInt32, among paths: [IndexPath]) -> UInt32? {
     guard let row = store.sections[Int(section)].rows.row(of: handle) else { return nil }
     return paths.place(of: IndexPath(section: section, row: UInt32(row)))
-  }
-
-  /// The index among `paths`, which ascend, of a removed row, before the first step; nil if it was not there or is not one
-  /// of them. O(entries).
-  private func placeBefore(_ removal: Removal, among paths: [IndexPath]) -> UInt32? {
-    guard let row = rowBefore(removal) else { return nil }
-    return paths.place(of: IndexPath(section: entries[removal.index].section, row: UInt32(row)))
-  }
-
-  /// The row before the first step of a row that was removed; nil if a later step inserted it. O(entries).
-  private func rowBefore(_ removal: Removal) -> Int? {
-    let section = entries[removal.index].section
-    var row = entries[removal.index].row
-    for entry in entries[entries.startIndex..<removal.index].reversed() where entry.section == section {
-      switch entry.step {
-      case .insertedRow:
-        if entry.row == row { return nil }
-        if entry.row < row { row -= 1 }
-      case .removedRow:
-        if entry.row <= row { row += 1 }
-      default: break
-      }
-    }
-    return Int(row)
   }
 }
 

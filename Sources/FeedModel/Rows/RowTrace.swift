@@ -1,0 +1,104 @@
+import FeedChange
+
+/// Finds where rows that were removed in several steps stood before the first of them.
+///
+/// Steps are collected in blocks. Each block becomes a change in which a removed row moves behind the last section, so that
+/// the composition of all blocks tells which row came there.
+///
+///     var trace = RowTrace(sections: 1, pace)
+///     trace.insert(at: IndexPath(section: 0, row: 0))
+///     trace.remove(at: IndexPath(section: 0, row: 4), step: 7)
+///     trace.finish()  // step 7 removed the row [0,3]
+struct RowTrace {
+  /// A row that existed before the first step.
+  struct Removed {
+    /// The number that `remove(at:step:)` got.
+    let step: Int
+    /// The row before the first step.
+    let before: IndexPath
+  }
+
+  private static let blockSize = 32
+
+  private let sections: UInt32
+  private let pace: Pace
+  private var blocks = ChangeAccumulator()
+  /// The steps that removed a row that their block did not insert, by the row behind the last section.
+  private var steps: [Int] = []
+  /// The rows that the open block removed, in coordinates before it, ascending.
+  private var removed: [Removed] = []
+  /// The rows that the open block inserted, in coordinates after it, ascending.
+  private var inserted: [IndexPath] = []
+
+  /// - Parameter sections: the number of sections, which is the same in all steps.
+  init(sections: Int, _ pace: Pace) {
+    (self.sections, self.pace) = (UInt32(sections), pace)
+  }
+
+  /// Adds a step that inserted a row at `path`. Amortized O(log n) for n steps.
+  mutating func insert(at path: IndexPath) {
+    let place = inserted.countOfPrefix { $0 < path }
+    shiftInserted(from: place, section: path.section, by: 1)
+    inserted.insert(path, at: place)
+    endBlockIfFull()
+  }
+
+  /// Adds a step that removed the row at `path`. Amortized O(log n) for n steps.
+  mutating func remove(at path: IndexPath, step: Int) {
+    let place = inserted.countOfPrefix { $0 < path }
+    if place < inserted.count, inserted[place] == path {
+      inserted.remove(at: place)
+    } else {
+      let ofSection = inserted.countOfPrefix { $0.section < path.section }
+      // The rows of the section before this one that existed before the block and still exist.
+      var before = IndexPath(section: path.section, row: path.row - UInt32(place - ofSection))
+      var rank = 0
+      while rank < removed.count, removed[rank].before <= before {
+        if removed[rank].before.section == path.section { before = before.shifted(by: 1) }
+        rank += 1
+      }
+      removed.insert(Removed(step: step, before: before), at: rank)
+    }
+    shiftInserted(from: place, section: path.section, by: -1)
+    endBlockIfFull()
+  }
+
+  /// Returns the removed rows that existed before the first step, by that row. O(n log n) for n steps.
+  mutating func finish() -> [Removed] {
+    endBlock()
+    let change = blocks.finish { pace.didCompose() }
+    return change.moves.map(pace) { move in
+      Removed(step: steps[Int(change.added[Int(move.added)].row)], before: change.deleted[Int(move.deleted)])
+    }
+  }
+
+  private mutating func shiftInserted(from place: Int, section: UInt32, by distance: Int) {
+    for index in place..<inserted.count where inserted[index].section == section {
+      inserted[index] = inserted[index].shifted(by: distance)
+    }
+  }
+
+  private mutating func endBlockIfFull() {
+    if removed.count + inserted.count >= Self.blockSize { endBlock() }
+  }
+
+  private mutating func endBlock() {
+    var change = Change(deleted: removed.map(\.before), added: inserted)
+    for (place, row) in removed.enumerated() {
+      change.moves.append(
+        Move(deleted: UInt32(truncatingIfNeeded: place), added: UInt32(truncatingIfNeeded: change.added.count)))
+      change.added.append(IndexPath(section: sections, row: UInt32(truncatingIfNeeded: steps.count)))
+      steps.append(row.step)
+    }
+    blocks.add(change) { pace.didCompose() }
+    pace.spend(Self.blockSize)
+    removed.removeAll(keepingCapacity: true)
+    inserted.removeAll(keepingCapacity: true)
+  }
+}
+
+extension IndexPath {
+  fileprivate func shifted(by distance: Int) -> IndexPath {
+    IndexPath(section: section, row: UInt32(Int(row) + distance))
+  }
+}
