@@ -87,6 +87,32 @@ struct ClientPushTests {
     let refused = try client.run("patch", "f", "3")
     #expect(refused.code == 2)
     #expect(refused.errors == "feedclient: patch: missing argument PATCH, a JSON object\n")
+    #expect(try client.run("patch", "f", "3", "\n {\"a\":1}").code == 0)
+    #expect(try client.run("define", "s", "--kind", "single").code == 0)
+    #expect(try client.run("put", "s", "{\"a\":1}").code == 0)
+    #expect(try client.run("patch", "s", " {\"b\":2}").code == 0)
+    #expect(try client.run("snapshot", "s").json["sections"][0]["elements"] == #"[{"a":1,"b":2}]"#)
+  }
+
+  @Test func missingArgumentsOfMoveAreNamed() throws {
+    let client = ClientCommand(socket: "/nonexistent/socket")
+    for (words, missing) in [
+      (["u"], "FROM or --id ID"), (["u", "3"], "TO"), (["u", "--id", "2"], "TO"),
+    ] {
+      let outcome = try ClientCommand.finish(client.start(["move"] + words))
+      #expect(outcome.code == 2)
+      #expect(outcome.errors == "feedclient: move: missing argument \(missing)\n")
+    }
+  }
+
+  @Test func argumentsThatAreNotUTF8AreRefused() throws {
+    let client = ClientCommand(socket: "/nonexistent/socket")
+    let outcome = try ClientCommand.finish(client.startShell("$0 push f \"$(printf '\"a\\377b\"')\""))
+    #expect(outcome.code == 2)
+    #expect(outcome.errors == "feedclient: argument 3 is not UTF-8: '\"a\u{FFFD}b\"'\n")
+    let daemon = try ClientCommand.finish(client.startShell("${0%feedclient}feedd --socket \"$(printf '/\\377')\""))
+    #expect(daemon.code == 2)
+    #expect(daemon.errors == "feedd: argument 2 is not UTF-8: '/\u{FFFD}'\n")
   }
 
   @Test func changesOfABinNameItsCollection() throws {

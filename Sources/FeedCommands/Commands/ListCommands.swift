@@ -67,10 +67,11 @@ extension Command {
       """,
     options: [OptionDescription("id", value: .text("ID"), help: "identity of the element, in an array with identity")]
       + changing,
-    notes: idNote, operands: 2...3
+    notes: idNote, operands: 1...3
   ) { invocation throws(Failure) in
     var params = try invocation.changeParameters()
     if let id = invocation.options.text("id") {
+      guard invocation.operands.count > 1 else { throw invocation.usage("missing argument TO") }
       guard invocation.operands.count == 2 else { throw invocation.usage("FROM and --id exclude each other") }
       guard let row = Operands.rows(invocation.operand(1)), row.count == 1 else {
         throw invocation.usage("TO: expected a row, from 0 on")
@@ -79,7 +80,8 @@ extension Command {
       params.add("to", row[0])
       return try invocation.request("move", params.finish(), show: Show.mutation)
     }
-    guard invocation.operands.count == 3 else { throw invocation.usage("missing argument FROM or --id ID") }
+    guard invocation.operands.count > 1 else { throw invocation.usage("missing argument FROM or --id ID") }
+    guard invocation.operands.count > 2 else { throw invocation.usage("missing argument TO") }
     guard let rows = Operands.rows("\(invocation.operand(1)),\(invocation.operand(2))"), rows.count == 2 else {
       throw invocation.usage("FROM and TO: expected rows, from 0 on")
     }

@@ -78,11 +78,11 @@ extension Command {
       params.add("at", row)
     } else if words.count == 2 {
       params.add("id", json: Operands.id(words[0]))
-    } else if !words[0].hasPrefix("{") {
+    } else if !Operands.beginsObject(words[0]) {
       throw invocation.usage("missing argument PATCH, a JSON object")
     }
     let patch = try ElementArguments.parse([words[words.count - 1]], of: "patch")[0]
-    guard patch.hasPrefix("{") else { throw invocation.usage("PATCH '\(patch)': expected a JSON object") }
+    guard Operands.beginsObject(patch) else { throw invocation.usage("PATCH '\(patch)': expected a JSON object") }
     params.add("patch", json: patch)
     return try invocation.request("patch", params.finish(), show: Show.mutation)
   }

@@ -19,6 +19,9 @@ enum Operands {
     return String(decoding: buffer.bytes, as: UTF8.self)
   }
 
+  /// Whether a text can only be a JSON object, if it is JSON.
+  static func beginsObject(_ text: String) -> Bool { text.drop { " \t\n\r".contains($0) }.hasPrefix("{") }
+
   /// Scans a text and passes its view to `body`.
   /// - Throws: a usage error if the text is not JSON.
   static func withView<Result>(of text: String, _ body: (JSONView) -> Result) throws(Failure) -> Result {

@@ -25,7 +25,10 @@ extension Engine {
       }
       try list.replace(elements, at: places, in: commit)
     case .move:
-      if list.hasIdentity, let id = parameters.member("id") {
+      if let id = parameters.member("id") {
+        guard list.hasIdentity else {
+          throw Parameters.refuse("id", "has no meaning in an array without identity: give \"from\", the row")
+        }
         try parameters.refuseBoth("from", "id")
         return try list.move(id, to: try parameters.integer("to"), in: commit)
       }

@@ -80,7 +80,7 @@ extension Engine {
 /// The patches of a request: one, beside its key, or several in `patches`.
 private struct Patches {
   /// A member that identifies an element.
-  enum Key {
+  enum Key: CaseIterable {
     case id
     case at
 
@@ -107,16 +107,19 @@ private struct Patches {
   ///   - what: describes the keys in errors.
   init(_ parameters: Parameters, keys: [Key], _ what: StaticString) throws(FeedError) {
     try parameters.refuseBoth("patch", "patches")
-    for key in keys { try parameters.refuseBoth(key.name, "patches") }
+    for key in Key.allCases { try parameters.refuseBoth(key.name, "patches") }
     isList = parameters.member("patches") != nil
     func entry(_ object: JSONView?, _ value: JSONView, at place: String) throws(FeedError) -> Entry {
-      let given = keys.filter { object?.member($0.name) != nil }
+      let given = Key.allCases.filter { object?.member($0.name) != nil }
       guard given.count < 2 else {
         throw .invalidParams(
           member: "\(place)\(given[1].name)", reason: "must not stand beside \(given[0].name); give one of them")
       }
       guard let member = given.first, let key = object?.member(member.name) else {
         throw .invalidParams(member: "\(place)\(keys[0].name)", reason: "is missing: give \(what)")
+      }
+      guard keys.contains(member) else {
+        throw .invalidParams(member: "\(place)\(member.name)", reason: "has no meaning here: give \(what)")
       }
       return Entry(member: member, key: key, value: value)
     }

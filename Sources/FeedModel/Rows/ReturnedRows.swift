@@ -22,10 +22,10 @@ struct ReturnedRows {
     if change.deleted.isEmpty || change.added.isEmpty || !entries.contains(where: isRemoval) { return }
     let removals = findRemovals(change)
     if removals.isEmpty { return }
-    var pairs = RowPairs(change.moves)
+    var pairs = RowPairs(change, pace)
     let others = pairWithinSections(removals, change, &pairs)
     if !others.isEmpty { pairAcrossSections(others, change, &pairs) }
-    change.moves = pairs.moves
+    change.moves = pairs.makeMoves()
   }
 
   /// A row that a step removed, of an element that exists after all steps.
@@ -113,35 +113,49 @@ struct ReturnedRows {
 
 /// The moves of a change, by the indexes of their rows in its lists. An index is in at most one pair.
 private struct RowPairs {
-  private var addedOf: [UInt32: UInt32]
-  private var deletedOf: [UInt32: UInt32]
-  /// The moves of the beginning that keep their elements.
-  private let keeping: Set<Move>
+  /// The value for "in no pair" in the tables below.
+  private static let none = UInt32.max
 
-  init(_ moves: [Move]) {
-    addedOf = Dictionary(uniqueKeysWithValues: moves.map { ($0.deleted, $0.added) })
-    deletedOf = Dictionary(uniqueKeysWithValues: moves.map { ($0.added, $0.deleted) })
-    keeping = Set(moves.lazy.filter(\.keepsElement))
+  /// For each entry of `deleted` the one of `added`, and the reverse.
+  private var addedOf, deletedOf: [UInt32]
+  /// For each entry of `deleted`, the one of `added` if they are a move of the beginning that keeps its element.
+  private var kept: [UInt32]
+  private let pace: Pace
+
+  init(_ change: Change, _ pace: Pace) {
+    self.pace = pace
+    addedOf = [UInt32](repeating: Self.none, count: change.deleted.count, pace)
+    deletedOf = [UInt32](repeating: Self.none, count: change.added.count, pace)
+    kept = addedOf
+    for (place, move) in change.moves.enumerated() {
+      if place & 31 == 31 { pace.spend() }
+      pair(move.deleted, move.added)
+      if move.keepsElement { kept[Int(move.deleted)] = move.added }
+    }
   }
 
-  func added(of deleted: UInt32) -> UInt32? { addedOf[deleted] }
-  func deleted(of added: UInt32) -> UInt32? { deletedOf[added] }
+  func added(of deleted: UInt32) -> UInt32? { Self.known(addedOf[Int(deleted)]) }
+  func deleted(of added: UInt32) -> UInt32? { Self.known(deletedOf[Int(added)]) }
+  private static func known(_ index: UInt32) -> UInt32? { index == none ? nil : index }
 
   /// Pairs two rows, which are in no other pair afterwards.
   mutating func pair(_ deleted: UInt32, _ added: UInt32) {
-    if let other = addedOf[deleted] { deletedOf[other] = nil }
-    if let other = deletedOf[added] { addedOf[other] = nil }
-    (addedOf[deleted], deletedOf[added]) = (added, deleted)
+    if let other = self.added(of: deleted) { deletedOf[Int(other)] = Self.none }
+    if let other = self.deleted(of: added) { addedOf[Int(other)] = Self.none }
+    (addedOf[Int(deleted)], deletedOf[Int(added)]) = (added, deleted)
   }
 
   /// The pairs as the moves of a change.
-  var moves: [Move] {
-    addedOf
-      .map { deleted, added in
-        let move = Move(deleted: deleted, added: added)
-        return Move(deleted: deleted, added: added, keepsElement: keeping.contains(move))
-      }
-      .sorted { $0.deleted < $1.deleted }
+  func makeMoves() -> [Move] {
+    var moves: [Move] = []
+    moves.reserveCapacity(min(addedOf.count, deletedOf.count))
+    for (deleted, added) in addedOf.enumerated() {
+      if deleted & 31 == 31 { pace.spend() }
+      if added == Self.none { continue }
+      moves.append(
+        Move(deleted: UInt32(truncatingIfNeeded: deleted), added: added, keepsElement: kept[deleted] == added))
+    }
+    return moves
   }
 }
 

@@ -18,7 +18,7 @@ struct RowTrace {
     let before: IndexPath
   }
 
-  private static let blockSize = 32
+  private static let blockSize = 256
 
   private let sections: UInt32
   private let pace: Pace
@@ -49,15 +49,15 @@ struct RowTrace {
     if place < inserted.count, inserted[place] == path {
       inserted.remove(at: place)
     } else {
-      let ofSection = inserted.countOfPrefix { $0.section < path.section }
-      // The rows of the section before this one that existed before the block and still exist.
-      var before = IndexPath(section: path.section, row: path.row - UInt32(place - ofSection))
-      var rank = 0
-      while rank < removed.count, removed[rank].before <= before {
-        if removed[rank].before.section == path.section { before = before.shifted(by: 1) }
-        rank += 1
+      let beginning = IndexPath(section: path.section, row: 0)
+      // The number of rows of the section that stand before this one and existed before the block.
+      let rank = Int(path.row) - (place - inserted.countOfPrefix { $0 < beginning })
+      let first = removed.countOfPrefix { $0.before < beginning }
+      let end = (first..<removed.count).partitionPoint { index in
+        removed[index].before.section == path.section && Int(removed[index].before.row) - (index - first) <= rank
       }
-      removed.insert(Removed(step: step, before: before), at: rank)
+      let before = IndexPath(section: path.section, row: UInt32(rank + end - first))
+      removed.insert(Removed(step: step, before: before), at: end)
     }
     shiftInserted(from: place, section: path.section, by: -1)
     endBlockIfFull()
@@ -72,9 +72,13 @@ struct RowTrace {
     }
   }
 
+  /// Moves the inserted rows of a section from `place` on by one row.
   private mutating func shiftInserted(from place: Int, section: UInt32, by distance: Int) {
-    for index in place..<inserted.count where inserted[index].section == section {
-      inserted[index] = inserted[index].shifted(by: distance)
+    let end = inserted.countOfPrefix { $0.section <= section }
+    if place >= end { return }
+    let difference = UInt64(bitPattern: Int64(distance))
+    inserted.withUnsafeMutableBufferPointer { paths in
+      for index in place..<end { paths[index] = IndexPath(packed: paths[index].packed &+ difference) }
     }
   }
 
@@ -94,11 +98,5 @@ struct RowTrace {
     pace.spend(Self.blockSize)
     removed.removeAll(keepingCapacity: true)
     inserted.removeAll(keepingCapacity: true)
-  }
-}
-
-extension IndexPath {
-  fileprivate func shifted(by distance: Int) -> IndexPath {
-    IndexPath(section: section, row: UInt32(Int(row) + distance))
   }
 }

@@ -1,4 +1,5 @@
 import CLinux
+import FeedJSON
 import Glibc
 
 /// The identity of this process, and the signals and exit status that it sends.
@@ -9,14 +10,28 @@ public enum ProcessIdentity {
 
   /// The arguments of the program without its name.
   ///
-  /// Swift reads them from /proc and finds none where that is not mounted. A program must not run as if it were called without
-  /// any, so this ends the process instead.
+  /// Swift reads them from /proc and finds none where that is not mounted, and replaces bytes that are not UTF-8. A program must not
+  /// run as if it had other arguments, so this ends the process instead.
   public static var arguments: [String] {
     let words = CommandLine.arguments
-    guard words.isEmpty else { return Array(words.dropFirst()) }
-    try? StandardStreams.writeAll(
-      "cannot read the arguments: there is no /proc/self/cmdline; mount /proc\n", to: StandardStreams.error)
-    exit(EX_OSERR)
+    if words.isEmpty {
+      end(EX_OSERR, "cannot read the arguments: there is no /proc/self/cmdline; mount /proc")
+    }
+    for place in words.indices.dropFirst() {
+      if let word = CommandLine.unsafeArgv[place], String(validatingCString: word) == nil {
+        let program = words[0].split(separator: "/").last ?? ""
+        end(wrongUsage, "\(program): argument \(place) is not UTF-8: '\(words[place])'".inLine)
+      }
+    }
+    return Array(words.dropFirst())
+  }
+
+  /// The exit status of all programs for wrong arguments.
+  private static let wrongUsage: Int32 = 2
+
+  private static func end(_ status: Int32, _ reason: String) -> Never {
+    try? StandardStreams.writeAll(reason + "\n", to: StandardStreams.error)
+    exit(status)
   }
 
   /// Bytes of memory in use, the resident set; 0 when it cannot be read.

@@ -89,12 +89,31 @@ struct PatchTests {
       (#"{"feed":"a","at":3,"patch":{}}"#, -32005), (#"{"feed":"a","at":-1,"patch":{}}"#, -32005),
       (#"{"feed":"a","at":"0","patch":{}}"#, -32602), (#"{"feed":"s","patch":{}}"#, -32005),
       (#"{"feed":"s","id":1,"patch":{}}"#, -32602), (#"{"feed":"fixed","at":0,"patch":{"n":2}}"#, -32006),
-      (#"{"feed":"none","id":1,"patch":{}}"#, -32000),
+      (#"{"feed":"none","id":1,"patch":{}}"#, -32000), (#"{"feed":"c","id":1,"at":0,"patch":{"p":1}}"#, -32602),
+      (#"{"feed":"c","at":0,"patches":[{"id":1,"patch":{"p":1}}]}"#, -32602),
+      (#"{"feed":"c","patches":[{"id":1,"at":0,"patch":{"p":1}}]}"#, -32602),
+      (#"{"feed":"a","id":1,"at":0,"patch":{"p":1}}"#, -32602),
+      (#"{"feed":"a","patches":[{"at":0,"patch":{"p":1}},{"at":1,"id":1,"patch":{"p":1}}]}"#, -32602),
     ] as [(String, Int)])
   func refused(params: String, code: Int) {
     let before = (harness.engine.catalog.revision, elements("home"))
     #expect(ask("patch", params)?.errorCode == code)
     #expect((harness.engine.catalog.revision, elements("home")) == before)
+  }
+
+  @Test("the member that names no element of the feed is refused by its name")
+  func wrongKeys() {
+    for (method, params, member) in [
+      ("patch", #"{"feed":"c","at":0,"patch":{"p":1}}"#, "at"),
+      ("patch", #"{"feed":"a","id":1,"patch":{"p":1}}"#, "id"),
+      ("patch", #"{"feed":"a","patches":[{"id":1,"patch":{"p":1}}]}"#, "patches[0].id"),
+      ("patch", #"{"feed":"c","patch":{"p":1}}"#, "id"), ("patch", #"{"feed":"a","patch":{"p":1}}"#, "at"),
+      ("move", #"{"feed":"a","id":1,"to":0}"#, "id"), ("move", #"{"feed":"a","to":0}"#, "from"),
+    ] {
+      let refused = ask(method, params)
+      #expect(refused?.errorCode == -32602, "\(params)")
+      #expect(refused?.errorData?["member"]?.string == member, "\(params)")
+    }
   }
 
   @Test("a patch may write the identity as another text of the same value")

@@ -63,10 +63,10 @@ import Testing
   @Test func randomSequences() {
     let seed = UInt64.random(in: 0...UInt64.max)
     var random = SeededRandom(seed: seed)
-    for round in 0..<300 {
+    for round in 0..<150 {
       var model = Model((0..<Int.random(in: 1...4, using: &random)).map { _ in Int.random(in: 0..<60, using: &random) })
       let inserts = Int.random(in: 1...9, using: &random)
-      for _ in 0..<Int.random(in: 0..<600, using: &random) {
+      for _ in 0..<Int.random(in: 0..<1500, using: &random) {
         let section = model.sections.indices.randomElement(using: &random) ?? 0
         let count = model.sections[section].count
         if count == 0 || Int.random(in: 0..<10, using: &random) < inserts {
