@@ -16,6 +16,7 @@ final class ListState: RowStore {
   private var keys = ByteBuffer()
 
   var rows: PositionTree { sections[0].rows }
+  override var movesFewest: Bool { true }
 
   init(feed: String, definition: ListDefinition, limits: Limits, seed: UInt64) {
     self.definition = definition

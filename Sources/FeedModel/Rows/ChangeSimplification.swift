@@ -8,7 +8,7 @@ extension RowStore {
   /// Composition knows only positions. This method knows the elements. A row that left and returned is paired as a move
   /// if its identity is the same, and so is one that left exactly one section and entered exactly one other. The move is
   /// dropped if it ends where it began. A row whose element equals the one before the steps is not updated; a moved one
-  /// keeps its element, so that feeds in which it does not move don't list it.
+  /// keeps its element, so that feeds in which it does not move don't list it. An array moves as few rows as possible.
   ///
   /// - Parameters:
   ///   - position: the position in the log where the steps begin. The sections have not changed since.
@@ -33,7 +33,9 @@ extension RowStore {
     }
     change = change.normalizingMoves { log.pace.didCompareMoves() }
     if let versions { dropUnchanged(from: &change.updated, versions, log.pace, handleOf: handle) }
-    return change
+    guard movesFewest else { return change }
+    let countBefore = sections[0].count + change.deleted.count - change.added.count
+    return change.withFewestMoves(ofRows: countBefore, log.pace)
   }
 
   /// Converts a simplified change of all rows as one section to a change of the keyed sections, in `change`, which is

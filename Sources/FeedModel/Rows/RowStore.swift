@@ -77,6 +77,9 @@ public class RowStore {
   /// if there is none, or if elements have no identity.
   func successor(of handle: UInt32) -> UInt32? { nil }
 
+  /// Whether changes of several steps move as few rows as possible. Such a store has one section.
+  var movesFewest: Bool { false }
+
   /// The row that shows an element.
   func row(of handle: UInt32) -> Row {
     let element = elements.text(of: handle)

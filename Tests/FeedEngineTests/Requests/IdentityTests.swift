@@ -137,4 +137,18 @@ struct IdentityTests {
     #expect(delta?["added"]?.text == "[[0,2]]")
     #expect(delta?["moves"]?.text == "[[0,0]]")
   }
+
+  @Test("a set moves as few rows as possible, also if others are evicted")
+  func fewestMovesBesidesEvictions() {
+    let six = (1...6).map { "{\"id\":\($0)}" }.joined(separator: ",")
+    #expect(ask("define", #"{"feed":"k","kind":"array","id":"$.id","retain":{"count":6}}"#)?.errorCode == nil)
+    #expect(ask("insert", #"{"feed":"k","elements":[\#(six)]}"#)?.errorCode == nil)
+    // The first three are evicted. With them four rows would keep their order, without them 5 and 6 do.
+    let wanted = [5, 6, 1, 2, 3, 4, 7, 8, 9].map { "{\"id\":\($0)}" }.joined(separator: ",")
+    let change = ask("set", #"{"feed":"k","elements":[\#(wanted)]}"#)?["result"]
+    #expect(change?["deleted"]?.text == "[[0,0],[0,1],[0,2],[0,3]]")
+    #expect(change?["added"]?.text == "[[0,2],[0,3],[0,4],[0,5]]")
+    #expect(change?["updated"]?.text == "[]")
+    #expect(change?["moves"]?.text == "[[3,0]]")
+  }
 }

@@ -205,7 +205,7 @@ extension TreeDefinition.Content {
   /// Whether each delta moves as few rows as possible, however many rows of the sources moved.
   fileprivate var movesFewest: Bool {
     switch self {
-    case .slots, .view: true
+    case .slots, .view, .list: true
     default: false
     }
   }

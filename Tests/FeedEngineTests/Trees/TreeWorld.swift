@@ -195,9 +195,9 @@ final class TreeWorld {
     do {
       let checked = try TreeChange(change, from: old, to: new)
       if !checked.needless.isEmpty { throw fail("needless updates: \(checked)") }
-      // Rows that `set` moves may be all that is left after others were evicted.
-      let isEvicting = operation.strictness == 2 && before.feeds[name]?.list?.retain != nil
-      if operation.strictness > 0 && !isEvicting { try checked.checkFewest() }
+      if operation.strictness > 0 { try checked.checkFewest() }
+      // After others were evicted, rows that `set` changed may be in a common prefix or suffix.
+      let isEvicting = before.feeds[name]?.list?.retain != nil
       if operation.strictness == 2 && !isEvicting { try checkSet(checked) }
     } catch let error as TreeChange.Violation {
       throw fail("the answer to \(operation.method): \(error)")
