@@ -52,6 +52,11 @@ extension FaultyDiskTests {
           // The end can directly follow a failure.
           if faulty_disk_failures() > 0 && requests.number(0..<4) == 0 { break }
         }
+        // The next start would execute an eviction that could not be stored.
+        if let due = daemon.catalog.nextExpiry, due <= daemon.now {
+          faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
+          _ = daemon.turn([], later: 2)
+        }
         state = daemon.visibleState
       }
       faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
