@@ -87,21 +87,32 @@ struct ReturnedRows {
 
   /// Pairs the rows of elements that left exactly one section and entered exactly one other.
   private func pairAcrossSections(_ removals: [Removal], _ change: Change, _ pairs: inout RowPairs) {
-    /// For each element that left a section, the rows that left and those that came.
-    var candidates: [UInt32: (left: [UInt32], entered: [UInt32])] = [:]
+    var crossings = [UInt32: Crossing](minimumCapacity: removals.count)
     for removal in removals where pairs.added(of: removal.deleted) == nil {
-      candidates[removal.handle, default: ([], [])].left.append(removal.deleted)
+      crossings[removal.handle, default: Crossing()].didLeave(removal.deleted)
       pace.spend()
     }
     for (place, path) in change.added.enumerated() {
       if place & 7 == 7 { pace.spend() }
       let added = UInt32(truncatingIfNeeded: place)
-      if pairs.deleted(of: added) != nil { continue }
-      candidates[store.handle(at: path)]?.entered.append(added)
+      if pairs.deleted(of: added) == nil { crossings[store.handle(at: path)]?.didEnter(added) }
     }
-    for (left, entered) in candidates.values where left.count == 1 && entered.count == 1 {
-      pairs.pair(left[0], entered[0])
+    for crossing in crossings.values {
+      pace.spend()
+      if let (deleted, added) = crossing.pair { pairs.pair(deleted, added) }
     }
+  }
+
+  /// The rows of an element that left sections and entered others, by their indexes in the change's lists.
+  private struct Crossing {
+    private var (left, entered): (UInt32, UInt32) = (0, 0)
+    private var (leftCount, enteredCount) = (0, 0)
+
+    mutating func didLeave(_ deleted: UInt32) { (left, leftCount) = (deleted, leftCount + 1) }
+    mutating func didEnter(_ added: UInt32) { (entered, enteredCount) = (added, enteredCount + 1) }
+
+    /// The only row that left and the only one that entered; nil if there are none or several.
+    var pair: (deleted: UInt32, added: UInt32)? { leftCount == 1 && enteredCount == 1 ? (left, entered) : nil }
   }
 
   /// The index among `paths`, which ascend, of the row of an element in a section; nil if it is not one of them.
