@@ -19,13 +19,23 @@ struct ReturnedRows {
 
   /// Adds the moves of these rows to the change of all steps. O((e + c) log(e + c)) for e entries and a change of size c.
   func pair(in change: inout Change) {
-    if change.deleted.isEmpty || change.added.isEmpty || !entries.contains(where: isRemoval) { return }
+    if isComplete(change) || !entries.contains(where: isRemoval) { return }
     let removals = findRemovals(change)
     if removals.isEmpty { return }
     var pairs = RowPairs(change, pace)
     let others = pairWithinSections(removals, change, &pairs)
     if !others.isEmpty { pairAcrossSections(others, change, &pairs) }
     change.moves = pairs.makeMoves()
+  }
+
+  /// Whether no row is left to pair: all that were deleted, or all that were added, are in pairs within their sections.
+  private func isComplete(_ change: Change) -> Bool {
+    guard change.moves.count == min(change.deleted.count, change.added.count) else { return false }
+    return store.sections.count == 1
+      || change.moves.allSatisfy { move in
+        pace.spend()
+        return change.deleted[Int(move.deleted)].section == change.added[Int(move.added)].section
+      }
   }
 
   /// A row that a step removed, of an element that exists after all steps.
