@@ -22,7 +22,7 @@ public enum Daemon {
       }
     } catch {
       try? write(["feedd: \(error)", "Try 'feedd --help'."], to: StandardStreams.error)
-      return 2
+      return UsageError.exitStatus
     }
   }
 

@@ -12,7 +12,7 @@ enum BenchmarkProgram {
       return try run(arguments)
     } catch {
       complain("\(error); run 'feedbench --help'")
-      return 2
+      return UsageError.exitStatus
     }
   }
 

@@ -33,9 +33,11 @@ extension RowStore {
     }
     change = change.normalizingMoves { log.pace.didCompareMoves() }
     if let versions { dropUnchanged(from: &change.updated, versions, log.pace, handleOf: handle) }
-    guard movesFewest else { return change }
-    let countBefore = sections[0].count + change.deleted.count - change.added.count
-    return change.withFewestMoves(ofRows: countBefore, log.pace)
+    if movesFewest {
+      assert(sections.count == 1, "a list has one section")
+      change.moveFewestRows(of: sections[0].count + change.deleted.count - change.added.count, log.pace)
+    }
+    return change
   }
 
   /// Converts a simplified change of all rows as one section to a change of the keyed sections, in `change`, which is

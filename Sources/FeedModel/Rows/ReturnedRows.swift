@@ -23,8 +23,8 @@ struct ReturnedRows {
     let removals = findRemovals(change)
     if removals.isEmpty { return }
     var pairs = RowPairs(change, pace)
-    let others = pairWithinSections(removals, change, &pairs)
-    if !others.isEmpty { pairAcrossSections(others, change, &pairs) }
+    pairWithinSections(removals, change, &pairs)
+    if store.sections.count > 1 { pairAcrossSections(removals, change, &pairs) }
     change.moves = pairs.makeMoves()
   }
 
@@ -40,8 +40,6 @@ struct ReturnedRows {
 
   /// A row that a step removed, of an element that exists after all steps.
   private struct Removal {
-    /// The index of its entry.
-    let index: Int
     /// The present handle of the element.
     let handle: UInt32
     /// Its index in the change's `deleted`.
@@ -54,7 +52,7 @@ struct ReturnedRows {
     return entry.step == .removedRow && store.successor(of: entry.handle) != nil
   }
 
-  /// The removed rows that existed before all steps, in the order of the steps.
+  /// The removed rows that existed before all steps.
   private func findRemovals(_ change: Change) -> [Removal] {
     var trace = RowTrace(sections: store.sections.count, pace)
     for index in entries.indices {
@@ -66,39 +64,38 @@ struct ReturnedRows {
       }
       if index & 63 == 63 { pace.spend() }
     }
-    var removals = trace.finish().compactMap { row -> Removal? in
+    let rows = trace.finish()
+    var removals: [Removal] = []
+    removals.reserveCapacity(rows.count)
+    for row in rows {
       pace.spend()
       guard let handle = store.successor(of: entries[row.step].handle),
         let deleted = change.deleted.place(of: row.before)
-      else { return nil }
-      return Removal(index: row.step, handle: handle, deleted: deleted)
+      else { continue }
+      removals.append(Removal(handle: handle, deleted: deleted))
     }
-    removals.sort(pace) { $0.index < $1.index }
     return removals
   }
 
-  /// Pairs the rows that returned to their section. Returns the removals of the others.
-  private func pairWithinSections(_ removals: [Removal], _ change: Change, _ pairs: inout RowPairs) -> [Removal] {
-    var others: [Removal] = []
+  /// Pairs the rows that returned to their section.
+  private func pairWithinSections(_ removals: [Removal], _ change: Change, _ pairs: inout RowPairs) {
     for removal in removals {
       pace.spend()
-      let section = entries[removal.index].section
-      guard let added = place(of: removal.handle, in: section, among: change.added) else {
-        if store.sections.count > 1 { others.append(removal) }
-        continue
-      }
+      let section = change.deleted[Int(removal.deleted)].section
+      guard let added = place(of: removal.handle, in: section, among: change.added) else { continue }
       // A row that returned to its section is preferred to a row with the same element that left another section.
       if let other = pairs.added(of: removal.deleted), change.added[Int(other)].section == section { continue }
       if let other = pairs.deleted(of: added), change.deleted[Int(other)].section == section { continue }
       pairs.pair(removal.deleted, added)
     }
-    return others
   }
 
   /// Pairs the rows of elements that left exactly one section and entered exactly one other.
   private func pairAcrossSections(_ removals: [Removal], _ change: Change, _ pairs: inout RowPairs) {
+    let removals = removals.filter { pairs.added(of: $0.deleted) == nil }
+    if removals.isEmpty { return }
     var crossings = [UInt32: Crossing](minimumCapacity: removals.count)
-    for removal in removals where pairs.added(of: removal.deleted) == nil {
+    for removal in removals {
       crossings[removal.handle, default: Crossing()].didLeave(removal.deleted)
       pace.spend()
     }
@@ -139,19 +136,17 @@ private struct RowPairs {
 
   /// For each entry of `deleted` the one of `added`, and the reverse.
   private var addedOf, deletedOf: [UInt32]
-  /// For each entry of `deleted`, the one of `added` if they are a move of the beginning that keeps its element.
-  private var kept: [UInt32]
+  /// The moves of the original change.
+  private let original: [Move]
   private let pace: Pace
 
   init(_ change: Change, _ pace: Pace) {
-    self.pace = pace
+    (self.pace, original) = (pace, change.moves)
     addedOf = [UInt32](repeating: Self.none, count: change.deleted.count, pace)
     deletedOf = [UInt32](repeating: Self.none, count: change.added.count, pace)
-    kept = addedOf
     for (place, move) in change.moves.enumerated() {
       if place & 31 == 31 { pace.spend() }
       pair(move.deleted, move.added)
-      if move.keepsElement { kept[Int(move.deleted)] = move.added }
     }
   }
 
@@ -170,11 +165,15 @@ private struct RowPairs {
   func makeMoves() -> [Move] {
     var moves: [Move] = []
     moves.reserveCapacity(min(addedOf.count, deletedOf.count))
+    var next = 0
     for (deleted, added) in addedOf.enumerated() {
       if deleted & 31 == 31 { pace.spend() }
       if added == Self.none { continue }
-      moves.append(
-        Move(deleted: UInt32(truncatingIfNeeded: deleted), added: added, keepsElement: kept[deleted] == added))
+      var move = Move(deleted: UInt32(truncatingIfNeeded: deleted), added: added)
+      while next < original.count, original[next].deleted < move.deleted { next += 1 }
+      // An original pair knows whether it keeps its element.
+      if next < original.count, original[next] == move { move = original[next] }
+      moves.append(move)
     }
     return moves
   }

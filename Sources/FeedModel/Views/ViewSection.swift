@@ -149,7 +149,7 @@ final class ViewSection: FeedSection {
     if preview != nil { preview = nil }
     let count = window.range(of: index?.count ?? before).count
     followSource(change, before: before, after: after, into: &result)
-    if result.moves.count > 1 { result = result.withFewestMoves(ofRows: count, pace) }
+    result.moveFewestRows(of: count, pace)
   }
 
   /// Adds the change of this section, in which the rows move that the source or the index moved.

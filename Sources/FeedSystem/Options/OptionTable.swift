@@ -174,6 +174,9 @@ public struct UsageError: Error, Equatable, Sendable, CustomStringConvertible {
   public init(_ message: String) { self.message = message }
 
   public var description: String { message }
+
+  /// The exit status of a program with a wrong command line.
+  public static let exitStatus: Int32 = 2
 }
 
 extension OptionTable {

@@ -20,14 +20,11 @@ public enum ProcessIdentity {
     for place in words.indices.dropFirst() {
       if let word = CommandLine.unsafeArgv[place], String(validatingCString: word) == nil {
         let program = words[0].split(separator: "/").last ?? ""
-        end(wrongUsage, "\(program): argument \(place) is not UTF-8: '\(words[place])'".inLine)
+        end(UsageError.exitStatus, "\(program): argument \(place) is not UTF-8: '\(words[place])'".inLine)
       }
     }
     return Array(words.dropFirst())
   }
-
-  /// The exit status of all programs for wrong arguments.
-  private static let wrongUsage: Int32 = 2
 
   private static func end(_ status: Int32, _ reason: String) -> Never {
     try? StandardStreams.writeAll(reason + "\n", to: StandardStreams.error)

@@ -2,8 +2,8 @@ import FeedChange
 import FeedJSON
 
 extension Change {
-  /// Returns the change that leads a list to the same rows and moves as few of them as possible; this change, if that moves
-  /// no more.
+  /// Replaces the change by one that leads a list to the same rows and moves as few of them as possible. Changes nothing if
+  /// this one moves no more.
   ///
   /// A change that moves the first three of four rows behind the last becomes one that moves the last row.
   ///
@@ -11,11 +11,11 @@ extension Change {
   /// - Precondition: the list is one section.
   ///
   /// O(size + m log m) for m moves.
-  func withFewestMoves(ofRows count: Int, _ pace: Pace) -> Change {
-    if moves.count < 2 { return self }
+  mutating func moveFewestRows(of count: Int, _ pace: Pace) {
+    if moves.count < 2 { return }
     let search = FewestMoves(self, count, pace)
     let kept = search.findKept()
-    return search.movedRows(kept) < moves.count ? search.makeChange(kept) : self
+    if search.movedRows(kept) < moves.count { self = search.makeChange(kept) }
   }
 }
 

@@ -27,7 +27,8 @@ import Testing
 
   private func check(_ before: [Int], _ after: [Int], listed: Set<Int>, changed: Set<Int>) throws {
     let given = change(before, after, listed: listed, changed: changed)
-    let change = given.withFewestMoves(ofRows: before.count, Pace())
+    var change = given
+    change.moveFewestRows(of: before.count, Pace())
     let note = "\(before) to \(after) by \(given): \(change)"
     try change.validate(rowCounts: [before.count])
     var rows = [before.map { changed.contains($0) ? -1 - $0 : $0 }]
@@ -113,7 +114,8 @@ import Testing
       stops += 1
       return 0
     }
-    let change = given.withFewestMoves(ofRows: count, pace)
+    var change = given
+    change.moveFewestRows(of: count, pace)
     pace.end()
     #expect(change.moves.count == count / 3 && change.deleted.count == count / 3 && change.updated.isEmpty)
     #expect(stops > count / 3)
