@@ -8,7 +8,8 @@
 /// ``apply(_:to:elements:)`` does that.
 ///
 /// Invariant: all lists are strictly ascending, `moves` by `Move.deleted`. Rows of a deleted section are not in `deleted`.
-/// All rows of an added section are in `added`. No row is in both `added` and `updated`.
+/// All rows of an added section are in `added`. No row is in both `added` and `updated`. `transfers` ascends strictly by
+/// `Transfer.from`, and an entry of `added` is in at most one pair of `moves` and `transfers`.
 ///
 /// See "The change" in `Protocol/README.md`.
 public struct Change: Equatable, Sendable {
@@ -24,6 +25,9 @@ public struct Change: Equatable, Sendable {
   public var sectionsDeleted: [UInt32]
   /// The sections that were inserted. Coordinates after the change.
   public var sectionsAdded: [SectionAddition]
+  /// Pairs of a row of a deleted section and an entry of `added` that are the same row. They are not sent to clients, because
+  /// `moves` cannot name such rows, and don't count when changes are compared.
+  @usableFromInline package var transfers: [Transfer]
 
   /// Creates a change from lists that satisfy the invariant. They are not checked; see `validate(rowCounts:)`.
   @inlinable public init(
@@ -36,6 +40,7 @@ public struct Change: Equatable, Sendable {
     self.moves = moves
     self.sectionsDeleted = sectionsDeleted
     self.sectionsAdded = sectionsAdded
+    transfers = []
   }
 
   /// The empty change.
@@ -59,6 +64,7 @@ public struct Change: Equatable, Sendable {
     Self.empty(&moves, keepingCapacity)
     Self.empty(&sectionsDeleted, keepingCapacity)
     Self.empty(&sectionsAdded, keepingCapacity)
+    Self.empty(&transfers, keepingCapacity)
   }
 
   /// Most lists are empty already, and many have one entry. The tests are cheaper than the call.
@@ -76,6 +82,31 @@ public struct Change: Equatable, Sendable {
 
   /// Whether the change replaces elements only, so that coordinates before and after it are the same.
   @inlinable public var onlyUpdates: Bool { deleted.isEmpty && added.isEmpty && hasSameSections }
+
+  /// Whether both changes are the same for clients.
+  public static func == (left: Change, right: Change) -> Bool {
+    left.deleted == right.deleted && left.added == right.added && left.updated == right.updated
+      && left.moves == right.moves && left.sectionsDeleted == right.sectionsDeleted
+      && left.sectionsAdded == right.sectionsAdded
+  }
+}
+
+/// A row of a deleted section that is not deleted but added elsewhere.
+///
+/// Feeds that show the rows of another feed without its sections, such as views, list it as moved or not at all.
+@usableFromInline
+package struct Transfer: Sendable {
+  /// The row before the change.
+  @usableFromInline package var from: IndexPath
+  /// The index in `Change.added` of the row's new path.
+  @usableFromInline package var added: UInt32
+  /// Whether the row is known to have the same element as before.
+  @usableFromInline package var keepsElement: Bool
+
+  @inlinable
+  package init(from: IndexPath, added: UInt32, keepsElement: Bool) {
+    (self.from, self.added, self.keepsElement) = (from, added, keepsElement)
+  }
 }
 
 /// A moved row of a change, as its indexes in the change's `deleted` and `added`.

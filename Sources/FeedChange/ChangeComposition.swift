@@ -110,6 +110,9 @@ extension Change {
   }
 
   private var onlyAddsRows: Bool { !added.isEmpty && size == added.count }
+
+  /// Whether the change knows rows that it lists twice.
+  fileprivate var hasPairs: Bool { !moves.isEmpty || !transfers.isEmpty }
 }
 
 extension ChangeAccumulator {
@@ -156,7 +159,7 @@ struct ChangeComposer {
     composeDeleted(step)
     composeAdded(step)
     composeUpdated(step)
-    if !first.moves.isEmpty || !second.moves.isEmpty { composeMoves(step) }
+    if first.hasPairs || second.hasPairs { composeMoves(step) }
     return result
   }
 
@@ -300,7 +303,7 @@ struct ChangeComposer {
 
   /// Joins the moves of both changes by the indexes found above. A pair is dropped if one of its ends is not listed.
   private mutating func composeMoves(_ step: () -> Void) {
-    let updatedFirst = updatedBeforeMoving()
+    let updatedFirst = updatedBefore(second.deleted)
     var secondMove = [Target](repeating: .nowhere, count: second.deleted.count)
     for (place, move) in second.moves.enumerated() {
       if place & 1023 == 1023 { step() }
@@ -319,12 +322,21 @@ struct ChangeComposer {
         target[Int(deletedOfSecond[place])] = secondMove[place]
       }
     }
+    if !second.transfers.isEmpty { composeTransfers(&targetOfAdded, step) }
     for (place, move) in first.moves.enumerated() {
       if place & 1023 == 1023 { step() }
-      guard deletedOfFirst[Int(move.deleted)] != Self.none else { continue }
-      target[Int(deletedOfFirst[Int(move.deleted)])] =
-        targetOfAdded[Int(move.added)].keepingElement(move.keepsElement)
+      let targetOfMove = targetOfAdded[Int(move.added)].keepingElement(move.keepsElement)
+      if deletedOfFirst[Int(move.deleted)] != Self.none {
+        target[Int(deletedOfFirst[Int(move.deleted)])] = targetOfMove
+      } else {
+        transfer(first.deleted[Int(move.deleted)], to: targetOfMove)
+      }
     }
+    for (place, known) in first.transfers.enumerated() {
+      if place & 1023 == 1023 { step() }
+      transfer(known.from, to: targetOfAdded[Int(known.added)].keepingElement(known.keepsElement))
+    }
+    result.transfers.sort { $0.from < $1.from }
     result.moves.reserveCapacity(first.moves.count + second.moves.count)
     for (deleted, target) in target.enumerated() where !target.isNowhere {
       result.moves.append(
@@ -332,11 +344,32 @@ struct ChangeComposer {
     }
   }
 
-  /// The indexes in `second.deleted` of rows that `first` updated.
-  private func updatedBeforeMoving() -> Set<UInt32> {
+  /// Joins the transfers of the second change: to the rows that the first one added, or else as transfers of the result.
+  private mutating func composeTransfers(_ targetOfAdded: inout [Target], _ step: () -> Void) {
+    let updatedFirst = updatedBefore(second.transfers.lazy.map(\.from))
+    var backward = ChangeMap(backward: first)
+    for (place, known) in second.transfers.enumerated() {
+      if place & 1023 == 1023 { step() }
+      let keeps = known.keepsElement && !updatedFirst.contains(UInt32(truncatingIfNeeded: place))
+      let target = Target(addedOfSecond[Int(known.added)], keepsElement: keeps)
+      switch backward.map(known.from) {
+      case .at(let before): transfer(before, to: target)
+      case .listed(let entry): targetOfAdded[entry] = target
+      case .sectionGone: break
+      }
+    }
+  }
+
+  private mutating func transfer(_ from: IndexPath, to target: Target) {
+    if target.isNowhere { return }
+    result.transfers.append(Transfer(from: from, added: target.added, keepsElement: target.keepsElement))
+  }
+
+  /// The indexes of rows, in ascending order before `second`, that `first` updated.
+  private func updatedBefore(_ paths: some Sequence<IndexPath>) -> Set<UInt32> {
     var result: Set<UInt32> = []
     var next = 0
-    for (place, path) in second.deleted.enumerated() {
+    for (place, path) in paths.enumerated() {
       while next < first.updated.count, first.updated[next] < path { next += 1 }
       if next == first.updated.count { break }
       if first.updated[next] == path { result.insert(UInt32(truncatingIfNeeded: place)) }

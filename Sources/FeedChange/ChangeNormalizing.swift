@@ -29,6 +29,9 @@ extension Change {
       return Move(
         deleted: newDeleted[Int(move.deleted)], added: newAdded[Int(move.added)], keepsElement: move.keepsElement)
     }
+    for place in result.transfers.indices {
+      result.transfers[place].added = newAdded[Int(result.transfers[place].added)]
+    }
     let replaced = withoutEffect.lazy.map { moves[$0] }.filter { !$0.keepsElement }.map { added[Int($0.added)] }
     result.updated = mergeAscending(updated, replaced.sorted())
     return result

@@ -61,9 +61,10 @@ struct TreeChange {
     }
   }
 
-  /// Exactly the rows that were there before, by their tokens, are where the change says they are.
+  /// Exactly the rows that were there before, by their tokens, are where the change says they are. It can't say that of rows
+  /// whose section it deletes.
   private func checkIdentity() throws {
-    let known = Set(before.sections.flatMap { $0.rows.map(\.token) })
+    let known = Set(before.sections.flatMap { $0.rows.map(\.token) }).subtracting(departed)
     var tokens = before.sections.map { $0.rows.map(\.token) }
     var placement = change
     placement.updated = []
@@ -103,6 +104,11 @@ struct TreeChange {
     var stays = Set(before.sections.flatMap { $0.rows.map(\.token) })
     for path in change.deleted { if let row = before[path] { stays.remove(row.token) } }
     return stays
+  }
+
+  /// The tokens of the rows of deleted sections.
+  var departed: Set<UInt64> {
+    Set(change.sectionsDeleted.flatMap { before.sections[Int($0)].rows.map(\.token) })
   }
 
   private mutating func findNeedless() {

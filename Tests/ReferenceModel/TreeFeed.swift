@@ -18,8 +18,6 @@ struct TreeFeed {
   /// The identity column and the type of its rows, which another definition changes with the next rows.
   var identifiedBy = ""
   var typedBy: String?
-  /// How often a child's sections went out and came in although it was there before and after; by the child's instance.
-  var stints: [UInt64: UInt64] = [:]
 
   init(definition: TreeDefinition, given: TreeDefinition, instance: UInt64) {
     self.definition = definition
@@ -49,8 +47,6 @@ struct TreeFeed {
   struct Bin {
     let instance: UInt64
     let name: String
-    /// Another one when the section of the bin went out and came in again; 0 for sections by value.
-    var section: UInt64 = 0
     var rows: [(id: Int, token: UInt64)] = []
   }
 

@@ -117,7 +117,7 @@ extension TreeReference {
     if collection.section == nil {
       feed.bins = collection.bins.map { bin in
         let known = old.first { $0.name == bin.name }
-        return .init(instance: known?.instance ?? token(), name: bin.name, section: known?.section ?? 0)
+        return .init(instance: known?.instance ?? token(), name: bin.name)
       }
     }
     for (id, entry) in elements.sorted(by: { $0.value.arrival < $1.value.arrival }) {
@@ -171,48 +171,17 @@ extension TreeReference {
     feeds[name] = feed
   }
 
-  /// An element that was there before is the same row wherever it is, if its former section is still there.
+  /// An element that was there before is the same row, whatever section it is in.
   private mutating func reuniteSections(_ name: String, since before: TreeFeed) {
     guard var feed = feeds[name] else { return }
     var former: [Int: UInt64] = [:]
-    var known: Set<UInt64> = []
-    for bin in before.bins {
-      known.formUnion(bin.rows.map(\.token))
-      guard feed.bins.contains(where: { $0.name == bin.name }) else { continue }
-      for row in bin.rows { former[row.id] = row.token }
-    }
+    for row in before.bins.flatMap(\.rows) { former[row.id] = row.token }
     for place in feed.bins.indices {
       for row in feed.bins[place].rows.indices {
-        let entry = feed.bins[place].rows[row]
-        if let token = former[entry.id] {
-          feed.bins[place].rows[row].token = token
-        } else if known.contains(entry.token) {
-          feed.bins[place].rows[row].token = token()
-        }
+        if let token = former[feed.bins[place].rows[row].id] { feed.bins[place].rows[row].token = token }
       }
     }
     feeds[name] = feed
-  }
-
-  /// Rows of bins and sections that are gone are other rows, wherever a transaction took them before it redefined the
-  /// collection.
-  mutating func renewRowsOfGoneBins(_ name: String, since before: TreeFeed) {
-    guard var feed = feeds[name], feed.instance == before.instance else { return }
-    let gone = before.bins.filter { bin in !feed.bins.contains { $0.name == bin.name } }
-    let tokens = Set(gone.flatMap { $0.rows.map(\.token) })
-    for place in feed.bins.indices { renew(&feed.bins[place], tokens) }
-    feeds[name] = feed
-  }
-
-  /// Rows of a bin whose section went out and came in again are other rows; one that came to it from another bin is not one
-  /// of them.
-  mutating func renew(_ bin: inout TreeFeed.Bin, since before: TreeFeed) {
-    renew(&bin, Set(before.bins.first { $0.instance == bin.instance }?.rows.map(\.token) ?? []))
-  }
-
-  /// Makes the rows with these tokens other rows.
-  private mutating func renew(_ bin: inout TreeFeed.Bin, _ tokens: Set<UInt64>) {
-    for row in bin.rows.indices where tokens.contains(bin.rows[row].token) { bin.rows[row].token = token() }
   }
 }
 

@@ -35,7 +35,6 @@ extension TreeReference {
       }
       if known.definition.content != definition.content {
         rebin(&feed, collection)
-        renewBins(of: &feed, since: known)
         pairRows(of: &feed, since: known)
         rebinned.insert(name)
       }
@@ -54,43 +53,22 @@ extension TreeReference {
     feeds[name] = feed
   }
 
-  /// Renews the bins and sections whose order among each other changed: as few as possible.
-  private mutating func renewBins(of feed: inout TreeFeed, since before: TreeFeed) {
-    let common = before.bins.compactMap { bin in feed.bins.firstIndex { $0.instance == bin.instance } }
-    let staying = common.rising
-    for place in common where !staying.contains(place) {
-      renew(&feed.bins[place], since: before)
-      if feed.collection?.section == nil { feed.bins[place].section = token() }
-    }
-  }
-
-  /// An element that left exactly one bin or section, which is still there, and entered exactly one other is the same row.
+  /// An element that left exactly one bin or section and entered exactly one other is the same row.
   func pairRows(of feed: inout TreeFeed, since before: TreeFeed) {
-    let common = before.bins.compactMap { bin in feed.bins.firstIndex { $0.name == bin.name } }
-    let staying = Set(common.rising.map { feed.bins[$0].name })
     let then = Set(before.bins.flatMap { $0.rows.map(\.token) })
     let now = Set(feed.bins.flatMap { $0.rows.map(\.token) })
     for id in feed.elements.keys {
       let left = before.bins.flatMap { bin in
-        bin.rows.filter { $0.id == id && !now.contains($0.token) }.map { (bin.name, $0.token) }
+        bin.rows.filter { $0.id == id && !now.contains($0.token) }.map(\.token)
       }
       let entered = feed.bins.indices.flatMap { place in
         feed.bins[place].rows.indices
           .filter { feed.bins[place].rows[$0].id == id && !then.contains(feed.bins[place].rows[$0].token) }
           .map { (place, $0) }
       }
-      guard left.count == 1, entered.count == 1, staying.contains(left[0].0) else { continue }
-      feed.bins[entered[0].0].rows[entered[0].1].token = left[0].1
+      guard left.count == 1, entered.count == 1 else { continue }
+      feed.bins[entered[0].0].rows[entered[0].1].token = left[0]
     }
-  }
-
-  /// Renews the children that a provider shows before and after, but not in the same order: as few as possible.
-  mutating func renewChildren(of name: String, since before: TreeReference) {
-    guard let old = before.feeds[name], let new = feeds[name], old.instance == new.instance else { return }
-    let shown = new.shown.map { instance(of: $0) }
-    let common = old.shown.compactMap { shown.firstIndex(of: before.instance(of: $0)) }
-    let staying = common.rising
-    for place in common where !staying.contains(place) { feeds[name]?.stints[shown[place], default: 0] += 1 }
   }
 
   mutating func undefine(_ name: String) throws(Refusal) {
@@ -104,25 +82,5 @@ extension TreeReference {
 
   func hasParents(_ name: String) -> Bool {
     feeds.values.contains { $0.definition.sources.contains(name) }
-  }
-}
-
-extension [Int] {
-  /// As many of these different numbers as ascend. If there is a choice, the last of them is the least possible, then the one
-  /// before it, and so on.
-  var rising: [Int] {
-    // How many ascend up to each, that one included.
-    var lengths: [Int] = []
-    for (place, number) in enumerated() {
-      lengths.append(1 + (indices.prefix(place).filter { self[$0] < number }.map { lengths[$0] }.max() ?? 0))
-    }
-    var (result, end) = ([Int](), count)
-    for length in stride(from: lengths.max() ?? 0, to: 0, by: -1) {
-      let candidates = indices.prefix(end).filter { lengths[$0] == length }
-      guard let place = candidates.min(by: { self[$0] < self[$1] }) else { break }
-      result.insert(self[place], at: 0)
-      end = place
-    }
-    return result
   }
 }

@@ -219,3 +219,23 @@ extension TreeFeed {
   /// The row of the element with an identity.
   fileprivate func row(of id: Int) -> Int? { items.firstIndex { $0.element.id == id } }
 }
+
+extension [Int] {
+  /// As many of these different numbers as ascend. If there is a choice, the last of them is the least possible, then the one
+  /// before it, and so on.
+  fileprivate var rising: [Int] {
+    // How many ascend up to each, that one included.
+    var lengths: [Int] = []
+    for (place, number) in enumerated() {
+      lengths.append(1 + (indices.prefix(place).filter { self[$0] < number }.map { lengths[$0] }.max() ?? 0))
+    }
+    var (result, end) = ([Int](), count)
+    for length in stride(from: lengths.max() ?? 0, to: 0, by: -1) {
+      let candidates = indices.prefix(end).filter { lengths[$0] == length }
+      guard let place = candidates.min(by: { self[$0] < self[$1] }) else { break }
+      result.insert(self[place], at: 0)
+      end = place
+    }
+    return result
+  }
+}

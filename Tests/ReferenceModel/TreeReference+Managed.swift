@@ -1,4 +1,3 @@
-import FeedChange
 import FeedModel
 
 /// Managed feeds: the daemon's configuration defines them, and all of their rows are set at once.
@@ -47,18 +46,6 @@ extension TreeReference {
       if !feed.sets.contains(where: { $0.name == section }) { feed.sets.append(.init(name: section)) }
       let row = TreeRow(token: known[id] ?? token(), element, type: managed.type)
       for place in feed.sets.indices where feed.sets[place].name == section { feed.sets[place].rows.append((id, row)) }
-    }
-    feeds[name] = feed
-  }
-
-  /// Rows of sections that a change deleted are other rows, even if sections of the same name follow.
-  mutating func renewManaged(_ name: String, before: TreeFeed, _ change: Change) {
-    guard var feed = feeds[name] else { return }
-    let tokens = Set(change.sectionsDeleted.flatMap { before.sets[Int($0)].rows.map(\.row.token) })
-    for section in feed.sets.indices {
-      for row in feed.sets[section].rows.indices where tokens.contains(feed.sets[section].rows[row].row.token) {
-        feed.sets[section].rows[row].row.token = token()
-      }
     }
     feeds[name] = feed
   }

@@ -54,7 +54,7 @@ extension TreeReference {
     case .collection:
       return feed.bins.map { bin in
         TreeSection(
-          name: bin.name.isEmpty ? name : "\(name)/\(bin.name)", rows: rows(of: bin, feed), token: bin.section)
+          name: bin.name.isEmpty ? name : "\(name)/\(bin.name)", rows: rows(of: bin, feed))
       }
     case .composed, .segmented:
       return feed.shown.flatMap { child in
@@ -92,7 +92,7 @@ extension TreeReference {
     guard parts.count == 2, let feed = feeds[String(parts[0])],
       let bin = feed.feedBins.first(where: { $0.name == parts[1] })
     else { return [] }
-    return [TreeSection(name: name, rows: rows(of: bin, feed), token: bin.section)]
+    return [TreeSection(name: name, rows: rows(of: bin, feed))]
   }
 
   private func rows(of bin: TreeFeed.Bin, _ feed: TreeFeed) -> [TreeRow] {
@@ -158,7 +158,7 @@ extension TreeFeed {
   }
 
   func token(_ token: UInt64, of child: UInt64) -> UInt64 {
-    mix(instance, child, stints[child] ?? 0, token)
+    mix(instance, child, token)
   }
 }
 

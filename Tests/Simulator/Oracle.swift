@@ -185,7 +185,6 @@ struct Oracle {
     for name in changed.sorted() where !next.rebinned.contains(name) {
       if let feed = reference.feeds[name], feed.hasIdentity { next.reunite(name, since: feed) }
     }
-    if next.isStructural { for name in next.feeds.keys { next.renewChildren(of: name, since: reference) } }
     let new = next.isStructural ? next.views() : next.views(views, changed: changed)
     state.reference = next
     if next.isStructural || new != views {

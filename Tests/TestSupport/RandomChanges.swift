@@ -64,6 +64,9 @@ package struct RandomChanges {
     let from = choose(change.deleted.indices.map { UInt32($0) }, exactly: pairs)
     let to = change.added.indices.map { UInt32($0) }.shuffled(using: &random)
     change.moves = zip(from, to).map { Move(deleted: $0, added: $1) }
+    let departed = change.sectionsDeleted.flatMap { paths($0, rowCounts[Int($0)]) }
+    let transferred = choose(departed, upTo: to.count - pairs)
+    change.transfers = zip(transferred, to[pairs...]).map { Transfer(from: $0, added: $1, keepsElement: false) }
     return change
   }
 

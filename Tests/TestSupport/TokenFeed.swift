@@ -36,6 +36,7 @@ package struct TokenFeed: Equatable {
   package func applying(_ change: Change) -> TokenFeed {
     var feed = self
     var taken: [Int] = []
+    let departed = change.transfers.map { sections[Int($0.from.section)].rows[Int($0.from.row)].token }
     for path in change.deleted.reversed() {
       taken.insert(feed.sections[Int(path.section)].rows.remove(at: Int(path.row)).token, at: 0)
     }
@@ -49,6 +50,8 @@ package struct TokenFeed: Equatable {
       feed.sections[Int(path.section)].rows.insert(Row(token: feed.lastToken), at: Int(path.row))
       if let move = change.moves.first(where: { Int($0.added) == place }) {
         feed.origins[feed.lastToken] = taken[Int(move.deleted)]
+      } else if let known = change.transfers.firstIndex(where: { Int($0.added) == place }) {
+        feed.origins[feed.lastToken] = departed[known]
       }
     }
     for path in change.updated { feed.sections[Int(path.section)].rows[Int(path.row)].version += 1 }
@@ -63,10 +66,14 @@ package struct TokenFeed: Equatable {
     let rowsNow = Set(later.sections.flatMap { $0.rows.map(\.token) })
     var rowsThen: [Int: Row] = [:]
     var placeOfDeleted: [Int: Int] = [:]
+    var departed: [Int: IndexPath] = [:]
     for (s, section) in sections.enumerated() {
       if !sectionsNow.contains(section.token) { change.sectionsDeleted.append(UInt32(s)) }
       for (r, row) in section.rows.enumerated() {
         rowsThen[row.token] = row
+        if !sectionsNow.contains(section.token) {
+          departed[row.token] = IndexPath(section: UInt32(s), row: UInt32(r))
+        }
         if sectionsNow.contains(section.token), !rowsNow.contains(row.token) {
           placeOfDeleted[row.token] = change.deleted.count
           change.deleted.append(IndexPath(section: UInt32(s), row: UInt32(r)))
@@ -87,11 +94,22 @@ package struct TokenFeed: Equatable {
         while let token = source, rowsThen[token] == nil { source = later.origins[token] }
         if let source, let place = placeOfDeleted[source] {
           change.moves.append(Move(deleted: UInt32(place), added: UInt32(change.added.count)))
+        } else if let source, let path = departed[source] {
+          change.transfers.append(Transfer(from: path, added: UInt32(change.added.count), keepsElement: false))
         }
         change.added.append(path)
       }
     }
     change.moves.sort { $0.deleted < $1.deleted }
+    change.transfers.sort { $0.from < $1.from }
     return change
+  }
+}
+
+extension Change {
+  /// Whether this change equals another one, and both know the same rows of deleted sections.
+  package func isIdentical(to other: Change) -> Bool {
+    self == other
+      && transfers.elementsEqual(other.transfers) { $0.from == $1.from && $0.added == $1.added }
   }
 }

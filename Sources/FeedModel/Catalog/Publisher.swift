@@ -56,6 +56,7 @@ final class Publisher {
   /// Records that a collection or list was redefined.
   func didRebin(_ feed: FeedNumber) { rebinned.append(feed) }
   func undoRebin() { rebinned.removeLast() }
+  func isRebinned(_ feed: FeedNumber) -> Bool { rebinned.contains(feed) }
 
   /// Sets the animation hint of an operation.
   func setHint(_ text: [UInt8], of operation: borrowing Operation) {
@@ -106,7 +107,7 @@ final class Publisher {
     let feed = graph.table[changes[slot].pointee.feed]
     let composed = changes[slot].pointee.accumulator.finish { log.pace.didCompose() }
     if composed.isEmpty { return }
-    let isRebinned = rebinned.contains(feed.number)
+    let isRebinned = isRebinned(feed.number)
     // A redefined collection has other rows.
     guard let store = feed.kind.rows, !isRebinned || feed.collection == nil else {
       return changes[slot].pointee.change = composed.normalizingMoves { log.pace.didCompareMoves() }
@@ -147,7 +148,10 @@ final class Publisher {
 
   private func closeRebinned() {
     // A bin that this commit both added and removed was not published. Its number is free again.
-    for number in rebinned { _ = graph.table[number].collection?.takeGoneBins() }
+    for number in rebinned {
+      graph.table[number].collection?.didRebin()
+      _ = graph.table[number].collection?.takeGoneBins()
+    }
     rebinned.removeAll()
   }
 

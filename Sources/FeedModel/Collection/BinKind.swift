@@ -9,6 +9,8 @@ final class BinKind: DerivedKind, SingleSectionKind {
   /// The index of the bin in the collection: now, and after the last commit (nil before the first commit).
   private var index: Int
   private var publishedIndex: Int?
+  /// The number of rows before the open commit, if that redefined the collection; otherwise nil.
+  private var publishedCount: Int?
 
   init(_ state: CollectionState, index: Int, isPublished: Bool) {
     self.state = state
@@ -21,6 +23,14 @@ final class BinKind: DerivedKind, SingleSectionKind {
     self.state = state
     self.index = index
   }
+
+  /// Records the number of rows before the open commit, which is going to redefine the collection.
+  ///
+  /// - Parameter difference: the number of rows that the commit has added.
+  func willRebin(difference: Int) { publishedCount = shown.count - difference }
+
+  /// Discards what is known for a commit that redefines the collection, which has ended.
+  func didRebin() { publishedCount = nil }
 
   var shown: RowSection { state.bins[index].section }
 
@@ -49,31 +59,37 @@ final class BinKind: DerivedKind, SingleSectionKind {
   var publishedSectionCount: Int { publishedIndex == nil ? 0 : 1 }
 
   func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
-    let (former, section) = (publishedIndex, shown)
+    let former = publishedIndex
     publishedIndex = index
     guard let former else { return }
     var derived = Change()
-    let index = index
-    changes.forEach { _, _, source in
-      if source.keepsSection(from: former, as: index) {
-        source.extract(before: UInt32(former), after: UInt32(index), into: &derived)
-      } else {
-        // The bin was deleted and added again to move it among its neighbours, so all its rows are new.
-        derived = Change(
-          added: (0..<UInt32(section.count)).map { IndexPath(section: 0, row: $0) }, sectionsDeleted: [0],
-          sectionsAdded: [SectionAddition(at: 0, name: section.name)])
-      }
-    }
+    changes.forEach { _, _, source in follow(source, from: former, into: &derived) }
     swap(&change, &derived)
   }
 
-  /// Follows a change of the collection without deriving that of the bin. Returns whether the bin changed. O(log size).
+  /// Stores in `change` what a change of the collection does to the bin, which had index `former`.
+  private func follow(_ source: borrowing Change, from former: Int, into change: inout Change) {
+    if source.keepsSection(from: former, as: index) {
+      source.extract(before: UInt32(former), after: UInt32(index), into: &change)
+    } else {
+      // The collection lists all rows, because it has no other way to move the bin among its neighbours.
+      assert(publishedCount != nil, "a bin moved, and the collection was not redefined")
+      source.extractReplaced(before: UInt32(former), after: UInt32(index), rows: publishedCount ?? 0, into: &change)
+    }
+  }
+
+  /// Follows a change of the collection without deriving that of the bin. Returns whether the bin changed. O(log size), or as
+  /// long as `derive` if the bin moved among its neighbours.
   func follow(_ source: borrowing Change) -> Bool {
     let former = publishedIndex
     publishedIndex = index
     guard let former else { return false }
-    return !source.keepsSection(from: former, as: index)
-      || source.concerns(before: UInt32(former), after: UInt32(index))
+    if source.keepsSection(from: former, as: index) {
+      return source.concerns(before: UInt32(former), after: UInt32(index))
+    }
+    var change = Change()
+    follow(source, from: former, into: &change)
+    return !change.isEmpty
   }
 
   var stepsPerRow: Int { 0 }

@@ -199,6 +199,8 @@ public final class CollectionKind: FeedKind {
     }
     feed.prepareToRecord(entries: rebinning.change.size, catalog.commit.pace)
     let former = (state, bins, goneBins)
+    let isFirst = !catalog.commit.publisher.isRebinned(number)
+    if isFirst { willRebin(catalog.commit.log) }
     install(rebinning.state, feed, in: catalog)
     catalog.commit.publisher.didRebin(number)
     catalog.refreshSummaries()
@@ -210,6 +212,7 @@ public final class CollectionKind: FeedKind {
         (bin.kind as? BinKind)?.show(state, index: index)
         bin.setGone(false)
       }
+      if isFirst { didRebin() }
       catalog.graph.sectionsDidChange(of: feed)
       catalog.commit.publisher.undoRebin()
       catalog.refreshSummaries()
@@ -238,6 +241,26 @@ public final class CollectionKind: FeedKind {
     assert(
       state.keyed != nil || zip(bins, state.bins).allSatisfy { $0.name == $1.section.name },
       "a bin has the feed of another")
+  }
+
+  /// Tells the bins how many rows they had before the commit, which is going to redefine the collection for the first time.
+  private func willRebin(_ log: UndoLog) {
+    if bins.isEmpty { return }
+    var differences = [Int](repeating: 0, count: bins.count)
+    for (place, entry) in log.entries(of: .passUnretained(state), since: .start).enumerated() {
+      switch entry.step {
+      case .insertedRow: differences[Int(entry.section)] += 1
+      case .removedRow: differences[Int(entry.section)] -= 1
+      default: break
+      }
+      if place & 63 == 63 { log.pace.spend() }
+    }
+    for (bin, difference) in zip(bins, differences) { (bin.kind as? BinKind)?.willRebin(difference: difference) }
+  }
+
+  /// Ends a commit that redefined the collection, or undoes its first redefinition.
+  func didRebin() {
+    for bin in bins { (bin.kind as? BinKind)?.didRebin() }
   }
 
   /// Returns the feeds of the bins that this commit removed, and clears the list.

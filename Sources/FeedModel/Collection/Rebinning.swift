@@ -14,9 +14,9 @@ struct Rebinning {
   private var successors: [UInt32] = []
   /// Rows that moved: the old path, the index in the list of added rows, and whether the type stays.
   private var moved: [(from: IndexPath, added: UInt32, keepsType: Bool)] = []
-  /// Rows that left a section that stays, by the new handles of their elements.
-  private var left: [(handle: UInt32, old: UInt32, from: IndexPath)] = []
-  /// Rows that entered a section, by the handles of their elements.
+  /// Rows that left their section, by the new handles of their elements, and whether it was deleted.
+  private var left: [(handle: UInt32, old: UInt32, from: IndexPath, isGone: Bool)] = []
+  /// Rows that entered a section which they were not in, by the handles of their elements.
   private var entered: [(handle: UInt32, added: UInt32)] = []
   private let pace: Pace
 
@@ -87,10 +87,17 @@ struct Rebinning {
     change.deleted.reserveCapacity(before)
     change.added.reserveCapacity(after)
     entered.reserveCapacity(after)
-    if !kept.isEmpty {
+    left.reserveCapacity(before)
+    if kept.count < common.count {
+      change.transfers.reserveCapacity(min(before, after))
+    } else if !kept.isEmpty {
       moved.reserveCapacity(min(before, after))
-      left.reserveCapacity(before)
     }
+    // The sections that are not in both definitions, or not in the same order.
+    var reordered = [Int](repeating: -1, count: news.count, pace)
+    for pair in common where !keptBefore.contains(pair.before) { reordered[pair.after] = pair.before }
+    let known = Set(common.map(\.before))
+    for section in olds.indices where !known.contains(section) { leave((section, olds[section])) }
     var placeOf: [UInt32] = []
     var next = 0
     for after in news.indices {
@@ -102,16 +109,14 @@ struct Rebinning {
         next += 1
       } else {
         change.sectionsAdded.append(SectionAddition(at: UInt32(after), name: news[after].name))
-        var row: UInt32 = 0
-        news[after].rows.forEach(in: news[after].range) { handle in
-          enter(handle, IndexPath(section: UInt32(after), row: row))
-          row += 1
-        }
+        let before = reordered[after]
+        addRows((after, news[after]), since: before < 0 ? nil : (before, olds[before]), placeOf)
       }
     }
     if !moved.isEmpty { change.deleted.sort(pace, by: <) }
-    pairEntered(gone: old.keyed == nil ? olds.indices.filter { !keptBefore.contains($0) }.map { olds[$0].rows } : [])
+    pairEntered()
     pairMoves()
+    change.transfers.sort(pace) { $0.from < $1.from }
     // Each range may be the last that holds its name.
     while olds.popLast() != nil { pace.spend() }
     while news.popLast() != nil { pace.spend() }
@@ -145,11 +150,56 @@ struct Rebinning {
     if entered.count & 15 == 0 { pace.spend() }
   }
 
+  /// Records that all rows of a section left it.
+  private mutating func leave(_ section: (index: Int, rows: SectionRange)) {
+    var row: UInt32 = 0
+    section.rows.rows.forEach(in: section.rows.range) { handle in
+      leave(handle, IndexPath(section: UInt32(section.index), row: row), isGone: true)
+      row += 1
+      if row & 15 == 0 { pace.spend() }
+    }
+  }
+
+  private mutating func leave(_ handle: UInt32, _ path: IndexPath, isGone: Bool) {
+    let successor = successors[Int(handle)]
+    if successor != ElementTable.none { left.append((successor, handle, path, isGone)) }
+  }
+
+  /// Adds all rows of a new section, or of one that changed its order among the others.
+  ///
+  /// - Parameters:
+  ///   - before: the section that is gone and had the same name.
+  ///   - placeOf: the row of each new handle in the tree of the new section; `UInt32.max` if it has none.
+  private mutating func addRows(
+    _ after: (index: Int, rows: SectionRange), since before: (index: Int, rows: SectionRange)?, _ placeOf: [UInt32]
+  ) {
+    let first = change.added.count
+    var isKnown = [Bool](repeating: false, count: before == nil ? 0 : after.rows.count, pace)
+    var row: UInt32 = 0
+    if let before {
+      before.rows.rows.forEach(in: before.rows.range) { handle in
+        let path = IndexPath(section: UInt32(before.index), row: row)
+        row += 1
+        if row & 15 == 0 { pace.spend() }
+        let successor = Int(successors[Int(handle)])
+        let place = successor < placeOf.count ? Int(placeOf[successor]) : -1
+        guard after.rows.range.contains(place) else { return leave(handle, path, isGone: true) }
+        isKnown[place - after.rows.start] = true
+        let added = UInt32(truncatingIfNeeded: first + place - after.rows.start)
+        change.transfers.append(Transfer(from: path, added: added, keepsElement: !differs(handle)))
+      }
+    }
+    row = 0
+    after.rows.rows.forEach(in: after.rows.range) { handle in
+      let path = IndexPath(section: UInt32(after.index), row: row)
+      if isKnown.isEmpty || !isKnown[Int(row)] { enter(handle, path) } else { change.added.append(path) }
+      row += 1
+    }
+  }
+
   /// Pairs the rows of elements that left exactly one section and entered exactly one other (`Protocol/README.md`, "The
   /// change").
-  ///
-  /// - Parameter gone: the rows of the bins that are gone, which no move can name.
-  private mutating func pairEntered(gone: [PositionTree]) {
+  private mutating func pairEntered() {
     if left.isEmpty || entered.isEmpty { return }
     left.sort(pace) { $0.handle < $1.handle }
     entered.sort(pace) { $0.handle < $1.handle }
@@ -162,8 +212,13 @@ struct Rebinning {
       next += others
       while place < entered.count, entered[place].handle < row.handle { place += 1 }
       let arrivals = entered[place...].prefix { $0.handle == row.handle }
-      guard others == 1, arrivals.count == 1, !gone.contains(where: { $0.contains(row.old) }) else { continue }
-      moved.append((row.from, arrivals[place].added, !differs(row.old)))
+      guard others == 1, arrivals.count == 1 else { continue }
+      if row.isGone {
+        change.transfers.append(
+          Transfer(from: row.from, added: arrivals[place].added, keepsElement: !differs(row.old)))
+      } else {
+        moved.append((row.from, arrivals[place].added, !differs(row.old)))
+      }
     }
     if moved.count > known { moved.sort(pace) { $0.from < $1.from } }
   }
@@ -199,7 +254,7 @@ struct Rebinning {
       } else {
         let path = IndexPath(section: UInt32(before.index), row: UInt32(row))
         change.deleted.append(path)
-        if successors[Int(handle)] != ElementTable.none { left.append((successors[Int(handle)], handle, path)) }
+        leave(handle, path, isGone: false)
       }
       row += 1
       if row & 15 == 0 { pace.spend() }

@@ -9,10 +9,14 @@ extension ManagedState {
   ) throws(FeedError) -> Change {
     let (log, now) = (commit.log, commit.tick())
     var change = Change()
-    var places: [UInt32: UInt32] = [:]
-    for old in plan.olds where !plan.staying.contains(old.handle) && plan.after[Int(old.path.section)] != nil {
-      places[old.handle] = UInt32(change.deleted.count)
-      change.deleted.append(old.path)
+    var places = FormerPlaces()
+    for old in plan.olds where !plan.staying.contains(old.handle) {
+      if plan.after[Int(old.path.section)] == nil {
+        places.departed[old.handle] = old.path
+      } else {
+        places.deleted[old.handle] = UInt32(change.deleted.count)
+        change.deleted.append(old.path)
+      }
     }
     removeRows(plan, log)
     arrangeSections(plan, feed, &change, commit)
@@ -22,8 +26,17 @@ extension ManagedState {
       }
     }
     change.moves.sort { $0.deleted < $1.deleted }
+    change.transfers.sort { $0.from < $1.from }
     identifyAnew(commit)
     return change
+  }
+
+  /// Where the rows were that leave their places.
+  private struct FormerPlaces {
+    /// For each row that is deleted or moves, its index in the change's `deleted`.
+    var deleted: [UInt32: UInt32] = [:]
+    /// For each row of a deleted section, its path.
+    var departed: [UInt32: IndexPath] = [:]
   }
 
   /// Removes the rows that are deleted or move, in reverse.
@@ -58,7 +71,7 @@ extension ManagedState {
   }
 
   private func put(
-    _ new: ManagedPlan.NewRow, _ object: JSONView, _ places: [UInt32: UInt32], at now: Instant,
+    _ new: ManagedPlan.NewRow, _ object: JSONView, _ places: FormerPlaces, at now: Instant,
     _ change: inout Change, _ log: UndoLog
   ) throws(FeedError) {
     let (section, row) = (Int(new.path.section), Int(new.path.row))
@@ -69,8 +82,11 @@ extension ManagedState {
         return
       }
       insertRow(known, section: section, at: row, key: 0, log)
-      if let place = places[known] {
-        change.moves.append(Move(deleted: place, added: UInt32(change.added.count), keepsElement: !differs))
+      let added = UInt32(change.added.count)
+      if let place = places.deleted[known] {
+        change.moves.append(Move(deleted: place, added: added, keepsElement: !differs))
+      } else if let path = places.departed[known] {
+        change.transfers.append(Transfer(from: path, added: added, keepsElement: !differs))
       }
     } else {
       guard try find(identityOf: object, index: new.entry) == nil else { throw notUnique(new.entry) }

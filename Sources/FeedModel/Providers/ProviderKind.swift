@@ -169,7 +169,7 @@ public final class ProviderKind: DerivedKind {
   func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
     guard let before = published else { return publish() }
     if isRestructured {
-      change = restructuring(from: before, changes)
+      change = restructuring(from: before, changes, pairsRows: true)
       return publish()
     }
     sumStarts()
@@ -180,13 +180,18 @@ public final class ProviderKind: DerivedKind {
   }
 
   /// The change from a previous structure to the current one, including the changes of the children that stay.
-  func restructuring(from before: Structure, _ changes: borrowing SourceChanges) -> Change {
+  ///
+  /// - Parameter pairsRows: whether the rows of children that change their order are paired, for the feeds above.
+  func restructuring(
+    from before: Structure, _ changes: borrowing SourceChanges, pairsRows: Bool = false
+  ) -> Change {
     let after = structure
     let places = Dictionary(uniqueKeysWithValues: after.enumerated().map { ($1.feed.number, $0) })
     let common = before.indices.compactMap { place in
       places[before[place].feed.number].map { (before: place, after: $0) }
     }
     let staying = longestIncreasing(common.map(\.after)).map { common[$0] }
+    let moved = pairsRows ? firstSections(of: common, before) : [:]
     var own: [Int: Change] = [:]
     let first = shownPlaces.lowerBound
     changes.forEach { place, _, change in own[place - first] = copy change }
@@ -198,7 +203,12 @@ public final class ProviderKind: DerivedKind {
         oldPlace += 1
       }
       while newPlace < new {
+        let (row, section) = (change.added.count, newSection)
         change.addSections(of: after[newPlace].feed, at: &newSection)
+        if let former = moved[newPlace] {
+          change.transferRows(
+            from: row, of: own[newPlace] ?? .empty, before: former, after: section, changes.pace ?? Pace())
+        }
         newPlace += 1
       }
       guard old < before.count else { break }
@@ -207,7 +217,19 @@ public final class ProviderKind: DerivedKind {
       newSection += after[new].sections
       (oldPlace, newPlace) = (old + 1, new + 1)
     }
+    if moved.count > 1 { change.transfers.sort(changes.pace ?? Pace()) { $0.from < $1.from } }
     return change
+  }
+
+  /// The first section before a change of each child that was visible before and after it, by its place after the change.
+  private func firstSections(of common: [(before: Int, after: Int)], _ before: Structure) -> [Int: Int] {
+    var starts: [Int] = []
+    var section = 0
+    for child in before {
+      starts.append(section)
+      section += child.sections
+    }
+    return Dictionary(uniqueKeysWithValues: common.map { ($0.after, starts[$0.before]) })
   }
 }
 
@@ -218,6 +240,39 @@ extension Change {
       sectionsAdded.append(SectionAddition(at: UInt32(section), name: content.name))
       for row in 0..<content.count { added.append(IndexPath(section: UInt32(section), row: UInt32(row))) }
       section += 1
+    }
+  }
+
+  /// Pairs the rows of a child whose sections were all deleted and added again.
+  ///
+  /// - Parameters:
+  ///   - first: the index in `added` of the first row of the child. Only its rows follow.
+  ///   - child: its own change.
+  ///   - before: its first section before the change.
+  ///   - after: its first section after the change.
+  fileprivate mutating func transferRows(from first: Int, of child: Change, before: Int, after: Int, _ pace: Pace) {
+    /// The rows before the change of the entries of `child.added` that are not new.
+    var origins: [Int: (row: IndexPath, keepsElement: Bool)] = [:]
+    for move in child.moves { origins[Int(move.added)] = (child.deleted[Int(move.deleted)], move.keepsElement) }
+    for known in child.transfers { origins[Int(known.added)] = (known.from, known.keepsElement) }
+    var backward = ChangeMap(backward: child)
+    var nextUpdated = 0
+    for index in first..<added.count {
+      if index & 15 == 15 { pace.spend() }
+      let row = IndexPath(section: added[index].section &- UInt32(after), row: added[index].row)
+      while nextUpdated < child.updated.count, child.updated[nextUpdated] < row { nextUpdated += 1 }
+      let isUpdated = nextUpdated < child.updated.count && child.updated[nextUpdated] == row
+      let origin: (row: IndexPath, keepsElement: Bool)? =
+        switch backward.map(row) {
+        case .at(let former): (former, !isUpdated)
+        case .listed(let entry): origins[entry]
+        case .sectionGone: nil
+        }
+      guard let origin else { continue }
+      transfers.append(
+        Transfer(
+          from: origin.row.shifted(by: UInt32(before)), added: UInt32(truncatingIfNeeded: index),
+          keepsElement: origin.keepsElement))
     }
   }
 }

@@ -79,10 +79,13 @@ struct KeyedDivision {
     let (left, entered) = (touched[0].id, touched[touched.count - 1].id)
     let (section, start) = (table.index(of: entered), UInt32(sections.start(of: entered)))
     let isNew = touched[touched.count - 1].before == 0
+    var gone: IndexPath?
     if left == entered {
       result.deleted.append(IndexPath(section: UInt32(section), row: from - start))
     } else if table.rowCount(of: left) == 0 {
-      result.sectionsDeleted.append(UInt32(indexBefore(ofEmptied: left, at: from)))
+      let index = UInt32(indexBefore(ofEmptied: left, at: from))
+      result.sectionsDeleted.append(index)
+      gone = IndexPath(section: index, row: 0)
     } else {
       let index = table.index(of: left)
       let isShifted = section < index
@@ -92,7 +95,11 @@ struct KeyedDivision {
     }
     if isNew { result.sectionsAdded.append(sections.addition(of: entered, at: UInt32(section))) }
     result.added.append(IndexPath(section: UInt32(section), row: to - start))
-    if !result.deleted.isEmpty { result.moves.append(Move(deleted: 0, added: 0, keepsElement: keepsElement)) }
+    if let gone {
+      result.transfers.append(Transfer(from: gone, added: 0, keepsElement: keepsElement))
+    } else {
+      result.moves.append(Move(deleted: 0, added: 0, keepsElement: keepsElement))
+    }
   }
 
   // MARK: Rows that stay in sections that stay

@@ -135,7 +135,7 @@ struct SectionCounts {
 
 extension SectionCounts {
   /// Applies a change of the feed, and returns it as a change of one section with all rows. Rows of deleted sections
-  /// are listed.
+  /// are listed, and moved if they were added elsewhere.
   ///
   /// - Parameter shift: the number of sections of the feed before those of the change.
   ///
@@ -165,6 +165,8 @@ extension SectionCounts {
     var result = Change()
     var places: [UInt32] = []
     places.reserveCapacity(change.deleted.count)
+    var transferred: [Move] = []
+    transferred.reserveCapacity(change.transfers.count)
     var next = 0
     var before = SectionStart()
     for index in change.sectionsDeleted.indices {
@@ -175,7 +177,15 @@ extension SectionCounts {
         next += 1
       }
       let (start, count) = locate(section)
+      let first = result.deleted.count
       for row in start..<(start + count) { result.deleted.append(IndexPath(section: 0, row: UInt32(row))) }
+      while transferred.count < change.transfers.count,
+        change.transfers[transferred.count].from.section == change.sectionsDeleted[index]
+      {
+        let known = change.transfers[transferred.count]
+        transferred.append(
+          Move(deleted: UInt32(first) + known.from.row, added: known.added, keepsElement: known.keepsElement))
+      }
     }
     while next < change.deleted.count {
       places.append(UInt32(result.deleted.count))
@@ -191,6 +201,12 @@ extension SectionCounts {
       let move = change.moves[index]
       result.moves.append(
         Move(deleted: places[Int(move.deleted)], added: move.added, keepsElement: move.keepsElement))
+    }
+    if result.moves.isEmpty {
+      result.moves = transferred
+    } else if !transferred.isEmpty {
+      result.moves += transferred
+      result.moves.sort { $0.deleted < $1.deleted }
     }
     return result
   }

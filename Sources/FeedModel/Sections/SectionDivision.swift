@@ -28,8 +28,11 @@ struct SectionDivision {
   /// All sections that changed, in order. One without rows, before or after the change, begins where the next one does.
   private let changed: [Changed]
   private var result = Change()
-  /// For each entry of the list's `deleted`, its index in that of the result; -1 for rows of a deleted section.
+  /// For each entry of the list's `deleted`, its index in that of the result. For a row of a deleted section, the complement
+  /// of its index in `departed`.
   private var deletedPlaces: [Int32] = []
+  /// The rows of deleted sections, before the change.
+  private var departed: [IndexPath] = []
   /// The indices in `changed` of the sections of the last rows passed to `delete` and `add`.
   private var next = (delete: 0, add: 0)
   /// Whether rows that stay in the list but changed their section were appended to `deleted` and `added`.
@@ -59,14 +62,18 @@ struct SectionDivision {
     deletedPlaces.append(list(row, of: changed[next.delete]))
   }
 
-  /// Lists a row as deleted unless its section was deleted. Returns its index, or -1.
+  /// Lists a row as deleted, or as departed if its section was deleted. Returns its place, as in `deletedPlaces`.
   @inline(__always)
   private mutating func list(_ row: UInt32, of section: Changed) -> Int32 {
     assert(
       row >= section.startBefore && row - section.startBefore < section.before,
       "a row left a section that did not change")
-    if section.now == 0 { return -1 }
-    result.deleted.append(IndexPath(section: section.indexBefore, row: row - section.startBefore))
+    let path = IndexPath(section: section.indexBefore, row: row - section.startBefore)
+    if section.now == 0 {
+      departed.append(path)
+      return ~Int32(truncatingIfNeeded: departed.count - 1)
+    }
+    result.deleted.append(path)
     return Int32(truncatingIfNeeded: result.deleted.count - 1)
   }
 
@@ -87,9 +94,16 @@ struct SectionDivision {
   /// Adds a pair of entries of the list's change. Must be called in ascending order, after all calls of `delete` and
   /// `add`.
   mutating func move(_ move: Move) {
-    let place = deletedPlaces[Int(move.deleted)]
-    if place < 0 { return }
-    result.moves.append(Move(deleted: UInt32(place), added: move.added, keepsElement: move.keepsElement))
+    pair(deletedPlaces[Int(move.deleted)], move.added, keepsElement: move.keepsElement)
+  }
+
+  /// Pairs a row that was listed, by its place, with an entry of `added`.
+  private mutating func pair(_ place: Int32, _ added: UInt32, keepsElement: Bool) {
+    if place >= 0 {
+      result.moves.append(Move(deleted: UInt32(place), added: added, keepsElement: keepsElement))
+    } else {
+      result.transfers.append(Transfer(from: departed[Int(~place)], added: added, keepsElement: keepsElement))
+    }
   }
 
   /// Adds a row that stays in the list with another element. Must be called in ascending order, after all calls of
@@ -106,10 +120,7 @@ struct SectionDivision {
     }
     let deletion = list(before, of: changed[changed.indices.partitionPoint { changed[$0].startBefore <= before } - 1])
     result.added.append(path(of: row, in: section))
-    if deletion >= 0 {
-      result.moves.append(
-        Move(deleted: UInt32(deletion), added: UInt32(result.added.count - 1), keepsElement: false))
-    }
+    pair(deletion, UInt32(result.added.count - 1), keepsElement: false)
     isUnsorted = true
     return true
   }
@@ -131,6 +142,10 @@ struct SectionDivision {
       result.moves[index].added = addedPlaces[Int(result.moves[index].added)]
     }
     result.moves.sort { $0.deleted < $1.deleted }
+    for index in result.transfers.indices {
+      result.transfers[index].added = addedPlaces[Int(result.transfers[index].added)]
+    }
+    result.transfers.sort { $0.from < $1.from }
   }
 
   /// Sorts paths. Returns the new index of each former one.

@@ -46,13 +46,10 @@ extension TreeWorld {
     let before = (reference, views)
     var next = next
     for (name, feed) in before.0.feeds where feed.hasIdentity {
-      if next.rebinned.contains(name) {
-        next.renewRowsOfGoneBins(name, since: feed)
-      } else {
-        next.reunite(name, since: feed)
-      }
+      // The rows of a redefined feed are followed from operation to operation.
+      if !next.rebinned.contains(name) { next.reunite(name, since: feed) }
     }
-    try renew(&next, before.0)
+    try checkSections(next, before.0)
     reference = next
     views = next.views()
     for name in next.feedsWithoutManagedRows(since: before.0) {
@@ -61,6 +58,11 @@ extension TreeWorld {
       selections[name] = []
     }
     let changed = try compareDeltas(before.1, operations)
+    for (name, change) in changes {
+      // A selection does not follow rows whose section was deleted.
+      let departed = change.departed
+      if !departed.isEmpty { selections[name]?.removeAll(where: departed.contains) }
+    }
     if next.isStructural || changed { commits += 1 }
     try applyDeltas()
   }
@@ -86,21 +88,26 @@ extension TreeWorld {
     return published
   }
 
-  /// Gives new identities to the rows of sections that were deleted and added again although their content stayed. Which
-  /// children are affected is the daemon's choice, as long as as many as possible stay.
-  private func renew(_ next: inout TreeReference, _ before: TreeReference) throws {
+  /// Checks that as many sections as possible stay. Which of those that change their order are deleted and added again is the
+  /// daemon's choice.
+  private func checkSections(_ next: TreeReference, _ before: TreeReference) throws {
     for (name, delta) in deltas {
-      guard let old = before.feeds[name], let new = next.feeds[name], old.instance == new.instance else { continue }
+      guard before.exists(name), next.exists(name), before.instance(of: name) == next.instance(of: name) else {
+        continue
+      }
       let change = Change(delta)
-      if change.sectionsDeleted.isEmpty { continue }
+      if change.hasSameSections { continue }
+      guard let old = before.feeds[name], let new = next.feeds[name] else {
+        throw fail("the bin \(name) deletes its section: \(change)")
+      }
       if old.collection != nil {
         try checkBins(old, new, change)
       } else if old.managed != nil {
         try checkSections(old, new, change)
-        next.renewManaged(name, before: old, change)
       } else if old.children != nil {
-        let renewed = try renewedChildren(of: name, before, next, change, isCommit: true)
-        for child in renewed { next.feeds[name]?.stints[child, default: 0] += 1 }
+        try checkChildren(of: name, before, next, change, isCommit: true)
+      } else {
+        throw fail("\(name) deletes its section: \(change)")
       }
     }
   }
@@ -119,25 +126,34 @@ extension TreeWorld {
     if kept != TreeChange.longestRising(places) { throw fail("more sections could stay: \(change)") }
   }
 
-  /// Returns the children that a provider shows before and after, but whose sections were all deleted.
-  func renewedChildren(
+  /// Checks that a provider deletes no section of as many children as possible, unless the child deletes it.
+  func checkChildren(
     of name: String, _ before: TreeReference, _ next: TreeReference, _ change: Change, isCommit: Bool
-  ) throws -> [UInt64] {
+  ) throws {
     let gone = Set(change.sectionsDeleted.map(Int.init))
+    var expected: Set<Int> = []
     let after = (next.feeds[name]?.shown ?? []).map { next.instance(of: $0) }
-    var (section, staying, renewed, places) = (0, 0, [UInt64](), [Int]())
+    var (section, staying, places) = (0, 0, [Int]())
     for child in before.feeds[name]?.shown ?? [] {
       let instance = before.instance(of: child)
       let count = (isCommit ? views[child] : before.view(child))?.sections.count ?? 0
       let range = section..<(section + count)
       section += count
-      guard let place = after.firstIndex(of: instance) else { continue }
+      guard let place = after.firstIndex(of: instance) else {
+        expected.formUnion(range)
+        continue
+      }
       places.append(place)
-      let ownGone = isCommit ? deltas[child].map { Change($0).sectionsDeleted.count } ?? 0 : 0
-      if ownGone < count && range.allSatisfy(gone.contains) { renewed.append(instance) } else { staying += 1 }
+      let own = isCommit ? deltas[child].map { Change($0).sectionsDeleted } ?? [] : []
+      if own.count < count && range.allSatisfy(gone.contains) {
+        expected.formUnion(range)
+      } else {
+        expected.formUnion(own.map { range.lowerBound + Int($0) })
+        staying += 1
+      }
     }
     if staying < TreeChange.longestRising(places) { throw fail("more children of \(name) could stay: \(change)") }
-    return renewed
+    if gone != expected { throw fail("\(name) deletes \(gone.sorted()), not \(expected.sorted()): \(change)") }
   }
 
   /// Checks every delta against the change of its feed, and that unchanged feeds have none. Returns whether anything changed.

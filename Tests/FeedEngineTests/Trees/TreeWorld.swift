@@ -187,9 +187,7 @@ final class TreeWorld {
     // The result of an operation in a transaction does not list the rows of `$feeds`; the delta does.
     if inTransaction { after.list = before.listRows }
     if case .define = operation, before.feeds[name]?.children != nil {
-      for child in try renewedChildren(of: name, before, after, change, isCommit: false) {
-        after.feeds[name]?.stints[child, default: 0] += 1
-      }
+      try checkChildren(of: name, before, after, change, isCommit: false)
     }
     let new = after.exists(name) ? after.view(name) : TreeView(instance: old.instance, sections: [])
     do {

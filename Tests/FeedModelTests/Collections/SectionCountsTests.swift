@@ -32,16 +32,18 @@ import Testing
 
   @Test func changeIsJoinedIntoOneSection() {
     var counts = SectionCounts([2, 0, 3])
-    let change = Change(
+    var change = Change(
       deleted: [IndexPath(section: 2, row: 1)],
       added: [IndexPath(section: 0, row: 0), IndexPath(section: 1, row: 2)],
       updated: [IndexPath(section: 1, row: 0)], moves: [Move(deleted: 0, added: 1)], sectionsDeleted: [0, 1],
       sectionsAdded: [SectionAddition(at: 0, name: "new")])
+    change.transfers = [Transfer(from: IndexPath(section: 0, row: 1), added: 0, keepsElement: true)]
     let flat = counts.follow(change, shift: 0)
     #expect(flat.deleted.map(\.row) == [0, 1, 3])
     #expect(flat.added.map(\.row) == [0, 3])
     #expect(flat.updated.map(\.row) == [1])
-    #expect(flat.moves == [Move(deleted: 2, added: 1)])
+    #expect(flat.moves == [Move(deleted: 1, added: 0), Move(deleted: 2, added: 1)])
+    #expect(flat.moves.map(\.keepsElement) == [true, false])
     #expect((0..<counts.count).map { counts[$0] } == [1, 3])
   }
 }

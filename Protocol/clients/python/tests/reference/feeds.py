@@ -308,6 +308,8 @@ class World:
                 deltas[feed] = self._restructured(feed, before[feed])
             else:
                 deltas[feed] = self._shifted(feed, deltas)
+        for change, _ in deltas.values():
+            change.pop("departed", None)
         return deltas[name][0] if result is None else result[0], deltas
 
     def of(self, name, deltas):

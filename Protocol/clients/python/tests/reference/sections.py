@@ -85,7 +85,10 @@ class Sectioned(Collection):
         return [(bin.name, [(row, row.element) for row in bin.rows]) for bin in self.bins]
 
     def _change(self, before):
-        """The change as if all sections, before and after, were bins; then those that are empty are taken out of it."""
+        """The change as if all sections, before and after, were bins; then those that are empty are taken out of it.
+
+        The rows of deleted sections that were added elsewhere are in `departed`, for the feeds that show them.
+        """
         names, now = [name for name, _ in before], [bin.name for bin in self.bins]
         present, rows = list(self.bins), dict(before)
         order = names + [name for name in now if name not in names]
@@ -112,6 +115,9 @@ class Sectioned(Collection):
         moves = sorted([left[i], right[j]] for i, j in change.get("moves", []) if i in left)
         if moves:
             result["moves"] = moves
+        result["departed"] = [
+            [change["deleted"][i], right[j]] for i, j in change.get("moves", []) if change["deleted"][i][0] in gone
+        ]
         content = [elements[i] for _, _, i in added] + [elements[count + i] for _, _, i in updated]
         return result, content
 

@@ -71,8 +71,9 @@ def follow(counts, change):
     for count in counts:
         sections.append(list(range(start, start + count)))
         start += count
-    taken = [sections[section][row] for section, row in change["deleted"]]
-    origins = {added: deleted for deleted, added in change.get("moves", [])}
+    rows = {added: change["deleted"][deleted] for deleted, added in change.get("moves", [])}
+    rows.update({added: row for row, added in change.get("departed", [])})
+    origins = {added: sections[section][row] for added, (section, row) in rows.items()}
     for section, row in reversed(change["deleted"]):
         del sections[section][row]
     structure = change.get("sections", {})
@@ -81,7 +82,7 @@ def follow(counts, change):
     for section in structure.get("added", []):
         sections.insert(section["at"], [])
     for place, (section, row) in enumerate(change["added"]):
-        sections[section].insert(row, taken[origins[place]] if place in origins else ("new", place))
+        sections[section].insert(row, origins.get(place, ("new", place)))
     return [number for section in sections for number in section]
 
 
