@@ -5,9 +5,8 @@
 /// listed. A row deleted by `first` and added by `second` is in both lists, because positions do not tell that it is the
 /// same element. A row that moved away and back is listed as a move: `Change.normalizingMoves()` removes it.
 ///
-/// The empty change is the identity. Composition is associative, with one exception: a pair of `moves` can be lost when a
-/// row moved through a section that was deleted later and the later changes are composed first. Composing from the first
-/// change on keeps every pair.
+/// The empty change is the identity, and composition is associative. A row that moves through a section that is deleted later
+/// keeps its pair if each change knows its rows of deleted sections; those of a history and of clients don't.
 ///
 /// - Precondition: both changes are well formed and `second` fits the feed after `first` (`Change.validate(rowCounts:)`).
 ///
@@ -111,7 +110,7 @@ extension Change {
 
   private var onlyAddsRows: Bool { !added.isEmpty && size == added.count }
 
-  /// Whether the change knows rows that it lists twice.
+  /// Whether the change knows rows of which it lists the new place.
   fileprivate var hasPairs: Bool { !moves.isEmpty || !transfers.isEmpty }
 }
 

@@ -30,28 +30,6 @@ extension Change {
 }
 
 extension Change {
-  /// Stores in `part` the effect of this change on one section that it deletes and adds again, as the change of a feed of that
-  /// section alone, which keeps the section.
-  ///
-  /// - Parameters:
-  ///   - before: the section's index before the change.
-  ///   - after: its index after the change.
-  ///   - rows: its number of rows before the change.
-  ///
-  /// O(n log n) for n rows of the section.
-  package func extractReplaced(before: UInt32, after: UInt32, rows: Int, into part: inout Change) {
-    let entries = added.range(of: after)
-    part = Change(
-      deleted: (0..<UInt32(truncatingIfNeeded: rows)).map { IndexPath(section: 0, row: $0) },
-      added: added[entries].map { IndexPath(section: 0, row: $0.row) })
-    for known in transfers where known.from.section == before && entries.contains(Int(known.added)) {
-      part.moves.append(
-        Move(
-          deleted: known.from.row, added: known.added &- UInt32(entries.lowerBound), keepsElement: known.keepsElement))
-    }
-    part = part.normalizingMoves()
-  }
-
   /// The change without its rows. The composition of such changes is that of the whole changes without its rows.
   package var withoutRows: Change { Change(sectionsDeleted: sectionsDeleted, sectionsAdded: sectionsAdded) }
 
@@ -73,6 +51,14 @@ extension Change {
     let deletedBefore = sectionsDeleted.count { $0 < UInt32(before) }
     let addedBefore = sectionsAdded.count { $0.at < UInt32(after) }
     return before - deletedBefore == after - addedBefore
+  }
+}
+
+extension Change {
+  /// The rows of a deleted section that were added elsewhere. O(log n).
+  package func transfers(from section: UInt32) -> ArraySlice<Transfer> {
+    let start = transfers.indices.partitionPoint { transfers[$0].from.section < section }
+    return transfers[start..<(start..<transfers.count).partitionPoint { transfers[$0].from.section == section }]
   }
 }
 

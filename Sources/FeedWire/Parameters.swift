@@ -63,9 +63,12 @@ public struct Parameters {
   /// Throws if two parameters that exclude each other are both present.
   public func refuseBoth(_ one: StaticString, _ other: StaticString) throws(FeedError) {
     if member(other) != nil && member(one) != nil {
-      throw Self.refuse(other, "cannot be combined with \(one); give one of them")
+      throw Self.refuse(other, Self.exclusion(of: "\(one)"))
     }
   }
+
+  /// The reason to refuse a parameter that is given together with another one.
+  public static func exclusion(of other: String) -> String { "cannot be combined with \(other); give one of them" }
 
   /// Returns an array.
   public func array(_ name: StaticString, _ what: StaticString) throws(FeedError) -> JSONView {

@@ -87,6 +87,15 @@ struct ClientPushTests {
     let refused = try client.run("patch", "f", "3")
     #expect(refused.code == 2)
     #expect(refused.errors == "feedclient: patch: missing argument PATCH, a JSON object\n")
+    let missing = "feedclient: patch: missing argument"
+    for (words, errors) in [
+      (["f"], "\(missing) ID or PATCH, a JSON object\n"), (["f", "--at", "0"], "\(missing) PATCH, a JSON object\n"),
+      (["f", "3", "{"], "feedclient: patch: PATCH is not JSON: the text ends inside a value at byte 1\n"),
+    ] {
+      let refused = try ClientCommand.finish(client.start(["patch"] + words))
+      #expect(refused.code == 2)
+      #expect(refused.errors == errors)
+    }
     #expect(try client.run("patch", "f", "3", "\n {\"a\":1}").code == 0)
     #expect(try client.run("define", "s", "--kind", "single").code == 0)
     #expect(try client.run("put", "s", "{\"a\":1}").code == 0)

@@ -62,6 +62,20 @@ import Testing
     #expect(compose(first, second) == composed)
   }
 
+  @Test func changesThatDifferInOneListDiffer() {
+    let changes = [
+      Change(), Change(deleted: [row(0, 0)]), Change(added: [row(0, 0)]), Change(updated: [row(0, 0)]),
+      Change(deleted: [row(0, 0)], added: [row(0, 0)]),
+      Change(deleted: [row(0, 0)], added: [row(0, 0)], moves: [Move(deleted: 0, added: 0)]),
+      Change(sectionsDeleted: [0]), Change(sectionsAdded: [SectionAddition(at: 0, name: "s")]),
+    ]
+    for (place, change) in changes.enumerated() { #expect(changes.firstIndex(of: change) == place) }
+    var transferring = Change(added: [row(0, 0)], sectionsDeleted: [1])
+    transferring.transfers = [Transfer(from: row(1, 0), added: 0, keepsElement: true)]
+    #expect(transferring == Change(added: [row(0, 0)], sectionsDeleted: [1]))
+    #expect(!transferring.isIdentical(to: Change(added: [row(0, 0)], sectionsDeleted: [1])))
+  }
+
   @Test func costDoesNotDependOnPositions() {
     let far = UInt32.max
     let composed = compose(Change(added: [row(far, far)]), Change(updated: [row(far, far)]))

@@ -150,6 +150,18 @@ import Testing
     #expect((delta["moves"]?.items.count ?? 0) == delta["added"]?.items.count)
   }
 
+  /// The feed itself can't list the rows as moved, but its selection follows them.
+  @Test(arguments: scenarios)
+  func selectionFollowsTheRows(_ scenario: Scenario) throws {
+    for (method, params) in scenario.setup { #expect(ask(method, params) != nil) }
+    #expect(ask("select", "{\"feed\":\"\(scenario.source)\",\"at\":[0,0]}") != nil)
+    #expect(ask(scenario.method, scenario.params)?["result"] != nil)
+    let selected = try #require(
+      ask("selected", "{\"feed\":\"\(scenario.source)\"}")?["result"]?["selected"]?.items.first)
+    let row = ask("get", "{\"feed\":\"\(scenario.source)\",\"at\":\(selected.text)}")?["result"]
+    #expect(row?["element"]?["id"]?.int == scenario.before[0])
+  }
+
   /// A bin that changes its place among the others does not change.
   @Test func binKeepsItsRows() throws {
     for (method, params) in Scenario.collection(Self.withBins(Self.bins)) { #expect(ask(method, params) != nil) }

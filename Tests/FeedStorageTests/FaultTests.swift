@@ -53,9 +53,14 @@ extension FaultyDiskTests {
           if faulty_disk_failures() > 0 && requests.number(0..<4) == 0 { break }
         }
         // The next start would execute an eviction that could not be stored.
+        let before = daemon.catalog.revision
         if let due = daemon.catalog.nextExpiry, due <= daemon.now {
           faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
-          _ = daemon.turn([], later: 2)
+          // No request waited: only elements whose time is over leave.
+          let (frames, revision) = (daemon.turn([], later: 2), daemon.catalog.revision)
+          #expect(try frames.allSatisfy { try !JSONValue($0).has("id") }, "seed \(number): \(frames)")
+          #expect(daemon.catalog.nextExpiry.map { $0 > daemon.now } ?? true, "seed \(number)")
+          #expect(revision > before, "seed \(number)")
         }
         state = daemon.visibleState
       }

@@ -101,13 +101,13 @@ struct TreeChange {
 
   /// The tokens of the rows that keep their places.
   private func unlisted() -> Set<UInt64> {
-    var stays = Set(before.sections.flatMap { $0.rows.map(\.token) })
+    var stays = Set(before.sections.flatMap { $0.rows.map(\.token) }).subtracting(departed)
     for path in change.deleted { if let row = before[path] { stays.remove(row.token) } }
     return stays
   }
 
   /// The tokens of the rows of deleted sections.
-  var departed: Set<UInt64> {
+  private var departed: Set<UInt64> {
     Set(change.sectionsDeleted.flatMap { before.sections[Int($0)].rows.map(\.token) })
   }
 

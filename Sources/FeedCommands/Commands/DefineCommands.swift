@@ -143,7 +143,7 @@ extension Invocation {
   /// Returns the definition of the command line as JSON for `define`.
   func definition() throws(Failure) -> String {
     let word = operand(0)
-    if word == "-" || word.hasPrefix("{") {
+    if word == "-" || Operands.beginsObject(word) {
       let own = command.options.map(\.name).filter { !["replace", "animation", "if"].contains($0) }
       if let option = own.first(where: options.contains) {
         throw usage("--\(option) cannot be combined with a definition in JSON")

@@ -69,19 +69,23 @@ extension Command {
       in an array, or by its identity if it has one; a single has only one.
       """,
     options: [OptionDescription("at", value: .integer(0...Int.max), help: "row of an array, from 0")] + changing,
-    notes: idNote, operands: 2...3
+    notes: idNote, operands: 1...3
   ) { invocation throws(Failure) in
     var params = try invocation.changeParameters()
     let words = Array(invocation.operands.dropFirst())
-    if let row = invocation.options.integer("at") {
+    let row = invocation.options.integer("at")
+    guard let patch = words.last else {
+      throw invocation.usage("missing argument \(row == nil ? "ID or " : "")PATCH, a JSON object")
+    }
+    if let row {
       guard words.count == 1 else { throw invocation.usage("ID and --at exclude each other") }
       params.add("at", row)
     } else if words.count == 2 {
       params.add("id", json: Operands.id(words[0]))
-    } else if !Operands.beginsObject(words[0]) {
+    } else if !Operands.beginsObject(patch) {
       throw invocation.usage("missing argument PATCH, a JSON object")
     }
-    let patch = try ElementArguments.parse([words[words.count - 1]], of: "patch")[0]
+    if let flaw = Operands.flaw(patch) { throw invocation.usage("PATCH is not JSON: \(flaw)") }
     guard Operands.beginsObject(patch) else { throw invocation.usage("PATCH '\(patch)': expected a JSON object") }
     params.add("patch", json: patch)
     return try invocation.request("patch", params.finish(), show: Show.mutation)

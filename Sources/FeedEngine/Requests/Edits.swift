@@ -133,7 +133,7 @@ extension Engine {
   private func place(_ parameters: Parameters) throws(FeedError) -> ChildPlace {
     let given = ["at", "before", "after"].filter { parameters.object?.member(utf8: $0) != nil }
     if given.count > 1 {
-      throw .invalidParams(member: given[1], reason: "must not stand beside \(given[0]); give one of them")
+      throw .invalidParams(member: given[1], reason: Parameters.exclusion(of: given[0]))
     }
     if parameters.member("before") != nil { return .before(try parameters.name("before", "the name of a child")) }
     if parameters.member("after") != nil { return .after(try parameters.name("after", "the name of a child")) }

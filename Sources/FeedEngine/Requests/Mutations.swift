@@ -165,8 +165,9 @@ extension Engine {
   /// Applies one mutating method.
   func apply(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
     guard let hint = parameters.member("animation") else { return try operate(method, parameters, of: session) }
-    guard hint.kind == .string, hint.text.count <= 1024 else {
-      throw Parameters.refuse("animation", "must be a short string, such as \"fade\"")
+    guard hint.kind == .string else { throw Parameters.refuse("animation", "must be a string, such as \"fade\"") }
+    guard hint.text.count <= 1024 else {
+      throw Parameters.refuse("animation", "must be at most 1,024 bytes of JSON text")
     }
     try operate(method, parameters, of: session)
     commit.setHint(Array(hint.text))

@@ -260,9 +260,10 @@ final class Publisher {
     if feed.isGone || collection.bins.isEmpty || !change.hasSameSections {
       for bin in collection.takeGoneBins() { propagate(from: slot, toBin: bin) }
       for bin in collection.bins {
+        log.pace.spend()
         if feed.isGone || graph.isSeen(bin) {
           propagate(from: slot, toBin: bin)
-        } else if let kind = bin.kind as? BinKind, kind.follow(change) {
+        } else if let kind = bin.kind as? BinKind, kind.follow(change, log.pace) {
           bin.skip(to: revision)
         }
       }

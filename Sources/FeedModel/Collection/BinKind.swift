@@ -62,34 +62,49 @@ final class BinKind: DerivedKind, SingleSectionKind {
     let former = publishedIndex
     publishedIndex = index
     guard let former else { return }
+    let pace = changes.pace
     var derived = Change()
-    changes.forEach { _, _, source in follow(source, from: former, into: &derived) }
+    changes.forEach { _, _, source in
+      if source.keepsSection(from: former, as: index) {
+        source.extract(before: UInt32(former), after: UInt32(index), into: &derived)
+      } else {
+        derived = changeOfReordered(source, from: former, pace ?? Pace())
+      }
+    }
     swap(&change, &derived)
   }
 
-  /// Stores in `change` what a change of the collection does to the bin, which had index `former`.
-  private func follow(_ source: borrowing Change, from former: Int, into change: inout Change) {
-    if source.keepsSection(from: former, as: index) {
-      source.extract(before: UInt32(former), after: UInt32(index), into: &change)
-    } else {
-      // The collection lists all rows, because it has no other way to move the bin among its neighbours.
-      assert(publishedCount != nil, "a bin moved, and the collection was not redefined")
-      source.extractReplaced(before: UInt32(former), after: UInt32(index), rows: publishedCount ?? 0, into: &change)
-    }
-  }
-
-  /// Follows a change of the collection without deriving that of the bin. Returns whether the bin changed. O(log size), or as
-  /// long as `derive` if the bin moved among its neighbours.
-  func follow(_ source: borrowing Change) -> Bool {
+  /// Follows a change of the collection without deriving that of the bin. Returns whether the bin changed. O(log size), or
+  /// O(n log n) for n rows of a bin that moved among its neighbours.
+  func follow(_ source: borrowing Change, _ pace: Pace) -> Bool {
     let former = publishedIndex
     publishedIndex = index
     guard let former else { return false }
     if source.keepsSection(from: former, as: index) {
       return source.concerns(before: UInt32(former), after: UInt32(index))
     }
-    var change = Change()
-    follow(source, from: former, into: &change)
-    return !change.isEmpty
+    return !changeOfReordered(source, from: former, pace).isEmpty
+  }
+
+  /// The change of the bin, which had index `former`, if a change of the collection moves it among its neighbours. That lists
+  /// all rows as deleted and added, because it has no other way to do so.
+  private func changeOfReordered(_ source: borrowing Change, from former: Int, _ pace: Pace) -> Change {
+    assert(publishedCount != nil, "a bin moved, and the collection was not redefined")
+    let entries = source.added.range(of: UInt32(index))
+    /// For each row before, its present row; -1 if it is gone.
+    var rows = [Int](repeating: -1, count: publishedCount ?? 0, pace)
+    var changed: Set<Int> = []
+    var inPlace = 0
+    for (place, known) in source.transfers(from: UInt32(former)).enumerated() {
+      if place & 31 == 31 { pace.spend() }
+      guard entries.contains(Int(known.added)) else { continue }
+      let row = Int(known.added) - entries.lowerBound
+      rows[Int(known.from.row)] = row
+      if !known.keepsElement { changed.insert(row) }
+      if row == known.from.row { inPlace += 1 }
+    }
+    if inPlace == rows.count && inPlace == entries.count && changed.isEmpty { return .empty }
+    return .between(rows, Array(0..<shown.count), changed: changed, pace)
   }
 
   var stepsPerRow: Int { 0 }

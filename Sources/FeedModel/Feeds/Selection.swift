@@ -107,7 +107,7 @@ extension Feed {
     }
   }
 
-  /// Maps the selection through a change of this feed. Returns whether the selected paths changed. O(selected + change).
+  /// Maps the selection through a change of this feed. It follows rows that move, also out of a deleted section. Returns whether the selected paths changed. O(selected + change).
   func carrySelection(across change: Change) -> Bool {
     if selection.isEmpty { return false }
     var map = ChangeMap(forward: change)
@@ -120,7 +120,11 @@ extension Feed {
         if move < change.moves.count, change.moves[move].deleted == UInt32(place) {
           carried.append(change.added[Int(change.moves[move].added)])
         }
-      case .sectionGone: break
+      case .sectionGone:
+        let place = change.transfers.countOfPrefix { $0.from < path }
+        if place < change.transfers.count, change.transfers[place].from == path {
+          carried.append(change.added[Int(change.transfers[place].added)])
+        }
       }
     }
     return setSelection(carried.sorted())

@@ -191,7 +191,7 @@ public final class ProviderKind: DerivedKind {
       places[before[place].feed.number].map { (before: place, after: $0) }
     }
     let staying = longestIncreasing(common.map(\.after)).map { common[$0] }
-    let moved = pairsRows ? firstSections(of: common, before) : [:]
+    let formerStarts = pairsRows ? firstSections(of: common, before) : [:]
     var own: [Int: Change] = [:]
     let first = shownPlaces.lowerBound
     changes.forEach { place, _, change in own[place - first] = copy change }
@@ -204,8 +204,8 @@ public final class ProviderKind: DerivedKind {
       }
       while newPlace < new {
         let (row, section) = (change.added.count, newSection)
-        change.addSections(of: after[newPlace].feed, at: &newSection)
-        if let former = moved[newPlace] {
+        change.addSections(of: after[newPlace].feed, at: &newSection, changes.pace)
+        if let former = formerStarts[newPlace] {
           change.transferRows(
             from: row, of: own[newPlace] ?? .empty, before: former, after: section, changes.pace ?? Pace())
         }
@@ -217,7 +217,7 @@ public final class ProviderKind: DerivedKind {
       newSection += after[new].sections
       (oldPlace, newPlace) = (old + 1, new + 1)
     }
-    if moved.count > 1 { change.transfers.sort(changes.pace ?? Pace()) { $0.from < $1.from } }
+    if formerStarts.count > 1 { change.transfers.sort(changes.pace ?? Pace()) { $0.from < $1.from } }
     return change
   }
 
@@ -235,10 +235,13 @@ public final class ProviderKind: DerivedKind {
 
 extension Change {
   /// Lists all sections of a feed with all their rows as added from `section` on, and advances `section` past them.
-  fileprivate mutating func addSections(of feed: Feed, at section: inout Int) {
+  fileprivate mutating func addSections(of feed: Feed, at section: inout Int, _ pace: Pace?) {
     for content in feed.sections {
       sectionsAdded.append(SectionAddition(at: UInt32(section), name: content.name))
-      for row in 0..<content.count { added.append(IndexPath(section: UInt32(section), row: UInt32(row))) }
+      for row in 0..<content.count {
+        added.append(IndexPath(section: UInt32(section), row: UInt32(row)))
+        if row & 255 == 255 { pace?.spend() }
+      }
       section += 1
     }
   }

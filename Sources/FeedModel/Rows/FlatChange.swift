@@ -9,31 +9,40 @@ final class FlatChange: Sendable {
   let replaced: [Int]
   private let deleted: [Int]
   private let added: [Int]
-  /// The new rows of moved rows, by index in `deleted`.
-  private let moved: [Int: Int]
+  /// The new rows of moved rows, by index in `deleted`; -1 for rows that are gone. Empty if no row moved.
+  private let moved: [Int]
 
   /// The change that changes nothing.
   static let none = FlatChange(.empty)
 
   /// Uses the rows of the paths only: all sections are taken for one list. O(size).
-  init(_ change: borrowing Change) {
-    deleted = Self.rows(change.deleted)
-    added = Self.rows(change.added)
-    var replaced = Self.rows(change.updated)
-    var moved: [Int: Int] = [:]
+  ///
+  /// - Parameter pace: lets a long change be converted in parts.
+  init(_ change: borrowing Change, _ pace: Pace? = nil) {
+    deleted = Self.rows(change.deleted, pace)
+    added = Self.rows(change.added, pace)
+    var replaced = Self.rows(change.updated, pace)
+    var moved = [Int](repeating: -1, count: change.moves.isEmpty ? 0 : deleted.count)
     for index in change.moves.indices {
       let move = change.moves[index]
       let row = Int(change.added[Int(move.added)].row)
       moved[Int(move.deleted)] = row
       if !move.keepsElement { replaced.append(row) }
+      if index & 127 == 127 { pace?.spend() }
     }
     self.replaced = replaced
     self.moved = moved
   }
 
-  private static func rows(_ paths: [IndexPath]) -> [Int] {
+  private static func rows(_ paths: [IndexPath], _ pace: Pace?) -> [Int] {
     if paths.isEmpty { return [] }
-    return paths.map { Int($0.row) }
+    var rows: [Int] = []
+    rows.reserveCapacity(paths.count)
+    for path in paths {
+      rows.append(Int(path.row))
+      if rows.count & 255 == 0 { pace?.spend() }
+    }
+    return rows
   }
 
   /// Whether no row was added, deleted or moved.
@@ -44,7 +53,7 @@ final class FlatChange: Sendable {
   func map(_ index: Int) -> (index: Int, end: Int)? {
     let gone = deleted.countOfPrefix { $0 < index }
     if gone < deleted.count, deleted[gone] == index {
-      return moved[gone].map { ($0, index + 1) }
+      return moved.isEmpty || moved[gone] < 0 ? nil : (moved[gone], index + 1)
     }
     let rank = index - gone
     let come = countOfAdded(upTo: rank)

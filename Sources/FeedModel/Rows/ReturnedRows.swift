@@ -106,20 +106,8 @@ struct ReturnedRows {
     }
     for crossing in crossings.values {
       pace.spend()
-      if let (deleted, added) = crossing.pair { pairs.pair(deleted, added) }
+      if let (left, entered) = crossing.pair { pairs.pair(left, entered) }
     }
-  }
-
-  /// The rows of an element that left sections and entered others, by their indexes in the change's lists.
-  private struct Crossing {
-    private var (left, entered): (UInt32, UInt32) = (0, 0)
-    private var (leftCount, enteredCount) = (0, 0)
-
-    mutating func didLeave(_ deleted: UInt32) { (left, leftCount) = (deleted, leftCount + 1) }
-    mutating func didEnter(_ added: UInt32) { (entered, enteredCount) = (added, enteredCount + 1) }
-
-    /// The only row that left and the only one that entered; nil if there are none or several.
-    var pair: (deleted: UInt32, added: UInt32)? { leftCount == 1 && enteredCount == 1 ? (left, entered) : nil }
   }
 
   /// The index among `paths`, which ascend, of the row of an element in a section; nil if it is not one of them.
@@ -127,6 +115,18 @@ struct ReturnedRows {
     guard let row = store.sections[Int(section)].rows.row(of: handle) else { return nil }
     return paths.place(of: IndexPath(section: section, row: UInt32(row)))
   }
+}
+
+/// The rows of an element that left sections and entered others, by numbers that the caller gives them.
+struct Crossing {
+  private var (left, entered): (UInt32, UInt32) = (0, 0)
+  private var (leftCount, enteredCount): (UInt32, UInt32) = (0, 0)
+
+  mutating func didLeave(_ row: UInt32) { (left, leftCount) = (row, leftCount + 1) }
+  mutating func didEnter(_ row: UInt32) { (entered, enteredCount) = (row, enteredCount + 1) }
+
+  /// The only row that left and the only one that entered; nil if there are none or several.
+  var pair: (left: UInt32, entered: UInt32)? { leftCount == 1 && enteredCount == 1 ? (left, entered) : nil }
 }
 
 /// The moves of a change, by the indexes of their rows in its lists. An index is in at most one pair.

@@ -18,21 +18,21 @@ struct RowTrace {
     let before: IndexPath
   }
 
-  private static let blockSize = 256
-
   private let sections: UInt32
+  /// The number of rows that a block inserts and removes at most.
+  private let blockSize: Int
   private let pace: Pace
   private var blocks = ChangeAccumulator()
-  /// The steps that removed a row that their block did not insert, by the row behind the last section.
-  private var steps: [Int] = []
+  /// The step of each row that was moved behind the last section.
+  private var stepOfRemoved: [Int] = []
   /// The rows that the open block removed, in coordinates before it, ascending.
   private var removed: [Removed] = []
   /// The rows that the open block inserted, in coordinates after it, ascending.
   private var inserted: [IndexPath] = []
 
   /// - Parameter sections: the number of sections, which is the same in all steps.
-  init(sections: Int, _ pace: Pace) {
-    (self.sections, self.pace) = (UInt32(sections), pace)
+  init(sections: Int, blockSize: Int = 256, _ pace: Pace) {
+    (self.sections, self.blockSize, self.pace) = (UInt32(sections), blockSize, pace)
   }
 
   /// Adds a step that inserted a row at `path`. Amortized O(log n) for n steps.
@@ -63,12 +63,12 @@ struct RowTrace {
     endBlockIfFull()
   }
 
-  /// Returns the removed rows that existed before the first step, by that row. O(n log n) for n steps.
+  /// Returns the removed rows that existed before the first step, in the order that they had then. O(n log n) for n steps.
   mutating func finish() -> [Removed] {
     endBlock()
     let change = blocks.finish { pace.didCompose() }
     return change.moves.map(pace) { move in
-      Removed(step: steps[Int(change.added[Int(move.added)].row)], before: change.deleted[Int(move.deleted)])
+      Removed(step: stepOfRemoved[Int(change.added[Int(move.added)].row)], before: change.deleted[Int(move.deleted)])
     }
   }
 
@@ -83,7 +83,7 @@ struct RowTrace {
   }
 
   private mutating func endBlockIfFull() {
-    if removed.count + inserted.count >= Self.blockSize { endBlock() }
+    if removed.count + inserted.count >= blockSize { endBlock() }
   }
 
   private mutating func endBlock() {
@@ -91,11 +91,11 @@ struct RowTrace {
     for (place, row) in removed.enumerated() {
       change.moves.append(
         Move(deleted: UInt32(truncatingIfNeeded: place), added: UInt32(truncatingIfNeeded: change.added.count)))
-      change.added.append(IndexPath(section: sections, row: UInt32(truncatingIfNeeded: steps.count)))
-      steps.append(row.step)
+      change.added.append(IndexPath(section: sections, row: UInt32(truncatingIfNeeded: stepOfRemoved.count)))
+      stepOfRemoved.append(row.step)
     }
     blocks.add(change) { pace.didCompose() }
-    pace.spend(Self.blockSize)
+    pace.spend(blockSize)
     removed.removeAll(keepingCapacity: true)
     inserted.removeAll(keepingCapacity: true)
   }

@@ -137,78 +137,99 @@ extension SectionCounts {
   /// Applies a change of the feed, and returns it as a change of one section with all rows. Rows of deleted sections
   /// are listed, and moved if they were added elsewhere.
   ///
-  /// - Parameter shift: the number of sections of the feed before those of the change.
+  /// - Parameters:
+  ///   - shift: the number of sections of the feed before those of the change.
+  ///   - pace: lets a long change be flattened in parts.
   ///
   /// O((size + rows of deleted sections) · log sections).
-  mutating func follow(_ change: borrowing Change, shift: UInt32) -> Change {
+  mutating func follow(_ change: borrowing Change, shift: UInt32, _ pace: Pace? = nil) -> Change {
     var result = Change()
-    follow(change, shift: shift) { flat, _ in result = copy flat }
+    follow(change, shift: shift, pace) { flat, _ in result = copy flat }
     return result
   }
 
   /// Applies a change of the feed, and calls `body` with it as a change of one section, and with the number of rows after
   /// it. The change of a feed with one section is not copied.
   @inline(__always)
-  mutating func follow(_ change: borrowing Change, shift: UInt32, _ body: (borrowing Change, Int) -> Void) {
+  mutating func follow(
+    _ change: borrowing Change, shift: UInt32, _ pace: Pace? = nil, _ body: (borrowing Change, Int) -> Void
+  ) {
     if count == 1, change.hasSameSections {
       assert(shift == 0, "the feed has one section")
       if change.added.count != change.deleted.count { add(change.added.count - change.deleted.count, at: 0) }
       body(change, total)
     } else {
-      let flat = flatten(change, shift)
+      let flat = flatten(change, shift, pace)
       body(flat, total)
     }
   }
 
-  private mutating func flatten(_ change: borrowing Change, _ shift: UInt32) -> Change {
+  private mutating func flatten(_ change: borrowing Change, _ shift: UInt32, _ pace: Pace?) -> Change {
     let first = Int(shift)
     var result = Change()
+    result.moves = listDeleted(change, first, pace, in: &result.deleted)
+    carryOut(change, first)
+    result.added = flat(change.added, first, pace)
+    result.updated = flat(change.updated, first, pace)
+    return result
+  }
+
+  /// Lists the deleted rows, with those of deleted sections. Returns the moves of all rows that were added elsewhere.
+  private func listDeleted(
+    _ change: borrowing Change, _ first: Int, _ pace: Pace?, in deleted: inout [IndexPath]
+  ) -> [Move] {
+    /// For each entry of `change.deleted`, its index in `deleted`.
     var places: [UInt32] = []
     places.reserveCapacity(change.deleted.count)
-    var transferred: [Move] = []
-    transferred.reserveCapacity(change.transfers.count)
-    var next = 0
-    var before = SectionStart()
+    deleted.reserveCapacity(change.deleted.count + change.transfers.count)
+    var moves: [Move] = []
+    moves.reserveCapacity(change.moves.count + change.transfers.count)
+    var start = SectionStart()
+    func list(before section: UInt32?) {
+      while places.count < change.deleted.count, section.map({ change.deleted[places.count].section < $0 }) ?? true {
+        places.append(UInt32(deleted.count))
+        deleted.append(start.flat(change.deleted[places.count - 1], first, self))
+        if places.count & 63 == 0 { pace?.spend() }
+      }
+    }
     for index in change.sectionsDeleted.indices {
-      let section = first + Int(change.sectionsDeleted[index])
-      while next < change.deleted.count, change.deleted[next].section < change.sectionsDeleted[index] {
-        places.append(UInt32(result.deleted.count))
-        result.deleted.append(before.flat(change.deleted[next], first, self))
-        next += 1
+      list(before: change.sectionsDeleted[index])
+      let place = UInt32(deleted.count)
+      let (start, count) = locate(first + Int(change.sectionsDeleted[index]))
+      for row in start..<(start + count) {
+        deleted.append(IndexPath(section: 0, row: UInt32(row)))
+        if row & 127 == 127 { pace?.spend() }
       }
-      let (start, count) = locate(section)
-      let first = result.deleted.count
-      for row in start..<(start + count) { result.deleted.append(IndexPath(section: 0, row: UInt32(row))) }
-      while transferred.count < change.transfers.count,
-        change.transfers[transferred.count].from.section == change.sectionsDeleted[index]
+      while moves.count < change.transfers.count,
+        change.transfers[moves.count].from.section == change.sectionsDeleted[index]
       {
-        let known = change.transfers[transferred.count]
-        transferred.append(
-          Move(deleted: UInt32(first) + known.from.row, added: known.added, keepsElement: known.keepsElement))
+        let known = change.transfers[moves.count]
+        moves.append(Move(deleted: place + known.from.row, added: known.added, keepsElement: known.keepsElement))
+        if moves.count & 127 == 0 { pace?.spend() }
       }
     }
-    while next < change.deleted.count {
-      places.append(UInt32(result.deleted.count))
-      result.deleted.append(before.flat(change.deleted[next], first, self))
-      next += 1
-    }
-    carryOut(change, first)
-    var after = SectionStart()
-    for index in change.added.indices { result.added.append(after.flat(change.added[index], first, self)) }
-    after = SectionStart()
-    for index in change.updated.indices { result.updated.append(after.flat(change.updated[index], first, self)) }
+    list(before: nil)
+    assert(moves.count == change.transfers.count, "a row is transferred from a section that stays")
     for index in change.moves.indices {
       let move = change.moves[index]
-      result.moves.append(
-        Move(deleted: places[Int(move.deleted)], added: move.added, keepsElement: move.keepsElement))
+      moves.append(Move(deleted: places[Int(move.deleted)], added: move.added, keepsElement: move.keepsElement))
+      if index & 63 == 63 { pace?.spend() }
     }
-    if result.moves.isEmpty {
-      result.moves = transferred
-    } else if !transferred.isEmpty {
-      result.moves += transferred
-      result.moves.sort { $0.deleted < $1.deleted }
+    if !change.transfers.isEmpty { moves.sort(pace) { $0.deleted < $1.deleted } }
+    return moves
+  }
+
+  /// The rows among those of all sections.
+  private func flat(_ paths: [IndexPath], _ first: Int, _ pace: Pace?) -> [IndexPath] {
+    if paths.isEmpty { return [] }
+    var rows: [IndexPath] = []
+    rows.reserveCapacity(paths.count)
+    var start = SectionStart()
+    for path in paths {
+      rows.append(start.flat(path, first, self))
+      if rows.count & 63 == 0 { pace?.spend() }
     }
-    return result
+    return rows
   }
 
   private mutating func carryOut(_ change: borrowing Change, _ first: Int) {

@@ -147,11 +147,13 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
   /// The change of each content. Also applies the changes to the published row counts.
   private func contents(of changes: borrowing SourceChanges, _ published: Published) -> [FlatChange] {
     var contents = [FlatChange](repeating: .none, count: plan.contents.count)
-    let former = published.plan
+    let (former, pace) = (published.plan, changes.pace)
     changes.forEach { type, shift, source in
       // All rows of a content that the published plan does not have are added.
       guard former === plan || former.hasContent(of: plan, at: type) else { return }
-      published.counts[type].follow(source, shift: shift) { flat, _ in contents[type] = FlatChange(flat) }
+      published.counts[type].follow(source, shift: shift, pace) { flat, _ in
+        contents[type] = FlatChange(flat, pace)
+      }
     }
     return contents
   }

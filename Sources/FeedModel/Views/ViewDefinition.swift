@@ -73,10 +73,11 @@ public struct ViewWindow: Equatable, Sendable {
   ///   - whole: a change of one section, as `Change.flattened` returns it.
   ///   - before: the number of rows of the list before the change.
   ///   - after: the number of rows of the list after the change.
+  ///   - pace: lets the comparison of many moves stop.
   ///
   /// O((m + k) log m) for m listed rows and k rows that enter or leave; independent of the lengths of list and window.
   /// O(1) for a change after the window.
-  func follow(_ whole: borrowing Change, before: Int, after: Int, into result: inout Change) {
+  func follow(_ whole: borrowing Change, before: Int, after: Int, _ pace: Pace, into result: inout Change) {
     let (old, new) = (range(of: before), range(of: after))
     if whole.isAfter(old: old.upperBound, new: new.upperBound) { return }
     let deleted = whole.deleted.map { Int($0.row) }
@@ -97,7 +98,7 @@ public struct ViewWindow: Equatable, Sendable {
       }
       result.moves.append(Move(deleted: from, added: to, keepsElement: move.keepsElement))
     }
-    if !result.moves.isEmpty { result = result.normalizingMoves() }
+    if !result.moves.isEmpty { result = result.normalizingMoves { pace.didCompareMoves() } }
   }
 }
 

@@ -193,7 +193,7 @@ final class ViewIndex {
     }
     for (place, handle) in handles.enumerated() where !isStaying[place] { release(handle) }
     let change = makeChange(&leaving, arrivals, updated, pace)
-    return change.moves.isEmpty ? change : change.normalizingMoves()
+    return change.moves.isEmpty ? change : change.normalizingMoves { pace.didCompareMoves() }
   }
 
   /// Evaluates the filter again for a row whose element may have changed, and exchanges the element.

@@ -101,8 +101,9 @@ final class ViewKind: DerivedKind, SingleSectionKind {
     }
     let before = published?.counts.total ?? 0
     if former === plan {
+      let pace = changes.pace
       changes.forEach { _, shift, below in
-        published?.counts.follow(below, shift: shift) { source, after in
+        published?.counts.follow(below, shift: shift, pace) { source, after in
           shown.follow(source, before: before, after: after, into: &change)
         }
       }
@@ -111,7 +112,10 @@ final class ViewKind: DerivedKind, SingleSectionKind {
       var source = Change()
       // After a redefinition, `published` may have the row counts of another source.
       if former.source === plan.source {
-        changes.forEach { _, shift, below in source = published?.counts.follow(below, shift: shift) ?? source }
+        let pace = changes.pace
+        changes.forEach { _, shift, below in
+          source = published?.counts.follow(below, shift: shift, pace) ?? source
+        }
       }
       change = redefinition(from: former, before, source, changes.pace ?? Pace())
       publish()
@@ -125,7 +129,7 @@ final class ViewKind: DerivedKind, SingleSectionKind {
     let before = shown.publishedRows(of: count, as: former, pace)
     shown.rebuild()
     guard former.source === plan.source else { return replacement(of: before.count) }
-    let map = FlatChange(source)
+    let map = FlatChange(source, pace)
     var changed = Set<Int>(minimumCapacity: map.replaced.count)
     for row in map.replaced {
       changed.insert(row)

@@ -155,12 +155,14 @@ final class ViewSection: FeedSection {
   /// Adds the change of this section, in which the rows move that the source or the index moved.
   @inline(__always)
   private func followSource(_ change: borrowing Change, before: Int, after: Int, into result: inout Change) {
-    guard let index else { return window.follow(change, before: before, after: after, into: &result) }
+    guard let index else {
+      return window.follow(change, before: before, after: after, pace, into: &result)
+    }
     let known = index.count
     if window.isWhole { return index.follow(change, pace, into: &result) }
     scratch.removeAll(keepingCapacity: true)
     index.follow(change, pace, into: &scratch)
-    window.follow(scratch, before: known, after: index.count, into: &result)
+    window.follow(scratch, before: known, after: index.count, pace, into: &result)
   }
 
   // MARK: Snapshots

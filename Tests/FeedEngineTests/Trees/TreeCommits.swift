@@ -58,11 +58,6 @@ extension TreeWorld {
       selections[name] = []
     }
     let changed = try compareDeltas(before.1, operations)
-    for (name, change) in changes {
-      // A selection does not follow rows whose section was deleted.
-      let departed = change.departed
-      if !departed.isEmpty { selections[name]?.removeAll(where: departed.contains) }
-    }
     if next.isStructural || changed { commits += 1 }
     try applyDeltas()
   }

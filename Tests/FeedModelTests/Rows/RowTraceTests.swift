@@ -13,11 +13,14 @@ import Testing
     var expected: [IndexPath: Int] = [:]
     var steps = 0
 
-    init(_ rowCounts: [Int]) {
+    /// - Parameter blockSize: nil for the usual one.
+    init(_ rowCounts: [Int], blockSize: Int? = nil) {
       sections = rowCounts.enumerated().map { section, count in
         (0..<count).map { IndexPath(section: UInt32(section), row: UInt32($0)) }
       }
-      trace = RowTrace(sections: rowCounts.count, Pace())
+      trace =
+        blockSize.map { RowTrace(sections: rowCounts.count, blockSize: $0, Pace()) }
+        ?? RowTrace(sections: rowCounts.count, Pace())
     }
 
     mutating func insert(_ section: Int, _ row: Int) {
@@ -39,8 +42,9 @@ import Testing
     }
   }
 
-  /// All sequences of up to five steps on a section of two rows.
-  @Test func allShortSequences() {
+  /// All sequences of up to five steps on a section of two rows, in one block and in several.
+  @Test(arguments: [1, 2, 256])
+  func allShortSequences(blockSize: Int) {
     func visit(_ model: Model, _ left: Int, _ note: String) {
       var checked = model
       checked.check(note)
@@ -57,7 +61,28 @@ import Testing
         visit(next, left - 1, note + " -\(row)")
       }
     }
-    visit(Model([2]), 5, "")
+    visit(Model([2], blockSize: blockSize), 5, "blocks of \(blockSize):")
+  }
+
+  /// The work of a long trace can be divided.
+  @Test func longTracesAreMadeInSteps() {
+    let count = 50_000
+    let pace = Pace()
+    var stops = 0
+    pace.begin(units: 0) {
+      stops += 1
+      return 0
+    }
+    var trace = RowTrace(sections: 1, pace)
+    for step in 0..<count {
+      trace.remove(at: IndexPath(section: 0, row: UInt32(count)), step: step)
+      trace.insert(at: IndexPath(section: 0, row: 0))
+    }
+    let rows = trace.finish()
+    pace.end()
+    // Each step removes the row before the one that the last step removed.
+    #expect(rows.map(\.step) == (0..<count).reversed())
+    #expect(stops > 2 * count / 1024)
   }
 
   @Test func randomSequences() {

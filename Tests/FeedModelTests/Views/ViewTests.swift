@@ -36,7 +36,7 @@ import Testing
         let window = ViewWindow(offset: offset, limit: limit)
         let (old, new) = (before[window.range(of: before.count)], after[window.range(of: after.count)])
         var change = Change()
-        window.follow(whole, before: before.count, after: after.count, into: &change)
+        window.follow(whole, before: before.count, after: after.count, Pace(), into: &change)
         var rows = [Array(old)]
         try FeedChange.apply(change, to: &rows, elements: change.added.map { Array(new)[Int($0.row)] })
         #expect(rows[0] == Array(new), "\(before) to \(after), \(window): \(change)")
