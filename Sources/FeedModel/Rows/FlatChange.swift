@@ -11,6 +11,8 @@ final class FlatChange: Sendable {
   private let added: [Int]
   /// The new rows of moved rows, by index in `deleted`; -1 for rows that are gone. Empty if no row moved.
   private let moved: [Int]
+  /// For each entry of `deleted`, the end of the moved rows from there on that stay next to each other. Empty if no row moved.
+  private let movedEnds: [Int]
 
   /// The change that changes nothing.
   static let none = FlatChange(.empty)
@@ -32,6 +34,21 @@ final class FlatChange: Sendable {
     }
     self.replaced = replaced
     self.moved = moved
+    movedEnds = Self.ends(of: moved, deleted, pace)
+  }
+
+  /// For each deleted row, the end of the rows from there on that move by the same distance.
+  private static func ends(of moved: [Int], _ deleted: [Int], _ pace: Pace?) -> [Int] {
+    var ends: [Int] = []
+    ends.reserveCapacity(moved.count)
+    for place in moved.indices.reversed() {
+      let isJoined =
+        place + 1 < moved.count && moved[place] >= 0 && moved[place + 1] == moved[place] + 1
+        && deleted[place + 1] == deleted[place] + 1
+      ends.append(isJoined ? ends[ends.count - 1] : deleted[place] + 1)
+      if place & 127 == 127 { pace?.spend() }
+    }
+    return ends.reversed()
   }
 
   private static func rows(_ paths: [IndexPath], _ pace: Pace?) -> [Int] {
@@ -53,7 +70,7 @@ final class FlatChange: Sendable {
   func map(_ index: Int) -> (index: Int, end: Int)? {
     let gone = deleted.countOfPrefix { $0 < index }
     if gone < deleted.count, deleted[gone] == index {
-      return moved.isEmpty || moved[gone] < 0 ? nil : (moved[gone], index + 1)
+      return moved.isEmpty || moved[gone] < 0 ? nil : (moved[gone], movedEnds[gone])
     }
     let rank = index - gone
     let come = countOfAdded(upTo: rank)
