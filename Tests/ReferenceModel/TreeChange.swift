@@ -111,6 +111,16 @@ struct TreeChange {
     Set(change.sectionsDeleted.flatMap { before.sections[Int($0)].rows.map(\.token) })
   }
 
+  /// The tokens of the rows of deleted sections that are elsewhere and show what they did before. The change doesn't say whether
+  /// they were replaced.
+  var unchangedDeparted: Set<UInt64> {
+    let (departed, now) = (departed, after.rows)
+    return Set(
+      before.rows.filter { row in
+        departed.contains(row.token) && now.contains { $0.token == row.token && $0.shows(row) }
+      }.map(\.token))
+  }
+
   private mutating func findNeedless() {
     if change.updated.isEmpty { return }
     let known = Dictionary(before.sections.flatMap(\.rows).map { ($0.token, $0) }) { first, _ in first }

@@ -179,34 +179,38 @@ extension TreeWorld {
       // Rows of a collection whose bins were redefined among other operations are not compared.
       let isRebinned = operations.count > 1 && reference.rebinned.contains(name)
       if !isRebinned || reference.feeds[name].map({ $0.collection == nil && $0.list == nil }) ?? true {
-        try checkNeed(name, change)
+        try checkNeed(name, change, isTransaction: operations.count > 1)
       }
     }
     return changed
   }
 
   /// An unchanged row may be listed as updated only in a commit that redefined a collection or list whose rows are not compared,
-  /// and only if a source lists it.
-  private func checkNeed(_ name: String, _ change: TreeChange) throws {
+  /// and only if a source lists it, or a transaction deleted its section in the source.
+  private func checkNeed(_ name: String, _ change: TreeChange, isTransaction: Bool) throws {
     if let feed = reference.feeds[name], feed.definition.content.movesFewest, change.change.sectionsDeleted.isEmpty {
       do { try change.checkFewest() } catch { throw fail("\(name): \(error)") }
     }
     if change.needless.isEmpty { return }
     if reference.rebinned.isEmpty { throw fail("\(name) lists unchanged rows: \(change.change)") }
+    func needless(of below: TreeChange?) -> Set<UInt64> {
+      guard let below else { return [] }
+      return isTransaction ? below.needless.union(below.unchangedDeparted) : below.needless
+    }
     var allowed: Set<UInt64> = []
     if let feed = reference.feeds[name] {
       for source in feed.definition.sources {
-        guard let below = changes[source] else { continue }
+        let below = needless(of: changes[source])
         let instance = reference.instance(of: source)
         if case .slots(let slots) = feed.definition.content {
           let type = slots.contents.first { $0.feed == source }?.type ?? ""
-          for token in below.needless { allowed.insert(mix(instance, type.token, token)) }
+          for token in below { allowed.insert(mix(instance, type.token, token)) }
         } else {
-          for token in below.needless { allowed.insert(feed.token(token, of: instance)) }
+          for token in below { allowed.insert(feed.token(token, of: instance)) }
         }
       }
     } else if let slash = name.firstIndex(of: "/") {
-      allowed = changes[String(name[..<slash])]?.needless ?? []
+      allowed = needless(of: changes[String(name[..<slash])])
     }
     if !change.needless.isSubset(of: allowed) { throw fail("\(name) lists unchanged rows: \(change.change)") }
   }
