@@ -300,7 +300,8 @@ struct ChangeComposer {
     func keepingElement(_ keeps: Bool) -> Target { keeps || isNowhere ? self : Target(bits: bits & ~1) }
   }
 
-  /// Joins the moves of both changes by the indexes found above. A pair is dropped if one of its ends is not listed.
+  /// Joins the moves and transfers of both changes by the indexes found above. A pair is dropped if the row is added nowhere,
+  /// and is a transfer if its row before is in a deleted section.
   private mutating func composeMoves(_ step: () -> Void) {
     let updatedFirst = updatedBefore(second.deleted)
     var secondMove = [Target](repeating: .nowhere, count: second.deleted.count)

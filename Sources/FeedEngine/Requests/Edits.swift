@@ -131,10 +131,9 @@ extension Engine {
   }
 
   private func place(_ parameters: Parameters) throws(FeedError) -> ChildPlace {
-    let given = ["at", "before", "after"].filter { parameters.object?.member(utf8: $0) != nil }
-    if given.count > 1 {
-      throw .invalidParams(member: given[1], reason: Parameters.exclusion(of: given[0]))
-    }
+    try parameters.refuseBoth("at", "before")
+    try parameters.refuseBoth("at", "after")
+    try parameters.refuseBoth("before", "after")
     if parameters.member("before") != nil { return .before(try parameters.name("before", "the name of a child")) }
     if parameters.member("after") != nil { return .after(try parameters.name("after", "the name of a child")) }
     if let at = parameters.member("at") {

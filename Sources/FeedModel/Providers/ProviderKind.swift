@@ -185,7 +185,7 @@ public final class ProviderKind: DerivedKind {
   func restructuring(
     from before: Structure, _ changes: borrowing SourceChanges, pairsRows: Bool = false
   ) -> Change {
-    let after = structure
+    let (after, pace) = (structure, changes.pace ?? Pace())
     let places = Dictionary(uniqueKeysWithValues: after.enumerated().map { ($1.feed.number, $0) })
     let common = before.indices.compactMap { place in
       places[before[place].feed.number].map { (before: place, after: $0) }
@@ -204,10 +204,10 @@ public final class ProviderKind: DerivedKind {
       }
       while newPlace < new {
         let (row, section) = (change.added.count, newSection)
-        change.addSections(of: after[newPlace].feed, at: &newSection, changes.pace)
+        change.addSections(of: after[newPlace].feed, at: &newSection, pace)
         if let former = formerStarts[newPlace] {
           change.transferRows(
-            from: row, of: own[newPlace] ?? .empty, before: former, after: section, changes.pace ?? Pace())
+            from: row, of: own[newPlace] ?? .empty, before: former, after: section, pace)
         }
         newPlace += 1
       }
@@ -217,7 +217,7 @@ public final class ProviderKind: DerivedKind {
       newSection += after[new].sections
       (oldPlace, newPlace) = (old + 1, new + 1)
     }
-    if formerStarts.count > 1 { change.transfers.sort(changes.pace ?? Pace()) { $0.from < $1.from } }
+    if formerStarts.count > 1 { change.transfers.sort(pace) { $0.from < $1.from } }
     return change
   }
 
@@ -235,12 +235,12 @@ public final class ProviderKind: DerivedKind {
 
 extension Change {
   /// Lists all sections of a feed with all their rows as added from `section` on, and advances `section` past them.
-  fileprivate mutating func addSections(of feed: Feed, at section: inout Int, _ pace: Pace?) {
+  fileprivate mutating func addSections(of feed: Feed, at section: inout Int, _ pace: Pace) {
     for content in feed.sections {
       sectionsAdded.append(SectionAddition(at: UInt32(section), name: content.name))
       for row in 0..<content.count {
         added.append(IndexPath(section: UInt32(section), row: UInt32(row)))
-        if row & 255 == 255 { pace?.spend() }
+        if row & 255 == 255 { pace.spend() }
       }
       section += 1
     }

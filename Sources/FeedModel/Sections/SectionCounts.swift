@@ -195,8 +195,8 @@ extension SectionCounts {
     for index in change.sectionsDeleted.indices {
       list(before: change.sectionsDeleted[index])
       let place = UInt32(deleted.count)
-      let (start, count) = locate(first + Int(change.sectionsDeleted[index]))
-      for row in start..<(start + count) {
+      let (begin, count) = locate(first + Int(change.sectionsDeleted[index]))
+      for row in begin..<(begin + count) {
         deleted.append(IndexPath(section: 0, row: UInt32(row)))
         if row & 127 == 127 { pace?.spend() }
       }

@@ -99,9 +99,8 @@ final class ViewKind: DerivedKind, SingleSectionKind {
       shown.rebuild()
       return publish()
     }
-    let before = published?.counts.total ?? 0
+    let (before, pace) = (published?.counts.total ?? 0, changes.pace)
     if former === plan {
-      let pace = changes.pace
       changes.forEach { _, shift, below in
         published?.counts.follow(below, shift: shift, pace) { source, after in
           shown.follow(source, before: before, after: after, into: &change)
@@ -112,12 +111,11 @@ final class ViewKind: DerivedKind, SingleSectionKind {
       var source = Change()
       // After a redefinition, `published` may have the row counts of another source.
       if former.source === plan.source {
-        let pace = changes.pace
         changes.forEach { _, shift, below in
           source = published?.counts.follow(below, shift: shift, pace) ?? source
         }
       }
-      change = redefinition(from: former, before, source, changes.pace ?? Pace())
+      change = redefinition(from: former, before, source, pace ?? Pace())
       publish()
     }
     if !change.onlyUpdates { counts.advance() }
