@@ -1,0 +1,217 @@
+import { Connection, DEFAULTS, abortable } from "./connection.js";
+import { FeedError } from "./errors.js";
+import { NUMBERS } from "./text.js";
+import { Backoff, changes, follow, isPassing, rest } from "./watch.js";
+
+/**
+ * A client of one daemon. Requests share a connection, which is opened when it is needed and again after it was lost. Each watch
+ * has a connection of its own, so a slow reader of one feed delays nothing else.
+ */
+export class Client {
+  #connect;
+  #options;
+  #live = null;
+  #opening = null;
+  /** The number of calls that wait for a connection; later ones queue behind them. */
+  #waiting = 0;
+  #hasBegun = false;
+  #stop = new AbortController();
+
+  /** `connect(signal)` opens a transport: an object with `read`, `write` and `close`, or a promise of one. */
+  constructor(connect, options = {}) {
+    this.#connect = connect;
+    this.#options = { ...DEFAULTS, reconnect: {}, ...options };
+    if (!NUMBERS.includes(this.#options.numbers)) {
+      throw new TypeError(`numbers must be one of ${NUMBERS.join(", ")}: ${this.#options.numbers}`);
+    }
+  }
+
+  /** The result of the latest `hello`, or null before the first connection. */
+  get hello() {
+    return this.#live?.hello ?? null;
+  }
+
+  /** Resolves when the client is connected. Fails at once if there is no daemon yet. */
+  async ready({ signal } = {}) {
+    await this.#connected(signal);
+    return this;
+  }
+
+  /**
+   * Sends a request and resolves with its result. Requests are sent in the order of the calls. One whose answer is lost with its
+   * connection fails with code "CLOSED": it may have been executed. It is not sent again.
+   */
+  async call(method, params, options = {}) {
+    if (method === "watch" || method === "unwatch") throw new TypeError("use client.watch or client.follow");
+    if (this.#isLive && this.#waiting === 0) return this.#live.call(method, params, options);
+    this.#waiting += 1;
+    try {
+      await this.#connected(options.signal);
+    } finally {
+      this.#waiting -= 1;
+    }
+    return this.#live.call(method, params, options);
+  }
+
+  /** Adds elements to a collection or an array, or replaces those of the same identity, in one request. */
+  push(feed, ...elements) {
+    return this.call("update", { feed, elements });
+  }
+
+  /**
+   * Pushes the elements of any iterable, one request each, with at most `window` requests without an answer. Resolves with the
+   * number of accepted elements. `onRefused(error, element)` is told of each refusal; without it, the first one ends the work.
+   */
+  async pushAll(feed, elements, { window = 256, onRefused, signal, timeout, ...members } = {}) {
+    let accepted = 0;
+    let open = 0;
+    let failure = null;
+    let continues = null;
+    const settled = () => {
+      open -= 1;
+      if (open <= window / 2) continues?.();
+    };
+    const below = async (count) => {
+      while (open >= count) await new Promise((resolve) => (continues = resolve));
+    };
+    for await (const element of elements) {
+      if (failure !== null) break;
+      open += 1;
+      this.call("update", { feed, element, ...members }, { signal, timeout }).then(
+        () => {
+          accepted += 1;
+          settled();
+        },
+        (error) => {
+          if (onRefused && typeof error.code === "number") onRefused(error, element);
+          else failure ??= error;
+          settled();
+        },
+      );
+      if (open >= window) await below(window);
+    }
+    await below(1);
+    if (failure !== null) throw failure;
+    return accepted;
+  }
+
+  /**
+   * Watches a feed, or several feeds over one connection: an async iterable of changes, each with the copy after it. Options:
+   * `mirror` to continue with a copy, `elements: false` for counts, `throttle`, `signal`, `onRetry(error, milliseconds)`.
+   */
+  watch(feeds, options = {}) {
+    const names = [feeds].flat();
+    const mirrors = new Map([options.mirror ?? []].flat().map((mirror) => [mirror.feed, mirror]));
+    return new Watch(this.#stop.signal, options.signal, mirrors, (signal) =>
+      changes(this.#connect, names, mirrors, { ...this.#options, ...options, signal }),
+    );
+  }
+
+  /**
+   * Follows feeds without a copy: an async iterable of notifications as the daemon sent them, `{method, params, text}`, after one
+   * `{method: "watch", params}` for each feed whenever its watch begins. `since` has the positions to resume from, by feed.
+   */
+  follow(feeds, options = {}) {
+    return new Watch(this.#stop.signal, options.signal, new Map(), (signal) =>
+      follow(this.#connect, [feeds].flat(), { ...this.#options, ...options, signal }),
+    );
+  }
+
+  /** Closes all connections. Requests without an answer fail, and watches end. */
+  close() {
+    this.#stop.abort(new FeedError("CLOSED", "the client was closed by this program"));
+    this.#live?.close();
+  }
+
+  get #isLive() {
+    return this.#live !== null && this.#live.error === null;
+  }
+
+  async #connected(signal) {
+    if (this.#isLive) return;
+    this.#opening ??= this.#open().finally(() => (this.#opening = null));
+    await abortable(this.#opening, signal);
+  }
+
+  /** Connects. Once it was connected, waits for a daemon that is gone as long as for an answer. */
+  async #open() {
+    const { reconnect, timeout } = this.#options;
+    const { signal } = this.#stop;
+    const backoff = new Backoff(reconnect || undefined);
+    const start = performance.now();
+    for (;;) {
+      try {
+        this.#live = await Connection.open(this.#connect, { ...this.#options, notifications: false, signal });
+        this.#hasBegun = true;
+        return;
+      } catch (error) {
+        const delay = backoff.next();
+        const isLate = timeout > 0 && performance.now() + delay - start > timeout;
+        if (!this.#hasBegun || !reconnect || !isPassing(error) || isLate) throw error;
+        await rest(delay, signal);
+      }
+    }
+  }
+}
+
+/** An async iterable that ends when its signal is aborted, its client is closed, or it is closed itself. */
+class Watch {
+  #stop = new AbortController();
+  #isClosed = false;
+  #items;
+  #signals;
+  #abort;
+  #mirrors;
+
+  constructor(clientSignal, signal, mirrors, iterate) {
+    this.#mirrors = mirrors;
+    this.#signals = [clientSignal, signal].filter(Boolean);
+    this.#abort = () => this.#stop.abort(this.#signals.find(({ aborted }) => aborted)?.reason);
+    for (const one of this.#signals) one.addEventListener("abort", this.#abort, { once: true });
+    if (this.#signals.some(({ aborted }) => aborted)) this.#abort();
+    this.#items = iterate(this.#stop.signal);
+  }
+
+  /** The copy of the feed, of the first one if there are several; null before the watch has begun. */
+  get mirror() {
+    return this.#mirrors.values().next().value ?? null;
+  }
+
+  /** The copies by the names of their feeds. */
+  get mirrors() {
+    return this.#mirrors;
+  }
+
+  [Symbol.asyncIterator]() {
+    return this;
+  }
+
+  async next() {
+    try {
+      const item = await this.#items.next();
+      if (item.done) this.#release();
+      return item;
+    } catch (error) {
+      this.#release();
+      if (this.#isClosed) return { done: true, value: undefined };
+      throw error;
+    }
+  }
+
+  /** Ends the watch and closes its connection. */
+  async return(value) {
+    this.close();
+    await this.#items.return();
+    return { done: true, value };
+  }
+
+  close() {
+    this.#isClosed = true;
+    this.#release();
+    this.#stop.abort();
+  }
+
+  #release() {
+    for (const signal of this.#signals) signal.removeEventListener("abort", this.#abort);
+  }
+}

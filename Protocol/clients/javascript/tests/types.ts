@@ -1,0 +1,62 @@
+/** Compiled with tsc --strict where it is installed: what must have a type, and what must not compile. */
+import { Client, FeedError, JSONText, Mirror, connect, decode, encode, streamTransport, unixSocket } from "../node.js";
+import type { Change, Counts, Delta, Transport, Watch } from "../node.js";
+
+interface Notice {
+  id: number;
+  text: string;
+}
+
+async function main(signal: AbortSignal): Promise<void> {
+  const client: Client = await connect({ client: "types", numbers: "bigint", signal });
+  const { revision, added } = await client.push("inbox", { id: 1, text: "Door" }, new JSONText('{"id":2.0}'));
+  const path: [number, number] | undefined = added[0];
+  const { digest } = await client.call("verify", { feed: "inbox" });
+  const { nodes } = await client.call("query", { feed: "inbox", path: "$[*]" }, { timeout: 100, signal });
+  const texts: string[] = nodes.map((node) => node.text);
+  await client.call("update", { feed: "inbox", element: { id: 1n }, if: { feed: "inbox", revision } });
+  await client.call("define", { feed: "inbox", kind: "collection", bins: [{ name: "all" }], replace: true });
+  const later: unknown = await client.call("later", { anything: 1 });
+  // @ts-expect-error: `feed` is missing.
+  await client.call("verify", {});
+  // @ts-expect-error: no such parameter.
+  await client.call("get", { feed: "inbox", place: [0, 0] });
+  // @ts-expect-error: no such kind.
+  await client.call("define", { feed: "inbox", kind: "list" });
+  await client.pushAll("inbox", [{ id: 1 }], { window: 8, onRefused: (error, element) => console.log(error.code, element.id) });
+
+  for await (const change of client.watch<Notice>("inbox", { signal, throttle: 50 })) {
+    if (change.kind === "delta") {
+      const delta: Delta<Notice> = change;
+      const moves: [number, number][] = delta.moves;
+      console.log(delta.rows[0]?.value.text, moves, delta.removed, delta.animation?.length);
+    } else if (change.kind === "selection") {
+      console.log(change.selected);
+    }
+    const mirror: Mirror<Notice> = change.mirror;
+    console.log(mirror.at(0, 0)?.key, mirror.values()[0]?.[0]?.text, mirror.digest() === digest);
+    // @ts-expect-error: no such kind of change.
+    if (change.kind === "counts") break;
+  }
+  const watch: Watch<Change<Notice>, Mirror<Notice>> = client.watch<Notice>(["inbox", "queue"]);
+  watch.close();
+  for await (const { counts, mirror } of client.watch("inbox", { elements: false })) {
+    const copy: Counts = mirror;
+    console.log(counts[0], copy.names);
+  }
+  for await (const { method, text } of client.follow("inbox", { since: { inbox: { epoch: "e", revision: 1 } } })) console.log(method, text);
+
+  try {
+    await client.call("ping");
+  } catch (error) {
+    if (error instanceof FeedError && error.code === -32000) console.log(error.data.feed, error.name === "UnknownFeed");
+    // @ts-expect-error: no such code.
+    if (error instanceof FeedError && error.code === "ENOENT") console.log(error);
+  }
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const transport: Transport = streamTransport({ readable, writable });
+  const other = new Client(() => transport, { reconnect: { first: 10 } });
+  console.log(encode({ a: [1, 2n, null] }), decode("{}"), path, texts, later, other.hello?.epoch, unixSocket());
+}
+
+export default main;
