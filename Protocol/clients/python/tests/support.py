@@ -46,10 +46,10 @@ def binary(name):
 class Daemon:
     """A daemon on a socket of its own, ready when the constructor returns."""
 
-    def __init__(self, *arguments, durability="memory"):
+    def __init__(self, *arguments, durability="memory", path=None):
         program = binary("feedd")
         self.folder = tempfile.TemporaryDirectory(prefix="feedd-test-")
-        self.path = os.path.join(self.folder.name, "feedd.sock")
+        self.path = path or os.path.join(self.folder.name, "feedd.sock")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
             ready.bind(os.path.join(self.folder.name, "notify"))
             environment = dict(os.environ, NOTIFY_SOCKET=ready.getsockname())
@@ -79,8 +79,11 @@ class Daemon:
         finally:
             os.close(end)
 
+    #: The kind of connection that the tests use.
+    connection = feedd.Connection
+
     def connect(self, client="test"):
-        return feedd.Connection(self.path, client=client, timeout=PATIENCE)
+        return self.connection(self.path, client=client, timeout=PATIENCE)
 
     def stop(self):
         """Ends the daemon; its exit status."""

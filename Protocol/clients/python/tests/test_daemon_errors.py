@@ -4,6 +4,7 @@ import unittest
 
 import support
 from support import feedd, params, raw
+from feedd._text import encode
 from reference import texts
 
 
@@ -26,7 +27,7 @@ class Errors(support.DaemonTest):
         request = dict(case["request"].items)
         if "params" in request and not request.keys() & {"jsonrpc", "id"}:
             request = {"jsonrpc": "2.0", "id": "x", **request}
-        self.connection.transmit(feedd.encode({name: raw(texts.node(value)) for name, value in request.items()}))
+        self.connection.transmit(encode({name: raw(texts.node(value)) for name, value in request.items()}))
         answer = self.connection.receive()
         usable = isinstance(request.get("id"), str) or texts.node(request.get("id")).kind == "string"
         self.assertEqual(answer["id"], "x" if usable else None)

@@ -3,7 +3,7 @@
 import unittest
 
 import support
-from feedd_text import decode
+from feedd._text import decode
 from support import feedd, params, raw
 
 

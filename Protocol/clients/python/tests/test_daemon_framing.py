@@ -5,7 +5,7 @@ import struct
 import unittest
 
 import support
-from feedd_text import decode
+from feedd._text import decode
 
 
 class Wire:
@@ -46,7 +46,7 @@ class Framing(support.DaemonTest):
     def play(self, case):
         wire = Wire(self.daemon.path)
         self.addCleanup(wire.socket.close)
-        expected = [support.feedd.decode(support.raw(message)) for message in case["expect"].items]
+        expected = [decode(support.raw(message)) for message in case["expect"].items]
         try:
             for piece in case["send"].value:
                 wire.socket.sendall(bytes.fromhex(piece))

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import random
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import time
 import unittest
 
 import support
+from feedd._text import encode
 from support import feedd, PATIENCE
 
 
@@ -323,12 +323,11 @@ class Ending(unittest.TestCase):
 
 
 class Command(support.DaemonTest):
-    """`python3 feedd.py …`"""
+    """`python3 -m feedd …`"""
 
     def run_command(self, *arguments, status=0, **options):
-        program = os.path.join(os.path.dirname(feedd.__file__), "feedd.py")
-        command = [sys.executable, program, "--socket", self.daemon.path, *arguments]
-        done = subprocess.run(command, capture_output=True, timeout=PATIENCE, **options)
+        command = [sys.executable, "-m", "feedd", "--socket", self.daemon.path, *arguments]
+        done = subprocess.run(command, capture_output=True, timeout=PATIENCE, cwd=support.HERE.parent, **options)
         self.assertEqual(done.returncode, status, done.stderr)
         return done.stdout
 
@@ -350,13 +349,8 @@ class Command(support.DaemonTest):
         self.run_command("push", "nowhere", '{"id":1}', status=1)
         self.run_command("nonsense", "x", status=2)
         self.run_command("call", "ping", "{", status=2)
-        missing = [
-            sys.executable,
-            os.path.join(os.path.dirname(feedd.__file__), "feedd.py"),
-            "--socket",
-            "/nonexistent/s",
-        ]
-        self.assertEqual(subprocess.run([*missing, "verify", "x"], capture_output=True).returncode, 3)
+        missing = [sys.executable, "-m", "feedd", "--socket", "/nonexistent/s", "verify", "x"]
+        self.assertEqual(subprocess.run(missing, capture_output=True, cwd=support.HERE.parent).returncode, 3)
 
 
 class Counts(support.DaemonTest):
@@ -385,7 +379,7 @@ class Counts(support.DaemonTest):
                     except TimeoutError:
                         break
                     self.assertEqual(message.params.keys() & {"elements", "types", "added", "deleted", "updated"}, set())
-                    self.assertLess(len(feedd.encode(message.params)), 150)
+                    self.assertLess(len(encode(message.params)), 150)
                     counts[feed].apply(message)
                 status = call("describe", feed=feed)
                 self.assertEqual(counts[feed].counts, status["counts"])

@@ -14,6 +14,7 @@ from unittest import mock
 
 import support
 from support import feedd
+from feedd.__main__ import main
 from feedd import Counts, Gap, Malformed, Mirror, Notification
 
 HEAD = {"feed": "f", "epoch": "e", "revision": 7, "resumed": False, "sections": [{"name": "s", "count": 1}]}
@@ -30,26 +31,27 @@ def answer(id, result=b"{}"):
 
 
 class HostileDaemon:
-    """Answers `hello`, then sends the bytes that `chunks` yields until the client closes the connection."""
+    """Answers `hello`, then sends the bytes that `chunks` yields, and ends the stream unless it `stays` silent."""
 
-    def __init__(self, test, chunks):
+    def __init__(self, test, chunks, stays=False):
         folder = tempfile.TemporaryDirectory(prefix="feedd-test-")
         test.addCleanup(folder.cleanup)
         self.path = os.path.join(folder.name, "s")
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(self.path)
         self._listener.listen(1)
-        thread = threading.Thread(target=self._serve, args=(chunks,))
+        thread = threading.Thread(target=self._serve, args=(chunks, stays))
         thread.start()
         test.addCleanup(thread.join, support.PATIENCE)
 
-    def _serve(self, chunks):
+    def _serve(self, chunks, stays):
         with self._listener, self._listener.accept()[0] as peer, contextlib.suppress(OSError):
             peer.recv(1 << 16)
             peer.sendall(answer(1))
             for chunk in chunks:
                 peer.sendall(chunk)
-            peer.shutdown(socket.SHUT_WR)
+            if not stays:
+                peer.shutdown(socket.SHUT_WR)
             while peer.recv(1 << 16):
                 pass
 
@@ -94,20 +96,20 @@ class Frames(unittest.TestCase):
         others = [*map(answer, (7, -1, 1)), framed(b'{"id":[2],"result":{}}')]
         connection = self.connect([*others, answer(2, b"5")])
         self.assertEqual(connection.call("ping"), 5)
-        self.assertEqual(connection._answers, {})
+        self.assertEqual(connection._stream._answers, {})
 
     def test_notifications_without_end(self):
         def endless():
             while True:
                 yield framed(b'{"method":"delta","params":{"feed":"f","elements":[%s]}}' % (b"1" * 1000)) * 50
 
-        with mock.patch.object(feedd, "MAX_QUEUED", 1 << 20):
+        with mock.patch.object(feedd._stream, "MAX_QUEUED", 1 << 20):
             with self.assertRaises(Malformed):
                 self.connect(endless()).call("ping")
 
     def test_notifications_that_were_taken_do_not_count(self):
         text = framed(b'{"method":"delta","params":{"feed":"f","text":"%s"}}' % (b"1" * 1000))
-        with mock.patch.object(feedd, "MAX_QUEUED", 3 * len(text)):
+        with mock.patch.object(feedd._stream, "MAX_QUEUED", 3 * len(text)):
             connection = self.connect([answer(2), *[text] * 100])
             connection.call("ping")
             for _ in range(100):
@@ -124,7 +126,7 @@ class Frames(unittest.TestCase):
         bye = framed(json.dumps({"method": "bye", "params": params}).encode())
         output = io.StringIO()
         with contextlib.redirect_stderr(output):
-            status = feedd.main(["--socket", HostileDaemon(self, [bye]).path, "call", "ping"])
+            status = main(["--socket", HostileDaemon(self, [bye]).path, "call", "ping"])
         self.assertEqual((status, output.getvalue()), (3, "\ufffd]0;x\ufffd\ufffdm\ufffd\ud800\n"))
 
 

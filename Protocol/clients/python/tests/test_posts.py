@@ -9,7 +9,7 @@ import unittest
 
 import support
 from support import PATIENCE, feedd
-from feedd_text import decode
+from feedd._text import decode, encode
 
 POSTS = support.HERE.parents[4] / "shared" / "data" / "tweets.ndjson"
 BINS = {
@@ -50,7 +50,7 @@ class Posts(support.DaemonTest):
         changed = [
             {**json.loads(line), "retweet_count": place % 40} for place, line in enumerate(source.splitlines()[::3])
         ]
-        text = b"".join(feedd.encode(post) + b"\n" for post in changed)
+        text = b"".join(encode(post) + b"\n" for post in changed)
         self.run_command("push", "posts", input=text)
         self.run_command("delete", "posts", *(json.dumps(post["id_str"]) for post in changed[::5]))
 

@@ -1,10 +1,14 @@
 """Elements stay text: cutting values out of messages and putting them into messages."""
 
+import datetime
+import enum
+import json
+import os
 import unittest
 from decimal import Decimal
 
 import support  # noqa: F401
-from feedd_text import decode, encode, items, members
+from feedd._text import decode, encode, items, loads, members
 
 
 class Cutting(unittest.TestCase):
@@ -35,6 +39,20 @@ class Cutting(unittest.TestCase):
         self.assertEqual(result["sections"][0]["elements"], [b'{"elements":[1.0]}'])
         self.assertEqual(result["nodes"], [b"1.0"])
 
+    def test_names_like_those_of_elements_elsewhere(self):
+        for text, elements in (
+            (rb'{"params":{"feed":"\"elements\":[1","elements":[1.0,"]",[]]}}', [b"1.0", b'"]"', b"[]"]),
+            (b'{"params":{"data":{"elements":[2]},"elements":[1.0]}}', [b"1.0"]),
+            (b'{"params":{"elements":[{"elements":[1.0]}],"more":{"element":2.0}}}', [b'{"elements":[1.0]}']),
+            (b'{"params":{"elements":[],"nodes":[1.0]}}', []),
+            (b'{"params":{"elements":[ 1.0 , 2 ]}}', [b"1.0", b"2"]),
+            (b'{"params":{"elements":[' + b"9" * 5000 + b"]}}", [b"9" * 5000]),
+            (b'{"params":{"elements":[' + b"[" * 5000 + b"]" * 5000 + b"]}}", [b"[" * 5000 + b"]" * 5000]),
+        ):
+            with self.subTest(text=text[:60]):
+                self.assertEqual(decode(text)["params"]["elements"], elements)
+        self.assertEqual(decode(b'{"params":{"more":{"element":2.0}}}'), {"params": {"more": {"element": b"2.0"}}})
+
     def test_a_batch_of_answers(self):
         batch = decode(b'[{"id":1,"result":{"elements":[1.0]}},{"id":2,"result":{}}]')
         self.assertEqual(batch, [{"id": 1, "result": {"elements": [b"1.0"]}}, {"id": 2, "result": {}}])
@@ -49,9 +67,119 @@ class Writing(unittest.TestCase):
             encode([None, True, "é\n", 10**30, Decimal("1.10")]), '[null,true,"é\\n",{},1.10]'.format(10**30).encode()
         )
 
-    def test_what_json_has_no_text_for_is_refused(self):
-        with self.assertRaises(ValueError):
-            encode({"v": float("nan")})
+    def test_text_with_lone_surrogates(self):
+        name = os.fsdecode(b"caf\xc3\xa9 \xff")
+        self.assertEqual(encode({name: [name, "é"]}), '{"caf\\u00e9 \\udcff":["caf\\u00e9 \\udcff","é"]}'.encode())
+        for text in ("\ud800", "a\udfff", "\udc00\ud800", "\U0001f600\ud83d"):
+            with self.subTest(text=ascii(text)):
+                self.assertEqual(json.loads(encode([text])), [text])
+
+    def test_values_of_other_classes(self):
+        class Level(enum.IntEnum):
+            HIGH = 9
+
+        class Kind(str, enum.Enum):
+            ALARM = "alarm"
+
+        class Number(int):
+            def __repr__(self):
+                return "no JSON"
+
+            __str__ = __repr__
+
+        class Fraction(float):
+            def __repr__(self):
+                return "no JSON"
+
+        digits = 7 * 10**400 + 1
+        many = 10**5000 + 7
+        for value, expected in (
+            (Level.HIGH, b"9"),
+            (Kind.ALARM, b'"alarm"'),
+            ({Kind.ALARM: 1}, b'{"alarm":1}'),
+            (Number(5), b"5"),
+            (Fraction(0.5), b"0.5"),
+            ((1, 2), b"[1,2]"),
+            (digits, str(digits).encode()),
+            (-many, b"-1" + b"0" * 4999 + b"7"),
+            (Decimal("-0"), b"-0"),
+            (Decimal("1E+5"), b"1E+5"),
+            (Decimal(7) / 10**9, b"7E-9"),
+            (bytearray(b"[1.0]"), b"[1.0]"),
+            (memoryview(b' {"a":1} '), b' {"a":1} '),
+            ({}, b"{}"),
+            ([[], {}], b"[[],{}]"),
+            (1e22, b"1e+22"),
+        ):
+            with self.subTest(expected=expected[:30]):
+                self.assertEqual(encode(value), expected)
+
+    def test_what_json_does_not_have_is_refused_with_its_place(self):
+        class Color(enum.Enum):
+            RED = 1
+
+        deep = []
+        for _ in range(100_000):
+            deep = [deep]
+        circle = {}
+        circle["again"] = circle
+        for value, kind, message in (
+            (float("nan"), ValueError, "nan is not a JSON value"),
+            ({"v": float("-inf")}, ValueError, "v: -inf is not a JSON value"),
+            ({"a": [0, {"b": Decimal("NaN")}]}, ValueError, "a[1].b: Decimal('NaN') is not a JSON value"),
+            ([Decimal("sNaN")], ValueError, "[0]: Decimal('sNaN') is not a JSON value"),
+            ([Decimal("-Infinity")], ValueError, "[0]: Decimal('-Infinity') is not a JSON value"),
+            ({"c": Color.RED}, TypeError, "c: a Color is not a JSON value"),
+            ({"d": datetime.date(2026, 1, 2)}, TypeError, "d: a date is not a JSON value"),
+            ({"s": {1}}, TypeError, "s: a set is not a JSON value"),
+            ([1, 2j], TypeError, "[1]: a complex is not a JSON value"),
+            ({"m": {1: 2}}, TypeError, "m.1: the name of a member is a int, not a str"),
+            ({None: 2}, TypeError, "None: the name of a member is a NoneType, not a str"),
+        ):
+            with self.subTest(value=ascii(value)[:50]):
+                with self.assertRaises(kind) as caught:
+                    encode(value)
+                self.assertEqual((type(caught.exception), str(caught.exception)), (kind, message))
+        for value in (deep, circle):
+            with self.assertRaisesRegex(ValueError, r"… \(\d+ levels\): more levels than Python's recursion limit allows"):
+                encode(value)
+
+    def test_bytes_that_are_not_json_are_refused(self):
+        for text in (
+            b"",
+            b" ",
+            b"{",
+            b'{"id":1',
+            b"[1,]",
+            b"1 2",
+            b"NaN",
+            b"[Infinity]",
+            b"01",
+            b"\xff",
+            b'"\xed\xa0\x80"',
+            b"\xef\xbb\xbf1",
+            "1".encode("utf-16"),
+            b'"a\nb"',
+            b"[" * 100_000,
+            b"1\x00",
+        ):
+            with self.subTest(text=text[:20]):
+                with self.assertRaisesRegex(ValueError, r"\Aelement: (bytes that are not JSON|more levels)"):
+                    encode(text, "element")
+
+
+class Reading(unittest.TestCase):
+    def test_numbers_that_python_does_not_parse(self):
+        many = b"9" * 5000
+        self.assertEqual(loads(many), Decimal(many.decode()))
+        self.assertEqual(loads(b"1e99999999999999999999"), b"1e99999999999999999999")
+        for text in (b'{"a":[%s,1.50]}' % many, b'{"a":[1e99999999999999999999,1.50]}', b'{"a":12345678901234567890.10}'):
+            self.assertEqual(encode(loads(text)), text)
+
+    def test_what_is_no_json(self):
+        for text in (b"NaN", b"[-Infinity]", b"\xff", b"[1", b"1 1", b""):
+            with self.assertRaises(ValueError):
+                loads(text)
 
 
 if __name__ == "__main__":

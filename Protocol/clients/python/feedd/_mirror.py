@@ -1,36 +1,39 @@
 """A copy of a watched feed, kept up to date by the notifications of its watch."""
 
+from __future__ import annotations
+
 import functools
-import json
 import zlib
-from decimal import Decimal
+from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
+
+from ._errors import Gap
+from ._stream import Notification
+from ._text import loads
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-class Gap(Exception):
-    """A message does not follow from the messages before it, or is malformed. The copy is wrong; watch again without `since`."""
-
-
-def _checked(apply):
+def _checked(apply: _Method) -> _Method:
     """Makes a method raise Gap for a message without the members that it needs, or with members of another kind."""
 
     @functools.wraps(apply)
-    def method(self, message):
+    def method(self: Any, message: Any) -> Any:
         try:
             return apply(self, message)
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise Gap(f"malformed message: {error!r}") from error
 
-    return method
+    return method  # type: ignore[return-value]
 
 
-def _number(value):
+def _number(value: Any) -> int:
     """Returns a count, a revision, or the number of a row or section. Numbers below 0 would count from the end."""
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is not a number of rows or sections, or a revision")
     return value
 
 
-def _ascending(places):
+def _ascending(places: Any) -> Any:
     """Returns numbers, or pairs of them, which must be strictly ascending."""
     for place in places:
         for number in place if isinstance(place, list) else [place]:
@@ -40,18 +43,18 @@ def _ascending(places):
     return places
 
 
-def _sections(result):
-    """Returns the names and counts of the sections of a watch or a reset."""
-    return [(_text(section["name"]), _number(section["count"])) for section in result["sections"]]
+def _sections(result: Dict[str, Any]) -> List[Tuple[str, int, Any]]:
+    """Returns the names, counts and keys of the sections of a watch or a reset."""
+    return [(_text(one["name"]), _number(one["count"]), one.get("key")) for one in result["sections"]]
 
 
-def _text(value):
+def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a name")
     return value
 
 
-def _elements(params):
+def _elements(params: Dict[str, Any]) -> List[Tuple[bytes, Optional[str]]]:
     """Returns the elements of a message with their types."""
     elements = params["elements"]
     types = params.get("types") or [None] * len(elements)
@@ -61,29 +64,43 @@ def _elements(params):
 
 
 class Section:
-    """The name of a section, its elements as text, and their types (None for elements without a type)."""
+    """One section of a copy.
 
-    __slots__ = ("name", "count", "elements", "types")
+    `name` is its name. `key` is the decoded value of a section by value, and None for any other section. `elements` are the
+    elements of its rows as text, and `types` their types (None for elements without a type).
+    """
 
-    def __init__(self, name, count=0):
-        self.name, self.count, self.elements, self.types = name, count, [], []
+    __slots__ = ("name", "key", "count", "elements", "types")
+
+    name: str
+    key: Any
+    elements: List[bytes]
+    types: List[Optional[str]]
+
+    def __init__(self, name: str, count: int = 0, key: Any = None):
+        self.name, self.key, self.count, self.elements, self.types = name, key, count, [], []
 
 
 class Counts:
     """The names of the sections of a feed and their numbers of rows, from a watch with `elements=False`."""
 
-    @_checked
-    def __init__(self, result):
-        self._start(result)
-        self.epoch = result["epoch"]
+    names: List[str]
+    counts: List[int]
+    revision: int
+    epoch: str
 
-    def _start(self, result):
+    @_checked
+    def __init__(self, result: Dict[str, Any]):
+        self._start(result)
+        self.epoch = _text(result["epoch"])
+
+    def _start(self, result: Dict[str, Any]) -> None:
         sections = _sections(result)
-        self.names, self.counts = [name for name, _ in sections], [count for _, count in sections]
+        self.names, self.counts = [name for name, _, _ in sections], [count for _, count, _ in sections]
         self.revision = _number(result["revision"])
 
     @_checked
-    def apply(self, message):
+    def apply(self, message: Notification) -> bool:
         """Applies a notification of the watch. Returns whether the counts are of another revision now."""
         params = message.params
         if params.get("reset"):
@@ -106,15 +123,25 @@ class Counts:
 
 
 class Mirror:
-    """A copy of a watched feed. It is correct at every revision; a message that does not fit raises Gap."""
+    """A copy of a watched feed. It is correct at every revision; a message that does not fit raises Gap.
 
-    def __init__(self, result):
-        self.feed, self.sections, self.revision, self.epoch, self.whole = result["feed"], [], None, None, False
-        self.since = None
+    `sections` are its sections, `revision` is the revision that they have, and `whole` says whether the snapshot is complete.
+    `since` is what to pass to another `watch` to resume.
+    """
+
+    feed: str
+    sections: List[Section]
+    revision: int
+    epoch: str
+    whole: bool
+    since: Optional[Dict[str, Any]]
+
+    def __init__(self, result: Dict[str, Any]):
+        self.feed, self.sections, self.whole, self.since = result["feed"], [], False, None
         self.restart(result)
 
     @_checked
-    def restart(self, result):
+    def restart(self, result: Dict[str, Any]) -> None:
         """Continues with the result of another `watch` of the same feed that was called with `since` of this mirror."""
         if result["resumed"]:
             if self.since is None or self.since["epoch"] != result["epoch"]:
@@ -123,10 +150,10 @@ class Mirror:
         else:
             self.revision, self.whole = _number(result["revision"]), False
             self._clear(result)
-        self.epoch = result["epoch"]
+        self.epoch = _text(result["epoch"])
 
     @_checked
-    def apply(self, message):
+    def apply(self, message: Notification) -> bool:
         """Applies a notification. Returns whether the mirror is complete and this message changed it."""
         params = message.params
         if message.method == "delta":
@@ -138,30 +165,31 @@ class Mirror:
             self.since = {"epoch": params["epoch"], "revision": _number(params["current"])}
         return self.whole and message.method in ("delta", "snapshot")
 
-    def values(self):
+    def values(self) -> List[List[Any]]:
         """Returns the decoded elements, one list for each section. Numbers that are not integers become Decimal."""
-        return [[json.loads(text, parse_float=Decimal) for text in section.elements] for section in self.sections]
+        return [[loads(text) for text in section.elements] for section in self.sections]
 
-    def digest(self):
+    def digest(self) -> str:
         """Returns the digest that `verify` returns at this revision."""
         text = b"[" + b",".join(b"[" + b",".join(section.elements) + b"]" for section in self.sections) + b"]"
         return f"{zlib.crc32(text):08x}"
 
-    def counts(self):
+    def counts(self) -> List[int]:
+        """Returns the number of rows of each section."""
         return [len(section.elements) for section in self.sections]
 
-    def _expect(self, truth, otherwise):
+    def _expect(self, truth: bool, otherwise: str) -> None:
         if not truth:
-            raise Gap(f"{self.feed} at revision {self.revision}: {otherwise}")
+            raise Gap(f"{self.feed} at revision {getattr(self, 'revision', None)}: {otherwise}")
 
-    def _arrive(self, revision):
+    def _arrive(self, revision: int) -> None:
         self.revision, self.whole = revision, True
         self.since = {"epoch": self.epoch, "revision": revision}
 
-    def _clear(self, result):
-        self.sections = [Section(name, count) for name, count in _sections(result)]
+    def _clear(self, result: Dict[str, Any]) -> None:
+        self.sections = [Section(*section) for section in _sections(result)]
 
-    def _part(self, part):
+    def _part(self, part: Dict[str, Any]) -> None:
         if part.get("reset"):
             self.revision, self.whole = _number(part["revision"]), False
             self._clear(part)
@@ -183,7 +211,7 @@ class Mirror:
             self._expect(all(len(s.elements) == s.count for s in self.sections), "missing rows in a snapshot")
             self._arrive(part["revision"])
 
-    def _delta(self, delta):
+    def _delta(self, delta: Dict[str, Any]) -> None:
         self._expect(self.whole and delta["from"] == self.revision, f"unexpected delta from revision {delta['from']}")
         self._expect(_number(delta["revision"]) > self.revision, f"delta back to revision {delta['revision']}")
         added, updated, content = _ascending(delta["added"]), _ascending(delta["updated"]), _elements(delta)
@@ -200,7 +228,7 @@ class Mirror:
             del sections[at]
         for addition in structure.get("added", []):
             self._expect(_number(addition["at"]) <= len(sections), "new section out of range")
-            sections.insert(addition["at"], Section(_text(addition["name"])))
+            sections.insert(addition["at"], Section(_text(addition["name"]), key=addition.get("key")))
         for (at, row), (element, type) in zip(added, content):
             self._expect(at < len(sections) and row <= len(sections[at].elements), "new row out of range")
             sections[at].elements.insert(row, element)

@@ -1,0 +1,82 @@
+"""The command: `python3 -m feedd`."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from typing import Any, List, Optional
+
+from ._connection import Connection
+from ._errors import Gap, Refused
+from ._mirror import Mirror
+from ._text import encode, loads
+
+#: What must not reach a terminal: control characters and line separators.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+_USAGE = """usage: python3 -m feedd [--socket PATH] push FEED [ELEMENT...|-]
+       python3 -m feedd [--socket PATH] watch FEED [COUNT]     print the notifications, one a line
+       python3 -m feedd [--socket PATH] mirror FEED [COUNT]    print revision, counts and digest of a copy after each change
+       python3 -m feedd [--socket PATH] verify FEED
+       python3 -m feedd [--socket PATH] call METHOD [PARAMS]"""
+
+
+def main(arguments: List[str]) -> int:
+    """Runs a command. Returns 0 on success, 1 if refused, 2 for a usage error, 3 without a daemon, 5 for a gap."""
+    path = None
+    if arguments[:1] == ["--socket"] and len(arguments) > 1:
+        path, arguments = arguments[1], arguments[2:]
+    commands: Any = {"push": _push, "watch": _watch, "mirror": _mirror, "verify": _verify, "call": _call}
+    if len(arguments) < 2 or arguments[0] not in commands:
+        print(_USAGE, file=sys.stderr)
+        return 2
+    try:
+        with Connection(path) as connection:
+            commands[arguments[0]](connection, *arguments[1:])
+    except (Refused, Gap, ValueError, OSError, TypeError) as error:
+        print(_CONTROL.sub("\ufffd", str(error)), file=sys.stderr)
+        return 1 if isinstance(error, Refused) else 5 if isinstance(error, Gap) else 3 if isinstance(error, OSError) else 2
+    return 0
+
+
+def _push(connection: Connection, feed: str, *elements: str) -> None:
+    lines = sys.stdin.buffer if elements in ((), ("-",)) else (element.encode() for element in elements)
+    texts = (line.strip() for line in lines)
+    _print({"pushed": connection.push(feed, (text for text in texts if text))})
+
+
+def _print(value: object) -> None:
+    text = encode(value)
+    if sys.stdout.isatty():
+        text = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text.decode("utf-8", "replace")).encode("utf-8")
+    sys.stdout.buffer.write(text + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _watch(connection: Connection, feed: str, count: Optional[str] = None) -> None:
+    # Readers of printed notifications expect each part of a snapshot within one section.
+    for message in itertools.islice(connection.watch(feed, spanning=False), int(count) if count else None):
+        _print({"method": message.method, "params": message.params})
+
+
+def _mirror(connection: Connection, feed: str, count: Optional[str] = None) -> None:
+    watch = connection.watch(feed)
+    mirror = Mirror(watch.result)
+    for _ in itertools.islice(filter(mirror.apply, watch), int(count) if count else None):
+        _print({"revision": mirror.revision, "counts": mirror.counts(), "digest": mirror.digest()})
+
+
+def _verify(connection: Connection, feed: str) -> None:
+    _print(connection.call("verify", feed=feed))
+
+
+def _call(connection: Connection, method: str, params: str = "{}") -> None:
+    members = loads(params)
+    if not isinstance(members, dict):
+        raise ValueError("PARAMS must be a JSON object of named parameters")
+    _print(connection.call(method, **members))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

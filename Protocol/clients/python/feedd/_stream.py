@@ -1,0 +1,195 @@
+"""The messages of one connection, without input or output: what both kinds of connections share."""
+
+from __future__ import annotations
+
+import collections
+import os
+import struct
+from typing import Any, Deque, Dict, NamedTuple, Optional, Tuple
+
+from ._errors import Closed, Malformed, Refused
+from ._text import decode, encode
+
+#: The most bytes of a message: several times the largest message of a daemon with default limits.
+MAX_MESSAGE = 256 << 20
+#: The most bytes of notifications that are kept while the program waits for something else.
+MAX_QUEUED = 64 << 20
+
+
+class Notification(NamedTuple):
+    """A message that nobody asked for: `method` is `snapshot`, `delta`, `bookmark` or `selection`; `params` are decoded.
+
+    Elements in `params` are `bytes`: the items of `elements`. Everything else is decoded, numbers that are not integers to Decimal.
+    """
+
+    method: str
+    params: Dict[str, Any]
+
+
+def socket_path(path: Optional[str] = None) -> str:
+    """Returns the path of the socket: `path`, $FEEDD_SOCKET, $XDG_RUNTIME_DIR/feedd.sock if it exists, or the system's."""
+    if path or os.environ.get("FEEDD_SOCKET"):
+        return path or os.environ["FEEDD_SOCKET"]
+    own = os.path.join(os.environ.get("XDG_RUNTIME_DIR") or "/nonexistent", "feedd.sock")
+    return own if os.path.exists(own) else "/run/feedd/feedd.sock"
+
+
+class Stream:
+    """Encodes requests, and sorts received bytes into answers and notifications.
+
+    Invariant: `queued` is the number of bytes of the notifications that nobody took. Only answers to requests of this stream are
+    kept, and each until `answer` or `forget` is called with its id.
+    """
+
+    def __init__(self) -> None:
+        self._input, self._read = bytearray(), 0
+        self._next = 0
+        # Requests without an answer, with the feed for those that begin a watch; answers that were not asked for yet.
+        self._waiting: Dict[int, Optional[str]] = {}
+        self._answers: Dict[int, Dict[str, Any]] = {}
+        # Notifications by feed, each with its place in the order of all and its size.
+        self._notifications: Dict[Optional[str], Deque[Tuple[int, Notification, int]]] = {}
+        self._received = 0
+        self.queued = 0
+        self.bye: Optional[Closed] = None
+        #: The most bytes of a request.
+        self.max_frame = MAX_MESSAGE
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a request has no answer yet."""
+        return bool(self._waiting)
+
+    def greeted(self, hello: Any) -> Dict[str, Any]:
+        """Takes the limits from the result of `hello`, and returns it."""
+        if not isinstance(hello, dict):
+            raise _malformed("a result of hello that is not an object")
+        limits = hello.get("limits")
+        limit = limits.get("maxFrame") if isinstance(limits, dict) else None
+        if isinstance(limit, int) and limit > 0:
+            self.max_frame = limit
+        return hello
+
+    def request(self, method: str, params: Dict[str, Any]) -> Tuple[int, bytes]:
+        """Returns the id of a request and its text. A name of a parameter may end with an underscore: `if_`, `from_`.
+
+        - Raises: TypeError or ValueError for a value that JSON does not have, and for a request that is too long.
+        """
+        named = {name.rstrip("_"): value for name, value in params.items()}
+        id = self._next + 1
+        text = b'{"jsonrpc":"2.0","id":%d,"method":%s,"params":%s}' % (id, encode(method), encode(named))
+        if len(text) > self.max_frame:
+            raise ValueError(f"a request of {len(text):,} bytes; the maxFrame of this daemon is {self.max_frame:,}")
+        self._next = id
+        self._waiting[id] = str(named.get("feed")) if method == "watch" else None
+        return id, text
+
+    def answer(self, id: int) -> Optional[Dict[str, Any]]:
+        """Takes the answer to a request, if it was received."""
+        return self._answers.pop(id, None)
+
+    def forget(self, id: int) -> None:
+        """Drops the answer to a request, which was received or will be."""
+        self._answers.pop(id, None)
+        self._waiting.pop(id, None)
+
+    def notification(self, feed: Optional[str] = None) -> Optional[Notification]:
+        """Takes the oldest notification, of a feed if given. Raises Closed after the last one before the daemon's `bye`."""
+        if feed is None and self._notifications:
+            feed = min(self._notifications, key=lambda name: self._notifications[name][0][0])
+        queue = self._notifications.get(feed)
+        if queue is None:
+            if self.bye:
+                raise self.bye
+            return None
+        _, notification, size = queue.popleft()
+        self.queued -= size
+        if not queue:
+            del self._notifications[feed]
+        return notification
+
+    def receive(self, data: bytes) -> None:
+        """Adds received bytes."""
+        if self._read:
+            del self._input[: self._read]
+            self._read = 0
+        self._input += data
+
+    def frame(self) -> Optional[bytes]:
+        """Takes the text of the next message, if it was received whole."""
+        available = len(self._input) - self._read
+        if available < 4:
+            return None
+        (length,) = struct.unpack_from(">I", self._input, self._read)
+        if not 0 < length <= MAX_MESSAGE:
+            raise _malformed(f"a frame of {length} bytes; the limit is {MAX_MESSAGE}")
+        if available < 4 + length:
+            return None
+        start = self._read + 4
+        self._read = start + length
+        return bytes(memoryview(self._input)[start : self._read])
+
+    def sort(self, text: bytes) -> None:
+        """Keeps a message, or a batch of answers, for whom it concerns. Raises Refused for an error that answers no request."""
+        message = self.decode(text)
+        for one in message if isinstance(message, list) else [message]:
+            self._keep(one, len(text))
+
+    def decode(self, text: bytes) -> Any:
+        """Decodes the text of a message."""
+        try:
+            return decode(text)
+        except (ArithmeticError, ValueError, LookupError, TypeError, RecursionError) as error:
+            raise _malformed(f"a frame that is not JSON, or too deep: {error}") from None
+
+    def _keep(self, message: Any, size: int) -> None:
+        if not isinstance(message, dict):
+            raise _malformed("a message that is not an object")
+        error, id = message.get("error"), message.get("id")
+        if "method" in message:
+            self._keep_notification(message["method"], message.get("params", {}), size)
+        elif "error" in message and not (isinstance(error, dict) and "code" in error and "message" in error):
+            raise _malformed("an error without a code and a message")
+        elif "error" not in message and "result" not in message:
+            raise _malformed("an answer without a result")
+        elif id is None and isinstance(error, dict):
+            raise Refused(error)
+        elif isinstance(id, int) and id in self._waiting:
+            watched = self._waiting.pop(id)
+            if watched is not None and "result" in message:
+                self._end_watch(watched)
+            self._answers[id] = message
+
+    def _keep_notification(self, method: Any, params: Any, size: int) -> None:
+        if not isinstance(method, str) or not isinstance(params, dict):
+            raise _malformed("a notification without a name or with other parameters than an object")
+        if method == "bye":
+            self.bye = Closed(str(params.get("message", "bye")), params.get("reason"))
+            return
+        self.queued += size
+        if self.queued > MAX_QUEUED:
+            raise _malformed("more notifications than this client keeps")
+        feed = params.get("feed")
+        self._received += 1
+        queue = self._notifications.setdefault(feed if isinstance(feed, str) else None, collections.deque())
+        queue.append((self._received, Notification(method, params), size))
+
+    def _end_watch(self, feed: str) -> None:
+        """Drops what the watch before another one of the same feed sent."""
+        self.queued -= sum(size for _, _, size in self._notifications.pop(feed, ()))
+
+
+def framed(text: bytes) -> bytes:
+    """Returns a message with its length before it."""
+    return struct.pack(">I", len(text)) + text
+
+
+def result(message: Dict[str, Any]) -> Any:
+    """Returns the result of an answer. Raises Refused for an error."""
+    if "error" in message:
+        raise Refused(message["error"])
+    return message["result"]
+
+
+def _malformed(what: str) -> Malformed:
+    return Malformed(f"the daemon does not speak this protocol: {what}")
