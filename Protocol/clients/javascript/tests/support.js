@@ -12,6 +12,9 @@ import { frame } from "../lib/frames.js";
 
 const VECTORS = new URL("../../../vectors/", import.meta.url);
 
+/** Milliseconds after which a test fails that waits for something. */
+export const PATIENCE = 120_000;
+
 /** Why tests with a daemon are skipped, or false. */
 export const noDaemon = process.env.FEEDD_BIN_DIR ? false : "FEEDD_BIN_DIR names no folder with feedd in it";
 

@@ -6,7 +6,7 @@ import { test } from "node:test";
 
 import { Connection, Counts, JSONText, Mirror, decode } from "../feedd.js";
 import { FrameReader, frame, frameText } from "../lib/frames.js";
-import { Daemon, cases, daemonFor, noDaemon, vectors } from "./support.js";
+import { PATIENCE, Daemon, cases, daemonFor, noDaemon, vectors } from "./support.js";
 
 const raw = (node) => new JSONText(node.text);
 const params = (node) => Object.fromEntries(Array.from(node.members, ([name, value]) => [name, raw(value)]));
@@ -140,7 +140,7 @@ class Player {
 /** Plays each case of a file against one daemon, whole and byte by byte. */
 function play(name, each) {
   for (const [how, cut] of [["whole", false], ["byte by byte", true]]) {
-    test(`vectors of ${name}, ${how}`, { skip: noDaemon }, async (t) => {
+    test(`vectors of ${name}, ${how}`, { skip: noDaemon, timeout: PATIENCE }, async (t) => {
       const player = await Player.connect(t, await daemonFor(t), cut);
       for (const one of cases(name)) {
         try {
@@ -261,7 +261,7 @@ play("patch", async (player, one) => {
 });
 
 for (const kind of ["collection", "array"]) {
-  test(`vectors of expiry, in a feed of kind ${kind}`, { skip: noDaemon }, async (t) => {
+  test(`vectors of expiry, in a feed of kind ${kind}`, { skip: noDaemon, timeout: PATIENCE }, async (t) => {
     const player = await Player.connect(t, await daemonFor(t), false);
     const all = cases("expiry");
     const isPast = (one) => one.get("expires").text !== "null" && Number(one.get("expires").value) < Date.now() / 1000;
@@ -278,7 +278,7 @@ for (const kind of ["collection", "array"]) {
 
 for (const [how, cut] of [["whole", false], ["byte by byte", true]]) {
   for (const name of ["counts", "exchanges"]) {
-    test(`vectors of ${name}, ${how}`, { skip: noDaemon }, async (t) => {
+    test(`vectors of ${name}, ${how}`, { skip: noDaemon, timeout: PATIENCE }, async (t) => {
       for (const one of cases(name)) {
         await t.test(one.get("name").value, async (t) => {
           const daemon = await new Daemon(null, "--durability", "memory").start();
@@ -291,7 +291,7 @@ for (const [how, cut] of [["whole", false], ["byte by byte", true]]) {
     });
   }
 
-  test(`vectors of errors, ${how}`, { skip: noDaemon }, async (t) => {
+  test(`vectors of errors, ${how}`, { skip: noDaemon, timeout: PATIENCE }, async (t) => {
     const daemon = await daemonFor(t);
     const player = await Player.connect(t, daemon, cut);
     const file = vectors("errors");
@@ -319,7 +319,7 @@ for (const [how, cut] of [["whole", false], ["byte by byte", true]]) {
     }
   });
 
-  test(`vectors of framing, ${how}`, { skip: noDaemon }, async (t) => {
+  test(`vectors of framing, ${how}`, { skip: noDaemon, timeout: PATIENCE }, async (t) => {
     const daemon = await daemonFor(t);
     for (const one of cases("framing")) await framing(daemon, one, cut);
   });

@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Client, JSONText, Mirror } from "../feedd.js";
-import { Daemon, daemonFor, greeting, noDaemon, scripted } from "./support.js";
+import { PATIENCE, Daemon, daemonFor, greeting, noDaemon, scripted } from "./support.js";
 
-const skip = { skip: noDaemon };
+const skip = { skip: noDaemon, timeout: PATIENCE };
 
 /** A daemon with a collection "inbox", a client, and the number of connections that were opened. */
 async function inbox(t, options) {
