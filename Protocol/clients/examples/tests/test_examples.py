@@ -1,0 +1,116 @@
+"""The examples against a daemon: from fixtures, and from a real bus where there is one."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+PYTHON = HERE.parents[1] / "python"
+sys.path[:0] = [str(PYTHON / "tests")]
+
+import support  # noqa: E402
+from support import PATIENCE, feedd  # noqa: E402
+
+
+class ExampleTest(support.DaemonTest):
+    def environment(self, **more):
+        path = f"{os.path.dirname(support.binary('feedclient'))}:{os.environ['PATH']}"
+        return {**os.environ, "FEEDD_SOCKET": self.daemon.path, "PATH": path, "PYTHONPATH": str(PYTHON), **more}
+
+    def run_example(self, name, *arguments, **more):
+        command = [HERE.parent / name, *arguments]
+        done = subprocess.run(command, env=self.environment(**more), capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def rows(self, feed):
+        sections = self.connection.call("snapshot", feed=feed)["sections"]
+        return {one["name"]: [json.loads(element) for element in one["elements"]] for one in sections}
+
+
+class Notifications(ExampleTest):
+    def test_lines_of_dbus_monitor(self):
+        self.run_example("notifications", HERE / "fixtures" / "notifications.txt")
+        battery = {"app": "battery", "icon": "", "summary": "Battery 4 %", "body": "", "time": 1700000003.5, "urgency": 2}
+        self.assertEqual(
+            self.rows("notifications"), {"notifications/critical": [{"id": 4, **battery}], "notifications/rest": []}
+        )
+
+    def test_a_text_with_lines_like_those_of_dbus_monitor(self):
+        lines = (HERE / "fixtures" / "notifications.txt").read_text().split("signal time=1700000004")[0]
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write(lines)
+            file.flush()
+            self.run_example("notifications", file.name)
+        [mail] = self.rows("notifications")["notifications/rest"]
+        self.assertEqual((mail["id"], mail["body"]), (3, 'From "Ann"\n   uint32 7\n<b>Lunch?</b>'))
+
+    @unittest.skipUnless(
+        all(map(shutil.which, ("dbus-run-session", "dbus-monitor", "busctl"))), "there is no dbus-monitor, or no busctl"
+    )
+    def test_a_real_bus(self):
+        # The example has defined the feed when it has read a file.
+        self.run_example("notifications", os.devnull)
+        watch = self.connection.watch("notifications")
+        self.assertEqual(watch.next(PATIENCE).method, "snapshot")
+        call = "org.freedesktop.Notifications /org/freedesktop/Notifications org.freedesktop.Notifications Notify"
+        # Nothing tells when dbus-monitor listens, so that the notification is sent until one arrives.
+        script = f"""
+        "$0" &
+        while sleep 0.05; do
+            busctl --user --address="$DBUS_SESSION_BUS_ADDRESS" call {call} 'susssasa{{sv}}i' weather 0 icon 'Rain "soon"' text \\
+              0 1 urgency y 2 -- -1
+        done
+        """
+        session = subprocess.Popen(
+            ["dbus-run-session", "--", "bash", "-c", script, HERE.parent / "notifications"],
+            env=self.environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            delta = watch.next(PATIENCE)
+        finally:
+            os.killpg(session.pid, signal.SIGKILL)
+            session.wait(PATIENCE)
+        element = json.loads(delta.params["elements"][0])
+        self.assertEqual((element["app"], element["summary"], element["urgency"]), ("weather", 'Rain "soon"', 2))
+
+
+class Journal(ExampleTest):
+    def run_journal(self, lines):
+        with tempfile.TemporaryDirectory(prefix="feedd-test-") as folder:
+            program = pathlib.Path(folder) / "journalctl"
+            program.write_text('#!/bin/sh\necho "$@" >"$LINES.arguments"\nexec cat "$LINES"\n')
+            program.chmod(0o755)
+            file = pathlib.Path(folder) / "lines"
+            file.write_text(lines)
+            path = f"{folder}:{self.environment()['PATH']}"
+            self.run_example("journal", "--user", PATH=path, LINES=str(file))
+            return (pathlib.Path(folder) / "lines.arguments").read_text().split()
+
+    def test_lines_in_bins_by_priority(self):
+        arguments = self.run_journal((HERE / "fixtures" / "journal.ndjson").read_text())
+        self.assertEqual(arguments, ["--output", "json", "--follow", "--lines", "500", "--user"])
+        numbers = {
+            name: [int(row["__CURSOR"].split("=")[-1]) for row in rows] for name, rows in self.rows("journal").items()
+        }
+        self.assertEqual(
+            numbers, {"journal/error": [2, 6], "journal/warning": [3], "journal/notice": [5], "journal/rest": [1, 4]}
+        )
+
+    def test_the_newest_500_are_kept(self):
+        self.run_journal("".join(f'{{"__CURSOR":"{n}","PRIORITY":"6"}}\n' for n in range(1200)))
+        kept = [int(row["__CURSOR"]) for row in self.rows("journal")["journal/rest"]]
+        self.assertEqual(kept, list(range(700, 1200)))
+
+
+if __name__ == "__main__":
+    unittest.main()
