@@ -40,7 +40,7 @@ class Readme(unittest.TestCase):
         self.assertEqual([text.strip() for _, text in blocks()[:2]], ["scripts/run", "scripts/test"])
 
     def test_it_is_short(self):
-        self.assertLess(len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()), 170)
+        self.assertLess(len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()), 200)
 
     def test_links_lead_to_files(self):
         text = (ROOT / "README.md").read_text(encoding="utf-8")
