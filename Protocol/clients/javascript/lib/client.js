@@ -74,8 +74,7 @@ export class Client {
     const below = async (count) => {
       while (open >= count) await new Promise((resolve) => (continues = resolve));
     };
-    for await (const element of elements) {
-      if (failure !== null) break;
+    const push = (element) => {
       open += 1;
       this.call("update", { feed, element, ...members }, { signal, timeout }).then(
         () => {
@@ -88,7 +87,19 @@ export class Client {
           settled();
         },
       );
-      if (open >= window) await below(window);
+    };
+    // An iterable that need not be awaited fills the window in one turn, whose requests are written at once.
+    const isAsync = elements[Symbol.asyncIterator] !== undefined;
+    const iterator = isAsync ? elements[Symbol.asyncIterator]() : elements[Symbol.iterator]();
+    try {
+      while (failure === null) {
+        const { done, value } = isAsync ? await iterator.next() : iterator.next();
+        if (done) break;
+        push(value);
+        if (open >= window) await below(window);
+      }
+    } finally {
+      await iterator.return?.();
     }
     await below(1);
     if (failure !== null) throw failure;

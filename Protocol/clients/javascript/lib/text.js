@@ -8,6 +8,8 @@ const MAX_DEPTH = 20_000;
 /** Levels of a message around its elements. */
 const MAX_LEVELS = 64;
 
+/** What a message has that needs more than `JSON.parse`: elements, escapes in names, integers of many digits. */
+const MARKS = /"element|"nodes"|\\|\d{16}/;
 /** The characters of a message that an element may keep in memory besides its own. */
 const SHARED = 512;
 /** What the reader of messages proves with that a text was already checked. */
@@ -72,6 +74,7 @@ export class NumberText {
  * that a double cannot hold become `bigint`. Throws a SyntaxError if the text is not JSON, and for too many levels.
  */
 export function decode(text, { numbers = "number" } = {}) {
+  if (!MARKS.test(text)) return JSON.parse(text);
   const reader = new MessageReader(text, numbers);
   const value = reader.value(0);
   if (spaceEnd(text, reader.at) !== text.length) throw unexpected(text, reader.at);
@@ -84,12 +87,22 @@ export function decode(text, { numbers = "number" } = {}) {
  */
 export function encode(value) {
   try {
-    return written(value);
+    return isPlain(value) ? JSON.stringify(value) : written(value);
   } catch (error) {
     // The stack is full.
     if (error instanceof RangeError) throw new TypeError("the value is a cycle, or nested too deeply");
     throw error;
   }
+}
+
+/** Whether `JSON.stringify` writes the value as `written` does, which takes longer. */
+function isPlain(value) {
+  if (typeof value !== "object") return typeof value === "string" || typeof value === "boolean" || Number.isFinite(value);
+  if (value === null) return true;
+  if (Array.isArray(value)) return value.every(isPlain);
+  if (value instanceof JSONText || value instanceof NumberText || typeof value.toJSON === "function") return false;
+  for (const name of Object.keys(value)) if (value[name] !== undefined && !isPlain(value[name])) return false;
+  return true;
 }
 
 function written(value) {

@@ -69,7 +69,7 @@ test("depth needs no stack in elements, and is limited around them", () => {
     for (let value = new JSONText(deep(10_000), numbers).value; value; value = value[0]) levels += 1;
     assert.equal(levels, 10_000);
   }
-  for (const text of [`{"elements":[${deep(100_000)}]}`, `{"a":${deep(100)}}`, "[".repeat(1_000_000), '{"a":'.repeat(1_000_000)]) {
+  for (const text of [`{"elements":[${deep(100_000)}]}`, `{"a":${deep(100)},"element":1}`, "[".repeat(1_000_000), '{"a":'.repeat(1_000_000)]) {
     assert.throws(() => decode(text), SyntaxError);
   }
 });
