@@ -123,6 +123,7 @@ export interface Options {
 
 export interface SectionCount {
   name: string;
+  key?: unknown;
   count: number;
 }
 
@@ -131,7 +132,7 @@ export interface ChangeLists {
   deleted: IndexPath[];
   added: IndexPath[];
   updated: IndexPath[];
-  sections?: { deleted: number[]; added: { at: number; name: string }[] };
+  sections?: { deleted: number[]; added: { at: number; name: string; key?: unknown }[] };
   moves?: [deleted: number, added: number][];
 }
 
@@ -266,6 +267,13 @@ export class Row<T = unknown> {
   readonly value: T;
 }
 
+export interface Section<T = unknown> {
+  readonly name: string;
+  /** The value that a section by value stands for; undefined for other sections. */
+  readonly key: unknown;
+  readonly rows: Rows<Row<T>>;
+}
+
 /** A position to resume from. */
 export interface Since {
   epoch: string;
@@ -288,7 +296,7 @@ export interface Notification {
 export class Mirror<T = unknown> {
   constructor(result: WatchResult);
   readonly feed: string;
-  readonly sections: { name: string; rows: Rows<Row<T>> }[];
+  readonly sections: Section<T>[];
   readonly revision: number | null;
   readonly since: Since | null;
   readonly selected: IndexPath[];

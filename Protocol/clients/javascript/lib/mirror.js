@@ -80,6 +80,7 @@ class Members {
   sectionCounts() {
     return this.list(this.params.sections, "sections").map((section) => ({
       name: this.text(section?.name, "name"),
+      key: section.key,
       count: this.number(section?.count, "count"),
     }));
   }
@@ -143,7 +144,7 @@ export class Mirror {
   /** `result` is the result of `watch`. Call `restart` to continue with that of a later one. */
   constructor(result) {
     this.feed = result?.feed;
-    /** Objects with `name` and `rows`, a `Rows`. */
+    /** Objects with `name`, `key`, the value of a section by value, and `rows`, a `Rows`. */
     this.sections = [];
     /** The revision of the copy; null before the first snapshot is whole. */
     this.revision = null;
@@ -207,7 +208,7 @@ export class Mirror {
   }
 
   #expectSnapshot(revision, epoch, counts) {
-    const sections = counts.map(({ name }) => ({ name, rows: new Rows() }));
+    const sections = counts.map(({ name, key }) => ({ name, key, rows: new Rows() }));
     this.#incoming = { revision, epoch, sections, counts: counts.map(({ count }) => count), section: 0 };
   }
 
@@ -264,9 +265,9 @@ export class Mirror {
     this.since = null;
     this.revision = null;
     const { gone, removed } = this.#remove(members, deleted, structure.deleted);
-    for (const { at, name } of structure.added) {
+    for (const { at, name, key } of structure.added) {
       members.expect(at <= this.sections.length, "a new section out of range");
-      this.sections.splice(at, 0, { name, rows: new Rows() });
+      this.sections.splice(at, 0, { name, key, rows: new Rows() });
     }
     const moved = new Map(moves.map(([from, to]) => [to, gone[from]]));
     const rows = added.map(([section, place], index) => {

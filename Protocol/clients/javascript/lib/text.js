@@ -9,7 +9,7 @@ const MAX_DEPTH = 20_000;
 const MAX_LEVELS = 64;
 
 /** What a message has that needs more than `JSON.parse`: elements, escapes in names, integers of many digits. */
-const MARKS = /"element|"nodes"|\\|\d{16}/;
+const MARKS = /"element|"nodes"|"key"|\\|\d{16}/;
 /** The characters of a message that an element may keep in memory besides its own. */
 const SHARED = 512;
 /** What the reader of messages proves with that a text was already checked. */
@@ -70,8 +70,8 @@ export class NumberText {
 }
 
 /**
- * Decodes a message. Values of members named `elements`, `nodes` (arrays) and `element` become `JSONText`. Elsewhere, integers
- * that a double cannot hold become `bigint`. Throws a SyntaxError if the text is not JSON, and for too many levels.
+ * Decodes a message. Values of members named `elements`, `nodes` (arrays) and `element` become `JSONText`, and the
+ * `key` of a section is decoded like an element. Elsewhere, integers that a double cannot hold become `bigint`. Throws a SyntaxError if the text is not JSON, and for too many levels.
  */
 export function decode(text, { numbers = "number" } = {}) {
   if (!MARKS.test(text)) return JSON.parse(text);
@@ -378,7 +378,8 @@ class MessageReader {
       const isList = (name === "elements" || name === "nodes") && text.charCodeAt(this.at) === OPEN_ARRAY;
       let value;
       if (isList) value = this.array(() => this.element());
-      else value = name === "element" ? this.element() : this.value(level);
+      else if (name === "element") value = this.element();
+      else value = name === "key" ? this.element().value : this.value(level);
       setMember(result, name, value);
     }
     return result;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Connection, Counts, JSONText, Mirror, Rows } from "../feedd.js";
+import { Connection, Counts, JSONText, Mirror, Rows, decode } from "../feedd.js";
 import { cases, inBytes, scripted } from "./support.js";
 
 const HEAD = { feed: "f", epoch: "e", revision: 7, resumed: false };
@@ -289,6 +289,15 @@ test("rows keep their keys when they move and are updated", () => {
   assert.deepEqual([a.key, b.key, c.key], keys);
   assert.deepEqual([a.value, c.value], ["A", "C"]);
   assert.deepEqual([change.rows, change.removed], [[a, c], [b]]);
+});
+
+test("sections keep their keys", () => {
+  const result = '{"feed":"f","epoch":"e","revision":7,"resumed":false,"sections":[{"name":"f/1","key":1,"count":1},{"name":"f","count":0}]}';
+  const mirror = new Mirror(decode(result, { numbers: "text" }));
+  mirror.apply({ method: "snapshot", params: { ...PART, elements: texts("a") } });
+  const delta = '{"from":7,"revision":8,"deleted":[],"added":[],"updated":[],"elements":[],"sections":{"deleted":[1],"added":[{"at":0,"name":"f/0.1","key":0.10}]}}';
+  mirror.apply({ method: "delta", params: decode(delta, { numbers: "text" }) });
+  assert.deepEqual(mirror.sections.map(({ name, key }) => [name, String(key)]), [["f/0.1", "0.10"], ["f/1", "1"]]);
 });
 
 test("a list of rows does what an array does", () => {
