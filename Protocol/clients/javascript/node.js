@@ -35,7 +35,6 @@ export function unixSocket(path) {
       };
       signal?.addEventListener("abort", abort, { once: true });
       socket.once("error", fail);
-      socket.once("close", () => signal?.removeEventListener("abort", abort));
       socket.once("connect", () => {
         socket.off("error", fail);
         signal?.removeEventListener("abort", abort);

@@ -1,4 +1,5 @@
-import { Connection, DEFAULTS, abortable } from "./connection.js";
+import { abortable, onAbort } from "./abort.js";
+import { Connection, DEFAULTS } from "./connection.js";
 import { FeedError } from "./errors.js";
 import { NUMBERS } from "./text.js";
 import { Backoff, changes, follow, isPassing, rest } from "./watch.js";
@@ -170,16 +171,15 @@ class Watch {
   #stop = new AbortController();
   #isClosed = false;
   #items;
-  #signals;
-  #abort;
+  #callOff = [];
   #mirrors;
 
   constructor(clientSignal, signal, mirrors, iterate) {
     this.#mirrors = mirrors;
-    this.#signals = [clientSignal, signal].filter(Boolean);
-    this.#abort = () => this.#stop.abort(this.#signals.find(({ aborted }) => aborted)?.reason);
-    for (const one of this.#signals) one.addEventListener("abort", this.#abort, { once: true });
-    if (this.#signals.some(({ aborted }) => aborted)) this.#abort();
+    for (const one of [clientSignal, signal].filter(Boolean)) {
+      if (one.aborted) this.#stop.abort(one.reason);
+      this.#callOff.push(onAbort(one, () => this.#stop.abort(one.reason)));
+    }
     this.#items = iterate(this.#stop.signal);
   }
 
@@ -223,6 +223,6 @@ class Watch {
   }
 
   #release() {
-    for (const signal of this.#signals) signal.removeEventListener("abort", this.#abort);
+    for (const callOff of this.#callOff) callOff();
   }
 }

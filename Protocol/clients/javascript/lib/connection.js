@@ -1,3 +1,4 @@
+import { abortable, onAbort } from "./abort.js";
 import { FeedError, violation } from "./errors.js";
 import { FrameReader, frame, frameText } from "./frames.js";
 import { decode, encode } from "./text.js";
@@ -15,17 +16,6 @@ export const DEFAULTS = {
   /** The most bytes of a frame: several times the largest of a daemon with default limits. */
   maxFrame: 256 << 20,
 };
-
-/** Settles like the promise, or rejects with the reason of the signal if that comes first. */
-export function abortable(promise, signal) {
-  if (!signal) return promise;
-  if (signal.aborted) return Promise.reject(signal.reason);
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    signal.addEventListener("abort", abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
-  });
-}
 
 /** The longest time that `setTimeout` can wait, in milliseconds. */
 const LONGEST = 0x7fffffff;
@@ -266,9 +256,8 @@ export class Connection {
 /** Opens a transport. One that opens after the time is up, or after the signal, is closed again. */
 async function opened(connect, timeout, signal) {
   const stop = new AbortController();
-  const abort = () => stop.abort(signal.reason);
   if (signal?.aborted) throw signal.reason;
-  signal?.addEventListener("abort", abort, { once: true });
+  const callOff = signal ? onAbort(signal, () => stop.abort(signal.reason)) : () => {};
   const seconds = timeout / 1000;
   const timer = isLimited(timeout)
     ? later(timeout, () => stop.abort(new FeedError("TIMEOUT", `connecting timed out after ${seconds} s`, { seconds })))
@@ -282,7 +271,7 @@ async function opened(connect, timeout, signal) {
     throw new FeedError("UNREACHABLE", `cannot connect: ${error?.message ?? error}`, { cause: error?.code }, { cause: error });
   } finally {
     clearTimeout(timer);
-    signal?.removeEventListener("abort", abort);
+    callOff();
   }
 }
 

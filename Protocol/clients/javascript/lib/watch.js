@@ -1,4 +1,5 @@
-import { Connection, abortable } from "./connection.js";
+import { abortable } from "./abort.js";
+import { Connection } from "./connection.js";
 import { FeedError, violation } from "./errors.js";
 import { Counts, Mirror } from "./mirror.js";
 

@@ -186,6 +186,24 @@ test("requests can be aborted, and later answers find their requests", async (t)
   await assert.rejects(aborted.ready({ signal: AbortSignal.timeout(10) }), { name: "TimeoutError" });
 });
 
+test("many requests share a signal", async (t) => {
+  const warnings = [];
+  const warn = (warning) => warnings.push(warning.message);
+  process.on("warning", warn);
+  t.after(() => process.off("warning", warn));
+  const client = await new Client(scripted(({ id, params }, peer) => params?.element === 1 && peer.send(answer(id))), QUICK).ready();
+  const controller = new AbortController();
+  const { signal } = controller;
+  assert.equal(await client.pushAll("f", Array(50).fill(1), { signal }), 50);
+  const calls = Array.from({ length: 50 }, () => client.call("ping", {}, { signal }));
+  const settled = Promise.allSettled([...calls, client.pushAll("f", [2], { signal })]);
+  controller.abort(new Error("enough"));
+  assert.deepEqual(new Set((await settled).map(({ reason }) => reason.message)), new Set(["enough"]));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(warnings, []);
+  client.close();
+});
+
 test("closing fails what waits", async () => {
   const client = await new Client(scripted(() => {}), QUICK).ready();
   const waiting = client.call("ping");

@@ -41,6 +41,10 @@ const server = createServer((request, response) => {
   handle(request, response).catch((error) => answer(response, 500, { error: error.message }));
 });
 server.maxConnections = MAX_CONNECTIONS;
+server.on("error", ({ code }) => {
+  console.error(`gateway.js: cannot listen at 127.0.0.1:${port}: ${code}; choose another port: node gateway.js ${feed} PORT`);
+  process.exit(1);
+});
 server.listen(Number(port), "127.0.0.1", () => console.log(`http://127.0.0.1:${server.address().port}/#${token}`));
 
 function served(name, type) {
