@@ -391,15 +391,18 @@ export interface WatchOptions {
 }
 
 /** An async iterable with a connection of its own. It stops reading when nobody takes what it has. */
-export interface Watch<C, M> extends AsyncIterableIterator<C> {
+export interface Follow<C> extends AsyncIterableIterator<C> {
+  next(): Promise<IteratorResult<C, undefined>>;
+  return(): Promise<IteratorResult<C, undefined>>;
+  /** Ends it and closes its connection. */
+  close(): void;
+}
+
+export interface Watch<C, M> extends Follow<C> {
   /** The copy of the feed; null before the watch has begun. */
   readonly mirror: M | null;
   /** The copies by the names of their feeds. */
   readonly mirrors: ReadonlyMap<string, M>;
-  next(): Promise<IteratorResult<C, undefined>>;
-  return(): Promise<IteratorResult<C, undefined>>;
-  /** Ends the watch and closes its connection. */
-  close(): void;
 }
 
 export class Client {
@@ -434,7 +437,7 @@ export class Client {
       elements?: boolean;
       spanning?: boolean;
     },
-  ): Watch<Notification & { text: string | null }, never>;
+  ): Follow<Notification & { text: string | null }>;
   close(): void;
 }
 
@@ -446,6 +449,9 @@ export class Connection {
   readonly error: FeedError | null;
   call<M extends string>(method: M, params?: ParamsOf<M>, options?: CallOptions): Promise<ResultOf<M>>;
   call(method: "watch", params: object, options?: CallOptions): Promise<WatchResult>;
+  /** The next notification. Rejects when the connection ends. */
   next(signal?: AbortSignal): Promise<Notification & { text: string }>;
+  /** All notifications that have come, at least one. */
+  batch(signal?: AbortSignal): Promise<(Notification & { text: string })[]>;
   close(): void;
 }

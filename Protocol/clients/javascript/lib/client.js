@@ -1,8 +1,8 @@
-import { abortable, onAbort } from "./abort.js";
+import { abortable } from "./abort.js";
 import { Connection, DEFAULTS } from "./connection.js";
 import { FeedError } from "./errors.js";
 import { NUMBERS } from "./text.js";
-import { Backoff, changes, follow, isPassing, rest } from "./watch.js";
+import { Backoff, Follow, Watch, isPassing, rest } from "./watch.js";
 
 /**
  * A client of one daemon. Requests share a connection, which is opened when it is needed and again after it was lost. Each watch
@@ -112,11 +112,7 @@ export class Client {
    * `mirror` to continue with a copy, `elements: false` for counts, `throttle`, `signal`, `onRetry(error, milliseconds)`.
    */
   watch(feeds, options = {}) {
-    const names = [feeds].flat();
-    const mirrors = new Map([options.mirror ?? []].flat().map((mirror) => [mirror.feed, mirror]));
-    return new Watch(this.#stop.signal, options.signal, mirrors, (signal) =>
-      changes(this.#connect, names, mirrors, { ...this.#options, ...options, signal }),
-    );
+    return new Watch(this.#connect, [feeds].flat(), { ...this.#options, ...options }, [this.#stop.signal, options.signal]);
   }
 
   /**
@@ -124,9 +120,7 @@ export class Client {
    * `{method: "watch", params}` for each feed whenever its watch begins. `since` has the positions to resume from, by feed.
    */
   follow(feeds, options = {}) {
-    return new Watch(this.#stop.signal, options.signal, new Map(), (signal) =>
-      follow(this.#connect, [feeds].flat(), { ...this.#options, ...options, signal }),
-    );
+    return new Follow(this.#connect, [feeds].flat(), { ...this.#options, ...options }, [this.#stop.signal, options.signal]);
   }
 
   /** Closes all connections. Requests without an answer fail, and watches end. */
@@ -163,66 +157,5 @@ export class Client {
         await rest(delay, signal);
       }
     }
-  }
-}
-
-/** An async iterable that ends when its signal is aborted, its client is closed, or it is closed itself. */
-class Watch {
-  #stop = new AbortController();
-  #isClosed = false;
-  #items;
-  #callOff = [];
-  #mirrors;
-
-  constructor(clientSignal, signal, mirrors, iterate) {
-    this.#mirrors = mirrors;
-    for (const one of [clientSignal, signal].filter(Boolean)) {
-      if (one.aborted) this.#stop.abort(one.reason);
-      this.#callOff.push(onAbort(one, () => this.#stop.abort(one.reason)));
-    }
-    this.#items = iterate(this.#stop.signal);
-  }
-
-  /** The copy of the feed, of the first one if there are several; null before the watch has begun. */
-  get mirror() {
-    return this.#mirrors.values().next().value ?? null;
-  }
-
-  /** The copies by the names of their feeds. */
-  get mirrors() {
-    return this.#mirrors;
-  }
-
-  [Symbol.asyncIterator]() {
-    return this;
-  }
-
-  async next() {
-    try {
-      const item = await this.#items.next();
-      if (item.done) this.#release();
-      return item;
-    } catch (error) {
-      this.#release();
-      if (this.#isClosed) return { done: true, value: undefined };
-      throw error;
-    }
-  }
-
-  /** Ends the watch and closes its connection. */
-  async return(value) {
-    this.close();
-    await this.#items.return();
-    return { done: true, value };
-  }
-
-  close() {
-    this.#isClosed = true;
-    this.#release();
-    this.#stop.abort();
-  }
-
-  #release() {
-    for (const callOff of this.#callOff) callOff();
   }
 }

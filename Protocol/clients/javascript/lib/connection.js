@@ -105,14 +105,31 @@ export class Connection {
 
   /** The next notification as `{method, params, text}`, with the text of its frame. Rejects when the connection ends. */
   async next(signal) {
+    await this.#awaitQueue(signal);
+    const notification = this.#queue.shift();
+    this.#release(notification.text.length);
+    return notification;
+  }
+
+  /** All notifications that have come, at least one. Rejects when the connection ends. */
+  async batch(signal) {
+    await this.#awaitQueue(signal);
+    const notifications = this.#queue;
+    this.#queue = [];
+    this.#release(this.#queuedBytes);
+    return notifications;
+  }
+
+  async #awaitQueue(signal) {
     while (this.#queue.length === 0) {
       if (this.#error) throw this.#error;
       await abortable(new Promise((resolve) => (this.#arrived = resolve)), signal);
     }
-    const notification = this.#queue.shift();
-    this.#queuedBytes -= notification.text.length;
+  }
+
+  #release(bytes) {
+    this.#queuedBytes -= bytes;
     if (this.#queuedBytes <= HIGH_WATER) this.#drained?.();
-    return notification;
   }
 
   /** Closes the connection. Requests without an answer fail. */

@@ -30,10 +30,15 @@ function gap(feed, what) {
   throw new FeedError("GAP", `the copy of ${feed} missed something: ${what}; watch again without since`, { feed });
 }
 
+const isNumber = (value) => Number.isSafeInteger(value) && value >= 0;
+const isPath = (value) => Array.isArray(value) && value.length === 2 && isNumber(value[0]) && isNumber(value[1]);
+const isObject = (value) => value !== null && typeof value === "object";
+const NONE = Object.freeze([]);
+
 /** Checks the members of one message. */
 class Members {
   constructor(params, feed) {
-    if (params === null || typeof params !== "object") gap(feed, "a message without parameters");
+    if (!isObject(params)) gap(feed, "a message without parameters");
     this.params = params;
     this.feed = feed;
   }
@@ -43,53 +48,54 @@ class Members {
   }
 
   text(value, name) {
-    this.expect(typeof value === "string", `${name} is not a text`);
+    if (typeof value !== "string") gap(this.feed, `${name} is not a text`);
     return value;
   }
 
   /** A revision, a count, or the number of a row or section. */
   number(value, name) {
-    this.expect(Number.isSafeInteger(value) && value >= 0, `${name} is not a number from 0`);
+    if (!isNumber(value)) gap(this.feed, `${name} is not a number from 0`);
     return value;
   }
 
   list(value, name) {
-    this.expect(Array.isArray(value), `${name} is not a list`);
+    if (!Array.isArray(value)) gap(this.feed, `${name} is not a list`);
     return value;
   }
 
   path(value, name) {
-    this.expect(Array.isArray(value) && value.length === 2, `${name} is not an index path`);
-    this.number(value[0], name);
-    this.number(value[1], name);
+    if (!isPath(value)) gap(this.feed, `${name} is not an index path`);
     return value;
   }
 
   /** Index paths in ascending order. */
   paths(name) {
-    let [section, row] = [0, -1];
-    for (const path of this.list(this.params[name], name)) {
-      this.path(path, name);
-      this.expect(path[0] > section || (path[0] === section && path[1] > row), `${name} is not ascending`);
+    const paths = this.list(this.params[name], name);
+    let section = 0;
+    let row = -1;
+    for (const path of paths) {
+      if (!isPath(path) || path[0] < section || (path[0] === section && path[1] <= row)) {
+        gap(this.feed, `${name} is not a list of ascending index paths`);
+      }
       [section, row] = path;
     }
-    return this.params[name];
+    return paths;
   }
 
-  /** Names and counts of the sections of a watch or a reset. */
+  /** Names, keys and counts of the sections of a watch or a reset. */
   sectionCounts() {
     return this.list(this.params.sections, "sections").map((section) => ({
       name: this.text(section?.name, "name"),
       key: section.key,
-      count: this.number(section?.count, "count"),
+      count: this.number(section.count, "count"),
     }));
   }
 
   /** The sections that were deleted and added. */
   structure() {
     const { sections } = this.params;
-    if (sections === undefined) return { deleted: [], added: [] };
-    this.expect(sections !== null && typeof sections === "object", "sections is not an object");
+    if (sections === undefined) return { deleted: NONE, added: NONE };
+    if (!isObject(sections)) gap(this.feed, "sections is not an object");
     let before = -1;
     for (const at of this.list(sections.deleted, "sections.deleted")) {
       this.expect(this.number(at, "sections.deleted") > before, "sections.deleted is not ascending");
@@ -107,8 +113,8 @@ class Members {
   /** The elements, and their types or null. */
   content() {
     const elements = this.list(this.params.elements, "elements");
+    for (const element of elements) this.expect(element instanceof JSONText, "elements are not JSONText: use decode");
     const types = this.params.types ?? null;
-    this.expect(elements.every((element) => element instanceof JSONText), "elements are not JSONText: use decode");
     if (types !== null) {
       this.expect(this.list(types, "types").length === elements.length, "another number of types than elements");
       this.expect(types.every((type) => type === null || typeof type === "string"), "a type that is not a text");
@@ -119,7 +125,7 @@ class Members {
   /** Pairs of positions in `deleted` and `added`, each in at most one pair. */
   moves(deleted, added) {
     const { moves } = this.params;
-    if (moves === undefined) return [];
+    if (moves === undefined) return NONE;
     const taken = new Set();
     let before = -1;
     for (const pair of this.list(moves, "moves")) {
@@ -130,6 +136,14 @@ class Members {
     }
     return moves;
   }
+}
+
+/** The revision of a delta, which leads on from `current`. */
+function follows(members, current) {
+  const { from, revision } = members.params;
+  if (from !== current) gap(members.feed, `a delta from revision ${from}, not ${current}`);
+  if (!(members.number(revision, "revision") > current)) gap(members.feed, `a delta back to revision ${revision}`);
+  return revision;
 }
 
 /**
@@ -181,7 +195,7 @@ export class Mirror {
    */
   apply({ method, params }) {
     const members = new Members(params, this.feed);
-    members.expect(params.feed === undefined || params.feed === this.feed, `a message of ${params.feed}`);
+    if (params.feed !== undefined && params.feed !== this.feed) gap(this.feed, `a message of ${params.feed}`);
     if (method === "delta") return this.#delta(members);
     if (method === "snapshot") return this.#part(members);
     if (method === "bookmark") return this.#bookmark(members);
@@ -252,10 +266,10 @@ export class Mirror {
   #delta(members) {
     const { params } = members;
     members.expect(this.isWhole && this.#incoming === null, "a delta before the snapshot is whole");
-    members.expect(params.from === this.revision, `a delta from revision ${params.from}, not ${this.revision}`);
-    const revision = members.number(params.revision, "revision");
-    members.expect(revision > params.from, `a delta back to revision ${revision}`);
-    const [deleted, added, updated] = ["deleted", "added", "updated"].map((name) => members.paths(name));
+    const revision = follows(members, this.revision);
+    const deleted = members.paths("deleted");
+    const added = members.paths("added");
+    const updated = members.paths("updated");
     const structure = members.structure();
     const moves = members.moves(deleted, added);
     const { elements, types } = members.content();
@@ -383,7 +397,7 @@ export class Counts {
   /** Applies a notification. Returns the change, or null if the counts are those of before. */
   apply({ method, params }) {
     const members = new Members(params, this.feed);
-    members.expect(params.feed === undefined || params.feed === this.feed, `a message of ${params.feed}`);
+    if (params.feed !== undefined && params.feed !== this.feed) gap(this.feed, `a message of ${params.feed}`);
     if (method === "bookmark") {
       this.since = { epoch: members.text(params.epoch, "epoch"), revision: members.number(params.current, "current") };
       return null;
@@ -403,9 +417,7 @@ export class Counts {
 
   #delta(members) {
     const { params } = members;
-    members.expect(params.from === this.revision, `a delta from revision ${params.from}, not ${this.revision}`);
-    const revision = members.number(params.revision, "revision");
-    members.expect(revision > params.from, `a delta back to revision ${revision}`);
+    const revision = follows(members, this.revision);
     const names = [...this.names];
     const structure = members.structure();
     for (const at of [...structure.deleted].reverse()) {

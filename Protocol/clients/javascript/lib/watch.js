@@ -1,4 +1,4 @@
-import { abortable } from "./abort.js";
+import { abortable, onAbort } from "./abort.js";
 import { Connection } from "./connection.js";
 import { FeedError, violation } from "./errors.js";
 import { Counts, Mirror } from "./mirror.js";
@@ -66,10 +66,10 @@ class Position {
 }
 
 /**
- * Follows feeds over a series of connections, and yields every notification as it is. First, and after each reconnection, it
- * yields for each feed `{method: "watch", params, text: null}` with the result of `watch`.
+ * Follows feeds over a series of connections, and yields the notifications that have come, as they are, in lists. First, and after
+ * each reconnection, a list has for each feed `{method: "watch", params, text: null}` with the result of `watch`.
  */
-export async function* follow(connect, feeds, options) {
+async function* followed(connect, feeds, options) {
   const { since = {}, initial, elements, throttle, spanning = true, signal, reconnect, onRetry, ...connecting } = options;
   const positions = new Map(feeds.map((feed) => [feed, new Position(since[feed])]));
   const backoff = new Backoff(reconnect || undefined);
@@ -91,17 +91,11 @@ export async function* follow(connect, feeds, options) {
         position.start(result, elements !== false && (position.since !== null || initial !== false));
       }
       hasBegun = true;
-      for (const params of results) yield { method: "watch", params, text: null };
+      yield results.map((params) => ({ method: "watch", params, text: null }));
       while (positions.size > 0) {
-        const notification = await connection.next(signal);
-        const { feed, ended } = notification.params;
-        if (!NOTIFICATIONS.has(notification.method)) continue;
-        if (typeof feed !== "string") throw violation("a notification without the name of a feed");
-        if (!positions.has(feed)) continue;
-        positions.get(feed).take(notification);
+        const notifications = await connection.batch(signal);
+        yield notifications.filter((notification) => isExpected(notification, positions));
         backoff.reset();
-        if (ended === true) positions.delete(feed);
-        yield notification;
       }
       return;
     } catch (error) {
@@ -115,25 +109,132 @@ export async function* follow(connect, feeds, options) {
   }
 }
 
-/** The changes of followed feeds, each with the copy after it. */
-export async function* changes(connect, feeds, mirrors, options) {
-  const since = {};
-  for (const [feed, { since: position }] of mirrors) since[feed] = position;
-  const notifications = follow(connect, feeds, { ...options, since });
-  for await (const notification of notifications) {
+/** Whether a notification is of a watch; moves the position of its feed. */
+function isExpected(notification, positions) {
+  const { method, params } = notification;
+  if (!NOTIFICATIONS.has(method)) return false;
+  if (typeof params.feed !== "string") throw violation("a notification without the name of a feed");
+  const position = positions.get(params.feed);
+  if (position === undefined) return false;
+  position.take(notification);
+  if (params.ended === true) positions.delete(params.feed);
+  return true;
+}
+
+/** Makes changes of the notifications of watches, each with the copy after it. */
+class Copies {
+  constructor(mirrors, isCounting) {
+    this.byFeed = new Map(mirrors.map((mirror) => [mirror.feed, mirror]));
+    this.isCounting = isCounting;
+  }
+
+  /** The change that a notification makes, or null. */
+  take(notification) {
     const { method, params } = notification;
-    const mirror = mirrors.get(params.feed);
-    if (method !== "watch") {
-      const change = mirror?.apply(notification) ?? null;
-      if (change !== null) yield change;
-    } else if (mirror !== undefined) {
-      mirror.restart(params);
-      if (options.elements === false && !params.resumed) yield mirror.change();
-    } else if (options.elements === false) {
-      mirrors.set(params.feed, new Counts(params));
-      yield mirrors.get(params.feed).change();
-    } else {
-      mirrors.set(params.feed, new Mirror(params));
+    const mirror = this.byFeed.get(params.feed);
+    if (method !== "watch") return mirror.apply(notification);
+    if (mirror === undefined) {
+      const fresh = this.isCounting ? new Counts(params) : new Mirror(params);
+      this.byFeed.set(params.feed, fresh);
+      return this.isCounting ? fresh.change() : null;
     }
+    mirror.restart(params);
+    return this.isCounting && !params.resumed ? mirror.change() : null;
+  }
+}
+
+/**
+ * An async iterable of what is made of the notifications of watches, one after another: while nobody asks for the next one, none
+ * is applied, and the connection stops reading. Ends when one of its signals is aborted, or when it is closed.
+ */
+class Stream {
+  #stop = new AbortController();
+  #isClosed = false;
+  #callOff = [];
+  #lists;
+  #list = [];
+  #at = 0;
+  #take;
+
+  constructor(lists, take, signals) {
+    for (const one of signals.filter(Boolean)) {
+      if (one.aborted) this.#stop.abort(one.reason);
+      this.#callOff.push(onAbort(one, () => this.#stop.abort(one.reason)));
+    }
+    this.#lists = lists(this.#stop.signal);
+    this.#take = take;
+  }
+
+  [Symbol.asyncIterator]() {
+    return this;
+  }
+
+  async next() {
+    try {
+      this.#stop.signal.throwIfAborted();
+      for (;;) {
+        while (this.#at < this.#list.length) {
+          const value = this.#take(this.#list[this.#at++]);
+          if (value !== null) return { done: false, value };
+        }
+        const { done, value } = await this.#lists.next();
+        if (done) return this.#ended();
+        this.#list = value;
+        this.#at = 0;
+      }
+    } catch (error) {
+      await this.#lists.return();
+      this.#ended();
+      if (this.#isClosed) return { done: true, value: undefined };
+      throw error;
+    }
+  }
+
+  /** Ends the iteration and closes its connection. */
+  async return(value) {
+    this.close();
+    await this.#lists.return();
+    return { done: true, value };
+  }
+
+  close() {
+    this.#isClosed = true;
+    this.#ended();
+    this.#stop.abort();
+  }
+
+  #ended() {
+    for (const callOff of this.#callOff) callOff();
+    this.#list = [];
+    return { done: true, value: undefined };
+  }
+}
+
+/** The changes of watched feeds. */
+export class Watch extends Stream {
+  #copies;
+
+  constructor(connect, feeds, { mirror = [], ...options }, signals) {
+    const copies = new Copies([mirror].flat(), options.elements === false);
+    const since = Object.fromEntries(Array.from(copies.byFeed, ([feed, { since }]) => [feed, since]));
+    super((signal) => followed(connect, feeds, { ...options, since, signal }), (notification) => copies.take(notification), signals);
+    this.#copies = copies;
+  }
+
+  /** The copy of the feed, of the first one if there are several; null before the watch has begun. */
+  get mirror() {
+    return this.#copies.byFeed.values().next().value ?? null;
+  }
+
+  /** The copies by the names of their feeds. */
+  get mirrors() {
+    return this.#copies.byFeed;
+  }
+}
+
+/** The notifications of followed feeds, as they are. */
+export class Follow extends Stream {
+  constructor(connect, feeds, options, signals) {
+    super((signal) => followed(connect, feeds, { ...options, signal }), (notification) => notification, signals);
   }
 }
