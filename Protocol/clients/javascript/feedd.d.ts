@@ -374,7 +374,7 @@ export interface ClientOptions {
   /** The name of the program in the daemon's log and in `clients`. */
   client?: string;
   numbers?: Numbers;
-  /** Milliseconds to wait for an answer, for a connection, or for the rest of a frame (60,000); 0 waits without end. */
+  /** Milliseconds to wait for an answer, for a connection, or for the rest of a frame (30,000); 0 waits without end. */
   timeout?: number;
   /** The most bytes of a frame (256 MiB). */
   maxFrame?: number;

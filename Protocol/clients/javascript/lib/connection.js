@@ -12,14 +12,36 @@ export const DEFAULTS = {
   client: "feedd.js",
   numbers: "number",
   /** Milliseconds to wait for an answer, or for the rest of a frame. */
-  timeout: 60_000,
+  timeout: 30_000,
   /** The most bytes of a frame: several times the largest of a daemon with default limits. */
   maxFrame: 256 << 20,
 };
 
 /** The longest time that `setTimeout` can wait, in milliseconds. */
 const LONGEST = 0x7fffffff;
-const later = (milliseconds, act) => setTimeout(act, Math.min(milliseconds, LONGEST));
+/** Milliseconds to read what has come while the program slept or was busy, before its time is up. */
+const GRACE = 20;
+
+/** Calls `act` after a time, unless it is stopped. */
+class Alarm {
+  #timer;
+
+  constructor(milliseconds, act) {
+    const again = () => (this.#timer = setTimeout(act, GRACE));
+    this.#timer = setTimeout(again, Math.min(milliseconds, LONGEST));
+  }
+
+  /** Whether it keeps a program of Node running. */
+  holds(isNeeded) {
+    if (isNeeded) this.#timer.ref?.();
+    else this.#timer.unref?.();
+  }
+
+  stop() {
+    clearTimeout(this.#timer);
+  }
+}
+
 const isLimited = (timeout) => timeout > 0 && timeout < Infinity;
 
 /**
@@ -35,8 +57,8 @@ export class Connection {
   #nextId = 1;
   /** Requests without an answer, by id, in the order in which they were sent. */
   #pending = new Map();
-  #timer = null;
-  #timerEnd = Infinity;
+  #alarm = null;
+  #alarmTime = Infinity;
   #output = [];
   #isWriting = false;
   #queue = [];
@@ -94,8 +116,8 @@ export class Connection {
       const deadline = isLimited(timeout) ? performance.now() + timeout : Infinity;
       this.#pending.set(id, { method, resolve, reject, deadline, timeout });
       this.#watchTime(deadline);
-      // The timer keeps a program running only while it waits for an answer.
-      if (this.#pending.size === 1) this.#timer?.ref?.();
+      // The alarm keeps a program running only while it waits for an answer.
+      if (this.#pending.size === 1) this.#alarm?.holds(true);
     });
     this.#output.push(bytes);
     if (!this.#isWriting) this.#write();
@@ -177,14 +199,14 @@ export class Connection {
   async #chunk() {
     const { timeout } = this.#options;
     if (!this.#frames.isInside || !isLimited(timeout)) return this.#transport.read();
-    let timer;
+    let alarm;
     const stalled = new Promise((_, reject) => {
-      timer = later(timeout, () => reject(violation(`a frame without its rest for ${timeout / 1000} s`)));
+      alarm = new Alarm(timeout, () => reject(violation(`a frame without its rest for ${timeout / 1000} s`)));
     });
     try {
       return await Promise.race([this.#transport.read(), stalled]);
     } finally {
-      clearTimeout(timer);
+      alarm.stop();
     }
   }
 
@@ -228,20 +250,20 @@ export class Connection {
       return;
     }
     this.#pending.delete(id);
-    if (this.#pending.size === 0) this.#timer?.unref?.();
+    if (this.#pending.size === 0) this.#alarm?.holds(false);
     if (failure) request.reject(failure);
     else request.resolve(message.result);
   }
 
   #watchTime(deadline) {
-    if (deadline >= this.#timerEnd) return;
-    clearTimeout(this.#timer);
-    this.#timerEnd = deadline;
-    this.#timer = later(deadline - performance.now(), () => this.#checkTime());
+    if (deadline >= this.#alarmTime) return;
+    this.#alarm?.stop();
+    this.#alarmTime = deadline;
+    this.#alarm = new Alarm(deadline - performance.now(), () => this.#checkTime());
   }
 
   #checkTime() {
-    this.#timerEnd = Infinity;
+    this.#alarmTime = Infinity;
     const now = performance.now();
     let next = Infinity;
     for (const request of this.#pending.values()) {
@@ -260,7 +282,7 @@ export class Connection {
   #end(error) {
     if (this.#error) return;
     this.#error = error;
-    clearTimeout(this.#timer);
+    this.#alarm?.stop();
     for (const { reject } of this.#pending.values()) reject(error);
     this.#pending.clear();
     this.#output = [];
@@ -276,18 +298,17 @@ async function opened(connect, timeout, signal) {
   if (signal?.aborted) throw signal.reason;
   const callOff = signal ? onAbort(signal, () => stop.abort(signal.reason)) : () => {};
   const seconds = timeout / 1000;
-  const timer = isLimited(timeout)
-    ? later(timeout, () => stop.abort(new FeedError("TIMEOUT", `connecting timed out after ${seconds} s`, { seconds })))
-    : undefined;
+  const late = () => stop.abort(new FeedError("TIMEOUT", `connecting timed out after ${seconds} s`, { seconds }));
+  const alarm = isLimited(timeout) ? new Alarm(timeout, late) : null;
   const transport = (async () => connect(stop.signal))();
   try {
     return await abortable(transport, stop.signal);
   } catch (error) {
-    transport.then((late) => late.close(), () => {});
+    transport.then((opened) => opened.close(), () => {});
     if (stop.signal.aborted || error instanceof FeedError) throw error;
     throw new FeedError("UNREACHABLE", `cannot connect: ${error?.message ?? error}`, { cause: error?.code }, { cause: error });
   } finally {
-    clearTimeout(timer);
+    alarm?.stop();
     callOff();
   }
 }

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { Client, Connection, FeedError, JSONText, streamTransport } from "../feedd.js";
 import { connect as connectNode } from "../node.js";
 import { frame } from "../lib/frames.js";
-import { bytesOf, greeting, inBytes, scripted } from "./support.js";
+import { PATIENCE, bytesOf, daemonFor, greeting, inBytes, noDaemon, scripted } from "./support.js";
 
 const QUICK = { timeout: 100 };
 const answer = (id, result = {}) => ({ jsonrpc: "2.0", id, result });
@@ -75,6 +75,16 @@ test("a request without an answer times out, whatever else arrives", async (t) =
   t.after(() => connection.close());
   await assert.rejects(connection.call("ping"), { name: "TimedOut", code: "TIMEOUT" });
   assert.equal(await connection.call("sync"), 1);
+});
+
+test("what came while the program was busy is in time", { skip: noDaemon, timeout: PATIENCE }, async (t) => {
+  const daemon = await daemonFor(t);
+  const client = await daemon.client(QUICK).ready();
+  t.after(() => client.close());
+  const waiting = client.call("ping");
+  await new Promise((resolve) => setImmediate(resolve));
+  for (const end = performance.now() + 300; performance.now() < end; );
+  assert.deepEqual(await waiting, {});
 });
 
 test("a daemon that does not answer hello times out, and its transport is closed", async () => {
