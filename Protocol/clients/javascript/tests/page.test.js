@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { digest } from "../lib/digest.js";
 import { Browser, noChromium } from "./chromium.js";
 import { Gateway } from "./gateway.js";
 import { PATIENCE, Daemon, noDaemon } from "./support.js";
@@ -160,4 +161,48 @@ test("texts that look like HTML are texts", { skip: noDaemon || noChromium, time
   assert.deepEqual(await browser.evaluate(`[globalThis.broken ?? null, document.querySelectorAll("main :not(div)").length, document.querySelectorAll("script").length]`), [null, 0, 1]);
   assert.equal(await browser.evaluate(`document.querySelector(".head .name").textContent`), hostile);
   assert.ok((await browser.evaluate(`document.querySelector(".facts").textContent`)).includes(`${hostile} ${hostile}`));
+});
+
+/** Runs in the page: the whole client over a transport that is handed in, whose other end answers like a daemon. */
+async function inPage() {
+  const { Client, FeedError, streamTransport } = await import("/feedd/feedd.js");
+  const { frame } = await import("/feedd/lib/frames.js");
+  const [there, back] = [new TransformStream(), new TransformStream()];
+  const writer = back.writable.getWriter();
+  const send = (message) => writer.write(frame(JSON.stringify({ jsonrpc: "2.0", ...message }))).catch(() => {});
+  const results = {
+    hello: { protocol: 1, epoch: "e", revision: 7, limits: {} },
+    watch: { feed: "f", epoch: "e", revision: 7, resumed: false, sections: [{ name: "f", count: 1 }] },
+  };
+  (async () => {
+    for (const reader = there.readable.getReader(); ; ) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const { id, method } = JSON.parse(new TextDecoder().decode(value.subarray(4)));
+      await send({ id, result: results[method] });
+      if (method !== "watch") continue;
+      await send({ method: "snapshot", params: { feed: "f", revision: 7, at: [0, 0], elements: [{ n: 12345678901234567890 }], last: true } });
+      await send({ method: "delta", params: { feed: "f", from: 7, revision: 8, deleted: [], added: [[0, 0]], updated: [], elements: ["é"] } });
+    }
+  })().catch(() => {});
+  const client = new Client(() => streamTransport({ readable: back.readable, writable: there.writable }));
+  const controller = new AbortController();
+  const seen = [];
+  try {
+    for await (const { kind, mirror } of client.watch("f", { signal: controller.signal })) {
+      seen.push(kind, mirror.digest());
+      if (kind === "delta") controller.abort(new FeedError("CLOSED", "enough"));
+    }
+  } catch (error) {
+    seen.push(error.message);
+  }
+  return seen;
+}
+
+test("the client runs in a browser over a transport that is handed in", { skip: noDaemon || noChromium, timeout: PATIENCE }, async (t) => {
+  const { browser } = await page(t, (client) => client.call("define", { feed: "inbox", kind: "collection" }));
+  const sum = (...texts) => digest([{ rows: texts.map((text) => ({ text })) }]);
+  const element = JSON.stringify({ n: 12345678901234567890 });
+  const expected = ["snapshot", sum(element), "delta", sum('"é"', element), "enough"];
+  assert.deepEqual(await browser.evaluate(`(${inPage})()`), expected);
 });
