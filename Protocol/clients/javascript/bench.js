@@ -68,13 +68,16 @@ class Redis {
   }
 }
 
+async function pushes(options) {
+  const client = await new Client(unixSocket(path)).ready();
+  const start = performance.now();
+  await client.pushAll("bench", elements(), options);
+  return start;
+}
+
 const roles = {
-  async pushFeedd() {
-    const client = await new Client(unixSocket(path)).ready();
-    const start = performance.now();
-    await client.pushAll("bench", elements(), { window: WINDOW });
-    return start;
-  },
+  pushFeedd: () => pushes({ window: WINDOW }),
+  batchFeedd: () => pushes({ batch: WINDOW }),
 
   async watchFeedd() {
     const client = new Client(unixSocket(path));
@@ -174,6 +177,8 @@ if (role) {
   const client = await new Client(unixSocket(socket)).ready();
   await client.call("define", { feed: "bench", kind: "collection" });
   await measure("feedd", socket, "Feedd");
+  const { seconds } = await run("batchFeedd", socket);
+  console.log(`feedd, ${WINDOW} elements a request: ${Math.round(COUNT / seconds).toLocaleString("en")} updates/s`);
   client.close();
   daemon.kill();
   const other = join(folder, "redis.sock");

@@ -418,7 +418,13 @@ export class Client {
   pushAll<E extends Value>(
     feed: string,
     elements: Iterable<E> | AsyncIterable<E>,
-    options?: Options & CallOptions & { window?: number; onRefused?(error: FeedError, element: E): void },
+    options?: Options & CallOptions & { window?: number; batch?: 1; onRefused?(error: FeedError, element: E): void },
+  ): Promise<number>;
+  /** Updates with `batch` elements each: one commit, accepted or refused together. */
+  pushAll<E extends Value>(
+    feed: string,
+    elements: Iterable<E> | AsyncIterable<E>,
+    options: Options & CallOptions & { window?: number; batch: number; onRefused?(error: FeedError, elements: E[]): void },
   ): Promise<number>;
   watch<T = unknown>(
     feeds: string | string[],

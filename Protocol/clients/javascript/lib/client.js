@@ -60,10 +60,12 @@ export class Client {
   }
 
   /**
-   * Pushes the elements of any iterable, one request each, with at most `window` requests without an answer. Resolves with the
-   * number of accepted elements. `onRefused(error, element)` is told of each refusal; without it, the first one ends the work.
+   * Pushes the elements of any iterable, with at most `window` requests without an answer. Resolves with the number of accepted
+   * elements. With `batch`, that many elements are one request and one commit, and are accepted or refused together.
+   * `onRefused(error, element)` is told of each refusal, with `batch` of all elements of the request; without it, the first refusal
+   * ends the work.
    */
-  async pushAll(feed, elements, { window = 256, onRefused, signal, timeout, ...members } = {}) {
+  async pushAll(feed, elements, { batch = 1, window = batch > 1 ? 4 : 256, onRefused, signal, timeout, ...members } = {}) {
     let accepted = 0;
     let open = 0;
     let failure = null;
@@ -75,15 +77,16 @@ export class Client {
     const below = async (count) => {
       while (open >= count) await new Promise((resolve) => (continues = resolve));
     };
-    const push = (element) => {
+    const send = (part) => {
       open += 1;
-      this.call("update", { feed, element, ...members }, { signal, timeout }).then(
+      const content = batch > 1 ? { elements: part } : { element: part[0] };
+      this.call("update", { feed, ...content, ...members }, { signal, timeout }).then(
         () => {
-          accepted += 1;
+          accepted += part.length;
           settled();
         },
         (error) => {
-          if (onRefused && typeof error.code === "number") onRefused(error, element);
+          if (onRefused && typeof error.code === "number") onRefused(error, batch > 1 ? part : part[0]);
           else failure ??= error;
           settled();
         },
@@ -92,12 +95,17 @@ export class Client {
     // An iterable that need not be awaited fills the window in one turn, whose requests are written at once.
     const isAsync = elements[Symbol.asyncIterator] !== undefined;
     const iterator = isAsync ? elements[Symbol.asyncIterator]() : elements[Symbol.iterator]();
+    let part = [];
     try {
       while (failure === null) {
         const { done, value } = isAsync ? await iterator.next() : iterator.next();
+        if (!done) part.push(value);
+        if (part.length >= batch || (done && part.length > 0)) {
+          send(part);
+          part = [];
+          if (open >= window) await below(window);
+        }
         if (done) break;
-        push(value);
-        if (open >= window) await below(window);
       }
     } finally {
       await iterator.return?.();

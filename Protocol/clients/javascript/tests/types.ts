@@ -25,6 +25,8 @@ async function main(signal: AbortSignal): Promise<void> {
   await client.call("define", { feed: "inbox", kind: "list" });
   await client.pushAll("inbox", [{ id: 1 }], { window: 8, onRefused: (error, element) => console.log(error.code, element.id) });
 
+  await client.pushAll("inbox", [{ id: 1 }], { batch: 64, onRefused: (_, elements) => console.log(elements[0]?.id) });
+
   for await (const change of client.watch<Notice>("inbox", { signal, throttle: 50 })) {
     if (change.kind === "delta") {
       const delta: Delta<Notice> = change;

@@ -248,6 +248,15 @@ test("pushes in a pipeline stop at the first refusal, or tell of each", skip, as
     for (let id = 0; id < 3000; id += 1) yield { id };
   }
   assert.equal(await client.pushAll("inbox", many(), { window: 7 }), 3000);
+  const { revision } = await client.call("sync");
+  const again = Array.from({ length: 1000 }, (_, id) => ({ id, again: true }));
+  assert.equal(await client.pushAll("inbox", again, { batch: 300 }), 1000);
+  assert.equal((await client.call("sync")).revision, revision + 4);
+  const parts = [];
+  const mixed = [{ id: 1 }, { id: 2 }, {}, { id: 3 }, { id: 4 }];
+  assert.equal(await client.pushAll("inbox", mixed, { batch: 2, onRefused: (error, part) => parts.push([error.code, part]) }), 3);
+  assert.deepEqual(parts, [[-32003, [{}, { id: 3 }]]]);
+  await assert.rejects(client.pushAll("inbox", mixed, { batch: 2 }), { code: -32003, data: { index: 0, feed: "inbox", path: "$.id" } });
   assert.deepEqual(await client.call("describe", { feed: "inbox" }).then(({ count }) => count), 3000);
 });
 
