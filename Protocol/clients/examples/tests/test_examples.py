@@ -112,5 +112,37 @@ class Journal(ExampleTest):
         self.assertEqual(kept, list(range(700, 1200)))
 
 
+class Waybar(ExampleTest):
+    def start(self, *arguments):
+        bar = subprocess.Popen(
+            [HERE.parent / "waybar", *arguments], env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        self.addCleanup(bar.communicate)
+        self.addCleanup(bar.kill)
+        return bar
+
+    def test_a_line_for_each_change(self):
+        bins = [{"name": "urgent", "filter": "@.priority >= 8"}, {"name": "rest"}]
+        self.connection.call("define", feed="inbox", kind="collection", exclusive=True, bins=bins)
+        bar = self.start("inbox", "2")
+        shown = lambda: json.loads(bar.stdout.readline())  # noqa: E731
+        self.assertEqual(shown(), {"text": "", "tooltip": "", "class": "empty"})
+        self.connection.call("update", feed="inbox", element={"id": 1, "text": "Milk & <b>"})
+        self.assertEqual(
+            shown(), {"text": "1 Milk &amp; &lt;b&gt;", "tooltip": "Milk &amp; &lt;b&gt;", "class": "rest"}
+        )
+        more = [{"id": 2, "priority": 9, "summary": "Door\nopen\x1b"}, b'{"id":3,"n":1.10}']
+        self.connection.call("update", feed="inbox", elements=more)
+        tooltip = "Door\ufffdopen\ufffd\nMilk &amp; &lt;b&gt;\nand 1 more"
+        self.assertEqual(shown(), {"text": "3 Door\ufffdopen\ufffd", "tooltip": tooltip, "class": "urgent"})
+        self.connection.call("delete", feed="inbox", ids=[1, 2])
+        self.assertEqual(shown()["text"], "1 {&quot;id&quot;:3,&quot;n&quot;:1.10}")
+
+    def test_a_feed_that_is_not_defined(self):
+        bar = self.start("nothing")
+        self.assertRegex(bar.stderr.read().decode(), r"\Awaybar: unknown feed")
+        self.assertEqual(bar.wait(PATIENCE), 1)
+
+
 if __name__ == "__main__":
     unittest.main()
