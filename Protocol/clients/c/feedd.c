@@ -638,7 +638,8 @@ static feedd_status write_output(feedd *f) {
 
 static feedd_status read_input(feedd *f) {
   while (wants_input(f)) {
-    if (f->read > 0) {
+    /* Half of it was taken, so that each byte moves at most once on average. */
+    if (f->read > f->input.size / 2) {
       memmove(f->input.text, f->input.text + f->read, f->input.size - f->read);
       f->input.size -= f->read;
       f->read = 0;
@@ -1455,11 +1456,16 @@ feedd_status feedd_follower_next(feedd_follower *w, feedd_update *update) {
     status = watch_again(w);
     if (status != FEEDD_OK) return finish(w, status, feedd_reason(w->f));
   }
-  feedd_status status = feedd_process(w->f);
-  while (status == FEEDD_OK) {
+  feedd_status status = FEEDD_OK;
+  for (bool is_fresh = false; status == FEEDD_OK;) {
     feedd_message m;
     bool is_step;
     status = feedd_next(w->f, &m);
+    if (status == FEEDD_AGAIN && !is_fresh) {
+      is_fresh = true;
+      status = feedd_process(w->f);
+      continue;
+    }
     if (status != FEEDD_OK) break;
     status = take(w, &m, update, &is_step);
     if (w->ended != FEEDD_OK) return w->ended;
