@@ -25,6 +25,9 @@ public enum FeedError: Error, Equatable, Sendable {
   case storageFailed(reason: String)
   /// A condition of the request does not hold: the feed has another revision than `wanted`. nil is a feed that is not defined.
   case conditionFailed(feed: String, wanted: UInt64?, present: UInt64?)
+  /// A condition of the request on the element that it names at position `index` does not hold.
+  case elementConditionFailed(
+    feed: String, revision: UInt64, index: Int, element: NamedElement, reason: UnmetElementCondition)
   /// The feed has no element with the identity `id`, a JSON text, at position `index` of the request.
   case unknownIdentity(feed: String, index: Int, id: String)
   /// The frame is not JSON. `offset` is in bytes of the frame.
@@ -41,6 +44,26 @@ public enum FeedError: Error, Equatable, Sendable {
   indirect case operationFailed(index: Int, FeedError)
   /// An error that does not name a feed, of a request that does.
   indirect case ofFeed(String, FeedError)
+}
+
+/// How a request names an element.
+public enum NamedElement: Equatable, Sendable {
+  /// By its identity, a JSON text.
+  case id(String)
+  /// By its row. The identity is nil if elements of the feed have none.
+  case row(Int, id: String?)
+  /// As the only element of a single.
+  case only
+}
+
+/// Why a condition on an element does not hold.
+public enum UnmetElementCondition: Equatable, Sendable {
+  /// The element does not match the filter.
+  case unmatched
+  /// There is no element that could match the filter.
+  case missing
+  /// There is an element although there must be none.
+  case present
 }
 
 /// What an index that is out of range counts.

@@ -247,7 +247,7 @@ extension Limits {
       name: "maxTotalViewRows", flag: "max-total-view-rows", help: "rows that all views keep",
       range: 1...1_000_000_000_000, keyPath: \.maxTotalViewRows),
     .init(
-      name: "maxPathBytes", flag: "max-path-bytes", help: "bytes of the path of a query or the filter of a delete",
+      name: "maxPathBytes", flag: "max-path-bytes", help: "bytes of the path of a query or of a filter where",
       range: 16...(1 << 30), keyPath: \.maxPathBytes),
     .init(
       name: "maxFilterBytes", flag: "max-filter-bytes",

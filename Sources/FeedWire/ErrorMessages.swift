@@ -20,7 +20,7 @@ extension FeedError {
     case .permissionDenied: -32006
     case .limitExceeded: -32007
     case .storageFailed: -32008
-    case .conditionFailed: -32009
+    case .conditionFailed, .elementConditionFailed: -32009
     case .unknownIdentity: -32010
     case .operationFailed(_, let error), .ofFeed(_, let error): error.code
     }
@@ -66,6 +66,8 @@ extension FeedError {
     case .conditionFailed(let feed, let wanted, let present):
       "condition failed: feed \"\(shown(feed))\" is \(Self.state(present)), not \(Self.state(wanted)); "
         + "read it again, then repeat the request with its revision"
+    case .elementConditionFailed(let feed, _, _, let element, let reason):
+      "condition failed: " + Self.unmet(reason, shown(element, of: feed))
     case .unknownIdentity(let feed, _, let id): "feed \"\(shown(feed))\" has no element with identity \(shown(id))"
     case .ofFeed(_, let error): error.message
     case .operationFailed(let index, let error): "operation \(grouped(index)): \(error.message)"
@@ -79,6 +81,22 @@ extension FeedError {
     case .child: "child \(grouped(index)): it has \(counted(count, "child", plural: "children")), counted from 0"
     case .placeOfChild:
       "place \(grouped(index)) for a child: it has \(counted(count, "child", plural: "children")); give 0 to \(grouped(count))"
+    }
+  }
+
+  private func shown(_ element: NamedElement, of feed: String) -> String {
+    switch element {
+    case .id(let id): "the element with identity \(shown(id)) of feed \"\(shown(feed))\""
+    case .row(let row, _): "row \(grouped(row)) of feed \"\(shown(feed))\""
+    case .only: "the element of feed \"\(shown(feed))\""
+    }
+  }
+
+  private static func unmet(_ reason: UnmetElementCondition, _ element: String) -> String {
+    switch reason {
+    case .unmatched: "\(element) does not match \"where\""
+    case .missing: "\(element) does not exist, so it cannot match \"where\""
+    case .present: "\(element) exists, and the request needs it \"absent\""
     }
   }
 
@@ -97,7 +115,7 @@ extension FeedError {
     case .noIdentity(_, let index, let path, let found):
       "row \(grouped(index)) has no identity: \(path) is \(found) and must be a string or a number"
     case .parseError, .invalidRequest, .methodNotFound, .wrongKind, .badQuery, .indexOutOfRange, .limitExceeded,
-      .conditionFailed, .unknownIdentity, .duplicateIdentity, .operationFailed, .ofFeed:
+      .conditionFailed, .elementConditionFailed, .unknownIdentity, .duplicateIdentity, .operationFailed, .ofFeed:
       message
     }
   }
@@ -138,6 +156,12 @@ extension FeedError {
     case .conditionFailed(let feed, _, let present):
       members.append("feed", feed, &out)
       members.append("revision", json: present.map { "\($0)" } ?? "null", &out)
+    case .elementConditionFailed(let feed, let revision, let index, let element, _):
+      members.append("feed", feed, &out)
+      members.append("revision", json: "\(revision)", &out)
+      members.append("index", index, &out)
+      if let id = element.id { members.append("id", json: id, &out) }
+      if case .row(let row, _) = element { members.append("at", row, &out) }
     case .unknownIdentity(let feed, let index, let id), .duplicateIdentity(let feed, let index, let id):
       members.append("feed", feed, &out)
       members.append("index", index, &out)
@@ -148,6 +172,17 @@ extension FeedError {
     case .ofFeed(let feed, let error):
       members.append("feed", feed, &out)
       error.append(to: &out, &members)
+    }
+  }
+}
+
+extension NamedElement {
+  /// The identity, a JSON text; nil if the element has none.
+  fileprivate var id: String? {
+    switch self {
+    case .id(let id): id
+    case .row(_, let id): id
+    case .only: nil
     }
   }
 }

@@ -86,6 +86,26 @@ extension ByteBuffer {
     }
   }
 
+  /// Appends `"counts":{…}`: how many entries the lists of a change have. O(1).
+  public mutating func append(countsOf change: borrowing Change) {
+    append("\"counts\":{\"deleted\":")
+    append(integer: change.deleted.count)
+    append(",\"added\":")
+    append(integer: change.added.count)
+    append(",\"updated\":")
+    append(integer: change.updated.count)
+    append(",\"moves\":")
+    append(integer: change.moves.count)
+    if !change.hasSameSections {
+      append(",\"sections\":{\"deleted\":")
+      append(integer: change.sectionsDeleted.count)
+      append(",\"added\":")
+      append(integer: change.sectionsAdded.count)
+      append(UInt8(ascii: "}"))
+    }
+    append(UInt8(ascii: "}"))
+  }
+
   @inline(never)
   private mutating func appendLists(of change: borrowing Change, _ namesSections: Bool, _ step: () -> Void) {
     append("\"deleted\":")

@@ -50,6 +50,58 @@ struct ConditionsOverSocketTests {
     _ = daemon
   }
 
+  /// One program for each of several connections claims all elements, in orders of their own.
+  @Test(
+    "of several connections that claim elements, exactly one gets each", arguments: [[], ["--durability", "memory"]])
+  func claims(_ arguments: [String]) async throws {
+    let (daemon, clients) = try start(arguments)
+    _ = try HostileTests.ask(clients[0], "define", #"{"feed":"todo","kind":"collection"}"#)
+    let elements = (0..<300).map { #"{"id":\#($0)}"# }.joined(separator: ",")
+    _ = try HostileTests.ask(clients[0], "update", #"{"feed":"todo","elements":[\#(elements)]}"#)
+    let path = daemon.socketPath
+    let claimed = try await withThrowingTaskGroup(of: [Int: Int].self) { group in
+      for owner in 0..<4 { group.addTask { try Self.claim(300, by: owner, at: path) } }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    // Each was claimed once, and its owner is the one who was told so.
+    #expect(claimed.map(\.count).reduce(0, +) == 300)
+    let owners = claimed.reduce(into: [:]) { all, claims in all.merge(claims) { _, _ in -1 } }
+    let stored = try HostileTests.ask(clients[1], "snapshot", #"{"feed":"todo"}"#)["result"].rows[0]
+    #expect(stored == (0..<300).map { #"{"id":\#($0),"owner":\#(owners[$0] ?? -1)}"# })
+  }
+
+  /// Claims elements by their identities, some by a patch and others by an update or in a transaction. Returns those that it
+  /// got, with their owner.
+  private static func claim(_ count: Int, by owner: Int, at path: String) throws -> [Int: Int] {
+    let client = try RawClient(path: path)
+    var claimed: [Int: Int] = [:]
+    for id in (0..<count).shuffled() {
+      let condition = #""where":"!@.owner""#
+      let answer =
+        switch id % 3 {
+        case 0:
+          try HostileTests.ask(
+            client, "patch", #"{"feed":"todo","id":\#(id),"patch":{"owner":\#(owner)},\#(condition)}"#)
+        case 1:
+          try HostileTests.ask(
+            client, "update", #"{"feed":"todo","element":{"id":\#(id),"owner":\#(owner)},\#(condition)}"#)
+        default:
+          try HostileTests.ask(
+            client, "transaction",
+            #"{"ops":[{"method":"patch","params":{"feed":"todo","id":\#(id),"patch":{"owner":\#(owner)},\#(condition)}}]}"#
+          )
+        }
+      if answer.has("result") {
+        claimed[id] = owner
+      } else {
+        guard answer["error"]["code"].int == -32009, answer["error"]["data"]["id"].int == id else {
+          throw TestFailure("\(answer)")
+        }
+      }
+    }
+    return claimed
+  }
+
   @Test("counters that several programs increment by reading and comparing lose nothing")
   func counter() async throws {
     let (daemon, clients) = try start([])

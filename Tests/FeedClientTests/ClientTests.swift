@@ -113,6 +113,44 @@ import Testing
     #expect(try JSONValue(refusal.data.map { String(decoding: $0, as: UTF8.self) })["revision"].int == 3)
   }
 
+  @Test("of several programs that claim an element, one gets it") func conditions() async throws {
+    let daemon = try DaemonProcess()
+    let client = Client(socket: daemon.socketPath)
+    try await client.call("define", ["feed": "todo", "kind": "collection"])
+    try await client.call("define", ["feed": "queue", "kind": "array", "id": "$.id"])
+    try await client.call("define", ["feed": "lock", "kind": "single"])
+    try await client.push(Item(id: 1, text: "free"), to: "todo", if: .absent)
+    func refused(_ id: Int?, _ change: () async throws -> Void) async throws {
+      let error = await #expect(throws: ClientError.self) { try await change() }
+      guard case .refused(let refusal) = error else { throw TestFailure("\(error as Any)") }
+      #expect(refusal.code == RemoteError.conditionFailed)
+      #expect(try JSONValue(refusal.data.map { String(decoding: $0, as: UTF8.self) })["id"].int == id)
+    }
+    try await refused(1) { try await client.push(Item(id: 1, text: "again"), to: "todo", if: .absent) }
+    let free = "@.text == 'free'"
+    try await client.patch(1, in: "todo", with: ["text": "mine"], where: free)
+    try await refused(1) { try await client.patch(1, in: "todo", with: ["text": "yours"], where: free) }
+    try await refused(1) { try await client.push(Item(id: 1, text: "yours"), to: "todo", if: .matching(free)) }
+    try await refused(1) { try await client.delete(1, from: "todo", where: free) }
+    try await client.transaction { changes in
+      try changes.push([Item(id: 1, text: "free"), Item(id: 2, text: "free")], to: "queue", if: .absent)
+      try changes.push(Item(id: 1, text: "back"), to: "todo", if: .matching("@.text == 'mine'"))
+      try changes.patch(row: 1, of: "queue", with: ["text": "taken"], where: free)
+      try changes.move(id: 1, to: 1, in: "queue", where: free)
+      changes.move(row: 0, to: 1, in: "queue", where: "@.text == 'taken'")
+      try changes.put(["text": "free"], in: "lock")
+      try changes.patch(single: "lock", with: ["text": "taken"], where: free)
+      changes.delete(1, from: "todo", where: "@.text == 'back'")
+    }
+    try await refused(nil) {
+      try await client.transaction { try $0.patch(single: "lock", with: ["text": "taken"], where: free) }
+    }
+    for try await update in client.watch("queue", as: Item.self) {
+      #expect(try update.items() == [Item(id: 1, text: "free"), Item(id: 2, text: "taken")])
+      break
+    }
+  }
+
   @Test("changes have animation hints, also in a transaction") func hints() async throws {
     let daemon = try DaemonProcess()
     let client = Client(socket: daemon.socketPath)

@@ -12,6 +12,10 @@ private final class Cell {
 }
 
 private enum Examples {
+  static func claim(client: Client) async throws {
+    try await client.patch("b", in: "todo", with: ["owner": "me"], where: "!@.owner")
+  }
+
   static func client() async throws {
     struct Item: Codable {
       var id: Int

@@ -9,9 +9,12 @@ public enum HostileRequests {
     /// The parameters: names and JSON texts.
     public let members: [(name: String, value: String)]
 
-    init(_ method: String, _ members: KeyValuePairs<String, String> = [:]) {
+    init(
+      _ method: String, _ members: KeyValuePairs<String, String> = [:],
+      with options: [(name: String, value: String)] = []
+    ) {
       self.method = method
-      self.members = members.map { ($0.key, $0.value) }
+      self.members = members.map { ($0.key, $0.value) } + options
     }
 
     /// The parameters as a JSON object.
@@ -61,12 +64,19 @@ public enum HostileRequests {
   public static let names = ["a", "b", "c", "m", "p", "s", "t", "v"]
 
   private static let fade = #""fade""#
+  private static let counts = #""counts""#
   private static let condition = #"{"feed":"none","revision":null}"#
+  /// The parameters of every method that is answered with a change.
+  private static let options = [("animation", fade), ("result", counts), ("if", condition)]
 
   /// Valid requests of every method, which together have every parameter.
   public static let examples: [Example] =
     changes + definitions + [
-      Example("transaction", ["ops": #"[{"method":"insert","params":{"feed":"b","element":1}}]"#, "if": condition]),
+      Example(
+        "transaction",
+        [
+          "ops": #"[{"method":"insert","params":{"feed":"b","element":1}}]"#, "result": counts, "if": "[\(condition)]",
+        ]),
       Example("select", ["feed": #""a""#, "at": "[0,1]", "if": condition]),
       Example("select", ["feed": #""a""#, "all": "true"]),
       Example("deselect", ["feed": #""a""#, "at": "[[0,1],[0,2]]", "if": condition]),
@@ -93,28 +103,32 @@ public enum HostileRequests {
     ]
 
   private static let changes: [Example] = [
-    Example("update", ["feed": #""c""#, "element": #"{"id":1,"n":2}"#, "animation": fade, "if": condition]),
+    Example("update", ["feed": #""c""#, "element": #"{"id":1,"n":2}"#], with: options),
     Example("update", ["feed": #""c""#, "elements": #"[{"id":1,"n":2},{"id":9}]"#]),
-    Example("patch", ["feed": #""c""#, "id": "1", "patch": #"{"n":3}"#, "animation": fade, "if": "[\(condition)]"]),
-    Example("patch", ["feed": #""a""#, "at": "0", "patch": #"{"n":3}"#]),
+    Example("patch", ["feed": #""c""#, "id": "1", "patch": #"{"n":3}"#], with: options),
+    Example("update", ["feed": #""a""#, "elements": #"[{"id":1},{"id":2}]"#, "where": #""@.id > 0""#]),
+    Example("update", ["feed": #""c""#, "element": #"{"id":9}"#, "absent": "true"]),
+    Example("patch", ["feed": #""a""#, "at": "0", "patch": #"{"n":3}"#, "where": #""!@.n""#]),
+    Example("patch", ["feed": #""s""#, "patch": #"{"n":3}"#, "where": #""@.n == 1""#]),
     Example("patch", ["feed": #""a""#, "patches": #"[{"id":1,"patch":{"n":3}},{"at":1,"patch":{"n":4}}]"#]),
-    Example("delete", ["feed": #""c""#, "id": "1", "animation": fade, "if": condition]),
+    Example("delete", ["feed": #""c""#, "id": "1"], with: options),
     Example("delete", ["feed": #""c""#, "ids": "[1,2,77]"]),
+    Example("delete", ["feed": #""c""#, "ids": "[1,2]", "where": #""@.id < 3""#]),
     Example("delete", ["feed": #""c""#, "where": #""@.id > 2""#]),
-    Example("set", ["feed": #""b""#, "elements": "[1,[2]]", "animation": fade, "if": condition]),
-    Example("insert", ["feed": #""b""#, "element": "1", "at": "0", "animation": fade, "if": condition]),
+    Example("set", ["feed": #""b""#, "elements": "[1,[2]]"], with: options),
+    Example("insert", ["feed": #""b""#, "element": "1", "at": "0"], with: options),
     Example("insert", ["feed": #""b""#, "elements": "[1,2]"]),
-    Example("remove", ["feed": #""a""#, "at": "0", "animation": fade, "if": condition]),
-    Example("replace", ["feed": #""a""#, "element": #"{"id":7}"#, "at": "1", "animation": fade, "if": condition]),
+    Example("remove", ["feed": #""a""#, "at": "0"], with: options),
+    Example("replace", ["feed": #""a""#, "element": #"{"id":7}"#, "at": "1"], with: options),
     Example("replace", ["feed": #""a""#, "elements": #"[{"id":7},{"id":8}]"#, "at": "1"]),
-    Example("move", ["feed": #""a""#, "from": "0", "to": "2", "animation": fade, "if": condition]),
-    Example("move", ["feed": #""a""#, "id": "1", "to": "2"]),
-    Example("put", ["feed": #""s""#, "element": "null", "animation": fade, "if": condition]),
-    Example("activate", ["feed": #""t""#, "child": "1", "animation": fade, "if": condition]),
-    Example("insertChild", ["feed": #""t""#, "child": #""s""#, "at": "1", "animation": fade, "if": condition]),
+    Example("move", ["feed": #""a""#, "from": "0", "to": "2"], with: options),
+    Example("move", ["feed": #""a""#, "id": "1", "to": "2", "where": #""@.id == 1""#]),
+    Example("put", ["feed": #""s""#, "element": "null"], with: options),
+    Example("activate", ["feed": #""t""#, "child": "1"], with: options),
+    Example("insertChild", ["feed": #""t""#, "child": #""s""#, "at": "1"], with: options),
     Example("insertChild", ["feed": #""t""#, "child": #""s""#, "before": #""a""#]),
     Example("insertChild", ["feed": #""p""#, "child": #""s""#, "after": #""a""#]),
-    Example("removeChild", ["feed": #""t""#, "child": #""a""#, "animation": fade, "if": condition]),
+    Example("removeChild", ["feed": #""t""#, "child": #""a""#], with: options),
     Example("removeChild", ["feed": #""p""#, "at": "0"]),
   ]
 

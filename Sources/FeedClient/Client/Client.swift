@@ -61,29 +61,35 @@ public final class Client: Sendable {
   }
 
   /// Inserts an element into a collection, or updates the element with its identity.
-  /// - Parameter animation: a hint for those who draw the change; see ``ItemUpdate/animation``.
+  /// - Parameters:
+  ///   - animation: a hint for those who draw the change; see ``ItemUpdate/animation``.
+  ///   - condition: what must hold for the present element with this identity; see ``ElementCondition``.
   /// - Returns: the revision of the daemon.
   @discardableResult
   public func push(
-    _ element: some Encodable, to feed: String, animation: String? = nil
+    _ element: some Encodable, to feed: String, animation: String? = nil, if condition: ElementCondition? = nil
   ) async throws -> UInt64 {
-    try await push([element], to: feed, animation: animation)
+    try await push([element], to: feed, animation: animation, if: condition)
   }
 
   /// Inserts or updates elements of a collection in one commit.
+  /// - Parameter condition: what must hold for the present elements with these identities; see ``ElementCondition``.
   @discardableResult
   public func push(
-    _ elements: [some Encodable], to feed: String, animation: String? = nil
+    _ elements: [some Encodable], to feed: String, animation: String? = nil, if condition: ElementCondition? = nil
   ) async throws -> UInt64 {
-    try await change(animation) { changes in try changes.push(elements, to: feed) }
+    try await change(animation) { changes in try changes.push(elements, to: feed, if: condition) }
   }
 
   /// Deletes the element with an identity. Does nothing if there is none.
+  /// - Parameter filter: a condition that the element must match; then it must be there.
   @discardableResult
   public func delete(
-    _ id: some Encodable & Sendable, from feed: String, animation: String? = nil
+    _ id: some Encodable & Sendable, from feed: String, animation: String? = nil, where filter: String? = nil
   ) async throws -> UInt64 {
-    try await change(animation) { changes in try changes.add("delete", feed, [("id", id)]) }
+    try await change(animation) { changes in
+      try changes.add("delete", feed, [("id", id)] + ElementCondition.matches(filter))
+    }
   }
 
   /// Deletes the elements for which a filter holds, such as `@.priority < 3`.
@@ -93,11 +99,17 @@ public final class Client: Sendable {
   }
 
   /// Merges members into the element with an identity (RFC 7396); a null member is removed.
+  ///
+  ///     try await client.patch("b", in: "todo", with: ["owner": "me"], where: "!@.owner")
+  ///
+  /// - Parameter filter: a condition that the element must match. Of several programs that claim an element so, one gets it,
+  ///   and the others throw ``RemoteError/conditionFailed``.
   @discardableResult
   public func patch(
-    _ id: some Encodable & Sendable, in feed: String, with patch: some Encodable, animation: String? = nil
+    _ id: some Encodable & Sendable, in feed: String, with patch: some Encodable, animation: String? = nil,
+    where filter: String? = nil
   ) async throws -> UInt64 {
-    try await change(animation) { changes in try changes.add("patch", feed, [("id", id), ("patch", patch)]) }
+    try await change(animation) { changes in try changes.patch(id, in: feed, with: patch, where: filter) }
   }
 
   /// Executes several changes in one commit, in the order in which `body` adds them. If one is refused, none takes
@@ -148,6 +160,29 @@ public final class Client: Sendable {
   }
 }
 
+/// What must hold for the present elements that a change names. Otherwise the change is refused with
+/// ``RemoteError/conditionFailed``, and nothing is changed.
+public enum ElementCondition: Sendable {
+  /// Each element is there and matches a filter, such as `!@.owner`.
+  case matching(String)
+  /// There is no element of these identities.
+  case absent
+
+  /// The parameters of a request with a condition.
+  fileprivate static func parameters(_ condition: ElementCondition?) -> [(String, any Encodable)] {
+    switch condition {
+    case nil: []
+    case .matching(let filter): [("where", filter)]
+    case .absent: [("absent", true)]
+    }
+  }
+
+  /// The parameters of a request whose elements must match a filter, if it is not nil.
+  fileprivate static func matches(_ filter: String?) -> [(String, any Encodable)] {
+    parameters(filter.map { .matching($0) })
+  }
+}
+
 /// The changes of one commit; see ``Client/transaction(_:)``.
 public struct Transaction {
   private struct Condition: Encodable {
@@ -176,11 +211,17 @@ public struct Transaction {
   }
 
   /// Inserts an element into a collection or an array with identity, or updates the element with its identity.
-  public mutating func push(_ element: some Encodable, to feed: String) throws { try push([element], to: feed) }
+  /// - Parameter condition: what must hold for the present element with this identity.
+  public mutating func push(
+    _ element: some Encodable, to feed: String, if condition: ElementCondition? = nil
+  ) throws { try push([element], to: feed, if: condition) }
 
   /// Inserts or updates elements of a collection or an array with identity.
-  public mutating func push(_ elements: [some Encodable], to feed: String) throws {
-    try add("update", feed, [("elements", elements)])
+  /// - Parameter condition: what must hold for the present elements with these identities.
+  public mutating func push(
+    _ elements: [some Encodable], to feed: String, if condition: ElementCondition? = nil
+  ) throws {
+    try add("update", feed, [("elements", elements)] + ElementCondition.parameters(condition))
   }
 
   /// Replaces the content of a collection or an array by these elements.
@@ -189,27 +230,42 @@ public struct Transaction {
   }
 
   /// Deletes the element with this identity.
-  public mutating func delete(_ id: Int, from feed: String) { try? add("delete", feed, [("id", id)]) }
+  /// - Parameter filter: a condition that the element must match; then it must be there.
+  public mutating func delete(_ id: Int, from feed: String, where filter: String? = nil) {
+    try? add("delete", feed, [("id", id)] + ElementCondition.matches(filter))
+  }
 
   /// Deletes the element with this identity.
-  public mutating func delete(_ id: String, from feed: String) { try? add("delete", feed, [("id", id)]) }
+  /// - Parameter filter: a condition that the element must match; then it must be there.
+  public mutating func delete(_ id: String, from feed: String, where filter: String? = nil) {
+    try? add("delete", feed, [("id", id)] + ElementCondition.matches(filter))
+  }
 
   /// Deletes the elements for which a filter holds, such as `@.priority < 3`.
   public mutating func delete(where filter: String, from feed: String) { try? add("delete", feed, [("where", filter)]) }
 
   /// Merges members into the element with an identity (RFC 7396); a null member is removed.
-  public mutating func patch(_ id: some Encodable, in feed: String, with patch: some Encodable) throws {
-    try add("patch", feed, [("id", id), ("patch", patch)])
+  /// - Parameter filter: a condition that the element must match.
+  public mutating func patch(
+    _ id: some Encodable, in feed: String, with patch: some Encodable, where filter: String? = nil
+  ) throws {
+    try add("patch", feed, [("id", id), ("patch", patch)] + ElementCondition.matches(filter))
   }
 
   /// Merges members into the element at a row of an array.
-  public mutating func patch(row: Int, of feed: String, with patch: some Encodable) throws {
-    try add("patch", feed, [("at", row), ("patch", patch)])
+  /// - Parameter filter: a condition that the element must match.
+  public mutating func patch(
+    row: Int, of feed: String, with patch: some Encodable, where filter: String? = nil
+  ) throws {
+    try add("patch", feed, [("at", row), ("patch", patch)] + ElementCondition.matches(filter))
   }
 
   /// Merges members into the element of a single.
-  public mutating func patch(single feed: String, with patch: some Encodable) throws {
-    try add("patch", feed, [("patch", patch)])
+  /// - Parameter filter: a condition that the element must match.
+  public mutating func patch(
+    single feed: String, with patch: some Encodable, where filter: String? = nil
+  ) throws {
+    try add("patch", feed, [("patch", patch)] + ElementCondition.matches(filter))
   }
 
   /// Inserts elements into an array; without a row, at its end.
@@ -223,13 +279,17 @@ public struct Transaction {
   }
 
   /// Moves a row of an array. The new row is counted after the move.
-  public mutating func move(row: Int, to destination: Int, in feed: String) {
-    try? add("move", feed, [("from", row), ("to", destination)])
+  /// - Parameter filter: a condition that the element must match.
+  public mutating func move(row: Int, to destination: Int, in feed: String, where filter: String? = nil) {
+    try? add("move", feed, [("from", row), ("to", destination)] + ElementCondition.matches(filter))
   }
 
   /// Moves the element with an identity in an array. The new row is counted after the move.
-  public mutating func move(id: some Encodable, to destination: Int, in feed: String) throws {
-    try add("move", feed, [("id", id), ("to", destination)])
+  /// - Parameter filter: a condition that the element must match.
+  public mutating func move(
+    id: some Encodable, to destination: Int, in feed: String, where filter: String? = nil
+  ) throws {
+    try add("move", feed, [("id", id), ("to", destination)] + ElementCondition.matches(filter))
   }
 
   /// Removes rows of an array. All rows are counted before the removal.

@@ -181,7 +181,8 @@ public struct RemoteError: Error, Equatable, Sendable {
 
   /// The feed is not defined.
   public static let unknownFeed = -32000
-  /// A condition of the request does not hold. `data.revision` is the current revision of `data.feed`.
+  /// A condition of the request does not hold. `data.revision` is the current revision of `data.feed`; for a condition on
+  /// an element, `data.id` is its identity.
   public static let conditionFailed = -32009
   /// The feed has no element with the identity in `data.id`.
   public static let unknownIdentity = -32010

@@ -132,7 +132,7 @@ struct AccessControl {
   ) throws(FeedError) {
     guard let rules, !isPrivileged(peer) else { return }
     if method.isLogged {
-      for feed in Parameters(object: params).conditionFeeds {
+      for feed in Parameters(object: params).conditionFeeds(of: method) {
         do throws(FeedError) {
           try checkReading(feed, rules, peer, catalog)
         } catch {

@@ -70,10 +70,25 @@ extension Engine {
 }
 
 extension Parameters {
-  /// The feeds of the conditions, for access rules.
-  var conditionFeeds: [String] {
-    guard let conditions = member("if") else { return [] }
-    let all = conditions.kind == .array ? Array(conditions.elements) : [conditions]
-    return all.compactMap { $0.member("feed")?.truncatedName }
+  /// The feeds of the conditions of a method, for access rules. A condition on elements tells what the feed holds.
+  func conditionFeeds(of method: Method) -> [String] {
+    var feeds: [String] = []
+    if let conditions = member("if") {
+      let all = conditions.kind == .array ? Array(conditions.elements) : [conditions]
+      feeds = all.compactMap { $0.member("feed")?.truncatedName }
+    }
+    if hasElementCondition(of: method), let feed = member("feed")?.truncatedName { feeds.append(feed) }
+    return feeds
   }
+
+  private func hasElementCondition(of method: Method) -> Bool {
+    switch method {
+    case .update, .patch, .move: member("where") != nil || member("absent") != nil
+    case .delete: member("where") != nil && !judgesAllElements
+    default: false
+    }
+  }
+
+  /// Whether a `delete` judges all elements of the feed, and not only those that it names.
+  var judgesAllElements: Bool { member("where") != nil && member("id") == nil && member("ids") == nil }
 }

@@ -25,6 +25,7 @@ extension Engine {
       }
       try list.replace(elements, at: places, in: commit)
     case .move:
+      try checkElement(ofMove: parameters, in: list, feed)
       if let id = parameters.member("id") {
         guard list.hasIdentity else {
           throw Parameters.refuse("id", "has no meaning in an array without identity: give \"from\", the row")

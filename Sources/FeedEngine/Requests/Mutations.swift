@@ -20,7 +20,8 @@ extension Engine {
     _ method: Method, _ parameters: Parameters, _ reply: Reply
   ) throws(FeedError) {
     assert(method.rules.effect == .changesFeeds, "\(method) is not logged")
-    let listsChange = method.rules.cost == .change
+    let hasChange = method.rules.cost == .change
+    let listsChange = hasChange ? try !parameters.wantsCounts : false
     var longResult = ByteBuffer()
     begin(for: reply.session)
     do throws(FeedError) {
@@ -38,9 +39,11 @@ extension Engine {
     try answer(reply) { out in
       out.append("\"revision\":")
       out.append(integer: catalog.revision)
-      if listsChange {
+      if hasChange {
         out.append(UInt8(ascii: ","))
-        if longResult.count > 0 && namesSections {
+        if !listsChange {
+          commit.withResult { change, _ in out.append(countsOf: change) }
+        } else if longResult.count > 0 && namesSections {
           out.append(longResult.bytes)
         } else {
           commit.withResult { change, _ in out.append(change, namesSections: namesSections) }
@@ -52,6 +55,7 @@ extension Engine {
   /// Executes several mutating methods as one commit, all or none.
   func transaction(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let operations = try parameters.array("ops", "an array of operations, each with method and params")
+    let wantsCounts = try parameters.wantsCounts
     try checkConditions(ofOperations: operations)
     var results = ByteBuffer()
     // The bytes of names that are withheld. They count, because replay, which withholds nothing, makes the same decisions.
@@ -59,17 +63,14 @@ extension Engine {
     begin(for: reply.session)
     do throws(FeedError) {
       for (place, operation) in operations.elements.enumerated() {
-        try apply(operation, at: place, of: reply.session)
+        let opWantsCounts = try apply(operation, at: place, of: reply.session)
         try commit.useStepsOfViews(limit: limits.maxRequestSteps)
         try catalog.checkRowsOfViews()
         results.append(place > 0 ? ",{" : "{")
-        let start = results.count
-        commit.withResult { results.append($0, step: $1) }
-        if !mayNameSections(Parameters(object: operation.member("params")), reply.session) {
-          let full = results.count
-          results.truncate(to: start)
-          commit.withResult { results.append($0, namesSections: false, step: $1) }
-          withheld += full - results.count
+        if wantsCounts || opWantsCounts {
+          commit.withResult { change, _ in results.append(countsOf: change) }
+        } else {
+          withheld += appendResult(to: &results, of: operation, reply.session)
         }
         results.append(UInt8(ascii: "}"))
         // Checked without an id too, because it also bounds the work.
@@ -87,6 +88,17 @@ extension Engine {
       out.append(results.bytes)
       out.append(UInt8(ascii: "]"))
     }
+  }
+
+  /// Appends the change of an operation. Returns the bytes of the names of sections that it withholds.
+  private func appendResult(to results: inout ByteBuffer, of operation: JSONView, _ session: Session) -> Int {
+    let start = results.count
+    commit.withResult { results.append($0, step: $1) }
+    if mayNameSections(Parameters(object: operation.member("params")), session) { return 0 }
+    let full = results.count
+    results.truncate(to: start)
+    commit.withResult { results.append($0, namesSections: false, step: $1) }
+    return full - results.count
   }
 
   /// Starts a commit whose errors name no feed that the client may not read, unless the request names it.
@@ -119,7 +131,8 @@ extension Engine {
     session.named.forget()
   }
 
-  private func apply(_ operation: JSONView, at place: Int, of session: Session) throws(FeedError) {
+  /// Applies an operation of a transaction. Returns whether its result is the counts of its change.
+  private func apply(_ operation: JSONView, at place: Int, of session: Session) throws(FeedError) -> Bool {
     do throws(FeedError) {
       guard operation.kind == .object, let name = operation.member("method"), name.kind == .string else {
         throw .invalidParams(member: "ops[\(place)]", reason: "must be an object with \"method\" and \"params\"")
@@ -134,7 +147,9 @@ extension Engine {
       if let object, object.kind != .object {
         throw .invalidParams(member: "ops[\(place)].params", reason: "must be an object of named parameters")
       }
-      try apply(method, Parameters(object: object), of: session)
+      let parameters = Parameters(object: object)
+      try apply(method, parameters, of: session)
+      return method.rules.cost == .change ? try parameters.wantsCounts : false
     } catch {
       throw error.ofOperation(at: place, operation.member("params"))
     }
@@ -193,6 +208,7 @@ extension Engine {
 
   private func update(_ parameters: Parameters, of session: Session) throws(FeedError) {
     let target = try feed(parameters, of: session)
+    try checkElements(ofUpdate: parameters, in: target)
     // No reference to the collection is counted.
     let done = target.withCollection { collection in
       Result { () throws(FeedError) in try update(collection, parameters) }
@@ -217,14 +233,22 @@ extension Engine {
     guard let feed = target.collection else {
       let array = try identifiedArray(target, .delete)
       switch try deletion(parameters) {
-      case .id(let id): return try array.delete([id], in: commit)
-      case .ids(let ids): return try array.delete(Array(ids.elements), in: commit)
+      case .id(let id):
+        try checkElements(CollectionOfOne(id), ofDelete: parameters, in: target)
+        return try array.delete([id], in: commit)
+      case .ids(let ids):
+        try checkElements(ids.elements, ofDelete: parameters, in: target)
+        return try array.delete(Array(ids.elements), in: commit)
       case .filter(let filter): return try array.delete(where: filter, in: commit)
       }
     }
     switch try deletion(parameters) {
-    case .id(let id): try feed.delete(id, in: commit)
-    case .ids(let ids): try feed.delete(ids: ids, in: commit)
+    case .id(let id):
+      try checkElements(CollectionOfOne(id), ofDelete: parameters, in: target)
+      try feed.delete(id, in: commit)
+    case .ids(let ids):
+      try checkElements(ids.elements, ofDelete: parameters, in: target)
+      try feed.delete(ids: ids, in: commit)
     case .filter(let filter): try feed.delete(where: filter, in: commit)
     }
   }
@@ -238,22 +262,16 @@ extension Engine {
 
   private func deletion(_ parameters: Parameters) throws(FeedError) -> Deletion {
     try parameters.refuseBoth("id", "ids")
-    if parameters.member("where") != nil {
-      try parameters.refuseBoth("id", "where")
-      try parameters.refuseBoth("ids", "where")
-      return .filter(try condition(parameters))
-    }
     if parameters.member("ids") != nil { return .ids(try parameters.array("ids", "an array of identities")) }
-    guard let id = parameters.member("id") else {
-      throw Parameters.refuse("id", "is missing: give \"id\", \"ids\" as an array, or \"where\" as a filter")
-    }
-    return .id(id)
+    if let id = parameters.member("id") { return .id(id) }
+    if parameters.member("where") != nil { return .filter(try filter(parameters)) }
+    throw Parameters.refuse("id", "is missing: give \"id\", \"ids\" as an array, or \"where\" as a filter")
   }
 
   /// Returns `feed` as an array with identity, for a method that changes elements by identity.
   ///
   /// - Throws: `wrongKind` for other feeds, `permissionDenied` if the array does not allow the method.
-  private func identifiedArray(_ feed: Feed, _ method: Method) throws(FeedError) -> ListKind {
+  func identifiedArray(_ feed: Feed, _ method: Method) throws(FeedError) -> ListKind {
     guard let list = feed.kind as? ListKind, list.hasIdentity else {
       // The first version of the protocol knew no array with identity; its test vectors give "collection" here.
       let isPlainArray = (feed.kind as? ListKind)?.shape == .array
@@ -264,7 +282,8 @@ extension Engine {
     return list
   }
 
-  private func condition(_ parameters: Parameters) throws(FeedError) -> Filter {
+  /// Returns the filter of the parameter `where`.
+  func filter(_ parameters: Parameters) throws(FeedError) -> Filter {
     let text = try expression(parameters, "where", "a filter such as \"@.done == true\"")
     do throws(QueryError) {
       return try Filter(parsing: text, atMost: limits.maxFilterBytes)
@@ -306,5 +325,17 @@ extension Engine {
         reason: "feed \"\(name)\" is defined by the daemon's configuration; take it out of that file instead")
     }
     try catalog.undefine(name)
+  }
+}
+
+extension Parameters {
+  /// Whether the answer has the counts of the change instead of its lists.
+  fileprivate var wantsCounts: Bool {
+    get throws(FeedError) {
+      guard let result = member("result") else { return false }
+      if result.stringEquals("counts") { return true }
+      if result.stringEquals("change") { return false }
+      throw Parameters.refuse("result", "must be \"change\" or \"counts\"")
+    }
   }
 }

@@ -20,12 +20,14 @@ extension Engine {
   private func patch(_ collection: CollectionKind, of feed: Feed, _ parameters: Parameters) throws(FeedError) {
     let patches = try Patches(parameters, keys: [.id], "the identity of an element")
     var merged = MergedElements(limits, commit)
+    var condition = try elementCondition(parameters, on: feed)
     let path = collection.content.id
     for (index, patch) in patches.entries.enumerated() {
       let key = patch.key
-      guard let row = try catalog.find(key, in: feed)?.row else {
+      guard let row = try catalog.find(key, index: index, in: feed)?.row else {
         throw .unknownIdentity(feed: feed.name, index: index, id: String(decoding: key.text, as: UTF8.self))
       }
+      try condition?.check(row, at: index, NamedElement(id: key))
       // The address of an element's text is stable until the element changes, so it identifies the element.
       try merged.merge(patch.value, into: row.text, key: Int(bitPattern: row.text.baseAddress)) {
         result throws(FeedError) in try patches.checkIdentity(of: result, path, is: key, index, feed)
@@ -44,10 +46,14 @@ extension Engine {
     var merged = MergedElements(limits, commit)
     let section = feed.section(at: 0)
     var rows: [Int] = []
+    var condition = try elementCondition(parameters, on: feed)
     var scanner = JSONScanner(maxDepth: limits.maxDepth + 1)
     for (index, patch) in patches.entries.enumerated() {
       let row = try patches.row(patch, index, list, feed)
       let element = section.row(at: row).text
+      try condition?.check(
+        section.row(at: row), at: index,
+        patch.member == .id ? NamedElement(id: patch.key) : .row(row, id: list.identity(of: element)))
       let isFirst = try merged.merge(patch.value, into: element, key: row) { result throws(FeedError) in
         guard let path, let before = try? scanner.scan(element), let id = path.resolve(before) else { return }
         try patches.checkIdentity(of: result, path, is: id, index, feed)
@@ -68,6 +74,8 @@ extension Engine {
     guard section.count > 0 else {
       throw .indexOutOfRange(feed: feed.name, place: section.name, index: 0, count: 0, what: .row)
     }
+    var condition = try elementCondition(parameters, on: feed)
+    try condition?.check(section.row(at: 0), at: 0, .only)
     var merged = MergedElements(limits, commit)
     try merged.merge(patch, into: section.row(at: 0).text, key: 0)
     try merged.withResults { elements throws(FeedError) in

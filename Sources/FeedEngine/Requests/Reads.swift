@@ -24,6 +24,7 @@ extension Engine {
       out.append(UInt8(ascii: ","))
       out.append(integer: row)
       out.append(found == nil ? "],\"found\":false" : "],\"found\":true")
+      out.append(revisionOf: feed)
     }
   }
 
@@ -45,6 +46,7 @@ extension Engine {
       out.append(",\"at\":")
       out.append(found?.places ?? [])
       out.append(found == nil ? ",\"found\":false" : ",\"found\":true")
+      out.append(revisionOf: feed)
     }
   }
 
@@ -154,6 +156,11 @@ extension Engine {
 }
 
 extension ByteBuffer {
+  fileprivate mutating func append(revisionOf feed: Feed) {
+    append(",\"revision\":")
+    append(integer: feed.revision)
+  }
+
   /// Appends `"element":…,"type":…`, both null if there is no row.
   fileprivate mutating func appendFound(_ row: Row?) {
     append("\"element\":")

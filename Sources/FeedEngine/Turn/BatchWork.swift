@@ -48,7 +48,7 @@ extension Engine {
     if hasSlowFilters(parameters(), bytes: bytes) { return work &+ Self.slowWork }
     switch method {
     case .set: return work &+ rows(parameters().member("feed"))
-    case .delete: return parameters().member("where") == nil ? work : work &+ rows(parameters().member("feed"))
+    case .delete: return parameters().judgesAllElements ? work &+ rows(parameters().member("feed")) : work
     case .define: return work &+ Self.definitionWork &+ judgedRows(parameters())
     case .undefine, .activate, .insertChild, .removeChild: return work &+ Self.definitionWork
     case .transaction where bytes >= Self.shortTransaction: return work &+ Self.slowWork

@@ -144,13 +144,17 @@ extension Engine {
     switch method {
     case .update:
       // Most updates are shorter: for them the feed is not looked up.
-      return bytes >= Self.longUpdate && bytes &* (feed(parameters())?.sectionCount ?? 1) >= Self.longRequest
+      if bytes >= Self.longUpdate && bytes &* (feed(parameters())?.sectionCount ?? 1) >= Self.longRequest {
+        return true
+      }
+      return parameters().member("where") != nil
     case .patch:
+      if parameters().member("where") != nil { return true }
       guard let feed = feed(parameters()), let longest = feed.kind.rows?.longestElement else { return false }
       return longest >= Self.longElement || feed.hasSlowFilters(for: bytes &+ longest)
         || bytes >= Self.longUpdate && bytes &* feed.sectionCount >= Self.longRequest
     case .set: return feed(parameters())?.kind.rows?.elementCount ?? 0 >= Self.manyRows
-    case .delete: return parameters().member("where") != nil
+    case .delete, .move: return parameters().member("where") != nil
     case .define, .undefine, .activate, .insertChild, .removeChild: return true
     case .transaction: return parameters().member("ops").map(mayBeLong) ?? false
     default: return false
@@ -174,7 +178,7 @@ extension Engine {
     return operations.elements.reduce(0) { sum, operation in
       let parameters = Parameters(object: operation.member("params"))
       switch operation.member("method").flatMap({ Method($0) }) {
-      case .delete where parameters.member("where") != nil, .set, .define:
+      case .delete where parameters.judgesAllElements, .set, .define:
         return sum + (feed(parameters)?.kind.rows?.elementCount ?? 0)
       default: return sum
       }

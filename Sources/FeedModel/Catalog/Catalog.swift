@@ -1,5 +1,6 @@
 import FeedChange
 import FeedJSON
+import FeedQuery
 
 /// All feeds of the daemon.
 ///
@@ -88,17 +89,40 @@ public final class Catalog {
   /// Returns the element with an identity and its places in `feed`, which is a collection, a bin, an array with identity or
   /// a managed feed. Returns nil if the feed has no such element. O(bins · log n).
   ///
+  /// - Parameter index: the position of `id` in the request, for the error.
   /// - Throws: `wrongKind` if elements of the feed have no identity, `noIdentity` if `id` is not a string or a number.
-  public func find(_ id: JSONView, in feed: Feed) throws(FeedError) -> (row: Row, places: [IndexPath])? {
+  public func find(
+    _ id: JSONView, index: Int = 0, in feed: Feed
+  ) throws(FeedError) -> (row: Row, places: [IndexPath])? {
     switch feed.kind {
-    case let collection as CollectionKind: try collection.find(id)
+    case let collection as CollectionKind: try collection.find(id, index: index)
     case let managed as ManagedKind: try managed.find(id)
     case let bin as BinKind: try bin.find(id)
     case let list as FeedListKind: list.find(id)
-    case let list as ListKind where list.hasIdentity: try list.find(id)
+    case let list as ListKind where list.hasIdentity: try list.find(id, index: index)
     default:
       throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: "collection, bin or array with \"id\"")
     }
+  }
+
+  /// Returns the identity of `element`, a whole element of a request, and the present element of `feed` with that identity;
+  /// nil if there is none. The feed is a collection or an array with identity.
+  ///
+  /// - Throws: `wrongKind` for other feeds, `noIdentity` if `element` has none.
+  public func find(
+    identityOf element: JSONView, index: Int, in feed: Feed
+  ) throws(FeedError) -> (id: JSONView, row: Row?) {
+    let (path, row): (SingularPath?, Row?) =
+      switch feed.kind {
+      case let collection as CollectionKind:
+        (collection.content.id, try collection.find(identityOf: element, index: index))
+      case let list as ListKind where list.hasIdentity:
+        (list.identityPath, try list.find(identityOf: element, index: index))
+      default:
+        throw .wrongKind(feed: feed.name, kind: feed.kindName, wanted: "collection or array with \"id\"")
+      }
+    guard let id = path?.resolve(element) else { throw .internalError(reason: "an identity was found and is gone") }
+    return (id, row)
   }
 
   // MARK: Limits and eviction

@@ -75,6 +75,9 @@ public final class Pace {
   /// Counts about a thousand entries of changes that were composed.
   public func didCompose() { spend(64) }
 
+  /// Counts an element that was found by its identity.
+  public func didFindElement() { spend() }
+
   /// Counts eight moves that were compared.
   public func didCompareMoves() { spend() }
 

@@ -95,7 +95,7 @@ extension CollectionState {
   }
 
   private func tooManySteps(_ place: Int, _ log: UndoLog) -> FeedError {
-    tooManySteps(
+    limits.tooManySteps(
       ofRequest: log.stepsLeft < limits.maxQuerySteps,
       inRequest: "the filters of \(feed) take too many steps over the elements of one request; push fewer at a time, "
         + "write simpler filters",

@@ -82,9 +82,16 @@ public final class CollectionKind: FeedKind {
   public var rows: RowStore? { state }
 
   /// Returns the element with an identity and its places; nil if there is none.
-  func find(_ id: JSONView) throws(FeedError) -> (row: Row, places: [IndexPath])? {
-    guard let handle = try state.find(id, index: 0, isID: true) else { return nil }
+  func find(_ id: JSONView, index: Int) throws(FeedError) -> (row: Row, places: [IndexPath])? {
+    guard let handle = try state.find(id, index: index, isID: true) else { return nil }
     return (state.row(of: handle), state.places(of: handle))
+  }
+
+  /// Returns the row of the element that has the identity of `element`; nil if there is none.
+  ///
+  /// - Throws: `noIdentity` if `element` has none.
+  public func find(identityOf element: JSONView, index: Int) throws(FeedError) -> Row? {
+    try state.find(identityOf: element, index: index).map { state.row(of: $0) }
   }
 
   // MARK: Operations

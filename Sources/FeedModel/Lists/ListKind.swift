@@ -51,6 +51,21 @@ public final class ListKind: FeedKind {
     return (state.row(of: handle), [IndexPath(section: 0, row: UInt32(row))])
   }
 
+  /// Returns the row of the element that has the identity of `element`; nil if there is none.
+  ///
+  /// - Precondition: elements have an identity.
+  /// - Throws: `noIdentity` if `element` has none.
+  public func find(identityOf element: JSONView, index: Int) throws(FeedError) -> Row? {
+    try state.identities?.find(identityOf: element, index: index).map { state.row(of: $0) }
+  }
+
+  /// Returns the identity of an element, a JSON text; nil if elements have none.
+  public func identity(of element: UnsafeRawBufferPointer) -> String? {
+    var scanner = JSONScanner(maxDepth: state.limits.maxDepth + 1)
+    guard let view = try? scanner.scan(element), let id = identityPath?.resolve(view) else { return nil }
+    return String(decoding: id.text, as: UTF8.self)
+  }
+
   /// Redefines the feed. Resolves the identity, type and expiry time of all elements again. Rows whose type differs are
   /// updated, and elements beyond a smaller `retain.count` are evicted. O(n log n).
   public func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {

@@ -51,17 +51,6 @@ extension RowStore {
     }
   }
 
-  /// The error for filters that took too many steps: all that the request had left, or all for one element.
-  func tooManySteps(ofRequest isOfRequest: Bool, inRequest: String, inElement: String) -> FeedError {
-    isOfRequest
-      ? .limitExceeded(
-        limit: "maxRequestSteps", value: limits.maxRequestSteps,
-        reason: inRequest + ", or start feedd with a larger --max-request-steps")
-      : .limitExceeded(
-        limit: "maxQuerySteps", value: limits.maxQuerySteps,
-        reason: inElement + ", or start feedd with a larger --max-query-steps")
-  }
-
   /// Creates a version of a compact element.
   func makeText(
     _ element: JSONView, identity: UnsafeRawBufferPointer, keys: UnsafeRawBufferPointer

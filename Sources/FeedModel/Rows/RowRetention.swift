@@ -88,25 +88,14 @@ extension RowStore {
   /// - Throws: `limitExceeded` if the filter takes more than `maxQuerySteps` steps over one element, or more than
   ///   `maxRequestSteps` over all.
   func accepted(by filter: Filter, in commit: Commit) throws(FeedError) -> [UInt32] {
-    let (limit, log) = (limits.maxQuerySteps, commit.log)
     try commit.budget.checkRoom(forSteps: elements.count, limit: limits.maxRequestSteps)
-    var scanner = JSONScanner(maxDepth: limits.maxDepth)
+    var judge = ElementJudge(filter, limits: limits, in: commit)
     var accepted: [UInt32] = []
-    var ranOut = false
     elements.forEach { handle in
-      guard !ranOut, let element = try? scanner.scan(elements.text(of: handle).text, log.pace) else { return }
-      let allowed = limits.countsAllWork ? min(limit, log.stepsLeft) : limit
-      var steps = allowed
-      if filter.accepts(element, steps: &steps, pace: log.pace.evaluations) { accepted.append(handle) }
-      ranOut = steps < 0
-      if limits.countsAllWork { log.didUse(steps: allowed &- steps &+ 1) }
-      log.pace.spend(1 &+ (allowed &- steps) / 64)
+      if judge.accepts(elements.text(of: handle).text) { accepted.append(handle) }
     }
-    guard ranOut else { return accepted }
-    throw tooManySteps(
-      ofRequest: limits.countsAllWork && log.stepsLeft < limit,
-      inRequest: "\"where\" takes too many steps over all elements; write a simpler filter",
-      inElement: "\"where\" takes too many steps over an element; write a simpler filter")
+    try judge.checkSteps()
+    return accepted
   }
 }
 

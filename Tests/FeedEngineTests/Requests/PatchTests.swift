@@ -133,7 +133,7 @@ struct PatchTests {
     let malformed = ask("delete", #"{"feed":"c","where":"@.p <"}"#)
     #expect(malformed?.errorCode == -32004)
     #expect(malformed?.errorData?["member"]?.string == "where")
-    #expect(ask("delete", #"{"feed":"c","where":"@.p","ids":[1]}"#)?.errorCode == -32602)
+    #expect(ask("delete", #"{"feed":"c","where":"@.p","id":1,"ids":[1]}"#)?.errorCode == -32602)
     #expect(ask("delete", #"{"feed":"c","where":7}"#)?.errorCode == -32602)
     #expect(ask("delete", #"{"feed":"a","where":"@.p"}"#)?.errorCode == -32002)
   }

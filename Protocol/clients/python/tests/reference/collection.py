@@ -11,6 +11,13 @@ class Refused(Exception):
         self.code, self.data = code, data
 
 
+def check(feed, index, element, where=None, absent=False):
+    """The condition of a request on a present element; None if there is none."""
+    unmatched = where is not None and (element is None or not filters.accepts(where, element))
+    if unmatched or absent and element is not None:
+        raise Refused(-32009, feed=feed, index=index)
+
+
 class _Row:
     __slots__ = ("identity", "element")
 
@@ -49,28 +56,31 @@ class Collection:
     def sections(self):
         return [{"name": f"{self.name}/{bin.name}", "rows": [row.element for row in bin.rows]} for bin in self.bins]
 
-    def update(self, elements):
+    def update(self, elements, where=None, absent=False):
         identities = self._identities(elements, "elements")
+        self._require(identities, where, absent)
         before = self._rows()
         for identity, element in zip(identities, elements):
             self._put(identity, element)
         self._evict()
         return self._change(before)
 
-    def patch(self, patches):
+    def patch(self, patches, where=None):
         """Merges each patch into the element with its identity; the merged elements are then updated, each once."""
         merged = {}
         for index, entry in enumerate(patches):
             identity = filters.identity("$", entry["id"])
             if identity not in self.elements:
                 raise Refused(-32010, feed=self.name, index=index)
+            check(self.name, index, self.elements[identity], where)
             merged[identity] = mergepatch.merge(merged.get(identity, self.elements[identity]), entry["patch"])
             if filters.identity(self.id, merged[identity]) != identity:
                 raise Refused(-32602, feed=self.name)
         return self.update(list(merged.values()))
 
-    def delete(self, ids):
+    def delete(self, ids, where=None):
         identities = self._identities(ids, "ids", "$")
+        self._require(identities, where)
         before = self._rows()
         for identity in identities:
             self._drop(identity)
@@ -91,6 +101,10 @@ class Collection:
             self._put(identity, element)
         self._evict()
         return self._change(before)
+
+    def _require(self, identities, where=None, absent=False):
+        for index, identity in enumerate(identities):
+            check(self.name, index, self.elements.get(identity), where, absent)
 
     def _identities(self, values, member, path=None):
         identities = [filters.identity(path or self.id, value) for value in values]

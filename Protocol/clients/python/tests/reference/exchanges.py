@@ -11,7 +11,7 @@ from .views import View, follow
 
 CATALOG = "$feeds"
 #: Members of a request that any method takes, and `replace`.
-_OPTIONS = ("replace", "if", "animation")
+_OPTIONS = ("replace", "if", "animation", "result")
 
 
 class Daemon:
@@ -34,12 +34,12 @@ class Daemon:
             if feed and feed not in self.revisions and method != "define":
                 raise Refused(-32000, feed=feed)
             if method == "transaction":
-                result = self._transaction(params["ops"].items)
+                result = self._transaction(params)
             elif method in ("describe", "get", "query", "select", "deselect", "selected", "snapshot", "watch"):
                 result = getattr(self, method)(feed, params)
             else:
                 [change] = self._commit([(method, params)])
-                result = {"revision": self.revision, **change}
+                result = {"revision": self.revision, **_answer(change, params)}
         except Refused as refused:
             return {"error": {"code": refused.code, "data": refused.data}}
         deltas = {"deltas": self.deltas} if self.deltas else {}
@@ -54,10 +54,12 @@ class Daemon:
 
     # Changes
 
-    def _transaction(self, ops):
+    def _transaction(self, params):
+        ops = params["ops"].items
         for place, op in enumerate(ops):
             self._check(op["params"], op=place)
         results = self._commit([(op["method"].value, op["params"]) for op in ops], in_transaction=True)
+        results = [_answer(change, params, op["params"]) for op, change in zip(ops, results)]
         return {"revision": self.revision, "results": results}
 
     def _commit(self, ops, in_transaction=False):
@@ -237,10 +239,11 @@ class Daemon:
             found = [[s, r] for s, r in _places(sections) if filters.identity(feed.id, sections[s]["rows"][r]) == id]
             shown = found
         if not found:
-            return {"element": None, "type": None, "at": shown, "found": False}
+            return {"element": None, "type": None, "at": shown, "found": False, "revision": self.revisions[name]}
         section, row = found[0]
         kind, _ = self._origins(name)[section][row]
-        return {"element": sections[section]["rows"][row], "type": kind, "at": shown, "found": True}
+        element = sections[section]["rows"][row]
+        return {"element": element, "type": kind, "at": shown, "found": True, "revision": self.revisions[name]}
 
     def query(self, name, params):
         """Paths with one selector for the elements, and then names and indexes within each."""
@@ -334,6 +337,15 @@ class Daemon:
     def _notify(self, name):
         if name in self.watches and not self.watches[name]["counts"]:
             self.selected_now[name] = {"revision": self.revisions[name], "selected": sorted(self.selections[name])}
+
+
+def _answer(change, *params):
+    """What a request is told of its change: all of it, or how many rows."""
+    if not any(given.get("result") is not None and given["result"].value == "counts" for given in params):
+        return change
+    counts = {name: len(change.get(name, [])) for name in ("deleted", "added", "updated", "moves")}
+    sections = change.get("sections")
+    return {"counts": {**counts, **({"sections": {n: len(each) for n, each in sections.items()}} if sections else {})}}
 
 
 def _shown(definition):

@@ -3,7 +3,7 @@
 import itertools
 
 from . import changes, filters, mergepatch
-from .collection import Collection, Refused
+from .collection import Collection, Refused, check
 from .sections import Sectioned
 from .slots import Slots
 from .views import View, longest_rising
@@ -41,8 +41,10 @@ class List:
             self._check_new(element, place)
             self._add(element, row)
 
-    def update(self, elements=None, element=None):
+    def update(self, elements=None, element=None, where=None, absent=False):
         """Replaces the elements with these identities where they are, and appends the others."""
+        for place, new in enumerate([element] if elements is None else elements):
+            self._require(self._find(self._identity(new, place)), place, where, absent)
         for place, element in enumerate([element] if elements is None else elements):
             row = self._find(self._identity(element, place))
             if row is None:
@@ -51,9 +53,12 @@ class List:
                 self._put(row, element)
 
     def delete(self, ids=None, id=None, where=None):
-        if where is not None:
+        if ids is None and id is None:
             self.rows = [row for row in self.rows if not filters.accepts(where, row.element)]
-        for place, identity in enumerate([] if where is not None else [id] if ids is None else ids):
+            return
+        for place, identity in enumerate([id] if ids is None else ids):
+            self._require(self._find(self._identity(identity, place, "$")), place, where)
+        for place, identity in enumerate([id] if ids is None else ids):
             row = self._find(self._identity(identity, place, "$"))
             if row is not None:
                 self.rows.remove(row)
@@ -75,8 +80,9 @@ class List:
             else:
                 self._put(self.rows[row], element)
 
-    def patch(self, patch=None, at=0, id=None, patches=None):
+    def patch(self, patch=None, at=0, id=None, patches=None, where=None):
         """Merges each patch into the element of its row; a single has only row 0."""
+        before = {row: row.element for row in self.rows}
         for index, entry in enumerate(patches or [{"at": at, "id": id, "patch": patch}]):
             if entry.get("id") is not None:
                 row = self._find(self._identity(entry["id"], index, "$"))
@@ -85,22 +91,27 @@ class List:
             else:
                 self._check(entry["at"], len(self.rows) - 1)
                 row = self.rows[entry["at"]]
+            check(self.name, index, before[row], where)
             merged = mergepatch.merge(row.element, entry["patch"])
             if self.id and self._identity(merged, index) != self._identity(row.element, index):
                 raise Refused(-32602, feed=self.name)
             self._put(row, merged)
 
-    def move(self, to, start=None, id=None):
+    def move(self, to, start=None, id=None, where=None):
         if id is not None:
             row = self._find(self._identity(id, 0, "$"))
             if row is None:
                 raise Refused(-32010, feed=self.name, index=0)
             start = self.rows.index(row)
         self._check(start, len(self.rows) - 1)
+        self._require(self.rows[start], 0, where)
         self._check(to, len(self.rows) - 1)
         if start != to:
             self.moved = {self.rows[start]}
             self.rows.insert(to, self.rows.pop(start))
+
+    def _require(self, row, index, where=None, absent=False):
+        check(self.name, index, row and row.element, where, absent)
 
     def set(self, elements):
         if self.id:

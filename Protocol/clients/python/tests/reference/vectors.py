@@ -54,15 +54,16 @@ def shown_text(state):
 
 def run(collection, method, params):
     """One request against a collection: the change and its elements. Raises Refused."""
+    conditions = {name: params[name].value for name in ("where", "absent") if params.get(name) is not None}
     if method == "patch":
         single = {name: params[name] for name in ("id", "patch") if params.get(name)}
-        return collection.patch(params["patches"].items if params.get("patches") else [single])
-    if params.get("where"):
+        return collection.patch(params["patches"].items if params.get("patches") else [single], **conditions)
+    if method == "delete" and params.get("id") is None and params.get("ids") is None:
         return collection.deleteWhere(params["where"].value)
     many = {"update": ("elements", "element"), "set": ("elements",), "delete": ("ids", "id")}[method]
     values = next(params[member] for member in many if params.get(member) is not None)
     return getattr(collection, method)(
-        values.items if values.kind == "array" and many[0] in dict(params.items) else [values]
+        values.items if values.kind == "array" and many[0] in dict(params.items) else [values], **conditions
     )
 
 
