@@ -143,6 +143,7 @@ export class Client {
 
   async #connected(signal) {
     if (this.#isLive) return;
+    signal?.throwIfAborted();
     this.#opening ??= this.#open().finally(() => (this.#opening = null));
     await abortable(this.#opening, signal);
   }

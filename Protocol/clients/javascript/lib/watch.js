@@ -35,9 +35,10 @@ export function rest(milliseconds, signal) {
   );
 }
 
-/** Whether another attempt may succeed: the connection was lost, or there is no daemon. */
+/** Whether another attempt may succeed: the connection was lost, or there is no daemon, or it is busy. */
 export function isPassing(error) {
   if (!(error instanceof FeedError)) return false;
+  if (error.code === "TIMEOUT") return true;
   if (error.code === "CLOSED") return error.data.reason !== "badFrame";
   return error.code === "UNREACHABLE" && !["EACCES", "ENOTSOCK"].includes(error.data.cause);
 }

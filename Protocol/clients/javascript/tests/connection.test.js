@@ -194,6 +194,10 @@ test("requests can be aborted, and later answers find their requests", async (t)
   assert.equal(await second, 3);
   await assert.rejects(client.call("ping", {}, { signal: controller.signal }), { name: "AbortError" });
   await assert.rejects(client.call("stop", {}, { signal: AbortSignal.timeout(10), timeout: 0 }), { name: "TimeoutError" });
+  // Nothing is left behind that nobody handles: the runner fails for such a promise.
+  const offline = new Client(() => Promise.reject(new Error("offline")), QUICK);
+  await assert.rejects(offline.call("ping", {}, { signal: controller.signal }), { name: "AbortError" });
+  await new Promise((resolve) => setImmediate(resolve));
   const aborted = new Client(() => new Promise(() => {}), QUICK);
   await assert.rejects(aborted.ready({ signal: AbortSignal.timeout(10) }), { name: "TimeoutError" });
 });
