@@ -4,9 +4,10 @@
  *
  * usage: node bench.js [COUNT]      (default: 200,000 elements of 200 bytes)
  *
- * Starts $FEEDD_BIN_DIR/feedd, or `feedd` of the PATH, without storage. If there is a redis-server, does the same with Redis: HSET and
- * PUBLISH of the same texts, and a subscriber that keeps them in a Map. Node has no client of Redis, so that is a loop below that does
- * only this job, which is the least that any client must do. Pusher, watcher and server are processes of their own.
+ * Starts $FEEDD_BIN_DIR/feedd, or `feedd` of the PATH, without storage. If there is a redis-server, does the same with Redis:
+ * HSET and PUBLISH of the same texts, and a subscriber that keeps them in a Map. Node has no client of Redis, so that is a loop
+ * below that does only this job, which is the least that any client must do. Pusher, watcher and server are processes of their
+ * own.
  */
 import { fork, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -133,8 +134,9 @@ function* elements() {
 /** Runs a role in a process of its own: what it ended with, and the seconds that it took. */
 async function run(role, socket, ready = () => {}) {
   const child = fork(new URL(import.meta.url), [String(COUNT), role, socket]);
-  child.on("message", (message) => message === "ready" && ready());
-  const [{ seconds, result }] = await new Promise((resolve) => child.on("message", (message) => message !== "ready" && resolve([message])));
+  const { seconds, result } = await new Promise((resolve) => {
+    child.on("message", (message) => (message === "ready" ? ready() : resolve(message)));
+  });
   child.disconnect();
   return { seconds, ...result };
 }
@@ -153,7 +155,8 @@ async function measure(name, socket, suffix) {
   const seconds = (performance.now() - begun) / 1000;
   const together = await pushed;
   const rate = (seconds) => Math.round(COUNT / seconds).toLocaleString("en");
-  console.log(`${name}: ${rate(alone.seconds)} updates/s; with a watcher ${rate(together.seconds)} updates/s, ${rate(seconds)} rows/s in ${deltas.toLocaleString("en")} deltas`);
+  const watched = `${rate(together.seconds)} updates/s, ${rate(seconds)} rows/s in ${deltas.toLocaleString("en")} deltas`;
+  console.log(`${name}: ${rate(alone.seconds)} updates/s; with a watcher ${watched}`);
 }
 
 async function server(program, options, isReady) {
@@ -172,7 +175,8 @@ if (role) {
 } else {
   const folder = mkdtempSync(join(tmpdir(), "feedd-bench-"));
   const socket = join(folder, "feedd.sock");
-  const daemon = await server(join(process.env.FEEDD_BIN_DIR ?? "", "feedd"), ["--socket", socket, "--durability", "memory"], /listens at/);
+  const program = join(process.env.FEEDD_BIN_DIR ?? "", "feedd");
+  const daemon = await server(program, ["--socket", socket, "--durability", "memory"], /listens at/);
   if (daemon === null) throw new Error("cannot start feedd; set FEEDD_BIN_DIR");
   const client = await new Client(unixSocket(socket)).ready();
   await client.call("define", { feed: "bench", kind: "collection" });
@@ -182,7 +186,8 @@ if (role) {
   client.close();
   daemon.kill();
   const other = join(folder, "redis.sock");
-  const redis = await server("redis-server", ["--port", "0", "--unixsocket", other, "--save", "", "--appendonly", "no"], /[Rr]eady to accept|now ready/);
+  const options = ["--port", "0", "--unixsocket", other, "--save", "", "--appendonly", "no"];
+  const redis = await server("redis-server", options, /[Rr]eady to accept|now ready/);
   if (redis === null) console.log("Redis: skipped, there is no redis-server");
   else await measure("Redis, a loop for this job", other, "Redis");
   redis?.kill();

@@ -138,6 +138,18 @@ export interface ChangeLists {
 
 export type Mutation = { revision: number } & ChangeLists;
 
+/** The answer to a request with `result: "counts"`: how many entries each list of the change has. */
+export interface CountedMutation {
+  revision: number;
+  counts: {
+    deleted: number;
+    added: number;
+    updated: number;
+    moves: number;
+    sections?: { deleted: number; added: number };
+  };
+}
+
 export type Kind = "collection" | "array" | "single" | "composed" | "segmented" | "slots" | "view";
 
 export interface SortTerm {
@@ -191,8 +203,8 @@ export interface Methods {
   undefine: One<{ feed: string } & Options, { revision: number }>;
   feeds: One<{}, { feeds: Description[]; revision: number }>;
   describe: One<{ feed: string }, Description>;
-  update: Edit<{ feed: string; element?: Value; elements?: Value[] }>;
-  patch: Edit<{ feed: string; id?: Identity; at?: number; patch?: Value; patches?: Value[] }>;
+  update: Edit<{ feed: string; element?: Value; elements?: Value[]; where?: string; absent?: boolean }>;
+  patch: Edit<{ feed: string; id?: Identity; at?: number; patch?: Value; patches?: Value[]; where?: string }>;
   delete: Edit<{ feed: string; id?: Identity; ids?: Identity[]; where?: string }>;
   set: Edit<{ feed: string; elements: Value[] }>;
   transaction: One<
@@ -202,7 +214,7 @@ export interface Methods {
   insert: Edit<{ feed: string; element?: Value; elements?: Value[]; at?: number | number[] }>;
   remove: Edit<{ feed: string; at: number | number[] }>;
   replace: Edit<{ feed: string; element?: Value; elements?: Value[]; at: number | number[] }>;
-  move: Edit<{ feed: string; from?: number; id?: Identity; to: number }>;
+  move: Edit<{ feed: string; from?: number; id?: Identity; to: number; where?: string }>;
   put: Edit<{ feed: string; element: Value }>;
   activate: Edit<{ feed: string; child: number | string }>;
   insertChild: Edit<{ feed: string; child: string; at?: number; before?: string; after?: string }>;
@@ -233,6 +245,9 @@ export interface Methods {
   kick: One<{ connection: number }, { connection: number; uid: number; pid: number }>;
   logLevel: One<{ level?: string }, { level: string }>;
 }
+
+/** The methods that are answered with a change. */
+export type Edits = { [M in keyof Methods]: Methods[M]["result"] extends Mutation ? M : never }[keyof Methods];
 
 export type ParamsOf<M extends string> = M extends keyof Methods ? Methods[M]["params"] : object;
 export type ResultOf<M extends string> = M extends keyof Methods ? Methods[M]["result"] : unknown;
@@ -411,6 +426,11 @@ export class Client {
   readonly hello: Hello | null;
   /** Connects. Fails at once if there is no daemon. */
   ready(options?: { signal?: AbortSignal }): Promise<this>;
+  call<M extends Edits>(
+    method: M,
+    params: Methods[M]["params"] & { result: "counts" },
+    options?: CallOptions,
+  ): Promise<CountedMutation>;
   call<M extends string>(method: M, params?: ParamsOf<M>, options?: CallOptions): Promise<ResultOf<M>>;
   /** Updates with all the elements in one request. */
   push(feed: string, ...elements: Value[]): Promise<Mutation>;

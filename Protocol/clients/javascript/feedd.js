@@ -4,5 +4,5 @@ export { Connection } from "./lib/connection.js";
 export { FeedError } from "./lib/errors.js";
 export { Counts, Mirror, Row } from "./lib/mirror.js";
 export { Rows } from "./lib/rows.js";
-export { JSONText, NumberText, decode, encode } from "./lib/text.js";
+export { decode, encode, JSONText, NumberText } from "./lib/text.js";
 export { streamTransport } from "./lib/transport.js";

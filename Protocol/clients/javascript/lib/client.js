@@ -2,7 +2,7 @@ import { abortable } from "./abort.js";
 import { Connection, DEFAULTS } from "./connection.js";
 import { FeedError } from "./errors.js";
 import { NUMBERS } from "./text.js";
-import { Backoff, Follow, Watch, isPassing, rest } from "./watch.js";
+import { Backoff, Follow, isPassing, rest, Watch } from "./watch.js";
 
 /**
  * A client of one daemon. Requests share a connection, which is opened when it is needed and again after it was lost. Each watch
@@ -62,8 +62,8 @@ export class Client {
   /**
    * Pushes the elements of any iterable, with at most `window` requests without an answer. Resolves with the number of accepted
    * elements. With `batch`, that many elements are one request and one commit, and are accepted or refused together.
-   * `onRefused(error, element)` is told of each refusal, with `batch` of all elements of the request; without it, the first refusal
-   * ends the work.
+   * `onRefused(error, element)` is told of each refusal, with `batch` of all elements of the request; without it, the first
+   * refusal ends the work.
    */
   async pushAll(feed, elements, { batch = 1, window = batch > 1 ? 4 : 256, onRefused, signal, timeout, ...members } = {}) {
     let accepted = 0;
@@ -79,7 +79,7 @@ export class Client {
     };
     const send = (part) => {
       open += 1;
-      const content = batch > 1 ? { elements: part } : { element: part[0] };
+      const content = batch > 1 ? { elements: part, result: "counts" } : { element: part[0] };
       this.call("update", { feed, ...content, ...members }, { signal, timeout }).then(
         () => {
           accepted += part.length;

@@ -1,6 +1,6 @@
 import { abortable, onAbort } from "./abort.js";
 import { FeedError, violation } from "./errors.js";
-import { FrameReader, frame, frameText } from "./frames.js";
+import { frame, FrameReader, frameText } from "./frames.js";
 import { decode, encode } from "./text.js";
 
 /** The bytes of notifications that may wait for the program before the connection stops reading. */

@@ -40,5 +40,4 @@ export class FeedError extends Error {
 }
 
 /** The error of a daemon that violates the protocol. The connection is closed. */
-export const violation = (what, options) =>
-  new FeedError("PROTOCOL", `the daemon violates the protocol: ${what}`, {}, options);
+export const violation = (what, options) => new FeedError("PROTOCOL", `the daemon violates the protocol: ${what}`, {}, options);

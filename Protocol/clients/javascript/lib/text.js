@@ -70,8 +70,9 @@ export class NumberText {
 }
 
 /**
- * Decodes a message. Values of members named `elements`, `nodes` (arrays) and `element` become `JSONText`, and the
- * `key` of a section is decoded like an element. Elsewhere, integers that a double cannot hold become `bigint`. Throws a SyntaxError if the text is not JSON, and for too many levels.
+ * Decodes a message. Values of members named `elements`, `nodes` (arrays) and `element` become `JSONText`, and the `key` of a
+ * section is decoded like an element. Elsewhere, integers that a double cannot hold become `bigint`. Throws a SyntaxError if the
+ * text is not JSON, and for too many levels.
  */
 export function decode(text, { numbers = "number" } = {}) {
   if (!MARKS.test(text)) return JSON.parse(text);
@@ -180,7 +181,7 @@ function spaceEnd(text, at) {
 
 /** The index after the string whose quote is at `at`. */
 function stringEnd(text, at) {
-  for (at += 1; ; at += 1) {
+  for (at += 1;; at += 1) {
     const character = text.charCodeAt(at);
     if (character === QUOTE) return at + 1;
     if (character === BACKSLASH) {

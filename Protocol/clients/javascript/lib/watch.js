@@ -31,7 +31,7 @@ const NOTIFICATIONS = new Set(["snapshot", "delta", "bookmark", "selection"]);
 export function rest(milliseconds, signal) {
   let timer;
   return abortable(new Promise((resolve) => (timer = setTimeout(resolve, milliseconds))), signal).finally(() =>
-    clearTimeout(timer),
+    clearTimeout(timer)
   );
 }
 
@@ -67,8 +67,8 @@ class Position {
 }
 
 /**
- * Follows feeds over a series of connections, and yields the notifications that have come, as they are, in lists. First, and after
- * each reconnection, a list has for each feed `{method: "watch", params, text: null}` with the result of `watch`.
+ * Follows feeds over a series of connections, and yields the notifications that have come, as they are, in lists. First, and
+ * after each reconnection, a list has for each feed `{method: "watch", params, text: null}` with the result of `watch`.
  */
 async function* followed(connect, feeds, options) {
   const { since = {}, initial, elements, throttle, spanning = true, signal, reconnect, onRetry, ...connecting } = options;
@@ -218,7 +218,8 @@ export class Watch extends Stream {
   constructor(connect, feeds, { mirror = [], ...options }, signals) {
     const copies = new Copies([mirror].flat(), options.elements === false);
     const since = Object.fromEntries(Array.from(copies.byFeed, ([feed, { since }]) => [feed, since]));
-    super((signal) => followed(connect, feeds, { ...options, since, signal }), (notification) => copies.take(notification), signals);
+    const lists = (signal) => followed(connect, feeds, { ...options, since, signal });
+    super(lists, (notification) => copies.take(notification), signals);
     this.#copies = copies;
   }
 

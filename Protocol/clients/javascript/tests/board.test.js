@@ -9,7 +9,7 @@ import { test } from "node:test";
 
 import { decode } from "../feedd.js";
 import { Gateway } from "./gateway.js";
-import { PATIENCE, daemonFor, noDaemon } from "./support.js";
+import { daemonFor, noDaemon, PATIENCE } from "./support.js";
 
 const skip = { skip: noDaemon, timeout: PATIENCE };
 
@@ -29,29 +29,31 @@ test("only pages of its own that have the token may use it", skip, async (t) => 
   const host = `127.0.0.1:${port}`;
   const authorization = `Bearer ${token}`;
   const body = '{"id":1}';
-  for (const [expected, method, path, headers] of [
-    [200, "GET", "/", {}],
-    [200, "GET", "/page.js", { Host: `localhost:${port}` }],
-    [200, "GET", "/feedd/lib/mirror.js", {}],
-    [404, "GET", `/feedd/lib/../node.js?token=${token}`, {}],
-    [404, "GET", `/gateway.js?token=${token}`, {}],
-    [404, "POST", "/", { Authorization: authorization }],
-    [404, "DELETE", "/push", { Authorization: authorization }],
-    [403, "GET", "/", { Host: `attacker.example:${port}` }],
-    [403, "GET", "/", { Host: "127.0.0.1" }],
-    [403, "GET", "/", { Origin: "http://attacker.example" }],
-    [403, "GET", "/", { Origin: "null" }],
-    [403, "GET", "/", { Origin: `http://127.0.0.1:${port + 1}` }],
-    [403, "GET", "/events", {}],
-    [403, "GET", "/events?token=", {}],
-    [403, "GET", `/events?token=${token.slice(1)}`, {}],
-    [403, "GET", `/events?token=${token}`, { Host: "attacker.example" }],
-    [403, "POST", "/push", {}],
-    [403, "POST", "/push", { Authorization: `Bearer ${token}x` }],
-    [403, "POST", "/push", { Authorization: authorization, Origin: "https://attacker.example" }],
-    [403, "POST", "/push", { Authorization: authorization, Host: "attacker.example" }],
-    [200, "POST", "/push", { Authorization: authorization, Origin: `http://${host}` }],
-  ]) {
+  for (
+    const [expected, method, path, headers] of [
+      [200, "GET", "/", {}],
+      [200, "GET", "/page.js", { Host: `localhost:${port}` }],
+      [200, "GET", "/feedd/lib/mirror.js", {}],
+      [404, "GET", `/feedd/lib/../node.js?token=${token}`, {}],
+      [404, "GET", `/gateway.js?token=${token}`, {}],
+      [404, "POST", "/", { Authorization: authorization }],
+      [404, "DELETE", "/push", { Authorization: authorization }],
+      [403, "GET", "/", { Host: `attacker.example:${port}` }],
+      [403, "GET", "/", { Host: "127.0.0.1" }],
+      [403, "GET", "/", { Origin: "http://attacker.example" }],
+      [403, "GET", "/", { Origin: "null" }],
+      [403, "GET", "/", { Origin: `http://127.0.0.1:${port + 1}` }],
+      [403, "GET", "/events", {}],
+      [403, "GET", "/events?token=", {}],
+      [403, "GET", `/events?token=${token.slice(1)}`, {}],
+      [403, "GET", `/events?token=${token}`, { Host: "attacker.example" }],
+      [403, "POST", "/push", {}],
+      [403, "POST", "/push", { Authorization: `Bearer ${token}x` }],
+      [403, "POST", "/push", { Authorization: authorization, Origin: "https://attacker.example" }],
+      [403, "POST", "/push", { Authorization: authorization, Host: "attacker.example" }],
+      [200, "POST", "/push", { Authorization: authorization, Origin: `http://${host}` }],
+    ]
+  ) {
     const [status] = await gateway.get(method, path, { headers, body: method === "POST" ? body : undefined });
     assert.equal(status, expected, `${method} ${path} ${JSON.stringify(headers)}`);
   }
@@ -61,7 +63,9 @@ test("only pages of its own that have the token may use it", skip, async (t) => 
   assert.equal(headers["x-content-type-options"], "nosniff");
   assert.equal(statSync(join(daemon.folder, "token")).mode & 0o777, 0o600);
   for (const { address, internal } of Object.values(networkInterfaces()).flat()) {
-    if (!internal && !address.includes(":")) await assert.rejects(gateway.get("GET", "/", { host: address }), { code: "ECONNREFUSED" });
+    if (!internal && !address.includes(":")) {
+      await assert.rejects(gateway.get("GET", "/", { host: address }), { code: "ECONNREFUSED" });
+    }
   }
 });
 
@@ -70,16 +74,20 @@ test("pushes keep the text, and bad ones say why", skip, async (t) => {
   const text = '{"id":1.0,"text":"</script><b>é\\u0000"}';
   assert.equal((await gateway.push(text))[0], 200);
   assert.equal((await client.call("get", { feed: "inbox", id: 1 })).element.text, text);
-  for (const [status, body] of [
-    [400, ""],
-    [400, "{"],
-    [400, Buffer.from([0xff])],
-    [400, '{"id":1} {"id":2}'],
-    [400, '{"no":"identity"}'],
-    [400, "[".repeat(60_000)],
-    [413, `"${"x".repeat(1 << 20)}"`],
-  ]) {
-    const [found, answer] = await gateway.push(body).catch((error) => [status === 413 && error.code === "EPIPE" ? 413 : error, '{"error":"closed"}']);
+  for (
+    const [status, body] of [
+      [400, ""],
+      [400, "{"],
+      [400, Buffer.from([0xff])],
+      [400, '{"id":1} {"id":2}'],
+      [400, '{"no":"identity"}'],
+      [400, "[".repeat(60_000)],
+      [413, `"${"x".repeat(1 << 20)}"`],
+    ]
+  ) {
+    const [found, answer] = await gateway.push(body).catch((
+      error,
+    ) => [status === 413 && error.code === "EPIPE" ? 413 : error, '{"error":"closed"}']);
     assert.equal(found, status, String(body).slice(0, 20));
     assert.ok(JSON.parse(answer).error.length > 0);
   }

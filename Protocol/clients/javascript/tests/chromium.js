@@ -23,12 +23,27 @@ export class Browser {
   /** Starts a browser with one empty page. */
   static async start(width = 1280, height = 800) {
     const browser = new Browser();
-    const options = ["--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions", "--disable-background-networking", "--disable-component-update", "--no-first-run", "--mute-audio", "--hide-scrollbars", `--window-size=${width},${height}`, `--user-data-dir=${browser.#folder}`];
+    const options = [
+      "--headless=new",
+      "--remote-debugging-pipe",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-dev-shm-usage",
+      "--disable-extensions",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--no-first-run",
+      "--mute-audio",
+      "--hide-scrollbars",
+      `--window-size=${width},${height}`,
+      `--user-data-dir=${browser.#folder}`,
+    ];
     browser.#process = spawn(program, [...options, "about:blank"], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
     browser.#process.stdio[3].on("error", () => {});
     browser.#read(browser.#process.stdio[4]);
     const { targetInfos } = await browser.send("Target.getTargets");
-    const { targetId } = targetInfos.find(({ type }) => type === "page") ?? (await browser.send("Target.createTarget", { url: "about:blank" }));
+    const { targetId } = targetInfos.find(({ type }) => type === "page") ??
+      (await browser.send("Target.createTarget", { url: "about:blank" }));
     const { sessionId } = await browser.send("Target.attachToTarget", { targetId, flatten: true });
     browser.#session = sessionId;
     await browser.send("Page.enable");

@@ -33,7 +33,28 @@ test("lengths that no daemon sends are refused before anything is allocated", as
 });
 
 test("frames that are no messages end the connection", async (t) => {
-  for (const text of ["{", '{"id":2,"result":', '{"a"', "[".repeat(100_000), '{"a":'.repeat(100_000), "7", "null", "[7]", '[{"id":2,"result":{}}]', '{"id":2}', '{"id":2,"error":7}', '{"id":2,"error":{"code":1}}', '{"id":2,"error":{"code":"x","message":"y"}}', '{"method":7}', '{"method":"delta","params":[1]}', '{"method":"delta","params":null}', '{"method":"delta","params":{"elements":[{]}}', `{"id":2,"result":{"a":"${'\\"'.repeat(100_000)}`]) {
+  for (
+    const text of [
+      "{",
+      '{"id":2,"result":',
+      '{"a"',
+      "[".repeat(100_000),
+      '{"a":'.repeat(100_000),
+      "7",
+      "null",
+      "[7]",
+      '[{"id":2,"result":{}}]',
+      '{"id":2}',
+      '{"id":2,"error":7}',
+      '{"id":2,"error":{"code":1}}',
+      '{"id":2,"error":{"code":"x","message":"y"}}',
+      '{"method":7}',
+      '{"method":"delta","params":[1]}',
+      '{"method":"delta","params":null}',
+      '{"method":"delta","params":{"elements":[{]}}',
+      `{"id":2,"result":{"a":"${'\\"'.repeat(100_000)}`,
+    ]
+  ) {
     const connection = await receiving(t, text);
     await assert.rejects(connection.call("ping"), { code: "PROTOCOL" }, text.slice(0, 40));
     await assert.rejects(connection.call("ping"), { code: "PROTOCOL" });
@@ -85,7 +106,7 @@ test("what came while the program was busy is in time", async (t) => {
   await new Promise((resolve) => setImmediate(resolve));
   const waiting = connection.call("ping");
   await new Promise((resolve) => process.nextTick(resolve));
-  for (const end = performance.now() + 2 * QUICK.timeout; performance.now() < end; );
+  for (const end = performance.now() + 2 * QUICK.timeout; performance.now() < end;);
   assert.equal(await waiting, 1);
 });
 
@@ -98,14 +119,16 @@ test("a daemon that does not answer hello times out, and its transport is closed
 
 test("another version of the protocol is an error of its own", async () => {
   const refusal = (code, data = {}) => (id) => ({ id, error: { code, message: "no", data } });
-  for (const reply of [
-    (id) => greeting(id, { protocol: 2 }),
-    (id) => greeting(id, { protocol: 0 }),
-    (id) => greeting(id, { protocol: undefined }),
-    (id) => answer(id, null),
-    refusal(-32601),
-    refusal(-32602, { member: "protocol" }),
-  ]) {
+  for (
+    const reply of [
+      (id) => greeting(id, { protocol: 2 }),
+      (id) => greeting(id, { protocol: 0 }),
+      (id) => greeting(id, { protocol: undefined }),
+      (id) => answer(id, null),
+      refusal(-32601),
+      refusal(-32602, { member: "protocol" }),
+    ]
+  ) {
     const connect = scripted(({ id }, peer) => peer.send(reply(id)), { hello: false });
     await assert.rejects(new Client(connect, QUICK).ready(), { name: "UnsupportedVersion", code: "VERSION" });
     assert.ok(connect.peers[0].isClosed);
@@ -115,7 +138,10 @@ test("another version of the protocol is an error of its own", async () => {
 });
 
 test("answers that nobody asked for are dropped", async (t) => {
-  const connection = await receiving(t, answer(7), answer(-1), answer(1), answer("2"), { id: [2], result: {} }, { id: 2n.toString(), result: {} }, answer(2, 5));
+  const connection = await receiving(t, answer(7), answer(-1), answer(1), answer("2"), { id: [2], result: {} }, {
+    id: 2n.toString(),
+    result: {},
+  }, answer(2, 5));
   assert.equal(await connection.call("ping"), 5);
 });
 
@@ -132,7 +158,10 @@ test("an error without a request ends the connection", async (t) => {
 });
 
 test("refusals have code, name and data", async (t) => {
-  const connection = await receiving(t, { id: 2, error: { code: -32010, message: "no element", data: { id: 12345678901234567890n.toString(), index: 0 } } });
+  const connection = await receiving(t, {
+    id: 2,
+    error: { code: -32010, message: "no element", data: { id: 12345678901234567890n.toString(), index: 0 } },
+  });
   const error = await connection.call("get").catch((caught) => caught);
   assert.ok(error instanceof FeedError && error instanceof Error);
   assert.deepEqual([error.name, error.code, error.message, error.data.index], ["UnknownIdentity", -32010, "no element", 0]);
@@ -160,7 +189,7 @@ test("notifications without end do not fill the memory", async (t) => {
   // Nobody waits for an answer: the connection stops reading.
   const connection = await Connection.open(endless, QUICK);
   t.after(() => connection.close());
-  for (let before = -1; before !== endless.reads; ) {
+  for (let before = -1; before !== endless.reads;) {
     before = endless.reads;
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
@@ -207,7 +236,8 @@ test("many requests share a signal", async (t) => {
   const warn = (warning) => warnings.push(warning.message);
   process.on("warning", warn);
   t.after(() => process.off("warning", warn));
-  const client = await new Client(scripted(({ id, params }, peer) => params?.element === 1 && peer.send(answer(id))), QUICK).ready();
+  const client = await new Client(scripted(({ id, params }, peer) => params?.element === 1 && peer.send(answer(id))), QUICK)
+    .ready();
   const controller = new AbortController();
   const { signal } = controller;
   assert.equal(await client.pushAll("f", Array(50).fill(1), { signal }), 50);
@@ -265,8 +295,16 @@ test("a pair of web streams is a transport", async (t) => {
 });
 
 test("no daemon is an error with its cause", async () => {
-  await assert.rejects(connectNode({ path: "/nonexistent/feedd.sock" }), { name: "NoDaemon", code: "UNREACHABLE", data: { cause: "ENOENT" } });
-  for (const connect of [() => Promise.reject(new Error("offline")), () => { throw new Error("offline"); }]) {
+  await assert.rejects(connectNode({ path: "/nonexistent/feedd.sock" }), {
+    name: "NoDaemon",
+    code: "UNREACHABLE",
+    data: { cause: "ENOENT" },
+  });
+  for (
+    const connect of [() => Promise.reject(new Error("offline")), () => {
+      throw new Error("offline");
+    }]
+  ) {
     await assert.rejects(new Client(connect).ready(), { code: "UNREACHABLE", message: /offline/ });
   }
   assert.throws(() => new Client(scripted(() => {}), { numbers: "decimal" }), TypeError);

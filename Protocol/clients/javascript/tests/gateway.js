@@ -18,7 +18,10 @@ export class Gateway {
   async start() {
     const { daemon, feed, port } = this;
     const environment = { ...process.env, FEEDD_SOCKET: daemon.path, BOARD_TOKEN_FILE: join(daemon.folder, "token") };
-    this.process = spawn(process.execPath, [PROGRAM, feed, String(port)], { env: environment, stdio: ["ignore", "pipe", "inherit"] });
+    this.process = spawn(process.execPath, [PROGRAM, feed, String(port)], {
+      env: environment,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
     const [line] = await once(createInterface({ input: this.process.stdout }), "line");
     this.url = line;
     this.port = Number(new URL(line).port);

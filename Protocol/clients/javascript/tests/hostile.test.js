@@ -10,7 +10,7 @@ import { test } from "node:test";
 
 import { Client, FeedError, unixSocket } from "../node.js";
 import { frame } from "../lib/frames.js";
-import { PATIENCE, greeting } from "./support.js";
+import { greeting, PATIENCE } from "./support.js";
 
 const QUICK = { timeout: 200, reconnect: false };
 /** As many as the long tests of the project have time for. */
@@ -20,11 +20,44 @@ const HEAD = { feed: "f", epoch: "e", revision: 7, resumed: false, sections: [{ 
 const SESSION = [
   greeting(1),
   { jsonrpc: "2.0", id: 2, result: HEAD },
-  { jsonrpc: "2.0", method: "snapshot", params: { feed: "f", revision: 7, at: [0, 0], elements: [{ id: 1, text: "é" }, 2.5], types: ["a", null], last: true } },
-  { jsonrpc: "2.0", method: "delta", params: { feed: "f", from: 7, revision: 8, deleted: [[0, 1]], added: [[0, 0], [1, 0]], updated: [], elements: [[], "x"], types: [null, null], sections: { deleted: [], added: [{ at: 1, name: "g" }] }, moves: [[0, 1]] } },
+  {
+    jsonrpc: "2.0",
+    method: "snapshot",
+    params: { feed: "f", revision: 7, at: [0, 0], elements: [{ id: 1, text: "é" }, 2.5], types: ["a", null], last: true },
+  },
+  {
+    jsonrpc: "2.0",
+    method: "delta",
+    params: {
+      feed: "f",
+      from: 7,
+      revision: 8,
+      deleted: [[0, 1]],
+      added: [[0, 0], [1, 0]],
+      updated: [],
+      elements: [[], "x"],
+      types: [null, null],
+      sections: { deleted: [], added: [{ at: 1, name: "g" }] },
+      moves: [[0, 1]],
+    },
+  },
   { jsonrpc: "2.0", method: "bookmark", params: { feed: "f", epoch: "e", revision: 8, current: 12 } },
   { jsonrpc: "2.0", method: "selection", params: { feed: "f", revision: 8, selected: [[0, 0]] } },
-  { jsonrpc: "2.0", method: "delta", params: { feed: "f", from: 8, revision: 13, deleted: [[0, 0]], added: [], updated: [[0, 0]], elements: [1e400], types: [null], ended: true } },
+  {
+    jsonrpc: "2.0",
+    method: "delta",
+    params: {
+      feed: "f",
+      from: 8,
+      revision: 13,
+      deleted: [[0, 0]],
+      added: [],
+      updated: [[0, 0]],
+      elements: [1e400],
+      types: [null],
+      ended: true,
+    },
+  },
 ];
 
 /** A server that does something with each connection. */
@@ -49,26 +82,33 @@ async function serving(t, serve) {
 
 test("daemons on a real socket that lie", { timeout: PATIENCE }, async (t) => {
   const bye = text({ jsonrpc: "2.0", method: "bye", params: { reason: "limit", message: "too many" } });
-  for (const [name, code, serve] of [
-    ["closes at once", "CLOSED", (socket) => socket.end()],
-    ["resets", "CLOSED", (socket) => socket.destroy()],
-    ["says nothing", "TIMEOUT", () => {}],
-    ["says why it closes", "CLOSED", (socket) => socket.end(bye)],
-    ["half a length", "TIMEOUT", (socket) => socket.write(Uint8Array.of(0, 0))],
-    ["half a frame, and then nothing", "TIMEOUT", (socket) => socket.write(text(greeting(1)).subarray(0, 30))],
-    ["half a frame, and then the end", "CLOSED", (socket) => socket.end(text(greeting(1)).subarray(0, 30))],
-    ["a length of 0", "PROTOCOL", (socket) => socket.write(new Uint8Array(4))],
-    ["a huge length", "PROTOCOL", (socket) => socket.write(Uint8Array.of(255, 255, 255, 255))],
-    ["a length that is allowed, and then nothing", "TIMEOUT", (socket) => socket.write(Uint8Array.of(15, 255, 255, 255, 123))],
-    ["HTTP", "PROTOCOL", (socket) => socket.write("HTTP/1.1 400 Bad Request\r\n\r\n")],
-    ["no UTF-8", "PROTOCOL", (socket) => socket.write(Uint8Array.of(0, 0, 0, 1, 0xff))],
-    ["no JSON", "PROTOCOL", (socket) => socket.write(frame("hello"))],
-    ["an old version", "VERSION", (socket) => socket.write(text(greeting(1, { protocol: 0 })))],
-    ["no hello", "VERSION", (socket) => socket.write(text({ jsonrpc: "2.0", id: 1, error: { code: -32601, message: "unknown method", data: {} } }))],
-    ["what it sends is never read", "PROTOCOL", (socket) => socket.write(new Uint8Array(1 << 20))],
-  ]) {
+  for (
+    const [name, code, serve] of [
+      ["closes at once", "CLOSED", (socket) => socket.end()],
+      ["resets", "CLOSED", (socket) => socket.destroy()],
+      ["says nothing", "TIMEOUT", () => {}],
+      ["says why it closes", "CLOSED", (socket) => socket.end(bye)],
+      ["half a length", "TIMEOUT", (socket) => socket.write(Uint8Array.of(0, 0))],
+      ["half a frame, and then nothing", "TIMEOUT", (socket) => socket.write(text(greeting(1)).subarray(0, 30))],
+      ["half a frame, and then the end", "CLOSED", (socket) => socket.end(text(greeting(1)).subarray(0, 30))],
+      ["a length of 0", "PROTOCOL", (socket) => socket.write(new Uint8Array(4))],
+      ["a huge length", "PROTOCOL", (socket) => socket.write(Uint8Array.of(255, 255, 255, 255))],
+      ["a length that is allowed, and then nothing", "TIMEOUT", (socket) => socket.write(Uint8Array.of(15, 255, 255, 255, 123))],
+      ["HTTP", "PROTOCOL", (socket) => socket.write("HTTP/1.1 400 Bad Request\r\n\r\n")],
+      ["no UTF-8", "PROTOCOL", (socket) => socket.write(Uint8Array.of(0, 0, 0, 1, 0xff))],
+      ["no JSON", "PROTOCOL", (socket) => socket.write(frame("hello"))],
+      ["an old version", "VERSION", (socket) => socket.write(text(greeting(1, { protocol: 0 })))],
+      [
+        "no hello",
+        "VERSION",
+        (socket) => socket.write(text({ jsonrpc: "2.0", id: 1, error: { code: -32601, message: "unknown method", data: {} } })),
+      ],
+      ["what it sends is never read", "PROTOCOL", (socket) => socket.write(new Uint8Array(1 << 20))],
+    ]
+  ) {
     const path = await serving(t, serve);
-    const either = (error) => error instanceof FeedError && (error.code === code || (code === "TIMEOUT" && error.code === "PROTOCOL"));
+    const either = (error) =>
+      error instanceof FeedError && (error.code === code || (code === "TIMEOUT" && error.code === "PROTOCOL"));
     await assert.rejects(new Client(unixSocket(path), QUICK).ready(), either, name);
     await assert.rejects(new Client(unixSocket(path), QUICK).watch("f").next(), either, name);
   }
@@ -107,7 +147,9 @@ test("streams with random damage", { timeout: PATIENCE }, async () => {
       return {
         async read() {
           // What follows the answer to hello follows the next request, if there is one.
-          if (at >= first) for (let turn = 0; turn < 3 && writes < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+          if (at >= first) {
+            for (let turn = 0; turn < 3 && writes < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+          }
           const from = at;
           at = at < first ? Math.min(first, at + size) : at + size;
           return from < stream.length ? stream.subarray(from, at) : null;

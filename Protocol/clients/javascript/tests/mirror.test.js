@@ -3,12 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Connection, Counts, JSONText, Mirror, Rows, decode } from "../feedd.js";
+import { Connection, Counts, decode, JSONText, Mirror, Rows } from "../feedd.js";
 import { cases, inBytes, scripted } from "./support.js";
 
 const HEAD = { feed: "f", epoch: "e", revision: 7, resumed: false };
 const raw = (node) => new JSONText(node.text);
-const listed = (sections) => sections.items.map((section) => [section.get("name").value, section.get("elements").items.map(({ text }) => text)]);
+const listed = (sections) =>
+  sections.items.map((section) => [section.get("name").value, section.get("elements").items.map(({ text }) => text)]);
 const shown = (mirror) => mirror.sections.map(({ name, rows }) => [name, Array.from(rows, ({ text }) => text)]);
 
 /** Passes messages through a connection, whole or byte by byte, and returns what it makes of them. */
@@ -109,52 +110,58 @@ function whole() {
 
 test("deltas that do not follow, or are malformed, are gaps", () => {
   const x = texts("x");
-  for (const change of [
-    { from: 6 },
-    { from: 8 },
-    { revision: 7 },
-    { revision: 6 },
-    { revision: null },
-    { revision: 2 ** 53 },
-    { revision: 8n },
-    { deleted: [[0, 2]] },
-    { deleted: [[2, 0]] },
-    { deleted: [[0, -1]] },
-    { deleted: [[-1, 0]] },
-    { deleted: [[0, 0], [0, 0]] },
-    { deleted: [[0, 0.5]] },
-    { deleted: [[0, true]] },
-    { deleted: [7] },
-    { deleted: null },
-    { deleted: { length: 1 } },
-    { added: [[0, 4]], elements: x },
-    { added: [[2, 0]], elements: x },
-    { added: [[0, 1], [0, 0]], elements: [...x, ...x] },
-    { added: [[0, 0]] },
-    { added: [[0, 0]], elements: ["x"] },
-    { updated: [[1, 1]], elements: x },
-    { updated: [[0, 0]], elements: [...x, ...x] },
-    { updated: [[0, 0]], elements: x, types: ["a", "b"] },
-    { updated: [[0, 0]], elements: x, types: [7] },
-    { updated: [[0, 0]], elements: { a: 1 } },
-    { deleted: [[0, 0]], moves: [[0, 0]] },
-    { deleted: [[0, 0]], added: [[0, 0]], elements: x, moves: [[1, 0]] },
-    { deleted: [[0, 0], [0, 1]], added: [[0, 0]], elements: x, moves: [[0, 0], [1, 0]] },
-    { moves: 7 },
-    { sections: { deleted: [2], added: [] } },
-    { sections: { deleted: [-1], added: [] } },
-    { sections: { deleted: [0, 0], added: [] } },
-    { sections: { deleted: [] } },
-    { sections: { deleted: [], added: [{ at: 3, name: "x" }] } },
-    { sections: { deleted: [], added: [{ at: -1, name: "x" }] } },
-    { sections: { deleted: [], added: [{ at: 0 }] } },
-    { sections: { deleted: [], added: [null] } },
-    { sections: 7 },
-    { sections: null },
-    { feed: "g" },
-  ]) {
+  for (
+    const change of [
+      { from: 6 },
+      { from: 8 },
+      { revision: 7 },
+      { revision: 6 },
+      { revision: null },
+      { revision: 2 ** 53 },
+      { revision: 8n },
+      { deleted: [[0, 2]] },
+      { deleted: [[2, 0]] },
+      { deleted: [[0, -1]] },
+      { deleted: [[-1, 0]] },
+      { deleted: [[0, 0], [0, 0]] },
+      { deleted: [[0, 0.5]] },
+      { deleted: [[0, true]] },
+      { deleted: [7] },
+      { deleted: null },
+      { deleted: { length: 1 } },
+      { added: [[0, 4]], elements: x },
+      { added: [[2, 0]], elements: x },
+      { added: [[0, 1], [0, 0]], elements: [...x, ...x] },
+      { added: [[0, 0]] },
+      { added: [[0, 0]], elements: ["x"] },
+      { updated: [[1, 1]], elements: x },
+      { updated: [[0, 0]], elements: [...x, ...x] },
+      { updated: [[0, 0]], elements: x, types: ["a", "b"] },
+      { updated: [[0, 0]], elements: x, types: [7] },
+      { updated: [[0, 0]], elements: { a: 1 } },
+      { deleted: [[0, 0]], moves: [[0, 0]] },
+      { deleted: [[0, 0]], added: [[0, 0]], elements: x, moves: [[1, 0]] },
+      { deleted: [[0, 0], [0, 1]], added: [[0, 0]], elements: x, moves: [[0, 0], [1, 0]] },
+      { moves: 7 },
+      { sections: { deleted: [2], added: [] } },
+      { sections: { deleted: [-1], added: [] } },
+      { sections: { deleted: [0, 0], added: [] } },
+      { sections: { deleted: [] } },
+      { sections: { deleted: [], added: [{ at: 3, name: "x" }] } },
+      { sections: { deleted: [], added: [{ at: -1, name: "x" }] } },
+      { sections: { deleted: [], added: [{ at: 0 }] } },
+      { sections: { deleted: [], added: [null] } },
+      { sections: 7 },
+      { sections: null },
+      { feed: "g" },
+    ]
+  ) {
     const mirror = whole();
-    assert.throws(() => mirror.apply({ method: "delta", params: { ...DELTA, ...change } }), { name: "Gap", code: "GAP" }, JSON.stringify(change, (_, v) => (typeof v === "bigint" ? `${v}` : v)));
+    assert.throws(
+      () => mirror.apply({ method: "delta", params: { ...DELTA, ...change } }),
+      { name: "Gap", code: "GAP" },
+      JSON.stringify(change, (_, v) => (typeof v === "bigint" ? `${v}` : v)),
+    );
   }
   assert.throws(() => whole().apply({ method: "delta", params: null }), { code: "GAP" });
 });
@@ -168,16 +175,18 @@ test("a copy that failed in the middle of a delta cannot be resumed", () => {
 });
 
 test("results of watch that are none are gaps", () => {
-  for (const change of [
-    { sections: [{ name: "s", count: -1 }] },
-    { sections: [{ name: "s" }] },
-    { sections: [{ name: 7, count: 1 }] },
-    { sections: [null] },
-    { sections: 7 },
-    { revision: "x" },
-    { epoch: 7 },
-    { feed: null },
-  ]) {
+  for (
+    const change of [
+      { sections: [{ name: "s", count: -1 }] },
+      { sections: [{ name: "s" }] },
+      { sections: [{ name: 7, count: 1 }] },
+      { sections: [null] },
+      { sections: 7 },
+      { revision: "x" },
+      { epoch: 7 },
+      { feed: null },
+    ]
+  ) {
     assert.throws(() => new Mirror({ ...LIST, ...change }), { code: "GAP" });
     assert.throws(() => new Counts({ ...LIST, ...change }), { code: "GAP" });
   }
@@ -188,32 +197,44 @@ test("results of watch that are none are gaps", () => {
 
 test("parts that do not follow are gaps", () => {
   const [first] = texts("a");
-  for (const change of [
-    { revision: 8 },
-    { revision: null },
-    { at: [0] },
-    { at: [-1, 0] },
-    { at: [0, 1] },
-    { at: [1, 0] },
-    { at: null },
-    { elements: 7 },
-    { elements: [1, 2, 3] },
-    { elements: [first] },
-    { elements: [...PART.elements, first] },
-    { types: ["a", "b"] },
-    { last: 1 },
-    { reset: true },
-    { reset: true, sections: [{ name: "s", count: 1 }] },
-  ]) {
+  for (
+    const change of [
+      { revision: 8 },
+      { revision: null },
+      { at: [0] },
+      { at: [-1, 0] },
+      { at: [0, 1] },
+      { at: [1, 0] },
+      { at: null },
+      { elements: 7 },
+      { elements: [1, 2, 3] },
+      { elements: [first] },
+      { elements: [...PART.elements, first] },
+      { types: ["a", "b"] },
+      { last: 1 },
+      { reset: true },
+      { reset: true, sections: [{ name: "s", count: 1 }] },
+    ]
+  ) {
     const mirror = new Mirror(LIST);
-    assert.throws(() => mirror.apply({ method: "snapshot", params: { ...PART, ...change } }), { code: "GAP" }, JSON.stringify(change));
+    assert.throws(
+      () => mirror.apply({ method: "snapshot", params: { ...PART, ...change } }),
+      { code: "GAP" },
+      JSON.stringify(change),
+    );
   }
   assert.throws(() => whole().apply({ method: "snapshot", params: PART }), { code: "GAP" });
   assert.throws(() => new Mirror(LIST).apply({ method: "delta", params: DELTA }), { code: "GAP" });
 });
 
 test("bookmarks and selections of another revision are gaps", () => {
-  for (const params of [{}, { epoch: "e", revision: 6, current: 9 }, { epoch: "e", revision: 7, current: -1 }, { epoch: 1, revision: 7, current: 9 }]) {
+  for (
+    const params of [{}, { epoch: "e", revision: 6, current: 9 }, { epoch: "e", revision: 7, current: -1 }, {
+      epoch: 1,
+      revision: 7,
+      current: 9,
+    }]
+  ) {
     assert.throws(() => whole().apply({ method: "bookmark", params }), { code: "GAP" });
   }
   for (const params of [{ revision: 8, selected: [] }, { revision: 7, selected: [[1, 0], [0, 0]] }, { revision: 7 }]) {
@@ -222,15 +243,17 @@ test("bookmarks and selections of another revision are gaps", () => {
 });
 
 test("counts that do not follow are gaps, and change nothing", () => {
-  for (const change of [
-    { counts: [-1, 1] },
-    { counts: [1] },
-    { counts: null },
-    { counts: [2, 1], from: 6 },
-    { counts: [1], sections: { deleted: [-1], added: [] } },
-    { counts: [1, 1, 1], sections: { deleted: [], added: [{ at: 3, name: "x" }] } },
-    { counts: [2, 1], revision: null },
-  ]) {
+  for (
+    const change of [
+      { counts: [-1, 1] },
+      { counts: [1] },
+      { counts: null },
+      { counts: [2, 1], from: 6 },
+      { counts: [1], sections: { deleted: [-1], added: [] } },
+      { counts: [1, 1, 1], sections: { deleted: [], added: [{ at: 3, name: "x" }] } },
+      { counts: [2, 1], revision: null },
+    ]
+  ) {
     const counts = new Counts(LIST);
     assert.throws(() => counts.apply({ method: "delta", params: { from: 7, revision: 8, ...change } }), { code: "GAP" });
     assert.deepEqual([counts.names, counts.counts, counts.revision], [["one", "two"], [2, 1], 7]);
@@ -283,7 +306,14 @@ test("rows keep their keys when they move and are updated", () => {
   const [a, b, c] = [mirror.at(0, 0), mirror.at(0, 1), mirror.at(1, 0)];
   const keys = [a.key, b.key, c.key];
   const [moved, updated] = texts("A", "C");
-  const params = { ...DELTA, deleted: [[0, 0], [0, 1]], added: [[1, 0]], updated: [[1, 1]], moves: [[0, 0]], elements: [moved, updated] };
+  const params = {
+    ...DELTA,
+    deleted: [[0, 0], [0, 1]],
+    added: [[1, 0]],
+    updated: [[1, 1]],
+    moves: [[0, 0]],
+    elements: [moved, updated],
+  };
   const change = mirror.apply({ method: "delta", params });
   assert.deepEqual([mirror.at(1, 0), mirror.at(1, 1)], [a, c]);
   assert.deepEqual([a.key, b.key, c.key], keys);
@@ -292,10 +322,12 @@ test("rows keep their keys when they move and are updated", () => {
 });
 
 test("sections keep their keys", () => {
-  const result = '{"feed":"f","epoch":"e","revision":7,"resumed":false,"sections":[{"name":"f/1","key":1,"count":1},{"name":"f","count":0}]}';
+  const result =
+    '{"feed":"f","epoch":"e","revision":7,"resumed":false,"sections":[{"name":"f/1","key":1,"count":1},{"name":"f","count":0}]}';
   const mirror = new Mirror(decode(result, { numbers: "text" }));
   mirror.apply({ method: "snapshot", params: { ...PART, elements: texts("a") } });
-  const delta = '{"from":7,"revision":8,"deleted":[],"added":[],"updated":[],"elements":[],"sections":{"deleted":[1],"added":[{"at":0,"name":"f/0.1","key":0.10}]}}';
+  const delta =
+    '{"from":7,"revision":8,"deleted":[],"added":[],"updated":[],"elements":[],"sections":{"deleted":[1],"added":[{"at":0,"name":"f/0.1","key":0.10}]}}';
   mirror.apply({ method: "delta", params: decode(delta, { numbers: "text" }) });
   assert.deepEqual(mirror.sections.map(({ name, key }) => [name, String(key)]), [["f/0.1", "0.10"], ["f/1", "1"]]);
 });
@@ -320,5 +352,10 @@ test("a list of rows does what an array does", () => {
   for (const [start, end] of [[0, 10], [array.length - 3, array.length + 9], [5, 5], [9, 2], [250, 700]]) {
     assert.deepEqual(rows.slice(start, end), array.slice(start, end));
   }
-  assert.deepEqual([rows.length, rows.at(-1), rows.at(array.length), rows.at(0.5)], [array.length, undefined, undefined, undefined]);
+  assert.deepEqual([rows.length, rows.at(-1), rows.at(array.length), rows.at(0.5)], [
+    array.length,
+    undefined,
+    undefined,
+    undefined,
+  ]);
 });

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { digest } from "../lib/digest.js";
 import { Browser, noChromium } from "./chromium.js";
 import { Gateway } from "./gateway.js";
-import { PATIENCE, Daemon, noDaemon } from "./support.js";
+import { Daemon, noDaemon, PATIENCE } from "./support.js";
 
 const ROWS = 10_000;
 const SECONDS = 5;
@@ -40,7 +40,9 @@ async function page(t, define) {
   /** Waits until the page has what the daemon has, and compares the digests and what is seen. */
   const agrees = async () => {
     const { revision, digest } = await client.call("verify", { feed: "inbox" });
-    await browser.until(`document.querySelector("#revision").textContent === "${revision}" && document.querySelector("#digest").textContent.length === 8`);
+    await browser.until(
+      `document.querySelector("#revision").textContent === "${revision}" && document.querySelector("#digest").textContent.length === 8`,
+    );
     assert.equal(await call(shown, "digest"), digest);
     const { sections } = await client.call("describe", { feed: "inbox" });
     for (const section of sections.keys()) {
@@ -52,10 +54,15 @@ async function page(t, define) {
   return { daemon, client, gateway, browser, call, agrees };
 }
 
-test("10,000 rows and 100 changes a second, through restarts of gateway and daemon", { skip: noDaemon || noChromium, timeout: PATIENCE }, async (t) => {
+test("10,000 rows and 100 changes a second, through restarts of gateway and daemon", {
+  skip: noDaemon || noChromium,
+  timeout: PATIENCE,
+}, async (t) => {
   const { daemon, client, gateway, browser, call, agrees } = await page(t, async (client) => {
     const sort = [{ by: "$.priority", order: "descending" }];
-    const bins = [{ name: "urgent", filter: "@.priority >= 8", sort }, { name: "today", filter: "@.priority >= 4", sort }, { name: "later" }];
+    const bins = [{ name: "urgent", filter: "@.priority >= 8", sort }, { name: "today", filter: "@.priority >= 4", sort }, {
+      name: "later",
+    }];
     await client.call("define", { feed: "inbox", kind: "collection", exclusive: true, bins });
     const elements = Array.from({ length: ROWS }, (_, id) => ({ id, priority: id % 11, text: `Element ${id}`, from: "test" }));
     await client.call("update", { feed: "inbox", elements });
@@ -72,7 +79,9 @@ test("10,000 rows and 100 changes a second, through restarts of gateway and daem
         // Pushed, moved to another place or section, updated in place, deleted: by position at the top, and anywhere.
         for (; step < (performance.now() - start) / EACH; step += 1) {
           const id = step % 4 === 0 ? ROWS + step : (step * 7919) % ROWS;
-          const change = step % 5 === 4 ? ["delete", { ids: [id] }] : ["update", { element: { id, priority: (step * 3) % 11, text: `Changed ${step}` } }];
+          const change = step % 5 === 4
+            ? ["delete", { ids: [id] }]
+            : ["update", { element: { id, priority: (step * 3) % 11, text: `Changed ${step}` } }];
           open = client.call(change[0], { feed: "inbox", ...change[1] });
         }
         if (step < (SECONDS * 1000) / EACH) return;
@@ -97,8 +106,10 @@ test("10,000 rows and 100 changes a second, through restarts of gateway and daem
     await client.push("inbox", { id: "mover", priority: 10.5, text: "Mover" });
     await browser.until(`seen.includes("Mover 0 1")`);
     await agrees();
-    await browser.evaluate(`void (globalThis.mover = ${card}, globalThis.before = mover.getBoundingClientRect().x, globalThis.key = mover.dataset.key,
-      mover.addEventListener("transitionend", ({ propertyName }) => seen.push(propertyName)))`);
+    await browser.evaluate(
+      `void (globalThis.mover = ${card}, globalThis.before = mover.getBoundingClientRect().x, globalThis.key = mover.dataset.key,
+      mover.addEventListener("transitionend", ({ propertyName }) => seen.push(propertyName)))`,
+    );
     await client.push("inbox", { id: "mover", priority: 7.5, text: "Mover" });
     await browser.until(`seen.includes("transform") && mover.getBoundingClientRect().x === before + 348`);
     assert.equal(await browser.evaluate(`${card} === mover && mover.dataset.key === key`), true);
@@ -140,7 +151,9 @@ test("10,000 rows and 100 changes a second, through restarts of gateway and daem
   });
 
   await t.test("the form pushes", async () => {
-    await browser.evaluate(`void (document.querySelector("#text").value = "<b>Typed</b>", document.querySelector("#priority").value = 10, document.querySelector("button").click())`);
+    await browser.evaluate(
+      `void (document.querySelector("#text").value = "<b>Typed</b>", document.querySelector("#priority").value = 10, document.querySelector("button").click())`,
+    );
     await browser.until(`document.querySelector("#text").value === ""`);
     const { nodes } = await client.call("query", { feed: "inbox", path: "$[?@.text == '<b>Typed</b>'].priority" });
     assert.deepEqual(nodes.map(({ value }) => value), [10]);
@@ -156,9 +169,18 @@ test("texts that look like HTML are texts", { skip: noDaemon || noChromium, time
     await client.push("inbox", { id: 2, list: hostile, text: `${hostile}2`, __proto__: null, toString: hostile });
   });
   await agrees();
-  await client.push("inbox", { id: hostile, list: hostile, text: "", "\u0000": "\u001b[31m" }, { id: 4, list: "javascript:alert(1)", text: "4" });
+  await client.push("inbox", { id: hostile, list: hostile, text: "", "\u0000": "\u001b[31m" }, {
+    id: 4,
+    list: "javascript:alert(1)",
+    text: "4",
+  });
   await agrees();
-  assert.deepEqual(await browser.evaluate(`[globalThis.broken ?? null, document.querySelectorAll("main :not(div)").length, document.querySelectorAll("script").length]`), [null, 0, 1]);
+  assert.deepEqual(
+    await browser.evaluate(
+      `[globalThis.broken ?? null, document.querySelectorAll("main :not(div)").length, document.querySelectorAll("script").length]`,
+    ),
+    [null, 0, 1],
+  );
   assert.equal(await browser.evaluate(`document.querySelector(".head .name").textContent`), hostile);
   assert.ok((await browser.evaluate(`document.querySelector(".facts").textContent`)).includes(`${hostile} ${hostile}`));
 });
@@ -175,14 +197,20 @@ async function inPage() {
     watch: { feed: "f", epoch: "e", revision: 7, resumed: false, sections: [{ name: "f", count: 1 }] },
   };
   (async () => {
-    for (const reader = there.readable.getReader(); ; ) {
+    for (const reader = there.readable.getReader();;) {
       const { value, done } = await reader.read();
       if (done) return;
       const { id, method } = JSON.parse(new TextDecoder().decode(value.subarray(4)));
       await send({ id, result: results[method] });
       if (method !== "watch") continue;
-      await send({ method: "snapshot", params: { feed: "f", revision: 7, at: [0, 0], elements: [{ n: 12345678901234567890 }], last: true } });
-      await send({ method: "delta", params: { feed: "f", from: 7, revision: 8, deleted: [], added: [[0, 0]], updated: [], elements: ["é"] } });
+      await send({
+        method: "snapshot",
+        params: { feed: "f", revision: 7, at: [0, 0], elements: [{ n: 12345678901234567890 }], last: true },
+      });
+      await send({
+        method: "delta",
+        params: { feed: "f", from: 7, revision: 8, deleted: [], added: [[0, 0]], updated: [], elements: ["é"] },
+      });
     }
   })().catch(() => {});
   const client = new Client(() => streamTransport({ readable: back.readable, writable: there.writable }));
@@ -199,10 +227,14 @@ async function inPage() {
   return seen;
 }
 
-test("the client runs in a browser over a transport that is handed in", { skip: noDaemon || noChromium, timeout: PATIENCE }, async (t) => {
-  const { browser } = await page(t, (client) => client.call("define", { feed: "inbox", kind: "collection" }));
-  const sum = (...texts) => digest([{ rows: texts.map((text) => ({ text })) }]);
-  const element = JSON.stringify({ n: 12345678901234567890 });
-  const expected = ["snapshot", sum(element), "delta", sum('"é"', element), "enough"];
-  assert.deepEqual(await browser.evaluate(`(${inPage})()`), expected);
-});
+test(
+  "the client runs in a browser over a transport that is handed in",
+  { skip: noDaemon || noChromium, timeout: PATIENCE },
+  async (t) => {
+    const { browser } = await page(t, (client) => client.call("define", { feed: "inbox", kind: "collection" }));
+    const sum = (...texts) => digest([{ rows: texts.map((text) => ({ text })) }]);
+    const element = JSON.stringify({ n: 12345678901234567890 });
+    const expected = ["snapshot", sum(element), "delta", sum('"é"', element), "enough"];
+    assert.deepEqual(await browser.evaluate(`(${inPage})()`), expected);
+  },
+);

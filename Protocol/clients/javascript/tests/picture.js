@@ -35,7 +35,9 @@ const browser = await Browser.start(1100, 600);
 const client = await daemon.client().ready();
 try {
   const sort = [{ by: "$.priority", order: "descending" }];
-  const bins = [{ name: "urgent", filter: "@.priority >= 8", sort }, { name: "today", filter: "@.priority >= 4", sort }, { name: "later" }];
+  const bins = [{ name: "urgent", filter: "@.priority >= 8", sort }, { name: "today", filter: "@.priority >= 4", sort }, {
+    name: "later",
+  }];
   await client.call("define", { feed: "inbox", kind: "collection", exclusive: true, bins });
   await client.push("inbox", ...ELEMENTS.map(([priority, text, from, at], id) => ({ id, priority, text, from, at })));
   await browser.open(gateway.url);

@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { PATIENCE, daemonFor, noDaemon } from "./support.js";
+import { daemonFor, noDaemon, PATIENCE } from "./support.js";
 
 const folder = fileURLToPath(new URL("..", import.meta.url));
 const root = fileURLToPath(new URL("../../../..", import.meta.url));
@@ -30,7 +30,7 @@ test("the first example runs", { skip: noDaemon, timeout: PATIENCE }, async (t) 
   const client = await daemon.client().ready();
   t.after(() => client.close());
   await client.push("inbox", { id: 2, priority: 8 });
-  for (let line = ""; !line.startsWith("delta 3 "); ) line = (await lines.next()).value;
+  for (let line = ""; !line.startsWith("delta 3 ");) line = (await lines.next()).value;
 });
 
 test("the example of the project's README runs", { skip: noDaemon, timeout: PATIENCE }, async (t) => {

@@ -81,7 +81,7 @@ export function inBytes(connect) {
     return {
       async read() {
         while (chunk !== null && at === chunk.length) [chunk, at] = [await transport.read(), 0];
-        return chunk === null ? null : chunk.subarray(at, (at += 1));
+        return chunk === null ? null : chunk.subarray(at, at += 1);
       },
       write: (bytes) => transport.write(bytes),
       close: () => transport.close(),
@@ -121,7 +121,7 @@ export function scripted(script, { hello = true } = {}) {
         return queue.shift();
       },
       async write(bytes) {
-        for (let at = 0; at < bytes.length; ) {
+        for (let at = 0; at < bytes.length;) {
           const length = new DataView(bytes.buffer, bytes.byteOffset + at).getUint32(0);
           const request = JSON.parse(new TextDecoder().decode(bytes.subarray(at + 4, at + 4 + length)));
           at += 4 + length;

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { PATIENCE, daemonFor, noDaemon } from "./support.js";
+import { daemonFor, noDaemon, PATIENCE } from "./support.js";
 
 const PROGRAM = fileURLToPath(new URL("../examples/todo/todo.js", import.meta.url));
 const skip = { skip: noDaemon, timeout: PATIENCE };

@@ -27,7 +27,22 @@ test("the methods that have types are those of the protocol", () => {
 });
 
 test("a program compiles with strict types", { skip: hasCompiler ? false : "tsc is not installed" }, () => {
-  const options = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--target", "es2022", "--module", "es2022", "--moduleResolution", "node", "--lib", "es2022,dom"];
-  const { status, stdout } = spawnSync(compiler, [...options, fileURLToPath(new URL("types.ts", import.meta.url))], { encoding: "utf8" });
+  const options = [
+    "--noEmit",
+    "--strict",
+    "--exactOptionalPropertyTypes",
+    "--noUncheckedIndexedAccess",
+    "--target",
+    "es2022",
+    "--module",
+    "es2022",
+    "--moduleResolution",
+    "node",
+    "--lib",
+    "es2022,dom",
+  ];
+  const { status, stdout } = spawnSync(compiler, [...options, fileURLToPath(new URL("types.ts", import.meta.url))], {
+    encoding: "utf8",
+  });
   assert.equal(status, 0, stdout);
 });

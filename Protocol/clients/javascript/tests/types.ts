@@ -1,5 +1,5 @@
 /** Compiled with tsc --strict where it is installed: what must have a type, and what must not compile. */
-import { Client, FeedError, JSONText, Mirror, connect, decode, encode, streamTransport, unixSocket } from "../node.js";
+import { Client, connect, decode, encode, FeedError, JSONText, Mirror, streamTransport, unixSocket } from "../node.js";
 import type { Change, Counts, Delta, Transport, Watch } from "../node.js";
 
 interface Notice {
@@ -16,6 +16,11 @@ async function main(signal: AbortSignal): Promise<void> {
   const texts: string[] = nodes.map((node) => node.text);
   await client.call("update", { feed: "inbox", element: { id: 1n }, if: { feed: "inbox", revision } });
   await client.call("define", { feed: "inbox", kind: "collection", bins: [{ name: "all" }], replace: true });
+  await client.call("patch", { feed: "inbox", id: 1, patch: { owner: "me" }, where: "!@.owner" });
+  const { counts } = await client.call("update", { feed: "inbox", elements: [{ id: 3 }], result: "counts" });
+  const added3: number = counts.added;
+  // @ts-expect-error: the answer has no lists.
+  console.log(added3, (await client.call("update", { feed: "inbox", elements: [], result: "counts" })).deleted);
   const later: unknown = await client.call("later", { anything: 1 });
   // @ts-expect-error: `feed` is missing.
   await client.call("verify", {});
@@ -46,7 +51,9 @@ async function main(signal: AbortSignal): Promise<void> {
     const copy: Counts = mirror;
     console.log(counts[0], copy.names);
   }
-  for await (const { method, text } of client.follow("inbox", { since: { inbox: { epoch: "e", revision: 1 } } })) console.log(method, text);
+  for await (const { method, text } of client.follow("inbox", { since: { inbox: { epoch: "e", revision: 1 } } })) {
+    console.log(method, text);
+  }
 
   try {
     await client.call("ping");

@@ -4,23 +4,26 @@ import assert from "node:assert/strict";
 import { connect as connectSocket } from "node:net";
 import { test } from "node:test";
 
-import { Connection, Counts, JSONText, Mirror, decode } from "../feedd.js";
-import { FrameReader, frame, frameText } from "../lib/frames.js";
-import { PATIENCE, Daemon, cases, daemonFor, noDaemon, vectors } from "./support.js";
+import { Connection, Counts, decode, JSONText, Mirror } from "../feedd.js";
+import { frame, FrameReader, frameText } from "../lib/frames.js";
+import { cases, Daemon, daemonFor, noDaemon, PATIENCE, vectors } from "./support.js";
 
 const raw = (node) => new JSONText(node.text);
 const params = (node) => Object.fromEntries(Array.from(node.members, ([name, value]) => [name, raw(value)]));
 const read = (node) => decode(node.text);
 const LISTS = ["deleted", "added", "updated", "sections", "moves"];
 const listed = (result) => Object.fromEntries(LISTS.filter((name) => name in result).map((name) => [name, result[name]]));
-const state = (sections) => sections.items.map((section) => [section.get("name").value, section.get("elements").items.map(({ text }) => text)]);
+const state = (sections) =>
+  sections.items.map((section) => [section.get("name").value, section.get("elements").items.map(({ text }) => text)]);
 const texts = (elements) => elements.map(({ text }) => text);
 
 /** The value with only the members that are expected, at every level. */
 function among(expected, value) {
   if (expected instanceof JSONText || value === null || typeof value !== "object") return value;
   if (Array.isArray(expected)) return expected.length === value.length ? expected.map((one, at) => among(one, value[at])) : value;
-  return Object.fromEntries(Object.keys(expected ?? {}).filter((name) => name in value).map((name) => [name, among(expected[name], value[name])]));
+  return Object.fromEntries(
+    Object.keys(expected ?? {}).filter((name) => name in value).map((name) => [name, among(expected[name], value[name])]),
+  );
 }
 
 /**
@@ -128,7 +131,7 @@ class Player {
   async clear() {
     await this.watches.call("sync");
     while ((await this.watches.next(AbortSignal.abort()).catch(() => null)) !== null);
-    for (let left = [null]; left.length > 0; ) {
+    for (let left = [null]; left.length > 0;) {
       left = (await this.checks.call("feeds")).feeds.map(({ feed }) => feed);
       for (const feed of left) await this.checks.call("undefine", { feed }).catch(({ code }) => assert.equal(code, -32001));
     }
@@ -194,7 +197,11 @@ play("bins", async (player, one) => {
 play("sorting", async (player, one) => {
   const bins = [{ name: "all", sort: raw(one.get("sort")) }];
   const ids = one.get("ids").items.map(({ text }) => text);
-  for (const each of [one.get("elements").items.map((element) => ({ element: raw(element) })), [{ elements: raw(one.get("elements")) }]]) {
+  for (
+    const each of [one.get("elements").items.map((element) => ({ element: raw(element) })), [{
+      elements: raw(one.get("elements")),
+    }]]
+  ) {
     await player.call("define", { feed: "sorted", kind: "collection", bins });
     for (const given of each) await player.call("update", { feed: "sorted", ...given });
     const { nodes } = await player.call("query", { feed: "sorted", path: "$[*].id" });
@@ -270,8 +277,9 @@ for (const kind of ["collection", "array"]) {
     const result = await player.watch({ feed: "f" });
     await player.call("update", { feed: "f", elements: all.map(raw) });
     const mirror = player.copies.get("f");
-    do mirror.apply(await player.watches.next());
-    while (mirror.revision <= result.revision || mirror.counts()[0] !== kept.length);
+    do mirror.apply(await player.watches.next()); while (
+      mirror.revision <= result.revision || mirror.counts()[0] !== kept.length
+    );
     assert.deepEqual(new Set(mirror.values()[0].map(({ name }) => name)), new Set(kept));
   });
 }

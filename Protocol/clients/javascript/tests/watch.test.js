@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Client, JSONText, Mirror } from "../feedd.js";
-import { PATIENCE, Daemon, daemonFor, greeting, noDaemon, scripted } from "./support.js";
+import { Daemon, daemonFor, greeting, noDaemon, PATIENCE, scripted } from "./support.js";
 
 const skip = { skip: noDaemon, timeout: PATIENCE };
 
@@ -13,7 +13,12 @@ async function inbox(t, options) {
   const daemon = await daemonFor(t);
   const client = await daemon.client(options).ready();
   t.after(() => client.close());
-  await client.call("define", { feed: "inbox", kind: "collection", exclusive: true, bins: [{ name: "urgent", filter: "@.p >= 5" }, { name: "rest" }] });
+  await client.call("define", {
+    feed: "inbox",
+    kind: "collection",
+    exclusive: true,
+    bins: [{ name: "urgent", filter: "@.p >= 5" }, { name: "rest" }],
+  });
   return { daemon, client };
 }
 
@@ -26,8 +31,7 @@ async function next(watch) {
 /** Takes changes until the copy has this revision. */
 async function reach(watch, revision) {
   const found = [];
-  do found.push(await next(watch));
-  while (found.at(-1).revision < revision);
+  do found.push(await next(watch)); while (found.at(-1).revision < revision);
   assert.equal(found.at(-1).revision, revision);
   return found;
 }
@@ -71,7 +75,10 @@ test("elements keep their text, and numbers are exact on request", skip, async (
   t.after(() => integers.close());
   await integers.push("inbox", { id: 2n ** 70n });
   assert.equal((await integers.call("get", { feed: "inbox", id: 2n ** 70n })).element.value.id, 2n ** 70n);
-  await assert.rejects(integers.call("get", { feed: "inbox", id: 2n ** 71n }).then(({ found }) => found || Promise.reject(new Error("absent"))), /absent/);
+  await assert.rejects(
+    integers.call("get", { feed: "inbox", id: 2n ** 71n }).then(({ found }) => found || Promise.reject(new Error("absent"))),
+    /absent/,
+  );
 });
 
 test("several feeds over one connection, each with its own copy", skip, async (t) => {
@@ -229,7 +236,7 @@ test("a consumer may send requests from its loop, however much it is told", skip
   let count = 0;
   for await (const { mirror } of client.watch("inbox")) {
     if (count === 30) break;
-    await client.pushAll("inbox", Array.from({ length: 20 }, () => ({ id: (count += 1), text: "y".repeat(9000) })));
+    await client.pushAll("inbox", Array.from({ length: 20 }, () => ({ id: count += 1, text: "y".repeat(9000) })));
     if (count > 500) {
       assert.ok(mirror.revision > 0);
       break;
@@ -242,7 +249,10 @@ test("pushes in a pipeline stop at the first refusal, or tell of each", skip, as
   const elements = [{ id: 1 }, { no: "id" }, { id: 2 }, {}, { id: 3 }];
   await assert.rejects(client.pushAll("inbox", elements), { name: "NoIdentity", code: -32003 });
   const refused = [];
-  assert.equal(await client.pushAll("inbox", elements, { onRefused: (error, element) => refused.push([error.code, element]) }), 3);
+  assert.equal(
+    await client.pushAll("inbox", elements, { onRefused: (error, element) => refused.push([error.code, element]) }),
+    3,
+  );
   assert.deepEqual(refused, [[-32003, elements[1]], [-32003, {}]]);
   async function* many() {
     for (let id = 0; id < 3000; id += 1) yield { id };
@@ -256,7 +266,10 @@ test("pushes in a pipeline stop at the first refusal, or tell of each", skip, as
   const mixed = [{ id: 1 }, { id: 2 }, {}, { id: 3 }, { id: 4 }];
   assert.equal(await client.pushAll("inbox", mixed, { batch: 2, onRefused: (error, part) => parts.push([error.code, part]) }), 3);
   assert.deepEqual(parts, [[-32003, [{}, { id: 3 }]]]);
-  await assert.rejects(client.pushAll("inbox", mixed, { batch: 2 }), { code: -32003, data: { index: 0, feed: "inbox", path: "$.id" } });
+  await assert.rejects(client.pushAll("inbox", mixed, { batch: 2 }), {
+    code: -32003,
+    data: { index: 0, feed: "inbox", path: "$.id" },
+  });
   assert.deepEqual(await client.call("describe", { feed: "inbox" }).then(({ count }) => count), 3000);
 });
 
@@ -278,22 +291,28 @@ function lying(...messages) {
 }
 
 test("lies of a daemon end a watch with an error", async () => {
-  for (const [messages, code] of [
-    [[null], "PROTOCOL"],
-    [[7], "PROTOCOL"],
-    [[{}], "PROTOCOL"],
-    [[{ ...HEAD, feed: "g" }], "PROTOCOL"],
-    [[{ ...HEAD, epoch: 1 }], "PROTOCOL"],
-    [[{ ...HEAD, revision: -1 }], "GAP"],
-    [[{ ...HEAD, resumed: true }], "GAP"],
-    [[{ ...HEAD, sections: [{ name: "f", count: 1e15 }] }, { method: "snapshot", params: PART }], "GAP"],
-    [[HEAD, { method: "snapshot", params: { ...PART, elements: [1, 2] } }], "GAP"],
-    [[HEAD, { method: "delta", params: { from: 7, revision: 8 } }], "PROTOCOL"],
-    [[HEAD, { method: "delta", params: { feed: "f", from: 7, revision: 8 } }], "GAP"],
-    [[HEAD, { method: "snapshot", params: { ...PART, revision: 9 } }], "GAP"],
-    [[], "TIMEOUT"],
-  ]) {
-    const [client, connect] = lying(...messages.map((message) => (typeof message === "number" || message === null ? { jsonrpc: "2.0", id: 2, result: message } : message)));
+  for (
+    const [messages, code] of [
+      [[null], "PROTOCOL"],
+      [[7], "PROTOCOL"],
+      [[{}], "PROTOCOL"],
+      [[{ ...HEAD, feed: "g" }], "PROTOCOL"],
+      [[{ ...HEAD, epoch: 1 }], "PROTOCOL"],
+      [[{ ...HEAD, revision: -1 }], "GAP"],
+      [[{ ...HEAD, resumed: true }], "GAP"],
+      [[{ ...HEAD, sections: [{ name: "f", count: 1e15 }] }, { method: "snapshot", params: PART }], "GAP"],
+      [[HEAD, { method: "snapshot", params: { ...PART, elements: [1, 2] } }], "GAP"],
+      [[HEAD, { method: "delta", params: { from: 7, revision: 8 } }], "PROTOCOL"],
+      [[HEAD, { method: "delta", params: { feed: "f", from: 7, revision: 8 } }], "GAP"],
+      [[HEAD, { method: "snapshot", params: { ...PART, revision: 9 } }], "GAP"],
+      [[], "TIMEOUT"],
+    ]
+  ) {
+    const [client, connect] = lying(
+      ...messages.map((
+        message,
+      ) => (typeof message === "number" || message === null ? { jsonrpc: "2.0", id: 2, result: message } : message)),
+    );
     await assert.rejects(client.watch("f").next(), { code }, JSON.stringify(messages));
     assert.equal(connect.peers.length, 1);
     assert.ok(connect.peers[0].isClosed);
@@ -312,7 +331,10 @@ test("a daemon that closes again and again is asked less often, until the watch 
 });
 
 test("messages of other feeds and unknown notifications are dropped", async () => {
-  const [client] = lying(HEAD, { method: "delta", params: { feed: "g", from: 1 } }, { method: "news", params: {} }, { method: "snapshot", params: PART });
+  const [client] = lying(HEAD, { method: "delta", params: { feed: "g", from: 1 } }, { method: "news", params: {} }, {
+    method: "snapshot",
+    params: PART,
+  });
   const watch = client.watch("f");
   assert.deepEqual((await watch.next()).value.mirror.values(), [[1]]);
   assert.ok(watch.mirror instanceof Mirror);

@@ -21,12 +21,15 @@ function make(kind, ...children) {
 
 /** What a card says of an element. It is shown as text, whatever is in it. */
 function described({ text, value }) {
-  if (value === null || typeof value !== "object" || Array.isArray(value)) return { title: typeof value === "string" ? value : text, badge: "", facts: "" };
+  if (value === null || typeof value !== "object" || Array.isArray(value)) {
+    return { title: typeof value === "string" ? value : text, badge: "", facts: "" };
+  }
   const name = TITLES.find((name) => typeof value[name] === "string");
   const facts = Object.entries(value)
     .filter(([other, fact]) => other !== name && other !== "priority" && fact !== null && typeof fact !== "object")
     .map(([other, fact]) => `${other} ${fact}`);
-  return { title: name ? value[name] : text, badge: typeof value.priority === "number" ? String(value.priority) : "", facts: facts.slice(0, 4).join(" · ") };
+  const badge = typeof value.priority === "number" ? String(value.priority) : "";
+  return { title: name ? value[name] : text, badge, facts: facts.slice(0, 4).join(" · ") };
 }
 
 class Card {

@@ -10,7 +10,7 @@
  */
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
-import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -20,18 +20,20 @@ import { Client, JSONText, unixSocket } from "../../node.js";
 const MAX_ELEMENT = 64 * 1024;
 const MAX_CONNECTIONS = 64;
 const [feed = "inbox", port = "8080"] = process.argv.slice(2);
-const token = Buffer.from(keptToken(process.env.BOARD_TOKEN_FILE ?? join(process.env.XDG_RUNTIME_DIR ?? homedir(), "feedd-board.token")));
+const folder = process.env.XDG_RUNTIME_DIR ?? homedir();
+const token = Buffer.from(keptToken(process.env.BOARD_TOKEN_FILE ?? join(folder, "feedd-board.token")));
+const modules = readdirSync(new URL("../../lib", import.meta.url)).map((name) => `lib/${name}`);
 const files = new Map([
   ["/", served("page.html", "text/html")],
   ["/page.js", served("page.js", "text/javascript")],
   ["/cards.js", served("cards.js", "text/javascript")],
   ["/style.css", served("style.css", "text/css")],
-  ["/feedd/feedd.js", served("../../feedd.js", "text/javascript")],
-  ...readdirSync(new URL("../../lib", import.meta.url)).map((name) => [`/feedd/lib/${name}`, served(`../../lib/${name}`, "text/javascript")]),
+  ...["feedd.js", ...modules].map((name) => [`/feedd/${name}`, served(`../../${name}`, "text/javascript")]),
 ]);
 const HEADERS = {
   "Cache-Control": "no-store",
-  "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   "Cross-Origin-Resource-Policy": "same-origin",
   "Referrer-Policy": "no-referrer",
   "X-Content-Type-Options": "nosniff",
@@ -125,7 +127,10 @@ async function push(request, response) {
   let length = 0;
   for await (const chunk of request) {
     length += chunk.length;
-    if (length > MAX_ELEMENT) return answer(response.setHeader("Connection", "close"), 413, { error: `an element has at most ${MAX_ELEMENT} bytes here` });
+    if (length > MAX_ELEMENT) {
+      response.setHeader("Connection", "close");
+      return answer(response, 413, { error: `an element has at most ${MAX_ELEMENT} bytes here` });
+    }
     chunks.push(chunk);
   }
   try {

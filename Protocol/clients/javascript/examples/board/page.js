@@ -1,6 +1,6 @@
 /** Keeps a copy of the feed from the events of the gateway, and shows it. */
 
-import { Mirror, decode } from "./feedd/feedd.js";
+import { decode, Mirror } from "./feedd/feedd.js";
 import { Cards } from "./cards.js";
 
 const at = (id) => document.getElementById(id);

@@ -35,16 +35,16 @@ const commands = {
 
   async claim(client, all) {
     for (;;) {
-      const { nodes, revision } = await client.call("query", { feed: "todo/open", path: "$[0]" });
+      const { nodes } = await client.call("query", { feed: "todo/open", path: "$[0]" });
       if (nodes.length === 0) return all ? 0 : 1;
       const { id, text } = nodes[0].value;
       try {
-        // The daemon judges the condition when it makes the change. Of several that saw the same open items, one succeeds.
-        await client.call("patch", { feed: "todo", id, patch: { owner: me }, if: { feed: "todo/open", revision } });
+        // The daemon judges the condition when it makes the change. Of several that claim this item, one succeeds.
+        await client.call("patch", { feed: "todo", id, patch: { owner: me }, where: "!@.owner && !@.done" });
         console.log(`${id} ${text}`);
         if (!all) return 0;
       } catch (error) {
-        if (error.name !== "ConditionFailed") throw error;
+        if (error.name !== "ConditionFailed" && error.name !== "UnknownIdentity") throw error;
       }
     }
   },
@@ -59,7 +59,10 @@ const commands = {
       if (process.stdout.isTTY) console.clear();
       for (const { name, rows } of mirror.sections) {
         console.log(`${name.slice("todo/".length)} (${rows.length})`);
-        for (const { value } of rows) console.log(`  ${value.id}  ${printable(value.text)}${value.owner ? `  — ${printable(value.owner)}` : ""}`);
+        for (const { value } of rows) {
+          const owner = value.owner ? `  — ${printable(value.owner)}` : "";
+          console.log(`  ${printable(value.id)}  ${printable(value.text)}${owner}`);
+        }
       }
     }
   },
