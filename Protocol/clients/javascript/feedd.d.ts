@@ -310,6 +310,8 @@ export interface Notification {
 
 export class Mirror<T = unknown> {
   constructor(result: WatchResult);
+  /** Makes a copy of what `save` returned. Throws a SyntaxError or a FeedError if it is nothing like that. */
+  static load<T = unknown>(text: string, options?: { numbers?: Numbers }): Mirror<T>;
   readonly feed: string;
   readonly sections: Section<T>[];
   readonly revision: number | null;
@@ -325,6 +327,8 @@ export class Mirror<T = unknown> {
   counts(): number[];
   /** The digest that `verify` returns at this revision. */
   digest(): string;
+  /** The copy as text, for `Mirror.load`. */
+  save(): string;
 }
 
 export class Counts {

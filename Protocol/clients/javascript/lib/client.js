@@ -120,6 +120,7 @@ export class Client {
    * `mirror` to continue with a copy, `elements: false` for counts, `throttle`, `signal`, `onRetry(error, milliseconds)`.
    */
   watch(feeds, options = {}) {
+    if (options.since !== undefined) throw new TypeError("pass the copy as mirror, or use follow to resume without a copy");
     return new Watch(this.#connect, [feeds].flat(), { ...this.#options, ...options }, [this.#stop.signal, options.signal]);
   }
 

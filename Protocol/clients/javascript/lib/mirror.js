@@ -1,7 +1,7 @@
 import { digest } from "./digest.js";
 import { FeedError } from "./errors.js";
 import { Rows } from "./rows.js";
-import { JSONText } from "./text.js";
+import { decode, encode, JSONText } from "./text.js";
 
 /** A row of a mirror. It stays the same object, with the same `key`, when it moves and when its element is replaced. */
 export class Row {
@@ -169,8 +169,31 @@ export class Mirror {
     this.restart(result);
   }
 
+  /** Makes a copy of what `save` returned, to continue with it: pass it as `mirror` to `watch`. */
+  static load(text, options) {
+    const saved = decode(text, options);
+    const mirror = new Mirror({ ...saved, resumed: false });
+    const first = saved.sections.findIndex(({ count }) => count > 0);
+    const { revision, elements, types } = saved;
+    mirror.apply({ method: "snapshot", params: { revision, at: [Math.max(first, 0), 0], elements, types, last: true } });
+    return mirror;
+  }
+
   get isWhole() {
     return this.revision !== null;
+  }
+
+  /** The copy as text, for `Mirror.load` in this program or another one. Elements keep their text. */
+  save() {
+    if (this.since === null) gap(this.feed, "it is not whole");
+    const rows = this.sections.flatMap((section) => section.rows.slice());
+    return encode({
+      feed: this.feed,
+      ...this.since,
+      sections: this.sections.map(({ name, key, rows }) => ({ name, key, count: rows.length })),
+      elements: rows.map(({ element }) => element),
+      types: rows.map(({ type }) => type),
+    });
   }
 
   /** Continues with the result of another `watch` that was called with `since` of this mirror. */

@@ -321,6 +321,36 @@ test("rows keep their keys when they move and are updated", () => {
   assert.deepEqual([change.rows, change.removed], [[a, c], [b]]);
 });
 
+test("a copy that was saved is the same copy", () => {
+  const delta = { ...DELTA, added: [[2, 0]], elements: [new JSONText("1.0")], types: ["t"] };
+  const sections = { deleted: [], added: [{ at: 0, name: "empty" }, { at: 2, name: "f/2", key: 2 }] };
+  const mirror = whole();
+  mirror.apply({ method: "delta", params: { ...delta, sections } });
+  mirror.apply({ method: "bookmark", params: { epoch: "e", revision: 8, current: 30 } });
+  const loaded = Mirror.load(mirror.save());
+  assert.deepEqual(shown(loaded), [["empty", []], ["one", ['"a"', '"b"']], ["f/2", ["1.0"]], ["two", ['"c"']]]);
+  assert.deepEqual([loaded.since, loaded.revision, loaded.digest()], [{ epoch: "e", revision: 30 }, 30, mirror.digest()]);
+  assert.deepEqual([loaded.at(2, 0).type, loaded.sections[2].key, loaded.save()], ["t", 2, mirror.save()]);
+  const empty = Mirror.load('{"feed":"f","epoch":"e","revision":1,"sections":[],"elements":[],"types":[]}');
+  assert.deepEqual([empty.isWhole, empty.save()], [
+    true,
+    '{"feed":"f","epoch":"e","revision":1,"sections":[],"elements":[],"types":[]}',
+  ]);
+  assert.throws(() => new Mirror(LIST).save(), { code: "GAP" });
+  assert.throws(() => Mirror.load("{"), SyntaxError);
+  for (
+    const text of [
+      "7",
+      "null",
+      "{}",
+      '{"feed":"f","epoch":"e","revision":1,"sections":[]}',
+      mirror.save().replace("1.0", "1.0,2"),
+    ]
+  ) {
+    assert.throws(() => Mirror.load(text), { code: "GAP" }, text);
+  }
+});
+
 test("sections keep their keys", () => {
   const result =
     '{"feed":"f","epoch":"e","revision":7,"resumed":false,"sections":[{"name":"f/1","key":1,"count":1},{"name":"f","count":0}]}';

@@ -163,6 +163,11 @@ test("a copy is continued from where it was", skip, async (t) => {
   const { mirror } = first;
   first.close();
   const { revision } = await client.call("delete", { feed: "inbox", ids: [3, 4] });
+  const loaded = client.watch("inbox", { mirror: Mirror.load(mirror.save()) });
+  t.after(() => loaded.close());
+  assert.deepEqual((await reach(loaded, revision)).map(({ kind }) => kind), ["delta"]);
+  await verified(client, loaded.mirror);
+  assert.throws(() => client.watch("inbox", { since: mirror.since }), TypeError);
   const second = client.watch("inbox", { mirror });
   t.after(() => second.close());
   const [change] = await reach(second, revision);
