@@ -3,10 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <malloc.h>
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int clinux_accept(int listener) { return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC); }
@@ -70,6 +75,31 @@ int clinux_is_locked(int descriptor) {
   if (fcntl(descriptor, F_OFD_GETLK, &lock) != 0) return -1;
   return lock.l_type != F_UNLCK;
 }
+
+int clinux_unread(int descriptor) {
+  struct stat status;
+  if (fstat(descriptor, &status) != 0) return CLINUX_NO_READER;
+  int count = 0;
+  if (S_ISFIFO(status.st_mode)) return ioctl(descriptor, FIONREAD, &count) == 0 ? count : CLINUX_NO_READER;
+  if (!S_ISSOCK(status.st_mode) || ioctl(descriptor, SIOCOUTQ, &count) != 0) return CLINUX_NO_READER;
+  // A peer that closes is first marked as such, then its queue is emptied. Looked at in the other order, an empty queue
+  // without the mark was emptied by reads.
+  struct pollfd request = {.fd = descriptor};
+  return poll(&request, 1, 0) == 0 ? count : CLINUX_LOST;
+}
+
+int clinux_claim(int descriptor) {
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+  if (fcntl(descriptor, F_SETLK, &lock) == 0) return 0;
+  if (errno != EACCES && errno != EAGAIN) return -1;
+  if (fcntl(descriptor, F_GETLK, &lock) != 0) return -1;
+  // The other process may have ended meanwhile.
+  return lock.l_type == F_UNLCK ? clinux_claim(descriptor) : lock.l_pid;
+}
+
+int clinux_share_lock(int descriptor) { return flock(descriptor, LOCK_EX | LOCK_NB); }
+
+int clinux_create_memory_file(const char *name) { return memfd_create(name, MFD_CLOEXEC); }
 
 void clinux_name_thread(const char *name) {
   char text[16] = {0};

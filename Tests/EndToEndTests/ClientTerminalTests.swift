@@ -89,9 +89,10 @@ struct ClientTerminalTests {
     #expect(try client.run("push", "f", "{\"id\":1,\"a\":2}", "{\"id\":2}").code == 0)
     #expect(try client.run("delete", "f", "1").code == 0)
     #expect(try watcher.waitForExit() == 0)
-    try screen.wait(for: "- [0,0]\r\n")
+    try screen.wait(for: "- [0,0] {\"id\": 1}\r\n")
     #expect(
-      screen.text == "  [0,0] {\"id\": 1}\r\n+ [0,1] {\"id\": 2}\r\n~ [0,0] {\"id\": 1, \"a\": 2}\r\n- [0,0]\r\n")
+      screen.text
+        == "  [0,0] {\"id\": 1}\r\n+ [0,1] {\"id\": 2}\r\n~ [0,0] {\"id\": 1, \"a\": 2}\r\n- [0,0] {\"id\": 1}\r\n")
   }
 
   @Test("without a snapshot there is no list to redraw, so changes are lines that stay on the screen")

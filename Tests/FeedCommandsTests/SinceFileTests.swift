@@ -13,6 +13,10 @@ import Testing
 
   private func write(_ text: String) throws { try SmallFile.replace(path, with: utf8(text)) }
 
+  private func state(_ epoch: String, _ revision: UInt64, rows: SavedRows? = nil) -> SinceFile.State {
+    SinceFile.State(position: FeedPosition(epoch: epoch, revision: revision), rows: rows)
+  }
+
   private func contents() throws -> String { text(try SmallFile.read(path)) }
 
   @Test func missingAndEmptyFilesHaveNoPosition() throws {
@@ -25,7 +29,7 @@ import Testing
     var file = try SinceFile(path: path, feeds: ["f"])
     try file.save([:])
     #expect(throws: SystemError.self) { try contents() }
-    try file.save(["f": FeedPosition(epoch: "é\"x", revision: 9_007_199_254_740_993)])
+    try file.save(["f": state("é\"x", 9_007_199_254_740_993)])
     #expect(try contents() == "{\"feed\":\"f\",\"epoch\":\"é\\\"x\",\"revision\":9007199254740993}\n")
     let again = try SinceFile(path: path, feeds: ["f"])
     #expect(again.positions == ["f": FeedPosition(epoch: "é\"x", revision: 9_007_199_254_740_993)])
@@ -33,18 +37,17 @@ import Testing
 
   @Test func onlyNewPositionsAreWritten() throws {
     var file = try SinceFile(path: path, feeds: ["f"])
-    let position = FeedPosition(epoch: "e", revision: 3)
-    try file.save(["f": position])
+    try file.save(["f": state("e", 3)])
     try write("changed by somebody else")
-    try file.save(["f": position])
+    try file.save(["f": state("e", 3)])
     #expect(try contents() == "changed by somebody else")
-    try file.save(["f": FeedPosition(epoch: "e", revision: 4)])
+    try file.save(["f": state("e", 4)])
     #expect(try JSONValue(contents())["revision"].int == 4)
   }
 
   @Test func fileHasALineForEachFeed() throws {
     var file = try SinceFile(path: path, feeds: ["f", "g", "h"])
-    try file.save(["h": FeedPosition(epoch: "e", revision: 3), "f": FeedPosition(epoch: "e", revision: 2)])
+    try file.save(["h": state("e", 3), "f": state("e", 2)])
     #expect(
       try contents() == """
         {"feed":"f","epoch":"e","revision":2}
@@ -53,7 +56,7 @@ import Testing
         """)
     // A feed without a new position keeps the one in the file.
     var again = try SinceFile(path: path, feeds: ["h", "g", "f"])
-    try again.save(["g": FeedPosition(epoch: "e", revision: 5)])
+    try again.save(["g": state("e", 5)])
     let positions = try SinceFile(path: path, feeds: ["f", "g", "h"]).positions
     #expect(positions.mapValues(\.revision) == ["f": 2, "g": 5, "h": 3])
     // The position of another feed would be lost by the next save.
@@ -102,5 +105,52 @@ import Testing
     #expect(failure?.status == .usage)
     let error = "cannot write \(folder): is a directory; pass the path of a file"
     #expect(failure.map { Explanation($0).lines } == [error])
+  }
+
+  /// Two sections: one with a row of each kind of print, and one without rows.
+  private func rows(_ prints: [RowPrint]) -> SavedRows {
+    var list = ChunkedList<Row>()
+    list.append(contentsOf: prints.map { Row(element: $0.text) })
+    return SavedRows(
+      sections: [SectionSummary(name: "f/a \"b\"", count: prints.count), SectionSummary(name: "f/rest", count: 0)],
+      prints: [.init(name: "f/a \"b\"", rows: list), .init(name: "f/rest", rows: ChunkedList())])
+  }
+
+  @Test func rowsAreReadBack() throws {
+    let prints = [
+      RowPrint(digest: 0, id: nil), RowPrint(digest: .max, id: utf8("1e3")),
+      RowPrint(digest: 0x1234, id: utf8("\"a,false]\\\"\"")), RowPrint(digest: 7, id: utf8("\"k\""), isAccepted: false),
+    ]
+    var file = try SinceFile(path: path, feeds: ["f"])
+    try file.save(["f": state("e", 3, rows: rows(prints))])
+    let found = try #require(try SinceFile(path: path, feeds: ["f"]).states["f"]?.rows)
+    #expect(found.sections == [SectionSummary(name: "f/a \"b\"", count: 4), SectionSummary(name: "f/rest", count: 0)])
+    #expect(found.prints?.map { $0.rows.map { RowPrint($0.element) } } == [prints, []])
+    #expect(found.prints?.map(\.name) == ["f/a \"b\"", "f/rest"])
+  }
+
+  @Test func rowsBeyondTheBoundAreLeftOut() throws {
+    let print = RowPrint(digest: 1, id: nil)
+    var file = try SinceFile(path: path, feeds: ["f"])
+    try file.save(["f": state("e", 1, rows: rows(Array(repeating: print, count: SinceFile.maxRows)))])
+    #expect(try SinceFile(path: path, feeds: ["f"]).states["f"]?.rows?.prints != nil)
+    try file.save(["f": state("e", 2, rows: rows(Array(repeating: print, count: SinceFile.maxRows + 1)))])
+    let counted = try #require(try SinceFile(path: path, feeds: ["f"]).states["f"]?.rows)
+    #expect(counted.prints == nil && counted.sections[0].count == SinceFile.maxRows + 1)
+    let long = RowPrint(digest: 1, id: utf8("\"\(String(repeating: "i", count: SinceFile.maxBytes))\""))
+    try file.save(["f": state("e", 3, rows: rows([long]))])
+    #expect(try SinceFile(path: path, feeds: ["f"]).states["f"]?.rows?.prints == nil)
+  }
+
+  /// A position is used although its rows are not.
+  @Test(arguments: [
+    "7", "[1]", #"[{"name":"f"}]"#, #"[{"name":"f","count":1,"rows":[]}]"#, #"[{"name":"f","count":1,"rows":["x"]}]"#,
+    #"[{"name":"f","count":1,"rows":[["0123456789abcdeg",1]]}]"#,
+  ])
+  func otherRowsAreIgnored(sections: String) throws {
+    try write("{\"epoch\":\"e\",\"revision\":1,\"sections\":\(sections)}")
+    let state = try SinceFile(path: path, feeds: ["f"]).states["f"]
+    #expect(state?.position == FeedPosition(epoch: "e", revision: 1))
+    #expect(state?.rows == nil)
   }
 }

@@ -65,7 +65,7 @@ _feedclient_commands() {
 # Prints the names of feeds, and those of bins too for a command that reads.
 _feedclient_feeds() {
   local bins='/'
-  [[ $1 =~ ^(watch|get|range|query|snapshot|select|deselect|selected|verify|describe)$ ]] && bins='^$'
+  [[ $1 =~ ^(watch|trigger|get|range|query|snapshot|select|deselect|selected|verify|describe)$ ]] && bins='^$'
   feedclient --timeout 1s feeds --names 2>/dev/null | grep -v "$bins"
 }
 
@@ -105,7 +105,7 @@ _feedclient() {
       _feedclient_offer "$word" < <(_feedclient_feeds watch)
       return
       ;;
-    --timeout | --template | --print | --separator | --rows | --count | --interval) return ;;
+    --timeout | --template | --print | --separator | --rows | --count | --interval | --where | --retries | --jobs) return ;;
   esac
 
   if [[ $word == -* ]]; then

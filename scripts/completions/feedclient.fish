@@ -19,7 +19,7 @@ end
 
 function __feedclient_feeds
     set -l names (feedclient --timeout 1s feeds --names 2>/dev/null)
-    if contains -- (__feedclient_words)[1] watch get range query snapshot select deselect selected verify describe
+    if contains -- (__feedclient_words)[1] watch trigger get range query snapshot select deselect selected verify describe
         printf '%s\n' $names
     else
         string match -v '*/*' -- $names

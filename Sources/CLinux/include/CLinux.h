@@ -65,6 +65,23 @@ int clinux_create_unnamed(const char *directory, unsigned int mode);
 /// Returns 1 or 0, or -1 and sets errno.
 int clinux_is_locked(int descriptor);
 
+/// Returns the number of written bytes that the reader of a pipe has not read yet. For a socket, returns an upper bound of the
+/// bytes that its peer has not read (SIOCOUTQ), or CLINUX_LOST after the peer has closed it, because unread bytes are then
+/// discarded. Returns CLINUX_NO_READER for anything else.
+int clinux_unread(int descriptor);
+#define CLINUX_NO_READER (-1)
+#define CLINUX_LOST (-2)
+
+/// Locks a file for this process, not for its children (fcntl). Returns 0; the process that has locked it; or -1 and sets errno.
+int clinux_claim(int descriptor);
+
+/// Locks a file for all processes that have this open description (flock). Returns 0, or -1 and sets errno, EWOULDBLOCK if others
+/// have locked it.
+int clinux_share_lock(int descriptor);
+
+/// Creates an empty file in memory, with O_CLOEXEC. Returns the descriptor, or -1 and sets errno.
+int clinux_create_memory_file(const char *name);
+
 /// Lets malloc map each block of at least `size` bytes by itself, and return it to the system when it is freed. Other free
 /// memory is returned if more than `kept` bytes of it are at the end of the heap.
 void clinux_return_large_blocks(int size, int kept);

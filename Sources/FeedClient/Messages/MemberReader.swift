@@ -3,7 +3,7 @@ import FeedJSON
 
 /// Reads members of a message from the daemon. A missing member or one of the wrong kind throws ``MalformedMessage``.
 package struct MemberReader {
-  let object: JSONView
+  package let object: JSONView
   /// The message's name, for errors.
   let place: StaticString
 

@@ -124,11 +124,17 @@ public struct Delta: Equatable, Sendable {
   /// Reads the `params` of the notification. Does not validate the change. O(bytes).
   public init(_ params: JSONView) throws(MalformedMessage) {
     let reader = MemberReader(object: params, place: "delta")
+    try self.init(reader, elements: try reader.texts("elements"))
+  }
+
+  /// Reads the `params` of the notification, with other texts in place of the elements.
+  package init(_ reader: MemberReader, elements: [[UInt8]]) throws(MalformedMessage) {
+    let params = reader.object
     feed = try reader.string("feed")
     from = try reader.revision("from")
     revision = try reader.revision("revision")
     change = try Change(params)
-    elements = try reader.texts("elements")
+    self.elements = elements
     types = try reader.types(count: elements.count)
     animation = params.member("animation")?.string
   }

@@ -32,10 +32,15 @@ public struct SnapshotPart: Equatable, Sendable {
   /// Reads the `params` of the notification. O(bytes).
   public init(_ params: JSONView) throws(MalformedMessage) {
     let reader = MemberReader(object: params, place: "snapshot")
+    try self.init(reader, elements: try reader.texts("elements"))
+  }
+
+  /// Reads the `params` of the notification, with other texts in place of the elements.
+  package init(_ reader: MemberReader, elements: [[UInt8]]) throws(MalformedMessage) {
     feed = try reader.string("feed")
     revision = try reader.revision("revision")
     at = try reader.path("at")
-    elements = try reader.texts("elements")
+    self.elements = elements
     types = try reader.types(count: elements.count)
     isLast = reader.flag("last")
     resetSections = reader.flag("reset") ? try reader.sections("sections") : nil

@@ -16,6 +16,11 @@ public struct Mirror: Sendable {
   public struct Section: Sendable {
     public var name: String
     public var rows: ChunkedList<Row>
+
+    public init(name: String, rows: ChunkedList<Row>) {
+      self.name = name
+      self.rows = rows
+    }
   }
 
   public let feed: String
@@ -35,6 +40,17 @@ public struct Mirror: Sendable {
     progress = WatchProgress(start, since: nil, initial: initial)
     incoming = IncomingSnapshot(sections: start.sections)
     if !initial { sections = incoming.emptySections }
+  }
+
+  /// Creates a mirror of the state that an earlier watch had at `position`, to ``restart(_:)`` with a watch that was requested
+  /// from there.
+  public init(feed: String, position: FeedPosition, sections: [Section]) {
+    self.feed = feed
+    self.sections = sections
+    let start = WatchStart(
+      feed: feed, epoch: position.epoch, revision: position.revision, resumed: true, sections: [])
+    progress = WatchProgress(start, since: position, initial: false)
+    incoming = IncomingSnapshot(sections: [])
   }
 
   /// Continues with another watch of the same feed. It must have been requested with `since` at the mirror's position,

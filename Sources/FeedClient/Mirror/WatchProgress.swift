@@ -151,7 +151,7 @@ public struct FeedCounts: Equatable, Sendable {
 
 extension Change {
   /// Whether the deleted and added sections are valid in a feed of `count` sections.
-  fileprivate func sectionsFit(_ count: Int) -> Bool {
+  package func sectionsFit(_ count: Int) -> Bool {
     guard sectionsDeleted.allSatisfy({ $0 < UInt32(clamping: count) }),
       zip(sectionsDeleted, sectionsDeleted.dropFirst()).allSatisfy(<)
     else { return false }

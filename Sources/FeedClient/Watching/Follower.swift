@@ -72,6 +72,9 @@ public final class Follower {
   /// The position from which a later watch can resume.
   public var position: FeedPosition? { watcher.position }
 
+  /// Whether the last watch was requested with a snapshot, unless it resumes.
+  public var asksForSnapshot: Bool { watcher.asksForSnapshot }
+
   /// Whether the watch is running.
   public var isWatching: Bool { watcher.isWatching }
 

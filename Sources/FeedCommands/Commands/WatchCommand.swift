@@ -9,13 +9,16 @@ extension Command {
       feedclient watch inbox todo
       feedclient watch inbox --print '{text}' --rows 3 --separator ' | '
       feedclient watch inbox --counts
-      feedclient watch inbox --since-file seen.json --reconnect | ./handle-lines
+      feedclient watch inbox --only added --where '@.p > 7' --template '{text}'
+      feedclient watch inbox --since-file seen.json --reconnect | ./show-changes
       feedclient watch inbox --no-initial --count 1 --timeout 60s
       """,
     about: """
       Shows feeds and every change to them until interrupted. On a terminal it is a list, several feeds side by side, \
       redrawn in place, with + ~ > - where rows were added, updated, moved or deleted; ? shows its keys. Otherwise, and \
-      with --json, it is the daemon's notifications, one JSON object a line, each written at once.
+      with --json, it is the daemon's notifications, one JSON object a line, each written at once. With --template it is \
+      a line for each row, with a sign: + ~ > >~ - where it was added, updated, moved, moved and updated, or deleted; ! \
+      before a new state that replaces the one before, and ? for its rows if they cannot be compared.
       """,
     options: [
       OptionDescription(
@@ -34,16 +37,27 @@ extension Command {
       OptionDescription(
         "no-initial",
         help: "start with the first change instead of a snapshot; on a terminal, print a line for each changed row"),
+      OptionDescription(
+        "only", value: .text("KINDS"),
+        help: "show only rows that were added, updated, deleted or moved: a list such as added,updated"),
+      OptionDescription(
+        "where", value: .text("FILTER"),
+        help: "show only rows whose element matches, a condition as for bins such as '@.priority >= 8'"),
       OptionDescription("wait", help: "wait for the daemon and for the feed to be defined"),
       OptionDescription("reconnect", help: "connect again after a lost connection and resume"),
       OptionDescription(
-        "since-file", value: .text("FILE"), help: "resume from the revisions in FILE, and keep FILE up to date"),
+        "since-file", value: .text("FILE"),
+        help: "resume from the positions in FILE, and move them on when the reader of the output has taken it"),
       OptionDescription(
         "verify", help: "compare the copy with the daemon's digest when the feed is quiet, and at the end"),
       OptionDescription(
         "throttle", value: .integer(0...86_400_000), help: "receive at most one delta in this many milliseconds"),
     ],
     notes: """
+      A script that must not miss a change is better started by feedclient trigger:
+      a line that a reader has taken is not printed again if the reader fails.
+      --only leaves out the rows of snapshots too. A deleted row is judged by its last
+      element, and shown if that is not known.
       The list on a terminal ends with q. Ctrl-C ends the process by SIGINT.
       What shows the whole state begins with the present one, also with --since-file:
       the list on a terminal, --print, --counts and --snapshot-only.
@@ -60,11 +74,11 @@ extension Command {
     if settings.output != .changes {
       display = StateLines(console, settings.output, feeds: settings.feeds.count)
     } else if console.isJSON, settings.templates.isEmpty {
-      display = NotificationLines(console)
-    } else if console.terminal.canRedraw, settings.options.initial {
+      display = NotificationLines(console, settings)
+    } else if console.terminal.canRedraw, settings.initial, settings.filter.isOpen {
       display = try LiveDisplay(console, invocation.environment, settings)
     } else {
-      display = ChangeLines(console, settings.templates, feeds: settings.feeds)
+      display = ChangeLines(console, settings)
     }
     return try WatchRun(invocation, settings, display).run()
   }

@@ -15,12 +15,16 @@ final class Console {
   private var output = ByteBuffer()
   /// The first error of standard output. Nothing is written after it.
   private var failure: Failure?
-  private let write: (UnsafeRawBufferPointer, Int32) throws(SystemError) -> Void
+  /// Writes bytes to a descriptor.
+  typealias Writer = (UnsafeRawBufferPointer, Int32) throws(SystemError) -> Void
+  private var write: Writer
+  /// The number of bytes that were given to ``write``.
+  private var flushedBytes = 0
 
   /// - Parameter write: writes bytes to a descriptor; tests collect them.
   init(
     terminal: Terminal, errorTerminal: Terminal, isJSON: Bool,
-    write: @escaping (UnsafeRawBufferPointer, Int32) throws(SystemError) -> Void = StandardStreams.writeAll
+    write: @escaping Writer = StandardStreams.writeAll
   ) {
     self.terminal = terminal
     self.errorTerminal = errorTerminal
@@ -36,6 +40,7 @@ final class Console {
     if let failure { throw failure }
     if output.isEmpty { return }
     if terminal.isTerminal { output = TerminalFilter.filtered(output.bytes) }
+    flushedBytes += output.count
     do throws(SystemError) {
       try write(output.bytes, StandardStreams.output)
     } catch {
@@ -52,6 +57,17 @@ final class Console {
 
   /// The number of buffered bytes.
   var pendingBytes: Int { output.count }
+
+  /// The number of bytes of output so far, with the buffered ones.
+  var offset: Int { flushedBytes + output.count }
+
+  /// Writes standard output with another function from now on.
+  func writeOutput(_ writer: @escaping (UnsafeRawBufferPointer) throws(SystemError) -> Void) {
+    let before = write
+    write = { bytes, descriptor throws(SystemError) in
+      if descriptor == StandardStreams.output { try writer(bytes) } else { try before(bytes, descriptor) }
+    }
+  }
 
   /// Appends a line to the buffered output; see ``flush()``.
   func print(_ text: String) {

@@ -108,7 +108,9 @@ enum CommandTable {
   }
 
   static let groups: [Group] = [
-    Group(title: "Elements", commands: [.push, .set, .patch, .delete, .watch, .get, .range, .query, .snapshot]),
+    Group(
+      title: "Elements",
+      commands: [.push, .set, .patch, .delete, .watch, .trigger, .get, .range, .query, .snapshot]),
     Group(title: "Arrays and singles", commands: [.insert, .replace, .remove, .move, .put]),
     Group(title: "Selection", commands: [.select, .deselect, .selected]),
     Group(title: "Feeds", commands: [.define, .undefine, .feeds, .describe, .activate, .insertChild, .removeChild]),

@@ -15,6 +15,8 @@ package enum ExitStatus: Int32, Sendable {
   case timedOut = 4
   /// The copy of a feed is wrong: a gap between deltas, or a digest that differs from the daemon's.
   case gap = 5
+  /// The command of `trigger` failed until there were no retries left.
+  case commandFailed = 6
 }
 
 /// The reason why a command ends early. Each case has one exit status and one message.

@@ -159,7 +159,7 @@ extension Program {
     feedclient define inbox --bin 'urgent=@.priority >= 8' --bin rest
     feedclient push inbox '{"id":1,"priority":9,"text":"disk full"}'
     feedclient watch inbox
-    feedclient watch inbox --since-file seen.json --reconnect | ./handle-lines
+    feedclient trigger inbox --state seen -- ./handle-change
     """
 
   private static let exitStatus = """
@@ -170,6 +170,7 @@ extension Program {
       3  no daemon answers
       4  timed out
       5  the local copy of a feed differs from the daemon's
+      6  the command of trigger failed until it had no retries left
     A command that a signal such as Ctrl-C interrupts ends by that signal.
     A command whose reader closes the pipe ends with 0, an incomplete export with 2.
     """

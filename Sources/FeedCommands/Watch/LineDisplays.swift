@@ -2,86 +2,104 @@ import FeedChange
 import FeedClient
 import FeedJSON
 
-/// A display that prints lines and handles no input.
+/// A display that prints lines and handles no input. Flushes all output before the program waits.
 class LineDisplay: WatchDisplay {
   let console: Console
 
   init(_ console: Console) { self.console = console }
 
   var needsMirror: Bool { false }
-  var countsStates: Bool { false }
+  var countsStates: Bool { true }
+  var rowNeeds: RowNeeds { .none }
   final var deadline: UInt64? { nil }
   final var descriptors: [Int32] { [] }
 
-  func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, feed: Int, now: UInt64) {
-    console.print(notification.whole)
-  }
+  func take(
+    _ notification: Notification, _ delta: Delta?, _ news: RowNews?, _ mirror: Mirror?, feed: Int, now: UInt64
+  ) -> Bool { true }
 
   final func update(_ feeds: [WatchState], now: UInt64) throws(Failure) { try console.flush() }
   final func takeInput(_ feeds: [WatchState], now: UInt64) throws(Failure) -> [WatchInput] { [] }
   final func leave(_ last: [WatchState]) {}
 }
 
-/// `watch` for programs: prints the daemon's notifications, one on each line. Flushes all output before the program
-/// waits.
-typealias NotificationLines = LineDisplay
-
-/// `watch` as text: prints each added, updated or deleted row on a line with a sign.
+/// `watch` as text: prints each row that a notification shows, adds, updates, moves or deletes on a line with a sign.
 final class ChangeLines: LineDisplay {
-  private let templates: Templates
+  private let settings: WatchSettings
   /// The names of the feeds, printed before each line; nil if there is only one feed.
   private let names: [String]?
   private var name = ""
 
-  init(_ console: Console, _ templates: Templates, feeds: [String]) {
-    self.templates = templates
-    names = feeds.count > 1 ? feeds : nil
+  init(_ console: Console, _ settings: WatchSettings) {
+    self.settings = settings
+    names = settings.feeds.count > 1 ? settings.feeds : nil
     super.init(console)
   }
 
-  override var countsStates: Bool { true }
+  override var rowNeeds: RowNeeds { .all }
 
-  override func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, feed: Int, now: UInt64) {
+  override func take(
+    _ notification: Notification, _ delta: Delta?, _ news: RowNews?, _ mirror: Mirror?, feed: Int, now: UInt64
+  ) -> Bool {
+    guard let news else { return false }
     if let names { name = "\(names[feed]) " }
-    switch notification.kind {
-    case .snapshot: show(snapshot: notification.params)
-    case .delta: show(delta: notification.params)
-    case .bookmark, .selection, .bye, .other: return
+    if let reset = news.reset { announce(reset) }
+    var count = 0
+    for row in news.rows where settings.shows(row) {
+      show(row, news)
+      count += 1
     }
+    // A snapshot without rows counts as shown, and so does a delta of changes that cancel out.
+    if count > 0 || news.reset != nil { return true }
+    return settings.filter.words == nil && (notification.kind == .snapshot ? settings.initial : settings.filter.isOpen)
   }
 
-  private func line(_ sign: String, _ role: Palette.Role, _ path: IndexPath, _ element: JSONView?, _ type: String?) {
+  private func announce(_ reset: RowNews.Reset) {
     var line = console.line()
     line.add(name, .bold)
+    line.add("! reset: \(reset.reason); ", .title)
+    line.add(
+      reset.isCompared
+        ? "signs compare with the rows shown before" : "the rows from before are not known, so ? marks each row", .title
+    )
+    console.print(line.text)
+  }
+
+  private func show(_ row: RowChange, _ news: RowNews) {
+    var line = console.line()
+    line.add(name, .bold)
+    let (sign, role) = Self.sign(of: row.kind)
     line.add(sign, role)
-    line.add(" \(path)", .dim)
-    if let element {
+    let isMove = row.kind == .moved || row.kind == .movedAndUpdated
+    let places = [isMove || row.kind == .deleted ? row.before : nil, row.after].compactMap { $0?.path }
+    line.add(" " + places.map { "\($0)" }.joined(separator: "->"), .dim)
+    if let element = row.element {
       line.add(" ")
-      templates.add(element, type: type, to: &line)
+      settings.templates.add(element, type: row.type, to: &line)
+    } else if let id = row.id {
+      line.add(" ")
+      add(news.element(withID: id), to: &line)
     }
     console.print(line.text)
   }
 
-  private func show(snapshot params: JSONView) {
-    guard let at = params.member("at").flatMap(IndexPath.init), let elements = params.member("elements") else { return }
-    let types = params.member("types")
-    for (place, element) in elements.elements.enumerated() {
-      let path = IndexPath(section: at.section, row: at.row &+ UInt32(truncatingIfNeeded: place))
-      line(" ", .plain, path, element, types?.element(at: place)?.string)
+  /// Adds the element of a deleted row, of which only the identity is known.
+  private func add(_ text: [UInt8], to line: inout LinePainter) {
+    var scanner = JSONScanner(maxDepth: 10_100)
+    text.withUnsafeBytes { bytes in
+      if let view = try? scanner.scan(bytes) { settings.templates.add(view, type: nil, to: &line) }
     }
   }
 
-  private func show(delta params: JSONView) {
-    func paths(_ name: StaticString) -> [IndexPath] {
-      params.member(name)?.elements.compactMap { IndexPath($0) } ?? []
-    }
-    for path in paths("deleted") { line("-", .deleted, path, nil, nil) }
-    var elements = params.member("elements")?.elements
-    var types = params.member("types")?.elements
-    for (name, sign, role) in [("added", "+", Palette.Role.added), ("updated", "~", .updated)]
-      as [(StaticString, String, Palette.Role)]
-    {
-      for path in paths(name) { line(sign, role, path, elements?.next(), types?.next()?.string) }
+  private static func sign(of kind: RowChange.Kind) -> (String, Palette.Role) {
+    switch kind {
+    case .initial, .unchanged: (" ", .plain)
+    case .unknown: ("?", .added)
+    case .added: ("+", .added)
+    case .updated: ("~", .updated)
+    case .moved: (">", .moved)
+    case .movedAndUpdated: (">~", .moved)
+    case .deleted: ("-", .deleted)
     }
   }
 }
@@ -99,14 +117,15 @@ final class StateLines: LineDisplay {
   }
 
   override var needsMirror: Bool { true }
-  override var countsStates: Bool { true }
 
-  override func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, feed: Int, now: UInt64) {
+  override func take(
+    _ notification: Notification, _ delta: Delta?, _ news: RowNews?, _ mirror: Mirror?, feed: Int, now: UInt64
+  ) -> Bool {
     guard let mirror, mirror.progress.isLive, notification.kind == .snapshot || notification.kind == .delta else {
-      return
+      return true
     }
     switch output {
-    case .changes: return
+    case .changes: break
     case .counts:
       let sections = mirror.sections.map { SectionSummary(name: $0.name, count: $0.rows.count) }
       show(counts: sections, revision: mirror.progress.revision, of: mirror.feed)
@@ -114,6 +133,7 @@ final class StateLines: LineDisplay {
       texts[feed] = Self.texts(mirror, template, count)
       show(count, separator)
     }
+    return true
   }
 
   /// Prints `count` lines for each feed, empty ones for missing rows; with a separator, one line with the rows of all

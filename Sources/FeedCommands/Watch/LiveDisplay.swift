@@ -39,12 +39,16 @@ final class LiveDisplay: WatchDisplay {
 
   var needsMirror: Bool { true }
   var countsStates: Bool { true }
+  var rowNeeds: RowNeeds { .none }
   var descriptors: [Int32] { session.descriptors }
   var deadline: UInt64? { isDirty ? drawnAt &+ Self.interval : panes.compactMap(\.list.deadline).min() }
 
-  func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, feed: Int, now: UInt64) {
+  func take(
+    _ notification: Notification, _ delta: Delta?, _ news: RowNews?, _ mirror: Mirror?, feed: Int, now: UInt64
+  ) -> Bool {
     isDirty = true
     panes[feed].take(notification, delta, mirror, now: now)
+    return true
   }
 
   func update(_ feeds: [WatchState], now: UInt64) throws(Failure) {

@@ -11,7 +11,8 @@ final class WatchRun {
   private let settings: WatchSettings
   private let display: any WatchDisplay
   private let feeds: [WatchedFeed]
-  private var sinceFile: SinceFile?
+  /// The positions of `--since-file`; nil without it.
+  private var positions: TakenPositions?
   /// The exit status; set once.
   private var ending: ExitStatus?
   /// The time when the final verification times out.
@@ -23,18 +24,51 @@ final class WatchRun {
     self.display = display
     self.invocation = invocation
     deadline = settings.timeout.map { MonotonicClock.now &+ $0.clampedNanoseconds }
-    if let path = settings.sinceFile { sinceFile = try SinceFile(path: path, feeds: settings.feeds) }
-    let positions = sinceFile?.positions ?? [:]
+    var positions: TakenPositions?
+    if let path = settings.sinceFile {
+      let meter = OutputMeter()
+      positions = TakenPositions(try SinceFile(path: path, feeds: settings.feeds), meter)
+      invocation.console.writeOutput { bytes throws(SystemError) in
+        try meter.write(bytes) { () throws(SystemError) in try positions?.advance(now: MonotonicClock.now) }
+      }
+    }
+    self.positions = positions
     feeds = settings.feeds.enumerated().map { index, name in
-      WatchedFeed(name, index: index, since: positions[name], invocation, settings, display)
+      WatchedFeed(name, index: index, since: positions?.states[name], invocation, settings, display, positions)
     }
   }
 
-  private var states: [WatchState] { feeds.map(\.state) }
+  private var states: [WatchState] { feeds.map(\.shown) }
 
   /// Runs until the watch ends.
   func run() throws(Failure) -> ExitStatus {
     defer { display.leave([]) }
+    let status: ExitStatus
+    do throws(Failure) {
+      status = try follow()
+    } catch {
+      // What was read before the failure counts.
+      try? settle()
+      throw error
+    }
+    try settle()
+    return status
+  }
+
+  /// Waits until the reader of the output has taken it, and saves the positions.
+  private func settle() throws(Failure) {
+    guard let positions, let path = settings.sinceFile else { return }
+    // A failed write was reported before; the reader may have taken a part of it.
+    try? invocation.console.flush()
+    do throws(SystemError) {
+      guard try !positions.settle() else { return }
+    } catch {
+      throw .system(error)
+    }
+    invocation.console.say("the reader did not take all of the output; the next watch with \(path) repeats the rest")
+  }
+
+  private func follow() throws(Failure) -> ExitStatus {
     while true {
       try advance()
       let now = MonotonicClock.now
@@ -62,12 +96,13 @@ final class WatchRun {
     try saveProgress()
   }
 
-  /// Saves the positions, after all output was written.
+  /// Saves the positions that the reader of the output has reached.
   private func saveProgress() throws(Failure) {
-    guard sinceFile != nil else { return }
-    var positions: [String: FeedPosition] = [:]
-    for feed in feeds { positions[feed.name] = feed.follower.position }
-    try sinceFile?.save(positions)
+    do throws(SystemError) {
+      try positions?.advance(now: MonotonicClock.now)
+    } catch {
+      throw .system(error)
+    }
   }
 
   /// Ends the display. Leaves the rows on the screen if the watch was not interrupted.
@@ -87,7 +122,7 @@ final class WatchRun {
   }
 
   private func wait(_ now: UInt64) throws(Failure) {
-    var due = [deadline.flatMap { ending == nil ? $0 : nil }, endsBefore, display.deadline]
+    var due = [deadline.flatMap { ending == nil ? $0 : nil }, endsBefore, display.deadline, positions?.deadline]
     var list = WaitList()
     for feed in feeds where settings.verifies || !feed.isDone {
       try feed.askForDigest(now, atOnce: false)

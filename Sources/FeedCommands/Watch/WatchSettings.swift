@@ -3,7 +3,7 @@ import FeedJSON
 import FeedSystem
 
 /// The options of `watch`.
-struct WatchSettings: Equatable {
+struct WatchSettings {
   /// The output of a watch.
   enum Output: Equatable {
     /// The default: notifications for programs, a list for people.
@@ -26,13 +26,19 @@ struct WatchSettings: Equatable {
   var sinceFile: String?
   var timeout: Duration?
   var templates = Templates()
+  /// Whether the rows of the first snapshot are shown.
+  var initial: Bool
+  /// The rows that are shown.
+  var filter: ChangeFilter
 
   init(_ invocation: Invocation) throws(Failure) {
     let words = invocation.options
     feeds = invocation.operands
     options = WatchOptions(feed: invocation.operand(0))
     options.client = "feedclient/watch"
-    options.initial = !words.contains("no-initial")
+    initial = !words.contains("no-initial")
+    options.initial = initial
+    filter = try ChangeFilter(words.text("only"), option: "only", where: words.text("where"))
     options.throttle = words.integer("throttle")
     options.waits = words.contains("wait")
     options.reconnects = words.contains("reconnect")
@@ -63,17 +69,21 @@ struct WatchSettings: Equatable {
   /// Throws if options contradict each other.
   private func check(_ invocation: Invocation) throws(Failure) {
     let words = invocation.options
-    if snapshotOnly, !options.initial {
+    if snapshotOnly, !initial || filter.words != nil {
+      if initial { throw invocation.usage("--snapshot-only shows no changes and excludes --only") }
       throw invocation.usage("--snapshot-only and --no-initial exclude each other")
     }
-    if verifies, !options.initial {
+    if verifies, !initial {
       throw invocation.usage("--verify needs all rows and excludes --no-initial")
     }
-    if output != .changes, !options.initial {
+    if output != .changes, !initial {
       throw invocation.usage("--print and --counts need all rows and exclude --no-initial")
     }
     if let twice = feeds.enumerated().first(where: { feeds[..<$0.offset].contains($0.element) }) {
       throw invocation.usage("'\(twice.element)' is given twice; give it once")
+    }
+    if output != .changes, !filter.isOpen {
+      throw invocation.usage("--print and --counts show whole states and exclude --only and --where")
     }
     if words.contains("print"), words.contains("counts") {
       throw invocation.usage("--print and --counts exclude each other")
@@ -87,16 +97,30 @@ struct WatchSettings: Equatable {
   }
 }
 
+extension WatchSettings {
+  /// Whether a line is printed for a row.
+  func shows(_ row: RowChange) -> Bool {
+    filter.accepts(row) && (initial || row.kind != .initial && row.kind != .unchanged)
+  }
+}
+
 /// A display of `watch`.
 protocol WatchDisplay: AnyObject {
   /// Whether the display needs the rows.
   var needsMirror: Bool { get }
+  /// What the display needs to know of the rows of notifications.
+  var rowNeeds: RowNeeds { get }
   /// Whether the display shows complete states. If so, `--count` counts a snapshot once, otherwise each of its parts.
   var countsStates: Bool { get }
   /// Shows a notification, or stores it until ``update(_:now:)``. The mirror has already applied it; a delta is
   /// decoded.
-  /// - Parameter feed: the index of the feed.
-  func take(_ notification: Notification, _ delta: Delta?, _ mirror: Mirror?, feed: Int, now: UInt64)
+  /// - Parameters:
+  ///   - news: the rows of the notification, if the display needs them.
+  ///   - feed: the index of the feed.
+  /// - Returns: whether there was something to show.
+  func take(
+    _ notification: Notification, _ delta: Delta?, _ news: RowNews?, _ mirror: Mirror?, feed: Int, now: UInt64
+  ) -> Bool
   /// Shows pending updates.
   func update(_ feeds: [WatchState], now: UInt64) throws(Failure)
   /// The time to call ``update(_:now:)`` without an event; nil if there is none.

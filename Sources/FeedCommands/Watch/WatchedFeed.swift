@@ -10,13 +10,23 @@ final class WatchedFeed {
   private let invocation: Invocation
   private let settings: WatchSettings
   private let display: any WatchDisplay
+  /// The positions that are saved; nil without `--since-file`.
+  private let positions: TakenPositions?
   private var verification = Verification()
+  /// The rows, if the display needs them.
+  private var tracker: RowTracker?
+  /// The last position that was told, from which the next watch resumes.
+  private var position: FeedPosition?
+  /// Whether a part of the snapshot that is being received was shown.
+  private var hasShownPart = false
   /// The number of parts of snapshots and deltas that were printed, or of states that were shown, for `--count`.
   private var shownCount = 0
   /// The last printed numbers of rows, in a watch without elements.
   private var shownCounts: FeedCounts?
   /// Whether the requested number of changes was shown.
   private(set) var isDone = false
+  /// Whether the position of the last change that was shown is noted.
+  private var hasEnded = false
   private var lastComplaint: String?
   /// The reason why the daemon refused the request of a key.
   private var lastRefusal: String?
@@ -24,10 +34,11 @@ final class WatchedFeed {
   private var console: Console { invocation.console }
 
   init(
-    _ name: String, index: Int, since: FeedPosition?, _ invocation: Invocation, _ settings: WatchSettings,
-    _ display: any WatchDisplay
+    _ name: String, index: Int, since: SinceFile.State?, _ invocation: Invocation, _ settings: WatchSettings,
+    _ display: any WatchDisplay, _ positions: TakenPositions?
   ) {
     self.name = name
+    self.positions = positions
     self.index = index
     self.invocation = invocation
     self.settings = settings
@@ -37,13 +48,23 @@ final class WatchedFeed {
     // Readers of printed notifications expect each part of a snapshot within one section.
     options.spanning = display.needsMirror
     // A display of rows and a snapshot need all rows.
-    if !display.needsMirror, !settings.snapshotOnly { options.since = since }
+    if !display.needsMirror, !settings.snapshotOnly {
+      options.since = since?.position
+      position = options.since
+    }
+    // Lines tell a moved row from an updated one, for which the rows must be known.
+    if display is ChangeLines { options.initial = true }
+    if display.rowNeeds != .none {
+      let saved = options.since.flatMap { position in since?.rows.map { (position, $0) } }
+      tracker = RowTracker(
+        name, keepsRows: display.rowNeeds == .all, RowPrinter(filter: settings.filter.filter), saved: saved)
+    }
     follower = Follower(
       path: invocation.socketPath, options: options, keepsMirror: settings.verifies || display.needsMirror)
   }
 
   /// The state for a display.
-  var state: WatchState {
+  var shown: WatchState {
     WatchState(
       feed: name, mirror: follower.mirror, complaint: follower.isWatching ? lastRefusal : lastComplaint ?? "connecting",
       verifiedRevision: verification.verified?.revision)
@@ -64,12 +85,14 @@ final class WatchedFeed {
   }
 
   private func take(_ event: Follower.Event) throws(ClientError) -> Follower.Verdict {
+    defer { notePosition() }
     switch event {
     case .waiting(let reason):
       verification.lost()
       complain(reason)
     case .started(let start):
       lastComplaint = nil
+      if tracker != nil { track(start) }
       if settings.verifies, follower.mirror == nil {
         console.say(
           "resumed at revision \(grouped(Int(clamping: start.revision))) without its rows; "
@@ -82,6 +105,26 @@ final class WatchedFeed {
       return try take(notification, delta)
     }
     return .proceed
+  }
+
+  /// Tells the tracker of a new watch, and how elements are identified.
+  private func track(_ start: WatchStart) {
+    if display.rowNeeds == .all {
+      tracker?.printer.idPath = FeedIdentity(invocation).path(of: name)
+    }
+    tracker?.started(start, asked: position, hasSnapshot: follower.asksForSnapshot)
+    position = follower.position
+  }
+
+  /// Notes the position that the output has reached. A watch that is done reads on only to verify its copy.
+  private func notePosition() {
+    guard let positions, !hasEnded, let position = follower.position else { return }
+    positions.note(SinceFile.State(position: position, rows: tracker?.saved), of: name, at: console.offset)
+    hasEnded = isDone
+  }
+
+  private func reading<Value>(_ read: () throws(MalformedMessage) -> Value) throws(ClientError) -> Value {
+    do throws(MalformedMessage) { return try read() } catch { throw .malformed(error) }
   }
 
   /// Prints the initial numbers of rows of a watch without elements. They count as its snapshot.
@@ -101,13 +144,20 @@ final class WatchedFeed {
 
   private func take(_ notification: Notification, _ delta: Delta?) throws(ClientError) -> Follower.Verdict {
     let now = MonotonicClock.now
-    if !isDone { display.take(notification, delta, follower.mirror, feed: index, now: now) }
+    position = follower.position
+    let news = try reading { () throws(MalformedMessage) in try tracker?.take(notification) }
+    var isShown = false
+    if !isDone { isShown = display.take(notification, delta, news, follower.mirror, feed: index, now: now) }
     showCounts()
     let isLast = notification.params.member("last")?.bool == true
     switch notification.kind {
     case .snapshot, .delta:
       // A display of states shows a snapshot once it is complete.
-      if notification.kind == .delta || isLast || !display.countsStates { shownCount += 1 }
+      hasShownPart = hasShownPart || isShown
+      if hasShownPart, notification.kind == .delta || isLast || !display.countsStates {
+        shownCount += 1
+        hasShownPart = false
+      }
       if settings.verifies, follower.mirror != nil { verification.changed(now: now) }
       try check(now)
     case .bookmark, .selection, .bye, .other: break

@@ -17,9 +17,8 @@ public final class DelayedSignals {
   public init() {
     sigemptyset(&delayed)
     for number in Self.numbers {
-      var action = sigaction()
       // The kernel keeps an ignored signal while it is blocked, so it must not be blocked.
-      guard sigaction(number, nil, &action) == 0, !Self.ignores(action) else { continue }
+      if SignalQueue.isIgnored(number) { continue }
       sigaddset(&delayed, number)
     }
     pthread_sigmask(SIG_BLOCK, &delayed, &former)
@@ -34,8 +33,4 @@ public final class DelayedSignals {
 
   /// Ends the delay. Signals that have arrived take effect before this method returns.
   public func deliver() { pthread_sigmask(SIG_SETMASK, &former, nil) }
-
-  private static func ignores(_ action: sigaction) -> Bool {
-    unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
-  }
 }

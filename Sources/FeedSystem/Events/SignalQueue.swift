@@ -11,6 +11,8 @@ public struct SignalQueue: ~Copyable {
   public static let interrupt = SIGINT
   /// SIGHUP, which makes the daemon reload its configuration.
   public static let hangUp = SIGHUP
+  /// SIGCHLD: a program that this process started has ended.
+  public static let childEnd = SIGCHLD
   /// SIGWINCH: the size of the terminal changed.
   public static let windowChange = SIGWINCH
 
@@ -42,6 +44,13 @@ public struct SignalQueue: ~Copyable {
 
   /// The descriptor to poll for reading.
   public var descriptor: Int32 { handle.rawValue }
+
+  /// Whether this process ignores a signal, such as SIGHUP after nohup(1).
+  public static func isIgnored(_ signal: Int32) -> Bool {
+    var action = sigaction()
+    guard sigaction(signal, nil, &action) == 0 else { return false }
+    return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+  }
 
   /// Removes and returns the next signal; nil if none is pending. Never blocks.
   public func next() throws(SystemError) -> Arrival? { try Self.next(from: handle.rawValue) }

@@ -40,32 +40,52 @@ public enum SmallFile {
   }
 }
 
+/// The directory of a file, opened once, and the name of the file in it.
+struct FilePlace: ~Copyable {
+  let name: String
+  let directory: Descriptor
+
+  /// Opens the directory of `path`.
+  /// - Throws: an error with `path`, also if the directory is not writable. If it is missing, the advice names it.
+  init(_ path: String) throws(SystemError) {
+    let name = FilePath.name(of: path)
+    guard !name.isEmpty else {
+      throw SystemError(code: EISDIR, operation: "write", path: path, advice: "pass the path of a file")
+    }
+    self.init(name: name, directory: try Self.open(FilePath.directory(of: path), path))
+  }
+
+  private init(name: String, directory: consuming Descriptor) {
+    self.name = name
+    self.directory = directory
+  }
+
+  private static func open(_ directory: String, _ path: String) throws(SystemError) -> Descriptor {
+    let number = retryingInterrupts { clinux_open_directory(directory) }
+    guard number >= 0 else {
+      let code = currentErrno()
+      let advice = code == ENOENT ? "create the directory \(directory)" : nil
+      throw SystemError(code: code, operation: "write", path: path, advice: advice)
+    }
+    let opened = Descriptor(owning: number)
+    guard faccessat(number, ".", W_OK | X_OK, 0) == 0 else { throw .last("write", path) }
+    return opened
+  }
+}
+
 /// A small file that is read once and then replaced again and again.
 ///
 /// Its directory is opened once. All reads and writes stay in that directory, even if another user replaces a directory of the
 /// path by another one or by a symbolic link.
 public final class ReplaceableFile {
   public let path: String
-  private let name: String
-  private let directory: Descriptor
+  private let place: FilePlace
 
   /// Opens the directory of `path`.
   /// - Throws: an error with `path`, also if the directory is not writable. If it is missing, the advice names it.
   public init(_ path: String) throws(SystemError) {
     self.path = path
-    name = FilePath.name(of: path)
-    guard !name.isEmpty else {
-      throw SystemError(code: EISDIR, operation: "write", path: path, advice: "pass the path of a file")
-    }
-    let place = FilePath.directory(of: path)
-    let number = retryingInterrupts { clinux_open_directory(place) }
-    guard number >= 0 else {
-      let code = currentErrno()
-      let advice = code == ENOENT ? "create the directory \(place)" : nil
-      throw SystemError(code: code, operation: "write", path: path, advice: advice)
-    }
-    directory = Descriptor(owning: number)
-    guard faccessat(number, ".", W_OK | X_OK, 0) == 0 else { throw .last("write", path) }
+    place = try FilePlace(path)
   }
 
   /// Returns the bytes of the file; nil if there is none.
@@ -73,7 +93,7 @@ public final class ReplaceableFile {
   /// - Throws: `ELOOP` for a symbolic link, and the errors of ``SmallFile/read(_:limit:)``.
   public func read(limit: Int) throws(SystemError) -> [UInt8]? {
     let flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW
-    let number = retryingInterrupts { clinux_open_at(directory.rawValue, name, flags, 0) }
+    let number = retryingInterrupts { clinux_open_at(place.directory.rawValue, place.name, flags, 0) }
     guard number >= 0 else {
       let code = currentErrno()
       if code == ENOENT { return nil }
@@ -87,20 +107,21 @@ public final class ReplaceableFile {
   /// temporary file in the same directory, which is then renamed. A symbolic link is replaced, not followed.
   /// - Parameter isPublic: whether every user may read the file, whatever the umask of the process is.
   public func replace(with contents: [UInt8], isPublic: Bool = false) throws(SystemError) {
-    let temporary = "\(name).\(try Random.hex128()).new"
+    let temporary = "\(place.name).\(try Random.hex128()).new"
+    let directory = place.directory.rawValue
     let number = retryingInterrupts {
-      clinux_open_at(directory.rawValue, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o644)
+      clinux_open_at(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o644)
     }
     guard number >= 0 else { throw .last("create a file beside", path) }
     let file = Descriptor(owning: number)
     do throws(SystemError) {
       if isPublic, fchmod(file.rawValue, 0o644) != 0 { throw SystemError.last("make readable", path) }
       try Descriptor.writeAll(contents[...], to: file.rawValue, "write", path)
-      guard renameat(directory.rawValue, temporary, directory.rawValue, name) == 0 else {
+      guard renameat(directory, temporary, directory, place.name) == 0 else {
         throw SystemError.last("replace", path)
       }
     } catch {
-      unlinkat(directory.rawValue, temporary, 0)
+      unlinkat(directory, temporary, 0)
       throw error
     }
   }

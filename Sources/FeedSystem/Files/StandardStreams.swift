@@ -13,6 +13,20 @@ public enum StandardStreams {
     try Descriptor.writeAll(bytes, to: descriptor, "write to standard \(descriptor == error ? "error" : "output")")
   }
 
+  /// Writes some of the bytes to standard output, without waiting for its reader.
+  /// - Returns: the number of bytes; 0 if there is no room until `deadline`, the time of ``MonotonicClock``.
+  /// - Throws: `EPIPE` if the reader has closed the pipe.
+  public static func writeSome(_ bytes: UnsafeRawBufferPointer, until deadline: UInt64) throws(SystemError) -> Int {
+    var list = WaitList()
+    list.add(output, .writable)
+    guard try list.wait(until: deadline) else { return 0 }
+    // A pipe that is ready has room for this many bytes, so a blocking descriptor takes them at once.
+    let count = retryingInterrupts { Glibc.write(output, bytes.baseAddress, min(bytes.count, Int(PIPE_BUF))) }
+    if count < 0, currentErrno() == EAGAIN { return 0 }
+    guard count >= 0 else { throw .last("write to standard output") }
+    return count
+  }
+
   /// Writes the UTF-8 of a text; see ``writeAll(_:to:)``.
   public static func writeAll(_ text: String, to descriptor: Int32) throws(SystemError) {
     var text = text
@@ -48,6 +62,22 @@ public enum StandardStreams {
 
   /// Makes a write to a closed pipe fail with `EPIPE` instead of ending the process with SIGPIPE.
   public static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
+}
+
+/// The bytes that were written to a descriptor and that its reader has not taken.
+public enum UnreadBytes: Equatable, Sendable {
+  /// At most this many. For a pipe it is the exact number, also after its reader has closed it.
+  case atMost(Int)
+  /// The peer has closed the socket; unread bytes are discarded, and it is not known how many there were.
+  case lost
+  /// The descriptor has no reader that takes bytes: it is a file, a terminal or a device.
+  case none
+
+  /// Returns those of a descriptor at this moment.
+  public static func of(_ descriptor: Int32) -> UnreadBytes {
+    let count = clinux_unread(descriptor)
+    return count >= 0 ? .atMost(Int(count)) : count == CLINUX_LOST ? .lost : .none
+  }
 }
 
 /// A pipe. Both ends are closed on exec.

@@ -1,0 +1,74 @@
+import FeedClient
+import FeedJSON
+import FeedQuery
+
+/// What a command remembers of a row instead of its element: a digest, the identity, and whether the filter of `--where`
+/// accepted the element.
+///
+/// Its text is a JSON array such as `["9ae16a3b2f90404f",17]`, with a third entry `false` if the filter did not accept.
+struct RowPrint: Equatable {
+  /// The digest of the element and of the row's type.
+  var digest: UInt64
+  /// The identity as JSON text; nil if the element has none.
+  var id: [UInt8]?
+  var isAccepted = true
+
+  /// The number of bytes before the identity, and of the digits of the digest.
+  private static let (prefix, digits) = (20, 16)
+  private static let refused = Array(",false]".utf8)
+
+  init(digest: UInt64, id: [UInt8]?, isAccepted: Bool = true) {
+    (self.digest, self.id, self.isAccepted) = (digest, id, isAccepted)
+  }
+
+  /// Reads a text that ``text`` returned; nil if it is malformed.
+  init?(_ text: [UInt8]) {
+    guard text.count > Self.prefix, text.starts(with: Array("[\"".utf8)),
+      let digest = UInt64(String(decoding: text[2..<2 + Self.digits], as: UTF8.self), radix: 16)
+    else { return nil }
+    self.digest = digest
+    isAccepted = text.suffix(Self.refused.count) != Self.refused[...]
+    let id = text[Self.prefix...].dropLast(isAccepted ? 1 : Self.refused.count)
+    self.id = id.elementsEqual("null".utf8) ? nil : Array(id)
+  }
+
+  var text: [UInt8] {
+    let hex = String(digest, radix: 16)
+    let text = Array("[\"\(String(repeating: "0", count: Self.digits - hex.utf8.count))\(hex)\",".utf8)
+    return text + (id ?? Array("null".utf8)) + (isAccepted ? [UInt8(ascii: "]")] : Self.refused)
+  }
+}
+
+/// Makes the prints of a feed's rows.
+struct RowPrinter {
+  /// The path of the identity.
+  var idPath = SingularPath.id
+  /// The filter of `--where`.
+  var filter: Filter?
+
+  /// The names of the path, if it has only names of letters, digits and `_`.
+  var idNames: [String] {
+    let names = idPath.text.dropFirst(2).split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+    let isPlain = names.allSatisfy { $0.allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" } && !$0.isEmpty }
+    return isPlain ? names : ["id"]
+  }
+
+  func print(_ element: JSONView, type: String?) -> RowPrint {
+    let id = idPath.resolve(element).flatMap { view -> [UInt8]? in
+      view.kind == .string || view.kind == .number ? view.compactText : nil
+    }
+    return RowPrint(digest: Self.digest(element, type), id: id, isAccepted: filter?.accepts(element) ?? true)
+  }
+
+  /// FNV-1a of the compact text, a zero byte and the type.
+  private static func digest(_ element: JSONView, _ type: String?) -> UInt64 {
+    var digest: UInt64 = 0xCBF2_9CE4_8422_2325
+    func add(_ byte: UInt8) { digest = (digest ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    if element.isCompact { element.text.forEach(add) } else { element.compactText.forEach(add) }
+    if let type {
+      add(0)
+      type.utf8.forEach(add)
+    }
+    return digest
+  }
+}

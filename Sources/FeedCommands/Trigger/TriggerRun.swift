@@ -1,0 +1,302 @@
+import FeedChange
+import FeedClient
+import FeedJSON
+import FeedSystem
+
+/// One run of `trigger`: follows a feed, and runs the command for its changes.
+final class TriggerRun {
+  /// The numbers of unfinished runs, and of changes in a batch, at which no more is read. The daemon then coalesces.
+  private static let (maxItems, maxChanges) = (1_000, 10_000)
+  private static let signals = [SignalQueue.terminate, SignalQueue.interrupt, SignalQueue.hangUp]
+
+  private let invocation: Invocation
+  private let settings: TriggerSettings
+  private let state: TriggerState
+  private let follower: Follower
+  private var tracker: RowTracker
+  private var queue: TriggerQueue
+  private let arrivals: SignalQueue
+  /// The running commands by the number of their items.
+  private var programs: [Int: (program: ChildProgram, item: TriggerItem)] = [:]
+  /// The position of the last notification.
+  private var position: FeedPosition?
+  /// The changes of the snapshot that is being received, and whether it is that of a reset.
+  private var snapshot: [TriggerChange] = []
+  private var reset: RowNews.Reset?
+  private var batch = TriggerBatch()
+  /// The revision before the batch, the position of its last delta, and the deltas that are not in the file.
+  private var batchStart: UInt64?
+  private var batchEnd: FeedPosition?
+  private var deltas: [String] = []
+  private var lastComplaint: String?
+  private var hasWarned = false
+  /// Why no more commands are started; the failure that ends the program.
+  private var ending: Failure?
+  private let deadline: UInt64?
+
+  init(_ invocation: Invocation, _ settings: TriggerSettings) throws(Failure) {
+    self.invocation = invocation
+    self.settings = settings
+    let console = invocation.console
+    // The file may be locked for a while. Until then signals end the process.
+    state = try TriggerState(settings.state, feed: settings.feed, filter: settings.condition) { console.say($0) }
+    do throws(SystemError) {
+      arrivals = try SignalQueue(Self.signals.filter { !SignalQueue.isIgnored($0) } + [SignalQueue.childEnd])
+    } catch {
+      throw .system(error)
+    }
+    queue = TriggerQueue(jobs: settings.jobs)
+    for item in state.items { queue.add(item) }
+    var options = WatchOptions(feed: settings.feed)
+    options.client = "feedclient/trigger"
+    options.since = state.position
+    (options.waits, options.reconnects) = (true, true)
+    // The rows of the first snapshot are remembered, to tell later what is new.
+    options.spanning = false
+    position = state.position
+    follower = Follower(path: invocation.socketPath, options: options, keepsMirror: false)
+    let saved = state.position.flatMap { [state] position in state.rows.map { (position, $0) } }
+    tracker = RowTracker(
+      settings.feed, keepsRows: true, RowPrinter(filter: settings.filter.filter), saved: saved)
+    deadline = invocation.timeout.map { MonotonicClock.now &+ $0.clampedNanoseconds }
+  }
+
+  private var console: Console { invocation.console }
+
+  /// Runs until a signal, the timeout or a failure. Commands that run then are awaited.
+  func run() throws(Failure) -> ExitStatus {
+    while true {
+      try takeSignals()
+      let now = MonotonicClock.now
+      if let deadline, now >= deadline, ending == nil { ending = invocation.failure(.timedOut) }
+      if let ending, programs.isEmpty { throw ending }
+      if ending == nil {
+        if hasRoomForChanges { try follow() }
+        if settings.isBatch, queue.hasRoom { try closeBatch() }
+        try shortenFile()
+        try startCommands(now)
+      }
+      if ending == nil || !programs.isEmpty { try wait() }
+    }
+  }
+
+  /// Replaces the file if it is much longer than its content. A running command would keep only the former file locked.
+  private func shortenFile() throws(Failure) {
+    guard state.isLong, programs.isEmpty, deltas.isEmpty, let position = state.position else { return }
+    try state.replace(position, rows: tracker.saved, items: queue.unfinished)
+  }
+
+  private var hasRoomForChanges: Bool { queue.count < Self.maxItems && batch.count < Self.maxChanges }
+
+  private func wait() throws(Failure) {
+    var list = WaitList()
+    list.add(arrivals.descriptor, .readable)
+    var due: [UInt64?] = []
+    if ending == nil {
+      due = [deadline, queue.deadline]
+      if hasRoomForChanges {
+        due.append(follower.deadline)
+        if let descriptor = follower.descriptor { list.add(descriptor, follower.interest) }
+      }
+    }
+    do throws(SystemError) { _ = try list.wait(until: due.compactMap { $0 }.min()) } catch { throw .system(error) }
+  }
+
+  /// Handles signals and the ends of commands. The first signal lets the running commands end; the second is sent to them.
+  private func takeSignals() throws(Failure) {
+    do throws(SystemError) {
+      while let arrival = try arrivals.next() {
+        if arrival.signal == SignalQueue.childEnd { continue }
+        if ending != nil {
+          for entry in programs.values { try? ProcessIdentity.send(arrival.signal, to: entry.program.pid) }
+          continue
+        }
+        ending = .interrupted(arrival.signal)
+        if !programs.isEmpty {
+          console.say("waiting for the end of the running command; a second signal is sent to it")
+        }
+      }
+    } catch {
+      throw .system(error)
+    }
+    for (number, entry) in programs {
+      guard let end = entry.program.end() else { continue }
+      programs[number] = nil
+      try take(end, of: entry.item)
+    }
+  }
+}
+
+extension TriggerRun {
+  private func startCommands(_ now: UInt64) throws(Failure) {
+    // A file that has become too long is replaced when no command runs.
+    while programs.isEmpty || !state.isTooLong, let item = queue.next(now: now) {
+      do throws(SystemError) {
+        let program = try ChildProgram(
+          settings.command, input: item.input + [UInt8(ascii: "\n")],
+          variables: [
+            ("FEEDD_FEED", settings.feed), ("FEEDD_REVISION", "\(item.revision)"), ("FEEDD_KIND", item.kind),
+          ], inherited: state.lockDescriptor)
+        programs[item.number] = (program, item)
+      } catch {
+        guard error.isShortage else {
+          if ending == nil { ending = .system(error) }
+          return
+        }
+        fail(item, "\(error)")
+      }
+    }
+  }
+
+  private func take(_ end: ChildProgram.End, of item: TriggerItem) throws(Failure) {
+    if end == .exit(0) {
+      queue.done(item.number)
+      return try state.done(item.number)
+    }
+    switch end {
+    case .exit(let status): fail(item, "'\(settings.command[0])' exited with \(status)")
+    case .signal(let signal): fail(item, "'\(settings.command[0])' was ended by signal \(signal)")
+    }
+  }
+
+  /// Plans to run the command again, or gives up.
+  private func fail(_ item: TriggerItem, _ reason: String) {
+    let (count, pause) = queue.failed(item.number, now: MonotonicClock.now)
+    // The signal that ends this program may have been meant for the command too.
+    if case .interrupted? = ending { return }
+    let what = "\(reason) for revision \(item.revision) (\(item.kind))"
+    guard count > settings.retries else {
+      return console.say("\(what); retry \(count) of \(settings.retries) in \(pause / 1_000_000) ms")
+    }
+    console.say("\(what); gave up after \(counted(count, "run")); the next feedclient trigger begins with it")
+    if ending == nil { ending = .told(.commandFailed) }
+  }
+}
+
+extension TriggerRun {
+  private func follow() throws(Failure) {
+    do throws(ClientError) {
+      try follower.advance { event throws(ClientError) in
+        do throws(Failure) {
+          try take(event)
+        } catch {
+          if case .client(let error) = error { throw error }
+          ending = error
+        }
+        return ending == nil && hasRoomForChanges ? .proceed : .pause
+      }
+    } catch {
+      if ending == nil { ending = invocation.failure(error) }
+    }
+  }
+
+  private func take(_ event: Follower.Event) throws(Failure) {
+    switch event {
+    case .waiting(let reason): complain(reason)
+    case .started(let start):
+      lastComplaint = nil
+      snapshot = []
+      tracker.printer.idPath = FeedIdentity(invocation).path(of: settings.feed)
+      tracker.started(start, asked: position, hasSnapshot: follower.asksForSnapshot)
+      warnOfSection(start)
+    case .response: return
+    case .notification(let notification, _):
+      let news: RowNews?
+      do throws(MalformedMessage) {
+        news = try tracker.take(notification)
+      } catch {
+        throw .client(.malformed(error))
+      }
+      position = follower.position
+      if let news { try take(news, notification) } else if notification.kind == .bookmark { try moveOn() }
+    }
+  }
+
+  private func complain(_ reason: ClientError) {
+    let sentence =
+      switch reason {
+      case .noDaemon: "waiting for a daemon at \(invocation.socketPath)"
+      case .refused: "waiting for the feed \(settings.feed)"
+      default: "\(reason.clause); reconnecting"
+      }
+    if sentence != lastComplaint { console.say(sentence) }
+    lastComplaint = sentence
+  }
+
+  /// A section by value may come later, but a bin does not.
+  private func warnOfSection(_ start: WatchStart) {
+    guard let section = settings.section, !hasWarned, !start.sections.contains(where: { section.matches($0.name) })
+    else { return }
+    hasWarned = true
+    let names = start.sections.map { $0.name.split(separator: "/").last.map(String.init) ?? $0.name }
+    let advice = Spelling.suggestion(for: section.word, in: names)
+    console.say("'\(settings.feed)' has no section '\(section.word)' now\(advice)")
+  }
+
+  /// Notes a later position at which nothing has changed.
+  private func moveOn() throws(Failure) {
+    guard let position, position != state.position, batch.isEmpty, deltas.isEmpty else { return }
+    try state.append([], [], position)
+  }
+
+  private func take(_ news: RowNews, _ notification: Notification) throws(Failure) {
+    var changes: [TriggerChange] = []
+    for row in news.rows {
+      if let change = TriggerChange(row, initial: settings.initial && state.position == nil) { changes.append(change) }
+    }
+    guard let delta = news.delta else {
+      if let begun = news.reset { (reset, snapshot) = (begun, []) }
+      snapshot += changes
+      return notification.params.member("last")?.bool == true ? try takeSnapshot() : ()
+    }
+    guard let position else { return }
+    if settings.isBatch {
+      deltas.append(delta.text)
+      (batchStart, batchEnd) = (batchStart ?? delta.from, position)
+      return batch.add(changes, delta.change)
+    }
+    let items = changes.compactMap { TriggerInput(settings, position).item(of: $0, number: state.takeNumber) }
+    try state.append(items, [delta.text], position)
+    for item in items { queue.add(item) }
+  }
+
+  /// Takes over the changes of a complete snapshot.
+  private func takeSnapshot() throws(Failure) {
+    // The changes before it are a batch of their own: their places belong to other revisions.
+    try closeBatch()
+    defer { (snapshot, reset) = ([], nil) }
+    guard let position else { return }
+    if let reset { tell(reset) }
+    let input = TriggerInput(settings, position, isReset: reset != nil)
+    let items =
+      settings.isBatch
+      ? [input.item(of: snapshot, from: state.position?.revision, number: state.takeNumber)].compactMap { $0 }
+      : snapshot.compactMap { input.item(of: $0, number: state.takeNumber) }
+    if programs.isEmpty {
+      try state.replace(position, rows: tracker.saved, items: queue.unfinished + items)
+    } else {
+      try state.restart(position, rows: tracker.saved, items: items)
+    }
+    for item in items { queue.add(item) }
+  }
+
+  private func tell(_ reset: RowNews.Reset) {
+    let counts = ["added", "updated", "deleted"].map { word in
+      "\(snapshot.count { $0.wanted(Set(ChangeFilter.words))?.kind.rawValue == word }) \(word)"
+    }
+    console.say(
+      "\(settings.feed): \(reset.reason); "
+        + (reset.isCompared
+          ? "compared with the rows from before: \(counts.joined(separator: ", "))"
+          : "the rows from before are not known, so all are handed over as added"))
+  }
+
+  /// Makes the changes since the last batch an item, and saves the position.
+  private func closeBatch() throws(Failure) {
+    guard let start = batchStart, let end = batchEnd else { return }
+    let item = TriggerInput(settings, end).item(of: batch.take(), from: start, number: state.takeNumber)
+    try state.append(item.map { [$0] } ?? [], deltas, end)
+    (batchStart, batchEnd, deltas) = (nil, nil, [])
+    if let item { queue.add(item) }
+  }
+}

@@ -1,0 +1,206 @@
+import FeedChange
+import FeedClient
+import FeedJSON
+import FeedSystem
+
+/// The file of `trigger --state`: the position up to which changes were taken over from the daemon, the runs of the command that
+/// are not done, and the rows at that position.
+///
+/// It is a log of JSON objects, one a line, that is replaced by a shorter one now and then:
+///
+/// - a head `{"trigger":1,"feed","where"?,"epoch","revision","next","sections"?,"items"}`: a position, its ``SavedRows``, and the
+///   runs that are due besides those of earlier lines; `next` is the number of the next run,
+/// - a step `{"items":[…],"deltas":[…],"epoch","revision"}`: runs that are due, and the changes that led to this position, with
+///   a ``RowPrint`` in place of each element,
+/// - `{"done":N}`: the command exited with 0 for this item.
+///
+/// A run is in the file before it starts, so that it is repeated in the same way if this program ends. A line without a newline
+/// at the end was cut off, and nothing has happened of which it tells.
+final class TriggerState {
+  private static let maxRows = RowTracker.maxRows
+  private static let maxBytes = 64 << 20
+  /// The number of bytes of steps, besides the size of the head, after which the file is replaced.
+  private static let slack = 1 << 20
+
+  private let log: LineLog
+  private let feed: String
+  private let filter: String?
+  private(set) var position: FeedPosition?
+  /// The rows at the position, as the file had them at the start.
+  private(set) var rows: SavedRows?
+  /// The items that were not done at the start, in order.
+  private(set) var items: [TriggerItem] = []
+  /// The number of the next item.
+  private(set) var nextNumber = 0
+  private var headBytes = 0
+  private var stepBytes = 0
+
+  /// Opens and reads the file, which need not exist.
+  /// - Parameter say: tells a person what the program waits for.
+  init(_ path: String, feed: String, filter: String?, say: (String) -> Void) throws(Failure) {
+    self.feed = feed
+    self.filter = filter
+    let bytes: [UInt8]
+    do throws(SystemError) {
+      var hasSaid = false
+      log = try LineLog(path) { obstacle throws(SystemError) in
+        if case .process(let pid) = obstacle { throw LineLog.inUse(path, by: pid) }
+        if !hasSaid { say("waiting for the end of a command that an earlier feedclient trigger started") }
+        hasSaid = true
+        var pause = WaitList()
+        _ = try pause.wait(until: MonotonicClock.now &+ 50_000_000)
+      }
+      bytes = try log.read()
+    } catch {
+      throw .system(error)
+    }
+    try read(bytes, path)
+  }
+
+  private func read(_ bytes: [UInt8], _ path: String) throws(Failure) {
+    guard let end = bytes.lastIndex(of: UInt8(ascii: "\n")).map({ $0 + 1 }) else {
+      let mark = Array("{\"trigger\"".utf8)
+      guard bytes.starts(with: mark.prefix(bytes.count)) else {
+        throw .usage("'\(path)' is not a file of trigger --state; pass another path, or remove it to start anew")
+      }
+      return try discard(from: 0)
+    }
+    var mirror: Mirror?
+    for (number, line) in bytes[..<end].split(separator: UInt8(ascii: "\n")).enumerated() {
+      let isRead = Array(line).withUnsafeBytes { bytes -> Bool in
+        var scanner = JSONScanner(maxDepth: 10_200)
+        guard let view = try? scanner.scan(bytes), view.kind == .object else { return false }
+        if view.member("trigger") != nil { return readHead(view, &mirror) }
+        return number > 0 && readLine(view, &mirror)
+      }
+      if number == 0, isRead { headBytes = line.count }
+      guard isRead else {
+        let advice = "pass another path, or remove it to start anew"
+        throw .usage("'\(path)', line \(number + 1): not written by trigger --state for feed '\(feed)'; \(advice)")
+      }
+    }
+    if let sections = rows?.sections { rows = SavedRows(sections: sections, prints: mirror?.sections) }
+    stepBytes = end - headBytes
+    if end < bytes.count { try discard(from: end) }
+  }
+
+  private func discard(from offset: Int) throws(Failure) {
+    do throws(SystemError) { try log.truncate(to: offset) } catch { throw .system(error) }
+  }
+
+  private func readHead(_ view: JSONView, _ mirror: inout Mirror?) -> Bool {
+    guard view.member("trigger")?.int == 1, view.member("feed")?.string == feed, let position = Self.position(view),
+      let next = view.member("next")?.int, readItems(view)
+    else { return false }
+    (self.position, nextNumber) = (position, next)
+    rows = SavedRows(view.member("sections"))
+    // What another filter accepted says nothing.
+    if view.member("where")?.string != filter { rows?.prints = nil }
+    mirror = rows?.prints.map { Mirror(feed: feed, position: position, sections: $0) }
+    return true
+  }
+
+  private func readLine(_ view: JSONView, _ mirror: inout Mirror?) -> Bool {
+    if let number = view.member("done")?.int {
+      items.removeAll { $0.number == number }
+      return true
+    }
+    guard readItems(view), let deltas = view.member("deltas"), let position = Self.position(view) else { return false }
+    for params in deltas.elements {
+      guard let delta = try? Delta(params) else { return false }
+      if var sections = rows?.sections {
+        rows = delta.change.apply(toCounts: &sections) ? SavedRows(sections: sections, prints: nil) : nil
+      }
+      do throws(FeedFault) { try mirror?.apply(delta) } catch { mirror = nil }
+    }
+    self.position = position
+    return true
+  }
+
+  private func readItems(_ view: JSONView) -> Bool {
+    guard let items = view.member("items") else { return false }
+    for item in items.elements {
+      guard let item = TriggerItem(item) else { return false }
+      self.items.append(item)
+      nextNumber = max(nextNumber, item.number + 1)
+    }
+    return true
+  }
+
+  private static func position(_ view: JSONView) -> FeedPosition? {
+    guard let epoch = view.member("epoch")?.string,
+      let revision = view.member("revision")?.int.flatMap({ UInt64(exactly: $0) })
+    else { return nil }
+    return FeedPosition(epoch: epoch, revision: revision)
+  }
+}
+
+extension TriggerState {
+  /// The descriptor that keeps the file locked while a command runs.
+  var lockDescriptor: Int32 { log.descriptor }
+
+  /// Returns the number of a new item.
+  func takeNumber() -> Int {
+    defer { nextNumber += 1 }
+    return nextNumber
+  }
+
+  /// Whether the file is much larger than it would be after ``replace(_:rows:items:)``.
+  var isLong: Bool { stepBytes > headBytes + Self.slack }
+
+  /// Whether the file must be replaced before more is appended.
+  var isTooLong: Bool { stepBytes > 8 * (headBytes + Self.slack) }
+
+  /// Appends a step.
+  /// - Parameter deltas: the JSON objects of the changes.
+  func append(_ items: [TriggerItem], _ deltas: [String], _ position: FeedPosition) throws(Failure) {
+    var object = ParameterWriter()
+    object.add("items", json: items.map(\.json))
+    object.add("deltas", json: deltas)
+    Self.add(position, to: &object)
+    // A position without items is behind after a loss of power, which loses nothing.
+    try write(object.finish(), syncs: !items.isEmpty)
+    self.position = position
+  }
+
+  /// Records that the command exited with 0.
+  func done(_ number: Int) throws(Failure) { try write("{\"done\":\(number)}", syncs: true) }
+
+  /// Replaces the file by one with this state. A running command keeps only the former file locked.
+  func replace(_ position: FeedPosition, rows: SavedRows?, items: [TriggerItem]) throws(Failure) {
+    let text = head(position, rows, items) + "\n"
+    do throws(SystemError) { try log.replace(with: Array(text.utf8)) } catch { throw .system(error) }
+    (headBytes, stepBytes) = (text.utf8.count, 0)
+    self.position = position
+  }
+
+  /// Appends a head for a position that no delta led to.
+  /// - Parameter items: the new items.
+  func restart(_ position: FeedPosition, rows: SavedRows?, items: [TriggerItem]) throws(Failure) {
+    try write(head(position, rows, items), syncs: true)
+    self.position = position
+  }
+
+  private func head(_ position: FeedPosition, _ rows: SavedRows?, _ items: [TriggerItem]) -> String {
+    var head = ParameterWriter()
+    head.add("trigger", 1)
+    head.add("feed", feed)
+    if let filter { head.add("where", filter) }
+    Self.add(position, to: &head)
+    head.add("next", nextNumber)
+    if let text = rows?.text(maxRows: Self.maxRows, maxBytes: Self.maxBytes) { head.add("sections", json: text) }
+    head.add("items", json: items.map(\.json))
+    return head.finish()
+  }
+
+  private func write(_ line: String, syncs: Bool) throws(Failure) {
+    let bytes = Array((line + "\n").utf8)
+    do throws(SystemError) { try log.append(bytes, syncs: syncs) } catch { throw .system(error) }
+    stepBytes += bytes.count
+  }
+
+  private static func add(_ position: FeedPosition, to object: inout ParameterWriter) {
+    object.add("epoch", position.epoch)
+    object.add("revision", json: "\(position.revision)")
+  }
+}

@@ -1,0 +1,150 @@
+import FeedChange
+import FeedClient
+import FeedJSON
+
+/// `watch` for programs: prints the daemon's notifications, one on each line.
+///
+/// With a filter, a notification lists only the rows that pass it, at their true places; a part of a snapshot becomes a part
+/// for each run of rows that pass. The snapshot of a reset says in its first part that it is one, and in each part which of its
+/// rows were added, updated or moved since the rows shown before, if they are known.
+final class NotificationLines: LineDisplay {
+  private let filter: ChangeFilter
+  private let needs: RowNeeds
+
+  init(_ console: Console, _ settings: WatchSettings) {
+    filter = settings.filter
+    needs = !filter.isOpen || settings.sinceFile != nil ? .all : .resets
+    super.init(console)
+  }
+
+  override var countsStates: Bool { false }
+  override var rowNeeds: RowNeeds { needs }
+
+  override func take(
+    _ notification: Notification, _ delta: Delta?, _ news: RowNews?, _ mirror: Mirror?, feed: Int, now: UInt64
+  ) -> Bool {
+    guard let news, !filter.isOpen || news.isOfReset else {
+      let isShown = filter.isOpen || notification.kind == .bye
+      if isShown { console.print(notification.whole) }
+      return isShown
+    }
+    return notification.kind == .snapshot
+      ? show(snapshot: notification.params, news) : show(delta: notification.params, news)
+  }
+
+  private func print(_ method: String, _ params: consuming ParameterWriter) {
+    console.print("{\"jsonrpc\":\"2.0\",\"method\":\"\(method)\",\"params\":\(params.finish())}")
+  }
+}
+
+extension NotificationLines {
+  private func show(snapshot params: JSONView, _ news: RowNews) -> Bool {
+    // --only leaves out the rows of a snapshot, unless they are new since the rows before a reset.
+    guard filter.words == nil || news.isOfReset else { return false }
+    let isLast = params.member("last")?.bool == true
+    var runs = Self.runs(news.rows.filter { $0.number != nil && filter.accepts($0) })
+    // The first and the last part are there in any case, also without rows.
+    if runs.isEmpty, isLast || news.reset != nil || filter.isOpen { runs = [[]] }
+    for (place, run) in runs.enumerated() {
+      let gone = isLast && place + 1 == runs.count ? news.rows.filter { $0.number == nil && filter.accepts($0) } : nil
+      show(run, of: params, place == 0 ? news.reset : nil, news.isOfReset, gone: gone)
+    }
+    return !runs.isEmpty
+  }
+
+  /// Divides rows into those with consecutive places.
+  private static func runs(_ rows: [RowChange]) -> [[RowChange]] {
+    var runs: [[RowChange]] = []
+    for row in rows {
+      if let last = runs.last?.last?.number, row.number == last + 1 {
+        runs[runs.count - 1].append(row)
+      } else {
+        runs.append([row])
+      }
+    }
+    return runs
+  }
+
+  /// Prints a part of a snapshot.
+  /// - Parameter gone: in the last part, the rows that the snapshot of a reset does not have any more.
+  private func show(
+    _ rows: [RowChange], of part: JSONView, _ reset: RowNews.Reset?, _ isOfReset: Bool, gone: [RowChange]?
+  ) {
+    var params = ParameterWriter()
+    for member in part.members {
+      switch member.key.string {
+      case "at":
+        params.add("at", json: rows.first?.after.map { "\($0.path)" } ?? member.value.source)
+      case "elements":
+        params.add("elements", json: rows.compactMap { $0.element.map(Self.text) })
+      case "types":
+        params.add("types", json: rows.map { $0.type.map(Operands.quoted) ?? "null" })
+      case "last": params.add("last", gone != nil)
+      case let name?: params.add(name, json: Self.text(member.value))
+      case nil: continue
+      }
+    }
+    if let sections = reset?.sections {
+      params.add("reset", true)
+      params.add(
+        "sections", json: sections.map { "{\"name\":\(Operands.quoted($0.name)),\"count\":\($0.count)}" })
+    }
+    if isOfReset { Self.compare(rows, gone, to: &params) }
+    print("snapshot", params)
+  }
+
+  /// Adds the places of the rows that are new or other than before the reset; null if that is not known.
+  private static func compare(_ rows: [RowChange], _ gone: [RowChange]?, to params: inout ParameterWriter) {
+    let isKnown = !rows.contains { $0.kind == .unknown }
+    func paths(_ kinds: [RowChange.Kind]) -> String {
+      guard isKnown else { return "null" }
+      let paths = rows.filter { kinds.contains($0.kind) }.compactMap { $0.after?.path.description }
+      return "[\(paths.joined(separator: ","))]"
+    }
+    params.add("added", json: paths([.added]))
+    params.add("updated", json: paths([.updated, .movedAndUpdated]))
+    guard let gone, isKnown else { return }
+    params.add("deleted", json: gone.compactMap { $0.before?.path.description })
+    params.add("deletedIDs", json: gone.map { $0.id.map { String(decoding: $0, as: UTF8.self) } ?? "null" })
+  }
+
+  private static func text(_ view: JSONView) -> String { String(decoding: view.compactText, as: UTF8.self) }
+}
+
+extension NotificationLines {
+  private func show(delta: JSONView, _ news: RowNews) -> Bool {
+    let rows = news.rows.filter(filter.accepts)
+    guard !rows.isEmpty || delta.member("ended")?.bool == true else { return false }
+    let deleted = rows.compactMap { row in row.deletedNumber.map { (number: $0, row: row) } }
+      .sorted { $0.number < $1.number }
+    let listed = rows.filter { $0.number != nil }
+    let added = listed.filter { $0.kind != .updated }
+    // The places in the list by the numbers in the notification.
+    let addedPlaces = Dictionary(
+      uniqueKeysWithValues: added.enumerated().compactMap { place, row in row.number.map { ($0, place) } })
+    let ids = delta.member("deletedIDs")
+    var params = ParameterWriter()
+    for member in delta.members {
+      switch member.key.string {
+      case "deleted": params.add("deleted", json: deleted.compactMap { $0.row.before?.path.description })
+      case "deletedIDs":
+        params.add("deletedIDs", json: deleted.map { ids?.element(at: $0.number).map(Self.text) ?? "null" })
+      case "added": params.add("added", json: added.compactMap { $0.after?.path.description })
+      case "updated":
+        params.add(
+          "updated", json: listed.filter { $0.kind == .updated }.compactMap { $0.after?.path.description })
+      case "moves":
+        let moves = deleted.enumerated().compactMap { place, entry in
+          entry.row.number.flatMap { addedPlaces[$0] }.map { "[\(place),\($0)]" }
+        }
+        if !moves.isEmpty { params.add("moves", json: moves) }
+      case "elements": params.add("elements", json: listed.compactMap { $0.element.map(Self.text) })
+      case "types": params.add("types", json: listed.map { $0.type.map(Operands.quoted) ?? "null" })
+      case let name?: params.add(name, json: Self.text(member.value))
+      case nil: continue
+      }
+    }
+    print("delta", params)
+    return true
+  }
+}

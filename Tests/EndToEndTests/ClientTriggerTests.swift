@@ -1,0 +1,296 @@
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+@Suite("feedclient trigger") struct ClientTriggerTests {
+  /// A trigger on the feed `f`, whose command prints what it reads.
+  private struct Run {
+    let daemon: DaemonProcess
+    let client: ClientCommand
+    var state: String { daemon.directory.file("state.json") }
+
+    init(_ definition: String..., directory: TemporaryDirectory? = nil, elements: [String] = []) throws {
+      daemon = try DaemonProcess(directory: directory)
+      client = ClientCommand(daemon)
+      let define = try ClientCommand.finish(client.start(["define", "f"] + definition))
+      #expect(define.code == 0, "\(define.errors)")
+      if !elements.isEmpty { #expect(try push(elements) == 0) }
+    }
+
+    func push(_ elements: [String]) throws -> Int32 {
+      try ClientCommand.finish(client.start(["push", "f"] + elements)).code
+    }
+
+    func start(_ options: String..., command: [String] = ["cat"]) throws -> ChildProcess {
+      try client.start(["trigger", "f", "--state", state] + options + ["--"] + command)
+    }
+
+    /// Starts a trigger that knows the present state.
+    func startAndSave(_ options: String..., command: [String] = ["cat"]) throws -> ChildProcess {
+      let trigger = try client.start(["trigger", "f", "--state", state] + options + ["--"] + command)
+      let deadline = MonotonicClock.now + testTimeout.clampedNanoseconds
+      while (try? SmallFile.read(state).isEmpty) != false {
+        guard MonotonicClock.now < deadline else { throw TestFailure("no position was saved: \(trigger.errors.text)") }
+        usleep(1_000)
+      }
+      return trigger
+    }
+  }
+
+  /// Ends a trigger by a signal. Returns the JSON objects that its commands printed.
+  private func end(_ trigger: ChildProcess) throws -> [JSONValue] {
+    trigger.signal(SIGTERM)
+    let outcome = try ClientCommand.finish(trigger)
+    #expect(outcome.code == 128 + SIGTERM, "\(outcome.errors)")
+    return try outcome.lines.map { try JSONValue($0) }
+  }
+
+  @Test("a command reads each change, and its environment names it") func each() throws {
+    let run = try Run("--kind", "array", "--id", "$.id", elements: [#"{"id":1}"#, #"{"id":2}"#])
+    let script = "IFS= read -r line; printf '%s\\n' \"$FEEDD_FEED $FEEDD_REVISION $FEEDD_KIND $line\""
+    let trigger = try run.startAndSave(command: ["sh", "-c", script])
+    let revision = try run.client.revision(of: "f")
+    #expect(try run.push([#"{"id":3,"t":"ü \" \n"}"#, #"{"id":1,"t":[1]}"#]) == 0)
+    #expect(try run.client.run("move", "f", "2", "0").code == 0)
+    #expect(try run.client.run("delete", "f", "2").code == 0)
+    try trigger.output.wait(lines: 3)
+    trigger.signal(SIGTERM)
+    let lines = try ClientCommand.finish(trigger).lines
+    let epoch = try #require(run.client.run("ping").json["epoch"].string)
+    func expected(_ step: Int, _ kind: String, _ rest: String) -> String {
+      "f \(revision + step) \(kind) {\"feed\":\"f\",\"epoch\":\"\(epoch)\",\"revision\":\(revision + step),\"kind\":\"\(kind)\","
+        + "\"section\":\"f\",\(rest)}"
+    }
+    // Arrays and singles have one section of their own name. The move is not wanted.
+    #expect(
+      lines == [
+        expected(1, "added", #""at":[0,2],"id":3,"element":{"id":3,"t":"ü \" \n"}"#),
+        expected(1, "updated", #""at":[0,0],"id":1,"element":{"id":1,"t":[1]}"#),
+        expected(3, "deleted", #""was":[0,2],"id":2"#),
+      ])
+  }
+
+  @Test("--initial hands over the present rows once") func initial() throws {
+    let run = try Run("--bin", "all", elements: [#"{"id":1}"#, #"{"id":2}"#])
+    let first = try run.start("--initial")
+    try first.output.wait(lines: 2)
+    #expect(try end(first).map { "\($0["kind"].text)\($0["id"].text)" } == ["\"added\"1", "\"added\"2"])
+    let second = try run.start("--initial")
+    #expect(try run.push([#"{"id":3}"#]) == 0)
+    try second.output.wait(lines: 1)
+    #expect(try end(second).map(\.["id"].int) == [3])
+  }
+
+  @Test("changes while nobody watches are handed over by the next run") func absence() throws {
+    let run = try Run("--bin", "all", elements: [#"{"id":1}"#, #"{"id":2}"#])
+    #expect(try end(run.startAndSave()).isEmpty)
+    #expect(try run.push([#"{"id":3}"#, #"{"id":1,"n":1}"#]) == 0)
+    #expect(try run.client.run("delete", "f", "2").code == 0)
+    let next = try run.start()
+    try next.output.wait(lines: 3)
+    #expect(
+      try end(next).map { "\($0["kind"].string ?? "") \($0["id"].text)" } == ["deleted 2", "added 3", "updated 1"])
+  }
+
+  @Test("a batch has what came meanwhile, coalesced") func batch() throws {
+    let run = try Run("--bin", "all", elements: [#"{"id":1}"#, #"{"id":2}"#])
+    let gate = run.daemon.directory.file("gate")
+    #expect(mkfifo(gate, 0o600) == 0)
+    let script = "cat; echo \"$FEEDD_KIND\"; read -r go < \(gate)"
+    let trigger = try run.startAndSave("--batch", command: ["sh", "-c", script])
+    #expect(try run.push([#"{"id":"first"}"#]) == 0)
+    // The command now runs until the gate is opened.
+    try trigger.output.wait(lines: 2)
+    for words in [
+      ["push", "f", #"{"id":3,"n":1}"#], ["push", "f", #"{"id":3,"n":2}"#], ["push", "f", #"{"id":4}"#],
+      ["delete", "f", "4"], ["delete", "f", "1"], ["push", "f", #"{"id":2,"n":9}"#], ["delete", "f", "first"],
+      ["push", "f", #"{"id":"first","n":1}"#],
+    ] { #expect(try ClientCommand.finish(run.client.start(words)).code == 0) }
+    let revision = try run.client.revision(of: "f")
+    try run.daemon.waitUntilRead(by: "feedclient/trigger")
+    try SmallFile.open(gate) { try StandardStreams.writeAll("go\n", to: $0) }
+    try trigger.output.wait(lines: 4)
+    try SmallFile.open(gate) { try StandardStreams.writeAll("go\n", to: $0) }
+    trigger.signal(SIGTERM)
+    let lines = try ClientCommand.finish(trigger).lines
+    try #require(lines.count == 4)
+    #expect(lines[1] == "added" && lines[3] == "added,updated,deleted")
+    let batch = try JSONValue(lines[2])
+    #expect(batch["from"].int == revision - 8 && batch["revision"].int == revision)
+    #expect(
+      batch["changes"].elements.map { "\($0["kind"].string ?? "") \($0["id"].text)\($0["element"]["n"].text)" } == [
+        "deleted 1null", "updated 29", "added 32", "updated \"first\"1",
+      ])
+  }
+
+  @Test("a row that enters the section is added, and one that leaves it is deleted") func section() throws {
+    let run = try Run("--bin", "hi=@.p > 5", "--bin", "lo", "--exclusive")
+    let trigger = try run.startAndSave("--section", "hi", "--where", "@.p != 7")
+    for p in [1, 7, 8, 9, 2] { #expect(try run.push(["{\"id\":1,\"p\":\(p)}"]) == 0) }
+    #expect(try run.push([#"{"id":2,"p":6}"#]) == 0)
+    try trigger.output.wait(lines: 4)
+    // The filter refuses the element with 7, but not the one with 8, which is an update.
+    #expect(
+      try end(trigger).map { "\($0["kind"].string ?? "") \($0["element"]["p"].text)" } == [
+        "updated 8", "updated 9", "deleted null", "added 6",
+      ])
+  }
+
+  @Test("after a new epoch, the differences are handed over, and the log says so") func reset() throws {
+    let directory = try TemporaryDirectory()
+    do {
+      let run = try Run("--bin", "all", directory: directory, elements: [#"{"id":1}"#, #"{"id":2}"#, #"{"id":3}"#])
+      #expect(try end(run.startAndSave()).isEmpty)
+      #expect(try run.daemon.stop() == 0)
+    }
+    let run = try Run(
+      "--bin", "all", directory: directory, elements: [#"{"id":4}"#, #"{"id":2}"#, #"{"id":1,"n":1}"#])
+    let trigger = try run.start()
+    try trigger.errors.wait(
+      for: "f: the daemon began a new history; compared with the rows from before: 1 added, 1 updated, 1 deleted")
+    try trigger.output.wait(lines: 3)
+    let changes = try end(trigger)
+    #expect(changes.map { "\($0["kind"].string ?? "") \($0["id"].text)" } == ["added 4", "updated 1", "deleted 3"])
+    #expect(changes.allSatisfy { $0["reset"] == "true" })
+  }
+
+  @Test("a command that fails is repeated, and then trigger gives up until the next start") func retries() throws {
+    let run = try Run("--bin", "all")
+    let allowed = run.daemon.directory.file("allowed")
+    let command = ["sh", "-c", "cat; test -e \(allowed)"]
+    let trigger = try run.startAndSave("--retries", "2", command: command)
+    #expect(try run.push([#"{"id":1}"#, #"{"id":2}"#]) == 0)
+    let outcome = try ClientCommand.finish(trigger)
+    #expect(outcome.code == 6)
+    #expect(try Set(outcome.lines).count == 1 && outcome.lines.count == 3 && JSONValue(outcome.lines[0])["id"].int == 1)
+    let revision = try run.client.revision(of: "f")
+    let what = "feedclient: 'sh' exited with 1 for revision \(revision) (added); "
+    #expect(
+      outcome.errors == """
+        \(what)retry 1 of 2 in 100 ms
+        \(what)retry 2 of 2 in 200 ms
+        \(what)gave up after 3 runs; the next feedclient trigger begins with it
+
+        """)
+    try SmallFile.replace(allowed, with: [])
+    let next = try run.start(command: command)
+    try next.output.wait(lines: 2)
+    #expect(try end(next).map(\.["id"].int) == [1, 2])
+  }
+
+  @Test("several jobs run at once, and changes of one element in order") func jobs() throws {
+    let run = try Run("--bin", "all")
+    let gate = run.daemon.directory.file("gate")
+    #expect(mkfifo(gate, 0o600) == 0)
+    // The command of element 1 waits at the gate.
+    let script = "read -r line; case $line in *'\"id\":1,'*) read -r go < \(gate);; esac; echo \"$line\""
+    let trigger = try run.startAndSave("--jobs", "2", command: ["sh", "-c", script])
+    #expect(try run.push([#"{"id":1,"n":1}"#]) == 0)
+    #expect(try run.push([#"{"id":1,"n":2}"#, #"{"id":2}"#, #"{"id":3}"#]) == 0)
+    try trigger.output.wait(lines: 2)
+    for count in 3...4 {
+      try SmallFile.open(gate) { try StandardStreams.writeAll("go\n", to: $0) }
+      try trigger.output.wait(lines: count)
+    }
+    let found = try end(trigger).map { "\($0["id"].text) \($0["element"]["n"].text)" }
+    #expect(found == ["2 null", "3 null", "1 1", "1 2"])
+  }
+
+  @Test("a signal lets the running command end, and the next start does not repeat it") func signals() throws {
+    let run = try Run("--bin", "all")
+    let gate = run.daemon.directory.file("gate")
+    #expect(mkfifo(gate, 0o600) == 0)
+    let trigger = try run.startAndSave(command: ["sh", "-c", "echo begun; read -r go < \(gate); cat"])
+    #expect(try run.push([#"{"id":1}"#, #"{"id":2}"#]) == 0)
+    try trigger.output.wait(lines: 1)
+    trigger.signal(SIGTERM)
+    try trigger.errors.wait(for: "waiting for the end of the running command")
+    try SmallFile.open(gate) { try StandardStreams.writeAll("go\n", to: $0) }
+    let outcome = try ClientCommand.finish(trigger)
+    #expect(outcome.code == 128 + SIGTERM)
+    #expect(outcome.lines.count == 2)
+    let next = try run.start()
+    try next.output.wait(lines: 1)
+    #expect(try end(next).map(\.["id"].int) == [2])
+  }
+
+  @Test("a trigger waits for the command of one that was killed") func orphans() throws {
+    let run = try Run("--bin", "all")
+    let gate = run.daemon.directory.file("gate")
+    #expect(mkfifo(gate, 0o600) == 0)
+    let trigger = try run.startAndSave(command: ["sh", "-c", "echo begun; exec 1>&- 2>&-; read -r go < \(gate)"])
+    #expect(try run.push([#"{"id":1}"#]) == 0)
+    try trigger.output.wait(lines: 1)
+    trigger.signal(SIGKILL)
+    _ = try trigger.waitForExit()
+    let next = try run.start()
+    try next.errors.wait(for: "waiting for the end of a command that an earlier feedclient trigger started")
+    #expect(next.output.text == "")
+    try SmallFile.open(gate) { try StandardStreams.writeAll("go\n", to: $0) }
+    try next.output.wait(lines: 1)
+    #expect(try end(next).map(\.["id"].int) == [1])
+  }
+
+  @Test("two triggers cannot use one file, and other files are refused") func files() throws {
+    let run = try Run("--bin", "all")
+    let first = try run.startAndSave()
+    let second = try ClientCommand.finish(run.start())
+    #expect(second.code == 2)
+    #expect(second.errors.hasPrefix("feedclient: cannot use \(run.state): "))
+    #expect(second.errors.hasSuffix("; process \(first.pid) uses it\n"))
+    #expect(try end(first).isEmpty)
+    let other = try run.client.run("trigger", "g", "--state", run.state, "--", "true")
+    #expect(other.code == 2 && other.errors.contains("not written by trigger --state for feed 'g'"))
+    for text in ["nonsense", "{\"feed\":\"f\",\"epoch\":\"e\",\"revision\":1}\n"] {
+      try SmallFile.replace(run.state, with: Array(text.utf8))
+      let refused = try ClientCommand.finish(run.start())
+      #expect(refused.code == 2 && refused.errors.contains(run.state), "\(refused.errors)")
+      #expect(try SmallFile.read(run.state).text == text)
+    }
+  }
+
+  @Test(
+    arguments: [
+      (["--", "true"], "missing option --state FILE"), (["--state", "s"], "missing argument COMMAND"),
+      (["--state", "s", "--each", "--batch", "--", "true"], "--each and --batch exclude each other"),
+      (["--state", "s", "--on", "changed", "--", "true"], "--on 'changed': unknown kind 'changed'"),
+      (["--state", "s", "--jobs", "0", "--", "true"], "--jobs '0'"),
+    ])
+  func wrongCommandLines(words: [String], error: String) throws {
+    let outcome = try ClientCommand.finish(ClientCommand(socket: "/nowhere").start(["trigger", "f"] + words))
+    #expect(outcome.code == 2)
+    #expect(outcome.errors.contains(error), "\(outcome.errors)")
+  }
+
+  @Test("a command that does not exist ends trigger") func missingCommand() throws {
+    let run = try Run("--bin", "all", elements: [#"{"id":1}"#])
+    let outcome = try ClientCommand.finish(run.start("--initial", command: ["/nonexistent/handler"]))
+    #expect(outcome.code == 2)
+    #expect(outcome.errors == "feedclient: cannot run /nonexistent/handler: no such file or directory\n")
+  }
+}
+
+extension SmallFile {
+  /// Opens a FIFO for writing, which waits for its reader.
+  fileprivate static func open(_ path: String, _ use: (Int32) throws -> Void) throws {
+    let descriptor = Glibc.open(path, O_WRONLY)
+    guard descriptor >= 0 else { throw TestFailure("open \(path): errno \(errno)") }
+    defer { close(descriptor) }
+    try use(descriptor)
+  }
+}
+
+extension DaemonProcess {
+  /// Returns once a client has read everything that was sent to it.
+  fileprivate func waitUntilRead(by name: String) throws {
+    let raw = try connect()
+    for _ in 0..<100_000 {
+      try raw.send(#"{"jsonrpc":"2.0","id":1,"method":"clients","params":{}}"#)
+      let clients = try JSONValue(raw.receive(having: "\"id\":1"))["result"]["clients"].elements
+      guard let client = clients.first(where: { $0["name"].string == name }) else { continue }
+      if client["queued"].int == 0, client["lag"].int ?? 0 == 0 { return }
+    }
+    throw TestFailure("\(name) does not read")
+  }
+}

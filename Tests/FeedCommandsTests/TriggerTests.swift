@@ -1,0 +1,176 @@
+import FeedChange
+import FeedClient
+import FeedSystem
+import TestSupport
+import Testing
+
+@testable import FeedCommands
+
+@Suite struct TriggerQueueTests {
+  private func item(_ number: Int, _ ids: String...) -> TriggerItem {
+    TriggerItem(number: number, revision: 1, kind: "added", ids: Set(ids.map { utf8($0) }), input: utf8("{}"))
+  }
+
+  @Test func oneJobRunsItemsInOrder() {
+    var queue = TriggerQueue(jobs: 1)
+    queue.add(item(1, "a"))
+    queue.add(item(2, "b"))
+    #expect(queue.next(now: 0)?.number == 1)
+    #expect(queue.next(now: 0) == nil)
+    let (count, pause) = queue.failed(1, now: 0)
+    #expect(count == 1 && pause == 100_000_000)
+    // The second item does not overtake the first.
+    #expect(queue.next(now: pause - 1) == nil)
+    #expect(queue.deadline == pause)
+    #expect(queue.next(now: pause)?.number == 1)
+    #expect(queue.failed(1, now: pause).pause == 200_000_000)
+    #expect(queue.next(now: .max)?.number == 1)
+    queue.done(1)
+    #expect(queue.next(now: 0)?.number == 2)
+    #expect(queue.count == 1 && !queue.hasRoom)
+    queue.done(2)
+    #expect(queue.hasRoom && queue.unfinished.isEmpty)
+  }
+
+  @Test func severalJobsKeepTheOrderOfAnElement() {
+    var queue = TriggerQueue(jobs: 3)
+    for item in [item(1, "a"), item(2, "a", "b"), item(3, "b"), item(4, "c"), item(5), item(6)] { queue.add(item) }
+    #expect((0..<4).map { _ in queue.next(now: 0)?.number } == [1, 4, 5, nil])
+    queue.done(5)
+    #expect(queue.next(now: 0)?.number == 6)
+    _ = queue.failed(1, now: 0)
+    #expect(queue.next(now: 0) == nil)
+    #expect(queue.next(now: 100_000_000)?.number == 1)
+    queue.done(1)
+    #expect(queue.next(now: 0)?.number == 2)
+    #expect(queue.unfinished.map(\.number) == [2, 3, 4, 6])
+  }
+
+  @Test func pausesAreBounded() {
+    var queue = TriggerQueue(jobs: 1)
+    queue.add(item(1))
+    for _ in 0..<100 {
+      #expect(queue.next(now: .max)?.number == 1)
+      #expect(queue.failed(1, now: 0).pause <= 60_000_000_000)
+    }
+  }
+
+  @Test func manyItemsLeaveNothingBehind() {
+    var queue = TriggerQueue(jobs: 2)
+    for number in 0..<5000 {
+      queue.add(item(number, "\(number % 7)"))
+      if number % 3 > 0, let next = queue.next(now: 0) { queue.done(next.number) }
+    }
+    while let next = queue.next(now: 0) { queue.done(next.number) }
+    #expect(queue.count == 0 && queue.unfinished.isEmpty)
+  }
+}
+
+@Suite struct TriggerStateTests {
+  private let directory: TemporaryDirectory
+  private var path: String { directory.file("state") }
+  private let first = FeedPosition(epoch: "e", revision: 3)
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func open(filter: String? = nil) throws -> TriggerState {
+    try TriggerState(path, feed: "f", filter: filter) { _ in }
+  }
+
+  private func item(_ number: Int) -> TriggerItem {
+    TriggerItem(number: number, revision: 4, kind: "added", ids: [utf8("\(number)")], input: utf8("{\"n\":\(number)}"))
+  }
+
+  private func rows(_ ids: Int...) -> SavedRows {
+    var list = ChunkedList<Row>()
+    list.append(contentsOf: ids.map { Row(element: print($0)) })
+    return SavedRows(
+      sections: [SectionSummary(name: "f/all", count: ids.count)], prints: [.init(name: "f/all", rows: list)])
+  }
+
+  private func print(_ id: Int) -> [UInt8] { RowPrint(digest: UInt64(id), id: utf8("\(id)")).text }
+
+  private func prints(_ state: TriggerState) -> [[UInt8]]? { state.rows?.prints?.flatMap { $0.rows.map(\.element) } }
+
+  @Test func unfinishedItemsAndRowsAreReadBack() throws {
+    do {
+      let state = try open()
+      #expect(state.position == nil && state.items.isEmpty && state.takeNumber() == 0)
+      try state.replace(first, rows: rows(1, 2), items: [item(0)])
+      let delta = Delta(
+        feed: "f", from: 3, revision: 4,
+        change: Change(deleted: [IndexPath(section: 0, row: 0)], added: [IndexPath(section: 0, row: 1)]),
+        elements: [print(3)])
+      try state.append([item(1), item(2)], [delta.text], FeedPosition(epoch: "e", revision: 4))
+      try state.done(1)
+    }
+    let state = try open()
+    #expect(state.position == FeedPosition(epoch: "e", revision: 4))
+    #expect(state.items == [item(0), item(2)])
+    #expect(state.takeNumber() == 3)
+    #expect(prints(state) == [print(2), print(3)])
+    #expect(state.rows?.sections == [SectionSummary(name: "f/all", count: 2)])
+  }
+
+  @Test func aHeadInTheMiddleReplacesTheRowsAndKeepsTheItems() throws {
+    do {
+      let state = try open()
+      try state.replace(first, rows: rows(1), items: [item(0)])
+      try state.restart(FeedPosition(epoch: "x", revision: 1), rows: rows(7, 8), items: [item(1)])
+    }
+    let state = try open()
+    #expect(state.position == FeedPosition(epoch: "x", revision: 1))
+    #expect(state.items == [item(0), item(1)])
+    #expect(prints(state) == [print(7), print(8)])
+  }
+
+  /// Whatever the end cut off, the state is that after one of the lines.
+  @Test func everyPrefixOfTheFileIsAState() throws {
+    do {
+      let state = try open()
+      try state.replace(first, rows: rows(1), items: [])
+      try state.append([item(0)], [], FeedPosition(epoch: "e", revision: 4))
+      try state.done(0)
+    }
+    let bytes = try SmallFile.read(path)
+    var found: [String] = []
+    for count in bytes.indices {
+      try SmallFile.replace(path, with: Array(bytes[..<count]))
+      let state = try open()
+      let text = "\(state.position?.revision ?? 0) \(state.items.count)"
+      if found.last != text { found.append(text) }
+      // What follows is appended to whole lines.
+      try state.replace(first, rows: nil, items: [])
+    }
+    #expect(found == ["0 0", "3 0", "4 1"])
+  }
+
+  @Test func rowsOfAnotherFilterAreNotCompared() throws {
+    do { try open(filter: "@.a").replace(first, rows: rows(1), items: []) }
+    #expect(try prints(open(filter: "@.a")) == [print(1)])
+    let state = try open(filter: "@.b")
+    #expect(state.position == first && state.rows?.prints == nil)
+  }
+}
+
+@Suite struct RowPrintTests {
+  @Test(arguments: ["1", "\"a\"", "\",false]\"", "-1e400", "\"\\ud800\""], [true, false])
+  func textsAreReadBack(id: String, isAccepted: Bool) {
+    let print = RowPrint(digest: 0xF, id: utf8(id), isAccepted: isAccepted)
+    #expect(RowPrint(print.text) == print)
+    let none = RowPrint(digest: .max, id: nil, isAccepted: isAccepted)
+    #expect(RowPrint(none.text) == none)
+  }
+
+  @Test func digestsDifferByElementAndType() throws {
+    let printer = RowPrinter()
+    let prints = try ["{\"id\":1}", "{\"id\":2}", "{\"id\":1,\"a\":0}"].map { text in
+      try withJSON(text) { printer.print($0, type: nil) }
+    }
+    let typed = try ["a", "b", ""].map { type in try withJSON("{\"id\":1}") { printer.print($0, type: type) } }
+    #expect(Set((prints + typed).map(\.digest)).count == 6)
+    #expect(prints.map(\.id) == [utf8("1"), utf8("2"), utf8("1")])
+    // White space is not a difference.
+    #expect(try withJSON("{ \"id\" : 1 }") { printer.print($0, type: nil) } == prints[0])
+  }
+}
