@@ -188,7 +188,7 @@ class Hostile(unittest.TestCase):
 
     def test_another_version(self):
         class Old(HostileDaemon):
-            def _serve(self, chunks, stays):
+            def _serve(self, chunks, stays, hello):
                 with self._listener, self._listener.accept()[0] as peer:
                     peer.recv(1 << 16)
                     peer.sendall(chunks)

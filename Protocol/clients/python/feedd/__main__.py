@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
+import stat
 import sys
 from typing import Any, List, Optional
 
@@ -41,9 +43,12 @@ def main(arguments: List[str]) -> int:
 
 
 def _push(connection: Connection, feed: str, *elements: str) -> None:
-    lines = sys.stdin.buffer if elements in ((), ("-",)) else (element.encode() for element in elements)
+    is_input = elements in ((), ("-",))
+    lines = sys.stdin.buffer if is_input else (element.encode() for element in elements)
     texts = (line.strip() for line in lines)
-    _print({"pushed": connection.push(feed, (text for text in texts if text))})
+    # What comes from a program may come slowly, so that no line waits for the next one.
+    batch = 1 if is_input and not stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode) else 256
+    _print({"pushed": connection.push(feed, (text for text in texts if text), batch=batch)})
 
 
 def _print(value: object) -> None:

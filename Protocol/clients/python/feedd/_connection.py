@@ -11,7 +11,7 @@ import collections
 from . import _push
 from ._errors import Closed, Gap, Malformed, Refused
 from ._follow import Copies, Pauses, Update
-from ._stream import Notification, Stream, framed, result, socket_path
+from ._stream import Notification, Stream, framed, result, socket_path, watched
 
 _Connection = TypeVar("_Connection", bound="Connection")
 
@@ -66,6 +66,8 @@ class Connection:
             message = self._stream.answer(id)
             if message is not None:
                 return result(message)
+            if self._stream.bye:
+                raise self._stream.bye
             self._take(self.timeout, limit)
 
     def call(self, method: str, **params: Any) -> Any:
@@ -83,16 +85,18 @@ class Connection:
     ) -> int:
         """Updates a collection with the elements: up to `batch` of them in one request and so in one commit.
 
-        `window` is the most requests without an answer. Options are members of each request, such as `animation`. With an option
+        A request is sent when it is full: pass `batch=1` for elements that come one by one, such as lines of a log.
+        `window` is the most requests without an answer. Options are members of each request, such as `animation` or `result`. With an option
         that is a condition, such as `if_` or `where`, each request has one element.
 
         Returns the number of accepted elements. Calls `each(place, result, refused)` for every element in order; either `result`,
         that of the request with the element, or `refused` is None. Without `each`, takes no more elements after the first
         refusal, and raises it when everything that was sent is answered.
 
-        - Raises: TypeError or ValueError for an element that JSON does not have, when the elements before it are answered.
+        - Raises: TypeError or ValueError for an element that JSON does not have, and what `elements` raises, when the elements
+          before it are answered.
         """
-        source, sent = iter(elements), collections.deque()  # type: ignore[var-annotated]
+        source, sent = iter(_push.source(elements)), collections.deque()  # type: ignore[var-annotated]
         steps, reply = _push.steps(feed, options, each, batch, window, self._stream.max_frame), None
         while True:
             try:
@@ -103,7 +107,10 @@ class Connection:
                 sent.append(self.send("update", **command))
                 reply = None
             elif command is _push.NEXT:
-                reply = next(source, _push.END)
+                try:
+                    reply = next(source, _push.END)
+                except Exception as error:
+                    reply = _push.Failed(error)
             else:
                 try:
                     reply = self.answer(sent.popleft())
@@ -117,7 +124,7 @@ class Connection:
         takes both.
         """
         options.setdefault("spanning", True)
-        return Watch(self, feed, self.call("watch", feed=feed, **options))
+        return Watch(self, feed, self._guarded(watched, feed, self.call("watch", feed=feed, **options)))
 
     def notification(self, feed: Optional[str] = None, timeout: Optional[float] = None) -> Notification:
         """Returns the next notification, of that feed if given. Raises Closed on `bye`, TimeoutError after `timeout` seconds."""
@@ -171,7 +178,7 @@ class Connection:
                 raise TimeoutError(f"timed out after {timeout} s")
             self._fill()
 
-    def _guarded(self, function: Any, *arguments: bytes) -> Any:
+    def _guarded(self, function: Any, *arguments: Any) -> Any:
         try:
             return function(*arguments)
         except Malformed:
@@ -240,16 +247,16 @@ def follow(
         try:
             with Connection(path, client) as connection:
                 for feed in copies.feeds:
-                    copies.watched(connection.watch(feed, **options, **copies.since(feed)).result)
+                    copies.watched(feed, connection.watch(feed, **options, **copies.since(feed)).result)
                 pauses.connected()
                 while copies.feeds:
                     message = connection.notification()
                     try:
                         update = copies.apply(message)
-                    except Gap:
+                    except Gap as gap:
                         feed = message.params["feed"]
-                        copies.forget(feed)
-                        copies.watched(connection.watch(feed, **options).result)
+                        copies.forget(feed, gap)
+                        copies.watched(feed, connection.watch(feed, **options).result)
                         continue
                     if update:
                         yield update

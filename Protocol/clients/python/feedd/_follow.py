@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional
 
 from ._errors import Gap, Malformed
 from ._mirror import Mirror
-from ._stream import Notification
+from ._stream import Notification, malformed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,16 +41,25 @@ class Copies:
         mirror = self._mirrors.get(feed)
         return {"since": mirror.since} if mirror and mirror.since else {}
 
-    def watched(self, result: Dict[str, Any]) -> None:
-        """Records the result of a `watch`."""
-        mirror = self._mirrors.get(result["feed"])
-        if mirror and mirror.since:
-            mirror.restart(result)
-        else:
-            self._mirrors[result["feed"]] = Mirror(result)
+    def watched(self, feed: str, result: Dict[str, Any]) -> None:
+        """Records the result of a `watch`. Raises Malformed if it continues from nothing."""
+        mirror = self._mirrors.get(feed)
+        try:
+            if mirror and mirror.since:
+                mirror.restart(result)
+            else:
+                self._mirrors[feed] = Mirror(result)
+        except Gap as gap:
+            raise malformed(f"the result of a watch: {gap}") from gap
 
-    def forget(self, feed: str) -> None:
-        """Gives up a copy that missed something, so that the next watch begins with a snapshot."""
+    def forget(self, feed: str, gap: Gap) -> None:
+        """Gives up a copy that missed something, so that the next watch begins with a snapshot.
+
+        - Raises: Malformed if this was the snapshot, because another one would be no better.
+        """
+        mirror = self._mirrors[feed]
+        if mirror and not mirror.whole:
+            raise malformed(str(gap)) from gap
         self._mirrors[feed] = None
 
     def apply(self, message: Notification) -> Optional[Update]:

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import collections
-from typing import Any, Callable, Deque, Dict, Generator, List, Optional, Union
+from typing import Any, Callable, Deque, Dict, Generator, List, Mapping, Optional, Union
 
 from ._errors import Refused
 from ._text import encode
 
-#: Asks for the next element; the reply is the element, or END.
+#: Asks for the next element; the reply is the element, END, or a Failed.
 NEXT = "next"
 #: Asks for the answer to the oldest request; the reply is its result, or a Refused.
 ANSWER = "answer"
 END = object()
+
+
+class Failed:
+    """The reply to NEXT when the source of the elements raised an error."""
+
+    def __init__(self, error: Exception):
+        self.error = error
+
+
+def source(elements: Any) -> Any:
+    """Returns the elements, unless they are one value that was meant to be in a list."""
+    if isinstance(elements, (str, bytes, bytearray, memoryview, Mapping)):
+        raise TypeError(f"elements must be several values, such as a list, not a {type(elements).__name__}")
+    return elements
+
 
 #: What `each` of a push is called with: the place of an element, the result of the request that it was in, or the error.
 Each = Callable[[int, Optional[Dict[str, Any]], Optional[Refused]], None]
@@ -50,8 +65,10 @@ def steps(
     A refused batch changed nothing. Its elements are sent again one by one to find the offending one, after the answers to
     later batches; afterwards these are sent again, so that of two elements with one identity the later one is kept.
     """
+    if batch < 1 or (window is not None and window < 1):
+        raise ValueError(f"{'batch' if batch < 1 else 'window'} must be at least 1")
     # A request with a condition means one thing the first time and another the second: it is not sent twice.
-    most = batch if set(options) <= {"animation"} else 1
+    most = batch if set(options) <= {"animation", "result"} else 1
     most_bytes = min(BATCH_BYTES, max_frame // 2)
     window = window or (8 if most > 1 else 256)
     ready: Deque[_Batch] = collections.deque()
@@ -73,6 +90,9 @@ def steps(
                 element = yield NEXT
                 if element is END:
                     more = False
+                    break
+                if isinstance(element, Failed):
+                    failure, more = element.error, False
                     break
                 try:
                     filling.add(encode(element, f"elements[{place}]"))

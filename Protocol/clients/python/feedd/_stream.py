@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import os
 import struct
-from typing import Any, Deque, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Deque, Dict, NamedTuple, Optional, Set, Tuple
 
 from ._errors import Closed, Malformed, Refused
 from ._text import decode, encode
@@ -44,9 +44,11 @@ class Stream:
     def __init__(self) -> None:
         self._input, self._read = bytearray(), 0
         self._next = 0
-        # Requests without an answer, with the feed for those that begin a watch; answers that were not asked for yet.
+        # Requests without an answer, with the feed for those that begin or end a watch; answers that were not asked for yet.
         self._waiting: Dict[int, Optional[str]] = {}
         self._answers: Dict[int, Dict[str, Any]] = {}
+        # Requests whose answer is dropped when it comes.
+        self._forgotten: Set[int] = set()
         # Notifications by feed, each with its place in the order of all and its size.
         self._notifications: Dict[Optional[str], Deque[Tuple[int, Notification, int]]] = {}
         self._received = 0
@@ -63,7 +65,9 @@ class Stream:
     def greeted(self, hello: Any) -> Dict[str, Any]:
         """Takes the limits from the result of `hello`, and returns it."""
         if not isinstance(hello, dict):
-            raise _malformed("a result of hello that is not an object")
+            raise malformed("a result of hello that is not an object")
+        if hello.get("protocol", 1) != 1:
+            raise malformed(f"version {hello['protocol']!r}; this client speaks version 1")
         limits = hello.get("limits")
         limit = limits.get("maxFrame") if isinstance(limits, dict) else None
         if isinstance(limit, int) and limit > 0:
@@ -81,7 +85,7 @@ class Stream:
         if len(text) > self.max_frame:
             raise ValueError(f"a request of {len(text):,} bytes; the maxFrame of this daemon is {self.max_frame:,}")
         self._next = id
-        self._waiting[id] = str(named.get("feed")) if method == "watch" else None
+        self._waiting[id] = str(named.get("feed")) if method in ("watch", "unwatch") else None
         return id, text
 
     def answer(self, id: int) -> Optional[Dict[str, Any]]:
@@ -91,7 +95,8 @@ class Stream:
     def forget(self, id: int) -> None:
         """Drops the answer to a request, which was received or will be."""
         self._answers.pop(id, None)
-        self._waiting.pop(id, None)
+        if id in self._waiting:
+            self._forgotten.add(id)
 
     def notification(self, feed: Optional[str] = None) -> Optional[Notification]:
         """Takes the oldest notification, of a feed if given. Raises Closed after the last one before the daemon's `bye`."""
@@ -122,7 +127,7 @@ class Stream:
             return None
         (length,) = struct.unpack_from(">I", self._input, self._read)
         if not 0 < length <= MAX_MESSAGE:
-            raise _malformed(f"a frame of {length} bytes; the limit is {MAX_MESSAGE}")
+            raise malformed(f"a frame of {length} bytes; the limit is {MAX_MESSAGE}")
         if available < 4 + length:
             return None
         start = self._read + 4
@@ -140,42 +145,45 @@ class Stream:
         try:
             return decode(text)
         except (ArithmeticError, ValueError, LookupError, TypeError, RecursionError) as error:
-            raise _malformed(f"a frame that is not JSON, or too deep: {error}") from None
+            raise malformed(f"a frame that is not JSON, or too deep: {error}") from None
 
     def _keep(self, message: Any, size: int) -> None:
         if not isinstance(message, dict):
-            raise _malformed("a message that is not an object")
+            raise malformed("a message that is not an object")
         error, id = message.get("error"), message.get("id")
         if "method" in message:
             self._keep_notification(message["method"], message.get("params", {}), size)
         elif "error" in message and not (isinstance(error, dict) and "code" in error and "message" in error):
-            raise _malformed("an error without a code and a message")
+            raise malformed("an error without a code and a message")
         elif "error" not in message and "result" not in message:
-            raise _malformed("an answer without a result")
+            raise malformed("an answer without a result")
         elif id is None and isinstance(error, dict):
             raise Refused(error)
         elif isinstance(id, int) and id in self._waiting:
             watched = self._waiting.pop(id)
             if watched is not None and "result" in message:
                 self._end_watch(watched)
-            self._answers[id] = message
+            if id in self._forgotten:
+                self._forgotten.remove(id)
+            else:
+                self._answers[id] = message
 
     def _keep_notification(self, method: Any, params: Any, size: int) -> None:
         if not isinstance(method, str) or not isinstance(params, dict):
-            raise _malformed("a notification without a name or with other parameters than an object")
+            raise malformed("a notification without a name or with other parameters than an object")
         if method == "bye":
             self.bye = Closed(str(params.get("message", "bye")), params.get("reason"))
             return
         self.queued += size
         if self.queued > MAX_QUEUED:
-            raise _malformed("more notifications than this client keeps")
+            raise malformed("more notifications than this client keeps")
         feed = params.get("feed")
         self._received += 1
         queue = self._notifications.setdefault(feed if isinstance(feed, str) else None, collections.deque())
         queue.append((self._received, Notification(method, params), size))
 
     def _end_watch(self, feed: str) -> None:
-        """Drops what the watch before another one of the same feed sent."""
+        """Drops what a watch sent that ended, or was replaced by another one of the same feed."""
         self.queued -= sum(size for _, _, size in self._notifications.pop(feed, ()))
 
 
@@ -191,5 +199,13 @@ def result(message: Dict[str, Any]) -> Any:
     return message["result"]
 
 
-def _malformed(what: str) -> Malformed:
+def watched(feed: str, result: Any) -> Dict[str, Any]:
+    """Returns the result of a `watch` of a feed. Raises Malformed if it is of anything else."""
+    if not isinstance(result, dict) or (isinstance(feed, str) and result.get("feed") != feed):
+        raise malformed("a result of watch that is not of the feed")
+    return result
+
+
+def malformed(what: str) -> Malformed:
+    """Returns the error for what no daemon sends."""
     return Malformed(f"the daemon does not speak this protocol: {what}")

@@ -25,7 +25,7 @@ from . import _push
 from ._errors import Closed, Gap, Malformed, Refused
 from ._follow import Copies, Pauses, Update
 from ._mirror import Counts, Mirror, Section
-from ._stream import Notification, Stream, framed, result, socket_path
+from ._stream import Notification, Stream, framed, result, socket_path, watched
 
 __all__ = [
     "HIGH_WATER",
@@ -87,8 +87,8 @@ class Connection(asyncio.Protocol):
         self._abandon()
         await asyncio.sleep(0)
 
-    def _abandon(self) -> None:
-        self._end(Closed("the connection was closed by this program"))
+    def _abandon(self, reason: Optional[Closed] = None) -> None:
+        self._end(reason or Closed("the connection was closed by this program"))
         if self._transport:
             self._transport.abort()
 
@@ -121,6 +121,8 @@ class Connection(asyncio.Protocol):
             message = self._stream.answer(id)
             if message is not None:
                 return message
+            if self._stream.bye:
+                raise self._stream.bye
             await self._sleep()
 
     async def call(self, method: str, **params: Any) -> Any:
@@ -137,7 +139,7 @@ class Connection(asyncio.Protocol):
         **options: Any,
     ) -> int:
         """Updates a collection with the elements, as `feedd.Connection.push` does. They may come from an async iterable."""
-        source = elements.__aiter__() if isinstance(elements, AsyncIterable) else iter(elements)
+        source = elements.__aiter__() if isinstance(elements, AsyncIterable) else iter(_push.source(elements))
         sent: "collections.deque[int]" = collections.deque()
         steps, reply = _push.steps(feed, options, each, batch, window, self._stream.max_frame), None
         try:
@@ -152,7 +154,10 @@ class Connection(asyncio.Protocol):
                     while self._is_full:
                         await self._sleep()
                 elif command is _push.NEXT:
-                    reply = await _next(source)
+                    try:
+                        reply = await _next(source)
+                    except Exception as error:
+                        reply = _push.Failed(error)
                 else:
                     try:
                         reply = await self.answer(sent.popleft())
@@ -171,7 +176,19 @@ class Connection(asyncio.Protocol):
         takes both.
         """
         options.setdefault("spanning", True)
-        return Watch(self, feed, await self.call("watch", feed=feed, **options))
+        id = self.send("watch", feed=feed, **options)
+        try:
+            result = await self.answer(id)
+        except (asyncio.CancelledError, TimeoutError):
+            # Nobody would take what the watch sends.
+            if not self._ended:
+                self._stream.forget(self.send("unwatch", feed=feed))
+            raise
+        try:
+            return Watch(self, feed, watched(feed, result))
+        except Malformed as malformed:
+            self._abandon(malformed)
+            raise
 
     async def notification(self, feed: Optional[str] = None, timeout: Optional[float] = None) -> Notification:
         """Returns the next notification, of that feed if given. Raises Closed on `bye`, TimeoutError after `timeout` seconds."""
@@ -301,16 +318,16 @@ async def follow(
         try:
             async with Connection(path, client) as connection:
                 for feed in copies.feeds:
-                    copies.watched((await connection.watch(feed, **options, **copies.since(feed))).result)
+                    copies.watched(feed, (await connection.watch(feed, **options, **copies.since(feed))).result)
                 pauses.connected()
                 while copies.feeds:
                     message = await connection.notification()
                     try:
                         update = copies.apply(message)
-                    except Gap:
+                    except Gap as gap:
                         feed = message.params["feed"]
-                        copies.forget(feed)
-                        copies.watched((await connection.watch(feed, **options)).result)
+                        copies.forget(feed, gap)
+                        copies.watched(feed, (await connection.watch(feed, **options)).result)
                         continue
                     if update:
                         yield update

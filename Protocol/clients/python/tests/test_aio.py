@@ -87,8 +87,27 @@ class Hostile(unittest.TestCase):
         connection.timeout = 0.01
         with self.assertRaises(TimeoutError):
             await connection.call("ping")
-        self.assertFalse(connection._stream.is_waiting)
+        connection.data_received(answer(2))
+        self.assertFalse(connection._stream.is_waiting or connection._stream._answers or connection._stream._forgotten)
         await connection.close()
+
+    @patiently
+    async def test_after_bye_no_answer_comes(self):
+        connection = await self.connect([framed(b'{"method":"bye","params":{"reason":"kicked","message":"m"}}')], True)
+        with self.assertRaises(Closed) as caught:
+            await connection.call("ping")
+        self.assertEqual(caught.exception.reason, "kicked")
+        await connection.close()
+
+    @patiently
+    async def test_results_of_watch_that_no_daemon_sends(self):
+        for result in (b"7", b"null", b"[]", b"{}", b'{"feed":"g","epoch":"e","revision":1,"resumed":false,"sections":[]}'):
+            connection = await self.connect([None, answer(2, result)], True)
+            with self.assertRaises(Malformed):
+                await connection.watch("f")
+            with self.assertRaises(Malformed):
+                await connection.call("ping")
+            await connection.close()
 
     @patiently
     async def test_reading_stops_while_nobody_takes_notifications(self):
@@ -144,6 +163,33 @@ class Tasks(support.DaemonTest):
             self.assertEqual([one["added"] for one in results[1::2]], [[[0, n]] for n in range(1, 100, 2)])
             await connection.call("sync")
             self.assertFalse(connection._stream.is_waiting or connection._stream._answers)
+
+    @patiently
+    async def test_a_watch_that_ended_holds_up_no_other(self):
+        async with feedd.aio.Connection(self.daemon.path) as connection:
+            for feed in ("a", "b"):
+                await connection.call("define", feed=feed, kind="collection")
+            await connection.push("a", ({"id": n, "text": "x" * 1000} for n in range(2 * feedd.aio.HIGH_WATER // 1000)))
+            for end in ("stopped", "cancelled"):
+                async with feedd.aio.Connection(self.daemon.path) as other:
+                    if end == "stopped":
+                        ended = await other.watch("a")
+                    else:
+                        task = asyncio.ensure_future(other.watch("a"))
+                        await asyncio.sleep(0)
+                        task.cancel()
+                        await asyncio.wait([task])
+                    watch = await other.watch("b")
+                    await connection.call("sync")
+                    if end == "stopped":
+                        while not other._is_paused:
+                            await asyncio.sleep(0.001)
+                        await ended.stop()
+                    await connection.push("b", [{"id": end}])
+                    mirror = feedd.Mirror(watch.result)
+                    while not mirror.values() or mirror.values()[0][-1:] != [{"id": end}]:
+                        mirror.apply(await watch.next())
+                    self.assertLess(other._stream.queued, feedd.aio.HIGH_WATER // 2)
 
     @patiently
     async def test_refusals_and_values_that_json_does_not_have(self):
@@ -220,9 +266,21 @@ class Following(unittest.TestCase):
             next(feedd.follow("nowhere", path=self.path))
 
     def test_a_daemon_that_lies(self):
-        lies = [answer(2, b'{"feed":"a","epoch":"e","revision":1,"resumed":false,"sections":[]}'), framed(b"[")]
-        with self.assertRaises(Malformed):
-            next(feedd.follow("a", path=HostileDaemon(self, lies).path))
+        result = b'{"feed":"a","epoch":"e","revision":1,"resumed":%s,"sections":[]}'
+        watched = answer(2, result % b"false")
+        wrong = framed(b'{"method":"snapshot","params":{"feed":"a","revision":9,"at":[0,0],"elements":[],"last":true}}')
+        for lies in (
+            [None, watched, framed(b"[")],
+            [None, answer(2, b"7")],
+            [None, answer(2, b'{"feed":"a"}')],
+            [None, answer(2, result % b"true")],
+            [None, watched, wrong],
+        ):
+            with self.subTest(lies), self.assertRaises(Malformed):
+                next(feedd.follow("a", path=HostileDaemon(self, lies).path))
+            with self.subTest(lies), self.assertRaises(Malformed):
+                follower = feedd.aio.follow("a", path=HostileDaemon(self, lies).path)
+                asyncio.run(asyncio.wait_for(follower.__anext__(), PATIENCE))
 
 
 if __name__ == "__main__":

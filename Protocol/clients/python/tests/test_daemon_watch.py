@@ -345,6 +345,19 @@ class Command(support.DaemonTest):
         found = self.run_command("call", "get", '{"feed":"list","id":1.0}')
         self.assertIn(b'"element":{"id":1,"v":1.10}', found)
 
+    def test_a_line_of_a_pipe_does_not_wait_for_the_next(self):
+        self.define({"feed": "log", "kind": "collection"})
+        watch = self.connection.watch("log")
+        mirror = feedd.Mirror(watch.result)
+        command = [sys.executable, "-m", "feedd", "--socket", self.daemon.path, "push", "log", "-"]
+        pushing = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=support.HERE.parent)
+        for n in range(3):
+            pushing.stdin.write(b'{"id":%d}\n' % n)
+            pushing.stdin.flush()
+            while mirror.counts() != [n + 1]:
+                mirror.apply(watch.next(PATIENCE))
+        self.assertEqual(json.loads(pushing.communicate(timeout=PATIENCE)[0]), {"pushed": 3})
+
     def test_statuses(self):
         self.run_command("push", "nowhere", '{"id":1}', status=1)
         self.run_command("nonsense", "x", status=2)

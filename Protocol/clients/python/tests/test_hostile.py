@@ -31,25 +31,25 @@ def answer(id, result=b"{}"):
 
 
 class HostileDaemon:
-    """Answers `hello`, then sends the bytes that `chunks` yields, and ends the stream unless it `stays` silent."""
+    """Answers `hello`, then sends the bytes that `chunks` yields (None waits for a request), and ends the stream unless it `stays` silent."""
 
-    def __init__(self, test, chunks, stays=False):
+    def __init__(self, test, chunks, stays=False, hello=b"{}"):
         folder = tempfile.TemporaryDirectory(prefix="feedd-test-")
         test.addCleanup(folder.cleanup)
         self.path = os.path.join(folder.name, "s")
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(self.path)
         self._listener.listen(1)
-        thread = threading.Thread(target=self._serve, args=(chunks, stays))
+        thread = threading.Thread(target=self._serve, args=(chunks, stays, hello))
         thread.start()
         test.addCleanup(thread.join, support.PATIENCE)
 
-    def _serve(self, chunks, stays):
+    def _serve(self, chunks, stays, hello):
         with self._listener, self._listener.accept()[0] as peer, contextlib.suppress(OSError):
             peer.recv(1 << 16)
-            peer.sendall(answer(1))
+            peer.sendall(answer(1, hello))
             for chunk in chunks:
-                peer.sendall(chunk)
+                peer.recv(1 << 16) if chunk is None else peer.sendall(chunk)
             if not stays:
                 peer.shutdown(socket.SHUT_WR)
             while peer.recv(1 << 16):
@@ -67,6 +67,19 @@ class Frames(unittest.TestCase):
             with self.subTest(length):
                 with self.assertRaises(Malformed):
                     self.connect([struct.pack(">I", length) + b"{"]).call("ping")
+
+    def test_other_versions(self):
+        for version in (b"0", b"2", b'"1"', b"null"):
+            with self.subTest(version), self.assertRaisesRegex(Malformed, "version"):
+                feedd.Connection(HostileDaemon(self, [], hello=b'{"protocol":%s}' % version).path, timeout=support.PATIENCE)
+
+    def test_after_bye_no_answer_comes(self):
+        chunks = [framed(b'{"method":"bye","params":{"reason":"kicked","message":"m"}}')]
+        connection = feedd.Connection(HostileDaemon(self, chunks, True).path, timeout=support.PATIENCE)
+        self.addCleanup(connection.close)
+        with self.assertRaises(feedd.Closed) as caught:
+            connection.call("ping")
+        self.assertEqual(caught.exception.reason, "kicked")
 
     def test_frames_that_are_no_messages(self):
         for text in (

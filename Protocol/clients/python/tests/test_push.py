@@ -6,7 +6,7 @@ import unittest
 
 import support  # noqa: F401
 from feedd import Refused
-from feedd._push import ANSWER, END, NEXT, steps
+from feedd._push import ANSWER, END, NEXT, Failed, source as source_of, steps
 
 
 def refusal(id):
@@ -37,7 +37,10 @@ def play(elements, each=None, batch=4, window=3, **options):
         while True:
             command = machine.send(reply)
             if command is NEXT:
-                reply = next(source, END)
+                try:
+                    reply = next(source, END)
+                except KeyError as error:
+                    reply = Failed(error)
             elif command is ANSWER:
                 reply = server.answers.pop(0)
             else:
@@ -46,7 +49,7 @@ def play(elements, each=None, batch=4, window=3, **options):
                 assert most <= window, "more requests in flight than allowed"
     except StopIteration as end:
         return server, end.value
-    except (Refused, TypeError, ValueError) as error:
+    except (KeyError, Refused, TypeError, ValueError) as error:
         return server, error
 
 
@@ -55,6 +58,11 @@ class Pushing(unittest.TestCase):
         server, accepted = play([{"id": n, "v": n} for n in range(10)])
         self.assertEqual(accepted, 10)
         self.assertEqual([len(json.loads(r["elements"])) for r in server.requests], [4, 4, 2])
+
+    def test_options_that_are_no_conditions(self):
+        server, accepted = play([{"id": n, "v": n} for n in range(10)], result="counts", animation="fade")
+        self.assertEqual([len(json.loads(r["elements"])) for r in server.requests], [4, 4, 2])
+        self.assertTrue(all((r["result"], r["animation"]) == ("counts", "fade") for r in server.requests))
 
     def test_random_refusals(self):
         for seed in range(500):
@@ -100,6 +108,25 @@ class Pushing(unittest.TestCase):
         server, error = play([{"id": 0, "v": 0}, {"id": 1, "v": [1, float("inf")]}, {"id": 2, "v": 2}])
         self.assertEqual((type(error), str(error)), (ValueError, "elements[1].v[1]: inf is not a JSON value"))
         self.assertEqual(server.state, {0: 0})
+
+    def test_a_source_that_raises(self):
+        def source():
+            yield from ({"id": n, "v": n} for n in range(6))
+            raise KeyError("of the program")
+
+        server, error = play(source())
+        self.assertEqual(error.args, ("of the program",))
+        self.assertEqual(server.state, {n: n for n in range(6)})
+
+    def test_numbers_below_one(self):
+        for options, name in (({"batch": 0}, "batch"), ({"batch": -1}, "batch"), ({"window": 0}, "window")):
+            server, error = play([{"id": 0, "v": 0}], **options)
+            self.assertEqual((type(error), str(error), server.requests), (ValueError, f"{name} must be at least 1", []))
+
+    def test_one_value_is_no_list(self):
+        for one in ({"id": 1}, '{"id":1}', b'{"id":1}'):
+            with self.assertRaisesRegex(TypeError, f"not a {type(one).__name__}"):
+                source_of(one)
 
 
 if __name__ == "__main__":
