@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <locale.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -311,6 +312,9 @@ double feedd_double(feedd_value value, double otherwise) {
   if (!copy) return otherwise;
   memcpy(copy, value.text, value.size);
   copy[value.size] = 0;
+  /* strtod wants the point of the program's locale, which may be a comma. */
+  char *point = strchr(copy, '.'), wanted = *localeconv()->decimal_point;
+  if (point) *point = wanted;
   double result = strtod(copy, NULL);
   if (copy != small) free(copy);
   return result;
@@ -477,7 +481,7 @@ struct feedd {
   size_t kept_bytes;
   bool is_at_end, is_broken; /* whether the daemon ended the stream, and whether it takes nothing any more */
   feedd_status ended;
-  char reason[256];
+  char reason[256], bye[200]; /* `bye`: the message of the daemon's bye, or empty */
 };
 
 static feedd_status fail(feedd *f, feedd_status status, const char *reason) {
@@ -697,6 +701,11 @@ static feedd_status classify(feedd *f, const char *text, size_t size, feedd_mess
     }
     m->body = params;
     m->feed = feedd_member(params, "feed");
+    if (m->kind == FEEDD_BYE) {
+      /* Nothing follows, even if the daemon does not close the connection. */
+      feedd_string(feedd_member(params, "message"), f->bye, sizeof f->bye);
+      f->is_at_end = true;
+    }
     return FEEDD_OK;
   }
   int64_t code;
@@ -737,6 +746,7 @@ static feedd_status next_frame(feedd *f, feedd_message *m) {
     }
     if (!whole) {
       if (!f->is_at_end) return FEEDD_AGAIN;
+      if (*f->bye) return end(f, FEEDD_CLOSED, f->bye);
       return end(f, FEEDD_CLOSED, f->input.size > f->read ? "the daemon closed the connection within a message"
                                                           : "the daemon closed the connection");
     }
@@ -1306,30 +1316,29 @@ feedd_value feedd_mirror_type(const feedd_mirror *m, size_t s, size_t r) {
   return r < feedd_mirror_rows(m, s) ? type_of(m->sections[s].rows[r]) : (feedd_value){0};
 }
 
-static uint32_t crc(uint32_t sum, const char *bytes, size_t size) {
-  static uint32_t table[256];
-  if (!table[1]) {
-    for (uint32_t i = 0; i < 256; i++) {
-      uint32_t x = i;
-      for (int bit = 0; bit < 8; bit++) x = x & 1 ? x >> 1 ^ 0xEDB88320u : x >> 1;
-      table[i] = x;
-    }
-  }
+static uint32_t crc(const uint32_t table[256], uint32_t sum, const char *bytes, size_t size) {
   for (size_t i = 0; i < size; i++) sum = sum >> 8 ^ table[(sum ^ (unsigned char)bytes[i]) & 0xFF];
   return sum;
 }
 
 uint32_t feedd_mirror_digest(const feedd_mirror *m) {
-  uint32_t sum = crc(0xFFFFFFFFu, "[", 1);
-  for (size_t s = 0; s < m->count; s++) {
-    sum = s ? crc(sum, ",[", 2) : crc(sum, "[", 1);
-    for (size_t r = 0; r < m->sections[s].count; r++) {
-      if (r) sum = crc(sum, ",", 1);
-      sum = crc(sum, m->sections[s].rows[r]->text, m->sections[s].rows[r]->size);
-    }
-    sum = crc(sum, "]", 1);
+  /* Made for each digest, in microseconds: mirrors of several threads share nothing. */
+  uint32_t table[256];
+  for (uint32_t i = 0; i < 256; i++) {
+    uint32_t x = i;
+    for (int bit = 0; bit < 8; bit++) x = x & 1 ? x >> 1 ^ 0xEDB88320u : x >> 1;
+    table[i] = x;
   }
-  return ~crc(sum, "]", 1);
+  uint32_t sum = crc(table, 0xFFFFFFFFu, "[", 1);
+  for (size_t s = 0; s < m->count; s++) {
+    sum = s ? crc(table, sum, ",[", 2) : crc(table, sum, "[", 1);
+    for (size_t r = 0; r < m->sections[s].count; r++) {
+      if (r) sum = crc(table, sum, ",", 1);
+      sum = crc(table, sum, m->sections[s].rows[r]->text, m->sections[s].rows[r]->size);
+    }
+    sum = crc(table, sum, "]", 1);
+  }
+  return ~crc(table, sum, "]", 1);
 }
 
 /* --- Following --- */
@@ -1340,6 +1349,7 @@ struct feedd_follower {
   feedd_mirror *mirror;
   int64_t watch, retry_at; /* the id of the watch that is not answered, 0 if none */
   int pause;
+  bool is_anew; /* whether the last watch was for a gap, and no step came since */
   feedd_status ended;
   char reason[256];
 };
@@ -1441,7 +1451,12 @@ static feedd_status take(feedd_follower *w, const feedd_message *m, feedd_update
   } else if (w->watch == 0) {
     status = feedd_mirror_apply(w->mirror, m, is_step);
   }
-  if (status == FEEDD_GAP) return watch_again(w);
+  if (status == FEEDD_GAP) {
+    if (w->is_anew) return finish(w, FEEDD_MALFORMED, "the daemon does not speak this protocol: gaps, also after a new watch");
+    w->is_anew = true;
+    return watch_again(w);
+  }
+  if (*is_step) w->is_anew = false;
   if (*is_step) *update = (feedd_update){w->mirror, m->kind, m->kind == FEEDD_DELTA ? m->body : (feedd_value){0}};
   return status;
 }

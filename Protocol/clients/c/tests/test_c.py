@@ -146,6 +146,11 @@ class Following(test_aio.Following):
     def test_a_daemon_that_lies(self):
         with self.assertRaises(feedd.Malformed):
             next(Follower(HostileDaemon(self, [framed(b"[")]).path, "a"))
+        result = b'{"feed":"a","epoch":"e","revision":1,"resumed":false,"sections":[]}'
+        wrong = framed(b'{"method":"snapshot","params":{"feed":"a","revision":9,"at":[0,0],"elements":[],"last":true}}')
+        turns = [answer(2, result), wrong, None, answer(3, result), wrong]
+        with self.assertRaises(feedd.Malformed):
+            next(Follower(HostileDaemon(self, turns, True).path, "a"))
 
 
 class Hostile(unittest.TestCase):
@@ -202,6 +207,11 @@ class Hostile(unittest.TestCase):
             status = connection.c.feedd_call(connection.handle, b"ping", None, PATIENCE * 1000, None)
             self.assertEqual(adapter.STATUSES[status], "malformed" if kind is feedd.Malformed else "refused")
             connection.close()
+
+    def test_after_bye_nothing_comes(self):
+        connection = self.connect([framed(b'{"method":"bye","params":{"reason":"kicked","message":"go away"}}')], True)
+        with self.assertRaisesRegex(feedd.Closed, "^go away$"):
+            connection.call("ping")
 
     def test_a_daemon_that_says_nothing(self):
         connection = self.connect([], True)
@@ -273,6 +283,25 @@ class JSON(unittest.TestCase):
             found = ctypes.c_int64()
             accepted = library().feedd_integer(adapter.value(text), ctypes.byref(found))
             self.assertEqual(found.value if accepted else None, expected, text)
+
+
+    def test_numbers_in_a_locale_with_commas(self):
+        with tempfile.TemporaryDirectory(prefix="feedd-test-") as folder:
+            command = ["localedef", "-i", "de_DE", "-f", "UTF-8", os.path.join(folder, "de_DE.UTF-8")]
+            if not shutil.which("localedef") or subprocess.run(command, capture_output=True).returncode != 0:
+                self.skipTest("localedef makes no locale here")
+            program = os.path.join(folder, "double")
+            source = b"""#include <feedd.h>
+                #include <locale.h>
+                int main(void) {
+                  feedd_value v;
+                  if (!setlocale(LC_ALL, "") || *localeconv()->decimal_point != ',' || !feedd_json("-1.25e1", 7, &v)) return 2;
+                  return feedd_double(v, 0) == -12.5 ? 0 : 1;
+                }"""
+            files = ["-x", "c", "-", HERE.parent / "feedd.c", "-I", HERE.parent, "-o", program]
+            subprocess.run([compiler(), *FLAGS, *files], input=source, check=True)
+            environment = {**os.environ, "LOCPATH": folder, "LC_ALL": "de_DE.UTF-8"}
+            self.assertEqual(subprocess.run([program], env=environment).returncode, 0)
 
 
 class Programs(unittest.TestCase):
