@@ -51,6 +51,19 @@ class Notifications(ExampleTest):
         [mail] = self.rows("notifications")["notifications/rest"]
         self.assertEqual((mail["id"], mail["body"]), (3, 'From "Ann"\n   uint32 7\n<b>Lunch?</b>'))
 
+    def test_lines_that_dbus_monitor_never_prints(self):
+        good = (HERE / "fixtures" / "notifications.txt").read_bytes()
+        notify = good[good.index(b'   string "mail"') : good.index(b"method return")]
+        call, back = b"method call time=%s sender=:1 -> destination=:2 %s member=Notify\n", b"method return sender=:2 -> destination=:1 %s\n"
+        bad = b"\xff\xfe\n" + call % (b"abc", b"serial=5") + notify + back % b"reply_serial=5" + b"   uint32 7\n"
+        bad += call % (b"1.2.3", b"serial=6") + notify + back % b"reply_serial=6" + b"   uint32 %s\n" % (b"9" * 5000)
+        bad += call % (b"1", b"") + notify + back % b""
+        with tempfile.NamedTemporaryFile(suffix=".txt") as file:
+            file.write(bad + good)
+            file.flush()
+            self.run_example("notifications", file.name)
+        self.assertIn(4, [row["id"] for row in self.rows("notifications")["notifications/critical"]])
+
     @unittest.skipUnless(
         all(map(shutil.which, ("dbus-run-session", "dbus-monitor", "busctl"))), "there is no dbus-monitor, or no busctl"
     )
