@@ -26,13 +26,15 @@ extension Configuration {
 
   /// Parses the text of a configuration file.
   init(parsing bytes: UnsafeRawBufferPointer, _ surroundings: Surroundings) throws(ConfigurationError) {
+    // Columns do not count a byte order mark, because editors do not show it.
+    let bytes = UnsafeRawBufferPointer(rebasing: bytes[ByteOrderMark.length(atStartOf: bytes)...])
     let text = ConfigurationText(bytes: bytes)
     var scanner = JSONScanner()
     let file: JSONView
     do {
       file = try scanner.scan(bytes)
     } catch {
-      throw ConfigurationError(text.place(error.offset, ""), "not JSON: \(error.message)")
+      throw ConfigurationError(text.place(error.offset, ""), "not JSON: \(error.message(in: bytes))")
     }
     guard file.kind == .object else {
       throw text.error(at: file, "", "must be an object with \"feeds\", \"limits\" and \"access\", each optional")

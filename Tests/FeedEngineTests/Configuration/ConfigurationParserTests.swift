@@ -26,6 +26,10 @@ struct ConfigurationParserTests {
         == .managed(ManagedDefinition(database: "/etc/feedd/contacts.sqlite", query: "SELECT 1 AS id")))
   }
 
+  @Test func byteOrderMarkAtTheBeginningIsSkipped() throws {
+    #expect(try Configuration(text: "\u{FEFF}{\"limits\": {\"maxBins\": 3}}").limits == ["maxBins": 3])
+  }
+
   @Test func flagsOverrideLimitsOfTheFile() throws {
     let accounts = AccountNames(user: { _ in nil }, group: { _ in nil })
     var flags = Limits()
@@ -45,6 +49,10 @@ struct ConfigurationParserTests {
     arguments: [
       ("", "1:1: not JSON: no value"),
       ("{\n  \"feeds\": [,]}", "2:13: not JSON: unexpected byte"),
+      ("{\n  \u{FEFF}\"feeds\": []}", "2:3: not JSON: unexpected byte order mark (U+FEFF)"),
+      ("\u{FEFF}\u{FEFF}{}", "1:1: not JSON: unexpected byte order mark (U+FEFF)"),
+      ("\u{FEFF}", "1:1: not JSON: no value"),
+      ("\u{FEFF}[]", "1:1: must be an object"),
       ("[]", "1:1: must be an object"),
       (#"{"feed": []}"#, "1:2: feed: unknown member; did you mean \"feeds\"?"),
       (#"{"feeds\n": []}"#, "1:2: feeds\u{FFFD}: unknown member; did you mean \"feeds\"?"),
