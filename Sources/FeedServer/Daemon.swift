@@ -85,6 +85,7 @@ public enum Daemon {
       metricsPath: options.metricsPath)
     if let file, let configuration { try loop.apply(configuration, file) }
     guardian.stop()
+    SocketPath.leaveMark(ofListenerAt: listener.path, environment)
     loop.reportReady(socket: listener.path)
     log.write(
       .notice,

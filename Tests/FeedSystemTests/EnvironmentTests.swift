@@ -42,6 +42,36 @@ struct SocketPathTests {
     #expect(SocketPath.clientDefault(Environment(["FEEDD_SOCKET": "/a", "XDG_RUNTIME_DIR": directory.path])) == "/a")
     #expect(SocketPath.clientDefault(Environment([:])) == "/run/feedd/feedd.sock")
   }
+
+  @Test("a stopped daemon of one's own is not replaced by the system's") func ofAClientWithoutItsDaemon() throws {
+    let (runtime, home) = (try TemporaryDirectory(), try TemporaryDirectory())
+    let environment = Environment(["XDG_RUNTIME_DIR": runtime.path, "HOME": home.path])
+    let (own, system) = (runtime.file("feedd.sock"), "/run/feedd/feedd.sock")
+    #expect(
+      SocketPath.clientChoice(environment)
+        == .init(path: system, reason: "it is the system's; no daemon of this user was ever started at \(own)"))
+    // Another socket leaves no mark.
+    SocketPath.leaveMark(ofListenerAt: home.file("feedd.sock"), environment)
+    #expect(SocketPath.clientDefault(environment) == system)
+    SocketPath.leaveMark(ofListenerAt: own, environment)
+    let found = SocketPath.clientChoice(environment)
+    #expect(
+      found == .init(path: own, reason: "it is that of this user's own daemon; \(own).own shows that it was there"))
+    // Without the mark, the state shows it.
+    let (otherRuntime, state) = (try TemporaryDirectory(), "\(home.path)/.local/state/feedd")
+    let later = Environment(["XDG_RUNTIME_DIR": otherRuntime.path, "HOME": home.path])
+    #expect(SocketPath.clientDefault(later) == system)
+    try PrivateDirectory.make(state)
+    #expect(
+      SocketPath.clientChoice(later)
+        == .init(
+          path: otherRuntime.file("feedd.sock"),
+          reason: "it is that of this user's own daemon; \(state) shows that it was there"))
+    #expect(SocketPath.clientChoice(Environment(["HOME": home.path])).path == system)
+    #expect(
+      SocketPath.clientChoice(Environment(["FEEDD_SOCKET": "/a"])) == .init(path: "/a", reason: "FEEDD_SOCKET names it")
+    )
+  }
 }
 
 @Suite("Default state directory")

@@ -500,16 +500,29 @@ static feedd_status end(feedd *f, feedd_status status, const char *reason) {
   return f->ended;
 }
 
+/* Whether a daemon of the user was ever at a socket: by the socket, the mark beside it, or the state directory. */
+static int was_there(const char *path) {
+  const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+  char trace[PATH_MAX + sizeof ".own"];
+  struct stat status;
+  if (stat(path, &status) == 0) return 1;
+  snprintf(trace, sizeof trace, "%s.own", path);
+  if (stat(trace, &status) == 0) return 1;
+  if (state && *state == '/') snprintf(trace, sizeof trace, "%s/feedd", state);
+  else if (home && *home) snprintf(trace, sizeof trace, "%s/.local/state/feedd", home);
+  else return 0;
+  return stat(trace, &status) == 0;
+}
+
 static void set_path(const char *path, char *buffer, size_t size) {
   const char *named = path && *path ? path : getenv("FEEDD_SOCKET"), *runtime = getenv("XDG_RUNTIME_DIR");
-  struct stat status;
   if (named && *named) {
     snprintf(buffer, size, "%s", named);
     return;
   }
   if (runtime && *runtime) {
     snprintf(buffer, size, "%s/feedd.sock", runtime);
-    if (stat(buffer, &status) == 0) return;
+    if (was_there(buffer)) return;
   }
   snprintf(buffer, size, "/run/feedd/feedd.sock");
 }

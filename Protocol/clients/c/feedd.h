@@ -110,7 +110,7 @@ void feedd_text_free(feedd_text *text);
 typedef struct feedd feedd;
 
 /* Connects, and sends `hello`, whose answer feedd_next() does not return. `path` may be NULL: $FEEDD_SOCKET,
- * $XDG_RUNTIME_DIR/feedd.sock if it exists, or /run/feedd/feedd.sock. On failure, `*f` is NULL and errno is set. */
+ * $XDG_RUNTIME_DIR/feedd.sock if a daemon was ever there, or /run/feedd/feedd.sock. On failure, `*f` is NULL and errno is set. */
 feedd_status feedd_open(feedd **f, const char *path, const char *client);
 /* Closes the connection and frees it. NULL is allowed. */
 void feedd_close(feedd *f);

@@ -7,11 +7,16 @@ import { Client, FeedError } from "./feedd.js";
 
 export * from "./feedd.js";
 
-/** The path of the socket: `path`, $FEEDD_SOCKET, $XDG_RUNTIME_DIR/feedd.sock if it exists, or the system's. */
+/** The path of the socket: `path`, $FEEDD_SOCKET, $XDG_RUNTIME_DIR/feedd.sock if a daemon was ever there, or the system's. */
 export function socketPath(path) {
-  if (path || process.env.FEEDD_SOCKET) return path || process.env.FEEDD_SOCKET;
-  const own = join(process.env.XDG_RUNTIME_DIR || "/nonexistent", "feedd.sock");
-  return existsSync(own) ? own : "/run/feedd/feedd.sock";
+  const { FEEDD_SOCKET, XDG_RUNTIME_DIR, XDG_STATE_HOME = "", HOME } = process.env;
+  if (path || FEEDD_SOCKET) return path || FEEDD_SOCKET;
+  if (!XDG_RUNTIME_DIR) return "/run/feedd/feedd.sock";
+  const own = join(XDG_RUNTIME_DIR, "feedd.sock");
+  const state = XDG_STATE_HOME.startsWith("/") ? XDG_STATE_HOME : HOME && join(HOME, ".local", "state");
+  // A stopped daemon of one's own is not replaced by the system's.
+  const traces = [own, `${own}.own`, ...(state ? [join(state, "feedd")] : [])];
+  return traces.some((trace) => existsSync(trace)) ? own : "/run/feedd/feedd.sock";
 }
 
 /** Connects to the daemon. Resolves with a client, or rejects if there is no daemon. */

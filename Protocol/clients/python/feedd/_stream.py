@@ -27,11 +27,19 @@ class Notification(NamedTuple):
 
 
 def socket_path(path: Optional[str] = None) -> str:
-    """Returns the path of the socket: `path`, $FEEDD_SOCKET, $XDG_RUNTIME_DIR/feedd.sock if it exists, or the system's."""
+    """Returns the path of the socket: `path`, $FEEDD_SOCKET, $XDG_RUNTIME_DIR/feedd.sock if a daemon was ever there, or the system's."""
     if path or os.environ.get("FEEDD_SOCKET"):
         return path or os.environ["FEEDD_SOCKET"]
-    own = os.path.join(os.environ.get("XDG_RUNTIME_DIR") or "/nonexistent", "feedd.sock")
-    return own if os.path.exists(own) else "/run/feedd/feedd.sock"
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if not runtime:
+        return "/run/feedd/feedd.sock"
+    own = os.path.join(runtime, "feedd.sock")
+    state, home = os.environ.get("XDG_STATE_HOME", ""), os.environ.get("HOME")
+    if not state.startswith("/"):
+        state = os.path.join(home, ".local", "state") if home else ""
+    # A stopped daemon of one's own is not replaced by the system's.
+    traces = [own, own + ".own"] + ([os.path.join(state, "feedd")] if state else [])
+    return own if any(map(os.path.exists, traces)) else "/run/feedd/feedd.sock"
 
 
 class Stream:
