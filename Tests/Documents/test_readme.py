@@ -4,12 +4,15 @@ An HTML comment directly before each `sh` block says whether it is run: `<!-- ru
 replace a text first, for example so that the command ends, or `<!-- not run: reason -->`.
 """
 
+import html
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
+import unicodedata
 import unittest
 import xml.etree.ElementTree
 
@@ -69,6 +72,42 @@ class Readme(unittest.TestCase):
                     self.assertEqual(bar.stdout.readline(), lines[1] + "\n")
                 finally:
                     bar.terminate()
+
+    def test_the_waybar_module_is_json_and_markup_for_every_text(self):
+        text = (ROOT / "README.md").read_text(encoding="utf-8")
+        module = json.loads(re.search(r"^Waybar .*?^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[1])["custom/inbox"]
+        self.assertEqual(module["return-type"], "json")
+        texts = [
+            "plain", "say \"hi\" \\ & <b>'x'</b> &amp; ]]>", "two\nlines\r\nand\ta tab", "\u0000\u0001\u001b[2J\u007f\u0085\u2028\u2029",
+            "\U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f1e9\U0001f1ea e\u0301 \u2764\ufe0f", "\u05e9\u05dc\u05d5\u05dd \u202eevil\u202c \u2066x\u2069",
+            "\ud800 \udc00 \U0001f600", "\ufffe\uffff\ufeff", "", "{text!json}", "x" * 100_000,
+        ]
+        daemon = support.Daemon()
+        self.addCleanup(daemon.stop)
+        environment = {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", "FEEDD_SOCKET": daemon.path}
+        with subprocess.Popen(["sh", "-c", "exec " + module["exec"]], env=environment, stdout=subprocess.PIPE) as bar:
+            try:
+                with daemon.connect() as connection:
+                    connection.call("define", feed="inbox", kind="single")
+                    self.assertEqual(bar.stdout.readline(), b"\n")
+                    for number, words in enumerate(texts):
+                        element = {"text": words, **({"level": 'hi"gh'} if number % 2 else {})}
+                        connection.call("put", feed="inbox", element=element)
+                        line = bar.stdout.readline().decode("utf-8")
+                        self.assertFalse(any(unicodedata.category(mark) in ("Cc", "Zl", "Zp") for mark in line[:-1]), line)
+                        shown = json.loads(line)
+                        self.assertEqual(shown["class"], element.get("level", "low"))
+                        # XML allows neither these controls and surrogates nor noncharacters, and reads CR LF as LF.
+                        allowed = re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", words)
+                        self.assertEqual(html.unescape(shown["text"]), allowed)
+                        for member in ("text", "tooltip"):
+                            # Pango reads entities and text as XML does.
+                            whole = xml.etree.ElementTree.fromstring(f"<markup>{shown[member]}</markup>")
+                            self.assertEqual(len(whole), 0)
+                        xml_only = words.replace("\ufffe", "\ufffd").replace("\uffff", "\ufffd")
+                        self.assertIn(json.loads(whole.text)["text"], (words, xml_only))
+            finally:
+                bar.terminate()
 
     def test_the_picture_shows_what_the_program_shows(self):
         environment = {**os.environ, "FEEDD_BIN_DIR": self.bin}

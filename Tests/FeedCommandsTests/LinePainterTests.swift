@@ -29,6 +29,36 @@ import Testing
     #expect(line(5) { $0.add("e\u{301}e\u{301}e\u{301}e\u{301}") } == "e\u{301}e\u{301}e\u{301}e\u{301}")
   }
 
+  @Test(
+    "widths are those of terminals",
+    arguments: [
+      ("a", 1), ("é", 1), ("e\u{301}", 1), ("日", 2), ("ｱ", 1), ("Ａ", 2), ("한", 2), ("\u{1112}\u{1161}\u{11AB}", 2),
+      ("😀", 2),
+      ("👨‍👩‍👧‍👦", 2), ("🇩🇪", 2), ("👍🏽", 2), ("❤", 1), ("❤️", 2), ("❤️‍🔥", 2), ("1️⃣", 2), ("1\u{20E3}", 1), ("©", 1), ("©️", 2),
+      ("🏴\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F}", 2), ("\u{200B}", 0), ("\u{AD}", 1), ("क्षि", 2),
+      ("कि", 2),
+      ("क्", 1), ("น้ำ", 2), ("ｶﾞ", 2), ("ab日本😀e\u{301}", 9), ("⌚", 2), ("☔", 2), ("☀", 1), ("䷀", 2), ("🫨", 2),
+      ("a\u{200D}b", 2),
+    ])
+  func widths(text: String, columns: Int) {
+    #expect(DisplayWidth.columns(of: text) == columns)
+    #expect(line(columns + 1) { $0.add(text) } == text)
+    let twice = text + text
+    // Some characters join with the next one.
+    guard columns > 0, twice.count == 2 * text.count else { return }
+    #expect(line(2 * columns + 1) { $0.add(twice + text) } == twice + "…")
+  }
+
+  @Test func longScalarsEndAtACharacter() throws {
+    let family = "👨‍👩‍👧‍👦"
+    let long = String(repeating: family, count: 1000)
+    #expect(try json("\"\(long)\"", width: 8) == "\"\(family)\(family)\(family)…")
+    // A character of many bytes: fewer columns than there are, but nothing is cut in two.
+    let heavy = "x" + String(repeating: "\u{301}", count: 500)
+    let shown = try json("\"\(heavy)\(heavy)\"", width: 8)
+    #expect(shown == "\"…" || shown == "\"\(heavy)…")
+  }
+
   @Test func controlCharactersAreReplaced() {
     #expect(
       line(40) { $0.add("a\u{1B}[31mb\u{7}\u{9B}c\n\u{202E}d\u{7F}") }

@@ -36,6 +36,69 @@ import Testing
     #expect(try shown("{t:6}|", element: "{\"t\":\"日本語\"}") == "日本語|")
   }
 
+  @Test(
+    "filters yield JSON and markup for any text",
+    arguments: [
+      (#""plain""#, "plain"),
+      (#""say \"hi\" \\ & <b>'x'</b>""#, "say &quot;hi&quot; \\ &amp; &lt;b&gt;&#39;x&#39;&lt;/b&gt;"),
+      (#""a\nb\tc\r\nd""#, "a\nb\tc\r\nd"), (#""👨‍👩‍👧‍👦 🇩🇪 é שלום""#, "👨‍👩‍👧‍👦 🇩🇪 é שלום"),
+      (#""\u0000\u0001\u001b[2J\u007f""#, "\u{FFFD}\u{FFFD}\u{FFFD}[2J\u{7F}"),
+      ("\"\u{202E}\u{85}\u{2028}\"", "\u{202E}\u{85}\u{2028}"),
+      (#""\ud83d\ude00 \ud800 \udc00""#, "😀 \u{FFFD} \u{FFFD}"),
+      ("\"\u{FFFE}\u{FFFF}\"", "\u{FFFD}\u{FFFD}"), (#"""# + #"""#, ""),
+    ])
+  func filters(json: String, markup: String) throws {
+    let element = "{\"t\":\(json)}"
+    // JSON keeps every character, also lone surrogates.
+    let same = try shown("{t!json}", element: element, width: LinePainter.unlimited)
+    #expect(try JSONValue(same) == JSONValue(json))
+    let both = try shown("{t!markup!json}", element: element, width: LinePainter.unlimited)
+    #expect(try JSONValue(both).string == markup)
+    for text in [
+      same, both, try shown("{t!markup}", element: element, width: LinePainter.unlimited),
+      try shown("{!json}", element: element, width: LinePainter.unlimited),
+    ] {
+      #expect(text.unicodeScalars.filter(\.controlsTerminal).isEmpty, "\(text.debugDescription)")
+    }
+    #expect(try JSONValue(try shown("{!json}", element: element, width: LinePainter.unlimited)) == JSONValue(element))
+    let line = try shown(
+      "{{\"text\":{t!markup!json},\"class\":{level!json|low},\"row\":{!json}}}", element: element,
+      width: LinePainter.unlimited)
+    #expect(try JSONValue(line)["text"].string == markup)
+    #expect(try JSONValue(line)["class"].string == "low")
+    #expect(try JSONValue(line)["row"]["t"] == JSONValue(json))
+  }
+
+  @Test("filters of other values, of missing ones and with widths") func filteredValues() throws {
+    #expect(
+      try shown("{year!json} {x!json} {absent!json} {absent!json|none}", element: song) == "1959 null null \"none\"")
+    #expect(try shown("{tags!json}{by!json}", element: song) == "[\"cool\",\"modal\"]{\"name\":\"Davis\"}")
+    #expect(
+      try shown("{tags!markup} {absent!markup|<>}", element: song) == "[&quot;cool&quot;,&quot;modal&quot;] &lt;&gt;")
+    #expect(try shown("{year!json:6} {t!json:4} {absent!json:>3|-}", element: song) == "\"  1959\" \"    \" \"  -\"")
+    #expect(try shown("{t!markup:4}|", element: "{\"t\":\"a<b<c<d\"}") == "a&lt;b…|")
+    #expect(try shown("{t!markup!json:4}", element: "{\"t\":\"\\\"\\\"\\\"\\\"\\\"\"}") == "\"&quot;&quot;&quot;…\"")
+    #expect(try shown("{title!json!json}", element: song) == "\"\\\"So \\\\\\\"What\\\\\\\"\\\"\"")
+  }
+
+  @Test("white space is a space, and a width never cuts a character") func charactersAndWidths() throws {
+    #expect(try shown("{t}|", element: "{\"t\":\"a\\tb\\r\\nc\\u2028d\\u000be\"}") == "a b c d e|")
+    #expect(try shown("{t:3}|", element: "{\"t\":\"a\\tbc\"}") == "a …|")
+    let family = "👨‍👩‍👧‍👦"
+    for (text, shown) in [
+      ("\(family)\(family)\(family)", "\(family)… "), ("\(family)\(family)", "\(family)\(family)"), ("🇩🇪🇫🇷🇮🇹", "🇩🇪… "),
+      ("e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}", "e\u{301}e\u{301}e\u{301}…"), ("❤️❤️❤️", "❤️… "), ("👍🏽👍🏽👍🏽", "👍🏽… "),
+      ("a\(String(repeating: "\u{301}", count: 500))bcde", "a\(String(repeating: "\u{301}", count: 500))bc…"),
+      ("日本", "日本"),
+    ] {
+      let line = try self.shown("{t:4}", element: "{\"t\":\"\(text)\"}")
+      #expect(line == shown)
+      #expect(line.unicodeScalars.elementsEqual(shown.unicodeScalars))
+    }
+    #expect(try shown("\t{year}\t|", element: song, width: LinePainter.unlimited) == "\t1959\t|")
+    #expect(try shown("{year}\t|", element: song) == "1959    |")
+  }
+
   @Test func templateIsChosenByType() throws {
     #expect(try shown("A=a", "B=b", "other", element: "1", type: "B") == "b")
     #expect(try shown("A=a", "B=b", "other", element: "1", type: "C") == "other")
@@ -51,7 +114,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "A={", "A={a..b}", "{a", "}", "a}b", "{a:}", "{a:>}", "{a:x}", "{a:0}", "{a:>-3}", "{a:9999}", "{a:|x}", "{a:x|y}",
+    "A={", "A={a..b}", "{a!}", "{a!xml}", "{!json!}", "{a!json!JSON}", "{a", "}", "a}b", "{a:}", "{a:>}", "{a:x}",
+    "{a:0}", "{a:>-3}", "{a:9999}", "{a:|x}", "{a:x|y}",
   ])
   func malformedTemplatesAreRefused(template: String) {
     var templates = Templates()

@@ -26,23 +26,27 @@ struct LinePainter {
   /// Appends text. Text that does not fit is truncated and ends in an ellipsis; later pieces are ignored.
   mutating func add(_ piece: some StringProtocol, _ role: Palette.Role = .plain) {
     if isCut { return }
-    var shown = ""
-    for scalar in piece.unicodeScalars {
-      let safe = scalar.inLine
-      let needed = DisplayWidth.columns(of: safe)
-      // The last column is reserved for the ellipsis, because more text may follow.
-      if columns + needed > width - 1 {
-        isCut = true
-        break
-      }
-      shown.unicodeScalars.append(safe)
-      columns += needed
-    }
-    text += palette.paint(shown, role)
-    if isCut {
-      text += palette.paint("…", .dim)
-      columns += 1
-    }
+    let piece = String(piece).inLine
+    // The last column is reserved for the ellipsis, because more text may follow.
+    let fitting = DisplayWidth.prefix(of: piece, columns: width - 1 - columns)
+    text += palette.paint(String(fitting.text), role)
+    columns += fitting.columns
+    if fitting.text.endIndex < piece.endIndex { cut() }
+  }
+
+  /// Ends the line with an ellipsis.
+  private mutating func cut() {
+    isCut = true
+    text += palette.paint("…", .dim)
+    columns += 1
+  }
+
+  /// Advances to the next multiple of eight columns: with spaces, or with a tab in a line that is not truncated.
+  mutating func addTab() {
+    let stop = (columns / 8 + 1) * 8
+    guard width == Self.unlimited, !isCut else { return pad(to: stop) }
+    text += "\t"
+    columns = stop
   }
 
   /// Appends text only if all of it fits.
@@ -127,9 +131,15 @@ extension LinePainter {
         add(element)
       }
       add("]")
-    default:
-      add(view.source(limit: room), view.role)
+    default: add(scalar: view)
     }
+  }
+
+  /// Appends a scalar. Only the beginning of a long one is decoded: if characters have many bytes, not all columns are used.
+  private mutating func add(scalar view: JSONView) {
+    let source = view.source(limit: room)
+    add(source, view.role)
+    if !isCut, source.utf8.count < view.text.count { cut() }
   }
 }
 
@@ -147,12 +157,13 @@ extension JSONView {
   /// The text of a scalar as in the source.
   var source: String { String(decoding: text, as: UTF8.self) }
 
-  /// The beginning of the source text, enough to fill `columns`.
+  /// The source text of a scalar, or its beginning, which nearly always fills `columns`. It ends at a character.
   func source(limit columns: Int) -> String {
-    // A character has at most four bytes; the factor allows for characters without width.
-    let bytes = Swift.max(columns, 1) * 8
+    let bytes = Swift.max(columns, 1) * 64
     guard text.count > bytes else { return source }
-    return String(decoding: text.prefix(bytes), as: UTF8.self)
+    let end = Swift.max(bytes, 1)
+    // A character that is cut becomes U+FFFD or another one; the last one is omitted.
+    return String(String(decoding: text.prefix(end), as: UTF8.self).dropLast())
   }
 }
 
@@ -190,34 +201,6 @@ struct Palette: Equatable, Sendable {
     case .selected: "1;35"
     case .title: "1;4"
     case .error: "1;31"
-    }
-  }
-}
-
-/// The width of characters on a terminal.
-enum DisplayWidth {
-  /// 0 for combining marks, 2 for East Asian wide characters and emoji, 1 for the rest.
-  static func columns(of scalar: Unicode.Scalar) -> Int {
-    let value = scalar.value
-    if value < 0x300 { return 1 }
-    switch scalar.properties.generalCategory {
-    case .nonspacingMark, .enclosingMark, .format: return 0
-    default: break
-    }
-    return isWide(value) ? 2 : 1
-  }
-
-  /// The columns of a text whose scalars are all printable.
-  static func columns(of text: String) -> Int { text.unicodeScalars.reduce(0) { $0 + columns(of: $1) } }
-
-  /// The Unicode blocks with wide or full-width characters (EastAsianWidth), approximately.
-  private static func isWide(_ value: UInt32) -> Bool {
-    switch value {
-    case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0x33FF, 0x3400...0x4DBF, 0x4E00...0x9FFF, 0xA000...0xA4CF,
-      0xA960...0xA97F, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6,
-      0x1F300...0x1F64F, 0x1F680...0x1F6FF, 0x1F900...0x1F9FF, 0x1FA70...0x1FAFF, 0x20000...0x3FFFD:
-      true
-    default: false
     }
   }
 }

@@ -39,7 +39,7 @@ struct TextPage: Equatable {
 
   private func wrapped(_ width: Int) -> [String] { lines.flatMap { Self.wrap($0, width, hanging) } }
 
-  /// Wraps a line between words, or inside a word that is longer than a line.
+  /// Wraps a line between words, or inside a word that is longer than a line, but never inside a character.
   static func wrap(_ line: String, _ width: Int, _ hanging: Int? = nil) -> [String] {
     let line = line.inLine
     guard DisplayWidth.columns(of: line) > width else { return [line] }
@@ -50,23 +50,23 @@ struct TextPage: Equatable {
     var text = ""
     var columns = 0
     /// The last space at which the line can be broken, and the columns before it.
-    var space: (end: String.UnicodeScalarView.Index, columns: Int)?
-    for scalar in line.unicodeScalars {
-      let needed = DisplayWidth.columns(of: scalar)
+    var space: (end: String.Index, columns: Int)?
+    for character in line {
+      let needed = DisplayWidth.columns(of: character)
       if columns + needed > width {
         var rest = ""
         if let at = space?.end {
-          rest = String(String.UnicodeScalarView(text.unicodeScalars[at...].drop { $0 == " " }))
-          text = String(text.unicodeScalars[..<at])
+          rest = String(text[at...].drop { $0 == " " })
+          text = String(text[..<at])
         }
         lines.append(text)
         text = String(repeating: " ", count: indent) + rest
         columns = DisplayWidth.columns(of: text)
         space = nil
-        if scalar == " ", rest.isEmpty { continue }
+        if character == " ", rest.isEmpty { continue }
       }
-      if scalar == " ", columns > max(indent, own) { space = (text.unicodeScalars.endIndex, columns) }
-      text.unicodeScalars.append(scalar)
+      if character == " ", columns > max(indent, own) { space = (text.endIndex, columns) }
+      text.append(character)
       columns += needed
     }
     return lines + [text]
