@@ -16,6 +16,36 @@ struct ClientExitTests {
     }
   }
 
+  @Test("a stopped daemon of one's own stays the one that is asked, and ping says why") func ownDaemon() throws {
+    let directory = try TemporaryDirectory()
+    let variables = ["XDG_RUNTIME_DIR": directory.path, "HOME": directory.path]
+    let socket = directory.file("feedd.sock")
+    func run(_ words: String...) throws -> ClientCommand.Outcome {
+      try ClientCommand.finish(ChildProcess(BuildProducts.program("feedclient"), words, environment: variables))
+    }
+    let before = try run("ping")
+    #expect(before.code == 3)
+    #expect(
+      before.errors.contains("feedclient: socket /run/feedd/feedd.sock: it is the system's; no daemon of this user"))
+    let daemon = try ChildProcess(BuildProducts.program("feedd"), ["--durability", "memory"], environment: variables)
+    try daemon.errors.wait(for: "listens at \(socket)")
+    let answer = try run("ping").json
+    #expect(answer["socket"].string == socket)
+    #expect(answer["why"].string == "it is that of this user's own daemon; it exists")
+    let reason = "feedclient: socket \(socket): it is that of this user's own daemon; it exists\n"
+    #expect(try run("-v", "feeds").errors == reason)
+    daemon.signal(SIGTERM)
+    #expect(try daemon.waitForExit() == 0)
+    for words in ["ping", "feeds"] {
+      let after = try run(words, "-v")
+      #expect(after.code == 3)
+      #expect(
+        after.errors.contains(
+          "socket \(socket): it is that of this user's own daemon; \(socket).own shows that it was there"))
+      #expect(after.errors.contains("cannot connect to \(socket)"))
+    }
+  }
+
   @Test func exitStatusIs4AfterATimeout() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
@@ -154,7 +184,7 @@ struct ClientExitTests {
     let byIdentity = try client.run("get", "f", "17")
     #expect(byIdentity.code == 1)
     #expect(byIdentity.errors == "feedclient: 'f' has no element 17\n")
-    #expect(byIdentity.output == "{\"element\":null,\"type\":null,\"at\":[],\"found\":false}\n")
+    #expect(byIdentity.output == "{\"element\":null,\"type\":null,\"at\":[],\"found\":false,\"revision\":3}\n")
     let byPlace = try client.run("get", "a", "--at", "0,1234")
     #expect(byPlace.code == 1)
     #expect(byPlace.errors == "feedclient: 'a' has no row 1,234 in section 0\n")

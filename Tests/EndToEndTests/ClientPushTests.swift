@@ -15,7 +15,7 @@ struct ClientPushTests {
     #expect(try client.run("range", "f", "1", "0", "9").lines == ["{\"id\":1,\"n\":1}", "{\"id\":2,\"n\":2.50}"])
     #expect(
       try client.run("get", "f", "2").output
-        == "{\"element\":{\"id\":2,\"n\":2.50},\"type\":null,\"at\":[[0,0],[1,1]],\"found\":true}\n")
+        == "{\"element\":{\"id\":2,\"n\":2.50},\"type\":null,\"at\":[[0,0],[1,1]],\"found\":true,\"revision\":2}\n")
     #expect(try client.run("delete", "f", "1", "\"2\"").json["deleted"] == "[[1,0]]")
     #expect(try client.run("set", "f", "{\"id\":7}").json["added"] == "[[1,0]]")
     #expect(try client.run("query", "f", "$[*].id").lines == ["7"])
@@ -203,9 +203,96 @@ struct ClientPushTests {
     var input = (1...40).map { "{\"id\":\($0),\"text\":\"\(text)\"}\n" }.joined()
     input += "{\"id\":99,\"text\":\"\(String(repeating: "x", count: 70 << 10))\"}\n"
     let pushed = try client.run("push", "f", input: input)
-    #expect(pushed.errors == "feedclient: line 41: the element is longer than the daemon's limit for a frame\n")
+    #expect(pushed.errors == "feedclient: line 41, column 1: the element is longer than the daemon's frames allow\n")
     let summary = try pushed.json
     #expect(summary["pushed"].int == 40 && summary["refused"].int == 1)
+  }
+
+  @Test("each element that is refused, for whatever reason, is named by its line, and the others arrive")
+  func refusals() throws {
+    let daemon = try DaemonProcess(["--max-element-bytes", "2K", "--max-elements", "400", "--max-depth", "20"])
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "f").code == 0)
+    var lines = (1...400).map { "{\"id\":\($0)}" }
+    lines[10] = "{\"id\":11,\"deep\":\(String(repeating: "[", count: 17))\(String(repeating: "]", count: 17))}"
+    lines[20] = "{\"id\":21,\"long\":\"\(String(repeating: "x", count: 3000))\"}"
+    lines[30] = "{\"id\":[31]}"
+    lines[40] = "{\"no\":41}"
+    lines[50] = "{\"id\":51,\"surrogate\":\"\\ud800\"}"
+    lines += (401...410).map { "{\"id\":\($0)}" }
+    let pushed = try client.run("push", "f", input: "\u{FEFF}" + lines.joined(separator: "\r\n"))
+    #expect(pushed.code == 1)
+    let named = pushed.errors.split(separator: "\n").compactMap {
+      Int($0.dropFirst("feedclient: line ".count).prefix { $0.isNumber })
+    }
+    // Four of the first 400 are refused, so four of the last ten find room.
+    #expect(named.sorted() == [11, 21, 31, 41] + Array(405...410))
+    #expect(try pushed.json["pushed"].int == 400)
+    #expect(try pushed.json["refused"].int == 10)
+    #expect(try client.run("query", "f", "$[*].id").lines.count == 400)
+    #expect(try client.run("get", "f", "51").json["element"] == #"{"id":51,"surrogate":"\ud800"}"#)
+  }
+
+  @Test(
+    "one commit of elements on standard input names each line that is refused, and changes nothing",
+    arguments: [
+      (
+        "{\"id\":1}\n{\"id\":2,}\n[{\"id\":3},,{\"id\":4},]", 2,
+        ["line 2, column 9: not JSON", "line 3, column 11: not JSON", "line 3, column 21: not JSON"]
+      ),
+      ("{\"id\":1}\n{\"no\":2}\n", 1, ["line 2, column 1: the element has no identity"]),
+      (
+        "{\"id\":1}\n{\"id\":[\(String(repeating: "[", count: 16))\(String(repeating: "]", count: 17))}\n", 1,
+        ["line 2, column 1: the element nests deeper than 17 levels"]
+      ),
+      (
+        "[{\"id\":1},\n {\"id\":2,\"t\":\"\(String(repeating: "x", count: 3000))\"}]", 1,
+        ["line 2, column 2: limit maxElementBytes (2,048) exceeded: the element has 3,015 bytes"]
+      ),
+    ] as [(String, Int32, [String])])
+  func refusedCommits(input: String, code: Int32, messages: [String]) throws {
+    let daemon = try DaemonProcess(["--max-element-bytes", "2K", "--max-depth", "20"])
+    let client = ClientCommand(daemon)
+    for (feed, words) in [("f", ["set", "f", "-"]), ("l", ["insert", "l", "--at", "0", "-"])] {
+      #expect(try client.run("define", feed, "--id", "$.id", "--kind", feed == "f" ? "collection" : "array").code == 0)
+      let outcome = try ClientCommand.finish(client.start(words), input: input)
+      #expect(outcome.code == code)
+      let errors = outcome.errors.split(separator: "\n")
+      #expect(errors.count == messages.count + 1)
+      for (error, message) in zip(errors, messages) { #expect(error.hasPrefix("feedclient: \(message)"), "\(error)") }
+      #expect(errors.last == "feedclient: \(words[0]): nothing was changed, because one commit has all elements")
+      #expect(try client.run("query", feed, "$[*]").lines == [])
+    }
+  }
+
+  @Test("a value on standard input is exactly one, after a byte order mark") func values() throws {
+    let client = ClientCommand(try DaemonProcess())
+    #expect(try client.run("define", "-", input: "\u{FEFF}{\"feed\":\"f\"}\n").code == 0)
+    #expect(try client.run("call", "verify", "-", input: "\u{FEFF}\n {\"feed\":\"f\"}").code == 0)
+    for (input, message) in [
+      ("{\"feed\":\"f\"}\n2", "line 2, column 1: unexpected text after the value"), ("", "standard input is empty"),
+      ("{}\u{FEFF}", "line 1, column 3: not JSON: unexpected byte order mark (U+FEFF)"),
+      ("[1,]", "line 1, column 4: not JSON: unexpected byte"),
+    ] {
+      let refused = try client.run("call", "verify", "-", input: input)
+      #expect(refused.code == 2)
+      #expect(refused.errors == "feedclient: call: PARAMS: \(message)\n")
+    }
+  }
+
+  @Test("a change of many rows is counted in a pipe, and listed with --json") func counts() throws {
+    let client = ClientCommand(try DaemonProcess())
+    #expect(try client.run("define", "f").code == 0)
+    let elements = (1...1001).map { "{\"id\":\($0)}" }
+    let input = elements.joined(separator: "\n")
+    #expect(
+      try client.run("set", "f", input: input).output
+        == "{\"revision\":2,\"counts\":{\"deleted\":0,\"added\":1001,\"updated\":0}}\n")
+    #expect(try client.run("--json", "delete", "f", "--where", "@.id > 0").json["deleted"].elements.count == 1001)
+    #expect(try client.run("set", "f", input: elements.dropLast().joined()).json["added"].elements.count == 1000)
+    let quiet = try client.run("set", "--quiet", "f", input: input)
+    #expect(quiet == ClientCommand.Outcome(code: 0, output: "", errors: ""))
+    #expect(try client.run("-q", "push", "f", "{}").errors != "")
   }
 
   @Test func lostConnectionIsReported() throws {

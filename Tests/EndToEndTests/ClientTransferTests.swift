@@ -178,7 +178,12 @@ struct ClientTransferTests {
       (#"{"feed":"f","kind":"array","count":1}"# + "\n1]", "line 2, column 2: not JSON: expected a value"),
       (
         #"{"feed":"f","kind":"array","count":1}"# + "\n[\(String(repeating: "1,", count: 2000))1]",
-        "the element in line 2 is longer than the daemon's frames"
+        "line 2, column 1: the element is longer than the daemon's frames allow"
+      ),
+      (
+        #"{"feed":"f","kind":"array","count":2}"#
+          + "\n1\n\(String(repeating: "[", count: 510))\(String(repeating: "]", count: 510))",
+        "line 3, column 1: the element nests deeper than 509 levels"
       ),
     ])
   func malformedExports(text: String, message: String) throws {

@@ -1,4 +1,5 @@
 import FeedClient
+import TestSupport
 import Testing
 
 @testable import FeedCommands
@@ -10,6 +11,17 @@ import Testing
     ("\"a", "\"\\\"a\""), ("a\nb", "\"a\\nb\""), ("NaN", "\"NaN\""),
   ])
   func identities(word: String, json: String) { #expect(Operands.id(word) == json) }
+
+  @Test(
+    "the word of an identity is read as that identity",
+    arguments: [
+      ("17", "17"), ("\"lamp\"", "lamp"), ("\"17\"", "\"17\""), ("\"a b\"", "a b"), ("\"\"", "\"\""),
+      ("\"-x\"", "\"-x\""),
+      ("\"\\ud800\"", "\"\\ud800\""), ("\"\\\"q\\\"\"", "\"\\\"q\\\"\""), ("1.50", "1.50"), ("\"it's\"", "it's"),
+    ])
+  func wordsOfIdentities(json: String, word: String) throws {
+    #expect(try withJSON(json) { Operands.word(ofID: $0) } == word)
+  }
 
   @Test func children() {
     #expect(Operands.child("2") == "2")
@@ -26,11 +38,11 @@ import Testing
   }
 
   @Test func elementsMustBeJSON() throws {
-    #expect(try ElementArguments.parse(["{}", "1", "\"x\""], of: "push") == ["{}", "1", "\"x\""])
-    let failure = #expect(throws: Failure.self) { try ElementArguments.parse(["{}", "{\"a\":}"], of: "push") }
+    #expect(try ElementArguments(["{}", "1", "\"x\""], of: "push").texts == ["{}", "1", "\"x\""])
+    let failure = #expect(throws: Failure.self) { try ElementArguments(["{}", "{\"a\":}"], of: "push") }
     #expect(
       failure == .usage("push: element 2 is not JSON: unexpected byte at byte 5; quote it for the shell: '{\"id\":1}'"))
-    let bare = #expect(throws: Failure.self) { try ElementArguments.parse(["hello"], of: "push") }
+    let bare = #expect(throws: Failure.self) { try ElementArguments(["hello"], of: "push") }
     #expect(
       bare
         == .usage(
@@ -47,6 +59,7 @@ import Testing
     let others = [
       "get", "range", "query", "snapshot", "watch", "select", "deselect", "selected", "feeds", "describe", "export",
       "backup", "restore", "verify", "sync", "stats", "top", "clients", "quotas", "kick", "log-level", "ping", "call",
+      "completion", "trigger",
     ]
     let without = CommandTable.all.filter { !$0.options.contains { $0.name == "animation" } }
     #expect(without.map(\.name).sorted() == others.sorted())

@@ -72,6 +72,70 @@ import Testing
         """)
   }
 
+  @Test("a narrow table of connections keeps their number, name and watches") func importantColumns() throws {
+    let list = """
+      [{"connection":51,"uid":1000,"pid":18850,"name":"feedclient/watch","queued":0,"held":256,"lag":0,"requests":2,"watches":["f"]},
+       {"connection":53,"uid":0,"pid":18908,"name":"feedd.py","queued":0,"held":0,"lag":0,"requests":2,"watches":[]}]
+      """
+    let important = ["connection", "name", "watches", "lag", "queued", "pid", "uid"]
+    let text = try withJSON(list) {
+      ValueTable($0, important: important).text(width: 40, palette: Palette(isOn: false))
+    }
+    #expect(
+      text == """
+        connection  name              watches …
+                51  feedclient/watch  ["f"]
+                53  feedd.py          []
+
+        """)
+  }
+
+  @Test("objects are broken into lines that fit a narrow terminal") func narrowObjects() throws {
+    let text = "{\"id\":100,\"text\":\"disk full\",\"user\":{\"name\":\"ann\",\"uid\":7},\"none\":{}}"
+    let narrow = try withJSON(text) { PrettyPrinter(palette: Palette(isOn: false), width: 24).text(of: $0) }
+    #expect(
+      narrow == """
+        {
+          "id": 100,
+          "text": "disk full",
+          "user": {
+            "name": "ann",
+            "uid": 7
+          },
+          "none": {}
+        }
+        """)
+  }
+
+  @Test("an element is shown first, then where it is") func shownElement() throws {
+    let terminal = Terminal(descriptor: -1, environment: Environment(["COLUMNS": "40"]))
+    var shown = terminal
+    shown.isTerminal = true
+    let written = Mutex<[UInt8]>([])
+    let console = Console(terminal: shown, errorTerminal: terminal, isJSON: false) { bytes, _ throws(SystemError) in
+      written.withLock { $0 += bytes }
+    }
+    let result = "{\"element\":{\"id\":1},\"type\":\"Song\",\"at\":[[0,3],[2,0]],\"found\":true}"
+    try withJSON(result) { Show.element($0, console, Templates()) }
+    try console.flush()
+    #expect(String(decoding: written.withLock { $0 }, as: UTF8.self) == "{\"id\": 1}\nat 0,3 2,0  type Song\n")
+  }
+
+  @Test("changes of many rows are counted") func mutationCounts() throws {
+    func counts(_ text: String) throws -> (MutationCounts) { try withJSON(text) { MutationCounts($0) } }
+    let listed = try counts(
+      "{\"revision\":7,\"deleted\":[[0,1],[0,2]],\"added\":[[0,0]],\"updated\":[],\"moves\":[[0,0]],\"sections\":{\"deleted\":[1],\"added\":[]}}"
+    )
+    #expect(listed.rows == 2)
+    #expect(
+      listed.json
+        == "{\"revision\":7,\"counts\":{\"deleted\":2,\"added\":1,\"updated\":0,\"moves\":1,\"sections\":{\"deleted\":1,\"added\":0}}}"
+    )
+    // The daemon's own counts are used as they are.
+    #expect(try counts(listed.json).json == listed.json)
+    #expect(try counts(listed.json).rows == 2)
+  }
+
   @Test func columnsOfNestedMembersAreNamedByTheirPath() throws {
     let names = try withJSON("{\"a\":1,\"b\":{\"c\":2,\"d\":{}},\"e\":[{\"f\":1}]}") {
       Flattening.entries(of: $0).map(\.name)

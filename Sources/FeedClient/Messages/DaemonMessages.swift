@@ -11,18 +11,24 @@ public struct ServerHello: Equatable, Sendable {
   /// The maximum bytes of JSON in a frame that the daemon accepts.
   public var maxFrame: Int
 
+  /// The maximum levels of nested arrays and objects in a frame that the daemon accepts.
+  public var maxDepth: Int
+
   /// The default `maxFrame` of a daemon.
   public static let defaultMaxFrame = 16 << 20
+  /// The default `maxDepth` of a daemon.
+  public static let defaultMaxDepth = 512
 
   public init(
     protocolVersion: Int = 1, server: String = "", epoch: String, revision: UInt64,
-    maxFrame: Int = ServerHello.defaultMaxFrame
+    maxFrame: Int = ServerHello.defaultMaxFrame, maxDepth: Int = ServerHello.defaultMaxDepth
   ) {
     self.protocolVersion = protocolVersion
     self.server = server
     self.epoch = epoch
     self.revision = revision
     self.maxFrame = maxFrame
+    self.maxDepth = maxDepth
   }
 
   /// Reads the `result` of a response.
@@ -36,8 +42,12 @@ public struct ServerHello: Equatable, Sendable {
     revision = try reader.revision("revision")
     let name = result.member("server")
     server = name?.string ?? Self.join(name?.member("name")?.string, name?.member("version")?.string)
-    let limit = result.member("limits")?.member("maxFrame")?.int
-    maxFrame = limit.flatMap { $0 > 0 ? $0 : nil } ?? Self.defaultMaxFrame
+    func limit(_ name: StaticString) -> Int? {
+      let limit = result.member("limits")?.member(name)?.int
+      return limit.flatMap { $0 > 0 ? $0 : nil }
+    }
+    maxFrame = limit("maxFrame") ?? Self.defaultMaxFrame
+    maxDepth = limit("maxDepth") ?? Self.defaultMaxDepth
   }
 
   private static func join(_ name: String?, _ version: String?) -> String {

@@ -20,7 +20,7 @@ extension Command {
     var params = try invocation.changeParameters()
     let child = invocation.operand(1)
     params.add("child", json: child == "none" ? "-1" : Operands.child(child))
-    return try invocation.request("activate", params.finish(), show: Show.mutation)
+    return try invocation.change("activate", params)
   }
 
   static let insertChild = Command(
@@ -44,7 +44,7 @@ extension Command {
     for place in ["before", "after"] {
       if let name = invocation.options.text(place) { params.add(place, name) }
     }
-    return try invocation.request("insertChild", params.finish(), show: Show.mutation)
+    return try invocation.change("insertChild", params)
   }
 
   static let removeChild = Command(
@@ -57,6 +57,6 @@ extension Command {
     var params = try invocation.changeParameters()
     let child = invocation.operand(1)
     params.add(Int(child) == nil ? "child" : "at", json: Operands.child(child))
-    return try invocation.request("removeChild", params.finish(), show: Show.mutation)
+    return try invocation.change("removeChild", params)
   }
 }

@@ -40,7 +40,8 @@ extension Command {
       """,
     operands: 0...0
   ) { invocation throws(Failure) in
-    try invocation.request("clients", nil, show: Show.table("clients"))
+    let important = ["connection", "name", "watches", "lag", "queued", "pid", "uid"]
+    return try invocation.request("clients", nil, show: Show.table("clients", important: important))
   }
 
   static let logLevel = Command(
@@ -124,10 +125,20 @@ extension Command {
 
   static let ping = Command(
     name: "ping", usage: [""], summary: "measure a round trip", examples: "feedclient ping",
-    about: "Sends a request and shows the time until its answer in microseconds.", operands: 0...0
+    about: """
+      Sends a request and shows the time until its answer in microseconds, and which socket is used and why. A client uses \
+      the socket of the user's own daemon if there ever was one, even if it is stopped, and otherwise that of the system.
+      """,
+    operands: 0...0
   ) { invocation throws(Failure) in
     let deadline = invocation.deadline()
-    let (connection, hello) = try invocation.connect(deadline: deadline)
+    let (connection, hello): (Connection, ServerHello)
+    do throws(Failure) {
+      (connection, hello) = try invocation.connect(deadline: deadline)
+    } catch {
+      if !invocation.isVerbose { invocation.saySocket() }
+      throw error
+    }
     let begin = MonotonicClock.now
     try invocation.call(connection, "ping", deadline: deadline) { _ in }
     let microseconds = (MonotonicClock.now - begin) / 1000
@@ -136,6 +147,8 @@ extension Command {
     answer.add("epoch", hello.epoch)
     answer.add("revision", Int(clamping: hello.revision))
     answer.add("microseconds", Int(clamping: microseconds))
+    answer.add("socket", invocation.socket.path)
+    answer.add("why", invocation.socket.reason)
     try Operands.withView(of: answer.finish()) { Show.members($0, invocation.console) }
     return .done
   }
@@ -202,7 +215,7 @@ extension Invocation {
     let text: String
     if word == "-" { announceInput(what) }
     do throws(Failure) {
-      text = word == "-" ? try StandardInput.readAll(until: end) : word
+      text = word == "-" ? try StandardInput.readValue("\(command.name): \(what)", until: end) : word
     } catch {
       if case .client(let error) = error { throw failure(error) }
       throw error

@@ -19,9 +19,8 @@ extension Command {
   ) { invocation throws(Failure) in
     var params = try invocation.changeParameters()
     let elements = try invocation.elements(from: 1)
-    if let rows = invocation.options.text("at") { try params.addRows(rows, elements.count, invocation) }
-    params.add("elements", json: elements)
-    return try invocation.request("insert", params.finish(), show: Show.mutation)
+    if let rows = invocation.options.text("at") { try params.addRows(rows, elements.texts.count, invocation) }
+    return try invocation.request("insert", params, elements)
   }
 
   static let replace = Command(
@@ -37,9 +36,8 @@ extension Command {
     guard let rows = invocation.options.text("at") else { throw invocation.usage("missing option --at ROWS") }
     var params = try invocation.changeParameters()
     let elements = try invocation.elements(from: 1)
-    try params.addRows(rows, elements.count, invocation)
-    params.add("elements", json: elements)
-    return try invocation.request("replace", params.finish(), show: Show.mutation)
+    try params.addRows(rows, elements.texts.count, invocation)
+    return try invocation.request("replace", params, elements)
   }
 
   static let remove = Command(
@@ -53,41 +51,7 @@ extension Command {
     let words = invocation.operands.dropFirst().joined(separator: ",")
     guard let rows = Operands.rows(words) else { throw invocation.usage("'\(words)': expected rows, from 0 on") }
     params.add("at", rows)
-    return try invocation.request("remove", params.finish(), show: Show.mutation)
-  }
-
-  static let move = Command(
-    name: "move", usage: ["FEED FROM TO", "FEED --id ID TO"], summary: "move an element of an array",
-    examples: """
-      feedclient move styles 4 0
-      feedclient move queue --id 17 0
-      """,
-    about: """
-      Moves the element at row FROM of an array, or the one with the identity ID, to row TO, counted after the move.
-      """,
-    options: [OptionDescription("id", value: .text("ID"), help: "identity of the element, in an array with identity")]
-      + changing,
-    notes: idNote, operands: 1...3
-  ) { invocation throws(Failure) in
-    var params = try invocation.changeParameters()
-    if let id = invocation.options.text("id") {
-      guard invocation.operands.count > 1 else { throw invocation.usage("missing argument TO") }
-      guard invocation.operands.count == 2 else { throw invocation.usage("FROM and --id exclude each other") }
-      guard let row = Operands.rows(invocation.operand(1)), row.count == 1 else {
-        throw invocation.usage("TO: expected a row, from 0 on")
-      }
-      params.add("id", json: Operands.id(id))
-      params.add("to", row[0])
-      return try invocation.request("move", params.finish(), show: Show.mutation)
-    }
-    guard invocation.operands.count > 1 else { throw invocation.usage("missing argument FROM or --id ID") }
-    guard invocation.operands.count > 2 else { throw invocation.usage("missing argument TO") }
-    guard let rows = Operands.rows("\(invocation.operand(1)),\(invocation.operand(2))"), rows.count == 2 else {
-      throw invocation.usage("FROM and TO: expected rows, from 0 on")
-    }
-    params.add("from", rows[0])
-    params.add("to", rows[1])
-    return try invocation.request("move", params.finish(), show: Show.mutation)
+    return try invocation.change("remove", params)
   }
 
   static let put = Command(
@@ -101,8 +65,8 @@ extension Command {
     operands: 2...2
   ) { invocation throws(Failure) in
     var params = try invocation.changeParameters()
-    params.add("element", json: try ElementArguments.parse([invocation.operand(1)], of: "put")[0])
-    return try invocation.request("put", params.finish(), show: Show.mutation)
+    params.add("element", json: try ElementArguments([invocation.operand(1)], of: "put").texts[0])
+    return try invocation.change("put", params)
   }
 
   private static let rows = OptionDescription("at", value: .text("ROWS"), help: "row, or rows such as 0,3,5, from 0")

@@ -20,17 +20,21 @@ extension Command {
     options: [
       OptionDescription("define", help: "define an unknown feed as a plain collection"),
       OptionDescription("no-define", help: "refuse an unknown feed (default)"),
+      elementCondition,
+      OptionDescription("absent", help: "change nothing if there is an element of that identity; exit with 1 then"),
       animation, condition,
     ],
     notes: """
       An element that is refused is reported with its line, and the others are
       pushed. The exit status is then 1, or 2 when all refused ones are not JSON.
+      --where and --absent hold for each commit: for all arguments, or for a part
+      of standard input, from which each refused element is left out.
       """,
     operands: 1...Int.max
   ) { invocation throws(Failure) in
     let words = Array(invocation.operands.dropFirst())
     if words.isEmpty || words == ["-"] { return try invocation.pushStream() }
-    return try invocation.push(ElementArguments.parse(words, of: "push"))
+    return try invocation.push(ElementArguments(words, of: "push").texts)
   }
 
   static let set = Command(
@@ -46,13 +50,12 @@ extension Command {
     options: changing,
     operands: 1...Int.max
   ) { invocation throws(Failure) in
-    var params = try invocation.changeParameters()
+    let params = try invocation.changeParameters()
     let elements = try invocation.elements(from: 1)
-    if elements.isEmpty, invocation.operands.count == 1 {
+    if elements.texts.isEmpty, invocation.operands.count == 1 {
       throw invocation.usage("standard input is empty; to remove all elements, give '-'")
     }
-    params.add("elements", json: elements)
-    return try invocation.request("set", params.finish(), show: Show.mutation)
+    return try invocation.request("set", params, elements)
   }
 
   static let patch = Command(
@@ -62,13 +65,16 @@ extension Command {
       feedclient patch inbox 17 '{"read":true,"draft":null}'
       feedclient patch styles --at 3 '{"name":"Prairie"}'
       feedclient patch banner '{"text":"Back at noon"}'
+      feedclient patch todo b '{"owner":"me"}' --where '!@.owner'
       """,
     about: """
       Merges PATCH, a JSON object, into an element: its members replace those of the same name, null removes a member, \
       and all others stay as they are (RFC 7396). The element is named by its identity in a collection and by its row \
-      in an array, or by its identity if it has one; a single has only one.
+      in an array, or by its identity if it has one; a single has only one. With --where, of several programs that claim \
+      an element exactly one ends with 0 and the others with 1.
       """,
-    options: [OptionDescription("at", value: .integer(0...Int.max), help: "row of an array, from 0")] + changing,
+    options: [OptionDescription("at", value: .integer(0...Int.max), help: "row of an array, from 0"), elementCondition]
+      + changing,
     notes: idNote, operands: 1...3
   ) { invocation throws(Failure) in
     var params = try invocation.changeParameters()
@@ -88,34 +94,7 @@ extension Command {
     if let flaw = Operands.flaw(patch) { throw invocation.usage("PATCH is not JSON: \(flaw)") }
     guard Operands.beginsObject(patch) else { throw invocation.usage("PATCH '\(patch)': expected a JSON object") }
     params.add("patch", json: patch)
-    return try invocation.request("patch", params.finish(), show: Show.mutation)
-  }
-
-  static let delete = Command(
-    name: "delete", usage: ["FEED ID...", "FEED --where FILTER"], summary: "delete elements by identity or by a filter",
-    examples: """
-      feedclient delete inbox 17 18 lamp
-      feedclient delete inbox --where '@.read == true && @.priority < 3'
-      """,
-    about: """
-      Deletes elements of a collection, or of an array with identity, in one commit: those with these identities, of \
-      which unknown ones are ignored, or all that a filter accepts.
-      """,
-    options: [
-      OptionDescription("where", value: .text("FILTER"), help: "delete the elements that this filter accepts")
-    ] + changing,
-    notes: idNote, operands: 1...Int.max
-  ) { invocation throws(Failure) in
-    var params = try invocation.changeParameters()
-    let ids = invocation.operands.dropFirst().map(Operands.id)
-    if let filter = invocation.options.text("where") {
-      guard ids.isEmpty else { throw invocation.usage("ID and --where exclude each other") }
-      params.add("where", filter)
-    } else {
-      guard !ids.isEmpty else { throw invocation.usage("missing argument ID or --where FILTER") }
-      params.add("ids", json: ids)
-    }
-    return try invocation.request("delete", params.finish(), show: Show.mutation)
+    return try invocation.change("patch", params)
   }
 
   /// The help on the syntax of an ID.
@@ -149,16 +128,28 @@ extension Invocation {
     }
     let deadline = deadline()
     let (connection, hello) = try connect(deadline: deadline)
-    var target = try pushTarget(connection, deadline: deadline)
-    target.animation = options.text("animation")
+    let target = try pushTarget(connection, deadline: deadline)
     announceInput("JSON elements")
     let stream = PushStream(
-      self, connection, target, maxFrame: hello.maxFrame, showsProgress: console.errorTerminal.canRedraw)
+      self, connection, target, hello, showsProgress: console.errorTerminal.canRedraw && !console.isQuiet)
     return try stream.run(deadline: end)
   }
 
+  /// Returns the target with the members of each request.
+  private func pushTarget(_ connection: Connection, deadline: UInt64) throws(Failure) -> PushTarget {
+    var target = try describedTarget(connection, deadline: deadline)
+    target.animation = options.text("animation")
+    target.filter = options.text("where")
+    target.isAbsent = options.contains("absent")
+    if target.filter != nil, target.isAbsent { throw usage("--where and --absent exclude each other") }
+    if target.filter != nil || target.isAbsent, target.method != "update" {
+      throw usage("--where and --absent need a collection, or an array with identity")
+    }
+    return target
+  }
+
   /// Describes the feed. With `--define`, defines it first if it is unknown.
-  func pushTarget(_ connection: Connection, deadline: UInt64) throws(Failure) -> PushTarget {
+  private func describedTarget(_ connection: Connection, deadline: UInt64) throws(Failure) -> PushTarget {
     let feed = operand(0)
     var name = ParameterWriter()
     name.add("feed", feed)
@@ -181,7 +172,7 @@ extension Invocation {
       }
     }
     try call(connection, "define", DefinitionBuilder(feed: feed).json(replace: false), deadline: deadline) { _ in }
-    console.say("defined '\(feed)' as a collection with one bin, all, and the identity at $.id")
+    console.note("defined '\(feed)' as a collection with one bin, all, and the identity at $.id")
     return try call(connection, "describe", params, deadline: deadline) { PushTarget($0) }
   }
 }

@@ -161,7 +161,8 @@ extension Command {
   /// `--template`, for commands that print rows.
   static let template = OptionDescription(
     "template", value: .text("[TYPE=]TEXT"),
-    help: "print rows, or those of a type, as TEXT with fields {PATH|DEFAULT:WIDTH}, such as {user.name|none:>10}",
+    help: "print rows, or those of a type, as TEXT with fields {PATH!FILTER|DEFAULT:WIDTH}, such as "
+      + "{user.name|none:>10}, {text!json} or {text!markup}",
     repeats: true)
 }
 

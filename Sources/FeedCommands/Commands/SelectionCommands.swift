@@ -49,7 +49,7 @@ extension Command {
         }
         params.add("at", json: paths)
       }
-      return try invocation.request(name, params.finish(), show: Show.selection)
+      return try invocation.request(name, params.finish(), show: Show.changedSelection)
     }
   }
 }

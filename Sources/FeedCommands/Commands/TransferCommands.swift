@@ -17,6 +17,7 @@ extension Command {
       """,
     options: [OptionDescription("all", help: "export every feed")], operands: 0...Int.max
   ) { invocation throws(Failure) in
+    if invocation.console.isQuiet { throw invocation.usage("--quiet would leave nothing to export") }
     let isAll = invocation.options.contains("all")
     if isAll, !invocation.operands.isEmpty { throw invocation.usage("FEED and --all exclude each other") }
     guard isAll || !invocation.operands.isEmpty else { throw invocation.usage("missing argument FEED, or --all") }
@@ -54,7 +55,7 @@ extension Command {
     do throws(SystemError) {
       let input = try RepeatableInput(
         file == "-" ? nil : file, copyIn: invocation.environment.nonEmpty("TMPDIR") ?? "/tmp", until: invocation.end)
-      export = ExportLines(input, maxFrame: hello.maxFrame)
+      export = ExportLines(input, hello)
     } catch {
       throw error.code == ETIMEDOUT ? invocation.failure(.timedOut) : .system(error)
     }

@@ -25,7 +25,8 @@ extension Command {
         "print", value: .text("TEMPLATE"),
         help: "print the first rows of each feed as text after every change; see --template"),
       OptionDescription(
-        "rows", value: .integer(1...1_000_000), help: "number of rows of each feed with --print", defaultText: "1"),
+        "rows", value: .integer(1...1_000_000),
+        help: "maximum number of rows of each feed with --print", defaultText: "the first one, or an empty line"),
       OptionDescription(
         "separator", value: .text("TEXT"), help: "with --print, join the rows into one line with TEXT"),
       OptionDescription("counts", help: "print the number of rows of each section after every change"),

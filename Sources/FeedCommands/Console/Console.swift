@@ -12,6 +12,8 @@ final class Console {
   let isJSON: Bool
   /// Whether `--json` was given.
   let wantsJSON: Bool
+  /// Whether only errors are printed.
+  let isQuiet: Bool
   private var output = ByteBuffer()
   /// The first error of standard output. Nothing is written after it.
   private var failure: Failure?
@@ -23,12 +25,13 @@ final class Console {
 
   /// - Parameter write: writes bytes to a descriptor; tests collect them.
   init(
-    terminal: Terminal, errorTerminal: Terminal, isJSON: Bool,
+    terminal: Terminal, errorTerminal: Terminal, isJSON: Bool, isQuiet: Bool = false,
     write: @escaping Writer = StandardStreams.writeAll
   ) {
     self.terminal = terminal
     self.errorTerminal = errorTerminal
     wantsJSON = isJSON
+    self.isQuiet = isQuiet
     self.isJSON = isJSON || !terminal.isTerminal
     self.write = write
   }
@@ -71,18 +74,23 @@ final class Console {
 
   /// Appends a line to the buffered output; see ``flush()``.
   func print(_ text: String) {
+    if isQuiet { return }
     output.append(string: text)
     output.append(UInt8(ascii: "\n"))
   }
 
   /// Appends text without a newline.
-  func printRaw(_ text: String) { output.append(string: text) }
+  func printRaw(_ text: String) { if !isQuiet { output.append(string: text) } }
 
   /// Appends bytes unchanged.
-  func printRaw(_ bytes: [UInt8]) { bytes.withUnsafeBytes { output.append($0) } }
+  func printRaw(_ bytes: [UInt8]) {
+    if isQuiet { return }
+    bytes.withUnsafeBytes { output.append($0) }
+  }
 
   /// Appends a JSON value as one line.
   func print(_ view: JSONView) {
+    if isQuiet { return }
     output.append(compact: view)
     output.append(UInt8(ascii: "\n"))
   }
@@ -93,6 +101,9 @@ final class Console {
     try? flush()
     sayRaw("feedclient: \(message.inLine)\n")
   }
+
+  /// Writes a message that is not an error to standard error, unless only errors are printed.
+  func note(_ message: String) { if !isQuiet { say(message) } }
 
   /// Writes text to standard error unchanged.
   func sayRaw(_ text: String) {

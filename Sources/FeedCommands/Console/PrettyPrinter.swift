@@ -7,6 +7,8 @@ struct PrettyPrinter {
   /// The maximum bytes of an array or object on one line.
   private static let shortLength = 60
   let palette: Palette
+  /// The columns of the terminal.
+  var width = 80
 
   func text(of view: JSONView) -> String {
     var text = ""
@@ -15,7 +17,8 @@ struct PrettyPrinter {
   }
 
   private func add(_ view: JSONView, indent: Int, to text: inout String) {
-    guard view.kind == .object || view.kind == .array, view.text.count > Self.shortLength, indent < Self.maxDepth else {
+    let room = max(min(Self.shortLength, width - 2 * indent - 2), 10)
+    guard view.kind == .object || view.kind == .array, view.text.count > room, indent < Self.maxDepth else {
       var line = LinePainter(width: LinePainter.unlimited, palette: palette)
       if indent < Self.maxDepth { line.add(view) } else { line.add(String(decoding: view.compactText, as: UTF8.self)) }
       text += line.text

@@ -4,17 +4,25 @@ import FeedJSON
 
 /// Prints results: as JSON for programs, as text for people.
 enum Show {
-  /// Prints the revision of a mutation, and the numbers of rows that it added, updated and deleted.
+  /// The maximum number of rows that the JSON of a mutation lists unless `--json` was given.
+  private static let maxRows = 1000
+
+  /// Prints the revision of a mutation, and the places of the rows that it changed or, for people and for many rows, their
+  /// numbers.
   static func mutation(_ result: JSONView, _ console: Console) {
-    if console.isJSON { return console.print(result) }
+    let counts = MutationCounts(result)
+    if console.isJSON {
+      if console.wantsJSON || counts.rows <= maxRows { return console.print(result) }
+      return console.print(counts.json)
+    }
     var line = console.line()
-    line.add("revision \(grouped(result.member("revision")?.int ?? 0))", .dim)
-    let counts: [(StaticString, String, Palette.Role)] = [
+    line.add("revision \(grouped(counts.revision))", .dim)
+    let signs: [(String, String, Palette.Role)] = [
       ("added", "+", .added), ("updated", "~", .updated), ("deleted", "-", .deleted),
     ]
     var isEmpty = true
-    for (name, sign, role) in counts {
-      guard let count = result.member(name)?.count, count > 0 else { continue }
+    for (name, sign, role) in signs {
+      guard let count = counts[name], count > 0 else { continue }
       line.add(" \(sign)\(grouped(count))", role)
       isEmpty = false
     }
@@ -36,7 +44,14 @@ enum Show {
   /// Prints the result: one line for programs, indented for people.
   static func value(_ result: JSONView, _ console: Console) {
     if console.isJSON { return console.print(result) }
-    console.print(PrettyPrinter(palette: console.palette).text(of: result))
+    console.print(PrettyPrinter(palette: console.palette, width: console.terminal.columns).text(of: result))
+  }
+
+  /// Prints the result of a change of the selection; see ``selection(_:_:)``. The JSON for many rows has their number.
+  static func changedSelection(_ result: JSONView, _ console: Console) {
+    let counts = MutationCounts(result)
+    guard console.isJSON, !console.wantsJSON, counts.rows > maxRows else { return selection(result, console) }
+    console.print(counts.json)
   }
 
   /// Prints the revision and the places of the selected rows, as the commands take them.
@@ -45,18 +60,32 @@ enum Show {
     var line = console.line()
     line.add("revision \(grouped(result.member("revision")?.int ?? 0))", .dim)
     line.add(selected.count == 0 ? " nothing selected" : " \(counted(selected.count, "row")) selected:")
-    for place in selected.elements {
+    for place in places(selected) {
       if line.isCut { break }
       line.add(" ")
-      line.add(place.elements.map { "\($0.int ?? 0)" }.joined(separator: ","), .number)
+      line.add(place, .number)
     }
     console.print(line.text)
   }
 
-  /// Prints the element in the result of `get`, with its type for templates.
+  /// Prints the element in the result of `get`, with its places and type, or by a template.
   static func element(_ result: JSONView, _ console: Console, _ templates: Templates) {
-    guard !templates.isEmpty, let element = result.member("element") else { return value(result, console) }
-    row(element, type: result.member("type")?.string, console, templates)
+    guard !console.isJSON || !templates.isEmpty, let element = result.member("element") else {
+      return value(result, console)
+    }
+    guard templates.isEmpty else { return row(element, type: result.member("type")?.string, console, templates) }
+    value(element, console)
+    var line = console.line()
+    let places = result.member("at").map { self.places($0) } ?? []
+    line.add(places.isEmpty ? "in no section" : "at \(places.joined(separator: " "))", .dim)
+    if let type = result.member("type")?.string { line.add("  type \(type)", .dim) }
+    if let revision = result.member("revision")?.int { line.add("  revision \(grouped(revision))", .dim) }
+    console.print(line.text)
+  }
+
+  /// Index paths as the commands take them: `0,3`.
+  private static func places(_ list: JSONView) -> [String] {
+    list.elements.map { $0.elements.map { "\($0.int ?? 0)" }.joined(separator: ",") }
   }
 
   /// Prints a list in the result: one item on each line, as JSON, by a template, or truncated for people.
@@ -95,7 +124,8 @@ enum Show {
   }
 
   /// Prints the items of a list in the result as a table with a column for each member.
-  static func table(_ name: StaticString) -> (JSONView, Console) -> Void {
+  /// - Parameter important: the members whose columns are kept on a narrow terminal, most important first.
+  static func table(_ name: StaticString, important: [String] = []) -> (JSONView, Console) -> Void {
     { result, console in
       guard let list = result.kind == .array ? result : result.member(name), list.kind == .array else {
         return value(result, console)
@@ -103,7 +133,8 @@ enum Show {
       if console.isJSON {
         for item in list.elements { console.print(item) }
       } else {
-        console.printRaw(ValueTable(list).text(width: console.terminal.columns, palette: console.palette))
+        console.printRaw(
+          ValueTable(list, important: important).text(width: console.terminal.columns, palette: console.palette))
       }
     }
   }
@@ -158,9 +189,11 @@ extension Show {
     for line in FeedTree(list).lines(width: console.terminal.columns, palette: console.palette) { console.print(line) }
   }
 
-  /// Prints the names of feeds and bins, one on each line.
+  /// Prints the names of feeds and bins, one on each line, even in a pipe; as JSON strings only with `--json`.
   static func feedNames(_ result: JSONView, _ console: Console) {
-    for name in names(ofFeeds: result) { console.print(console.isJSON ? name : name.inLine) }
+    for name in names(ofFeeds: result) {
+      console.print(console.wantsJSON ? Operands.quoted(name) : console.isJSON ? name : name.inLine)
+    }
   }
 
   /// The names of feeds and bins in the result of `feeds`.
@@ -229,5 +262,52 @@ private struct FeedSections {
       let count = section.member("count")?.int ?? (place < counts.count ? counts[place] : 0)
       summaries.append((section.member("name")?.string ?? section.string ?? "", count))
     }
+  }
+}
+
+/// The numbers of rows that a mutation changed ("How many rows changed" in `Protocol/README.md`), also from an answer that
+/// lists their places.
+struct MutationCounts {
+  let revision: Int
+  private var entries: [(name: String, count: Int)] = []
+  /// The JSON of the numbers of sections; nil if no section was deleted or added.
+  private var sections: String?
+
+  init(_ result: JSONView) {
+    revision = result.member("revision")?.int ?? 0
+    let counts = result.member("counts")
+    for member in (counts ?? result).members {
+      guard let name = member.key.string, name != "revision" else { continue }
+      if name == "sections" {
+        sections = Self.numbers(member.value)
+      } else if member.value.kind == .array {
+        entries.append((name, member.value.count))
+      } else if let count = member.value.int {
+        entries.append((name, count))
+      }
+    }
+  }
+
+  private static func numbers(_ sections: JSONView) -> String {
+    var object = ParameterWriter()
+    for list in sections.members { object.add(list.key.string ?? "", list.value.int ?? list.value.count) }
+    return object.finish()
+  }
+
+  /// A number; nil if the answer does not have it.
+  subscript(_ name: String) -> Int? { entries.first { $0.name == name }?.count }
+
+  /// The number of rows that changed; one that moved is among both the deleted and the added ones.
+  var rows: Int { entries.reduce(0) { $0 + ($1.name == "moves" ? -$1.count : $1.count) } }
+
+  /// The answer with numbers in place of lists, as with `"result":"counts"`.
+  var json: String {
+    var counts = ParameterWriter()
+    for (name, count) in entries { counts.add(name, count) }
+    if let sections { counts.add("sections", json: sections) }
+    var answer = ParameterWriter()
+    answer.add("revision", revision)
+    answer.add("counts", json: counts.finish())
+    return answer.finish()
   }
 }

@@ -1,4 +1,5 @@
 import FeedClient
+import FeedJSON
 import FeedSystem
 import Glibc
 
@@ -14,35 +15,54 @@ enum StandardInput {
     }
   }
 
-  /// Reads all input as text.
-  /// - Throws: a usage error for bytes that are not UTF-8.
-  static func readAll(until deadline: UInt64?) throws(Failure) -> String {
-    var queue = ByteQueue(capacity: 64 << 10)
+  /// The maximum bytes of a value: the greatest `maxFrame` that a daemon can be configured with.
+  private static let limit = 1 << 30
+
+  /// Reads all input and passes each item to `take`; see ``ElementReader``.
+  /// - Parameter opensArrays: whether a top-level array stands for its items.
+  static func readItems(
+    opensArrays: Bool, until deadline: UInt64?, _ take: (ElementReader.Item) throws(Failure) -> Void
+  ) throws(Failure) {
+    var reader = ElementReader(limit: limit, opensArrays: opensArrays)
     while true {
-      let count = try read(into: queue.room(), until: deadline)
-      if count == 0 { break }
-      queue.didFill(count)
+      let count = try read(into: reader.room(), until: deadline)
+      count == 0 ? reader.finish() : reader.didFill(count)
+      while let item = reader.next() { try take(item) }
+      if count == 0 { return }
     }
-    guard let text = String(validating: queue.bytes, as: UTF8.self) else {
-      throw .usage("standard input is not UTF-8")
+  }
+
+  /// Reads the one JSON value of the input.
+  /// - Parameter what: the name of the value in errors.
+  static func readValue(_ what: String, until deadline: UInt64?) throws(Failure) -> String {
+    var text: String?
+    try readItems(opensArrays: false, until: deadline) { item throws(Failure) in
+      switch item {
+      case .flaw(let flaw): throw .usage("\(what): \(flaw)")
+      case .element(_, let line, let column) where text != nil:
+        throw .usage("\(what): line \(line), column \(column): unexpected text after the value")
+      case .element(let view, _, _): text = String(decoding: view.text, as: UTF8.self)
+      }
     }
+    guard let text else { throw .usage("\(what): standard input is empty") }
     return text
   }
 }
 
-/// Elements of a command line: arguments, or standard input.
-enum ElementArguments {
-  /// The maximum bytes of an element on standard input: the greatest `maxFrame` that a daemon can be configured with.
-  private static let inputLimit = 1 << 30
+/// The elements of a request: arguments, or standard input.
+struct ElementArguments {
+  private(set) var texts: [String] = []
+  /// The line and column of each element on standard input; empty for arguments.
+  private var places: [(line: Int, column: Int)] = []
 
-  /// Returns the words. Throws unless each is a JSON text.
-  static func parse(_ words: [String], of command: String) throws(Failure) -> [String] {
+  /// Uses words of the command line. Throws unless each is a JSON text.
+  init(_ words: [String], of command: String) throws(Failure) {
     for (place, word) in words.enumerated() {
       if let flaw = Operands.flaw(word) {
         throw .usage("\(command): element \(place + 1) is not JSON: \(flaw)\(Self.hint(word))")
       }
     }
-    return words
+    texts = words
   }
 
   /// A hint on quoting for a word that is not JSON. A bare word is usually a string without its quotes.
@@ -51,26 +71,67 @@ enum ElementArguments {
     return isBare ? "; quote a string twice: '\"\(word)\"'" : "; quote it for the shell: '{\"id\":1}'"
   }
 
-  /// Returns all elements on standard input; see ``ElementReader``.
-  static func readAll(for command: String, until deadline: UInt64?) throws(Failure) -> [String] {
-    var reader = ElementReader(limit: inputLimit)
-    var elements: [String] = []
-    var flaw: Failure?
-    while flaw == nil {
-      let count = try StandardInput.read(into: reader.room(), until: deadline)
-      count == 0 ? reader.finish() : reader.didFill(count)
-      while let item = reader.next() {
-        switch item {
-        case .tooLong(let line): flaw = flaw ?? .usage("\(command): the element in line \(line) is too long")
-        case .malformed(let line, let column, let reason):
-          flaw = flaw ?? .usage("\(command): line \(line), column \(column): not JSON: \(reason)")
-        case .element(let view, _): elements.append(String(decoding: view.text, as: UTF8.self))
-        }
+  /// Reads all elements on standard input; see ``ElementReader``. Reports what is not an element, line by line.
+  /// - Throws: if anything was reported, because one request has all elements or none.
+  init(readingFor command: String, until deadline: UInt64?, _ console: Console) throws(Failure) {
+    var (flaws, malformed) = (0, 0)
+    try StandardInput.readItems(opensArrays: true, until: deadline) { item throws(Failure) in
+      switch item {
+      case .flaw(let flaw):
+        (flaws, malformed) = (flaws + 1, malformed + (flaw.isSyntax ? 1 : 0))
+        console.say("\(flaw)")
+      case .element(let view, let line, let column):
+        texts.append(String(decoding: view.text, as: UTF8.self))
+        places.append((line, column))
       }
-      if count == 0 { break }
     }
-    if let flaw { throw flaw }
-    return elements
+    if flaws > 0 { try Self.refuse(command, console, malformed == flaws ? .usage : .refused) }
+  }
+
+  private static func refuse(_ command: String, _ console: Console, _ status: ExitStatus) throws(Failure) {
+    console.say("\(command): nothing was changed, because one commit has all elements")
+    throw .told(status)
+  }
+
+  /// Reports the elements on standard input that the daemon refused, line by line.
+  /// - Throws: if there are any.
+  func report(_ error: RemoteError, of command: String, _ console: Console) throws(Failure) {
+    var isReported = false
+    if let depth = error.limit("maxDepth") {
+      let room = depth - PushTarget.longestEnvelopeDepth
+      for (text, place) in zip(texts, places) where Operands.isDeeper(text, than: room) {
+        console.say("\(ElementReader.Flaw.depth(line: place.line, column: place.column, room))")
+        isReported = true
+      }
+    } else if let named = error.namedElement, places.indices.contains(named.index) {
+      let place = places[named.index]
+      console.say("line \(place.line), column \(place.column): \(named.message)")
+      isReported = true
+    }
+    if isReported { try Self.refuse(command, console, .refused) }
+  }
+}
+
+extension RemoteError {
+  /// The value of a limit, if the request exceeded it.
+  fileprivate func limit(_ name: String) -> Int? {
+    guard code == Self.limitExceeded, let data else { return nil }
+    var scanner = JSONScanner()
+    return data.withUnsafeBytes { bytes in
+      guard let view = try? scanner.scan(bytes), view.member("limit")?.string == name else { return nil }
+      return view.member("value")?.int
+    }
+  }
+
+  /// The index of the element in the request that the message names, as in `element 1,203 has no identity`, and the message
+  /// with `the element` in place of that; nil if it names none.
+  fileprivate var namedElement: (index: Int, message: String)? {
+    guard let word = message.firstRange(of: "element "),
+      word.lowerBound == message.startIndex || message[..<word.lowerBound].hasSuffix(": ")
+    else { return nil }
+    let number = message[word.upperBound...].prefix { $0 != " " }
+    guard let index = Count.parse(String(number)) else { return nil }
+    return (index, message[..<word.lowerBound] + "the element" + message[number.endIndex...])
   }
 }
 
@@ -78,21 +139,32 @@ extension Invocation {
   /// Tells a person at a terminal that the command waits for input.
   func announceInput(_ what: String) {
     guard Terminal(descriptor: StandardStreams.input, environment: environment).isTerminal else { return }
-    console.say("reading \(what) from the terminal; end with Ctrl-D")
+    console.note("reading \(what) from the terminal; end with Ctrl-D")
   }
 
   /// Returns the elements from operand `first` on. With `-` or without any, reads them from standard input.
-  func elements(from first: Int) throws(Failure) -> [String] {
+  func elements(from first: Int) throws(Failure) -> ElementArguments {
     let words = Array(operands.dropFirst(first))
-    if words.isEmpty || words == ["-"] {
-      announceInput("JSON elements")
-      do throws(Failure) {
-        return try ElementArguments.readAll(for: command.name, until: end)
-      } catch {
-        if case .client(let error) = error { throw failure(error) }
-        throw error
-      }
+    guard words.isEmpty || words == ["-"] else { return try ElementArguments(words, of: command.name) }
+    announceInput("JSON elements")
+    do throws(Failure) {
+      return try ElementArguments(readingFor: command.name, until: end, console)
+    } catch {
+      if case .client(let error) = error { throw failure(error) }
+      throw error
     }
-    return try ElementArguments.parse(words, of: command.name)
+  }
+
+  /// Sends one request that changes elements, and prints its result.
+  func request(
+    _ method: String, _ params: consuming ParameterWriter, _ elements: ElementArguments
+  ) throws(Failure) -> ExitStatus {
+    params.add("elements", json: elements.texts)
+    do throws(Failure) {
+      return try change(method, params)
+    } catch {
+      if case .client(.refused(let refusal)) = error { try elements.report(refusal, of: command.name, console) }
+      throw error
+    }
   }
 }

@@ -4,7 +4,8 @@ import FeedJSON
 /// Prints a list of objects as a table: a column for each member in order of first appearance. Numbers are
 /// right-aligned.
 ///
-/// If the table is too wide, empty columns are removed first, then the last ones.
+/// If the table is too wide, empty columns are removed first, then the least important ones, which are the last ones unless
+/// the caller says what is important.
 struct ValueTable {
   /// Members that are identifiers, so that their digits are not grouped.
   fileprivate static let names: Set<String> = ["uid", "pid"]
@@ -43,8 +44,11 @@ struct ValueTable {
 
   private var columns: [Column] = []
   private var count = 0
+  /// The names of the columns that are removed last, most important first.
+  private let important: [String]
 
-  init(_ list: JSONView) {
+  init(_ list: JSONView, important: [String] = []) {
+    self.important = important
     for item in list.elements {
       for entry in item.kind == .object ? Flattening.entries(of: item) : [("value", item)] {
         let place = columns.firstIndex { $0.name == entry.name } ?? columns.count
@@ -86,8 +90,16 @@ struct ValueTable {
     var kept = columns
     while isTooWide(kept), let empty = kept.lastIndex(where: \.isEmpty) { kept.remove(at: empty) }
     if !isTooWide(kept) { return kept }
-    while kept.count > 1, isTooWide(kept, 2) { kept.removeLast() }
+    while kept.count > 1, isTooWide(kept, 2) { kept.remove(at: leastImportant(kept)) }
     return kept
+  }
+
+  private func leastImportant(_ columns: [Column]) -> Int {
+    if let other = columns.lastIndex(where: { !important.contains($0.name) }) { return other }
+    for name in important.reversed() {
+      if let place = columns.firstIndex(where: { $0.name == name }) { return place }
+    }
+    return columns.count - 1
   }
 
   private func line(

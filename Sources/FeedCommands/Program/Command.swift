@@ -18,6 +18,8 @@ struct Command: Sendable {
   var notes: String = ""
   /// The allowed number of operands.
   var operands: ClosedRange<Int>
+  /// Whether the command talks to the daemon.
+  var needsDaemon = true
   var run: @Sendable (Invocation) throws(Failure) -> ExitStatus
 
   /// The option table of the command line.
@@ -41,13 +43,15 @@ struct Command: Sendable {
   static let common: [OptionDescription] = [
     OptionDescription(
       "socket", value: .text("PATH"), help: "socket of the daemon",
-      defaultText: "$FEEDD_SOCKET, $XDG_RUNTIME_DIR/feedd.sock or /run/feedd/feedd.sock"),
+      defaultText: "$FEEDD_SOCKET, $XDG_RUNTIME_DIR/feedd.sock if it was ever there, or /run/feedd/feedd.sock"),
     OptionDescription(
       "timeout", value: .duration(.milliseconds(1)...(.seconds(31_536_000))),
       help: "give up after this time and exit with status 4", defaultText: "30s; none for watch and push"),
     OptionDescription(
       "json", help: "print JSON, one value a line (default when standard output is not a terminal)"),
-    OptionDescription("verbose", letter: "v", help: "add the protocol's code and data to errors"),
+    OptionDescription("quiet", letter: "q", help: "print nothing but errors"),
+    OptionDescription(
+      "verbose", letter: "v", help: "add the protocol's code and data to errors, and tell which socket is used and why"),
   ]
 }
 
@@ -62,11 +66,34 @@ extension Command {
     help: "change only if a feed, by default the changed one, has this revision; 'none' if it must be undefined",
     repeats: true)
 
+  /// The option for a condition on the elements that a command names.
+  static let elementCondition = OptionDescription(
+    "where", value: .text("FILTER"),
+    help: "change nothing unless each element named matches, as in '!@.owner'; exit with 1 if one does not")
+
   /// The options of a command that changes rows.
   static let changing = [animation, condition]
 }
 
 extension Invocation {
+  /// Sends one request that changes rows, and prints its result.
+  ///
+  /// Asks only for the numbers of the changed rows if their places are not printed, or are too many for a frame.
+  func change(_ method: String, _ params: consuming ParameterWriter) throws(Failure) -> ExitStatus {
+    let params = params.finish()
+    do throws(Failure) {
+      return try request(method, listsPlaces ? params : Self.counting(params), show: Show.mutation)
+    } catch {
+      guard listsPlaces, !console.wantsJSON, error.exceeds(["maxFrame"]) else { throw error }
+      return try request(method, Self.counting(params), show: Show.mutation)
+    }
+  }
+
+  /// Whether the places of changed rows may be printed.
+  private var listsPlaces: Bool { console.isJSON && !console.isQuiet }
+
+  private static func counting(_ params: String) -> String { Operands.adding("\"result\":\"counts\"", to: params) }
+
   /// Begins the parameters of a request that changes the feed of the first operand: the feed, the animation hint and
   /// the conditions.
   func changeParameters() throws(Failure) -> ParameterWriter {
@@ -77,9 +104,14 @@ extension Invocation {
   }
 
   /// Adds the animation hint and the conditions.
-  func addChangeMembers(of feed: String, to params: inout ParameterWriter) throws(Failure) {
+  /// - Parameter revision: the revision that the feed must have; nil for any.
+  func addChangeMembers(
+    of feed: String, to params: inout ParameterWriter, at revision: Int? = nil
+  ) throws(Failure) {
     if let hint = options.text("animation") { params.add("animation", hint) }
-    var conditions: [String] = []
+    if let filter = options.text("where") { params.add("where", filter) }
+    if options.contains("absent") { params.add("absent", true) }
+    var conditions = try revision.map { revision throws(Failure) in [try condition("\(revision)", of: feed)] } ?? []
     for word in options.texts("if") { conditions.append(try condition(word, of: feed)) }
     if !conditions.isEmpty { params.add("if", json: conditions) }
   }

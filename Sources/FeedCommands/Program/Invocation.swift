@@ -17,15 +17,27 @@ struct Invocation {
 
   var operands: [String] { options.operands }
 
-  /// The path of the daemon's socket (`Protocol/README.md`, "Connecting and framing").
-  var socketPath: String {
-    options.text("socket") ?? global.text("socket") ?? SocketPath.clientDefault(environment)
+  /// The daemon's socket (`Protocol/README.md`, "Connecting and framing"), and why it is this one.
+  var socket: SocketPath.Choice {
+    if let path = options.text("socket") ?? global.text("socket") {
+      return .init(path: path, reason: "--socket names it")
+    }
+    return SocketPath.clientChoice(environment)
+  }
+
+  /// The path of the daemon's socket.
+  var socketPath: String { socket.path }
+
+  /// Tells which socket is used, and why.
+  func saySocket() {
+    let socket = socket
+    console.say("socket \(socket.path): \(socket.reason)")
   }
 
   /// The value of `--timeout`.
   var timeout: Duration? { options.duration("timeout") ?? global.duration("timeout") }
 
-  /// Whether errors show the protocol's code and data.
+  /// Whether errors show the protocol's code and data, and the socket is named.
   var isVerbose: Bool { options.contains("verbose") || global.contains("verbose") }
 
   /// The deadline of a single request, in nanoseconds of ``MonotonicClock``: ``end``, or in 30 s.

@@ -9,6 +9,13 @@ enum Operands {
   /// Returns the JSON of an identity: a JSON number or string unchanged, any other word as a string.
   static func id(_ word: String) -> String { isJSON(word, of: [.number, .string]) ? word : quoted(word) }
 
+  /// Returns the shortest word that ``id(_:)`` converts to an identity.
+  static func word(ofID id: JSONView) -> String {
+    let source = String(decoding: id.text, as: UTF8.self)
+    guard let text = id.string, !text.isEmpty, !text.hasPrefix("-"), self.id(text) == source else { return source }
+    return text
+  }
+
   /// Returns the JSON of a child: an index unchanged, any other word as a name.
   static func child(_ word: String) -> String { Int(word).map { "\($0)" } ?? quoted(word) }
 
@@ -47,7 +54,16 @@ enum Operands {
       _ = try scanner.scan(bytes)
       return nil
     } catch {
-      return "\(error.message) at byte \(error.offset)"
+      return "\(error.message(in: bytes)) at byte \(error.offset)"
+    }
+  }
+
+  /// Whether a JSON text nests deeper than a number of levels.
+  static func isDeeper(_ text: String, than levels: Int) -> Bool {
+    var text = text
+    return text.withUTF8 { bytes in
+      var scanner = JSONScanner(maxDepth: levels)
+      return (try? scanner.scan(UnsafeRawBufferPointer(bytes))) == nil
     }
   }
 

@@ -42,10 +42,11 @@ package enum Program {
     let text = command.helpText(width: console.terminal.columns)
     if let status = try inform(text, options, console) { return status }
     try check(options.operands, of: command)
-    let json = options.contains("json") || global.contains("json")
+    func isGiven(_ option: String) -> Bool { options.contains(option) || global.contains(option) }
+    let console = makeConsole(json: isGiven("json"), quiet: isGiven("quiet"), environment)
     let invocation = Invocation(
-      command: command, options: options, console: makeConsole(json: json, environment), environment: environment,
-      global: global, states: states)
+      command: command, options: options, console: console, environment: environment, global: global, states: states)
+    if invocation.isVerbose, command.needsDaemon { invocation.saySocket() }
     return try finish(invocation)
   }
 
@@ -120,10 +121,11 @@ package enum Program {
     return .done
   }
 
-  private static func makeConsole(json: Bool, _ environment: Environment) -> Console {
+  private static func makeConsole(json: Bool, quiet: Bool = false, _ environment: Environment) -> Console {
     Console(
       terminal: Terminal(descriptor: StandardStreams.output, environment: environment),
-      errorTerminal: Terminal(descriptor: StandardStreams.error, environment: environment), isJSON: json)
+      errorTerminal: Terminal(descriptor: StandardStreams.error, environment: environment), isJSON: json, isQuiet: quiet
+    )
   }
 }
 

@@ -19,10 +19,10 @@ final class PushStream {
   private var console: Console { invocation.console }
 
   /// - Parameters:
-  ///   - maxFrame: the daemon's limit; every element must be shorter.
+  ///   - hello: the daemon's limits for frames, which every element must fit.
   ///   - showsProgress: whether standard error is a terminal.
   init(
-    _ invocation: Invocation, _ connection: Connection, _ target: PushTarget, maxFrame: Int, showsProgress: Bool,
+    _ invocation: Invocation, _ connection: Connection, _ target: PushTarget, _ hello: ServerHello, showsProgress: Bool,
     input: Int32 = StandardStreams.input
   ) {
     self.invocation = invocation
@@ -30,8 +30,8 @@ final class PushStream {
     self.target = target
     self.input = input
     // The rest of the frame is for the feed's name and the other members of the request.
-    let room = max(maxFrame - target.envelopeBytes, 1)
-    reader = ElementReader(limit: room)
+    let room = max(hello.maxFrame - target.envelopeBytes, 1)
+    reader = ElementReader(limit: room, maxDepth: hello.maxDepth - target.envelopeDepth)
     var window = Pusher.Window()
     window.batchBytes = min(window.batchBytes, room)
     pusher = Pusher(window: window)
@@ -74,9 +74,7 @@ final class PushStream {
       let codes = invocation.isVerbose || console.wantsJSON
       let reason = Explanation.refusal(error, withCode: codes)[0]
       guard let refusal = pusher.refused(reason) else { return }
-      // A refused element was sent alone, so it is the first of its request.
-      let text = refusal.reason.replacing("element 1 ", with: "the element ", maxReplacements: 1)
-      report("line \(refusal.line), column \(refusal.column): \(text)")
+      report(refusal.message)
     }
   }
 
@@ -109,13 +107,11 @@ final class PushStream {
     }
     while let item = reader.next() {
       switch item {
-      case .element(let element, let line):
-        pusher.add(element.text, line: line, column: reader.elementColumn, alone: target.mustTravelAlone(element))
-      case .tooLong(let line):
-        report("line \(line): the element is longer than the daemon's limit for a frame")
-      case .malformed(let line, let column, let reason):
-        malformed += 1
-        report("line \(line), column \(column): not JSON: \(reason)")
+      case .element(let element, let line, let column):
+        pusher.add(element.text, line: line, column: column, alone: target.mustTravelAlone(element))
+      case .flaw(let flaw):
+        if flaw.isSyntax { malformed += 1 }
+        report("\(flaw)")
       }
     }
   }

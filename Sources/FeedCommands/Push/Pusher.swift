@@ -13,6 +13,11 @@ struct Pusher {
     var line: Int
     var column = 1
     var reason: String
+
+    /// The message for people. The element was sent alone, so the daemon's reason may call it the first of its request.
+    var message: String {
+      "line \(line), column \(column): \(reason.replacing("element 1 ", with: "the element ", maxReplacements: 1))"
+    }
   }
 
   /// The sizes of batches, and the number of batches in flight.
@@ -163,6 +168,10 @@ struct PushTarget: Equatable {
   var hasObscureID = false
   /// The animation hint of each request.
   var animation: String?
+  /// The filter that the present elements of each request must match.
+  var filter: String?
+  /// Whether the feed must not have the elements of a request.
+  var isAbsent = false
 
   /// Parses the result of `describe`.
   init(_ description: JSONView) {
@@ -193,6 +202,12 @@ struct PushTarget: Equatable {
     return params.count + method.utf8.count + 128
   }
 
+  /// The levels of arrays and objects around an element in a request.
+  var envelopeDepth: Int { takesMany ? Self.longestEnvelopeDepth : Self.longestEnvelopeDepth - 1 }
+
+  /// The levels around an element of a list: the list, the parameters and the request.
+  static let longestEnvelopeDepth = 3
+
   /// Appends the parameters of the request for a batch.
   func append(_ batch: PushBatch, to params: inout ByteBuffer) {
     params.append("{\"feed\":")
@@ -204,6 +219,12 @@ struct PushTarget: Equatable {
       params.append(",\"animation\":")
       params.appendJSONString(animation)
     }
-    params.append("}")
+    if let filter {
+      params.append(",\"where\":")
+      params.appendJSONString(filter)
+    }
+    if isAbsent { params.append(",\"absent\":true") }
+    // Nobody reads the places of the changed rows.
+    params.append(",\"result\":\"counts\"}")
   }
 }

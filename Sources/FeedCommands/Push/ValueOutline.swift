@@ -20,6 +20,9 @@ struct ValueOutline {
     case commaOrEnd
   }
 
+  /// The deepest nesting that is followed, which bounds the memory. Deeper values are malformed.
+  private static let maxDepth = 1 << 20
+
   /// The number of processed bytes.
   private var offset = 0
   private var expectation = Expectation.value
@@ -72,6 +75,9 @@ struct ValueOutline {
     return .incomplete
   }
 
+  /// Removes bytes that were processed from the beginning of the value: the next call of ``advance(_:)`` gets the rest.
+  mutating func didDiscard(_ count: Int) { offset -= count }
+
   /// Ends a string or a word. Returns whether it was the whole value.
   private mutating func endValue() -> Bool {
     expectation = expectation == .name || expectation == .nameOrEnd ? .colon : .commaOrEnd
@@ -85,9 +91,11 @@ struct ValueOutline {
       (UInt8(ascii: "\""), .nameOrEnd):
       isInString = true
     case (UInt8(ascii: "{"), .value), (UInt8(ascii: "{"), .valueOrEnd):
+      guard open.count < Self.maxDepth else { return false }
       open.append(true)
       expectation = .nameOrEnd
     case (UInt8(ascii: "["), .value), (UInt8(ascii: "["), .valueOrEnd):
+      guard open.count < Self.maxDepth else { return false }
       open.append(false)
       expectation = .valueOrEnd
     case (UInt8(ascii: "}"), .nameOrEnd), (UInt8(ascii: "}"), .commaOrEnd):
@@ -106,6 +114,11 @@ struct ValueOutline {
     default: return false
     }
     return true
+  }
+
+  /// Whether a value may begin with a byte.
+  static func beginsValue(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: "\"") || isWord(byte)
   }
 
   /// Whether a byte may be part of a number or of `true`, `false` and `null`.

@@ -10,7 +10,8 @@ extension Command {
       """,
     about: """
       Shows the daemon's rates with small graphs, what it holds, and its connections, sorted and filtered with keys; \
-      ? lists them. When standard output is not a terminal, it prints one interval and ends.
+      ? lists them. When standard output is not a terminal, and with --json, it prints one interval as a line of JSON and \
+      ends: "rates" a second, "stats" and "clients".
       """,
     options: [
       OptionDescription(
@@ -67,10 +68,15 @@ private final class TopRun {
 
   /// Prints the rates of one interval.
   private func printOnce(_ connection: Connection) throws(Failure) -> ExitStatus {
-    view.add(try sample(connection))
+    let first = try sample(connection)
     let due = MonotonicClock.now &+ interval
     while MonotonicClock.now < due { try wait(connection, nil, until: due) }
     let last = try sample(connection)
+    if console.isJSON {
+      console.print(TopView.json(from: first, to: last))
+      return .done
+    }
+    view.add(first)
     view.add(last)
     for line in view.lines(width: 80, height: last.clients.count + 20) { console.print(line) }
     return .done

@@ -20,16 +20,21 @@ struct TopSample: Equatable {
   /// The numeric members of `stats`.
   var numbers: [String: Int] = [:]
   var clients: [Client] = []
+  /// The results as JSON: of `stats`, and the list of `clients`.
+  private(set) var statsText = "{}"
+  private(set) var clientsText = "[]"
 
   /// Parses the result of `stats`.
   init(time: UInt64, stats: JSONView) {
     self.time = time
+    statsText = String(decoding: stats.compactText, as: UTF8.self)
     for member in stats.members { if let value = member.value.int { numbers[member.key.string ?? ""] = value } }
   }
 
   /// Parses the result of `clients`.
   mutating func take(clients result: JSONView) {
     guard let list = result.member("clients") else { return }
+    clientsText = String(decoding: list.compactText, as: UTF8.self)
     clients = list.elements.map { row in
       func number(_ name: StaticString) -> Int { row.member(name)?.int ?? 0 }
       return Client(

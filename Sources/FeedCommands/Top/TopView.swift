@@ -168,6 +168,22 @@ struct TopView {
     }
   }
 
+  /// Returns the JSON of the interval between two samples: its rates per second, and what the daemon said at its end.
+  static func json(from before: TopSample, to after: TopSample) -> String {
+    let nanoseconds = after.time &- before.time
+    var rates = ParameterWriter()
+    for quantity in Self.rates {
+      guard let value = after.numbers[quantity.member] else { continue }
+      rates.add(quantity.member, rate(before.numbers[quantity.member] ?? 0, value, nanoseconds))
+    }
+    var object = ParameterWriter()
+    object.add("milliseconds", Int(clamping: nanoseconds / 1_000_000))
+    object.add("rates", json: rates.finish())
+    object.add("stats", json: after.statsText)
+    object.add("clients", json: after.clientsText)
+    return object.finish()
+  }
+
   /// A counter that decreased was reset.
   private static func rate(_ before: Int, _ after: Int, _ nanoseconds: UInt64) -> Int {
     guard nanoseconds > 0, after > before else { return 0 }

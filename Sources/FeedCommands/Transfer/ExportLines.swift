@@ -9,8 +9,8 @@ import FeedSystem
 struct ExportLines: ~Copyable {
   enum Line {
     case feed(Heading)
-    /// An element of the last feed, and the number of its line.
-    case element(JSONView, line: Int)
+    /// An element of the last feed, and its place in the file.
+    case element(JSONView, line: Int, column: Int)
   }
 
   /// The line before the elements of a feed.
@@ -22,18 +22,21 @@ struct ExportLines: ~Copyable {
   }
 
   private let input: RepeatableInput
-  private let maxFrame: Int
+  private let hello: ServerHello
 
-  /// - Parameter maxFrame: the greatest frame that the daemon accepts.
-  init(_ input: consuming RepeatableInput, maxFrame: Int) {
+  /// - Parameter hello: the daemon's limits for frames.
+  init(_ input: consuming RepeatableInput, _ hello: ServerHello) {
     self.input = input
-    self.maxFrame = maxFrame
+    self.hello = hello
   }
 
   /// Calls `take` with each line.
   /// - Throws: a usage error for an incomplete or malformed file, and what `take` throws.
   func read(_ take: (Line) throws(Failure) -> Void) throws(Failure) {
-    var reader = ElementReader(limit: max(maxFrame - 256, 1), opensArrays: false)
+    // The frame has more members, and arrays and objects around the element.
+    var reader = ElementReader(
+      limit: max(hello.maxFrame - 256, 1), maxDepth: hello.maxDepth - PushTarget.longestEnvelopeDepth,
+      opensArrays: false)
     var validator = ExportValidator()
     var offset = 0
     while true {
@@ -63,13 +66,11 @@ private struct ExportValidator {
   /// Returns the line of an item.
   mutating func line(_ item: ElementReader.Item) throws(Failure) -> ExportLines.Line {
     switch item {
-    case .tooLong(let line): throw .usage("import: the element in line \(line) is longer than the daemon's frames")
-    case .malformed(let line, let column, let reason):
-      throw .usage("import: line \(line), column \(column): not JSON: \(reason)")
-    case .element(let view, let line) where missingElements > 0:
+    case .flaw(let flaw): throw .usage("import: \(flaw)")
+    case .element(let view, let line, let column) where missingElements > 0:
       missingElements -= 1
-      return .element(view, line: line)
-    case .element(let view, let line): return .feed(try begin(view, line))
+      return .element(view, line: line, column: column)
+    case .element(let view, let line, _): return .feed(try begin(view, line))
     }
   }
 

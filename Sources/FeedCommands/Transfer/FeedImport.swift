@@ -38,7 +38,7 @@ final class FeedImport {
     self.policy = policy
     animation = invocation.options.text("animation")
     self.maxFrame = maxFrame
-    if invocation.console.errorTerminal.canRedraw { progress = TransferProgress() }
+    if invocation.console.errorTerminal.canRedraw, !invocation.console.isQuiet { progress = TransferProgress() }
   }
 
   /// Imports an export. Validates all of it before the first change.
@@ -57,7 +57,7 @@ final class FeedImport {
     try export.read { line throws(Failure) in
       switch line {
       case .feed(let heading): try begin(heading)
-      case .element(let view, let line): try push(view, line)
+      case .element(let view, let line, let column): try push(view, line, column)
       }
     }
     try endFeed()
@@ -91,9 +91,9 @@ final class FeedImport {
     return try invocation.call(connection, "describe", params.finish(), deadline: invocation.deadline(), read)
   }
 
-  private func push(_ element: JSONView, _ line: Int) throws(Failure) {
+  private func push(_ element: JSONView, _ line: Int, _ column: Int) throws(Failure) {
     guard let target else { return }
-    pusher.add(element.text, line: line, alone: target.mustTravelAlone(element))
+    pusher.add(element.text, line: line, column: column, alone: target.mustTravelAlone(element))
     try send()
     while !pusher.wantsLines { try receive() }
     if let line = progress?.line("imported", target.feed, pushed + pusher.pushed, console.errorTerminal.columns) {
@@ -222,7 +222,7 @@ final class FeedImport {
         case .failure(let error):
           if let refusal = pusher.refused(Explanation.refusal(error, withCode: invocation.isVerbose)[0]) {
             refused += 1
-            console.say("line \(refusal.line): \(refusal.reason)")
+            console.say(refusal.message)
           }
         }
       }

@@ -130,20 +130,20 @@ final class StateLines: LineDisplay {
       let sections = mirror.sections.map { SectionSummary(name: $0.name, count: $0.rows.count) }
       show(counts: sections, revision: mirror.progress.revision, of: mirror.feed)
     case .rows(let template, let count, let separator):
-      texts[feed] = Self.texts(mirror, template, count)
-      show(count, separator)
+      texts[feed] = Self.texts(mirror, template, count ?? 1)
+      show(separator, isOneLine: count == nil)
     }
     return true
   }
 
-  /// Prints `count` lines for each feed, empty ones for missing rows; with a separator, one line with the rows of all
-  /// feeds. Prints nothing before the snapshot of every feed is complete.
-  private func show(_ count: Int, _ separator: String?) {
+  /// Prints a line for each row; with a separator, one line with the rows of all feeds. Without `--rows`, a feed without rows
+  /// has an empty line. Prints nothing before the snapshot of every feed is complete.
+  private func show(_ separator: String?, isOneLine: Bool) {
     let known = texts.compactMap(\.self)
     guard known.count == texts.count else { return }
     if let separator { return console.print(known.joined().joined(separator: separator)) }
     for texts in known {
-      for place in 0..<count { console.print(place < texts.count ? texts[place] : "") }
+      for text in texts.isEmpty && isOneLine ? [""] : texts { console.print(text) }
     }
   }
 
@@ -166,7 +166,7 @@ final class StateLines: LineDisplay {
 
   /// Prints the number of rows of each section.
   func show(counts sections: [SectionSummary], revision: UInt64, of feed: String) {
-    if console.wantsJSON {
+    if console.isJSON {
       var object = ParameterWriter()
       object.add("feed", feed)
       object.add("revision", json: "\(revision)")

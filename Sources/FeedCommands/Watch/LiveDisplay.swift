@@ -26,6 +26,8 @@ final class LiveDisplay: WatchDisplay {
   private var focus = 0
   private var view = View.rows
   private var sought = ""
+  /// Whether the last key was a search that found nothing.
+  private var hasNoMatch = false
   private var isPaused = false
   private var isDirty = true
   private var drawnAt: UInt64 = 0
@@ -68,13 +70,19 @@ final class LiveDisplay: WatchDisplay {
   private func lines(_ feeds: [WatchState], width: Int, height: Int) -> [String] {
     switch view {
     case .text(let page): return page.lines(width: width, height: height)
-    case .rows: return lists(feeds, width: width, height: height)
-    case .search(let text):
-      var prompt = LinePainter(width: width, palette: Palette(isOn: false))
-      prompt.add("/\(text)█")
-      let lines = lists(feeds, width: width, height: height - 1)
-      return lines + [String](repeating: "", count: max(height - 1 - lines.count, 0)) + [prompt.text]
+    case .rows:
+      guard hasNoMatch else { return lists(feeds, width: width, height: height) }
+      return lists(feeds, width: width, height: height, above: "no match for '\(sought)'")
+    case .search(let text): return lists(feeds, width: width, height: height, above: "/\(text)█")
     }
+  }
+
+  /// Returns the lines of the feeds above a last line.
+  private func lists(_ feeds: [WatchState], width: Int, height: Int, above text: String) -> [String] {
+    var last = LinePainter(width: width, palette: Palette(isOn: false))
+    last.add(text)
+    let lines = lists(feeds, width: width, height: height - 1)
+    return lines + [String](repeating: "", count: max(height - 1 - lines.count, 0)) + [last.text]
   }
 
   /// Returns the lines of the feeds side by side: as many as fit, around the one with the focus.
@@ -125,6 +133,7 @@ extension LiveDisplay {
   }
 
   private func take(_ key: Key, _ feeds: [WatchState]) -> WatchInput? {
+    hasNoMatch = false
     switch view {
     case .rows: return takeInLists(key, feeds)
     case .text(var page):
@@ -135,11 +144,15 @@ extension LiveDisplay {
     return nil
   }
 
+  private func search(_ mirror: Mirror, forward: Bool) {
+    hasNoMatch = !panes[focus].list.search(sought, in: mirror, forward: forward)
+  }
+
   private func takeInSearch(_ key: Key, _ text: String, _ feeds: [WatchState]) {
     switch key {
     case .enter:
       (view, sought) = (.rows, text)
-      if let mirror = panes[focus].shown(feeds[focus]) { panes[focus].list.search(sought, in: mirror, forward: true) }
+      if let mirror = panes[focus].shown(feeds[focus]) { search(mirror, forward: true) }
     case .escape: view = .rows
     case .backspace: view = text.isEmpty ? .rows : .search(String(text.dropLast()))
     case .character(let character): view = .search(text + String(character))
@@ -176,8 +189,8 @@ extension LiveDisplay {
     case .pageUp: panes[focus].list.move(by: -page, in: mirror)
     case .home, .character("g"): panes[focus].list.move(by: -mirror.count - 1, in: mirror)
     case .end, .character("G"): panes[focus].list.move(by: mirror.count + 1, in: mirror)
-    case .character("n"): panes[focus].list.search(sought, in: mirror, forward: true)
-    case .character("N"): panes[focus].list.search(sought, in: mirror, forward: false)
+    case .character("n"): search(mirror, forward: true)
+    case .character("N"): search(mirror, forward: false)
     case .character("s"):
       guard !isPaused, let path = panes[focus].list.cursor else { return nil }
       return .select(

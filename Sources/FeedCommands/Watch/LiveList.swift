@@ -331,8 +331,9 @@ extension LiveList {
   }
 
   /// Moves the cursor to the next or previous row whose text contains the words, wrapping around.
-  mutating func search(_ words: String, in mirror: Mirror, forward: Bool) {
-    guard !words.isEmpty, mirror.count > 0 else { return }
+  /// - Returns: whether there is one, or there are no words.
+  mutating func search(_ words: String, in mirror: Mirror, forward: Bool) -> Bool {
+    if words.isEmpty { return true }
     let wanted = words.lowercased()
     let start = cursor.map { Self.offset(of: $0, in: mirror) } ?? (forward ? -1 : 0)
     var matches: [Int] = []
@@ -344,8 +345,10 @@ extension LiveList {
       }
     }
     let next = forward ? matches.first { $0 > start } ?? matches.first : matches.last { $0 < start } ?? matches.last
-    if let next { cursor = Self.path(next, in: mirror) }
     unseen = []
+    guard let next else { return false }
+    cursor = Self.path(next, in: mirror)
+    return true
   }
 
   private func text(of row: FeedClient.Row) -> String {

@@ -8,8 +8,8 @@ struct WatchSettings {
   enum Output: Equatable {
     /// The default: notifications for programs, a list for people.
     case changes
-    /// The first rows of each feed as text after every change.
-    case rows(Template, count: Int, separator: String?)
+    /// The first rows of each feed as text after every change; without a count, the first one or an empty line.
+    case rows(Template, count: Int?, separator: String?)
     /// The numbers of rows after every change.
     case counts
   }
@@ -57,8 +57,8 @@ struct WatchSettings {
   private static func output(_ invocation: Invocation) throws(Failure) -> Output {
     let words = invocation.options
     if let text = words.text("print") {
-      let rows = words.integer("rows") ?? 1
-      return .rows(try Template(text[...], option: "--print"), count: rows, separator: words.text("separator"))
+      let template = try Template(text[...], option: "--print")
+      return .rows(template, count: words.integer("rows"), separator: words.text("separator"))
     }
     for option in ["rows", "separator"] where words.contains(option) {
       throw invocation.usage("--\(option) needs --print TEMPLATE")
