@@ -34,9 +34,12 @@ let moduleOptimizer = Context.environment["FEEDD_OPTIMIZE"] == nil ? [] : optimi
 ///
 /// - Parameter isHot: whether tests spend time in the module, so that scripts/test optimizes it.
 func module(
-  _ name: String, _ dependencies: [Target.Dependency] = [], settings: [SwiftSetting] = settings, isHot: Bool = true
+  _ name: String, _ dependencies: [Target.Dependency] = [], settings: [SwiftSetting] = settings, isHot: Bool = true,
+  resources: [Resource] = []
 ) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: settings + (isHot ? moduleOptimizer : []))
+  .target(
+    name: name, dependencies: dependencies, resources: resources,
+    swiftSettings: settings + (isHot ? moduleOptimizer : []))
 }
 
 func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -79,8 +82,10 @@ let package = Package(
       ],
       settings: daemonSettings),
     module("FeedClient", ["FeedJSON", "FeedChange", "FeedWire", "FeedSystem"]),
+    // The completions are links to scripts/completions.
     module(
-      "FeedCommands", ["FeedJSON", "FeedQuery", "FeedChange", "FeedClient", "FeedWire", "FeedSystem"], isHot: false),
+      "FeedCommands", ["FeedJSON", "FeedQuery", "FeedChange", "FeedClient", "FeedWire", "FeedSystem"], isHot: false,
+      resources: ["feedclient.bash", "_feedclient", "feedclient.fish"].map { .embedInCode("Completions/\($0)") }),
     program("feedd", ["FeedServer", "FeedEngine", "FeedSystem"]),
     program("feedclient", ["FeedCommands", "FeedStorage", "FeedSystem"]),
     program(

@@ -8,6 +8,7 @@ import pty
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -28,6 +29,9 @@ def options(text):
 
 def commands():
     return re.findall(r"^  ([a-z][A-Za-z-]*)  ", help_of("feedclient"), re.MULTILINE)
+
+
+COMMON = {"--socket", "--timeout", "--json", "--quiet", "--verbose"}
 
 
 def manual(name):
@@ -71,7 +75,7 @@ class Manuals(unittest.TestCase):
         self.assertEqual(sorted(re.findall(r"^\.SS ([a-z][A-Za-z-]*)", text, re.MULTILINE)), sorted(commands()))
         for command in commands():
             paragraph = re.split(r"^\.S[SH] ", re.split(rf"^\.SS {command}\b", text, flags=re.M)[1], flags=re.M)[0]
-            own = options(help_of("feedclient", command)) - {"--socket", "--timeout", "--json", "--verbose"}
+            own = options(help_of("feedclient", command)) - COMMON
             self.assertEqual(set(re.findall(r"(--[a-z-]+)", paragraph)) - {"--json"}, own, command)
 
     def test_the_options_that_may_be_repeated_are_the_same_everywhere(self):
@@ -131,6 +135,147 @@ class Limits(unittest.TestCase):
         self.assertEqual(values, reported, "run scripts/limits to update the table and the man page")
 
 
+class Outputs(unittest.TestCase):
+    """In a pipe, and with --json, every command prints JSON, one value a line."""
+
+    # One call of each command in this order, after the preparation below; None: its lines are for another program.
+    CALLS = {
+        "push": ["push", "f", '{"id":3,"s":"a"}'],
+        "set": ["set", "l", "1", "2", "3"],
+        "patch": ["patch", "f", "3", '{"t":1}'],
+        "delete": ["delete", "f", "1"],
+        "watch": ["watch", "f", "--snapshot-only"],
+        "get": ["get", "f", "3"],
+        "range": ["range", "f", "0", "0", "9"],
+        "query": ["query", "f", "$[*]"],
+        "snapshot": ["snapshot", "f"],
+        "insert": ["insert", "l", "4"],
+        "replace": ["replace", "l", "--at", "0", "5"],
+        "remove": ["remove", "l", "0"],
+        "move": ["move", "l", "0", "1"],
+        "put": ["put", "one", "7"],
+        "select": ["select", "f", "0,0"],
+        "deselect": ["deselect", "f", "--all"],
+        "selected": ["selected", "f"],
+        "define": ["define", "g"],
+        "undefine": ["undefine", "g"],
+        "feeds": ["feeds"],
+        "describe": ["describe", "f"],
+        "activate": ["activate", "tabs", "0"],
+        "insertChild": ["insertChild", "tabs", "one"],
+        "removeChild": ["removeChild", "tabs", "one"],
+        "export": ["export", "f"],
+        "import": ["import", "{export}"],
+        "backup": ["backup", "{backup}"],
+        "restore": ["restore", "{backup}", "--state", "{state}"],
+        "verify": ["verify", "f"],
+        "sync": ["sync"],
+        "stats": ["stats"],
+        "top": ["top", "--interval", "100ms"],
+        "clients": ["clients"],
+        "quotas": ["quotas"],
+        "kick": ["kick", "{connection}"],
+        "log-level": ["log-level"],
+        "ping": ["ping"],
+        "call": ["call", "ping"],
+        "completion": None,
+    }
+    # Options that choose another output.
+    MORE = [
+        ["watch", "f", "--counts", "--snapshot-only"], ["stats", "--watch", "--interval", "100ms", "--timeout", "150ms"],
+        ["query", "f", "$[*]", "--places"], ["log-level", "info"], ["define", '{"feed":"f2"}'], ["feeds", "--json", "--names"],
+        ["feeds", "--json", "--tree"], ["get", "f", "unknown"],
+    ]
+
+    def run_client(self, *words):
+        return subprocess.run(
+            [support.binary("feedclient"), *words], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+            env={**os.environ, "FEEDD_SOCKET": self.daemon.path, "COLUMNS": "40"})
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        state = os.path.join(folder.name, "of the daemon")
+        self.daemon = support.Daemon("--state", state, durability="process")
+        self.addCleanup(self.daemon.stop)
+        names = ("export", "backup", "state", "connection")
+        self.places = {name: os.path.join(folder.name, name) for name in names}
+        other = self.daemon.connect()
+        self.addCleanup(other.close)
+        own = [client["connection"] for client in other.call("clients")["clients"] if client.get("self")]
+        self.places["connection"] = str(own[0])
+        with open(self.places["export"], "w", encoding="utf-8") as file:
+            file.write('{"feed":"imported","kind":"array","count":1}\n1\n')
+        for words in (
+            ["define", "f", "--section", "$.s"], ["define", "l", "--kind", "array"], ["define", "one", "--kind", "single"],
+            ["define", "tabs", "--kind", "segmented", "--child", "l"], ["push", "f", '{"id":1,"s":"b c"}', '{"id":2}'],
+        ):
+            self.assertEqual(self.run_client(*words).returncode, 0)
+
+    def test_every_command_prints_lines_of_json(self):
+        # trigger prints what its command prints.
+        self.assertEqual(set(self.CALLS), set(commands()) - {"trigger"})
+        for option in ([], ["--json"]):
+            for words in [words for words in self.CALLS.values() if words] + self.MORE:
+                if option and words[0] in ("kick", "backup", "undefine"):
+                    continue
+                if option and words[0] in ("import", "restore"):
+                    words = [*words, "--replace"]
+                words = [word.format(**self.places) if word[1:-1] in self.places else word for word in words]
+                done = self.run_client(*words, *option)
+                self.assertIn(done.returncode, (0, 1) if "unknown" in words else (0, 4) if "--timeout" in words else (0,), (words, done.stderr))
+                self.assertTrue(done.stdout.endswith("\n"), words)
+                for line in done.stdout.splitlines():
+                    json.loads(line)
+
+    def test_quiet_prints_only_errors(self):
+        for words in self.CALLS.values():
+            if not words or words[0] in ("export", "kick", "backup", "restore"):
+                continue
+            words = [word.format(**self.places) if word[1:-1] in self.places else word for word in words]
+            done = self.run_client(words[0], "--quiet", *words[1:])
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""), words)
+        self.assertNotEqual(self.run_client("-q", "get", "nowhere", "1").stderr, "")
+        self.assertEqual(self.run_client("export", "-q", "f").returncode, 2)
+
+
+class Sockets(unittest.TestCase):
+    def test_all_clients_choose_the_same_socket(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        home, runtime, state = (os.path.join(folder.name, name) for name in ("home", "runtime", "state"))
+        own, system = os.path.join(runtime, "feedd.sock"), "/run/feedd/feedd.sock"
+        for path in (home, runtime):
+            os.mkdir(path)
+        both = {"HOME": home, "XDG_RUNTIME_DIR": runtime}
+        python = [sys.executable, "-c", "import feedd; print(feedd.socket_path())"]
+        node = ["node", "--input-type=module", "-e", f"import * as c from '{PROTOCOL}/clients/javascript/node.js'; console.log(c.socketPath())"]
+
+        def check(expected, environment):
+            env = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{PROTOCOL}/clients/python", **environment}
+            done = subprocess.run([support.binary("feedclient"), "-v", "ping"], capture_output=True, text=True, env=env)
+            self.assertEqual(done.returncode, 3)
+            self.assertEqual(re.match(r"feedclient: socket (\S+): ", done.stderr)[1], expected)
+            for command in [python] + ([node] if shutil.which("node") else []):
+                done = subprocess.run(command, capture_output=True, text=True, env=env)
+                self.assertEqual((done.stdout, done.stderr), (expected + "\n", ""), (command[0], environment))
+
+        check("/nonexistent/socket", {**both, "FEEDD_SOCKET": "/nonexistent/socket"})
+        check(system, {**both, "FEEDD_SOCKET": ""})
+        check(system, {"HOME": home})
+        check(system, {"XDG_RUNTIME_DIR": runtime})
+        for trace in (own, own + ".own"):
+            with open(trace, "w", encoding="utf-8"):
+                check(own, both)
+            os.unlink(trace)
+        os.makedirs(os.path.join(home, ".local", "state", "feedd"))
+        check(own, both)
+        check(own, {**both, "XDG_STATE_HOME": "relative"})
+        check(system, {**both, "XDG_STATE_HOME": state})
+        os.makedirs(os.path.join(state, "feedd"))
+        check(own, {"XDG_RUNTIME_DIR": runtime, "XDG_STATE_HOME": state})
+
+
 class Completions(unittest.TestCase):
     FOLDER = ROOT / "scripts" / "completions"
 
@@ -168,6 +313,91 @@ class Completions(unittest.TestCase):
         self.assertEqual(self.complete("feedd", "--max-fr"), {"--max-frame"})
         self.assertEqual(self.complete("feedd", "--durability", "m"), {"memory"})
         self.assertEqual(self.complete("feedd", "--chec"), {"--check", "--check-config", "--check-reload"})
+
+    def feeds_with_rows(self):
+        daemon = support.Daemon()
+        self.addCleanup(daemon.stop)
+        self.socket = daemon.path
+        with daemon.connect() as connection:
+            connection.call("define", feed="k", kind="collection", section="$.s")
+            connection.call("define", feed="q", kind="array", id="$.id")
+            rows = [{"id": 3, "s": "x y"}, {"id": "17", "s": 2}, {"id": "a b", "s": "x y"}, {"id": "it's", "s": "x y"}]
+            connection.push("k", rows + [{"id": "line\nbreak", "s": "x y"}])
+            connection.push("q", rows)
+        path = os.path.dirname(support.binary("feedd")) + ":" + os.environ["PATH"]
+        return {**os.environ, "PATH": path, "FEEDD_SOCKET": self.socket, "XDG_RUNTIME_DIR": "/nonexistent"}
+
+    # What the shells offer after these words, the first feed of which has rows.
+    OFFERS = [
+        (["range", "k"], ["2", "x y"]),
+        (["select", "k"], ["2,", "x y,"]),
+        (["get", "k", "--at"], ["2,", "x y,"]),
+        (["get", "k"], ['"17"', "3", "a b", "it's"]),
+        (["patch", "q", "--at", "0"], ['"17"', "3", "a b", "it's"]),
+        (["delete", "q", "3"], ['"17"', "3", "a b", "it's"]),
+        (["move", "q", "--before"], ['"17"', "3", "a b", "it's"]),
+        (["move", "q", "--id"], ['"17"', "3", "a b", "it's"]),
+        (["completion"], ["bash", "fish", "zsh"]),
+    ]
+
+    def test_bash_offers_sections_and_identities(self):
+        environment = self.feeds_with_rows()
+        script = f"""
+            source {self.FOLDER}/feedclient.bash
+            COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _feedclient
+            for word in "${{COMPREPLY[@]}}"; do eval "printf '%s\n' $word"; done
+        """
+        for words, offered in self.OFFERS:
+            for socket in ([], ["--socket", self.socket]):
+                env = environment if not socket else {**environment, "FEEDD_SOCKET": "/nonexistent"}
+                command = ["bash", "-c", script, "bash", "feedclient", *socket, *words, ""]
+                done = subprocess.run(command, capture_output=True, text=True, env=env)
+                self.assertEqual((sorted(done.stdout.splitlines()), done.stderr), (offered, ""), words)
+        done = subprocess.run(
+            ["bash", "-c", script, "bash", "feedclient", "--socket", ""], capture_output=True, text=True,
+            env={**environment, "XDG_RUNTIME_DIR": os.path.dirname(self.socket)})
+        self.assertEqual(done.stdout.splitlines(), [self.socket])
+
+    @unittest.skipUnless(shutil.which("fish"), "fish is not installed")
+    def test_fish_offers_sections_and_identities(self):
+        environment = self.feeds_with_rows()
+        for words, offered in self.OFFERS:
+            script = f"source {self.FOLDER}/feedclient.fish; complete -C '{' '.join(['feedclient', *words, ''])}'"
+            done = subprocess.run(["fish", "--no-config", "-c", script], capture_output=True, text=True, env=environment)
+            found = [line.split("\t")[0] for line in done.stdout.splitlines() if not line.startswith("-")]
+            self.assertEqual((sorted(found), done.stderr), (offered, ""), words)
+
+    @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
+    def test_zsh_offers_sections_and_identities(self):
+        environment = self.feeds_with_rows()
+        script = """
+            compadd() {
+              local -a given=("$@") names
+              local suffix=""
+              while (( $# )); do
+                case $1 in
+                  -S) shift; suffix=$1 ;;
+                  -a | --) ;;
+                  *) if (( ${given[(I)-a]} )); then names+=("${(@P)1}"); else names+=("$1"); fi ;;
+                esac
+                shift
+              done
+              print -rl -- "${(@)^names}$suffix"
+            }
+            compdef() { registered=$2 }
+            eval "$(feedclient completion zsh)"
+            [[ $registered == feedclient ]] || exit 9
+            words=("$@"); CURRENT=$#words; _feedclient
+        """
+        for words, offered in self.OFFERS:
+            command = ["zsh", "-f", "-c", script, "zsh", "feedclient", *words, ""]
+            done = subprocess.run(command, capture_output=True, text=True, env=environment)
+            self.assertEqual((sorted(done.stdout.splitlines()), done.stderr), (offered, ""), words)
+
+    def test_the_program_prints_the_files(self):
+        for shell, file in (("bash", "feedclient.bash"), ("zsh", "_feedclient"), ("fish", "feedclient.fish")):
+            done = subprocess.run([support.binary("feedclient"), "completion", shell], capture_output=True)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, (self.FOLDER / file).read_bytes(), b""))
 
     def test_every_option_of_feedd_that_takes_a_file_or_a_word_completes_it(self):
         values = re.findall(r"^ +--([a-z-]+) (?:PATH|DIR|FILE|[a-z]+(?:\|[a-z]+)+)", help_of("feedd"), re.MULTILINE)

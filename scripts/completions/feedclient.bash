@@ -50,8 +50,8 @@ _feedclient_offer() {
   done
 }
 
-# Lets readline complete the name of a file. It quotes what it inserts.
-_feedclient_files() { compopt -o default 2>/dev/null; }
+# Runs feedclient with the socket of the command line.
+_feedclient_ask() { feedclient ${socket:+--socket "$socket"} --timeout 1s "$@" 2>/dev/null; }
 
 _feedclient_options() {
   feedclient ${1:+"$1"} --help 2>/dev/null | grep -oE '^ +(-[A-Za-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'
@@ -66,63 +66,100 @@ _feedclient_commands() {
 _feedclient_feeds() {
   local bins='/'
   [[ $1 =~ ^(watch|trigger|get|range|query|snapshot|select|deselect|selected|verify|describe)$ ]] && bins='^$'
-  feedclient --timeout 1s feeds --names 2>/dev/null | grep -v "$bins"
+  _feedclient_ask feeds --names | grep -v "$bins"
 }
 
 _feedclient_methods() {
-  feedclient --json --timeout 1s call hello 2>/dev/null | grep -oE '"methods":\[[^]]*' | grep -oE '"[a-zA-Z]+"' | tr -d '"'
+  _feedclient_ask --json call hello | grep -oE '"methods":\[[^]]*' | grep -oE '"[a-zA-Z]+"' | tr -d '"'
 }
 
 _feedclient_connections() {
-  feedclient --json --timeout 1s clients 2>/dev/null | grep -oE '^\{"connection":[0-9]+' | cut -d : -f 2
+  _feedclient_ask --json clients | grep -oE '^\{"connection":[0-9]+' | cut -d : -f 2
+}
+
+_feedclient_sockets() {
+  local path
+  for path in "${XDG_RUNTIME_DIR:-/nonexistent}/feedd.sock" /run/feedd/feedd.sock; do
+    [[ -S $path ]] && printf '%s\n' "$path"
+  done
+}
+
+# Offers sections, each with the comma before its row.
+_feedclient_places() {
+  _feedclient_offer "$1" < <(_feedclient_ask completion --sections "$feed" | sed 's/$/,/')
+  compopt -o nospace 2>/dev/null
+}
+
+# Offers the values of an option. Returns whether it takes one.
+_feedclient_value() {
+  case $1 in
+    --socket) _feedclient_offer "$word" < <(_feedclient_sockets) ;;
+    --kind) _feedclient_offer "$word" <<<$'collection\narray\nsingle\ncomposed\nsegmented\nslots\nview' ;;
+    --child | --of) _feedclient_offer "$word" < <(_feedclient_feeds watch) ;;
+    --id | --before | --after)
+      [ "$command" = move ] && _feedclient_offer "$word" < <(_feedclient_ask completion --ids "$feed")
+      [ "$command" = insertChild ] && _feedclient_offer "$word" < <(_feedclient_feeds watch)
+      ;;
+    --at) [ "$command" = get ] && _feedclient_places "$word" ;;
+    --since-file | --state | --timeout | --template | --print | --separator | --rows | --count | --interval | --throttle) ;;
+    --where | --if | --animation | --only | --retries | --jobs) ;;
+    *) return 1 ;;
+  esac
+  return 0
+}
+
+# Offers the operand at a position after the command.
+_feedclient_operand() {
+  case $command:$1 in
+    log-level:0) _feedclient_offer "$word" <<<$'error\nwarning\nnotice\ninfo\ndebug' ;;
+    completion:0) _feedclient_offer "$word" <<<$'bash\nzsh\nfish' ;;
+    kick:*) _feedclient_offer "$word" < <(_feedclient_connections) ;;
+    call:0) _feedclient_offer "$word" < <(_feedclient_methods) ;;
+    import:* | backup:* | restore:* | call:*) ;;
+    *:0 | export:* | watch:*) _feedclient_offer "$word" < <(_feedclient_feeds "$command") ;;
+    range:1) _feedclient_offer "$word" < <(_feedclient_ask completion --sections "$feed") ;;
+    select:* | deselect:*) _feedclient_places "$word" ;;
+    get:1 | patch:1 | delete:*) _feedclient_offer "$word" < <(_feedclient_ask completion --ids "$feed") ;;
+  esac
 }
 
 _feedclient() {
-  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command="" position=0 index
+  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+  local command="" feed="" socket="" position=0 index plain open
   COMPREPLY=()
 
-  # The command is the first word that is neither an option nor the value of an option. The feed follows it.
+  # The command is the first word that is neither an option nor the value of an option. The operands follow it.
   for ((index = 1; index < COMP_CWORD; index++)); do
-    case ${COMP_WORDS[index]} in
-      --socket | --timeout) ((index++)) ;;
-      -*) ;;
+    _feedclient_unquote "${COMP_WORDS[index]}"
+    case $plain in
+      --socket)
+        ((index++))
+        _feedclient_unquote "${COMP_WORDS[index]}"
+        socket=$plain
+        ;;
+      --timeout | --at | --where | --if | --animation | --template | --id | --before | --after | --kind | --child | --of) ((index++)) ;;
+      -?*) ;;
       *)
-        if [ -z "$command" ]; then command=${COMP_WORDS[index]}; else ((position++)); fi
+        if [ -z "$command" ]; then
+          command=$plain
+        else
+          [ "$position" -eq 0 ] && feed=$plain
+          ((position++))
+        fi
         ;;
     esac
   done
 
-  case $previous in
-    --socket | --since-file | --state)
-      _feedclient_files
-      return
-      ;;
-    --kind)
-      _feedclient_offer "$word" <<<$'collection\narray\nsingle\ncomposed\nsegmented\nslots\nview'
-      return
-      ;;
-    --child | --of)
-      _feedclient_offer "$word" < <(_feedclient_feeds watch)
-      return
-      ;;
-    --timeout | --template | --print | --separator | --rows | --count | --interval | --where | --retries | --jobs) return ;;
-  esac
-
-  if [[ $word == -* ]]; then
+  # Where nothing is offered, readline completes names of files, and quotes what it inserts.
+  if [[ $previous == -* ]] && _feedclient_value "$previous"; then
+    return
+  elif [[ $word == -* ]]; then
     _feedclient_offer "$word" < <(_feedclient_options "$command")
   elif [ -z "$command" ] || { [ "$command" = help ] && [ "$position" -eq 0 ]; }; then
     _feedclient_offer "$word" < <(_feedclient_commands)
-  elif [ "$command" = log-level ]; then
-    _feedclient_offer "$word" <<<$'error\nwarning\nnotice\ninfo\ndebug'
-  elif [ "$command" = kick ]; then
-    _feedclient_offer "$word" < <(_feedclient_connections)
-  elif [[ $command =~ ^(import|backup|restore)$ ]]; then
-    _feedclient_files
-  elif { [ "$position" -eq 0 ] || [[ $command =~ ^(export|watch)$ ]]; } && [ "$command" != call ]; then
-    _feedclient_offer "$word" < <(_feedclient_feeds "$command")
-  elif [ "$position" -eq 0 ]; then
-    _feedclient_offer "$word" < <(_feedclient_methods)
+  else
+    _feedclient_operand "$position"
   fi
 }
 
-complete -F _feedclient feedclient
+complete -o default -F _feedclient feedclient

@@ -1,15 +1,56 @@
-# Completion of feedclient for fish. Commands, options and feeds are read from feedclient at run time.
+# Completion of feedclient for fish. Commands, options, feeds, sections and identities are read from feedclient at run time.
 
+# Prints the command and its operands: the words that are neither options nor their values.
 function __feedclient_words
     set -l skip 0
     for word in (commandline -opc)[2..]
         if test $skip -eq 1
             set skip 0
-        else if contains -- $word --socket --timeout
+        else if contains -- $word --socket --timeout --at --where --if --animation --template --id --before --after --kind --child --of
             set skip 1
-        else if not string match -q -- '-*' $word
+        else if not string match -q -- '-?*' $word
             echo $word
         end
+    end
+end
+
+# Runs feedclient with the socket of the command line.
+function __feedclient_ask
+    set -l words (commandline -opc)
+    set -l place (contains -i -- --socket $words)
+    and test $place -lt (count $words)
+    and set -l socket --socket $words[(math $place + 1)]
+    feedclient $socket --timeout 1s $argv 2>/dev/null
+end
+
+function __feedclient_sections
+    __feedclient_ask completion --sections (__feedclient_words)[2]
+end
+
+# The sections, each with the comma before its row.
+function __feedclient_places
+    printf '%s,\n' (__feedclient_sections)
+end
+
+function __feedclient_ids
+    __feedclient_ask completion --ids (__feedclient_words)[2]
+end
+
+function __feedclient_sockets
+    for path in $XDG_RUNTIME_DIR/feedd.sock /run/feedd/feedd.sock
+        test -S $path; and echo $path
+    end
+end
+
+# Whether the command is one of the arguments and has a number of operands; + stands for one or more.
+function __feedclient_needs
+    set -l words (__feedclient_words)
+    set -l operands (math (count $words) - 1)
+    contains -- "$words[1]" $argv[2..]
+    and if test $argv[1] = +
+        test $operands -ge 1
+    else
+        test $operands -eq $argv[1]
     end
 end
 
@@ -18,7 +59,7 @@ function __feedclient_commands
 end
 
 function __feedclient_feeds
-    set -l names (feedclient --timeout 1s feeds --names 2>/dev/null)
+    set -l names (__feedclient_ask feeds --names)
     if contains -- (__feedclient_words)[1] watch trigger get range query snapshot select deselect selected verify describe
         printf '%s\n' $names
     else
@@ -27,7 +68,7 @@ function __feedclient_feeds
 end
 
 function __feedclient_connections
-    feedclient --json --timeout 1s clients 2>/dev/null | string replace -rf '^\{"connection":([0-9]+),"uid":([0-9]+),"pid":([0-9]+).*' '$1\tuid $2 pid $3'
+    __feedclient_ask --json clients | string replace -rf '^\{"connection":([0-9]+),"uid":([0-9]+),"pid":([0-9]+).*' '$1\tuid $2 pid $3'
 end
 
 function __feedclient_options
@@ -38,15 +79,24 @@ end
 complete -c feedclient -f
 complete -c feedclient -n 'test (count (__feedclient_words)) -eq 0' -a '(__feedclient_commands)'
 complete -c feedclient -n 'test (count (__feedclient_words)) -eq 1; and test (__feedclient_words)[1] = help' -a '(__feedclient_commands)'
-complete -c feedclient -n 'test (count (__feedclient_words)) -eq 1; and not contains (__feedclient_words)[1] call import backup restore log-level kick' -a '(__feedclient_feeds)'
+complete -c feedclient -n 'test (count (__feedclient_words)) -eq 1; and not contains (__feedclient_words)[1] call import backup restore log-level kick completion' -a '(__feedclient_feeds)'
 complete -c feedclient -n 'contains -- (__feedclient_words)[1] export watch' -a '(__feedclient_feeds)'
 complete -c feedclient -n 'contains kick (__feedclient_words)[1]' -a '(__feedclient_connections)'
 complete -c feedclient -n 'contains log-level (__feedclient_words)[1]' -a 'error warning notice info debug'
 complete -c feedclient -n 'contains (__feedclient_words)[1] import backup restore' -F
 complete -c feedclient -n 'string match -q -- "-*" (commandline -ct)' -a '(__feedclient_options)'
-complete -c feedclient -l socket -r -F
+complete -c feedclient -n '__feedclient_needs 0 completion' -a 'bash zsh fish'
+complete -c feedclient -n '__feedclient_needs 1 range' -a '(__feedclient_sections)'
+complete -c feedclient -n '__feedclient_needs + select deselect' -a '(__feedclient_places)'
+complete -c feedclient -n '__feedclient_needs 1 get patch' -a '(__feedclient_ids)'
+complete -c feedclient -n '__feedclient_needs + delete' -a '(__feedclient_ids)'
+complete -c feedclient -n '__feedclient_needs 1 get' -l at -x -a '(__feedclient_places)'
+complete -c feedclient -n '__feedclient_needs + move' -l id -x -a '(__feedclient_ids)'
+complete -c feedclient -n '__feedclient_needs + move' -l before -x -a '(__feedclient_ids)'
+complete -c feedclient -n '__feedclient_needs + move' -l after -x -a '(__feedclient_ids)'
+complete -c feedclient -l socket -r -F -a '(__feedclient_sockets)'
 complete -c feedclient -l since-file -r -F
 complete -c feedclient -l state -r -F
 complete -c feedclient -l kind -x -a 'collection array single composed segmented slots view'
-complete -c feedclient -l child -x -a '(feedclient --timeout 1s feeds --names 2>/dev/null)'
-complete -c feedclient -l of -x -a '(feedclient --timeout 1s feeds --names 2>/dev/null)'
+complete -c feedclient -l child -x -a '(__feedclient_ask feeds --names)'
+complete -c feedclient -l of -x -a '(__feedclient_ask feeds --names)'

@@ -149,6 +149,7 @@ enum CommandTable {
     Group(title: "Copies", commands: [.export, .import, .backup, .restore]),
     Group(
       title: "Daemon", commands: [.verify, .sync, .stats, .top, .clients, .quotas, .kick, .logLevel, .ping, .call]),
+    Group(title: "Shell", commands: [.completion]),
   ]
 
   static let all: [Command] = groups.flatMap(\.commands)

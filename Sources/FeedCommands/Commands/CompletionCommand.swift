@@ -1,0 +1,89 @@
+import FeedClient
+import FeedJSON
+import FeedSystem
+
+extension Command {
+  static let completion = Command(
+    name: "completion", usage: ["bash|zsh|fish", "--sections FEED", "--ids FEED"],
+    summary: "print the completions for a shell",
+    examples: """
+      eval "$(feedclient completion bash)"
+      feedclient completion zsh > ~/.zfunc/_feedclient
+      feedclient completion fish > ~/.config/fish/completions/feedclient.fish
+      """,
+    about: """
+      Prints the script that completes commands, options, feeds, sections and identities in a shell. The options print the \
+      words that the scripts offer for a feed, one a line.
+      """,
+    options: [
+      OptionDescription("sections", help: "print the sections of FEED"),
+      OptionDescription("ids", help: "print the identities of the first elements of FEED"),
+    ],
+    operands: 1...1, needsDaemon: false
+  ) { invocation throws(Failure) in
+    let (wantsSections, wantsIDs) = (invocation.options.contains("sections"), invocation.options.contains("ids"))
+    if wantsSections, wantsIDs { throw invocation.usage("--sections and --ids exclude each other") }
+    if wantsSections { return try invocation.printWords(invocation.sections) }
+    if wantsIDs { return try invocation.printWords(invocation.identities) }
+    let name = invocation.operand(0)
+    guard let script = CompletionScript(rawValue: name) else {
+      let shells = CompletionScript.allCases.map(\.rawValue)
+      let list = "; give one of \(shells.joined(separator: ", "))"
+      throw invocation.usage("unknown shell '\(name)'" + Spelling.suggestion(for: name, in: shells, otherwise: list))
+    }
+    invocation.console.printRaw(script.bytes)
+    return .done
+  }
+}
+
+/// The completions of this program for a shell: the files of `scripts/completions`, which the build embeds.
+private enum CompletionScript: String, CaseIterable {
+  case bash, zsh, fish
+
+  var bytes: [UInt8] {
+    switch self {
+    case .bash: PackageResources.feedclient_bash
+    case .zsh: PackageResources._feedclient
+    case .fish: PackageResources.feedclient_fish
+    }
+  }
+}
+
+extension Invocation {
+  /// The maximum number of identities that are offered.
+  private static let maxIdentities = 50
+
+  /// Prints words, without those that a shell could not complete in one line.
+  fileprivate func printWords(_ words: (Connection) throws(Failure) -> [String]) throws(Failure) -> ExitStatus {
+    let (connection, _) = try connect(deadline: deadline())
+    for word in try words(connection) where word == word.inLine { console.print(word) }
+    return .done
+  }
+
+  /// The names of the sections of the feed, as commands take them.
+  fileprivate func sections(_ connection: Connection) throws(Failure) -> [String] {
+    let feed = operand(0)
+    let names = try call(connection, "describe", feedParameter, deadline: deadline()) { result in
+      result.member("sections")?.elements.map { $0.member("name")?.string ?? "" } ?? []
+    }
+    return names.map { $0.hasPrefix("\(feed)/") ? String($0.dropFirst(feed.count + 1)) : $0 }
+  }
+
+  /// The identities of the first elements of the feed, as commands take them.
+  fileprivate func identities(_ connection: Connection) throws(Failure) -> [String] {
+    let target = try call(connection, "describe", feedParameter, deadline: deadline()) { PushTarget($0) }
+    guard target.method == "update" else { return [] }
+    var params = ParameterWriter()
+    params.add("feed", operand(0))
+    params.add("path", "$[0:\(Self.maxIdentities)]\(target.idPath.dropFirst())")
+    return try call(connection, "query", params.finish(), deadline: deadline()) { result in
+      result.member("nodes")?.elements.map(Operands.word(ofID:)) ?? []
+    }
+  }
+
+  private var feedParameter: String {
+    var params = ParameterWriter()
+    params.add("feed", operand(0))
+    return params.finish()
+  }
+}

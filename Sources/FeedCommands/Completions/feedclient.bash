@@ -1,0 +1,1 @@
+../../../scripts/completions/feedclient.bash
